@@ -1,0 +1,180 @@
+/**
+ * Config files for programs that run outside a host. Ours is `<state>/lcm.json`; the host's `<state>/openclaw.json` is read
+ * and never written. What the values mean is decided in core (`model/settings-resolve.ts`); here is only the reading and
+ * writing. A file is replaced whole or not at all.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readFile, realpath, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { isObject } from "@lossless/core/model/setting-types.ts";
+import { findStateDir, resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import type {
+  ConfigLayer,
+  ConfigObject,
+  Environment,
+  ResolvedSettings,
+} from "@lossless/core/model/settings-resolve.ts";
+
+const PLUGIN = "lossless-claw";
+
+export interface ConfigPlaces {
+  readonly stateDir: string;
+  /** Our own file, which `lcm config set` writes. */
+  readonly ownFile: string;
+  readonly hostFile: string;
+}
+
+export function findConfigPlaces(env: Environment, stateDir?: string): ConfigPlaces {
+  const { path } = findStateDir(env, stateDir);
+  return { stateDir: path, ownFile: join(path, "lcm.json"), hostFile: join(path, "openclaw.json") };
+}
+
+export interface LoadedSettings extends ResolvedSettings {
+  readonly places: ConfigPlaces;
+}
+
+/** Environment over `lcm.json` over the host's config over defaults; `options` (what was typed) over everything. */
+export async function loadSettings(input: {
+  readonly env: Environment;
+  readonly stateDir?: string | undefined;
+  readonly options?: ConfigLayer | undefined;
+}): Promise<LoadedSettings> {
+  const places = findConfigPlaces(input.env, input.stateDir);
+  const own = await readConfigFile(places.ownFile);
+  const host = await readHostConfig(places.hostFile);
+  const layers = [...(own === null ? [] : [{ source: places.ownFile, config: own }]), ...host.layers];
+  const resolved = resolveSettings({ ...input, layers });
+  return { ...resolved, notices: [...host.notices, ...resolved.notices], places };
+}
+
+/** The object in the file, or null when there is no file. Anything else in it is refused. */
+export async function readConfigFile(file: string): Promise<ConfigObject | null> {
+  const text = await readText(file, (cause) => {
+    throw new EngineError("config", `cannot read config ${file}: ${describeCause(cause)}`, {
+      hint: "Give yourself the right to read it, or move it away.",
+      cause,
+    });
+  });
+  if (text === null) return null;
+  const parsed = parseJson(text);
+  if (parsed.ok && isObject(parsed.value)) return parsed.value;
+  throw new EngineError(
+    "config",
+    `cannot read config ${file}: ${parsed.ok ? "it does not hold a JSON object" : parsed.cause}`,
+    { hint: "Correct the file by hand, or move it away; it was not changed." },
+  );
+}
+
+/** Replaces the file in one step and makes it private. Refuses when what is there now is not a JSON object. */
+export async function writeConfigFile(file: string, config: ConfigObject): Promise<void> {
+  await readConfigFile(file);
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await replaceFile(await followLink(file), `${JSON.stringify(config, null, 2)}\n`);
+  } catch (cause) {
+    throw new EngineError("config", `cannot write config ${file}: ${describeCause(cause)}`, {
+      hint: "The file is as it was before. Check the folder's permissions and free space.",
+      cause,
+    });
+  }
+}
+
+/** The plugin's section of the host's config. The host allows more than JSON there, so a file we cannot read is passed over. */
+export async function readHostConfig(
+  file: string,
+): Promise<{ readonly layers: readonly ConfigLayer[]; readonly notices: readonly string[] }> {
+  const notices: string[] = [];
+  const text = await readText(file, (cause) => {
+    notices.push(`${file} was passed over: ${describeCause(cause)}`);
+    return null;
+  });
+  if (text === null) return { layers: [], notices };
+  const parsed = parseJson(text);
+  if (!parsed.ok) {
+    notices.push(`${file} was passed over, because it is not plain JSON: ${parsed.cause}`);
+    return { layers: [], notices };
+  }
+  const layers: ConfigLayer[] = [];
+  const current = dig(parsed.value, ["plugins", "entries", PLUGIN, "config"]);
+  if (current !== undefined) layers.push({ source: file, config: current });
+  const older = dig(parsed.value, ["plugins", "config", PLUGIN]);
+  if (older !== undefined) {
+    layers.push({ source: `${file} (plugins.config)`, config: older });
+    notices.push(
+      `${file} has settings at plugins.config["${PLUGIN}"]; move them to plugins.entries.${PLUGIN}.config`,
+    );
+  }
+  return { layers, notices };
+}
+
+async function readText(file: string, onFailure: (cause: unknown) => null): Promise<string | null> {
+  try {
+    const text = await readFile(file, "utf8");
+    return text.startsWith("\uFEFF") ? text.slice(1) : text;
+  } catch (cause) {
+    return isMissing(cause) ? null : onFailure(cause);
+  }
+}
+
+/** A link to a file kept elsewhere stays a link. */
+async function followLink(file: string): Promise<string> {
+  try {
+    return await realpath(file);
+  } catch (cause) {
+    if (isMissing(cause)) return file;
+    throw cause;
+  }
+}
+
+async function replaceFile(file: string, text: string): Promise<void> {
+  const folder = dirname(file);
+  const temporary = join(folder, `.${basename(file)}.${randomBytes(6).toString("hex")}.tmp`);
+  try {
+    const handle = await open(temporary, "wx", 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (cause) {
+    await rm(temporary, { force: true });
+    throw cause;
+  }
+  await syncFolder(folder);
+}
+
+/** Without this a crash may lose the rename. Windows has no way to do it, and does not need it. */
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function parseJson(text: string): { ok: true; value: unknown } | { ok: false; cause: string } {
+  try {
+    return { ok: true, value: JSON.parse(text) as unknown };
+  } catch (cause) {
+    return { ok: false, cause: describeCause(cause) };
+  }
+}
+
+function dig(value: unknown, path: readonly string[]): unknown {
+  let inner = value;
+  for (const name of path) {
+    if (!isObject(inner) || !Object.hasOwn(inner, name)) return undefined;
+    inner = inner[name];
+  }
+  return inner;
+}
+
+const isMissing = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+
+const describeCause = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));

@@ -1,0 +1,144 @@
+/**
+ * What a running command has: its options, the settings, the archive, and a way to print. Opened lazily, so that a command pays only for
+ * what it uses. Reading commands open the archive read-only: they never create, migrate or write a database.
+ */
+import type { Command } from "commander";
+import type { Engine } from "@lossless/core/engine.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { EXIT_CANCELLED } from "./exit.ts";
+import { printNote, printResult } from "./output.ts";
+import type { Result } from "./output.ts";
+import type { LoadedSettings } from "./config-file.ts";
+import { readVersion } from "./version.ts";
+
+export interface GlobalOptions {
+  readonly db?: string;
+  readonly json?: boolean;
+  readonly owner?: string;
+}
+
+/** `read`: only looks. `change`: the database must be there. `create`: it may be made. */
+export type Access = "read" | "change" | "create";
+
+export class Invocation {
+  /** The command as typed, without `lcm`: `messages list`. */
+  readonly command: string;
+  readonly isJson: boolean;
+  readonly owner: string | undefined;
+  readonly #db: string | undefined;
+  readonly #startedAt = performance.now();
+  #settings: Promise<LoadedSettings> | null = null;
+  #notices: readonly string[] = [];
+  #database: string | null = null;
+
+  constructor(command: string, options: GlobalOptions) {
+    this.command = command;
+    this.isJson = options.json === true;
+    this.owner = options.owner;
+    this.#db = options.db;
+  }
+
+  /** The owner as engines take it: no owner named means that everything is seen. */
+  get scope(): { owner?: string } {
+    return this.owner === undefined ? {} : { owner: this.owner };
+  }
+
+  settings(): Promise<LoadedSettings> {
+    this.#settings ??= this.#loadSettings();
+    return this.#settings;
+  }
+
+  async timezone(): Promise<string> {
+    return (await this.settings()).settings.timezone;
+  }
+
+  async #loadSettings(): Promise<LoadedSettings> {
+    const { loadSettings } = await import("./config-file.ts");
+    const options = this.#db === undefined ? {} : { options: { source: "--db", config: { databasePath: this.#db } } };
+    const loaded = await loadSettings({ env: process.env, ...options });
+    this.#notices = loaded.notices;
+    if (!this.isJson) for (const notice of loaded.notices) printNote(`note: ${notice}`);
+    return loaded;
+  }
+
+  /** Runs `work` with the archive and closes it, whatever happens. */
+  async withArchive<T>(
+    access: Access,
+    work: (engine: Engine) => Promise<T>,
+    options: { readonly thread?: boolean } = {},
+  ): Promise<T> {
+    const { settings } = await this.settings();
+    const { openEngine } = await import("@lossless/core/open-engine.ts");
+    this.#database = settings.databasePath;
+    const engine = await openEngine({
+      database: settings.databasePath,
+      filesDir: settings.largeFilesDir,
+      settings,
+      create: access === "create",
+      readOnly: access === "read",
+      thread: options.thread ?? false,
+      onEvent: (event) => {
+        if (event.kind === "degraded") printNote(`warning: ${event.message}`);
+      },
+    });
+    try {
+      return await work(engine);
+    } finally {
+      await engine.close();
+    }
+  }
+
+  async print(result: Result): Promise<void> {
+    const meta = {
+      version: readVersion(),
+      durationMs: Math.round(performance.now() - this.#startedAt),
+      ...(this.#database === null ? {} : { database: this.#database }),
+      ...(this.#notices.length === 0 ? {} : { notices: this.#notices }),
+    };
+    await printResult(this.command, result, meta, this.isJson);
+  }
+}
+
+/** An action for commander: the handler gets the invocation, the command's own options, and the arguments. */
+export function toAction<Options, Arguments extends unknown[]>(
+  handler: (invocation: Invocation, options: Options, ...args: Arguments) => Promise<void>,
+): (...values: unknown[]) => Promise<void> {
+  return async (...values) => {
+    const command = values.at(-1) as Command;
+    const options = command.optsWithGlobals<Options & GlobalOptions>();
+    await handler(new Invocation(commandPath(command), options), options, ...(values.slice(0, -2) as Arguments));
+  };
+}
+
+/** The names from below the program down to the command. */
+export function commandPath(command: Command): string {
+  const names: string[] = [];
+  for (let at: Command | null = command; at !== null && at.parent !== null; at = at.parent) names.unshift(at.name());
+  return names.join(" ");
+}
+
+/**
+ * Runs something long that Ctrl-C may end. The work is asked to stop through the signal and has a moment to do so; a second Ctrl-C does
+ * not wait. Work that cannot be asked (`isPatient: false`) writes nothing and is simply left.
+ */
+export async function runCancellable<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  options: { readonly isPatient: boolean; readonly what: string },
+): Promise<T> {
+  const controller = new AbortController();
+  let leave: (error: Error) => void = () => undefined;
+  const left = new Promise<never>((_, reject) => {
+    leave = reject;
+  });
+  const onInterrupt = (): void => {
+    if (controller.signal.aborted) process.exit(EXIT_CANCELLED);
+    controller.abort();
+    if (!options.isPatient) leave(new EngineError("aborted", `cannot finish ${options.what}: cancelled`));
+  };
+  process.on("SIGINT", onInterrupt);
+  try {
+    return await Promise.race([work(controller.signal), left]);
+  } finally {
+    process.off("SIGINT", onInterrupt);
+  }
+}

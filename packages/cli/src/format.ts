@@ -1,0 +1,72 @@
+/**
+ * Numbers, sizes, times and stored text as people read them. Pure. Stored text is never trusted: what could move the cursor, change
+ * colours or reverse the reading direction is made visible before it reaches a terminal.
+ */
+
+export function formatCount(count: number): string {
+  return count.toLocaleString("en");
+}
+
+/** `3 messages`, `1 message`. */
+export function countOf(count: number, noun: string, plural = `${noun}s`): string {
+  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
+}
+
+const UNITS = ["B", "kB", "MB", "GB", "TB"];
+
+/** In powers of 1000, with three figures at most. */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${value.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+export function formatSeconds(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+export function toIso(ms: number): string;
+export function toIso(ms: number | null): string | null;
+export function toIso(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
+const formatters = new Map<string, Intl.DateTimeFormat>();
+
+/** `2026-02-21 14:05` in the time zone of the settings. */
+export function formatTime(ms: number | null, timezone: string): string {
+  if (ms === null) return "–";
+  let formatter = formatters.get(timezone);
+  if (formatter === undefined) {
+    // Swedish writes dates as ISO does.
+    formatter = new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short", timeStyle: "short" });
+    formatters.set(timezone, formatter);
+  }
+  return formatter.format(ms);
+}
+
+const UNSAFE = /[\p{Cc}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
+
+/** Text that may be printed: line feeds and tabs stay, other control characters show as symbols. */
+export function makePrintable(text: string): string {
+  return text.replaceAll(/\r\n/g, "\n").replaceAll(UNSAFE, (character) => {
+    if (character === "\n") return character;
+    if (character === "\t") return "  ";
+    const code = character.codePointAt(0) ?? 0;
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return code === 0x7f ? "␡" : "�";
+  });
+}
+
+/** The same on one line. */
+export function toOneLine(text: string): string {
+  return makePrintable(text.replaceAll(/\s+/gu, " "));
+}

@@ -1,0 +1,86 @@
+/**
+ * What commands print, in both forms. With `--json` one object on stdout, `{ok, command, data, pagination?, meta}`; without it text for
+ * people. Errors go to stderr in the same two forms. Nothing else of the program writes to stdout.
+ */
+import { once } from "node:events";
+import { displayWidth } from "./width.ts";
+import { errorStyle } from "./style.ts";
+import type { Failure } from "./exit.ts";
+
+export interface Pagination {
+  /** Handed to `--after` (or `--offset`) to go on; null at the end. */
+  readonly next: string | null;
+  readonly limit: number;
+  readonly total?: number;
+}
+
+export interface Result {
+  readonly data: unknown;
+  readonly pagination?: Pagination;
+  /** The same for people; computed only when it is wanted. */
+  readonly text: () => string;
+}
+
+/** What the JSON object says beside the data. */
+export interface Meta {
+  readonly version: string;
+  readonly durationMs: number;
+  readonly database?: string;
+  readonly notices?: readonly string[];
+}
+
+export async function printResult(command: string, result: Result, meta: Meta, isJson: boolean): Promise<void> {
+  if (!isJson) return writeText(endLine(result.text()));
+  const { data, pagination } = result;
+  const envelope = { ok: true, command, data, ...(pagination ? { pagination } : {}), meta };
+  return writeText(`${JSON.stringify(envelope, null, 2)}\n`);
+}
+
+const endLine = (text: string): string => (text === "" || text.endsWith("\n") ? text : `${text}\n`);
+
+export async function writeText(text: string): Promise<void> {
+  await writeBytes(Buffer.from(text));
+}
+
+/** Waits while the reader is slow, so that a long list needs no memory. */
+export async function writeBytes(bytes: Uint8Array): Promise<void> {
+  if (!process.stdout.write(bytes)) await once(process.stdout, "drain");
+}
+
+export function printFailure(failure: Failure, isJson: boolean): void {
+  process.stderr.write(isJson ? renderJsonFailure(failure) : renderFailure(failure));
+}
+
+function renderJsonFailure({ code, message, hint }: Failure): string {
+  return `${JSON.stringify({ ok: false, error: { code, message, ...(hint === null ? {} : { hint }) } })}\n`;
+}
+
+/** One line, the hint as its second sentence. Only a list of problems takes more. */
+function renderFailure({ message, hint }: Failure): string {
+  const start = `${errorStyle.bad("lcm:")} `;
+  if (hint === null) return `${start}${message}\n`;
+  const isList = message.includes("\n");
+  const end = isList || /[.!?]$/.test(message) ? "" : ".";
+  return `${start}${message}${end}${isList ? "\n" : " "}${toSentence(hint)}\n`;
+}
+
+function toSentence(hint: string): string {
+  const isWord = /^[a-z]+[ ,;]/.test(hint) && !hint.startsWith("lcm ");
+  const begun = isWord ? hint.charAt(0).toUpperCase() + hint.slice(1) : hint;
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+/** Something worth saying that is no result: for people, on stderr. */
+export function printNote(text: string): void {
+  process.stderr.write(`${errorStyle.faint(text)}\n`);
+}
+
+/** Columns of the terminal, or null when the output goes somewhere else and must not be cut. */
+export function terminalColumns(): number | null {
+  return process.stdout.isTTY ? Math.max(40, process.stdout.columns || 80) : null;
+}
+
+/** Underlines a title with its own width. */
+export function underline(title: string): string {
+  return `${title}\n${"─".repeat(displayWidth(title))}`;
+}

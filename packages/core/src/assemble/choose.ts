@@ -1,0 +1,338 @@
+/**
+ * The choice of a context for a budget. If the whole cover fits, it is the choice. Otherwise the choice is tight: what stands for
+ * the messages up to an anchor is chosen for 80 % of the budget, what follows the anchor is verbatim. The anchor is the last
+ * multiple of 20 % of the budget in the conversation's running token count, so the front of the prompt keeps its bytes until
+ * the conversation has grown by that much.
+ *
+ * Invariants: the tokens chosen are at most the budget, or it is the newest user message and the open tool group alone, stubbed;
+ * every shown message is in exactly one chosen item; the same input gives the same choice. Nothing is written, no model is
+ * asked, and no more of the cover is read than the budget can hold a few times over.
+ */
+import type { CoverItem } from "../model/cover.ts";
+import { formatMessageId } from "../model/ids.ts";
+import type { ReserveSummary } from "../model/reserve.ts";
+import { findFreshTail, type TailPolicy } from "../model/tail.ts";
+import { applyFactor } from "../model/tokens.ts";
+import { isUserMessage } from "../model/tool-groups.ts";
+import {
+  chooseFront,
+  chooseLeast,
+  type Front,
+  type FrontChoice,
+  type Pick,
+  type RangeNeed,
+} from "./front.ts";
+import { DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
+
+export interface CoverCounters {
+  /** Messages the whole cover stands for, without hidden ones. */
+  readonly shownMessages: number;
+  /** The running token count: grows by the tokens of each shown message as it is appended, and changes otherwise only with an epoch. */
+  readonly shownTokens: number;
+  /** Time of the first shown message. */
+  readonly firstAt: number | null;
+}
+
+export interface ChooseRequest {
+  /** The cover's items, newest first, read lazily. It may end early; the counters then tell how much is missing. */
+  readonly items: Iterable<CoverItem>;
+  readonly counters: CoverCounters;
+  readonly budgetTokens: number;
+  /** The model's factor on stored counts; it changes only with an epoch. */
+  readonly tokenFactor?: number;
+  readonly tail: TailPolicy;
+  readonly reserve?: readonly ReserveSummary[];
+  /** The cover's summaries before a position, newest first. */
+  readonly summariesBefore?: (position: number) => Iterable<CoverItem>;
+  /** The newest shown user message before a position, for turns longer than what is read. */
+  readonly newestUserBefore?: (position: number) => CoverItem | null;
+  readonly costs?: LineCosts;
+}
+
+export interface ChosenItem {
+  readonly kind: "message" | "stub" | "summary" | "range";
+  /** Public ids: the message, the summary, or the oldest and newest known of a range. */
+  readonly ids: readonly string[];
+  readonly messageId: number | null;
+  readonly summaryId: string | null;
+  readonly seq: number | null;
+  readonly startPosition: number;
+  readonly endPosition: number;
+  /** Uncalibrated. */
+  readonly tokens: number;
+  /** Shown messages it stands for. */
+  readonly messages: number;
+  /** −1 for messages, stubs and ranges. */
+  readonly depth: number;
+  readonly earliestAt: number | null;
+  readonly latestAt: number | null;
+  /** Why it is here, in a few words. */
+  readonly reason: string;
+}
+
+export interface Choice {
+  readonly mode: "whole" | "tight" | "least";
+  /** Oldest first. */
+  readonly items: readonly ChosenItem[];
+  readonly tokens: number;
+  /** Tokens with the model's factor: comparable with the budget that was asked for. */
+  readonly calibratedTokens: number;
+  readonly messages: number;
+  /** How many of the items, from the first, stay the same until the anchor moves. */
+  readonly stableItems: number;
+  readonly anchorTokens: number | null;
+}
+
+const FRONT_SHARE = 0.8;
+const ANCHOR_SHARE = 0.2;
+/** A group that begins before the anchor is verbatim unless more than this share of the budget lies before it. */
+const MAX_CROSSING_SHARE = 0.3;
+/** How far beyond its capacity the front is read, so that stand-ins which end there are found. */
+const READ_AHEAD = 2;
+
+export function choose(request: ChooseRequest): Choice {
+  const scene = openScene(request);
+  return chooseWhole(scene) ?? chooseTight(scene) ?? chooseFresh(scene);
+}
+
+interface Scene {
+  readonly request: ChooseRequest;
+  readonly reader: PieceReader;
+  readonly costs: LineCosts;
+  /** The budget in stored tokens. */
+  readonly budget: number;
+  readonly factor: number;
+}
+
+function openScene(request: ChooseRequest): Scene {
+  const costs = request.costs ?? DEFAULT_LINE_COSTS;
+  const factor = request.tokenFactor ?? 1;
+  let budget = Math.floor(request.budgetTokens / factor);
+  while (budget > 0 && applyFactor(budget, factor) > request.budgetTokens) budget--;
+  return { request, reader: new PieceReader(request.items, costs), costs, budget, factor };
+}
+
+function chooseWhole(scene: Scene): Choice | null {
+  const { reader, budget, request } = scene;
+  let tokens = 0;
+  let messages = 0;
+  let count = 0;
+  for (let piece = reader.at(0); piece !== undefined; piece = reader.at(++count)) {
+    tokens += piece.tokens;
+    messages += piece.messages;
+    if (tokens > budget) return null;
+  }
+  if (messages < request.counters.shownMessages) return null;
+  const items = reader.takeOldestFirst(0, count).flatMap((piece) => showPiece(piece, "the whole cover fits"));
+  return close(scene, "whole", items, items.length, null);
+}
+
+/** The front for 80 % up to the anchor, the rest verbatim; null when that cannot be kept. */
+function chooseTight(scene: Scene): Choice | null {
+  const { budget, request } = scene;
+  const quantum = Math.max(1, Math.floor(budget * ANCHOR_SHARE));
+  const anchor = Math.floor(request.counters.shownTokens / quantum) * quantum;
+  const { cut, crossing } = findCut(scene, request.counters.shownTokens - anchor);
+  const capacity = Math.floor(budget * FRONT_SHARE) - crossing;
+  const front = readFront(scene, cut, capacity, true);
+  const choice = chooseFront(front);
+  const verbatim = scene.reader.takeOldestFirst(0, cut);
+  const tokens = verbatim.reduce((sum, piece) => sum + piece.tokens, choice.tokens);
+  if (choice.tokens > capacity || tokens > budget) return null;
+  const head = showFront(scene, front, choice);
+  const items = [...head, ...verbatim.flatMap((piece) => showPiece(piece, "verbatim since the anchor"))];
+  return close(scene, "tight", items, head.length, anchor);
+}
+
+/** Without an anchor, for the whole budget: when single messages are large beside it. */
+function chooseFresh(scene: Scene): Choice {
+  const front = readFront(scene, 0, scene.budget, false);
+  const choice = chooseFront(front);
+  if (choice.tokens <= scene.budget) return close(scene, "tight", showFront(scene, front, choice), 0, null);
+  return close(scene, "least", showFront(scene, front, chooseLeast(front)), 0, null);
+}
+
+/**
+ * How many of the newest pieces follow the anchor. A tool group that straddles it goes with them: it may still grow, and the part
+ * of it before the anchor, which does not, is taken off the front's capacity.
+ */
+function findCut(scene: Scene, afterAnchor: number): { cut: number; crossing: number } {
+  let tokens = 0;
+  let cut = 0;
+  for (let piece = scene.reader.at(0); piece?.kind === "messages"; piece = scene.reader.at(cut)) {
+    if (tokens >= afterAnchor) break;
+    const before = tokens + piece.storedTokens - afterAnchor;
+    if (before > MAX_CROSSING_SHARE * scene.budget) break;
+    cut++;
+    tokens += piece.storedTokens;
+    if (before > 0) return { cut, crossing: before };
+  }
+  return { cut, crossing: 0 };
+}
+
+function readFront(scene: Scene, cut: number, capacity: number, isAnchored: boolean): Front {
+  const { reader, request, costs } = scene;
+  const { freshTailCount } = request.tail;
+  let after = 0;
+  for (const piece of reader.takeOldestFirst(0, cut)) after += piece.messages;
+  let whole = 0;
+  let stubbed = 0;
+  let messages = 0;
+  let end = cut;
+  for (let piece = reader.at(end); piece !== undefined; piece = reader.at(++end)) {
+    const limit = READ_AHEAD * Math.max(0, capacity);
+    if (stubbed > limit || (whole > limit && messages >= freshTailCount)) break;
+    whole += piece.tokens;
+    stubbed += piece.stubbedTokens;
+    messages += piece.messages;
+  }
+  const pieces = reader.takeOldestFirst(cut, end);
+  const newestSeq = pieces.at(-1)?.items.at(-1)?.seq ?? 0;
+  const reserve = request.reserve ?? [];
+  return {
+    pieces,
+    unreadMessages: Math.max(0, request.counters.shownMessages - after - messages),
+    capacityTokens: capacity,
+    tailStart: findTailPiece(pieces, request.tail),
+    user: findUser(pieces, request),
+    reserve: isAnchored ? reserve.filter(({ madeAtSeq = 0 }) => madeAtSeq <= newestSeq) : reserve,
+    summariesBefore: request.summariesBefore ?? null,
+    costs,
+  };
+}
+
+function findTailPiece(pieces: readonly Piece[], policy: TailPolicy): number {
+  const items = pieces.flatMap((piece) => piece.items);
+  const start = items[findFreshTail(items, policy).startIndex]?.startPosition;
+  const index = pieces.findIndex((piece) => start !== undefined && piece.endPosition >= start);
+  return index < 0 ? pieces.length : index;
+}
+
+function findUser(pieces: readonly Piece[], request: ChooseRequest): CoverItem | null {
+  for (const piece of pieces.toReversed()) {
+    const user = piece.items.findLast(isUserMessage);
+    if (user !== undefined) return user;
+  }
+  const first = pieces[0];
+  return first === undefined ? null : (request.newestUserBefore?.(first.startPosition) ?? null);
+}
+
+// From picks to chosen items.
+
+function showFront(scene: Scene, front: Front, choice: FrontChoice): ChosenItem[] {
+  const items: ChosenItem[] = [];
+  for (const [index, pick] of choice.picks.entries()) {
+    if (choice.range?.beforePick === index) items.push(showRange(scene, front, choice.range));
+    items.push(...showPick(pick, front.costs));
+  }
+  if (choice.range && choice.range.beforePick >= choice.picks.length)
+    items.push(showRange(scene, front, choice.range));
+  return items;
+}
+
+function showPick(pick: Pick, costs: LineCosts): ChosenItem[] {
+  if (pick.kind === "piece") return showPiece(pick.piece, pick.reason, pick.stubbed, costs);
+  const { reserve } = pick;
+  return [
+    {
+      kind: "summary",
+      ids: [reserve.summaryId],
+      messageId: null,
+      summaryId: reserve.summaryId,
+      seq: null,
+      startPosition: reserve.startPosition,
+      endPosition: reserve.endPosition,
+      tokens: reserve.tokens,
+      messages: reserve.messages,
+      depth: reserve.depth,
+      earliestAt: null,
+      latestAt: null,
+      reason: pick.reason,
+    },
+  ];
+}
+
+function showPiece(
+  piece: Piece,
+  reason: string,
+  stubbed: ReadonlySet<CoverItem> = new Set(),
+  costs: LineCosts = DEFAULT_LINE_COSTS,
+): ChosenItem[] {
+  const notes = piece.tokens - piece.storedTokens;
+  return piece.items.map((item, index) => {
+    const isStub = stubbed.has(item);
+    const extra = index === piece.items.length - 1 ? notes : 0;
+    return {
+      kind: isStub
+        ? "stub"
+        : item.messageId !== null
+          ? "message"
+          : item.summaryId !== null
+            ? "summary"
+            : "range",
+      ids: idsOf(item),
+      messageId: item.messageId,
+      summaryId: item.summaryId,
+      seq: item.seq,
+      startPosition: item.startPosition,
+      endPosition: item.endPosition,
+      tokens: (isStub ? costs.stubTokens(item) : item.tokens) + extra,
+      messages: item.messages,
+      depth: item.depth,
+      earliestAt: item.createdAt,
+      latestAt: item.createdAt,
+      reason: isStub ? `${reason}, ${item.tokens} tokens of tool output as a stub` : reason,
+    };
+  });
+}
+
+function idsOf(item: CoverItem): string[] {
+  if (item.messageId !== null) return [formatMessageId(item.messageId)];
+  return item.summaryId === null ? [] : [item.summaryId];
+}
+
+function showRange(scene: Scene, front: Front, range: RangeNeed): ChosenItem {
+  const oldest = range.includesUnread ? undefined : range.oldest?.items[0];
+  const newest = range.newest?.items.at(-1);
+  const next = front.pieces[0]?.items[0];
+  const isFromStart = range.includesUnread && range.beforePick === 0;
+  return {
+    kind: "range",
+    ids: [...(oldest ? idsOf(oldest) : []), ...(newest && newest !== oldest ? idsOf(newest) : [])],
+    messageId: null,
+    summaryId: null,
+    seq: null,
+    startPosition: oldest?.startPosition ?? 0,
+    endPosition: newest?.endPosition ?? (next ? next.startPosition - 1 : 0),
+    tokens: front.costs.rangeTokens,
+    messages: range.messages,
+    depth: -1,
+    earliestAt: oldest?.createdAt ?? (isFromStart ? scene.request.counters.firstAt : null),
+    latestAt: newest?.createdAt ?? next?.createdAt ?? null,
+    reason: "not shown: no room, and no summary stands for it",
+  };
+}
+
+function close(
+  scene: Scene,
+  mode: Choice["mode"],
+  items: readonly ChosenItem[],
+  stableItems: number,
+  anchorTokens: number | null,
+): Choice {
+  let tokens = 0;
+  let messages = 0;
+  for (const item of items) {
+    tokens += item.tokens;
+    messages += item.messages;
+  }
+  return {
+    mode,
+    items,
+    tokens,
+    calibratedTokens: applyFactor(tokens, scene.factor),
+    messages,
+    stableItems,
+    anchorTokens,
+  };
+}

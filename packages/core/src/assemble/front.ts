@@ -1,0 +1,461 @@
+/**
+ * What stands for the messages up to the anchor when not all of them fit. In this order: the newest user message and an open
+ * tool group; one root or range line; the tail to 30 %; summaries, the recent before the older; what is left goes to the
+ * tail, up to 70 %. Bulky tool results of the tail become stubs before its messages are left out.
+ *
+ * Invariants: the choice depends on the messages up to the anchor alone, so that it stays as it is until the anchor moves; the cost
+ * of one range line is kept free from the start; every message is in one pick or counted by that line, never both.
+ */
+import type { CoverItem } from "../model/cover.ts";
+import { must } from "../model/errors.ts";
+import { matchReserve, type ReserveSummary } from "../model/reserve.ts";
+import { groupItems } from "../model/tool-groups.ts";
+import { isBulky, makePiece, type LineCosts, type Piece } from "./pieces.ts";
+
+export interface Front {
+  /** Oldest first, as far as they were read. */
+  readonly pieces: readonly Piece[];
+  /** Shown messages older than the first piece. */
+  readonly unreadMessages: number;
+  readonly capacityTokens: number;
+  /** Index of the first piece of the fresh tail. */
+  readonly tailStart: number;
+  /** The newest user message up to the anchor; it may lie further back than the pieces. */
+  readonly user: CoverItem | null;
+  readonly reserve: readonly ReserveSummary[];
+  /** The cover's summaries before a position, newest first: they are reached without reading the messages between. */
+  readonly summariesBefore: ((position: number) => Iterable<CoverItem>) | null;
+  readonly costs: LineCosts;
+}
+
+export interface PiecePick {
+  readonly kind: "piece";
+  readonly piece: Piece;
+  /** Items sent with their tool results as stubs. */
+  readonly stubbed: ReadonlySet<CoverItem>;
+  readonly tokens: number;
+  readonly reason: string;
+}
+
+export interface ReservePick {
+  readonly kind: "reserve";
+  readonly reserve: ReserveSummary;
+  readonly tokens: number;
+  readonly reason: string;
+}
+
+export type Pick = PiecePick | ReservePick;
+
+export interface FrontChoice {
+  /** Oldest first. */
+  readonly picks: readonly Pick[];
+  readonly range: RangeNeed | null;
+  readonly tokens: number;
+}
+
+/** What one range line has to stand for. */
+export interface RangeNeed {
+  readonly messages: number;
+  /** The line stands before this pick: where the oldest of its messages would stand. */
+  readonly beforePick: number;
+  /** Oldest and newest of the pieces it stands for; null where they were not read. */
+  readonly oldest: Piece | null;
+  readonly newest: Piece | null;
+  readonly includesUnread: boolean;
+}
+
+/** Shares of the capacity. */
+const TAIL_FIRST = 0.3;
+const TAIL_MOST = 0.7;
+const RECENT_SUMMARIES = 0.4;
+
+export function chooseFront(front: Front): FrontChoice {
+  const reserve = front.reserve.filter((summary) => !front.user || !covers(summary, front.user));
+  const usable = { ...front, reserve };
+  const choice = fill(usable, false);
+  return front.user === null || showsItem(choice.picks, front.user) ? choice : fill(usable, true);
+}
+
+/** The least that is ever sent: the newest user message and an open tool group, stubbed, and a line for everything else. */
+export function chooseLeast(front: Front): FrontChoice {
+  const picks: PiecePick[] = [];
+  const newest = front.pieces.at(-1);
+  if (newest?.hasTools) picks.push(pickStubbed(newest, front.costs));
+  if (front.user && !showsItem(picks, front.user)) picks.push(pickUser(front.user, front.costs));
+  return finish(front, picks, null);
+}
+
+const covers = (reserve: ReserveSummary, item: CoverItem): boolean =>
+  reserve.startPosition <= item.startPosition && item.endPosition <= reserve.endPosition;
+
+const showsItem = (picks: readonly Pick[], { messageId }: CoverItem): boolean =>
+  picks.some(
+    (pick) => pick.kind === "piece" && pick.piece.items.some((item) => item.messageId === messageId),
+  );
+
+function fill(front: Front, keepsUser: boolean): FrontChoice {
+  const user = keepsUser && front.user ? pickUser(front.user, front.costs) : null;
+  const free = front.capacityTokens - front.costs.rangeTokens - (user?.tokens ?? 0);
+  const older = fillOlder(front, free);
+  const left = Math.min(TAIL_MOST * front.capacityTokens, free - older.tokens);
+  const tail = fillTail(front, older.tailFrom, left);
+  const more = older.hasGaps && tail.isWhole ? extendTail(front, older, left - tail.tokens) : [];
+  const picks: Pick[] = [...older.picks, ...more, ...tail.picks];
+  if (user !== null && front.user && !showsItem(picks, front.user)) picks.push(user);
+  return finish(front, picks, older.gapAfter);
+}
+
+// Summaries before the tail.
+
+interface OlderChoice {
+  readonly picks: readonly Pick[];
+  readonly tokens: number;
+  /** Index of the first piece that is left to the tail. */
+  readonly tailFrom: number;
+  /** Some messages before the tail are in no pick. */
+  readonly hasGaps: boolean;
+  /** End of the newest summary beyond the pieces, when all of those were taken: what is missing lies behind it. */
+  readonly gapAfter: number | null;
+}
+
+function fillOlder(front: Front, free: number): OlderChoice {
+  let tailTokens = 0;
+  for (const piece of front.pieces.slice(front.tailStart)) tailTokens += piece.tokens;
+  const cap = free - Math.min(tailTokens, TAIL_FIRST * front.capacityTokens);
+  const board = layBoard(front);
+  const edge = findEdge(front, board, cap);
+  if (edge === null) return pickSparsely(front, board, cap);
+  const picks = layFinest(front, board, edge, cap);
+  return { picks, tokens: sumTokens(picks), tailFrom: edge, hasGaps: false, gapAfter: null };
+}
+
+/** For each edge between pieces: the least that covers everything before it, without a range line, and what may end there. */
+interface Board {
+  readonly least: readonly number[];
+  readonly endingAt: ReadonlyMap<number, readonly Placed[]>;
+}
+
+interface Placed {
+  readonly reserve: ReserveSummary;
+  /** Edge it begins at; −1: it also stands for everything that was not read. */
+  readonly from: number;
+  readonly to: number;
+}
+
+function layBoard(front: Front): Board {
+  const endingAt = new Map<number, Placed[]>();
+  const last = lastEdge(front);
+  for (const reserve of front.reserve) {
+    const match = matchReserve(reserve, front.pieces, front.unreadMessages);
+    if (match === null || match.to > last) continue;
+    const placed = endingAt.get(match.to) ?? [];
+    placed.push({ reserve, ...match });
+    endingAt.set(match.to, placed);
+  }
+  // The finest stand-in first; among equals the order is fixed, so that the same input gives the same choice.
+  for (const placed of endingAt.values())
+    placed.sort(
+      (a, b) =>
+        a.reserve.messages - b.reserve.messages || (a.reserve.summaryId < b.reserve.summaryId ? -1 : 1),
+    );
+  const least = [front.unreadMessages > 0 ? Number.POSITIVE_INFINITY : 0];
+  for (const [index, piece] of front.pieces.entries()) {
+    let cost =
+      must(least[index], "cost of an edge") +
+      (piece.kind === "range" ? Number.POSITIVE_INFINITY : piece.tokens);
+    for (const { reserve, from } of endingAt.get(index + 1) ?? [])
+      cost = Math.min(cost, leastBefore(least, from) + reserve.tokens);
+    least.push(cost);
+  }
+  return { least, endingAt };
+}
+
+/** The newest message is never stood in for. */
+const lastEdge = ({ pieces }: Front): number =>
+  pieces.at(-1)?.kind === "messages" ? pieces.length - 1 : pieces.length;
+
+const leastBefore = (least: readonly number[], edge: number): number =>
+  edge < 0 ? 0 : must(least[edge], "cost of an edge");
+
+/** Where the part before the tail can end without a gap: at the tail, or inside it where a stand-in ends. */
+function findEdge(front: Front, board: Board, cap: number): number | null {
+  for (let edge = front.tailStart; edge <= Math.max(front.tailStart, lastEdge(front)); edge++) {
+    if (edge > front.tailStart && !board.endingAt.has(edge)) continue;
+    if (must(board.least[edge], "cost of an edge") <= cap) return edge;
+  }
+  return null;
+}
+
+/** From the newest back: the finest piece that still leaves room for the cheapest way to cover what is older. */
+function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[] {
+  const picks: Pick[] = [];
+  let room = cap;
+  let recent = RECENT_SUMMARIES * front.capacityTokens;
+  let at = edge;
+  while (at > 0) {
+    const piece = must(front.pieces[at - 1], "piece before an edge");
+    const isFine = piece.kind !== "range" && leastBefore(board.least, at - 1) + piece.tokens <= room;
+    const coarse = isFine
+      ? undefined
+      : board.endingAt.get(at)?.find((p) => leastBefore(board.least, p.from) + p.reserve.tokens <= room);
+    const pick: Pick = isFine
+      ? pickWhole(piece, nameOlder(piece, recent > 0))
+      : pickReserve(must(coarse, "a way to cover what is older").reserve);
+    picks.unshift(pick);
+    room -= pick.tokens;
+    recent -= pick.tokens;
+    at = isFine ? at - 1 : must(coarse, "a way to cover what is older").from;
+  }
+  return picks;
+}
+
+/** When there is no way without a gap: a root for the beginning if there is one, then summaries from the newest back. */
+function pickSparsely(front: Front, board: Board, cap: number): OlderChoice {
+  const root = findSparseRoot(front, board, Math.min(cap, RECENT_SUMMARIES * front.capacityTokens));
+  const picks: Pick[] = [];
+  let tokens = root?.reserve.tokens ?? 0;
+  const take = (piece: Piece): boolean => {
+    if (tokens + piece.tokens > cap) return false;
+    picks.unshift(pickWhole(piece, nameOlder(piece, tokens < RECENT_SUMMARIES * front.capacityTokens)));
+    tokens += piece.tokens;
+    return true;
+  };
+  const rootTo = root?.to ?? 0;
+  const tookAll = takeSummaries(front, rootTo, take);
+  const isUnread = front.unreadMessages > 0 && root?.from !== -1;
+  const gapAfter = tookAll && isUnread ? takeUnreadSummaries(front, root, take) : null;
+  if (root !== null) picks.unshift(pickReserve(root.reserve));
+  return { picks, tokens, tailFrom: Math.max(front.tailStart, rootTo), hasGaps: true, gapAfter };
+}
+
+/** Takes summaries among the pieces, newest first; false once one did not fit. */
+function takeSummaries(front: Front, downTo: number, take: (piece: Piece) => boolean): boolean {
+  for (let index = front.pieces.length - 1; index >= downTo; index--) {
+    const piece = must(front.pieces[index], "piece");
+    if (piece.kind === "summary" && !take(piece)) return false;
+  }
+  return true;
+}
+
+/** Takes summaries beyond the pieces; the end of the newest when none was left, else null. */
+function takeUnreadSummaries(
+  front: Front,
+  root: Placed | null,
+  take: (piece: Piece) => boolean,
+): number | null {
+  const first = front.pieces[0];
+  if (front.summariesBefore === null || first === undefined) return null;
+  let newestEnd: number | null = null;
+  for (const item of front.summariesBefore(first.startPosition)) {
+    if (item.hidden !== 0 || item.endPosition >= first.startPosition) continue;
+    if (root !== null && item.startPosition <= root.reserve.endPosition) break;
+    if (!take(pieceOf(item, front.costs))) return null;
+    newestEnd ??= item.endPosition;
+  }
+  return newestEnd;
+}
+
+/** The stand-in for the beginning that reaches furthest: proven by what was read, or vouched for by the store. */
+function findSparseRoot(front: Front, board: Board, cap: number): Placed | null {
+  const fromStart = [...board.endingAt.values()]
+    .flat()
+    .filter(({ from }) => from === -1 || (from === 0 && front.unreadMessages === 0));
+  const first = front.pieces[0];
+  for (const reserve of front.reserve) {
+    const liesBefore = first === undefined || reserve.endPosition < first.startPosition;
+    const isVouched =
+      reserve.isRoot && reserve.isVerified === true && reserve.messages <= front.unreadMessages;
+    if (liesBefore && isVouched) fromStart.push({ reserve, from: 0, to: 0 });
+  }
+  const fitting = fromStart.filter(({ reserve }) => reserve.tokens <= cap);
+  return fitting.sort((a, b) => b.reserve.endPosition - a.reserve.endPosition)[0] ?? null;
+}
+
+// The tail.
+
+function fillTail(front: Front, from: number, allotted: number) {
+  const tail = front.pieces.slice(from);
+  const stubbed = stubOldestFirst(tail, allotted, front.costs);
+  const cost = (piece: Piece) => priceOf(piece, stubbed, front.costs);
+  let tokens = 0;
+  let kept = 0;
+  for (const piece of tail.toReversed()) {
+    const isOpenGroup = kept === 0 && piece.hasTools;
+    if (piece.kind === "range" || (!isOpenGroup && tokens + cost(piece) > allotted)) break;
+    tokens += cost(piece);
+    kept++;
+  }
+  const shown = tail.slice(tail.length - kept);
+  tokens = unstubNewestFirst(shown, stubbed, tokens, allotted, front.costs);
+  const picks = shown.map((piece) => pickTail(piece, stubbed, front.costs));
+  return { picks, tokens, isWhole: kept === tail.length };
+}
+
+/** Stubs as few bulky results as it takes, the oldest first. */
+function stubOldestFirst(tail: readonly Piece[], allotted: number, costs: LineCosts): Set<CoverItem> {
+  const stubbed = new Set<CoverItem>();
+  let tokens = tail.reduce((sum, piece) => sum + piece.tokens, 0);
+  for (const item of tail.flatMap((piece) => piece.items)) {
+    if (tokens <= allotted) break;
+    if (!isBulky(item, costs)) continue;
+    stubbed.add(item);
+    tokens -= item.tokens - costs.stubTokens(item);
+  }
+  return stubbed;
+}
+
+/** Room that is left after messages were left out goes to the newest results. */
+function unstubNewestFirst(
+  shown: readonly Piece[],
+  stubbed: Set<CoverItem>,
+  tokens: number,
+  allotted: number,
+  costs: LineCosts,
+): number {
+  let total = tokens;
+  for (const item of shown.flatMap((piece) => piece.items).reverse()) {
+    const more = item.tokens - costs.stubTokens(item);
+    if (!stubbed.has(item) || total + more > allotted) continue;
+    stubbed.delete(item);
+    total += more;
+  }
+  return total;
+}
+
+/** Messages that are neither folded nor in the fresh tail follow it back, without a gap, as far as they fit. */
+function extendTail(front: Front, older: OlderChoice, room: number): PiecePick[] {
+  const taken = new Set(older.picks.map((pick) => (pick.kind === "piece" ? pick.piece : null)));
+  const rootEnd = older.picks.find((pick) => pick.kind === "reserve")?.reserve.endPosition ?? -1;
+  const picks: PiecePick[] = [];
+  let left = room;
+  for (let index = older.tailFrom - 1; index >= 0; index--) {
+    const piece = must(front.pieces[index], "piece");
+    if (
+      piece.kind !== "messages" ||
+      taken.has(piece) ||
+      piece.startPosition <= rootEnd ||
+      piece.tokens > left
+    )
+      break;
+    picks.unshift(pickWhole(piece, "not folded yet, verbatim"));
+    left -= piece.tokens;
+  }
+  return picks;
+}
+
+// Picks.
+
+const NO_STUBS: ReadonlySet<CoverItem> = new Set();
+
+const sumTokens = (picks: readonly Pick[]): number => picks.reduce((sum, pick) => sum + pick.tokens, 0);
+
+const pieceOf = (item: CoverItem, costs: LineCosts): Piece =>
+  makePiece(must(groupItems([item])[0], "group of one item"), costs);
+
+const pickWhole = (piece: Piece, reason: string): PiecePick => ({
+  kind: "piece",
+  piece,
+  stubbed: NO_STUBS,
+  tokens: piece.tokens,
+  reason,
+});
+
+const pickReserve = (reserve: ReserveSummary): ReservePick => ({
+  kind: "reserve",
+  reserve,
+  tokens: reserve.tokens,
+  reason: reserve.isRoot
+    ? "root: stands for everything before"
+    : "reserve summary where finer ones do not fit",
+});
+
+const pickUser = (user: CoverItem, costs: LineCosts): PiecePick =>
+  pickWhole(pieceOf(user, costs), "newest user message");
+
+function pickStubbed(piece: Piece, costs: LineCosts): PiecePick {
+  const stubbed = new Set(
+    piece.items.filter((item) => item.toolResults.length > 0 && costs.stubTokens(item) < item.tokens),
+  );
+  return { kind: "piece", piece, stubbed, tokens: priceOf(piece, stubbed, costs), reason: "open tool group" };
+}
+
+function pickTail(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): PiecePick {
+  return { kind: "piece", piece, stubbed, tokens: priceOf(piece, stubbed, costs), reason: "fresh tail" };
+}
+
+function priceOf(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): number {
+  let tokens = piece.tokens;
+  for (const item of piece.items) if (stubbed.has(item)) tokens -= item.tokens - costs.stubTokens(item);
+  return tokens;
+}
+
+function nameOlder(piece: Piece, isRecent: boolean): string {
+  if (piece.kind === "messages") return "not folded yet, verbatim";
+  return isRecent ? "recent summary" : "older summary";
+}
+
+// What remains is counted by one range line.
+
+function finish(front: Front, unordered: readonly Pick[], gapAfter: number | null): FrontChoice {
+  const picks = unordered.toSorted((a, b) => startOf(a) - startOf(b));
+  const messages = countMessages(front) - picks.reduce((sum, pick) => sum + messagesOf(pick), 0);
+  const tokens = sumTokens(picks);
+  if (messages <= 0) return { picks, range: null, tokens };
+  return {
+    picks,
+    range: describeRange(front, picks, messages, gapAfter),
+    tokens: tokens + front.costs.rangeTokens,
+  };
+}
+
+const startOf = (pick: Pick): number =>
+  pick.kind === "piece" ? pick.piece.startPosition : pick.reserve.startPosition;
+const endOf = (pick: Pick): number =>
+  pick.kind === "piece" ? pick.piece.endPosition : pick.reserve.endPosition;
+const messagesOf = (pick: Pick): number =>
+  pick.kind === "piece" ? pick.piece.messages : pick.reserve.messages;
+
+const countMessages = (front: Front): number =>
+  front.pieces.reduce((sum, piece) => sum + piece.messages, front.unreadMessages);
+
+function describeRange(
+  front: Front,
+  picks: readonly Pick[],
+  messages: number,
+  gapAfter: number | null,
+): RangeNeed {
+  const missing = listMissing(front.pieces, picks);
+  const counted = missing.reduce((sum, piece) => sum + piece.messages, 0);
+  const includesUnread = messages > counted;
+  const oldest = missing[0] ?? null;
+  return {
+    messages,
+    beforePick: includesUnread ? findUnreadPlace(front, picks, gapAfter) : placeBefore(picks, oldest),
+    oldest,
+    newest: missing.at(-1) ?? null,
+    includesUnread,
+  };
+}
+
+/** Pieces that lie in no pick; both lists are in order. */
+function listMissing(pieces: readonly Piece[], picks: readonly Pick[]): Piece[] {
+  let next = 0;
+  return pieces.filter((piece) => {
+    let pick = picks[next];
+    while (pick !== undefined && endOf(pick) < piece.endPosition) pick = picks[++next];
+    return pick === undefined || startOf(pick) > piece.startPosition;
+  });
+}
+
+const placeBefore = (picks: readonly Pick[], oldest: Piece | null): number => {
+  const index = oldest === null ? 0 : picks.findIndex((pick) => startOf(pick) > oldest.startPosition);
+  return index < 0 ? picks.length : index;
+};
+
+/** Messages nobody read lie behind the summaries that reach back to the beginning; without such, at the very beginning. */
+function findUnreadPlace(front: Front, picks: readonly Pick[], gapAfter: number | null): number {
+  if (gapAfter !== null) return picks.findLastIndex((pick) => endOf(pick) <= gapAfter) + 1;
+  const first = picks[0];
+  const start = front.pieces[0]?.startPosition ?? Number.POSITIVE_INFINITY;
+  return first?.kind === "reserve" && first.reserve.isRoot && startOf(first) <= start ? 1 : 0;
+}

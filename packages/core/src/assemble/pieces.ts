@@ -1,0 +1,96 @@
+/**
+ * Pieces: what a choice takes or leaves as a whole (a tool group, a summary, a range that stands in the cover), with the tokens
+ * it costs when sent. Pieces are pulled from the cover newest first and only as far as the choice needs them.
+ */
+import type { CoverItem } from "../model/cover.ts";
+import { MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { groupNewestFirst, isMessageItem, isSummaryItem, type ItemGroup } from "../model/tool-groups.ts";
+
+export interface Piece {
+  readonly kind: "messages" | "summary" | "range";
+  /** Oldest first. */
+  readonly items: readonly CoverItem[];
+  readonly startPosition: number;
+  readonly endPosition: number;
+  /** Stored count of its items: what the conversation's running count grew by. */
+  readonly storedTokens: number;
+  /** Sent whole, with the words that explain a missing half of a tool group. */
+  readonly tokens: number;
+  /** Sent with its bulky tool results as stubs. */
+  readonly stubbedTokens: number;
+  readonly messages: number;
+  readonly hasTools: boolean;
+}
+
+/** Upper bounds, in uncalibrated tokens, of the lines the assembler writes itself. */
+export interface LineCosts {
+  readonly rangeTokens: number;
+  /** A tool result's message when each of its results is a stub. */
+  stubTokens(item: CoverItem): number;
+}
+
+export const RANGE_LINE_TOKENS = 120;
+export const STUB_TOKENS = 72;
+/** What it takes to say that a call has no result, or a result no call. */
+export const MISSING_HALF_TOKENS = 32;
+/** A tool result is bulky from here, and only if its stub is at most a third of it. */
+export const BULKY_TOKENS = 400;
+
+export const DEFAULT_LINE_COSTS: LineCosts = {
+  rangeTokens: RANGE_LINE_TOKENS,
+  stubTokens: (item) => MESSAGE_OVERHEAD_TOKENS + item.toolResults.length * STUB_TOKENS,
+};
+
+export function isBulky(item: CoverItem, costs: LineCosts): boolean {
+  return (
+    item.toolResults.length > 0 &&
+    item.toolCalls.length === 0 &&
+    item.tokens >= Math.max(BULKY_TOKENS, 3 * costs.stubTokens(item))
+  );
+}
+
+/** Pieces of a cover, pulled on demand, newest first. */
+export class PieceReader {
+  private readonly groups: Iterator<ItemGroup>;
+  private readonly pulled: Piece[] = [];
+  private readonly costs: LineCosts;
+
+  constructor(newestFirst: Iterable<CoverItem>, costs: LineCosts) {
+    this.groups = groupNewestFirst(newestFirst);
+    this.costs = costs;
+  }
+
+  /** The piece this many places before the newest; undefined where the source ends. */
+  at(index: number): Piece | undefined {
+    while (this.pulled.length <= index) {
+      const next = this.groups.next();
+      if (next.done) return undefined;
+      this.pulled.push(makePiece(next.value, this.costs));
+    }
+    return this.pulled[index];
+  }
+
+  /** Pieces from `from` up to, not including, `to`, oldest first. */
+  takeOldestFirst(from: number, to: number): Piece[] {
+    return this.pulled.slice(from, to).reverse();
+  }
+}
+
+export function makePiece(group: ItemGroup, costs: LineCosts): Piece {
+  const first = group.items[0];
+  const last = group.items.at(-1);
+  let saved = 0;
+  for (const item of group.items) if (isBulky(item, costs)) saved += item.tokens - costs.stubTokens(item);
+  const tokens = group.tokens + group.unpaired * MISSING_HALF_TOKENS;
+  return {
+    kind: first && isMessageItem(first) ? "messages" : first && isSummaryItem(first) ? "summary" : "range",
+    items: group.items,
+    startPosition: first?.startPosition ?? 0,
+    endPosition: last?.endPosition ?? 0,
+    storedTokens: group.tokens,
+    tokens,
+    stubbedTokens: tokens - saved,
+    messages: group.messages,
+    hasTools: group.hasTools,
+  };
+}

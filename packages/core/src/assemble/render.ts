@@ -1,0 +1,139 @@
+/**
+ * The lines the assembler writes itself: a summary as the XML the documents describe, the line for messages that are not shown,
+ * and the stub in place of a bulky tool result. Text from the archive is escaped and marked untrusted; the same input
+ * gives the same bytes.
+ */
+import { formatMessageId } from "../model/ids.ts";
+
+export interface SummaryText {
+  readonly summaryId: string;
+  readonly kind: "leaf" | "condensed";
+  readonly depth: number;
+  readonly descendantCount: number;
+  readonly earliestAt: number | null;
+  readonly latestAt: number | null;
+  /** Ids of the summaries it was made from, oldest first; the public XML calls them parents. */
+  readonly sourceIds: readonly string[];
+  readonly content: string;
+}
+
+export function renderSummary(summary: SummaryText, timeZone: string): string {
+  const attributes = [
+    ["id", summary.summaryId],
+    ["kind", summary.kind],
+    ["depth", String(summary.depth)],
+    ["descendant_count", String(summary.descendantCount)],
+    ["trust", "untrusted"],
+    ...(summary.earliestAt === null ? [] : [["earliest_at", formatInstant(summary.earliestAt, timeZone)]]),
+    ...(summary.latestAt === null ? [] : [["latest_at", formatInstant(summary.latestAt, timeZone)]]),
+  ].map(([name, value]) => `${name}="${escapeXml(value ?? "")}"`);
+  const isCondensed = summary.kind === "condensed" && summary.sourceIds.length > 0;
+  const parents = isCondensed
+    ? [
+        "  <parents>",
+        ...summary.sourceIds.map((id) => `    <summary_ref id="${escapeXml(id)}"/>`),
+        "  </parents>",
+      ]
+    : [];
+  return [
+    `<summary ${attributes.join(" ")}>`,
+    ...parents,
+    "  <content>",
+    escapeXml(summary.content),
+    "  </content>",
+    "</summary>",
+  ].join("\n");
+}
+
+export interface RangeText {
+  readonly messages: number;
+  readonly earliestAt: number | null;
+  readonly latestAt: number | null;
+  /** What `lcm_describe` takes to open them; see `formatRangeId`. */
+  readonly rangeId: string;
+}
+
+/** The one line for everything that neither the cover nor a stand-in can show. */
+export function renderRange(range: RangeText, timeZone: string): string {
+  const count = range.messages === 1 ? "1 message" : `${range.messages} messages`;
+  const verb = range.messages === 1 ? "is" : "are";
+  const span = describeSpan(range, timeZone);
+  return (
+    `[${count}${span} ${verb} not shown here. Nothing is lost: search with lcm_grep, or open with ` +
+    `lcm_describe(id="${range.rangeId}").]`
+  );
+}
+
+/** Names a run of messages by its ends; an end that is not known is left open. */
+export function formatRangeId(firstId: number | null, lastId: number | null): string {
+  return `${firstId === null ? "" : formatMessageId(firstId)}..${lastId === null ? "" : formatMessageId(lastId)}`;
+}
+
+function describeSpan({ earliestAt, latestAt }: RangeText, timeZone: string): string {
+  if (earliestAt !== null && latestAt !== null)
+    return ` from ${formatInstant(earliestAt, timeZone)} to ${formatInstant(latestAt, timeZone)}`;
+  if (latestAt !== null) return ` up to ${formatInstant(latestAt, timeZone)}`;
+  return earliestAt === null ? "" : ` from ${formatInstant(earliestAt, timeZone)} on`;
+}
+
+export interface StubText {
+  /** Where the whole result is: a message, or a large file. */
+  readonly id: string;
+  readonly toolName: string | null;
+  readonly tokens: number;
+}
+
+/** Stands for a bulky tool result: says what it was, how large, and how to read it. */
+export function renderStub(stub: StubText): string {
+  const name = stub.toolName === null ? "" : ` of ${stub.toolName.slice(0, 64)}`;
+  return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room. Nothing is lost: lcm_describe(id="${stub.id}") shows it.]`;
+}
+
+const XML_ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+
+/** Escapes markup; characters that XML cannot hold become the replacement character. */
+export function escapeXml(text: string): string {
+  return (
+    text
+      .toWellFormed()
+      // oxlint-disable-next-line no-control-regex -- these are exactly the characters XML 1.0 forbids
+      .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
+      .replaceAll(/[&<>"]/g, (character) => XML_ESCAPES[character] ?? character)
+  );
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** `2026-02-14T11:02:07` in the zone; an unknown zone counts as UTC, so that a bad setting never stops a turn. */
+export function formatInstant(at: number, timeZone: string): string {
+  if (!Number.isFinite(at) || Math.abs(at) > 8.64e15) return "unknown";
+  const field: Record<string, string> = {};
+  for (const { type, value } of openFormat(timeZone).formatToParts(at)) field[type] = value;
+  return `${field.year}-${field.month}-${field.day}T${field.hour}:${field.minute}:${field.second}`;
+}
+
+function openFormat(timeZone: string): Intl.DateTimeFormat {
+  const known = formats.get(timeZone);
+  if (known !== undefined) return known;
+  const format = makeFormat(timeZone);
+  formats.set(timeZone, format);
+  return format;
+}
+
+function makeFormat(timeZone: string): Intl.DateTimeFormat {
+  const options: Intl.DateTimeFormatOptions = {
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  };
+  try {
+    return new Intl.DateTimeFormat("en-GB", { ...options, timeZone });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Which stand-in to make next in the background: reserve summaries over runs of the cover's summaries, up to one root per segment
+ * over everything folded before the tail. They are stored with their sources and not placed in the cover; the assembler
+ * uses them when a budget is small, a fold publishes them where they are exactly what it needs.
+ */
+import { isDivided, isHiddenByBoundary } from "../model/boundaries.ts";
+import type { CoverItem } from "../model/cover.ts";
+import { must } from "../model/errors.ts";
+import { matchReserve, type ReserveSummary } from "../model/reserve.ts";
+import { isSummaryItem } from "../model/tool-groups.ts";
+import { condensedTarget, type CompactionPolicy } from "./policy.ts";
+import { readField, type Field, type PlanScope } from "./runs.ts";
+
+/** A root is remade when more than this share of the budget lies between it and the tail. */
+const ROOT_LAG_SHARE = 0.15;
+
+export interface ReserveStep {
+  readonly startPosition: number;
+  readonly endPosition: number;
+  /** Summaries to condense, oldest first; depths may differ. */
+  readonly sourceIds: readonly string[];
+  readonly depth: number;
+  readonly messages: number;
+  readonly inputTokens: number;
+  readonly targetTokens: number;
+  readonly isRoot: boolean;
+  /** The root this one takes the place of. */
+  readonly replacesId: string | null;
+}
+
+/**
+ * The next stand-in to make in the background. Sources that are too much for one call are first condensed among
+ * themselves; the root is then made from few. A former root is never a source: retelling a retelling loses the beginning.
+ */
+export function planReserve(
+  items: readonly CoverItem[],
+  policy: CompactionPolicy,
+  budgetTokens: number,
+  scope: PlanScope = {},
+): ReserveStep | null {
+  const field = readField(items, policy, scope);
+  for (const segment of splitSegments(field).reverse()) {
+    const step = planSegmentRoot(field, segment, policy, budgetTokens);
+    if (step !== null) return step;
+  }
+  return null;
+}
+
+interface Segment {
+  /** Shown summaries from the segment's beginning up to the first shown item that is none. */
+  readonly summaries: readonly CoverItem[];
+  /** Shown items before the tail. */
+  readonly shown: readonly CoverItem[];
+}
+
+function splitSegments(field: Field): Segment[] {
+  const { boundaries } = field.scope;
+  const segments: { summaries: CoverItem[]; shown: CoverItem[]; isOpen: boolean }[] = [];
+  let before: CoverItem | undefined;
+  for (const item of field.items.slice(0, field.tail.startIndex)) {
+    if (before === undefined || isDivided(before, item, boundaries))
+      segments.push({ summaries: [], shown: [], isOpen: true });
+    before = item;
+    if (item.hidden !== 0) continue;
+    const segment = must(segments.at(-1), "segment");
+    const isGap = !isSummaryItem(item) || isHiddenByBoundary(item, boundaries);
+    if (isGap) segment.isOpen = false;
+    if (segment.isOpen) segment.summaries.push(item);
+    if (!isHiddenByBoundary(item, boundaries)) segment.shown.push(item);
+  }
+  return segments;
+}
+
+interface Tile {
+  readonly id: string;
+  readonly startPosition: number;
+  readonly endPosition: number;
+  readonly messages: number;
+  readonly tokens: number;
+  readonly depth: number;
+}
+
+function planSegmentRoot(
+  field: Field,
+  segment: Segment,
+  policy: CompactionPolicy,
+  budgetTokens: number,
+): ReserveStep | null {
+  const { summaries } = segment;
+  const last = summaries.at(-1);
+  if (summaries.length < 2 || last === undefined) return null;
+  const root = findRoot(field, summaries);
+  if (root !== null) {
+    const lag = segment.shown.filter((item) => item.startPosition > root.endPosition);
+    const lagTokens = lag.reduce((sum, item) => sum + item.tokens, 0);
+    const hasGrown = last.startPosition > root.endPosition;
+    if (!hasGrown || lagTokens <= ROOT_LAG_SHARE * budgetTokens) return null;
+  }
+  const tiles = layTiles(field, summaries);
+  const total = tiles.reduce((sum, tile) => sum + tile.tokens, 0);
+  const isRoot = total <= policy.leafChunkTokens || tiles.length === 2;
+  const sources = isRoot ? tiles : pickInnerRun(tiles, policy);
+  return makeReserveStep(sources, policy, isRoot, isRoot ? (root?.summaryId ?? null) : null);
+}
+
+/** The root in force: valid on the cover as it is, and reaching furthest. */
+function findRoot(field: Field, summaries: readonly CoverItem[]): ReserveSummary | null {
+  const valid = field.scope.reserve.filter(
+    (reserve) => reserve.isRoot && matchReserve(reserve, summaries, 0)?.from === 0,
+  );
+  return valid.sort((a, b) => b.endPosition - a.endPosition)[0] ?? null;
+}
+
+/** Covers the summaries with the coarsest stand-ins that are not roots, oldest first. */
+function layTiles(field: Field, summaries: readonly CoverItem[]): Tile[] {
+  const widest = new Map<number, { reserve: ReserveSummary; to: number }>();
+  for (const reserve of field.scope.reserve) {
+    const match = reserve.isRoot ? null : matchReserve(reserve, summaries, 0);
+    if (match === null || match.to <= (widest.get(match.from)?.to ?? match.from + 1)) continue;
+    widest.set(match.from, { reserve, to: match.to });
+  }
+  const tiles: Tile[] = [];
+  for (let index = 0; index < summaries.length;) {
+    const item = must(summaries[index], "summary of a segment");
+    const wide = widest.get(index);
+    tiles.push(
+      wide === undefined
+        ? { ...item, id: must(item.summaryId, "summary id") }
+        : { ...wide.reserve, id: wide.reserve.summaryId },
+    );
+    index = wide?.to ?? index + 1;
+  }
+  return tiles;
+}
+
+/** The oldest run of at least two tiles of the least depth that has one; failing that, the two oldest tiles. */
+function pickInnerRun(tiles: readonly Tile[], policy: CompactionPolicy): readonly Tile[] {
+  for (const depth of [...new Set(tiles.map((tile) => tile.depth))].sort((a, b) => a - b)) {
+    let from = 0;
+    while (from < tiles.length) {
+      const run = takeRun(tiles, from, depth, policy.leafChunkTokens);
+      if (run.length >= 2) return run;
+      from += Math.max(1, run.length);
+    }
+  }
+  return tiles.slice(0, 2);
+}
+
+function takeRun(tiles: readonly Tile[], from: number, depth: number, maxTokens: number): Tile[] {
+  const run: Tile[] = [];
+  let tokens = 0;
+  for (const tile of tiles.slice(from)) {
+    if (tile.depth !== depth || (run.length > 0 && tokens + tile.tokens > maxTokens)) break;
+    run.push(tile);
+    tokens += tile.tokens;
+  }
+  return run;
+}
+
+function makeReserveStep(
+  tiles: readonly Tile[],
+  policy: CompactionPolicy,
+  isRoot: boolean,
+  replacesId: string | null,
+): ReserveStep {
+  const inputTokens = tiles.reduce((sum, tile) => sum + tile.tokens, 0);
+  return {
+    startPosition: must(tiles[0], "first source").startPosition,
+    endPosition: must(tiles.at(-1), "last source").endPosition,
+    sourceIds: tiles.map((tile) => tile.id),
+    depth: Math.max(...tiles.map((tile) => tile.depth)) + 1,
+    messages: tiles.reduce((sum, tile) => sum + tile.messages, 0),
+    inputTokens,
+    targetTokens: condensedTarget(policy, inputTokens),
+    isRoot,
+    replacesId,
+  };
+}

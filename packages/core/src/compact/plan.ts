@@ -1,0 +1,251 @@
+/**
+ * What to fold next. Pure: from the items of a cover and a policy to one step, which names a run of neighbours and the depth it
+ * makes; the executor reads the run, has it summarised, publishes it, and asks again with the cover as it is then.
+ *
+ * Invariants: a run lies before the fresh tail, is cut only between tool groups, spans no boundary, never leaves out or doubles
+ * an item, and never cuts across a stored stand-in. A sweep runs through three phases (leaf, routine, pressure) and ends
+ * when a pass saves nothing, when nothing is left to do, or after `maxSweepIterations` passes.
+ */
+import type { CoverItem } from "../model/cover.ts";
+import { must } from "../model/errors.ts";
+import { isMessageItem, isSummaryItem } from "../model/tool-groups.ts";
+import {
+  condensedTarget,
+  leafTarget,
+  minCondensedTokens,
+  prefixTargetTokens,
+  type CompactionPolicy,
+} from "./policy.ts";
+import {
+  cutCondensedChunk,
+  cutLeafChunks,
+  findRuns,
+  isWorthFolding,
+  readField,
+  widenOverHidden,
+  type Chunk,
+  type Field,
+  type PlanScope,
+} from "./runs.ts";
+
+export type SweepPhase = "leaf" | "routine" | "pressure";
+
+/** Where a sweep stands. Plain data: a sweep can be stopped, stored and taken up again. */
+export interface SweepState {
+  readonly phase: SweepPhase;
+  readonly passes: number;
+  /** Leaf passes run on what there is, however little. */
+  readonly isForced: boolean;
+  /** The window the derived prefix target refers to. */
+  readonly budgetTokens: number;
+  /** The sweep may stop once the cover is at or below this. Null: only the prefix target counts. */
+  readonly stopAtTokens: number | null;
+  /** A pass saved nothing. */
+  readonly isStalled: boolean;
+}
+
+export type StopReason = "no_progress" | "pass_limit" | "target_reached" | "nothing_to_fold";
+
+/** A run of neighbouring items and the summary to make of it. */
+export interface FoldStep {
+  readonly kind: "leaf" | "condensed";
+  readonly phase: SweepPhase;
+  /** Half-open range of the list that was planned over; hidden rows in it come to lie under the summary, unread. */
+  readonly startIndex: number;
+  readonly endIndex: number;
+  readonly startPosition: number;
+  readonly endPosition: number;
+  readonly depth: number;
+  /** Shown messages the summary will stand for. */
+  readonly messages: number;
+  readonly inputTokens: number;
+  readonly targetTokens: number;
+  /** A stored summary of exactly this run: it is published and nothing is paid again. */
+  readonly publishId: string | null;
+}
+
+export const MAX_ROUNDS = 10;
+
+export function startSweep(options: {
+  budgetTokens: number;
+  isForced?: boolean;
+  stopAtTokens?: number | null;
+}): SweepState {
+  return {
+    phase: "leaf",
+    passes: 0,
+    isForced: options.isForced ?? false,
+    budgetTokens: options.budgetTokens,
+    stopAtTokens: options.stopAtTokens ?? null,
+    isStalled: false,
+  };
+}
+
+/** The state after a pass: each must save tokens, or the sweep ends. */
+export function recordPass(
+  state: SweepState,
+  step: FoldStep,
+  tokens: { before: number; after: number },
+): SweepState {
+  return {
+    ...state,
+    phase: step.phase,
+    passes: state.passes + 1,
+    isStalled: state.isStalled || tokens.after >= tokens.before,
+  };
+}
+
+/** The next step of a sweep over a cover given oldest first, or null when the sweep is over. */
+export function planSweep(
+  items: readonly CoverItem[],
+  policy: CompactionPolicy,
+  state: SweepState,
+  scope: PlanScope = {},
+): FoldStep | null {
+  const result = planNext(items, policy, state, scope);
+  return typeof result === "string" ? null : result;
+}
+
+/** Why `planSweep` has no step. */
+export function explainStop(
+  items: readonly CoverItem[],
+  policy: CompactionPolicy,
+  state: SweepState,
+  scope: PlanScope = {},
+): StopReason | null {
+  const result = planNext(items, policy, state, scope);
+  return typeof result === "string" ? result : null;
+}
+
+/** Leaf summaries worth making before the threshold is crossed: the runs a later sweep will fold, not stored yet. */
+export function planPrepared(
+  items: readonly CoverItem[],
+  policy: CompactionPolicy,
+  scope: PlanScope = {},
+): FoldStep | null {
+  const field = readField(items, policy, scope);
+  for (const run of findRuns(field, isMessageItem)) {
+    for (const chunk of cutLeafChunks(field, run, policy)) {
+      if (chunk.publishId !== null || !isWorthFolding(chunk, policy, false)) continue;
+      return makeLeafStep(field, chunk, policy);
+    }
+  }
+  return null;
+}
+
+// Rounds of sweeps until a context fits.
+
+export interface RoundsState {
+  readonly rounds: number;
+  readonly targetTokens: number;
+  readonly budgetTokens: number;
+  readonly tokensBefore: number | null;
+}
+
+export type RoundPlan =
+  | { readonly kind: "sweep"; readonly sweep: SweepState; readonly next: RoundsState }
+  | { readonly kind: "done"; readonly reason: "under_target" | "no_progress" | "round_limit" };
+
+export function startRounds(targetTokens: number, budgetTokens: number): RoundsState {
+  return { rounds: 0, targetTokens, budgetTokens, tokensBefore: null };
+}
+
+/** One forced sweep after the other until the cover is under its target; on entry the target itself counts as over. */
+export function planRound(state: RoundsState, tokens: number): RoundPlan {
+  const isUnder = state.rounds === 0 ? tokens < state.targetTokens : tokens <= state.targetTokens;
+  if (isUnder) return { kind: "done", reason: "under_target" };
+  if (state.tokensBefore !== null && tokens >= state.tokensBefore)
+    return { kind: "done", reason: "no_progress" };
+  if (state.rounds >= MAX_ROUNDS) return { kind: "done", reason: "round_limit" };
+  return {
+    kind: "sweep",
+    sweep: startSweep({
+      budgetTokens: state.budgetTokens,
+      isForced: true,
+      stopAtTokens: state.targetTokens,
+    }),
+    next: { ...state, rounds: state.rounds + 1, tokensBefore: tokens },
+  };
+}
+
+// Phases.
+
+function planNext(
+  items: readonly CoverItem[],
+  policy: CompactionPolicy,
+  state: SweepState,
+  scope: PlanScope,
+): FoldStep | StopReason {
+  if (state.isStalled) return "no_progress";
+  if (state.passes >= policy.maxSweepIterations) return "pass_limit";
+  const field = readField(items, policy, scope);
+  const isOver = state.stopAtTokens !== null && field.shownTokens > state.stopAtTokens;
+  if (state.stopAtTokens !== null && !isOver) return "target_reached";
+  const leaf = state.phase === "leaf" ? planLeaf(field, policy, state) : null;
+  if (leaf !== null) return leaf;
+  if (!isOver && field.prefixTokens <= prefixTargetTokens(policy, state.budgetTokens))
+    return "nothing_to_fold";
+  const routine = state.phase === "pressure" ? null : planCondensed(field, policy, "routine");
+  return routine ?? planCondensed(field, policy, "pressure") ?? "nothing_to_fold";
+}
+
+function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
+  for (const run of findRuns(field, isMessageItem)) {
+    const chunk = cutLeafChunks(field, run, policy).next().value;
+    if (chunk && isWorthFolding(chunk, policy, state.isForced)) return makeLeafStep(field, chunk, policy);
+  }
+  return null;
+}
+
+/** Shallowest depth first, and there the oldest run that is long enough. */
+function planCondensed(
+  field: Field,
+  policy: CompactionPolicy,
+  phase: "routine" | "pressure",
+): FoldStep | null {
+  for (const depth of field.depths) {
+    if (phase === "routine" && policy.sweepMaxDepth >= 0 && depth >= policy.sweepMaxDepth) break;
+    const fanout = chooseFanout(policy, depth, phase);
+    for (const run of findRuns(field, (item) => isSummaryItem(item) && item.depth === depth)) {
+      const chunk = cutCondensedChunk(field, run, policy, depth);
+      const enough = phase === "pressure" || chunk.tokens >= minCondensedTokens(policy);
+      if (chunk.members.length < fanout || !enough) continue;
+      const targetTokens = condensedTarget(policy, chunk.tokens);
+      if (targetTokens >= chunk.tokens) continue;
+      return makeStep(field, chunk, { kind: "condensed", phase, depth: depth + 1, targetTokens });
+    }
+  }
+  return null;
+}
+
+function chooseFanout(policy: CompactionPolicy, depth: number, phase: "routine" | "pressure"): number {
+  if (phase === "pressure") return policy.condensedMinFanoutHard;
+  return depth === 0 ? policy.leafMinFanout : policy.condensedMinFanout;
+}
+
+function makeLeafStep(field: Field, chunk: Chunk, policy: CompactionPolicy): FoldStep {
+  return makeStep(field, chunk, {
+    kind: "leaf",
+    phase: "leaf",
+    depth: 0,
+    targetTokens: leafTarget(policy, chunk.tokens),
+  });
+}
+
+function makeStep(
+  field: Field,
+  chunk: Chunk,
+  goal: Pick<FoldStep, "kind" | "phase" | "depth" | "targetTokens">,
+): FoldStep {
+  const [startIndex, endIndex] = widenOverHidden(field, chunk, goal.kind);
+  return {
+    ...goal,
+    startIndex,
+    endIndex,
+    startPosition: must(field.items[startIndex], "first item of a step").startPosition,
+    endPosition: must(field.items[endIndex - 1], "last item of a step").endPosition,
+    messages: chunk.messages,
+    inputTokens: chunk.tokens,
+    publishId: chunk.publishId,
+  };
+}

@@ -1,0 +1,274 @@
+/**
+ * The part of a cover that may be folded, and how it is cut: runs of neighbours before the fresh tail, and chunks of them that
+ * end between tool groups, span no boundary and cut across no stored stand-in. Everything the planners decide is decided
+ * on these.
+ */
+import { isDivided, isHiddenByBoundary, type Boundary } from "../model/boundaries.ts";
+import type { CoverItem } from "../model/cover.ts";
+import { must } from "../model/errors.ts";
+import { matchReserve, type ReserveSummary } from "../model/reserve.ts";
+import { findFreshTail, type FreshTail } from "../model/tail.ts";
+import { groupItems, isMessageItem, isSummaryItem, type ItemGroup } from "../model/tool-groups.ts";
+import type { CompactionPolicy } from "./policy.ts";
+
+/** Below this a leaf could not be shorter than its sources. */
+const MIN_LEAF_INPUT_TOKENS = 128;
+
+/** What the planner must know beside the items. */
+export interface PlanScope {
+  readonly boundaries?: readonly Boundary[];
+  /** Prepared and reserve summaries that are neither stale nor retired. */
+  readonly reserve?: readonly ReserveSummary[];
+  /** Given when the list is only a part of the cover; absent, the list is all of it. */
+  readonly window?: PlanWindow;
+}
+
+/**
+ * What the store knows about a whole cover of which only a part was read, so that a pass costs what it folds and not what the
+ * history holds. A part must reach `leafChunkTokens` and a tool group beyond the first message to be folded, or to the tail.
+ */
+export interface PlanWindow {
+  readonly tailStartPosition: number;
+  /** The newest user message when it lies before the tail. */
+  readonly pinnedPosition: number | null;
+  readonly shownTokens: number;
+  /** Tokens of the shown summaries before the tail. */
+  readonly prefixTokens: number;
+}
+
+/** Tokens of what a cover shows: the number the threshold is compared with. */
+export function countShownTokens(items: readonly CoverItem[], boundaries: readonly Boundary[] = []): number {
+  let tokens = 0;
+  for (const item of items)
+    if (item.hidden === 0 && !isHiddenByBoundary(item, boundaries)) tokens += item.tokens;
+  return tokens;
+}
+
+export interface Field {
+  readonly items: readonly CoverItem[];
+  readonly scope: Required<Omit<PlanScope, "window">>;
+  readonly tail: Pick<FreshTail, "startIndex" | "pinnedIndex">;
+  readonly shownTokens: number;
+  /** Tokens of the shown summaries before the tail. */
+  readonly prefixTokens: number;
+  /** Depths of those summaries, shallowest first. */
+  readonly depths: readonly number[];
+}
+
+export function readField(items: readonly CoverItem[], policy: CompactionPolicy, scope: PlanScope): Field {
+  const boundaries = scope.boundaries ?? [];
+  const isShown = (item: CoverItem) => item.hidden === 0 && !isHiddenByBoundary(item, boundaries);
+  const { window } = scope;
+  const tail = window === undefined ? findFreshTail(items, policy, isShown) : locateTail(items, window);
+  let shownTokens = 0;
+  let prefixTokens = 0;
+  const depths = new Set<number>();
+  for (const [index, item] of items.entries()) {
+    if (!isShown(item)) continue;
+    shownTokens += item.tokens;
+    if (index >= tail.startIndex || !isSummaryItem(item)) continue;
+    prefixTokens += item.tokens;
+    depths.add(item.depth);
+  }
+  return {
+    items,
+    scope: { boundaries, reserve: scope.reserve ?? [] },
+    tail,
+    shownTokens: window?.shownTokens ?? shownTokens,
+    prefixTokens: window?.prefixTokens ?? prefixTokens,
+    depths: [...depths].sort((a, b) => a - b),
+  };
+}
+
+function locateTail(
+  items: readonly CoverItem[],
+  window: PlanWindow,
+): Pick<FreshTail, "startIndex" | "pinnedIndex"> {
+  const start = items.findIndex((item) => item.startPosition >= window.tailStartPosition);
+  const pinned = items.findIndex(
+    (item) => isMessageItem(item) && item.startPosition === window.pinnedPosition,
+  );
+  return { startIndex: start < 0 ? items.length : start, pinnedIndex: pinned < 0 ? null : pinned };
+}
+
+/**
+ * Maximal runs of neighbours that satisfy a condition, as lists of indexes, oldest first. Hidden rows do not end a run; a
+ * boundary, what a boundary hides, the pinned message and every other shown item do.
+ */
+export function findRuns(field: Field, belongs: (item: CoverItem) => boolean): number[][] {
+  const { boundaries } = field.scope;
+  const runs: number[][] = [];
+  let run: number[] = [];
+  const close = () => {
+    if (run.length > 0) runs.push(run);
+    run = [];
+  };
+  for (let index = 0; index < field.tail.startIndex; index++) {
+    const item = must(field.items[index], "item of the cover");
+    const before = field.items[index - 1];
+    if (before !== undefined && isDivided(before, item, boundaries)) close();
+    if (isHiddenByBoundary(item, boundaries) || index === field.tail.pinnedIndex) close();
+    else if (item.hidden !== 0) continue;
+    else if (belongs(item)) run.push(index);
+    else close();
+  }
+  close();
+  return runs;
+}
+
+export interface Chunk {
+  /** Indexes of the shown items, neighbours. */
+  readonly members: readonly number[];
+  readonly tokens: number;
+  readonly messages: number;
+  /** The next piece of the run would have made it larger than `leafChunkTokens`. */
+  readonly isFull: boolean;
+  readonly publishId: string | null;
+}
+
+export function isWorthFolding(chunk: Chunk, policy: CompactionPolicy, isForced: boolean): boolean {
+  if (chunk.publishId !== null) return true;
+  if (chunk.tokens < MIN_LEAF_INPUT_TOKENS) return false;
+  return isForced || chunk.isFull || chunk.messages >= policy.leafMinFanout;
+}
+
+/** Cuts a run of messages, oldest first, into pieces of whole tool groups. A group larger than a chunk is one by itself. */
+export function* cutLeafChunks(
+  field: Field,
+  run: readonly number[],
+  policy: CompactionPolicy,
+): Generator<Chunk, void> {
+  const groups = groupItems(run.map((index) => must(field.items[index], "item of a run")));
+  let offset = 0;
+  let next = 0;
+  while (next < groups.length) {
+    const chunk = cutChunk(field, { run, offset }, listSizes(groups, next), policy.leafChunkTokens, 0);
+    yield chunk;
+    offset += chunk.members.length;
+    for (let left = chunk.members.length; left > 0; next++) left -= groups[next]?.items.length ?? left;
+  }
+}
+
+export function cutCondensedChunk(
+  field: Field,
+  run: readonly number[],
+  policy: CompactionPolicy,
+  depth: number,
+): Chunk {
+  const sizes = run.map((index) => ({ count: 1, tokens: must(field.items[index], "item of a run").tokens }));
+  return cutChunk(field, { run, offset: 0 }, sizes, policy.leafChunkTokens, depth + 1);
+}
+
+interface Size {
+  readonly count: number;
+  readonly tokens: number;
+}
+
+function* listSizes(groups: readonly ItemGroup[], from: number): Generator<Size, void> {
+  for (let next = from; next < groups.length; next++) {
+    const group = must(groups[next], "group of a run");
+    yield { count: group.items.length, tokens: group.tokens };
+  }
+}
+
+/** A run of which the first `offset` members are already cut off. */
+interface RunRest {
+  readonly run: readonly number[];
+  readonly offset: number;
+}
+
+/** Takes pieces while they fit (always the first), as far as no stored stand-in is cut across. */
+function cutChunk(
+  field: Field,
+  rest: RunRest,
+  sizes: Iterable<Size>,
+  maxTokens: number,
+  depth: number,
+): Chunk {
+  const stored = findStored(field, rest, depth);
+  if (stored !== null) return describeChunk(field, rest, stored.count, false, stored.summaryId);
+  let count = 0;
+  let tokens = 0;
+  let isFull = false;
+  const ends: number[] = [];
+  for (const size of sizes) {
+    isFull = count > 0 && tokens + size.tokens > maxTokens;
+    if (isFull) break;
+    count += size.count;
+    tokens += size.tokens;
+    ends.push(count);
+  }
+  const whole = ends.findLast((end) => !cutsAcross(field, rest, end)) ?? ends[0] ?? 0;
+  return describeChunk(field, rest, whole, (isFull || tokens >= maxTokens) && whole === count, null);
+}
+
+/** The longest stored summary of the wanted depth that stands for exactly the first items of a run. */
+function findStored(field: Field, rest: RunRest, depth: number): { summaryId: string; count: number } | null {
+  let best: { summaryId: string; count: number } | null = null;
+  const first = readMember(field, rest, 0);
+  for (const reserve of field.scope.reserve) {
+    const holdsFirst =
+      reserve.startPosition <= first.startPosition && first.endPosition <= reserve.endPosition;
+    if (reserve.depth !== depth || !holdsFirst) continue;
+    const spans = rest.run.slice(rest.offset).map((index) => must(field.items[index], "item of a run"));
+    const match = matchReserve(reserve, spans, 0);
+    if (match === null || match.from !== 0 || (depth > 0 && match.to < 2)) continue;
+    if (best === null || match.to > best.count) best = { summaryId: reserve.summaryId, count: match.to };
+  }
+  return best;
+}
+
+const readMember = (field: Field, rest: RunRest, at: number): CoverItem =>
+  must(field.items[must(rest.run[rest.offset + at], "member of a run")], "item of a run");
+
+/** True when a chunk that ends here would overlap a stored stand-in without holding it or lying in it. */
+function cutsAcross(field: Field, rest: RunRest, count: number): boolean {
+  const start = readMember(field, rest, 0).startPosition;
+  const end = readMember(field, rest, count - 1).endPosition;
+  return field.scope.reserve.some(({ startPosition, endPosition }) => {
+    const overlaps = startPosition <= end && endPosition >= start;
+    const holds = start <= startPosition && endPosition <= end;
+    const lies = startPosition <= start && end <= endPosition;
+    return overlaps && !holds && !lies;
+  });
+}
+
+function describeChunk(
+  field: Field,
+  rest: RunRest,
+  count: number,
+  isFull: boolean,
+  publishId: string | null,
+): Chunk {
+  const members = rest.run.slice(rest.offset, rest.offset + count);
+  let tokens = 0;
+  let messages = 0;
+  for (const index of members) {
+    const item = must(field.items[index], "member of a chunk");
+    tokens += item.tokens;
+    messages += item.messages;
+  }
+  return { members, tokens, messages, isFull, publishId };
+}
+
+/**
+ * A new leaf takes the hidden rows on both its sides along, so that none is left standing between two summaries, where it could
+ * only come to lie under a condensed one.
+ */
+export function widenOverHidden(field: Field, chunk: Chunk, kind: "leaf" | "condensed"): [number, number] {
+  let start = must(chunk.members[0], "first of a chunk");
+  let end = must(chunk.members.at(-1), "last of a chunk") + 1;
+  if (kind === "condensed" || chunk.publishId !== null) return [start, end];
+  while (canTakeAlong(field, start - 1, start)) start--;
+  while (end < field.tail.startIndex && canTakeAlong(field, end, end - 1)) end++;
+  return [start, end];
+}
+
+function canTakeAlong(field: Field, index: number, neighbour: number): boolean {
+  const item = field.items[index];
+  if (item === undefined || item.hidden === 0 || !isMessageItem(item)) return false;
+  const { boundaries } = field.scope;
+  const beside = must(field.items[neighbour], "neighbour");
+  if (isHiddenByBoundary(item, boundaries)) return false;
+  return !(index < neighbour ? isDivided(item, beside, boundaries) : isDivided(beside, item, boundaries));
+}

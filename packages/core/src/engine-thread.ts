@@ -1,0 +1,150 @@
+/**
+ * The engine behind threads: the same face as `LocalEngine`, every call one message to a worker and one back. One worker writes and
+ * reads the cover; another, opened when first needed, serves search and proofs, so that neither a slow query nor a lock wait ever stops
+ * the host's thread, and no search delays a commit.
+ */
+import { Worker } from "node:worker_threads";
+import type { Engine, IngestRequest, IngestResult, ProgressFn } from "./engine.ts";
+import { arrivalBytes } from "./engine.ts";
+import { deserializeError, packArrivals } from "./engine-protocol.ts";
+import type { FromWorker, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import { EngineError } from "./model/errors.ts";
+import type { EventSink } from "./model/events.ts";
+
+export interface ThreadOptions {
+  readonly start: WorkerStart;
+  readonly workerUrl: URL;
+  readonly onEvent?: EventSink;
+}
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+  readonly onProgress: ProgressFn | undefined;
+}
+
+/** One worker and the calls that wait for its answer. */
+class EngineThread {
+  #worker: Worker;
+  #pending = new Map<number, Pending>();
+  #nextId = 1;
+  #ended: Error | null = null;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+  }
+
+  static async open(options: ThreadOptions, name: string): Promise<EngineThread> {
+    const worker = new Worker(options.workerUrl, { workerData: options.start, name });
+    const thread = new EngineThread(worker);
+    const ready = new Promise<void>((resolve, reject) => {
+      worker.on("message", (message: FromWorker) => {
+        if (message.kind === "ready") resolve();
+        else if (message.kind === "failed") reject(deserializeError(message.error));
+        else thread.#receive(message, options.onEvent);
+      });
+      worker.on("error", (error: Error) => {
+        thread.#end(error);
+        reject(error);
+      });
+      worker.on("exit", () => {
+        const error = new EngineError("database_closed", "cannot use the engine: it was closed");
+        thread.#end(error);
+        reject(error);
+      });
+    });
+    try {
+      await ready;
+    } catch (error) {
+      await worker.terminate();
+      throw error;
+    }
+    // An idle engine must not keep a process alive; calls under way do.
+    worker.unref();
+    return thread;
+  }
+
+  call(method: string, request: unknown, options: CallOptions = {}): Promise<unknown> {
+    if (this.#ended) return Promise.reject(this.#ended);
+    const id = this.#nextId++;
+    const { onProgress, signal, transfer } = options;
+    const message: ToWorker = { kind: "call", id, method, request, wantsProgress: onProgress !== undefined };
+    const cancel = (): void => this.#worker.postMessage({ kind: "cancel", id } satisfies ToWorker);
+    return new Promise((resolve, reject) => {
+      const settle = (): void => {
+        this.#pending.delete(id);
+        signal?.removeEventListener("abort", cancel);
+        if (this.#pending.size === 0) this.#worker.unref();
+      };
+      this.#pending.set(id, {
+        resolve: (value) => (settle(), resolve(value)),
+        reject: (error) => (settle(), reject(error)),
+        onProgress,
+      });
+      this.#worker.ref();
+      this.#worker.postMessage(message, transfer ?? []);
+      if (signal?.aborted) cancel();
+      signal?.addEventListener("abort", cancel, { once: true });
+    });
+  }
+
+  #receive(message: FromWorker, onEvent: EventSink | undefined): void {
+    if (message.kind === "event") return onEvent?.(message.event);
+    if (message.kind === "ready" || message.kind === "failed") return;
+    const pending = this.#pending.get(message.id);
+    if (message.kind === "progress") pending?.onProgress?.(message.done, message.total);
+    else if (message.kind === "result") pending?.resolve(message.value);
+    else pending?.reject(deserializeError(message.error));
+  }
+
+  #end(error: Error): void {
+    this.#ended ??= error;
+    for (const pending of [...this.#pending.values()]) pending.reject(error);
+  }
+}
+
+interface CallOptions {
+  readonly onProgress?: ProgressFn | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly transfer?: ArrayBuffer[];
+}
+
+/** Calls that may take long and write nothing: they go to the second thread. */
+const READER_CALLS = new Set<keyof Engine>(["search", "verify", "readMessage", "readFile", "listMessages", "listConversations", "status"]);
+
+export async function openThreadedEngine(options: ThreadOptions): Promise<Engine> {
+  const writer = await EngineThread.open(options, "lossless-engine");
+  let reader: Promise<EngineThread> | null = null;
+  const openReader = (): Promise<EngineThread> => {
+    const { start } = options;
+    reader ??= EngineThread.open(
+      { ...options, start: { ...start, store: { ...start.store, readOnly: true, create: false } } },
+      "lossless-reader",
+    );
+    return reader;
+  };
+  const call = async (method: keyof Engine, request: object): Promise<unknown> => {
+    const { onProgress, signal, ...rest } = request as { onProgress?: ProgressFn; signal?: AbortSignal };
+    const thread = READER_CALLS.has(method) ? await openReader() : writer;
+    return thread.call(method, rest, { onProgress, signal });
+  };
+  const own = {
+    async ingest(request: IngestRequest): Promise<IngestResult> {
+      const { messages, ...rest } = request;
+      const packed = packArrivals(messages, arrivalBytes);
+      const transfer = [packed.block.buffer];
+      return (await writer.call("ingest", { ...rest, packed }, { transfer })) as IngestResult;
+    },
+    async close(): Promise<void> {
+      const opened = await reader;
+      await opened?.call("close", {});
+      await writer.call("close", {});
+    },
+  };
+  return new Proxy(own as unknown as Engine, {
+    get: (target, name) =>
+      Reflect.get(target, name) ??
+      // A promise would take an object with `then` for another promise.
+      (name === "then" ? undefined : (request: object = {}) => call(name as keyof Engine, request)),
+  });
+}

@@ -1,0 +1,50 @@
+/** The thread the engine works in: opens the store, answers calls one message each way, reports progress and events. */
+import { parentPort, workerData } from "node:worker_threads";
+import { LocalEngine } from "./engine.ts";
+import type { Engine, IngestRequest } from "./engine.ts";
+import { serializeError, unpackArrivals } from "./engine-protocol.ts";
+import type { FromWorker, PackedArrivals, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import { must } from "./model/errors.ts";
+import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
+
+const port = must(parentPort, "the port of the engine's thread");
+const send = (message: FromWorker): void => port.postMessage(message);
+const running = new Map<number, AbortController>();
+
+try {
+  const start = workerData as WorkerStart;
+  const store = new SqliteStore(start.store);
+  const engine = new LocalEngine({ store, settings: start.settings, onEvent: (event) => send({ kind: "event", event }) });
+  port.on("message", (message: ToWorker) => {
+    if (message.kind === "cancel") running.get(message.id)?.abort();
+    else void answer(engine, message);
+  });
+  send({ kind: "ready" });
+} catch (error) {
+  send({ kind: "failed", error: serializeError(error) });
+}
+
+async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promise<void> {
+  const controller = new AbortController();
+  running.set(call.id, controller);
+  try {
+    const method = engine[call.method as keyof Engine] as (request: unknown) => Promise<unknown>;
+    const value = await method.call(engine, readRequest(call, controller.signal));
+    send({ kind: "result", id: call.id, value });
+  } catch (error) {
+    send({ kind: "error", id: call.id, error: serializeError(error) });
+  } finally {
+    running.delete(call.id);
+    if (call.method === "close") port.close();
+  }
+}
+
+function readRequest(call: ToWorker & { kind: "call" }, signal: AbortSignal): unknown {
+  const { id, method } = call;
+  if (method === "ingest") {
+    const { packed, ...rest } = call.request as Omit<IngestRequest, "messages"> & { packed: PackedArrivals };
+    return { ...rest, messages: unpackArrivals(packed) };
+  }
+  const onProgress = (done: number, total: number): void => send({ kind: "progress", id, done, total });
+  return { ...(call.request as object), signal, ...(call.wantsProgress ? { onProgress } : {}) };
+}

@@ -1,0 +1,345 @@
+/**
+ * The facade everyone else calls: library, command line, plugin, servers. `LocalEngine` does the work in the thread it was opened in;
+ * `engine-thread.ts` puts it behind a worker with the same face, so that a host's thread never waits for the database.
+ */
+import { randomBytes } from "node:crypto";
+import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
+import { serializeExact } from "./ingest/json-text.ts";
+import { viewMessage } from "./ingest/normalize.ts";
+import { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
+import { EngineError } from "./model/errors.ts";
+import type { Clock, EventSink } from "./model/events.ts";
+import { makeUlid } from "./model/ids.ts";
+import { hiddenMask } from "./model/message.ts";
+import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/message.ts";
+import { compileSessionPatterns } from "./model/session-patterns.ts";
+import type { Settings } from "./model/settings.ts";
+import { searchMessages } from "./retrieve/search.ts";
+import type { SearchAnswer, SearchQuestion } from "./retrieve/search.ts";
+import type {
+  AppendEvent,
+  ArchiveStatus,
+  BoundaryRequest,
+  ConversationRow,
+  LargeFileRow,
+  ListMessages,
+  MessageBody,
+  MessageRow,
+  Page,
+  PreparedMessage,
+  SessionState,
+  Store,
+  VerifyReport,
+} from "./store/store.ts";
+
+export interface IngestRequest {
+  readonly session: SessionRef;
+  readonly messages: readonly Arrival[];
+  /** Commits a host's turn: a key seen before means that nothing is stored again. */
+  readonly turn?: { readonly advancementKey: string };
+  /** How far the source was read; stored in the same transaction. */
+  readonly cursor?: { readonly value: string | null };
+}
+
+export interface IngestResult {
+  /** 0 when nothing may be stored for this session. */
+  readonly conversationId: number;
+  readonly results: IngestedMessage[];
+  readonly duplicateTurn: boolean;
+  /** Why nothing was stored, when that is what the settings ask for. */
+  readonly skipped: "disabled" | "ignored" | "stateless" | null;
+}
+
+export type ProgressFn = (done: number, total: number) => void;
+
+/** What a caller may see: everything of one owner, or everything when no owner is named (the operator's view). */
+export interface Scope {
+  readonly owner?: string;
+}
+
+/**
+ * @example
+ * const engine = await openEngine({ database: "lcm.db" });
+ * const session = { key: "agent:main:demo", id: "s1", owner: "main" };
+ * await engine.ingest({ session, messages: [{ eventId: "e1", message: { role: "user", content: "hello" } }] });
+ * const report = await engine.verify();
+ * await engine.close();
+ */
+export interface Engine {
+  /** Stores events, all or none. Known events add nothing; changed ones add a revision. */
+  ingest(request: IngestRequest): Promise<IngestResult>;
+  readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null>;
+  knownEvents(request: { sessionId: string; owner?: string; eventIds: readonly string[] }): Promise<string[]>;
+  /** Gives events stored under provisional ids the host's own ids. */
+  relabel(request: { session: SessionRef; labels: readonly { from: string; to: string }[] }): Promise<number>;
+  /** Says which events lie off the active branch; all others of the session are shown. */
+  setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
+  recordBoundary(
+    request: Omit<BoundaryRequest, "position" | "retainDepth" | "at"> & { position?: number; at?: number },
+  ): Promise<{ kind: "recorded" | "known"; conversationId: number }>;
+  listConversations(
+    request: Scope & { after?: string | null; limit: number; sessionKey?: string },
+  ): Promise<Page<ConversationRow>>;
+  readConversation(request: Scope & { conversationId: number }): Promise<ConversationRow | null>;
+  listMessages(
+    request: Scope &
+      Pick<ListMessages, "conversationId" | "limit"> &
+      Partial<Pick<ListMessages, "after" | "order" | "direction">>,
+  ): Promise<Page<MessageRow>>;
+  /** A message with the bytes that were handed in. */
+  readMessage(request: Scope & { messageId: number }): Promise<(MessageBody & { view: MessageView }) | null>;
+  readRevisions(request: Scope & { messageId: number }): Promise<MessageRow[]>;
+  search(request: SearchQuestion): Promise<SearchAnswer>;
+  readFile(request: Scope & { fileId: string }): Promise<(LargeFileRow & { content: Uint8Array | null }) | null>;
+  status(request?: Scope & { sessionKey?: string }): Promise<StatusReport>;
+  verify(request?: { onProgress?: ProgressFn }): Promise<VerifyReport>;
+  reindex(request?: { onProgress?: ProgressFn; signal?: AbortSignal }): Promise<{ messages: number }>;
+  close(): Promise<void>;
+}
+
+export interface StatusReport extends ArchiveStatus {
+  readonly enabled: boolean;
+  /** The active conversation of the session key that was asked for. */
+  readonly conversation: ConversationRow | null;
+}
+
+export interface LocalEngineOptions {
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly onEvent?: EventSink;
+  readonly clock?: Clock;
+}
+
+const SYSTEM_CLOCK: Clock = { now: () => Date.now(), random: (size) => randomBytes(size) };
+const MAX_PAGE = 10_000;
+
+export class LocalEngine implements Engine {
+  #store: Store;
+  #settings: Settings;
+  #emit: EventSink;
+  #clock: Clock;
+  #isIgnored: (key: string) => boolean;
+  #isStateless: (key: string) => boolean;
+  #indexDegraded = false;
+
+  constructor(options: LocalEngineOptions) {
+    this.#store = options.store;
+    this.#settings = options.settings;
+    this.#emit = options.onEvent ?? (() => undefined);
+    this.#clock = options.clock ?? SYSTEM_CLOCK;
+    this.#isIgnored = compileSessionPatterns(options.settings.ignoreSessionPatterns).matches;
+    this.#isStateless = compileSessionPatterns(options.settings.statelessSessionPatterns).matches;
+  }
+
+  async ingest(request: IngestRequest): Promise<IngestResult> {
+    checkSession(request.session);
+    const skipped = this.#whySkipped(request.session.key);
+    if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
+    const now = this.#clock.now();
+    const events = request.messages.map((arrival) => this.#toEvent(arrival, now));
+    const answer = await this.#store.append({
+      session: request.session,
+      events,
+      now,
+      ...(request.turn ? { turn: request.turn } : {}),
+      ...(request.cursor ? { cursor: request.cursor } : {}),
+    });
+    this.#report(answer.conversationId, answer.results, answer.indexProblem);
+    if (this.#settings.pruneHeartbeatOk) await this.#hideHeartbeats(request.session, events, answer.conversationId);
+    const { conversationId, results, duplicateTurn } = answer;
+    return { conversationId, results, duplicateTurn, skipped: null };
+  }
+
+  async readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null> {
+    return this.#store.readSession(request.owner ?? null, request.sessionId);
+  }
+
+  async knownEvents(request: { sessionId: string; owner?: string; eventIds: readonly string[] }): Promise<string[]> {
+    return this.#store.knownEvents(request.owner ?? null, request.sessionId, request.eventIds);
+  }
+
+  async relabel(request: {
+    session: SessionRef;
+    labels: readonly { from: string; to: string }[];
+  }): Promise<number> {
+    if (this.#whySkipped(request.session.key) !== null) return 0;
+    return this.#store.relabel(request.session, request.labels, this.#clock.now());
+  }
+
+  async setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }> {
+    if (this.#whySkipped(request.session.key) !== null) return { changed: 0 };
+    const { session, offBranch } = request;
+    return { changed: await this.#store.setHidden(session, "branch", offBranch, this.#clock.now(), "exactly") };
+  }
+
+  async recordBoundary(
+    request: Omit<BoundaryRequest, "position" | "retainDepth" | "at"> & { position?: number; at?: number },
+  ): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
+    checkSession(request.session);
+    if (this.#whySkipped(request.session.key) !== null) return { kind: "known", conversationId: 0 };
+    return this.#store.recordBoundary({
+      ...request,
+      position: request.position ?? null,
+      retainDepth: this.#settings.newSessionRetainDepth,
+      at: request.at ?? this.#clock.now(),
+    });
+  }
+
+  async listConversations(
+    request: Scope & { after?: string | null; limit: number; sessionKey?: string },
+  ): Promise<Page<ConversationRow>> {
+    return this.#store.listConversations({ ...request, after: request.after ?? null, limit: checkLimit(request.limit) });
+  }
+
+  async readConversation(request: Scope & { conversationId: number }): Promise<ConversationRow | null> {
+    return this.#store.readConversation(request.conversationId, request.owner);
+  }
+
+  async listMessages(
+    request: Scope &
+      Pick<ListMessages, "conversationId" | "limit"> &
+      Partial<Pick<ListMessages, "after" | "order" | "direction">>,
+  ): Promise<Page<MessageRow>> {
+    return this.#store.listMessages({
+      ...request,
+      after: request.after ?? null,
+      order: request.order ?? "position",
+      direction: request.direction ?? "oldest",
+      limit: checkLimit(request.limit),
+    });
+  }
+
+  async readMessage(request: Scope & { messageId: number }): Promise<(MessageBody & { view: MessageView }) | null> {
+    const body = await this.#store.readMessage(request.messageId, request.owner);
+    return body && { ...body, view: viewMessage(body.bytes) };
+  }
+
+  async readRevisions(request: Scope & { messageId: number }): Promise<MessageRow[]> {
+    return this.#store.readRevisions(request.messageId, request.owner);
+  }
+
+  async search(request: SearchQuestion): Promise<SearchAnswer> {
+    return searchMessages(this.#store, request);
+  }
+
+  async readFile(
+    request: Scope & { fileId: string },
+  ): Promise<(LargeFileRow & { content: Uint8Array | null }) | null> {
+    const file = await this.#store.readFile(request.fileId, request.owner);
+    return file && { ...file, content: await this.#store.readFileContent(request.fileId, request.owner) };
+  }
+
+  async status(request: Scope & { sessionKey?: string } = {}): Promise<StatusReport> {
+    const archive = await this.#store.status(request.owner);
+    const conversation = request.sessionKey === undefined ? null : await this.#readActive(request);
+    return { ...archive, enabled: this.#settings.enabled, conversation };
+  }
+
+  async #readActive(request: Scope & { sessionKey?: string }): Promise<ConversationRow | null> {
+    const { items } = await this.#store.listConversations({ ...request, after: null, limit: 1 });
+    return items[0] ?? null;
+  }
+
+  async verify(request: { onProgress?: ProgressFn } = {}): Promise<VerifyReport> {
+    return this.#store.verify(deriveMessage, request.onProgress ?? (() => undefined));
+  }
+
+  async reindex(request: { onProgress?: ProgressFn; signal?: AbortSignal } = {}): Promise<{ messages: number }> {
+    const messages = await this.#store.reindex(deriveMessage, request.onProgress ?? (() => undefined), request.signal);
+    if (this.#indexDegraded) this.#emit({ kind: "recovered", part: "index" });
+    this.#indexDegraded = false;
+    return { messages };
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close();
+  }
+
+  #whySkipped(key: string): IngestResult["skipped"] {
+    if (!this.#settings.enabled) return "disabled";
+    if (this.#isIgnored(key)) return "ignored";
+    return this.#settings.skipStatelessSessions && this.#isStateless(key) ? "stateless" : null;
+  }
+
+  #toEvent(arrival: Arrival, now: number): AppendEvent {
+    const bytes = arrivalBytes(arrival);
+    let prepared: PreparedMessage | null = null;
+    return {
+      eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
+      kind: arrival.eventIdKind ?? "entry",
+      arrival: bytes,
+      position: arrival.position ?? null,
+      prepare: () =>
+        (prepared ??= prepareMessage(bytes, {
+          hidden: hiddenMask(arrival.hidden ?? []),
+          createdAt: arrival.createdAt ?? now,
+          largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
+          random: (size) => this.#clock.random(size),
+        })),
+    };
+  }
+
+  #report(conversationId: number, results: readonly IngestedMessage[], indexProblem: string | null): void {
+    const stored = results.filter((result) => result.outcome === "stored").length;
+    const revisions = results.filter((result) => result.outcome === "revision").length;
+    if (stored + revisions > 0) this.#emit({ kind: "stored", conversationId, messages: stored, revisions });
+    if (indexProblem !== null && !this.#indexDegraded) {
+      this.#emit({ kind: "degraded", part: "index", message: `messages are stored but not indexed: ${indexProblem}` });
+    }
+    this.#indexDegraded = indexProblem !== null;
+  }
+
+  /** Hides heartbeat turns: the prompt, whatever came between, and the reply that says nothing happened. */
+  async #hideHeartbeats(session: SessionRef, events: readonly AppendEvent[], conversationId: number): Promise<void> {
+    const views = events.map((event) => ({ eventId: event.eventId, view: viewMessage(event.arrival) }));
+    if (!views.some(({ view }) => isHeartbeatReply(view))) return;
+    const before = await this.#readBefore(conversationId, new Set(events.map((event) => event.eventId)));
+    const hidden = findHeartbeats([...before, ...views]);
+    if (hidden.length > 0) await this.#store.setHidden(session, "heartbeat", hidden, this.#clock.now(), "add");
+  }
+
+  /** The last few messages before a batch, because a turn may arrive in pieces. */
+  async #readBefore(
+    conversationId: number,
+    except: ReadonlySet<string>,
+  ): Promise<{ eventId: string; view: MessageView }[]> {
+    const recent = await this.#store.listMessages({
+      conversationId,
+      after: null,
+      limit: except.size + 8,
+      order: "arrival",
+      direction: "newest",
+    });
+    const rows = recent.items.filter((row) => !except.has(row.eventId)).slice(0, 8);
+    const found: { eventId: string; view: MessageView }[] = [];
+    for (const row of rows.reverse()) {
+      const body = await this.#store.readMessage(row.messageId);
+      if (body) found.push({ eventId: row.eventId, view: viewMessage(body.bytes) });
+    }
+    return found;
+  }
+}
+
+/** The bytes an arrival stands for. */
+export function arrivalBytes(arrival: Arrival): Uint8Array {
+  if (arrival.bytes !== undefined) return arrival.bytes;
+  if (arrival.message === undefined) {
+    throw new EngineError("invalid_input", "cannot store an event: it has neither message nor bytes");
+  }
+  return Buffer.from(serializeExact(arrival.message));
+}
+
+function checkSession(session: SessionRef): void {
+  for (const field of ["key", "id", "owner"] as const) {
+    if (typeof session[field] !== "string" || session[field] === "") {
+      throw new EngineError("invalid_input", `cannot use the session: its ${field} must be a text that is not empty`);
+    }
+  }
+}
+
+function checkLimit(limit: number): number {
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
+    throw new EngineError("usage", `cannot list ${limit} rows: the limit is a whole number from 1 to ${MAX_PAGE}`);
+  }
+  return limit;
+}

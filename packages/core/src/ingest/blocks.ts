@@ -1,0 +1,288 @@
+/**
+ * Reads the blocks of a message's content, in every dialect hosts write: Anthropic, OpenAI (chat and responses), Gemini,
+ * pi / OpenClaw. One block gives one part, except that a tool result with blocks of its own gives one part for each.
+ * Invariants: a part's range is the range of its block in the arrival bytes; parts do not overlap; every tool result has
+ * at least one part of type `tool_result` with its call's id; base64 never lands in a part's text.
+ */
+import type { ByteRange, PartType, PartView } from "../model/message.ts";
+import { base64ByteLength, hideBase64, type ReadableText } from "./base64.ts";
+import { findSpan, iterateElements, mapMembers } from "./json-spans.ts";
+import { firstString, isObject, renderJson, renderValue, type JsonObject } from "./readable.ts";
+
+export type PartDraft = Omit<PartView, "ordinal">;
+
+/** A parsed value and where it stands. */
+export interface Located {
+  readonly value: unknown;
+  readonly range: ByteRange;
+}
+
+/** The call a tool result answers; its text blocks are results, not words of the user. */
+export interface ResultOf {
+  readonly toolCallId?: string | undefined;
+  readonly toolName?: string | undefined;
+  readonly isError?: boolean | undefined;
+}
+
+type Extras = Partial<Omit<PartDraft, "at" | "length" | "type" | "text">> | ResultOf;
+
+const TEXT_TYPES = new Set(["text", "input_text", "output_text", "inputText", "outputText", "summary_text"]);
+const REASONING_TYPES = new Set(["thinking", "reasoning", "redacted_thinking", "reasoning_text"]);
+const CALL_TYPES = new Set([
+  "toolCall",
+  "toolUse",
+  "tool_use",
+  "tool_call",
+  "tool-call",
+  "function_call",
+  "functionCall",
+  "custom_tool_call",
+  "server_tool_use",
+  "mcp_tool_use",
+]);
+const RESULT_TYPES = new Set([
+  "toolResult",
+  "tool_result",
+  "tool-result",
+  "function_call_output",
+  "functionResponse",
+  "custom_tool_call_output",
+]);
+const IMAGE_TYPES = new Set(["image", "image_url", "input_image"]);
+const FILE_TYPES = new Set(["file", "document", "input_file", "audio", "input_audio", "video", "resource"]);
+
+/** What kind of part a block's `type` makes. Blocks without a type are told by their members (Gemini). */
+export function blockKind(block: JsonObject): PartType {
+  const { type } = block;
+  if (typeof type !== "string") return untypedKind(block);
+  if (TEXT_TYPES.has(type)) return "text";
+  if (REASONING_TYPES.has(type)) return "reasoning";
+  if (CALL_TYPES.has(type)) return "tool_call";
+  if (RESULT_TYPES.has(type) || type.endsWith("_tool_result")) return "tool_result";
+  if (IMAGE_TYPES.has(type)) return "image";
+  return FILE_TYPES.has(type) ? "file" : "other";
+}
+
+function untypedKind(block: JsonObject): PartType {
+  if (typeof block["text"] === "string") return "text";
+  if (isObject(block["functionCall"])) return "tool_call";
+  if (isObject(block["functionResponse"])) return "tool_result";
+  const inline = block["inlineData"];
+  if (isObject(inline)) return isImageType(firstString(inline, "mimeType")) ? "image" : "file";
+  return "other";
+}
+
+const isImageType = (mimeType: string | undefined): boolean => mimeType?.startsWith("image/") ?? false;
+
+/** Parts of a `content` member: a string, an array of blocks, or something unknown. */
+export function readContent(bytes: Buffer, content: Located, resultOf: ResultOf | null): PartDraft[] {
+  const { value, range } = content;
+  if (value === null || value === undefined) return [];
+  if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
+  if (!Array.isArray(value)) return [readOther(bytes, content, resultOf)];
+  const parts: PartDraft[] = [];
+  let index = 0;
+  for (const element of iterateElements(bytes, range)) {
+    parts.push(...readBlock(bytes, { value: value[index++] as unknown, range: element }, resultOf));
+  }
+  return parts;
+}
+
+export function readBlock(bytes: Buffer, block: Located, resultOf: ResultOf | null): PartDraft[] {
+  const { value, range } = block;
+  if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
+  if (!isObject(value)) return [readOther(bytes, block, resultOf)];
+  switch (blockKind(value)) {
+    case "text":
+      return [makeTextPart(range, firstString(value, "text") ?? "", resultOf)];
+    case "reasoning":
+      return [makePart(range, "reasoning", hideBase64(readReasoning(value)), {})];
+    case "tool_call":
+      return [readToolCall(range, value)];
+    case "tool_result":
+      // A result inside a result is kept as an unknown block: no host nests them, and depth stays bounded.
+      return resultOf ? [readOther(bytes, block, resultOf)] : readToolResult(bytes, value, range);
+    case "image":
+      return [readMedia(range, "image", value, resultOf)];
+    case "file":
+      return [readMedia(range, "file", value, resultOf)];
+    case "other":
+      return [readRefusal(value, range) ?? readOther(bytes, block, resultOf)];
+  }
+}
+
+function makePart(range: ByteRange, type: PartType, readable: ReadableText, extras: Extras): PartDraft {
+  const part: Record<string, unknown> = { at: range.at, length: range.length, type, text: readable.text };
+  for (const [key, value] of Object.entries(extras)) if (value !== undefined) part[key] = value;
+  if (readable.hiddenBytes > 0) part["payloadBytes"] = readable.hiddenBytes;
+  return part as unknown as PartDraft;
+}
+
+export function makeTextPart(range: ByteRange, text: string, resultOf: ResultOf | null): PartDraft {
+  return makePart(range, resultOf ? "tool_result" : "text", hideBase64(text), resultOf ?? {});
+}
+
+export function makeReasoningPart(range: ByteRange, text: string): PartDraft {
+  return makePart(range, "reasoning", hideBase64(text), {});
+}
+
+function readOther(bytes: Buffer, { value, range }: Located, resultOf: ResultOf | null): PartDraft {
+  return makePart(range, "other", renderJson(bytes, range, value), resultOf ?? {});
+}
+
+function readRefusal(block: JsonObject, range: ByteRange): PartDraft | null {
+  const refusal = block["type"] === "refusal" ? firstString(block, "refusal", "text") : undefined;
+  return refusal === undefined ? null : makeTextPart(range, refusal, null);
+}
+
+/** Readable reasoning only; encrypted or redacted reasoning has no text. */
+function readReasoning(block: JsonObject): string {
+  if (block["redacted"] === true) return "";
+  const own = firstString(block, "thinking", "text", "reasoning");
+  if (own !== undefined) return own;
+  const texts: string[] = [];
+  for (const list of [block["summary"], block["content"]]) {
+    if (typeof list === "string") texts.push(list);
+    if (!Array.isArray(list)) continue;
+    for (const item of list as unknown[]) if (isObject(item)) texts.push(firstString(item, "text") ?? "");
+  }
+  return texts.filter((text) => text !== "").join("\n");
+}
+
+/** A call in any dialect. OpenAI chat puts name and arguments into `function`, Gemini into `functionCall`. */
+export function readToolCall(range: ByteRange, block: JsonObject): PartDraft {
+  const nested = block["function"] ?? block["functionCall"];
+  const call = isObject(nested) ? { ...block, ...nested } : block;
+  const toolName = firstString(call, "name", "toolName");
+  const args = call["arguments"] ?? call["input"] ?? call["args"];
+  const readable = renderValue(parseArguments(args));
+  const text = [toolName, readable.text].filter((piece) => piece).join("\n");
+  const toolCallId = firstString(call, "call_id", "id", "toolCallId", "callId");
+  return makePart(range, "tool_call", { ...readable, text }, { toolCallId, toolName });
+}
+
+/** OpenAI hands arguments over as JSON text, which may be cut off or no JSON at all. */
+function parseArguments(args: unknown): unknown {
+  if (typeof args !== "string") return args ?? {};
+  if (!/^\s*[[{]/.test(args)) return args;
+  try {
+    return JSON.parse(args) as unknown;
+  } catch {
+    return args;
+  }
+}
+
+const RESULT_ID_KEYS = [
+  "tool_use_id",
+  "tool_call_id",
+  "toolCallId",
+  "toolUseId",
+  "call_id",
+  "callId",
+] as const;
+const RESULT_CONTENT_KEYS = ["content", "output", "result", "response"] as const;
+
+/** Which call an object (a block, or a message of role tool) says it answers. */
+export function readResultOf(object: JsonObject): ResultOf {
+  const isError = object["isError"] ?? object["is_error"];
+  return {
+    toolCallId: firstString(object, ...RESULT_ID_KEYS),
+    toolName: firstString(object, "toolName", "tool_name", "name"),
+    isError: typeof isError === "boolean" ? isError : undefined,
+  };
+}
+
+function readToolResult(bytes: Buffer, outer: JsonObject, range: ByteRange): PartDraft[] {
+  const nested = outer["functionResponse"];
+  const block = isObject(nested) ? nested : outer;
+  const resultOf = readResultOf(block);
+  const key = RESULT_CONTENT_KEYS.find((name) => block[name] !== undefined && block[name] !== null);
+  const value = key === undefined ? undefined : block[key];
+  if (key === undefined || value === undefined) return [makePart(range, "tool_result", NO_TEXT, resultOf)];
+  if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
+  const path = block === outer ? [key] : ["functionResponse", key];
+  const content = findSpan(bytes, path, range);
+  if (Array.isArray(value) && value.length > 0 && content) {
+    const parts = readContent(bytes, { value, range: content }, resultOf);
+    return withResultPart(bytes, range, parts, resultOf);
+  }
+  if (isObject(value) && typeof value["type"] === "string" && blockKind(value) === "text") {
+    return [makeTextPart(range, firstString(value, "text") ?? "", resultOf)];
+  }
+  return [makePart(range, "tool_result", renderValue(value), resultOf)];
+}
+
+const NO_TEXT: ReadableText = { text: "", hiddenBytes: 0 };
+
+/**
+ * A result that holds images only would leave its call unanswered in the eyes of whoever pairs calls with results. Such
+ * a result gets an empty part that stands on the literal of its call's id.
+ */
+export function withResultPart(
+  bytes: Buffer,
+  owner: ByteRange,
+  parts: PartDraft[],
+  resultOf: ResultOf,
+): PartDraft[] {
+  if (resultOf.toolCallId === undefined || parts.some((part) => part.type === "tool_result")) return parts;
+  const members = mapMembers(bytes, owner);
+  const idKey = RESULT_ID_KEYS.find((key) => members.has(key));
+  const idRange = idKey === undefined ? undefined : members.get(idKey);
+  return idRange ? [makePart(idRange, "tool_result", NO_TEXT, resultOf), ...parts] : parts;
+}
+
+/** An image, document, sound or other file: what it is, and how large, but never its data. */
+function readMedia(
+  range: ByteRange,
+  type: "image" | "file",
+  block: JsonObject,
+  resultOf: ResultOf | null,
+): PartDraft {
+  const source = mediaSource(block);
+  const url = mediaUrl(block, source);
+  const dataUrl = url?.startsWith("data:") ? url : undefined;
+  const mimeType =
+    firstString(source, "media_type", "mimeType", "mime_type") ??
+    firstString(block, "mimeType", "media_type", "mime_type") ??
+    (dataUrl === undefined ? undefined : /^data:([^;,]+)/.exec(dataUrl)?.[1]);
+  const fileName =
+    firstString(source, "filename", "fileName", "name") ??
+    firstString(block, "filename", "fileName", "name", "title");
+  const data = dataUrl === undefined ? mediaData(source) : dataUrl.slice(dataUrl.indexOf(",") + 1);
+  const isEncoded = data !== undefined && looksEncoded(data) && source["type"] !== "text";
+  const words = firstString(source, "text") ?? (isEncoded ? undefined : data);
+  const link = dataUrl === undefined ? (url ?? firstString(source, "uri")) : undefined;
+  const text = [fileName, link, words].filter((piece) => piece).join("\n");
+  const payloadBytes = isEncoded ? base64ByteLength(data) : undefined;
+  const extras = { ...resultOf, mimeType: mimeType?.toLowerCase(), fileName, payloadBytes };
+  return makePart(range, type, hideBase64(text), extras);
+}
+
+/** Whether data is base64, by its head. Other data (plain text, a reference to a file) can be shown. */
+function looksEncoded(data: string): boolean {
+  return /^[A-Za-z0-9+/_=\r\n-]*$/.test(data.slice(0, 64));
+}
+
+/** The member that carries the data, or the block itself. */
+function mediaSource(block: JsonObject): JsonObject {
+  const keys = ["source", "file", "resource", "input_audio", "inlineData"];
+  for (const key of keys) {
+    const source = block[key];
+    if (isObject(source)) return source;
+  }
+  return block;
+}
+
+function mediaUrl(block: JsonObject, source: JsonObject): string | undefined {
+  const image = block["image_url"];
+  if (isObject(image)) return firstString(image, "url");
+  const fileData = firstString(source, "file_data");
+  if (fileData?.startsWith("data:")) return fileData;
+  const data = firstString(source, "data");
+  if (data?.startsWith("data:")) return data;
+  return firstString(block, "image_url") ?? firstString(source, "url", "file_url");
+}
+
+function mediaData(source: JsonObject): string | undefined {
+  return firstString(source, "data", "file_data", "blob");
+}

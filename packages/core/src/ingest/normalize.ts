@@ -1,0 +1,322 @@
+/**
+ * Derives what the engine needs to know of a message from its arrival bytes: who speaks, which parts it has and where
+ * they stand, when it was said, by which model, at what cost. The bytes stay the only truth; a view can be thrown away
+ * and derived again, which is what verification does, so nothing here looks at a clock, a locale or a setting.
+ * Invariant: any bytes give a view, never an exception.
+ */
+import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
+import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import {
+  blockKind,
+  makeReasoningPart,
+  makeTextPart,
+  readBlock,
+  readContent,
+  readResultOf,
+  readToolCall,
+  withResultPart,
+  type Located,
+  type PartDraft,
+  type ResultOf,
+} from "./blocks.ts";
+import { asBuffer, findRoot, iterateElements, mapMembers } from "./json-spans.ts";
+import { firstString, isObject, renderBytes, renderJson, type JsonObject } from "./readable.ts";
+
+/**
+ * The view of one arrival.
+ *
+ * @example viewMessage(Buffer.from('{"role":"user","content":"hi"}')).parts[0]?.text // "hi"
+ */
+export function viewMessage(arrival: Uint8Array): MessageView {
+  const bytes = asBuffer(arrival);
+  const root = parseRoot(bytes);
+  if (root === null) return viewUnreadable(bytes);
+  const found = isObject(root.value) ? findMessage(bytes, root.value, root) : null;
+  return found ? viewFound(bytes, found, root.value as JsonObject) : viewNoMessage(bytes, root);
+}
+
+function parseRoot(bytes: Buffer): Located | null {
+  const range = findRoot(bytes);
+  if (range === null) return null;
+  try {
+    // All the rest is parsed too, so that bytes behind the value make the line unreadable, not half read.
+    return { value: JSON.parse(bytes.toString("utf8", range.at)) as unknown, range };
+  } catch {
+    return null;
+  }
+}
+
+/** The object that is the message, and its role in the host's words. */
+interface FoundMessage extends Located {
+  readonly value: JsonObject;
+  readonly rawRole: string;
+}
+
+/** Items of the OpenAI responses dialect stand alone, without a role. */
+const ITEM_ROLES: { readonly [type: string]: Role } = {
+  function_call: "assistant",
+  custom_tool_call: "assistant",
+  reasoning: "assistant",
+  function_call_output: "tool",
+  custom_tool_call_output: "tool",
+};
+
+function findMessage(bytes: Buffer, root: JsonObject, located: Located): FoundMessage | null {
+  const own = roleOf(root);
+  if (own !== null) return { value: root, range: located.range, rawRole: own };
+  for (const key of ["message", "payload"]) {
+    const inner = root[key];
+    const rawRole = isObject(inner) ? roleOf(inner) : null;
+    if (!isObject(inner) || rawRole === null) continue;
+    const range = mapMembers(bytes, located.range).get(key);
+    if (range) return { value: inner, range, rawRole };
+  }
+  return null;
+}
+
+function roleOf(object: JsonObject): string | null {
+  const { role, type } = object;
+  if (typeof role === "string") return role;
+  return typeof type === "string" && Object.hasOwn(ITEM_ROLES, type) ? type : null;
+}
+
+const ROLES: { readonly [rawRole: string]: Role } = {
+  user: "user",
+  assistant: "assistant",
+  model: "assistant",
+  system: "system",
+  developer: "system",
+  tool: "tool",
+  toolResult: "tool",
+  tool_result: "tool",
+  function: "tool",
+  ...ITEM_ROLES,
+};
+
+function viewFound(bytes: Buffer, found: FoundMessage, envelope: JsonObject): MessageView {
+  const message = found.value;
+  const named: Role = Object.hasOwn(ROLES, found.rawRole) ? (ROLES[found.rawRole] as Role) : "other";
+  const role = named === "user" && holdsOnlyResults(message["content"]) ? "tool" : named;
+  const isItem = typeof message["role"] !== "string";
+  const drafts = isItem ? readBlock(bytes, found, null) : readMessageParts(bytes, found, named);
+  return {
+    role,
+    rawRole: found.rawRole,
+    parts: numberParts(drafts),
+    isMessage: true,
+    ...dropUndefined({
+      createdAt: readTime(message) ?? readTime(envelope),
+      model: readModel(message),
+      usage: readUsage(message["usage"]),
+      stopReason: firstString(message, "stopReason", "stop_reason", "finish_reason"),
+    }),
+  };
+}
+
+/** Claude Code hands tool results over as messages of the user. */
+function holdsOnlyResults(content: unknown): boolean {
+  if (!Array.isArray(content) || content.length === 0) return false;
+  return content.every((block) => isObject(block) && blockKind(block) === "tool_result");
+}
+
+function readMessageParts(bytes: Buffer, found: FoundMessage, role: Role): PartDraft[] {
+  const message = found.value;
+  const ranges = mapMembers(bytes, found.range);
+  const locate = (key: string): Located | null => {
+    const range = ranges.get(key);
+    return range ? { value: message[key], range } : null;
+  };
+  const resultOf = role === "tool" ? readResultOf(message) : null;
+  const reasoning = readStringMembers(message, locate, ["reasoning_content", "reasoning"]);
+  const parts = reasoning.map(({ range, text }) => makeReasoningPart(range, text));
+  parts.push(...readBody(bytes, message, locate, resultOf));
+  parts.push(...readCalls(bytes, locate("tool_calls"), locate("function_call")));
+  return resultOf ? withResultPart(bytes, found.range, parts, resultOf) : parts;
+}
+
+/** `content`, or Gemini's `parts`, or the members that stand in for it in messages of other kinds. */
+function readBody(
+  bytes: Buffer,
+  message: JsonObject,
+  locate: (key: string) => Located | null,
+  resultOf: ResultOf | null,
+): PartDraft[] {
+  const content = locate("content") ?? locate("parts");
+  const body = content ? readContent(bytes, content, resultOf) : [];
+  const keys = content ? ["refusal"] : ["command", "output", "summary", "text", "refusal"];
+  for (const { key, range, text } of readStringMembers(message, locate, keys)) {
+    body.push(makeTextPart(range, key === "command" ? `$ ${text}` : text, resultOf));
+  }
+  return body;
+}
+
+/** The `tool_calls` and `function_call` members of OpenAI's chat dialect. */
+function readCalls(bytes: Buffer, list: Located | null, single: Located | null): PartDraft[] {
+  const parts: PartDraft[] = [];
+  if (list && Array.isArray(list.value)) {
+    let index = 0;
+    for (const range of iterateElements(bytes, list.range)) {
+      const call: unknown = list.value[index++];
+      if (isObject(call)) parts.push(readToolCall(range, call));
+    }
+  }
+  if (single && isObject(single.value)) parts.push(readToolCall(single.range, single.value));
+  return parts;
+}
+
+interface StringMember {
+  readonly key: string;
+  readonly text: string;
+  readonly range: Located["range"];
+}
+
+function readStringMembers(
+  object: JsonObject,
+  locate: (key: string) => Located | null,
+  keys: readonly string[],
+): StringMember[] {
+  const members: StringMember[] = [];
+  for (const key of keys) {
+    const text = object[key];
+    const located = typeof text === "string" && text !== "" ? locate(key) : null;
+    if (located) members.push({ key, text: text as string, range: located.range });
+  }
+  return members;
+}
+
+function numberParts(drafts: readonly PartDraft[]): PartView[] {
+  return drafts.map((draft, ordinal) => ({ ordinal, ...draft }));
+}
+
+/** A line that is no message: a header, a note of the host, a summary. What is plainly text in it can be searched. */
+function viewNoMessage(bytes: Buffer, root: Located): MessageView {
+  const createdAt = isObject(root.value) ? readTime(root.value) : undefined;
+  const parts = numberParts(readLooseText(bytes, root));
+  return { role: "other", rawRole: "", parts, isMessage: false, ...dropUndefined({ createdAt }) };
+}
+
+function readLooseText(bytes: Buffer, root: Located): PartDraft[] {
+  const { value, range } = root;
+  if (typeof value === "string") return [{ ...makeTextPart(range, value, null), type: "other" }];
+  if (!isObject(value)) return [{ ...range, type: "other", text: renderJson(bytes, range, value).text }];
+  const parts: PartDraft[] = [];
+  const ranges = mapMembers(bytes, range);
+  for (const key of ["content", "summary", "text"]) {
+    const member = value[key];
+    const memberRange = ranges.get(key);
+    const isText = typeof member === "string" || (key === "content" && Array.isArray(member));
+    if (memberRange && isText) parts.push(...readContent(bytes, { value: member, range: memberRange }, null));
+  }
+  return parts;
+}
+
+function viewUnreadable(bytes: Buffer): MessageView {
+  const range = { at: 0, length: bytes.length };
+  const part: PartView = { ordinal: 0, ...range, type: "other", text: renderBytes(bytes, range).text };
+  return { role: "other", rawRole: "", parts: [part], isMessage: false };
+}
+
+function dropUndefined<T extends object>(object: T): Partial<{ [K in keyof T]: Exclude<T[K], undefined> }> {
+  const entries = Object.entries(object).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Partial<{ [K in keyof T]: Exclude<T[K], undefined> }>;
+}
+
+function readTime(object: JsonObject): number | undefined {
+  for (const key of ["timestamp", "createdAt", "created_at"]) {
+    const time = parseTime(object[key]);
+    if (time !== undefined) return time;
+  }
+  return undefined;
+}
+
+const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(Z|[+-]\d\d:?\d\d)?)?$/i;
+/** Numbers below this are seconds: as milliseconds they would lie before March 1973. */
+const SECONDS_LIMIT = 1e11;
+/** The last moment a Date can name. */
+const LAST_TIME_MS = 8.64e15;
+
+/** Milliseconds UTC. A time without a zone counts as UTC, so that every machine reads the same. */
+function parseTime(value: unknown): number | undefined {
+  if (typeof value === "string") {
+    if (/^\d{9,16}(?:\.\d+)?$/.test(value)) return parseTime(Number(value));
+    const match = ISO_TIME.exec(value);
+    if (!match) return undefined;
+    const [, day, clock = "00:00", zone = "Z"] = match;
+    const time = Date.parse(`${day}T${clock}${zone.toUpperCase()}`);
+    return Number.isNaN(time) ? undefined : time;
+  }
+  if (typeof value !== "number" || !(value > 0)) return undefined;
+  const time = Math.floor(value < SECONDS_LIMIT ? value * 1000 : value);
+  return time <= LAST_TIME_MS ? time : undefined;
+}
+
+function readModel(message: JsonObject): ModelIdentity | undefined {
+  const identity = dropUndefined({
+    provider: firstString(message, "provider"),
+    api: firstString(message, "api"),
+    model: firstString(message, "model"),
+  });
+  return Object.keys(identity).length > 0 ? identity : undefined;
+}
+
+/** Usage in one meaning: `inputTokens` are those that came from no cache, as Anthropic and pi count. */
+function readUsage(usage: unknown): ReportedUsage | undefined {
+  if (!isObject(usage)) return undefined;
+  const details = usage["prompt_tokens_details"] ?? usage["input_tokens_details"];
+  const cachedInside = isObject(details) ? firstCount(details, "cached_tokens") : undefined;
+  const input = firstCount(usage, "input", "input_tokens", "prompt_tokens");
+  const reported = dropUndefined({
+    inputTokens: input === undefined ? undefined : Math.max(0, input - (cachedInside ?? 0)),
+    outputTokens: firstCount(usage, "output", "output_tokens", "completion_tokens"),
+    cacheReadTokens: cachedInside ?? firstCount(usage, "cacheRead", "cache_read_input_tokens"),
+    cacheWriteTokens: firstCount(usage, "cacheWrite", "cache_creation_input_tokens"),
+  });
+  return Object.keys(reported).length > 0 ? reported : undefined;
+}
+
+function firstCount(object: JsonObject, ...keys: readonly string[]): number | undefined {
+  for (const key of keys) {
+    const value = object[key];
+    if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value;
+  }
+  return undefined;
+}
+
+/** All readable text of a message, part by part: what the index holds. */
+export function searchText(view: MessageView): string {
+  return view.parts
+    .map((part) => part.text)
+    .filter((text) => text !== "")
+    .join("\n");
+}
+
+/** Punctuation that arguments have on the wire and their readable form has not, per line: measured on 1097 real calls. */
+const ARGUMENT_LINE_TOKENS = 1.35;
+/** Block type, id and name of a call or a result on the wire. */
+const TOOL_FRAME_TOKENS = 8;
+/** Base64 characters per token, times the bytes each stands for. */
+const BYTES_PER_BASE64_TOKEN = 3;
+
+/**
+ * Tokens of a message as a provider would count it when sent: its parts, a flat price for each image and file, and the
+ * frame around them. Base64 that stands in the middle of a text is paid by the character.
+ */
+export function messageTokens(view: MessageView, estimate: (text: string) => number): number {
+  let tokens = MESSAGE_OVERHEAD_TOKENS;
+  for (const part of view.parts) tokens += partTokens(part, estimate);
+  return tokens;
+}
+
+function partTokens(part: PartView, estimate: (text: string) => number): number {
+  const text = part.text === "" ? 0 : estimate(part.text);
+  if (part.type === "image" || part.type === "file")
+    return text + (part.payloadBytes === undefined ? 0 : IMAGE_TOKENS);
+  const inline = Math.ceil((part.payloadBytes ?? 0) / BYTES_PER_BASE64_TOKEN);
+  return text + inline + frameTokens(part);
+}
+
+function frameTokens(part: PartView): number {
+  if (part.type === "tool_result") return TOOL_FRAME_TOKENS;
+  if (part.type !== "tool_call") return 0;
+  return TOOL_FRAME_TOKENS + Math.ceil(ARGUMENT_LINE_TOKENS * part.text.split("\n").length);
+}

@@ -1,0 +1,120 @@
+/**
+ * Everything about a message that needs no lock: reading it, cutting out large payloads, counting tokens, analysing its text, and
+ * compressing it. `deriveMessage` is the part that follows from the bytes alone; `verify` calls it again to check what is stored.
+ */
+import { hash } from "node:crypto";
+import { commit, SALT_BYTES } from "../model/chain.ts";
+import { ANY_FILE_ID, renderReference } from "../model/large-file.ts";
+import { HIDDEN } from "../model/message.ts";
+import type { MessageView } from "../model/message.ts";
+import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { encodeBody } from "../store/body.ts";
+import { cutRanges } from "../store/splice.ts";
+import type { CutPayload, DerivedMessage, PreparedMessage, PreparedPayload } from "../store/store.ts";
+import { analyzeForIndex } from "../text/index.ts";
+import { exploreContent, extensionFor } from "./explore.ts";
+import { findLargePayloads } from "./large-payloads.ts";
+import type { Payload } from "./large-payloads.ts";
+import { messageTokens, searchText, viewMessage } from "./normalize.ts";
+
+export interface PrepareOptions {
+  /** Reasons the caller hides the message for (bit mask). */
+  readonly hidden: number;
+  /** Time of the message when its bytes carry none. */
+  readonly createdAt: number;
+  readonly largeFileThresholdTokens: number;
+  readonly random: (size: number) => Uint8Array;
+}
+
+export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): PreparedMessage {
+  const view = viewMessage(arrival);
+  const payloads = findLargePayloads(arrival, view, {
+    thresholdTokens: options.largeFileThresholdTokens,
+    estimate: estimateTextTokens,
+  }).map(preparePayload);
+  const salt = options.random(SALT_BYTES);
+  const derived = deriveFromView(arrival, view, payloads.map(toCut));
+  return {
+    ...derived,
+    createdAt: view.createdAt ?? options.createdAt,
+    hidden: view.isMessage ? options.hidden : options.hidden | HIDDEN.meta,
+    ...encodeBody(cutRanges(arrival, payloads)),
+    arrivalBytes: arrival.byteLength,
+    salt,
+    commitment: commit(salt, arrival),
+    payloads,
+    calibration: readCalibration(view, derived.tokens),
+  };
+}
+
+/** What follows from the bytes handed in and from what was cut out of them, and from nothing else. */
+export function deriveMessage(bytes: Uint8Array, cuts: readonly CutPayload[]): DerivedMessage {
+  return deriveFromView(bytes, viewMessage(bytes), cuts);
+}
+
+function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly CutPayload[]): DerivedMessage {
+  const shown = cuts.length === 0 ? view : viewMessage(replaceByReferences(bytes, cuts));
+  return {
+    role: view.role,
+    tokens: messageTokens(shown, estimateTextTokens),
+    parts: view.parts.map(({ type, at, length, toolCallId, toolName }) => ({
+      type,
+      at,
+      length,
+      ...(toolCallId === undefined ? {} : { toolCallId }),
+      ...(toolName === undefined ? {} : { toolName }),
+    })),
+    terms: analyzeForIndex(searchText(view)),
+  };
+}
+
+/** The message as a model would see it: a reference stands where each payload stood. */
+function replaceByReferences(bytes: Uint8Array, cuts: readonly CutPayload[]): Buffer {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  for (const cut of [...cuts].sort((a, b) => a.at - b.at)) {
+    const reference = renderReference({ ...cut, fileId: ANY_FILE_ID });
+    pieces.push(bytes.subarray(from, cut.at), Buffer.from(JSON.stringify(reference).slice(1, -1)));
+    from = cut.at + cut.length;
+  }
+  pieces.push(bytes.subarray(from));
+  return Buffer.concat(pieces);
+}
+
+function preparePayload(payload: Payload): PreparedPayload {
+  const { at, length, encoding, content, mimeType } = payload;
+  const fileName = payload.fileName ?? null;
+  const described = { mimeType, ...(fileName === null ? {} : { fileName }) };
+  return {
+    at,
+    length,
+    encoding,
+    content,
+    sha256: hash("sha256", content),
+    fileName,
+    mimeType,
+    extension: extensionFor(described),
+    lineCount: mimeType.startsWith("text/") || mimeType.includes("json") ? countLines(content) : null,
+    explorationSummary: exploreContent({ ...described, bytes: content }),
+  };
+}
+
+function toCut(payload: PreparedPayload): CutPayload {
+  const { at, length, fileName, mimeType, explorationSummary, content } = payload;
+  return { at, length, fileName, mimeType, explorationSummary, byteSize: content.byteLength };
+}
+
+function countLines(content: Uint8Array): number {
+  let lines = content.byteLength > 0 && content.at(-1) !== 10 ? 1 : 0;
+  for (const byte of content) if (byte === 10) lines += 1;
+  return lines;
+}
+
+/** Output tokens are the one number of a report that speaks of this message alone. */
+function readCalibration(view: MessageView, tokens: number): PreparedMessage["calibration"] {
+  const reported = view.usage?.outputTokens;
+  if (view.role !== "assistant" || view.model?.model === undefined || !reported) return null;
+  const { provider, model } = view.model;
+  const estimated = tokens - MESSAGE_OVERHEAD_TOKENS;
+  return { model: provider === undefined ? model : `${provider}/${model}`, estimated, reported };
+}

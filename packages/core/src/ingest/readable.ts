@@ -1,0 +1,109 @@
+/**
+ * Readable text of values that are no text: tool arguments, structured results, blocks nobody knows. What comes out is
+ * meant for a search index and for a summariser, so keys and values stay and JSON's punctuation goes. Iterative, hence
+ * safe for any depth; base64 never passes.
+ */
+import type { ByteRange } from "../model/message.ts";
+import { hideBase64, type ReadableText } from "./base64.ts";
+import { serializeExact } from "./json-text.ts";
+
+export type JsonObject = { readonly [key: string]: unknown };
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The first of the given members that is a non-empty string. */
+export function firstString(object: JsonObject, ...keys: readonly string[]): string | undefined {
+  for (const key of keys) {
+    const value = object[key];
+    if (typeof value === "string" && value !== "") return value;
+  }
+  return undefined;
+}
+
+interface Pending {
+  readonly key: string | null;
+  readonly value: unknown;
+}
+
+/** One line per member (`key: value`), lists of scalars on one line, nested members on the lines below. */
+export function renderValue(root: unknown): ReadableText {
+  const lines: string[] = [];
+  let hiddenBytes = 0;
+  const pending: Pending[] = [{ key: null, value: root }];
+  const add = (key: string | null, text: string): void => {
+    const readable = hideBase64(text);
+    hiddenBytes += readable.hiddenBytes;
+    lines.push(key === null ? readable.text : `${key}: ${readable.text}`);
+  };
+  for (let item = pending.pop(); item; item = pending.pop()) {
+    const { key, value } = item;
+    if (!isNested(value)) {
+      if (value !== null) add(key, String(value));
+      else if (key !== null) lines.push(key);
+    } else if (Array.isArray(value) && value.length > 0 && !value.some(isNested)) {
+      add(key, value.join(" "));
+    } else {
+      if (key !== null) lines.push(key);
+      pushChildren(pending, value);
+    }
+  }
+  return { text: lines.join("\n"), hiddenBytes };
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+/** Children go on the stack last first, so that they come off in their own order. */
+function pushChildren(pending: Pending[], value: object): void {
+  if (Array.isArray(value)) {
+    for (let i = value.length - 1; i >= 0; i--) pending.push({ key: null, value: value[i] as unknown });
+    return;
+  }
+  const keys = Object.keys(value);
+  for (let i = keys.length - 1; i >= 0; i--) {
+    const key = keys[i] as string;
+    pending.push({ key, value: (value as JsonObject)[key] });
+  }
+}
+
+/** Characters of an unknown value that are shown. */
+const MAX_SHOWN_CHARS = 4096;
+/** Larger values are shown as they are written, without re-serialising all of them for a few lines. */
+const MAX_COMPACT_BYTES = 65_536;
+
+/** Compact JSON of a value, bounded. */
+export function renderJson(bytes: Buffer, range: ByteRange, value: unknown): ReadableText {
+  const json = range.length > MAX_COMPACT_BYTES ? null : writeJson(value);
+  if (json === null) return renderBytes(bytes, range);
+  const readable = hideBase64(json);
+  return { text: clipText(readable.text), hiddenBytes: readable.hiddenBytes };
+}
+
+/** Null for a number that JSON text can hold and JavaScript cannot, like 1e999. */
+function writeJson(value: unknown): string | null {
+  try {
+    return serializeExact(value);
+  } catch {
+    return null;
+  }
+}
+
+/** The head of bytes nobody could read as JSON, as well as it can be decoded. */
+export function renderBytes(bytes: Buffer, range: ByteRange): ReadableText {
+  const end = range.at + Math.min(range.length, MAX_SHOWN_CHARS);
+  const isCut = range.length > MAX_SHOWN_CHARS;
+  const readable = hideBase64(bytes.toString("utf8", range.at, end));
+  // A cut inside a character leaves replacement characters behind it.
+  const text = isCut ? `${readable.text.replace(/\ufffd{1,3}$/, "")}…` : readable.text;
+  return { text, hiddenBytes: readable.hiddenBytes };
+}
+
+function clipText(text: string): string {
+  if (text.length <= MAX_SHOWN_CHARS) return text;
+  const last = text.charCodeAt(MAX_SHOWN_CHARS - 1);
+  const splitsPair = last >= 0xd800 && last < 0xdc00;
+  return `${text.slice(0, MAX_SHOWN_CHARS - (splitsPair ? 1 : 0))}…`;
+}

@@ -1,0 +1,24 @@
+/**
+ * Boundaries of a conversation (`/new`): what lies before an active one is hidden, except summaries deep enough to be retained.
+ * This is computed from the boundary and never written on items, so that undoing a boundary is one change. No summary spans one.
+ */
+import type { CoverItem } from "./cover.ts";
+
+export interface Boundary {
+  /** The first position that belongs to the new segment. */
+  readonly position: number;
+  /** Summaries of at least this depth stay visible before the boundary; −1 keeps everything visible. */
+  readonly retainDepth: number;
+}
+
+export function isHiddenByBoundary(item: CoverItem, boundaries: readonly Boundary[]): boolean {
+  return boundaries.some(
+    ({ position, retainDepth }) =>
+      retainDepth >= 0 && item.endPosition < position && item.depth < retainDepth,
+  );
+}
+
+/** True when a boundary lies between two neighbours of the cover. */
+export function isDivided(older: CoverItem, newer: CoverItem, boundaries: readonly Boundary[]): boolean {
+  return boundaries.some(({ position }) => older.endPosition < position && position <= newer.startPosition);
+}

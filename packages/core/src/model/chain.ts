@@ -1,0 +1,56 @@
+/**
+ * Commitments and the hash chain. A commitment binds a message to the bytes that were handed in without revealing them; the
+ * chain binds every message and ledger record of a conversation to all that came before. Changing, removing or reordering any row
+ * breaks the chain at that row, and the head kept in the conversation shows a cut end.
+ */
+import { hash } from "node:crypto";
+
+export const SALT_BYTES = 16;
+
+const sha256 = (data: Uint8Array): Buffer => hash("sha256", data, "buffer");
+
+/** SHA-256 (salt ‖ bytes handed in). */
+export function commit(salt: Uint8Array, arrival: Uint8Array): Buffer {
+  return sha256(Buffer.concat([salt, arrival]));
+}
+
+/** The value before the first link: what the conversation is, so that its identity cannot be changed either. */
+export function chainGenesis(conversation: {
+  conversationId: number;
+  owner: string;
+  sessionKey: string;
+  createdAt: number;
+}): Buffer {
+  const { conversationId, owner, sessionKey, createdAt } = conversation;
+  return sha256(Buffer.from(JSON.stringify(["conversation", conversationId, owner, sessionKey, createdAt])));
+}
+
+/** What a message is bound to besides its bytes: where it belongs and what it was called when it arrived. */
+export interface ArrivalFacts {
+  readonly seq: number;
+  readonly sessionId: string;
+  readonly eventId: string;
+  readonly position: number;
+  readonly createdAt: number;
+  readonly hidden: number;
+  /** seq of the first message of the event, 0 when this is the first. */
+  readonly revisesSeq: number;
+}
+
+export function chainMessage(previous: Uint8Array, facts: ArrivalFacts, commitment: Uint8Array): Buffer {
+  const { seq, sessionId, eventId, position, createdAt, hidden, revisesSeq } = facts;
+  const text = JSON.stringify(["message", seq, sessionId, eventId, position, createdAt, hidden, revisesSeq]);
+  return sha256(Buffer.concat([previous, commitment, Buffer.from(text)]));
+}
+
+export interface LedgerRecord {
+  readonly seq: number;
+  readonly kind: string;
+  readonly body: string;
+  readonly at: number;
+}
+
+export function chainRecord(previous: Uint8Array, record: LedgerRecord): Buffer {
+  const text = JSON.stringify(["record", record.seq, record.kind, record.body, record.at]);
+  return sha256(Buffer.concat([previous, Buffer.from(text)]));
+}

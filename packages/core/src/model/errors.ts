@@ -1,0 +1,53 @@
+/**
+ * The one error type of the engine. Operating errors (a locked file, a bad setting, rubbish input) carry a code that
+ * programs can test, a message that says what could not be done, and a hint with the next step. Bugs are assertions.
+ */
+
+/** Every code, with the exit status the command line gives it. `docs/errors.md` is generated from this table. */
+export const ERROR_CODES = {
+  internal: { exit: 1, when: "something failed that should not; please report it" },
+  aborted: { exit: 1, when: "the caller cancelled the operation" },
+  usage: { exit: 2, when: "an argument is missing, unknown or out of range" },
+  invalid_input: { exit: 2, when: "the data handed in cannot be read" },
+  not_found: { exit: 3, when: "no conversation, message, summary or file has this id" },
+  config: { exit: 4, when: "a setting is unknown or has an impossible value" },
+  database_missing: { exit: 5, when: "the database file does not exist and the command does not create one" },
+  database_foreign: { exit: 5, when: "the file is not a database, or belongs to another program" },
+  database_newer: { exit: 5, when: "the file was written by a newer version of this program" },
+  database_unreadable: { exit: 5, when: "the path is a directory, or permissions forbid access" },
+  database_busy: { exit: 5, when: "another process held the write lock longer than the time limit" },
+  database_full: { exit: 5, when: "the disk or quota is full" },
+  database_corrupt: { exit: 5, when: "SQLite reports that the file is damaged" },
+  database_closed: { exit: 5, when: "the engine was closed before the call" },
+  verification_failed: { exit: 6, when: "stored data does not match its proof" },
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export class EngineError extends Error {
+  readonly code: ErrorCode;
+  /** What the person can do next, one sentence. */
+  readonly hint: string | undefined;
+
+  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "EngineError";
+    this.code = code;
+    this.hint = options.hint;
+  }
+}
+
+/** States an invariant. A failure is a bug in this program, never in its input. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`invariant broken: ${message}`);
+}
+
+/** Returns a value that the surrounding code has already proven to exist. */
+export function must<T>(value: T | null | undefined, what: string): T {
+  if (value === null || value === undefined) throw new Error(`invariant broken: ${what} is missing`);
+  return value;
+}
+
+export function unreachable(value: never): never {
+  throw new Error(`invariant broken: unexpected value ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,48 @@
+/**
+ * Identifiers as the public sees them: `msg_<n>`, `sum_` + 16 hex, `file_` + 16 hex, and ULIDs for events nobody named.
+ */
+import { hash, randomBytes } from "node:crypto";
+
+declare const brand: unique symbol;
+type Branded<T, Name extends string> = T & { readonly [brand]: Name };
+
+export type ConversationId = Branded<number, "ConversationId">;
+export type MessageId = Branded<number, "MessageId">;
+export type SummaryId = Branded<string, "SummaryId">;
+export type FileId = Branded<string, "FileId">;
+
+export const asConversationId = (value: number): ConversationId => value as ConversationId;
+export const asMessageId = (value: number): MessageId => value as MessageId;
+export const asSummaryId = (value: string): SummaryId => value as SummaryId;
+export const asFileId = (value: string): FileId => value as FileId;
+
+export const formatMessageId = (id: number): string => `msg_${id}`;
+
+/** Reads `msg_12` or `12`; anything else is null. */
+export function parseMessageId(text: string): MessageId | null {
+  const match = /^(?:msg_)?([1-9]\d{0,15})$/.exec(text.trim());
+  return match ? asMessageId(Number(match[1])) : null;
+}
+
+export const isSummaryId = (text: string): text is SummaryId => /^sum_[0-9a-f]{16}$/.test(text);
+export const isFileId = (text: string): text is FileId => /^file_[0-9a-f]{16}$/.test(text);
+
+/** A large file is known by its conversation and its content: the same payload twice is one file. */
+export function deriveFileId(conversationId: number, contentSha256: string): FileId {
+  return asFileId(`file_${hash("sha256", `${conversationId}:${contentSha256}`).slice(0, 16)}`);
+}
+
+const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** A ULID: 48 bits of time, 80 bits of chance, sortable as text. Time and chance are passed in so that a seed replays. */
+export function makeUlid(nowMs: number, random: (size: number) => Uint8Array = randomBytes): string {
+  let time = "";
+  let rest = nowMs;
+  for (let i = 0; i < 10; i++) {
+    time = CROCKFORD.charAt(rest % 32) + time;
+    rest = Math.floor(rest / 32);
+  }
+  let chance = "";
+  for (const byte of random(16)) chance += CROCKFORD.charAt(byte % 32);
+  return time + chance;
+}

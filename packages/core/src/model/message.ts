@@ -1,0 +1,112 @@
+/**
+ * A message as the rest of the engine reads it. The stored truth is the arrival bytes; a `MessageView` is derived from them
+ * and can be thrown away and derived again, which is what `verify` does.
+ */
+
+export type Role = "user" | "assistant" | "system" | "tool" | "other";
+
+/** What a block of a message is. `other` is a block nobody here knows: it is kept, shown as JSON, and never interpreted. */
+export type PartType = "text" | "reasoning" | "tool_call" | "tool_result" | "image" | "file" | "other";
+
+/** A half-open range of bytes in the arrival bytes of a message. */
+export interface ByteRange {
+  readonly at: number;
+  readonly length: number;
+}
+
+/** One block of a message, with its place in the arrival bytes. */
+export interface PartView extends ByteRange {
+  readonly ordinal: number;
+  readonly type: PartType;
+  /** Readable text of the block: what search indexes and summaries see. Never base64. */
+  readonly text: string;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly isError?: boolean;
+  readonly mimeType?: string;
+  readonly fileName?: string;
+  /** Bytes of an image or file payload, decoded size, when the block carries one inline. */
+  readonly payloadBytes?: number;
+}
+
+/** Which model wrote an assistant message; reasoning blocks go back to no other. */
+export interface ModelIdentity {
+  readonly provider?: string;
+  readonly api?: string;
+  readonly model?: string;
+}
+
+/** What a provider said a request cost. Used to calibrate the token estimate. */
+export interface ReportedUsage {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cacheReadTokens?: number;
+  readonly cacheWriteTokens?: number;
+}
+
+export interface MessageView {
+  readonly role: Role;
+  /** The role as the host wrote it (`toolResult`, `developer`, …). Empty when the bytes hold no message. */
+  readonly rawRole: string;
+  readonly parts: readonly PartView[];
+  /** Time the message itself carries, ms UTC. */
+  readonly createdAt?: number;
+  readonly model?: ModelIdentity;
+  readonly usage?: ReportedUsage;
+  readonly stopReason?: string;
+  /** False for a line that is no message (a header, a model change, an unreadable line). */
+  readonly isMessage: boolean;
+}
+
+/** Reasons an item is kept out of the context. Stored as a bit mask; never a reason to delete. */
+export const HIDDEN = { heartbeat: 1, unplaced: 2, branch: 4, meta: 8, forgotten: 16 } as const;
+export type HiddenReason = keyof typeof HIDDEN;
+
+export function hiddenMask(reasons: Iterable<HiddenReason>): number {
+  let mask = 0;
+  for (const reason of reasons) mask |= HIDDEN[reason];
+  return mask;
+}
+
+export function hiddenReasons(mask: number): HiddenReason[] {
+  return (Object.keys(HIDDEN) as HiddenReason[]).filter((reason) => (mask & HIDDEN[reason]) !== 0);
+}
+
+/** Where a message belongs when only its number in the host's transcript is known; the gaps leave room for late rows. */
+export const POSITION_STEP = 2 ** 20;
+
+/** Who is speaking to the engine: every conversation belongs to one of these. */
+export interface SessionRef {
+  /** Stable name of the conversation's lane, for example `agent:main:telegram:42`. */
+  readonly key: string;
+  /** The host's id for the current session; event ids are unique within it. */
+  readonly id: string;
+  /** The agent the rows belong to. Reads are filtered by it. */
+  readonly owner: string;
+}
+
+/** One event handed to `ingest`. Exactly one of `message` and `bytes` is given. */
+export interface Arrival {
+  /** The event's own id; a fresh ULID when absent. */
+  readonly eventId?: string;
+  /** A provisional id will be replaced by the host's entry id when it becomes known. */
+  readonly eventIdKind?: "entry" | "provisional";
+  /** A message object, stored as JSON text that parses back deeply equal. */
+  readonly message?: unknown;
+  /** Bytes to be stored and given back as they are (a transcript line). */
+  readonly bytes?: Uint8Array;
+  /** Where the message belongs, usually the host's message number × POSITION_STEP; behind everything when absent. */
+  readonly position?: number;
+  /** Used when the bytes carry no time. */
+  readonly createdAt?: number;
+  readonly hidden?: readonly HiddenReason[];
+}
+
+export type IngestOutcome = "stored" | "known" | "revision" | "forgotten";
+
+export interface IngestedMessage {
+  readonly messageId: number;
+  readonly eventId: string;
+  readonly seq: number;
+  readonly outcome: IngestOutcome;
+}

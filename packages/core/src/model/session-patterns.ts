@@ -1,0 +1,36 @@
+/**
+ * Patterns over session keys, such as `agent:*:cron:**`. A key is a list of segments separated by colons: `*` stands for
+ * any text inside one segment (also none), `**` for any text across segments. A pattern always covers the whole key.
+ */
+
+export interface SessionPatterns {
+  readonly patterns: readonly string[];
+  /** True when at least one pattern covers the key. */
+  matches(sessionKey: string): boolean;
+}
+
+export function matchesSessionPattern(pattern: string, sessionKey: string): boolean {
+  return toRegExp(pattern).test(sessionKey);
+}
+
+/** Prepares patterns that are asked for every turn. */
+export function compileSessionPatterns(patterns: readonly string[]): SessionPatterns {
+  const compiled = patterns.map(toRegExp);
+  return {
+    patterns: [...patterns],
+    matches: (sessionKey) => compiled.some((expression) => expression.test(sessionKey)),
+  };
+}
+
+function toRegExp(pattern: string): RegExp {
+  const body = pattern.replaceAll(/\*+|[^*]+/g, (piece) => {
+    if (piece === "*") return "[^:]*";
+    if (piece.startsWith("*")) return ".*";
+    return escapeForRegExp(piece);
+  });
+  return new RegExp(`^${body}$`, "s");
+}
+
+function escapeForRegExp(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
+}

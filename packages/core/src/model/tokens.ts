@@ -1,0 +1,266 @@
+/**
+ * The one token estimate of the engine. It reads a text once, counts what tokenizers pay for (words and their length, capitals, digit
+ * groups, punctuation, indentation, letters of each script) and weighs the counts. The weights were fitted to the o200k vocabulary on
+ * prose, chat, code, JSON, agent logs and a dozen languages; `bench/tokens.ts` prints the error. Stored counts are uncalibrated; a
+ * model's factor, learnt from reported usage, is applied when a budget is decided.
+ */
+
+/** Changes whenever the same text would get another estimate. */
+export const ESTIMATE_VERSION = 1;
+
+/** What an image costs, whatever its size: about what providers charge for a picture of a megapixel. */
+export const IMAGE_TOKENS = 1500;
+
+/** What a message costs beside its content: role, separators, envelope. */
+export const MESSAGE_OVERHEAD_TOKENS = 4;
+
+/** What is counted. A feature is an index into the counts and into {@link WEIGHTS}. */
+/** A word after a space, which tokenizers keep with it. */
+const SPACED_WORD = 0;
+/** A piece of a word right after something else: a hump, a name after a dot, the rest of a word after an accent. */
+const JOINED_WORD = 1;
+/** Letters of a piece beyond {@link SHORT_WORD}. */
+const LONG_LETTERS = 2;
+/** Capitals after the first of a piece. */
+const CAPITALS = 3;
+/** Groups of up to three digits. */
+const DIGIT_GROUPS = 4;
+/** Runs of punctuation. */
+const PUNCTUATION = 5;
+/** Changes of character inside such a run. */
+const MORE_PUNCTUATION = 6;
+/** Runs of line ends. */
+const LINE_ENDS = 7;
+/** Indentation after a line end. */
+const INDENTS = 8;
+/** Runs of blanks elsewhere, and tabs. */
+const GAPS = 9;
+/** Letters right after digits: hashes, versions. */
+const MIXED = 10;
+const HAN = 11;
+const KANA = 12;
+const HANGUL = 13;
+const THAI = 14;
+const CYRILLIC = 15;
+const ARABIC = 16;
+const INDIC = 17;
+const GREEK = 18;
+/** Accented Latin letters: the pieces around them are already paid for. */
+const ACCENTED = 19;
+/** Typographic marks, arrows, full-width signs. */
+const SYMBOLS = 20;
+/** Characters beyond the basic plane. */
+const EMOJI = 21;
+const OTHER = 22;
+
+/** Tokens per feature: non-negative least squares on the relative error, each kind of text weighing the same. */
+const WEIGHTS = new Float64Array(23);
+WEIGHTS[SPACED_WORD] = 0.93;
+WEIGHTS[JOINED_WORD] = 1.1;
+WEIGHTS[LONG_LETTERS] = 0.65;
+WEIGHTS[CAPITALS] = 0.06;
+WEIGHTS[DIGIT_GROUPS] = 1.04;
+WEIGHTS[PUNCTUATION] = 0.66;
+WEIGHTS[MORE_PUNCTUATION] = 0.13;
+WEIGHTS[LINE_ENDS] = 0.48;
+WEIGHTS[INDENTS] = 1.32;
+WEIGHTS[GAPS] = 1.79;
+WEIGHTS[MIXED] = 0.24;
+WEIGHTS[HAN] = 0.78;
+WEIGHTS[KANA] = 0.71;
+WEIGHTS[HANGUL] = 0.75;
+WEIGHTS[THAI] = 0.44;
+WEIGHTS[CYRILLIC] = 0.29;
+WEIGHTS[ARABIC] = 0.39;
+WEIGHTS[INDIC] = 0.39;
+WEIGHTS[GREEK] = 0.42;
+WEIGHTS[ACCENTED] = 0;
+WEIGHTS[SYMBOLS] = 0.87;
+WEIGHTS[EMOJI] = 1.68;
+WEIGHTS[OTHER] = 1.47;
+
+/** A word up to this many letters is mostly one token. */
+const SHORT_WORD = 8;
+
+/** Kinds of ASCII characters. */
+const PUNCT = 0;
+const LETTER = 1;
+const CAPITAL = 2;
+const NUMBER = 3;
+const BLANK = 4;
+const NEWLINE = 5;
+const WIDE = 6;
+
+const asciiKinds = new Uint8Array(128);
+for (let unit = 0; unit < 128; unit++) asciiKinds[unit] = kindOfAscii(unit);
+
+function kindOfAscii(unit: number): number {
+  if (unit >= 0x61 && unit <= 0x7a) return LETTER;
+  if (unit >= 0x41 && unit <= 0x5a) return CAPITAL;
+  if (unit >= 0x30 && unit <= 0x39) return NUMBER;
+  if (unit === 0x20 || unit === 0x09) return BLANK;
+  return unit === 0x0a || unit === 0x0d ? NEWLINE : PUNCT;
+}
+
+function kindOf(text: string, at: number): number {
+  const unit = text.charCodeAt(at);
+  return unit < 128 ? (asciiKinds[unit] as number) : WIDE;
+}
+
+/** Which count a character beyond ASCII belongs to. Ranges in the order of how often they are met. */
+function wideFeature(unit: number): number {
+  if (unit >= 0x4e00 && unit <= 0x9fff) return HAN;
+  if (unit >= 0x3040 && unit <= 0x30ff) return KANA;
+  if (unit >= 0xac00 && unit <= 0xd7a3) return HANGUL;
+  if (unit >= 0x0400 && unit <= 0x052f) return CYRILLIC;
+  if (unit >= 0x00c0 && unit <= 0x024f) return ACCENTED;
+  if (unit >= 0x0590 && unit <= 0x08ff) return ARABIC;
+  if (unit >= 0x0900 && unit <= 0x0dff) return INDIC;
+  if (unit >= 0x0e00 && unit <= 0x0eff) return THAI;
+  if (unit >= 0x0370 && unit <= 0x03ff) return GREEK;
+  if (unit >= 0x1e00 && unit <= 0x1eff) return ACCENTED;
+  if (unit >= 0x2000 && unit <= 0x2bff) return SYMBOLS;
+  if (unit >= 0x3000 && unit <= 0x303f) return SYMBOLS;
+  if (unit >= 0xff00 && unit <= 0xffef) return SYMBOLS;
+  if (unit >= 0x00a0 && unit <= 0x00bf) return SYMBOLS;
+  if (unit >= 0xd800 && unit <= 0xdbff) return EMOJI;
+  if (unit >= 0xdc00 && unit <= 0xdfff) return -1;
+  return OTHER;
+}
+
+/** Adds what is found in `text` to `counts`. One pass; each branch consumes a run and says where it ended. */
+function countFeatures(text: string, counts: Float64Array): void {
+  const length = text.length;
+  let at = 0;
+  while (at < length) {
+    const kind = kindOf(text, at);
+    if (kind === LETTER || kind === CAPITAL) at = countWord(text, at, counts);
+    else if (kind === NUMBER) at = countNumber(text, at, counts);
+    else if (kind === BLANK) at = countBlanks(text, at, counts);
+    else if (kind === NEWLINE) at = countLineEnds(text, at, counts);
+    else if (kind === PUNCT) at = countPunctuation(text, at, counts);
+    else at = countWide(text, at, counts);
+  }
+}
+
+function add(counts: Float64Array, feature: number, amount: number): void {
+  counts[feature] = (counts[feature] as number) + amount;
+}
+
+/** One piece of a word: capitals, then small letters, as tokenizers cut `fooBar` and keep `HTTPServer`. */
+function countWord(text: string, start: number, counts: Float64Array): number {
+  let at = start;
+  while (kindOf(text, at) === CAPITAL) at++;
+  const capitals = at - start;
+  while (kindOf(text, at) === LETTER) at++;
+  const length = at - start;
+  const before = start === 0 ? BLANK : kindOf(text, start - 1);
+  add(counts, before === BLANK || before === NEWLINE ? SPACED_WORD : JOINED_WORD, 1);
+  if (length > SHORT_WORD) add(counts, LONG_LETTERS, length - SHORT_WORD);
+  if (capitals > 1) add(counts, CAPITALS, capitals - 1);
+  if (before === NUMBER) add(counts, MIXED, 1);
+  return at;
+}
+
+function countNumber(text: string, start: number, counts: Float64Array): number {
+  let at = start + 1;
+  while (kindOf(text, at) === NUMBER) at++;
+  add(counts, DIGIT_GROUPS, Math.ceil((at - start) / 3));
+  return at;
+}
+
+/** One space belongs to the word after it; more are a token of their own. */
+function countBlanks(text: string, start: number, counts: Float64Array): number {
+  let at = start + 1;
+  while (kindOf(text, at) === BLANK) at++;
+  const indent = start > 0 && kindOf(text, start - 1) === NEWLINE;
+  if (at - start > 1 || text.charCodeAt(start) === 0x09) add(counts, indent ? INDENTS : GAPS, 1);
+  return at;
+}
+
+function countLineEnds(text: string, start: number, counts: Float64Array): number {
+  let at = start + 1;
+  while (kindOf(text, at) === NEWLINE) at++;
+  add(counts, LINE_ENDS, 1);
+  return at;
+}
+
+/** Common pairs are one token; a repeated character (a ruler of dashes) hardly costs. */
+function countPunctuation(text: string, start: number, counts: Float64Array): number {
+  let at = start + 1;
+  let changes = 0;
+  while (at < text.length && kindOf(text, at) === PUNCT) {
+    if (text.charCodeAt(at) !== text.charCodeAt(at - 1)) changes++;
+    at++;
+  }
+  add(counts, PUNCTUATION, 1);
+  add(counts, MORE_PUNCTUATION, changes);
+  return at;
+}
+
+function countWide(text: string, start: number, counts: Float64Array): number {
+  const feature = wideFeature(text.charCodeAt(start));
+  if (feature >= 0) add(counts, feature, 1);
+  return start + 1;
+}
+
+/** The estimated tokens of a text; 0 for an empty one, at least 1 otherwise. */
+export function estimateTextTokens(text: string): number {
+  if (text === "") return 0;
+  const counts = new Float64Array(WEIGHTS.length);
+  countFeatures(text, counts);
+  let tokens = 0;
+  for (let feature = 0; feature < WEIGHTS.length; feature++) {
+    tokens += (counts[feature] as number) * (WEIGHTS[feature] as number);
+  }
+  return Math.max(1, Math.round(tokens));
+}
+
+/** What is known about how a model's own count compares with the estimate. */
+export interface Calibration {
+  /** Multiply an estimate by this. */
+  readonly factor: number;
+  /** How many reports went into it. */
+  readonly samples: number;
+}
+
+/** A model nobody has reported on yet. */
+export const UNCALIBRATED: Calibration = { factor: 1, samples: 0 };
+
+export const MIN_FACTOR = 0.6;
+export const MAX_FACTOR = 1.8;
+
+/** Below this, what a host adds around the messages outweighs the messages. */
+const MIN_REPORTED_TOKENS = 500;
+/** The share of a new report once several are in; the first ones weigh more. */
+const STEADY_SHARE = 0.1;
+/** How far, as a ratio, one report may seem to be off: a retry counted twice or a cut prompt must not move the factor much. */
+const MAX_SURPRISE = 1.25;
+const MAX_FIRST_SURPRISE = 2;
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value));
+}
+
+/**
+ * Learns from one request: what we estimated for it and what the model's provider reported. Small or senseless reports change nothing.
+ * The factor stays within {@link MIN_FACTOR} and {@link MAX_FACTOR}.
+ */
+export function calibrate(
+  state: Calibration,
+  report: { readonly estimated: number; readonly reported: number },
+): Calibration {
+  const { estimated, reported } = report;
+  const usable = estimated >= MIN_REPORTED_TOKENS && reported >= MIN_REPORTED_TOKENS;
+  if (!usable || !Number.isFinite(reported / estimated)) return state;
+  const share = Math.max(STEADY_SHARE, 1 / (state.samples + 1));
+  const limit = Math.log(state.samples < 3 ? MAX_FIRST_SURPRISE : MAX_SURPRISE);
+  const surprise = clamp(Math.log(reported / estimated / state.factor), -limit, limit);
+  const factor = clamp(state.factor * Math.exp(share * surprise), MIN_FACTOR, MAX_FACTOR);
+  return { factor, samples: state.samples + 1 };
+}
+
+/** An estimate in the tokens of a calibrated model, rounded up so that a budget is never overrun by rounding. */
+export function applyFactor(tokens: number, factor: number): number {
+  return Math.ceil(tokens * clamp(factor, MIN_FACTOR, MAX_FACTOR));
+}

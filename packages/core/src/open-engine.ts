@@ -1,0 +1,63 @@
+/** Opening an engine: which store, which settings, in this thread or behind a worker. */
+import { dirname, join, resolve } from "node:path";
+import { LocalEngine } from "./engine.ts";
+import type { Engine } from "./engine.ts";
+import { openThreadedEngine } from "./engine-thread.ts";
+import { EngineError } from "./model/errors.ts";
+import type { Clock, EventSink } from "./model/events.ts";
+import type { Settings } from "./model/settings.ts";
+import { resolveSettings } from "./model/settings-resolve.ts";
+import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
+
+export interface OpenEngineOptions {
+  /** Path of the database file; created when it does not exist. */
+  readonly database: string;
+  /** Folder of the large files; `lcm-files` beside the database when absent. */
+  readonly filesDir?: string;
+  readonly settings?: Settings;
+  /** False: a missing database is an error. */
+  readonly create?: boolean;
+  /** Only reads; never creates, migrates or writes. */
+  readonly readOnly?: boolean;
+  /** False: the engine works in this thread, and its calls block it. For commands, not for hosts. */
+  readonly thread?: boolean;
+  /** Where the worker's file is, when the engine was bundled. */
+  readonly workerUrl?: URL;
+  readonly busyLimitMs?: number;
+  readonly onEvent?: EventSink;
+  /** Time and chance, for tests; only without a thread. */
+  readonly clock?: Clock;
+}
+
+export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
+  if (/^postgres(ql)?:\/\//.test(options.database)) {
+    throw new EngineError("config", "cannot open a PostgreSQL database: this version stores in SQLite only", {
+      hint: "name a file path as database",
+    });
+  }
+  const path = resolve(options.database);
+  const settings = options.settings ?? resolveSettings({ env: {}, config: { databasePath: path } }).settings;
+  const readOnly = options.readOnly ?? false;
+  const store = {
+    path,
+    filesDir: resolve(options.filesDir ?? join(dirname(path), "lcm-files")),
+    create: (options.create ?? true) && !readOnly,
+    readOnly,
+    ...(options.busyLimitMs === undefined ? {} : { busyLimitMs: options.busyLimitMs }),
+  };
+  const onEvent = options.onEvent === undefined ? {} : { onEvent: options.onEvent };
+  if (options.thread === false) {
+    const clock = options.clock === undefined ? {} : { clock: options.clock };
+    return new LocalEngine({ store: new SqliteStore(store), settings, ...onEvent, ...clock });
+  }
+  return openThreadedEngine({
+    start: { store, settings },
+    workerUrl: options.workerUrl ?? defaultWorkerUrl(),
+    ...onEvent,
+  });
+}
+
+/** Beside this file: TypeScript when run from source, JavaScript when bundled. */
+function defaultWorkerUrl(): URL {
+  return new URL(import.meta.url.endsWith(".ts") ? "./engine-worker.ts" : "./worker.js", import.meta.url);
+}

@@ -1,0 +1,36 @@
+/** How bodies are kept: as they are when short, compressed otherwise. Each body stands alone; none needs another to be read. */
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { must } from "../model/errors.ts";
+import { DICTIONARIES } from "./body-dictionary.ts";
+
+/** Stored in `messages.encoding`. A code above this one is zstd with the dictionary of that version. */
+export const PLAIN = 0;
+const CURRENT_VERSION = DICTIONARIES.length;
+
+/** Below this even the dictionary saves nothing. */
+const COMPRESS_ABOVE_BYTES = 96;
+/** Level 5 gave 4 % less than level 3 on real transcripts; higher ones cost twice the time for 1 %. */
+const LEVEL = 5;
+
+export interface EncodedBody {
+  readonly body: Uint8Array;
+  readonly encoding: number;
+}
+
+export function encodeBody(bytes: Uint8Array): EncodedBody {
+  if (bytes.byteLength > COMPRESS_ABOVE_BYTES) {
+    const compressed = zstdCompressSync(bytes, {
+      dictionary: must(DICTIONARIES[CURRENT_VERSION - 1], "the dictionary"),
+      params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
+    });
+    if (compressed.byteLength < bytes.byteLength) return { body: compressed, encoding: CURRENT_VERSION };
+  }
+  return { body: bytes, encoding: PLAIN };
+}
+
+export function decodeBody({ body, encoding }: EncodedBody): Uint8Array {
+  if (encoding === PLAIN) return body;
+  const dictionary = DICTIONARIES[encoding - 1];
+  if (!dictionary) throw new Error(`its body has the unknown encoding ${encoding}`);
+  return zstdDecompressSync(body, { dictionary });
+}

@@ -1,0 +1,265 @@
+/**
+ * Storing events: the one way a message enters the archive. Identity is decided by id inside the transaction; everything that
+ * needs no lock (parsing, compressing, analysing) has been done before it begins.
+ */
+import { commit } from "../../model/chain.ts";
+import { deriveFileId } from "../../model/ids.ts";
+import type { IngestedMessage, IngestOutcome } from "../../model/message.ts";
+import { calibrate, UNCALIBRATED } from "../../model/tokens.ts";
+import { LargeFiles } from "../large-files.ts";
+import type { AppendBatch, AppendEvent, AppendResult, PreparedMessage } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import type { ConversationHead } from "./conversation-head.ts";
+import type { IndexDocument } from "./full-text-index.ts";
+import { findSession, Placement } from "./placement.ts";
+
+const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
+const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
+const SELECT_VERSIONS = `
+  SELECT message_id, conversation_id, seq, position, salt, commitment, forgotten_at, tokens, newest
+  FROM messages WHERE message_id = ?1 OR revises = ?1 ORDER BY seq`;
+const INSERT_MESSAGE = `
+  INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
+                        arrival_bytes, encoding, body, salt, commitment, chain)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
+const INSERT_PART = `
+  INSERT INTO message_parts (message_id, ordinal, type, at, length, tool_call_id, tool_name, file_id, encoding)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_FILE = `
+  INSERT INTO large_files (file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
+                           exploration_summary, created_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
+const INSERT_ITEM = `
+  INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, tokens, messages, depth, hidden)
+  VALUES (?1, ?2, ?3, ?2, ?4, ?5, 1, -1, ?6)`;
+const SELECT_ITEM = "SELECT tokens, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SET_ITEM_TOKENS = "UPDATE context_items SET tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const INSERT_TURN = "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+const SET_CURSOR = "UPDATE sessions SET cursor = ? WHERE session_ref = ?";
+const SET_LAST_EVENT = "UPDATE sessions SET last_event = ? WHERE session_ref = ?";
+const SELECT_CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = ?";
+const SAVE_CALIBRATION = `
+  INSERT INTO token_calibration (model, factor, samples, updated_at) VALUES (?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET factor = excluded.factor, samples = excluded.samples, updated_at = excluded.updated_at`;
+
+export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
+
+interface VersionRow {
+  message_id: number;
+  conversation_id: number;
+  seq: number;
+  position: number;
+  salt: Uint8Array;
+  commitment: Uint8Array;
+  forgotten_at: number | null;
+  tokens: number;
+  newest: number | null;
+}
+
+/** How an arriving event relates to what is stored. */
+type Relation =
+  | { kind: "new" }
+  | { kind: "known"; version: VersionRow; outcome: "known" | "forgotten" }
+  | { kind: "changed"; first: VersionRow };
+
+export function append(context: StoreContext, batch: AppendBatch): AppendResult {
+  const { connection } = context;
+  prepareAhead(connection, batch);
+  return connection.write(() => {
+    const placement = new Placement(connection, batch.session, batch.now);
+    if (batch.turn) {
+      const { advancementKey } = batch.turn;
+      if (connection.change(INSERT_TURN, advancementKey, placement.sessionRef, batch.now) === 0) {
+        const conversationId = placement.headFor(null).conversationId;
+        return { conversationId, results: [], duplicateTurn: true, indexProblem: null };
+      }
+    }
+    const documents: IndexDocument[] = [];
+    const results = batch.events.map((event) => storeEvent(context, batch, placement, event, documents));
+    const last = batch.events.at(-1);
+    if (last) connection.run(SET_LAST_EVENT, last.eventId, placement.sessionRef);
+    if (batch.cursor) connection.run(SET_CURSOR, batch.cursor.value, placement.sessionRef);
+    const conversationId = placement.headFor(null).conversationId;
+    placement.save();
+    const indexProblem = context.index.add(documents);
+    return { conversationId, results, duplicateTurn: false, indexProblem };
+  });
+}
+
+/** Does the work of the events that look new, before any lock is held. A wrong guess costs time, never correctness. */
+function prepareAhead(connection: Connection, batch: AppendBatch): void {
+  connection.read(() => {
+    const sessionRef = findSession(connection, batch.session.owner, batch.session.id);
+    for (const event of batch.events) {
+      const known = sessionRef === null ? "new" : relate(connection, sessionRef, event).kind;
+      if (known !== "known") event.prepare();
+    }
+  });
+}
+
+function relate(connection: Connection, sessionRef: number, event: AppendEvent): Relation {
+  const known = connection.get<{ message_id: number }>(SELECT_EVENT, sessionRef, event.eventId);
+  if (!known) return { kind: "new" };
+  const versions = connection.all<VersionRow>(SELECT_VERSIONS, known.message_id);
+  const first = versions[0];
+  if (!first) return { kind: "new" };
+  if (first.forgotten_at !== null) return { kind: "known", version: first, outcome: "forgotten" };
+  const equal = versions.find((version) => commit(version.salt, event.arrival).equals(version.commitment));
+  return equal ? { kind: "known", version: equal, outcome: "known" } : { kind: "changed", first };
+}
+
+function storeEvent(
+  context: StoreContext,
+  batch: AppendBatch,
+  placement: Placement,
+  event: AppendEvent,
+  documents: IndexDocument[],
+): IngestedMessage {
+  const { connection } = context;
+  const relation = relate(connection, placement.sessionRef, event);
+  if (relation.kind === "known") {
+    const { message_id, seq } = relation.version;
+    return { messageId: message_id, eventId: event.eventId, seq, outcome: relation.outcome };
+  }
+  const first = relation.kind === "changed" ? relation.first : null;
+  const head = first ? placement.head(first.conversation_id) : placement.headFor(event.position);
+  const prepared = event.prepare();
+  const stored = insertMessage(context, batch, placement.sessionRef, head, event, prepared, first);
+  if (first) showRevision(connection, head, first, stored.messageId, prepared.tokens);
+  else {
+    connection.run(INSERT_EVENT, placement.sessionRef, event.eventId, stored.messageId, EVENT_KIND[event.kind]);
+    addItem(connection, head, stored, prepared);
+  }
+  documents.push({ messageId: stored.messageId, conversationId: head.conversationId, ...prepared.terms });
+  if (prepared.calibration) learnFactor(connection, prepared.calibration, batch.now);
+  const outcome: IngestOutcome = first ? "revision" : "stored";
+  return { messageId: stored.messageId, eventId: event.eventId, seq: stored.seq, outcome };
+}
+
+interface StoredMessage {
+  messageId: number;
+  seq: number;
+  position: number;
+}
+
+function insertMessage(
+  context: StoreContext,
+  batch: AppendBatch,
+  sessionRef: number,
+  head: ConversationHead,
+  event: AppendEvent,
+  prepared: PreparedMessage,
+  first: VersionRow | null,
+): StoredMessage {
+  const { connection } = context;
+  const position = first?.position ?? event.position ?? head.nextPosition();
+  const facts = {
+    sessionId: batch.session.id,
+    eventId: event.eventId,
+    position,
+    createdAt: prepared.createdAt,
+    hidden: prepared.hidden,
+    revisesSeq: first?.seq ?? 0,
+  };
+  const { seq, chain } = head.takeMessage(facts, prepared.commitment);
+  const messageId = connection.run(
+    INSERT_MESSAGE,
+    head.conversationId,
+    seq,
+    position,
+    sessionRef,
+    event.eventId,
+    first?.message_id ?? null,
+    prepared.role,
+    prepared.tokens,
+    prepared.createdAt,
+    prepared.hidden,
+    prepared.arrivalBytes,
+    prepared.encoding,
+    prepared.body,
+    prepared.salt,
+    prepared.commitment,
+    chain,
+  );
+  head.noteMessage({
+    position,
+    createdAt: prepared.createdAt,
+    arrivalBytes: prepared.arrivalBytes,
+    sessionId: batch.session.id,
+  });
+  insertParts(context, head.conversationId, messageId, prepared, batch.now);
+  return { messageId, seq, position };
+}
+
+function insertParts(
+  context: StoreContext,
+  conversationId: number,
+  messageId: number,
+  prepared: PreparedMessage,
+  now: number,
+): void {
+  const { connection, files } = context;
+  let ordinal = 0;
+  for (const part of prepared.parts) {
+    const { type, at, length, toolCallId, toolName } = part;
+    connection.run(INSERT_PART, messageId, ordinal++, type, at, length, toolCallId ?? null, toolName ?? null, null, null);
+  }
+  for (const payload of prepared.payloads) {
+    const fileId = deriveFileId(conversationId, payload.sha256);
+    const storagePath = LargeFiles.storagePath(conversationId, fileId, payload.extension);
+    files.write(storagePath, payload.content);
+    connection.run(
+      INSERT_FILE,
+      fileId,
+      conversationId,
+      payload.fileName,
+      payload.mimeType,
+      payload.content.byteLength,
+      payload.lineCount,
+      payload.sha256,
+      storagePath,
+      payload.explorationSummary,
+      now,
+    );
+    const { at, length, encoding } = payload;
+    connection.run(INSERT_PART, messageId, ordinal++, "payload", at, length, null, null, fileId, encoding);
+  }
+}
+
+function addItem(
+  connection: Connection,
+  head: ConversationHead,
+  stored: StoredMessage,
+  { hidden, tokens }: PreparedMessage,
+): void {
+  connection.run(INSERT_ITEM, head.conversationId, stored.position, stored.seq, stored.messageId, tokens, hidden);
+  if (hidden === 0) head.noteShown(1, tokens);
+}
+
+/** The cover keeps the item of the first version; from now on it stands for the newest one. */
+function showRevision(
+  connection: Connection,
+  head: ConversationHead,
+  first: VersionRow,
+  revisionId: number,
+  tokens: number,
+): void {
+  connection.run(SET_NEWEST, revisionId, first.message_id);
+  const place = [first.conversation_id, first.position, first.seq] as const;
+  const item = connection.get<{ tokens: number; hidden: number }>(SELECT_ITEM, ...place);
+  if (!item) return;
+  connection.run(SET_ITEM_TOKENS, tokens, ...place);
+  if (item.hidden === 0) head.noteShown(0, tokens - item.tokens);
+}
+
+function learnFactor(
+  connection: Connection,
+  sample: { model: string; estimated: number; reported: number },
+  now: number,
+): void {
+  const before = connection.get<{ factor: number; samples: number }>(SELECT_CALIBRATION, sample.model);
+  const after = calibrate(before ?? UNCALIBRATED, sample);
+  connection.run(SAVE_CALIBRATION, sample.model, after.factor, after.samples, now);
+}

@@ -1,0 +1,263 @@
+/**
+ * One SQLite connection: opening with the pragmas we rely on, statements prepared once, transactions with retries, and
+ * SQLite's errors turned into ours. The connection is only used from the thread that opened it.
+ *
+ * Invariant: every write happens inside `write`, which begins IMMEDIATE, so a lock is waited for before anything is read and no
+ * transaction is ever upgraded half-way.
+ */
+import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { EngineError } from "../../model/errors.ts";
+
+export type Row = Record<string, unknown>;
+
+export interface ConnectionOptions {
+  readonly path: string;
+  readonly create: boolean;
+  readonly readOnly: boolean;
+  /** How long a call keeps trying while another process holds the lock. */
+  readonly busyLimitMs: number;
+}
+
+const BUSY_SLICE_MS = 2_000;
+const BUSY = 5;
+const LOCKED = 6;
+
+const sleepCell = new Int32Array(new SharedArrayBuffer(4));
+/** Sleeps this thread; only ever called off the host's thread, or in a command-line process. */
+const sleepMs = (ms: number): void => void Atomics.wait(sleepCell, 0, 0, ms);
+
+interface SqliteError extends Error {
+  errcode?: number;
+  errstr?: string;
+}
+
+const primaryCode = (error: unknown): number => ((error as SqliteError)?.errcode ?? 0) & 0xff;
+const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED;
+
+export class Connection {
+  readonly path: string;
+  readonly readOnly: boolean;
+  #database: DatabaseSync | null;
+  #busyLimitMs: number;
+  #statements = new Map<string, StatementSync>();
+  #inTransaction = false;
+
+  constructor(options: ConnectionOptions) {
+    this.path = options.path;
+    this.readOnly = options.readOnly;
+    this.#busyLimitMs = options.busyLimitMs;
+    this.#database = openFile(options);
+    try {
+      this.retry(() => this.#configure(), "open");
+    } catch (error) {
+      this.#database.close();
+      this.#database = null;
+      throw error;
+    }
+  }
+
+  #configure(): void {
+    const database = this.database;
+    // Reading the header first: a file that is no database must be refused before any pragma could touch it.
+    database.prepare("PRAGMA schema_version").get();
+    if (!this.readOnly) database.exec("PRAGMA journal_mode = WAL");
+    database.exec(`
+      PRAGMA synchronous = FULL;
+      PRAGMA foreign_keys = ON;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA cache_size = -32768;
+      PRAGMA secure_delete = FAST;
+    `);
+  }
+
+  get database(): DatabaseSync {
+    if (!this.#database) {
+      throw new EngineError("database_closed", `cannot use the database ${this.path}: it is closed`);
+    }
+    return this.#database;
+  }
+
+  statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.database.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  run(sql: string, ...values: SQLInputValue[]): number {
+    return Number(this.statement(sql).run(...values).lastInsertRowid);
+  }
+
+  /** Runs a statement and returns how many rows it changed. */
+  change(sql: string, ...values: SQLInputValue[]): number {
+    return Number(this.statement(sql).run(...values).changes);
+  }
+
+  get<T = Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
+    return this.statement(sql).get(...values) as T | undefined;
+  }
+
+  all<T = Row>(sql: string, ...values: SQLInputValue[]): T[] {
+    return this.statement(sql).all(...values) as T[];
+  }
+
+  exec(sql: string): void {
+    this.database.exec(sql);
+  }
+
+  /** Forgets prepared statements; needed before a table they name is dropped. */
+  forgetStatements(): void {
+    this.#statements.clear();
+  }
+
+  /** One read transaction: everything inside sees the same state of the archive. */
+  read<T>(work: () => T): T {
+    return this.#transact("BEGIN DEFERRED", work, "read");
+  }
+
+  /** One write transaction; all or nothing. */
+  write<T>(work: () => T): T {
+    return this.#transact("BEGIN IMMEDIATE", work, "write");
+  }
+
+  /** Runs `work` so that its failure undoes only itself. Must be called inside `write`. */
+  savepoint<T>(work: () => T): { kind: "done"; value: T } | { kind: "failed"; error: unknown } {
+    this.exec("SAVEPOINT attempt");
+    try {
+      const value = work();
+      this.exec("RELEASE attempt");
+      return { kind: "done", value };
+    } catch (error) {
+      this.exec("ROLLBACK TO attempt; RELEASE attempt");
+      return { kind: "failed", error };
+    }
+  }
+
+  #transact<T>(begin: string, work: () => T, verb: string): T {
+    if (this.#inTransaction) return work();
+    return this.retry(() => {
+      this.exec(begin);
+      this.#inTransaction = true;
+      try {
+        const result = work();
+        this.exec("COMMIT");
+        return result;
+      } catch (error) {
+        if (this.database.isTransaction) this.exec("ROLLBACK");
+        throw error;
+      } finally {
+        this.#inTransaction = false;
+      }
+    }, verb);
+  }
+
+  /** Repeats `work` while another process holds the lock; any other failure is translated and thrown. */
+  retry<T>(work: () => T, verb: string): T {
+    const deadline = Date.now() + this.#busyLimitMs;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return work();
+      } catch (error) {
+        if (!isBusy(error) || Date.now() >= deadline) throw translate(error, verb, this.path);
+        sleepMs(Math.min(50, 1 + attempt));
+      }
+    }
+  }
+
+  close(): void {
+    if (!this.#database) return;
+    const database = this.#database;
+    this.#database = null;
+    this.#statements.clear();
+    database.close();
+  }
+}
+
+function openFile(options: ConnectionOptions): DatabaseSync {
+  const { path } = options;
+  const exists = existsSync(path);
+  if (exists && statSync(path).isDirectory()) {
+    throw new EngineError("database_unreadable", `cannot open the database ${path}: it is a directory`, {
+      hint: "name a file, for example lcm.db inside that directory",
+    });
+  }
+  if (!exists && !options.create) {
+    throw new EngineError("database_missing", `cannot open the database ${path}: there is no such file`, {
+      hint: "check --db, or import something to create it",
+    });
+  }
+  const oldMask = exists ? null : changeUmask(0o077);
+  try {
+    if (!exists) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const database = new DatabaseSync(path, {
+      readOnly: options.readOnly,
+      timeout: Math.min(BUSY_SLICE_MS, options.busyLimitMs),
+      allowExtension: false,
+    });
+    // SQLite gives -wal and -shm the mode of the database, so this one file decides for all three. A worker thread cannot set
+    // the umask; there the empty, just created file is chmod-ed by name, never through a second descriptor.
+    if (!exists && existsSync(path)) chmodSync(path, 0o600);
+    return database;
+  } catch (error) {
+    throw translate(error, "open", path);
+  } finally {
+    if (oldMask !== null) changeUmask(oldMask);
+  }
+}
+
+/** Worker threads may not change the umask; the file's mode is then set right after creation. */
+function changeUmask(mask: number): number | null {
+  try {
+    return process.umask(mask);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_WORKER_UNSUPPORTED_OPERATION") return null;
+    throw error;
+  }
+}
+
+/** SQLite's result codes in our words. Anything that is not SQLite's passes through unchanged. */
+export function translate(error: unknown, verb: string, path: string): unknown {
+  if (error instanceof EngineError) return error;
+  const system = (error as NodeJS.ErrnoException)?.code;
+  if (system === "EACCES" || system === "EPERM" || system === "EROFS") {
+    return new EngineError("database_unreadable", `cannot ${verb} the database ${path}: permission denied`, {
+      hint: "check the permissions of the file and of its folder",
+      cause: error,
+    });
+  }
+  if (system === "ENOSPC" || system === "EDQUOT") {
+    return new EngineError("database_full", `cannot ${verb} the database ${path}: no space left`, {
+      hint: "free some space; nothing of the failed call was stored",
+      cause: error,
+    });
+  }
+  if (system !== "ERR_SQLITE_ERROR") return error;
+  const text = (error as SqliteError).errstr ?? (error as Error).message;
+  const make = (code: ConstructorParameters<typeof EngineError>[0], why: string, hint?: string): EngineError =>
+    new EngineError(code, `cannot ${verb} the database ${path}: ${why}`, { ...(hint ? { hint } : {}), cause: error });
+  switch (primaryCode(error)) {
+    case BUSY:
+    case LOCKED:
+      return make("database_busy", "another process is holding it", "try again when the other process has finished");
+    case 13:
+      return make("database_full", "no space left", "free some space; nothing of the failed call was stored");
+    case 26:
+      return make("database_foreign", "it is not a database", "check --db; the file was left as it is");
+    case 11:
+      return make("database_corrupt", "the file is damaged", "restore a backup, or run lcm verify to see how far the damage goes");
+    case 8:
+    case 3:
+      return make("database_unreadable", "it is read-only", "check the permissions of the file and of its folder");
+    case 14:
+      return make("database_unreadable", "it cannot be opened", "check that its folder exists and may be written");
+    case 10:
+      return make("database_unreadable", `the disk reported an error (${text})`, "check the disk, then run lcm verify");
+    default:
+      return make("internal", `${(error as Error).message} (${text})`);
+  }
+}

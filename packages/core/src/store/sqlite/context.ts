@@ -1,0 +1,10 @@
+/** What the verbs of the SQLite store share: the connection, the folder of large files, and the full-text index. */
+import type { LargeFiles } from "../large-files.ts";
+import type { Connection } from "./connection.ts";
+import type { FullTextIndex } from "./full-text-index.ts";
+
+export interface StoreContext {
+  readonly connection: Connection;
+  readonly files: LargeFiles;
+  readonly index: FullTextIndex;
+}

@@ -1,0 +1,135 @@
+/**
+ * The growing end of a conversation inside one write transaction: counters, positions and the head of the hash chain are read
+ * once, advanced in memory row by row, and written back once.
+ *
+ * Invariant: `seq` and `chain` advance together; whoever takes a seq must store the link that `takeMessage` or `takeRecord` returned.
+ */
+import { chainGenesis, chainMessage, chainRecord } from "../../model/chain.ts";
+import type { ArrivalFacts } from "../../model/chain.ts";
+import { must } from "../../model/errors.ts";
+import { POSITION_STEP } from "../../model/message.ts";
+import type { SessionRef } from "../../model/message.ts";
+import type { Connection } from "./connection.ts";
+
+const NEXT_CONVERSATION_ID = "SELECT coalesce(max(conversation_id), 0) + 1 AS id FROM conversations";
+const INSERT_CONVERSATION = `
+  INSERT INTO conversations (conversation_id, owner, session_key, session_id, created_at, head_chain)
+  VALUES (?, ?, ?, ?, ?, ?)`;
+const SELECT_HEAD = `
+  SELECT conversation_id, session_id, head_seq, head_chain, message_count, shown_messages, shown_tokens, arrival_bytes, last_position,
+         first_at, last_at, summary_count
+  FROM conversations WHERE conversation_id = ?`;
+const UPDATE_HEAD = `
+  UPDATE conversations SET session_id = ?, head_seq = ?, head_chain = ?, message_count = ?, shown_messages = ?, shown_tokens = ?,
+         arrival_bytes = ?, last_position = ?, first_at = ?, last_at = ?, stored_at = ?
+  WHERE conversation_id = ?`;
+const INSERT_RECORD = "INSERT INTO ledger (conversation_id, seq, kind, body, at, chain) VALUES (?, ?, ?, ?, ?, ?)";
+
+interface HeadRow {
+  conversation_id: number;
+  session_id: string;
+  head_seq: number;
+  head_chain: Uint8Array;
+  message_count: number;
+  shown_messages: number;
+  shown_tokens: number;
+  arrival_bytes: number;
+  last_position: number;
+  first_at: number | null;
+  last_at: number | null;
+  summary_count: number;
+}
+
+export class ConversationHead {
+  readonly conversationId: number;
+  #row: HeadRow;
+  #changed = false;
+
+  constructor(row: HeadRow) {
+    this.conversationId = row.conversation_id;
+    this.#row = row;
+  }
+
+  static read(connection: Connection, conversationId: number): ConversationHead {
+    return new ConversationHead(
+      must(connection.get<HeadRow>(SELECT_HEAD, conversationId), `conversation ${conversationId}`),
+    );
+  }
+
+  static create(connection: Connection, session: SessionRef, now: number): ConversationHead {
+    const conversationId = must(connection.get<{ id: number }>(NEXT_CONVERSATION_ID), "next conversation id").id;
+    const genesis = chainGenesis({ conversationId, owner: session.owner, sessionKey: session.key, createdAt: now });
+    connection.run(INSERT_CONVERSATION, conversationId, session.owner, session.key, session.id, now, genesis);
+    return ConversationHead.read(connection, conversationId);
+  }
+
+  get hasSummaries(): boolean {
+    return this.#row.summary_count > 0;
+  }
+
+  /** Gives out the next seq and the link of a message that takes it. */
+  takeMessage(facts: Omit<ArrivalFacts, "seq">, commitment: Uint8Array): { seq: number; chain: Buffer } {
+    const seq = this.#row.head_seq + 1;
+    const chain = chainMessage(this.#row.head_chain, { ...facts, seq }, commitment);
+    this.#advance(seq, chain);
+    return { seq, chain };
+  }
+
+  /** Writes a record into the ledger and the chain. */
+  takeRecord(connection: Connection, kind: string, body: unknown, at: number): number {
+    const seq = this.#row.head_seq + 1;
+    const text = JSON.stringify(body);
+    const chain = chainRecord(this.#row.head_chain, { seq, kind, body: text, at });
+    connection.run(INSERT_RECORD, this.conversationId, seq, kind, text, at, chain);
+    this.#advance(seq, chain);
+    return seq;
+  }
+
+  /** The place behind everything else. */
+  nextPosition(): number {
+    return this.#row.last_position + POSITION_STEP;
+  }
+
+  noteMessage(message: { position: number; createdAt: number; arrivalBytes: number; sessionId: string }): void {
+    const row = this.#row;
+    row.message_count += 1;
+    row.arrival_bytes += message.arrivalBytes;
+    row.session_id = message.sessionId;
+    row.last_position = Math.max(row.last_position, message.position);
+    row.first_at = Math.min(row.first_at ?? message.createdAt, message.createdAt);
+    row.last_at = Math.max(row.last_at ?? message.createdAt, message.createdAt);
+  }
+
+  noteShown(messages: number, tokens: number): void {
+    this.#row.shown_messages += messages;
+    this.#row.shown_tokens += tokens;
+    this.#changed = true;
+  }
+
+  save(connection: Connection, now: number): void {
+    if (!this.#changed) return;
+    const row = this.#row;
+    connection.run(
+      UPDATE_HEAD,
+      row.session_id,
+      row.head_seq,
+      row.head_chain,
+      row.message_count,
+      row.shown_messages,
+      row.shown_tokens,
+      row.arrival_bytes,
+      row.last_position,
+      row.first_at,
+      row.last_at,
+      now,
+      row.conversation_id,
+    );
+    this.#changed = false;
+  }
+
+  #advance(seq: number, chain: Buffer): void {
+    this.#row.head_seq = seq;
+    this.#row.head_chain = chain;
+    this.#changed = true;
+  }
+}

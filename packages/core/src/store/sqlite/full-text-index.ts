@@ -1,0 +1,134 @@
+/**
+ * The full-text index: a contentless FTS5 table fed with terms that were analysed in JavaScript. It can always be rebuilt from the
+ * messages; damage to it is never damage to the archive. Each rebuild makes a new table (a generation) beside the old one and swaps.
+ *
+ * Invariant: a row of the index has the id of its message, and the index holds either every message or is marked degraded.
+ */
+import { ANALYSIS_VERSION, FTS_TOKENIZE } from "../../text/index.ts";
+import type { IndexState } from "../store.ts";
+import type { Connection } from "./connection.ts";
+
+const GET_META = "SELECT value FROM meta WHERE key = ?";
+const SET_META = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
+const DELETE_META = "DELETE FROM meta WHERE key = ?";
+const TABLE_EXISTS = "SELECT 1 AS found FROM sqlite_schema WHERE name = ?";
+
+const GENERATION = "index_generation";
+const PROBLEM = "index_problem";
+const ANALYSIS = "index_analysis_version";
+
+export interface IndexDocument {
+  readonly messageId: number;
+  readonly conversationId: number;
+  readonly words: string;
+  readonly idents: string;
+}
+
+export class FullTextIndex {
+  #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Creates the first generation in a new database. */
+  ensure(): void {
+    if (this.#meta(GENERATION) !== null) return;
+    this.#connection.write(() => {
+      if (this.#meta(GENERATION) !== null) return;
+      this.createTable(1);
+      this.#setMeta(GENERATION, 1);
+      this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
+    });
+  }
+
+  get generation(): number {
+    return Number(this.#meta(GENERATION) ?? 0);
+  }
+
+  get table(): string {
+    return tableName(this.generation);
+  }
+
+  createTable(generation: number): void {
+    const name = tableName(generation);
+    this.#connection.exec(
+      `CREATE VIRTUAL TABLE IF NOT EXISTS ${name} USING fts5 (
+         words, idents, scope, content = '', contentless_delete = 1, tokenize = "${FTS_TOKENIZE}")`,
+    );
+  }
+
+  /** Adds documents inside the caller's transaction. A failure marks the index and lets the messages through. */
+  add(documents: readonly IndexDocument[]): string | null {
+    if (documents.length === 0) return null;
+    const state = this.#meta(PROBLEM);
+    if (state !== null) return String(state);
+    const attempt = this.#connection.savepoint(() => this.insert(this.table, documents));
+    if (attempt.kind === "done") return null;
+    const reason = attempt.error instanceof Error ? attempt.error.message : String(attempt.error);
+    this.#setMeta(PROBLEM, reason);
+    return reason;
+  }
+
+  insert(table: string, documents: readonly IndexDocument[]): void {
+    const sql = `INSERT INTO ${table} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`;
+    for (const document of documents) {
+      const { messageId, conversationId, words, idents } = document;
+      this.#connection.run(sql, messageId, words, idents, scopeTerm(conversationId));
+    }
+  }
+
+  /** Makes a rebuilt generation the current one and drops the others. Inside the caller's transaction. */
+  swapTo(generation: number): void {
+    const old = this.generation;
+    this.#setMeta(GENERATION, generation);
+    this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
+    this.#connection.run(DELETE_META, PROBLEM);
+    if (old !== generation) this.drop(old);
+  }
+
+  drop(generation: number): void {
+    this.#connection.forgetStatements();
+    const name = tableName(generation);
+    const attempt = this.#connection.savepoint(() => this.#connection.exec(`DROP TABLE IF EXISTS ${name}`));
+    // A damaged table may refuse to be dropped as a virtual table; its shadow tables are ordinary ones.
+    if (attempt.kind === "failed") {
+      for (const part of ["data", "idx", "docsize", "config", "content"]) {
+        this.#connection.exec(`DROP TABLE IF EXISTS ${name}_${part}`);
+      }
+    }
+  }
+
+  /** The reason search cannot be trusted, or null. */
+  problem(): string | null {
+    const noted = this.#meta(PROBLEM);
+    if (noted !== null) return String(noted);
+    if (this.generation === 0 || !this.#connection.get(TABLE_EXISTS, this.table)) return "the index is missing";
+    if (Number(this.#meta(ANALYSIS)) !== ANALYSIS_VERSION) return "the index was made by another version of the text analysis";
+    return null;
+  }
+
+  state(): IndexState {
+    const reason = this.problem();
+    if (reason !== null) return { kind: "degraded", reason };
+    try {
+      const row = this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${this.table}_docsize`);
+      return { kind: "ready", messages: row?.n ?? 0 };
+    } catch (error) {
+      return { kind: "degraded", reason: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  #meta(key: string): unknown {
+    return this.#connection.get<{ value: unknown }>(GET_META, key)?.value ?? null;
+  }
+
+  #setMeta(key: string, value: string | number): void {
+    this.#connection.run(SET_META, key, value);
+  }
+}
+
+export const tableName = (generation: number): string => `messages_fts_${generation}`;
+
+/** Every document carries one term for its conversation, so that a search inside one reads no other. */
+export const scopeTerm = (conversationId: number): string => `c${conversationId}`;

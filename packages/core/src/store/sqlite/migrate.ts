@@ -1,0 +1,72 @@
+/**
+ * Brings a database to the current schema, or refuses it. The file says what it is by `application_id` and how old by
+ * `user_version`; nothing is guessed from table names except to give a better message.
+ */
+import { EngineError } from "../../model/errors.ts";
+import type { Connection } from "./connection.ts";
+import * as archive from "./migrations/0001-archive.ts";
+
+/** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
+export const APPLICATION_ID = 0x4c434d58;
+
+interface Migration {
+  readonly version: number;
+  readonly sql: string;
+}
+
+const MIGRATIONS: readonly Migration[] = [archive];
+
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+export function migrate(connection: Connection): void {
+  checkOrigin(connection);
+  if (readPragma(connection, "user_version") === SCHEMA_VERSION) return;
+  if (connection.readOnly) {
+    throw new EngineError("database_foreign", `cannot read the database ${connection.path}: it was never written to`, {
+      hint: "import something first",
+    });
+  }
+  connection.write(() => {
+    // Another process may have migrated while this one waited for the lock.
+    checkOrigin(connection);
+    const from = readPragma(connection, "user_version");
+    for (const migration of MIGRATIONS.filter((candidate) => candidate.version > from)) {
+      connection.exec(migration.sql);
+      connection.exec(`PRAGMA user_version = ${migration.version}`);
+    }
+    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  });
+}
+
+function checkOrigin(connection: Connection): void {
+  const applicationId = readPragma(connection, "application_id");
+  const version = readPragma(connection, "user_version");
+  const path = connection.path;
+  if (applicationId === APPLICATION_ID) {
+    if (version > SCHEMA_VERSION) {
+      throw new EngineError(
+        "database_newer",
+        `cannot open the database ${path}: it has schema version ${version}, this program knows up to ${SCHEMA_VERSION}`,
+        { hint: "install the newer version of lossless-claw; the file was left as it is" },
+      );
+    }
+    return;
+  }
+  const tables = connection
+    .all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' LIMIT 50")
+    .map((row) => row.name);
+  if (applicationId === 0 && version === 0 && tables.length === 0) return;
+  const documented = tables.includes("context_items") && tables.includes("conversations");
+  throw new EngineError(
+    "database_foreign",
+    documented
+      ? `cannot open the database ${path}: it was written by another lossless-claw implementation`
+      : `cannot open the database ${path}: it belongs to another program`,
+    { hint: "name another path with --db; the file was left as it is" },
+  );
+}
+
+function readPragma(connection: Connection, name: "application_id" | "user_version"): number {
+  const row = connection.get<Record<string, number>>(`PRAGMA ${name}`);
+  return Number(row?.[name] ?? 0);
+}

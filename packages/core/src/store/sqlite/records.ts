@@ -1,0 +1,165 @@
+/**
+ * Changes that are not messages: re-labelling provisional ids, hiding and showing, boundaries. Each writes a record into the same
+ * hash chain as the messages, so that `verify` can replay it.
+ */
+import { HIDDEN } from "../../model/message.ts";
+import type { HiddenReason, SessionRef } from "../../model/message.ts";
+import type { BoundaryRequest } from "../store.ts";
+import { EVENT_KIND } from "./append.ts";
+import type { Connection } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { findSession, Placement } from "./placement.ts";
+
+const SELECT_EVENT = `
+  SELECT e.message_id, e.kind, m.conversation_id, m.seq, m.position, m.revises
+  FROM event_ids e JOIN messages m USING (message_id) WHERE e.session_ref = ? AND e.event_id = ?`;
+const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
+const SELECT_ITEM = "SELECT tokens, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SET_HIDDEN = "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const EVENTS_HIDDEN_FOR = `
+  SELECT m.event_id FROM placements p
+  JOIN context_items i ON i.conversation_id = p.conversation_id
+  JOIN messages m ON m.message_id = i.message_id
+  WHERE p.session_ref = ?1 AND m.session_ref = ?1 AND (i.hidden & ?2) <> 0`;
+const SELECT_BOUNDARY = "SELECT conversation_id FROM boundaries WHERE session_ref = ? AND event_id = ?";
+const INSERT_BOUNDARY = `
+  INSERT INTO boundaries (conversation_id, session_ref, event_id, position, reason, retain_depth, shown_before, at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const SHOWN_BEFORE = `
+  SELECT coalesce(sum(messages), 0) AS n FROM context_items WHERE conversation_id = ? AND start_pos < ? AND hidden = 0`;
+
+interface EventRow {
+  message_id: number;
+  kind: number;
+  conversation_id: number;
+  seq: number;
+  position: number;
+  revises: number | null;
+}
+
+/** Gives messages stored under provisional ids the host's own ids. Known new ids are left alone. */
+export function relabel(
+  { connection }: StoreContext,
+  session: SessionRef,
+  labels: readonly { from: string; to: string }[],
+  now: number,
+): number {
+  return connection.write(() => {
+    const placement = new Placement(connection, session, now);
+    let changed = 0;
+    for (const { from, to } of labels) {
+      const event = connection.get<EventRow>(SELECT_EVENT, placement.sessionRef, from);
+      if (!event || event.kind !== EVENT_KIND.provisional) continue;
+      if (connection.get(SELECT_EVENT, placement.sessionRef, to)) continue;
+      connection.run(INSERT_EVENT, placement.sessionRef, to, event.message_id, EVENT_KIND.alias);
+      placement
+        .head(event.conversation_id)
+        .takeRecord(connection, "relabel", { sessionId: session.id, seq: event.seq, from, to }, now);
+      changed += 1;
+    }
+    placement.save();
+    return changed;
+  });
+}
+
+/**
+ * Hides messages for a reason, or shows them again. `exactly`: the given events, and no others of the session, are hidden for it;
+ * `add`: the given ones are hidden, the others stay as they are.
+ */
+export function setHidden(
+  { connection }: StoreContext,
+  session: SessionRef,
+  reason: HiddenReason,
+  eventIds: readonly string[],
+  now: number,
+  mode: "exactly" | "add",
+): number {
+  return connection.write(() => {
+    const sessionRef = findSession(connection, session.owner, session.id);
+    if (sessionRef === null) return 0;
+    const wanted = new Set(eventIds);
+    const present = new Set(
+      connection
+        .all<{ event_id: string }>(EVENTS_HIDDEN_FOR, sessionRef, HIDDEN[reason])
+        .map((row) => row.event_id),
+    );
+    const hide = [...wanted].filter((id) => !present.has(id));
+    const show = mode === "exactly" ? [...present].filter((id) => !wanted.has(id)) : [];
+    if (hide.length === 0 && show.length === 0) return 0;
+    const placement = new Placement(connection, session, now);
+    const changed =
+      applyHidden(connection, placement, reason, hide, true, now) +
+      applyHidden(connection, placement, reason, show, false, now);
+    placement.save();
+    return changed;
+  });
+}
+
+function applyHidden(
+  connection: Connection,
+  placement: Placement,
+  reason: HiddenReason,
+  eventIds: readonly string[],
+  hide: boolean,
+  now: number,
+): number {
+  const seqsByConversation = new Map<number, number[]>();
+  for (const eventId of eventIds) {
+    const event = connection.get<EventRow>(SELECT_EVENT, placement.sessionRef, eventId);
+    if (!event) continue;
+    const place = [event.conversation_id, event.position, event.seq] as const;
+    const item = connection.get<{ tokens: number; hidden: number }>(SELECT_ITEM, ...place);
+    if (!item) continue;
+    const after = hide ? item.hidden | HIDDEN[reason] : item.hidden & ~HIDDEN[reason];
+    if (after === item.hidden) continue;
+    connection.run(SET_HIDDEN, after, ...place);
+    const head = placement.head(event.conversation_id);
+    if (item.hidden === 0) head.noteShown(-1, -item.tokens);
+    if (after === 0) head.noteShown(1, item.tokens);
+    const seqs = seqsByConversation.get(event.conversation_id) ?? [];
+    seqs.push(event.seq);
+    seqsByConversation.set(event.conversation_id, seqs);
+  }
+  let changed = 0;
+  for (const [conversationId, seqs] of seqsByConversation) {
+    placement.head(conversationId).takeRecord(connection, hide ? "hide" : "show", { reason, seqs }, now);
+    changed += seqs.length;
+  }
+  return changed;
+}
+
+/** Where a reset falls: what follows goes to a new conversation of the family, or stays behind a line in the same one. */
+export function recordBoundary(
+  { connection }: StoreContext,
+  request: BoundaryRequest,
+): { kind: "recorded" | "known"; conversationId: number } {
+  const { session, eventId, reason, at } = request;
+  return connection.write(() => {
+    const placement = new Placement(connection, session, at);
+    const known = connection.get<{ conversation_id: number }>(SELECT_BOUNDARY, placement.sessionRef, eventId);
+    if (known) return { kind: "known", conversationId: placement.headFor(null).conversationId };
+    const head = placement.headFor(request.position);
+    const position = request.position ?? head.nextPosition();
+    const shownBefore = connection.get<{ n: number }>(SHOWN_BEFORE, head.conversationId, position)?.n ?? 0;
+    connection.run(
+      INSERT_BOUNDARY,
+      head.conversationId,
+      placement.sessionRef,
+      eventId,
+      position,
+      reason,
+      request.retainDepth,
+      shownBefore,
+      at,
+    );
+    head.takeRecord(
+      connection,
+      "boundary",
+      { sessionId: session.id, eventId, reason, position, retainDepth: request.retainDepth, shownBefore },
+      at,
+    );
+    const after = reason === "new" ? head : placement.archive(reason, reason === "deleted" ? null : position);
+    placement.save();
+    return { kind: "recorded", conversationId: after.conversationId };
+  });
+}

@@ -1,0 +1,78 @@
+/**
+ * Rebuilding the full-text index while the program runs: a new generation is filled in short transactions, so that writers get their
+ * turn between them, and swapped in by the last one. Until then search uses the old generation, if it can. An interrupted rebuild leaves
+ * the old one in place; its half-filled table is dropped by the next run.
+ */
+import { setImmediate } from "node:timers/promises";
+import { EngineError } from "../../model/errors.ts";
+import type { Derive } from "../store.ts";
+import type { Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { tableName } from "./full-text-index.ts";
+import type { IndexDocument } from "./full-text-index.ts";
+import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+
+const BATCH = 200;
+const NEXT_MESSAGES = `
+  SELECT message_id, conversation_id, body, encoding FROM messages
+  WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id LIMIT ${BATCH}`;
+const COUNT = "SELECT count(*) AS n FROM messages WHERE forgotten_at IS NULL";
+const GENERATIONS = "SELECT name FROM sqlite_schema WHERE name LIKE 'messages\\_fts\\_%' ESCAPE '\\' AND sql LIKE 'CREATE VIRTUAL%'";
+
+export async function reindex(
+  context: StoreContext,
+  derive: Derive,
+  onProgress: (done: number, total: number) => void,
+  signal?: AbortSignal,
+): Promise<number> {
+  const { connection, index } = context;
+  const generation = index.generation + 1;
+  dropUnfinished(context);
+  connection.write(() => index.createTable(generation));
+  let done = 0;
+  for (let after = 0; ; ) {
+    if (signal?.aborted) {
+      connection.write(() => index.drop(generation));
+      throw new EngineError("aborted", "cannot rebuild the index: the operation was cancelled", {
+        hint: "the index that was there is still in use",
+      });
+    }
+    const total = Math.max(done, connection.get<{ n: number }>(COUNT)?.n ?? 0);
+    onProgress(done, total);
+    const rows = connection.read(() => connection.all(NEXT_MESSAGES, after));
+    const documents = rows.map((row) => toDocument(context, row, derive));
+    const last = rows.at(-1)?.message_id as number | undefined;
+    const finished = connection.write(() => {
+      index.insert(tableName(generation), documents);
+      // Only inside a write transaction is it certain that no message arrived behind the last one seen.
+      const behind = connection.get(NEXT_MESSAGES, last ?? after);
+      if (behind !== undefined) return false;
+      index.swapTo(generation);
+      return true;
+    });
+    done += documents.length;
+    if (last !== undefined) after = last;
+    if (finished) {
+      onProgress(done, done);
+      return done;
+    }
+    // Lets other calls to this connection, and a cancellation, in between.
+    await setImmediate();
+  }
+}
+
+function dropUnfinished({ connection, index }: StoreContext): void {
+  const current = index.table;
+  const stale = connection
+    .all<{ name: string }>(GENERATIONS)
+    .map((row) => row.name)
+    .filter((name) => name !== current && /^messages_fts_\d+$/.test(name));
+  for (const name of stale) connection.write(() => index.drop(Number(name.slice("messages_fts_".length))));
+}
+
+function toDocument(context: StoreContext, row: Row, derive: Derive): IndexDocument {
+  const messageId = row.message_id as number;
+  const parts = context.connection.all(SELECT_PARTS, messageId);
+  const terms = derive(restoreBytes(row, parts, (path) => context.files.read(path)), toCuts(parts)).terms;
+  return { messageId, conversationId: row.conversation_id as number, ...terms };
+}

@@ -1,0 +1,166 @@
+/**
+ * The SQLite adapter of the store port. Work is synchronous inside, one transaction per method; it is meant to run on a worker
+ * thread, or in a command-line process, never on a host's main thread.
+ */
+import type { HiddenReason, SessionRef } from "../../model/message.ts";
+import { LargeFiles } from "../large-files.ts";
+import type {
+  AppendBatch,
+  AppendResult,
+  ArchiveStatus,
+  BoundaryRequest,
+  ConversationRow,
+  Derive,
+  LargeFileRow,
+  ListMessages,
+  MessageBody,
+  MessageRow,
+  Page,
+  SearchHit,
+  SearchRequest,
+  SessionState,
+  Store,
+  VerifyReport,
+} from "../store.ts";
+import { append } from "./append.ts";
+import { Connection, translate } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { FullTextIndex } from "./full-text-index.ts";
+import { migrate } from "./migrate.ts";
+import * as read from "./read.ts";
+import { recordBoundary, relabel, setHidden } from "./records.ts";
+import { reindex } from "./reindex.ts";
+import { search } from "./search.ts";
+import { verify } from "./verify.ts";
+
+export interface SqliteStoreOptions {
+  readonly path: string;
+  readonly filesDir: string;
+  readonly create?: boolean;
+  readonly readOnly?: boolean;
+  readonly busyLimitMs?: number;
+}
+
+const DEFAULT_BUSY_LIMIT_MS = 60_000;
+const SELECT_CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = ?";
+
+export class SqliteStore implements Store {
+  #context: StoreContext;
+
+  constructor(options: SqliteStoreOptions) {
+    const connection = new Connection({
+      path: options.path,
+      create: options.create ?? false,
+      readOnly: options.readOnly ?? false,
+      busyLimitMs: options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS,
+    });
+    try {
+      migrate(connection);
+      const index = new FullTextIndex(connection);
+      if (!connection.readOnly) index.ensure();
+      this.#context = { connection, files: new LargeFiles(options.filesDir), index };
+    } catch (error) {
+      connection.close();
+      throw translate(error, "open", options.path);
+    }
+  }
+
+  async append(batch: AppendBatch): Promise<AppendResult> {
+    return this.#do("write", () => append(this.#context, batch));
+  }
+
+  async readSession(owner: string | null, sessionId: string): Promise<SessionState | null> {
+    return this.#do("read", () => read.readSession(this.#context, owner, sessionId));
+  }
+
+  async knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]> {
+    return this.#do("read", () => read.knownEvents(this.#context, owner, sessionId, eventIds));
+  }
+
+  async relabel(session: SessionRef, labels: readonly { from: string; to: string }[], now: number): Promise<number> {
+    return this.#do("write", () => relabel(this.#context, session, labels, now));
+  }
+
+  async setHidden(
+    session: SessionRef,
+    reason: HiddenReason,
+    eventIds: readonly string[],
+    now: number,
+    mode: "exactly" | "add",
+  ): Promise<number> {
+    return this.#do("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
+  }
+
+  async recordBoundary(request: BoundaryRequest): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
+    return this.#do("write", () => recordBoundary(this.#context, request));
+  }
+
+  async listConversations(request: {
+    after: string | null;
+    limit: number;
+    owner?: string;
+    sessionKey?: string;
+  }): Promise<Page<ConversationRow>> {
+    return this.#do("read", () => read.listConversations(this.#context, request));
+  }
+
+  async readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null> {
+    return this.#do("read", () => read.readConversation(this.#context, conversationId, owner));
+  }
+
+  async listMessages(request: ListMessages): Promise<Page<MessageRow>> {
+    return this.#do("read", () => read.listMessages(this.#context, request));
+  }
+
+  async readMessage(messageId: number, owner?: string): Promise<MessageBody | null> {
+    return this.#do("read", () => read.readMessage(this.#context, messageId, owner));
+  }
+
+  async readRevisions(messageId: number, owner?: string): Promise<MessageRow[]> {
+    return this.#do("read", () => read.readRevisions(this.#context, messageId, owner));
+  }
+
+  async search(request: SearchRequest): Promise<{ hits: SearchHit[]; total: number }> {
+    return this.#do("search", () => search(this.#context, request));
+  }
+
+  async readFile(fileId: string, owner?: string): Promise<LargeFileRow | null> {
+    return this.#do("read", () => read.readFile(this.#context, fileId, owner));
+  }
+
+  async readFileContent(fileId: string, owner?: string): Promise<Uint8Array | null> {
+    return this.#do("read", () => read.readFileContent(this.#context, fileId, owner));
+  }
+
+  async status(owner?: string): Promise<ArchiveStatus> {
+    return this.#do("read", () => read.readStatus(this.#context, owner));
+  }
+
+  async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
+    return this.#do("read", () => this.#context.connection.get(SELECT_CALIBRATION, model) ?? null) as Promise<{
+      factor: number;
+      samples: number;
+    } | null>;
+  }
+
+  async verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport> {
+    return this.#do("verify", () => verify(this.#context, derive, onProgress));
+  }
+
+  async reindex(
+    derive: Derive,
+    onProgress: (done: number, total: number) => void,
+    signal?: AbortSignal,
+  ): Promise<number> {
+    return reindex(this.#context, derive, onProgress, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#context.connection.close();
+  }
+
+  async #do<T>(verb: string, work: () => T): Promise<T> {
+    const { connection } = this.#context;
+    return connection.retry(work, verb);
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Checks the cover of one conversation: its items, in order, stand for every first message exactly once, directly or through the
+ * one summary it lies under, and the counters say what was counted. Both sides are walked in step, page by page.
+ */
+import { formatMessageId } from "../../model/ids.ts";
+import type { Connection, Row } from "./connection.ts";
+import { checkCounter } from "./verify-problems.ts";
+import type { HiddenChanges, Problems } from "./verify-problems.ts";
+
+const PAGE = 512;
+
+const ITEMS_PAGE = `
+  SELECT start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden FROM context_items
+  WHERE conversation_id = ? AND (start_pos, seq) > (?, ?) ORDER BY start_pos, seq LIMIT ${PAGE}`;
+const MESSAGES_PAGE = `
+  SELECT m.message_id, m.position, m.seq, m.hidden, coalesce(n.tokens, m.tokens) AS tokens
+  FROM messages m LEFT JOIN messages n ON n.message_id = m.newest
+  WHERE m.conversation_id = ? AND m.revises IS NULL AND (m.position, m.seq) > (?, ?)
+  ORDER BY m.position, m.seq LIMIT ${PAGE}`;
+const SUMMARY = "SELECT kind, depth, tokens, messages FROM summaries WHERE summary_id = ?";
+const LEAF_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = ? ORDER BY ordinal";
+const SOURCES = "SELECT parent_summary_id FROM summary_parents WHERE summary_id = ? ORDER BY ordinal";
+
+export function checkCover(connection: Connection, conversation: Row, changes: HiddenChanges, problems: Problems): void {
+  const id = conversation.conversation_id as number;
+  const name = `conversation ${id}`;
+  const messages = walk(connection, MESSAGES_PAGE, id, "position");
+  let shownMessages = 0;
+  let shownTokens = 0;
+
+  for (const item of walk(connection, ITEMS_PAGE, id, "start_pos")) {
+    const covered = item.message_id !== null ? [item.message_id as number] : messagesUnder(connection, item, problems);
+    for (const messageId of covered) {
+      const next = messages.next();
+      if (next.done) {
+        problems.add("cover", formatMessageId(messageId), `the cover of ${name} names ${formatMessageId(messageId)} where no message is left`);
+        continue;
+      }
+      const expected = next.value;
+      if (expected.message_id !== messageId) {
+        const wanted = formatMessageId(expected.message_id as number);
+        problems.add("cover", wanted, `the cover of ${name} has ${formatMessageId(messageId)} in the place of ${wanted}`);
+      }
+      if (item.message_id !== null) checkItem(item, expected, changes, problems);
+    }
+    if (item.hidden === 0) {
+      shownMessages += item.messages as number;
+      shownTokens += item.tokens as number;
+    }
+  }
+  for (const missing of messages) {
+    const wanted = formatMessageId(missing.message_id as number);
+    problems.add("cover", wanted, `${wanted} is not covered by the context of ${name}`);
+  }
+  checkCounter(conversation, "shown_messages", shownMessages, name, problems);
+  checkCounter(conversation, "shown_tokens", shownTokens, name, problems);
+}
+
+/** Rows of a paged query, in key order. */
+function* walk(connection: Connection, sql: string, conversationId: number, key: string): Generator<Row> {
+  for (let after: [number, number] = [-1, -1]; ; ) {
+    const page = connection.all(sql, conversationId, ...after);
+    yield* page;
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    after = [last[key] as number, last.seq as number];
+  }
+}
+
+function checkItem(item: Row, message: Row, changes: HiddenChanges, problems: Problems): void {
+  const name = formatMessageId(message.message_id as number);
+  let hidden = message.hidden as number;
+  for (const change of changes.get(message.seq as number) ?? []) {
+    hidden = change.hide ? hidden | change.mask : hidden & ~change.mask;
+  }
+  const wanted = {
+    start_pos: message.position,
+    end_pos: message.position,
+    seq: message.seq,
+    tokens: message.tokens,
+    messages: 1,
+    depth: -1,
+    hidden,
+  } as const;
+  for (const [column, value] of Object.entries(wanted)) {
+    if (item[column] !== value) {
+      problems.add("cover", name, `the item of ${name} has ${column} ${item[column]}, expected ${value}`);
+    }
+  }
+}
+
+function messagesUnder(connection: Connection, item: Row, problems: Problems): number[] {
+  const id = item.summary_id as string;
+  const summary = connection.get(SUMMARY, id);
+  if (!summary) {
+    problems.add("dangling_link", id, `the context names ${id}, which does not exist`);
+    return [];
+  }
+  for (const column of ["tokens", "messages", "depth"] as const) {
+    if (summary[column] !== item[column]) problems.add("cover", id, `the item of ${id} has ${column} ${item[column]}, expected ${summary[column]}`);
+  }
+  return [...leafMessages(connection, id)];
+}
+
+/** Messages below a summary, oldest first, however deep. */
+function* leafMessages(connection: Connection, summaryId: string): Generator<number> {
+  for (const row of connection.all<{ message_id: number }>(LEAF_MESSAGES, summaryId)) yield row.message_id;
+  for (const row of connection.all<{ parent_summary_id: string }>(SOURCES, summaryId)) {
+    yield* leafMessages(connection, row.parent_summary_id);
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Compares the full-text index with the texts it was made from, in bounded memory: every message must have a row with the right
+ * number of terms, and the sum of the hashes of all terms in the index must be the sum over all texts. Any term added, lost or changed
+ * shifts one of the two.
+ */
+import { formatMessageId } from "../../model/ids.ts";
+import type { StoreContext } from "./context.ts";
+import { scopeTerm } from "./full-text-index.ts";
+import type { Problems } from "./verify-problems.ts";
+
+const COLUMNS = ["words", "idents", "scope"] as const;
+const MEND = "run lcm reindex; no message is affected";
+
+export class IndexCheck {
+  #context: StoreContext;
+  #problems: Problems;
+  #usable: boolean;
+  #expectedRows = 0;
+  #expected = new TermSum();
+
+  constructor(context: StoreContext, problems: Problems) {
+    this.#context = context;
+    this.#problems = problems;
+    const reason = context.index.problem();
+    this.#usable = reason === null;
+    if (reason !== null) problems.add("index", "index", `search is degraded: ${reason}; ${MEND}`);
+  }
+
+  /** Notes what the index must hold for a message, and checks its row. */
+  expect(messageId: number, conversationId: number, terms: { words: string; idents: string }): void {
+    if (!this.#usable) return;
+    const texts = [terms.words, terms.idents, scopeTerm(conversationId)];
+    const counts = texts.map((text, column) => this.#expected.addText(text, column));
+    this.#expectedRows += 1;
+    const sizes = this.#readSizes(messageId);
+    if (sizes === null) {
+      this.#problems.add("index", formatMessageId(messageId), `${formatMessageId(messageId)} is not in the index; ${MEND}`);
+    } else if (sizes.some((size, column) => size !== counts[column])) {
+      this.#problems.add("index", formatMessageId(messageId), `the index has other terms for ${formatMessageId(messageId)}; ${MEND}`);
+    }
+  }
+
+  finish(): void {
+    if (!this.#usable) return;
+    try {
+      this.#checkRows();
+      this.#checkTerms();
+    } catch (error) {
+      this.#problems.add("index", "index", `the index cannot be read: ${(error as Error).message}; ${MEND}`);
+    }
+  }
+
+  #checkRows(): void {
+    const { connection, index } = this.#context;
+    const rows = connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${index.table}_docsize`)?.n ?? 0;
+    if (rows !== this.#expectedRows) {
+      this.#problems.add("index", "index", `the index has ${rows} rows for ${this.#expectedRows} messages; ${MEND}`);
+    }
+  }
+
+  #checkTerms(): void {
+    const { connection, index } = this.#context;
+    connection.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS temp.index_terms USING fts5vocab (main, ${index.table}, 'col')`);
+    const found = new TermSum();
+    const rows = connection.database.prepare("SELECT term, col, cnt FROM temp.index_terms").iterate() as Iterable<{
+      term: string;
+      col: (typeof COLUMNS)[number];
+      cnt: number;
+    }>;
+    for (const { term, col, cnt } of rows) found.addTerm(term, COLUMNS.indexOf(col), cnt);
+    connection.exec("DROP TABLE temp.index_terms");
+    if (!found.equals(this.#expected)) {
+      this.#problems.add("index", "index", `the index does not match the texts of the messages; ${MEND}`);
+    }
+  }
+
+  #readSizes(messageId: number): number[] | null {
+    const { connection, index } = this.#context;
+    try {
+      const row = connection.get<{ sz: Uint8Array }>(`SELECT sz FROM ${index.table}_docsize WHERE id = ?`, messageId);
+      return row ? decodeVarints(row.sz).slice(0, COLUMNS.length) : null;
+    } catch (error) {
+      this.#usable = false;
+      this.#problems.add("index", "index", `the index cannot be read: ${(error as Error).message}; ${MEND}`);
+      return null;
+    }
+  }
+}
+
+/** An order-free sum of term hashes, 64 bits in two halves. */
+class TermSum {
+  #low = 0;
+  #high = 0;
+
+  addText(text: string, column: number): number {
+    if (text === "") return 0;
+    const terms = text.split(" ");
+    for (const term of terms) this.addTerm(term, column, 1);
+    return terms.length;
+  }
+
+  addTerm(term: string, column: number, count: number): void {
+    let low = 0x811c9dc5 ^ column;
+    let high = 0x9747b28c + column;
+    for (let i = 0; i < term.length; i++) {
+      const unit = term.charCodeAt(i);
+      low = Math.imul(low ^ unit, 0x01000193);
+      high = Math.imul(high + unit, 0x85ebca6b) ^ (high >>> 13);
+    }
+    this.#low = (this.#low + Math.imul(low, count)) >>> 0;
+    this.#high = (this.#high + Math.imul(high, count)) >>> 0;
+  }
+
+  equals(other: TermSum): boolean {
+    return this.#low === other.#low && this.#high === other.#high;
+  }
+}
+
+/** SQLite's variable-length integers, most significant group first. */
+function decodeVarints(bytes: Uint8Array): number[] {
+  const values: number[] = [];
+  let value = 0;
+  for (const byte of bytes) {
+    value = value * 128 + (byte & 0x7f);
+    if ((byte & 0x80) === 0) {
+      values.push(value);
+      value = 0;
+    }
+  }
+  return values;
+}

@@ -1,0 +1,324 @@
+/**
+ * The proof. Rebuilds every message from what is stored, recomputes commitments, chain and every derived column, replays the ledger,
+ * walks the cover against the messages, opens every large file, and compares the index with the texts. Runs in one read transaction, so
+ * that writers at work are not mistaken for damage, and page by page, so that memory stays bounded.
+ */
+import { hash } from "node:crypto";
+import { chainGenesis, chainMessage, chainRecord, commit } from "../../model/chain.ts";
+import { deriveFileId, formatMessageId } from "../../model/ids.ts";
+import { HIDDEN } from "../../model/message.ts";
+import type { HiddenReason } from "../../model/message.ts";
+import type { Derive, PreparedPart, VerifyReport } from "../store.ts";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { checkCover } from "./verify-cover.ts";
+import { IndexCheck } from "./verify-index.ts";
+import { checkCounter, Problems } from "./verify-problems.ts";
+import type { HiddenChanges } from "./verify-problems.ts";
+import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+
+const PAGE = 256;
+
+const CONVERSATIONS = `
+  SELECT conversation_id, owner, session_key, created_at, head_seq, head_chain, message_count, summary_count, arrival_bytes,
+         last_position, first_at, last_at, shown_messages, shown_tokens
+  FROM conversations ORDER BY conversation_id`;
+const MESSAGES_PAGE = `
+  SELECT m.*, s.session_id, (SELECT r.seq FROM messages r WHERE r.message_id = m.revises) AS revises_seq,
+         e.message_id AS event_message
+  FROM messages m JOIN sessions s USING (session_ref)
+  LEFT JOIN event_ids e ON e.session_ref = m.session_ref AND e.event_id = m.event_id
+  WHERE m.conversation_id = ? AND m.seq > ? ORDER BY m.seq LIMIT ${PAGE}`;
+const LEDGER = "SELECT seq, kind, body, at, chain FROM ledger WHERE conversation_id = ? ORDER BY seq";
+const FILES = "SELECT * FROM large_files ORDER BY file_id";
+const BOUNDARY = `
+  SELECT position, reason, retain_depth, shown_before, conversation_id FROM boundaries b JOIN sessions s USING (session_ref)
+  WHERE s.session_id = ? AND b.event_id = ? AND b.conversation_id = ?`;
+const ALIAS = `
+  SELECT e.message_id, m.seq FROM event_ids e JOIN sessions s USING (session_ref) JOIN messages m USING (message_id)
+  WHERE s.session_id = ? AND e.event_id = ? AND m.conversation_id = ?`;
+const COUNTS = `
+  SELECT (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM messages WHERE revises IS NULL) AS firsts,
+         (SELECT count(*) FROM event_ids) AS events, (SELECT count(*) FROM summaries) AS summaries,
+         (SELECT count(*) FROM large_files) AS files, (SELECT count(*) FROM boundaries) AS boundaries`;
+
+export function verify(
+  context: StoreContext,
+  derive: Derive,
+  onProgress: (done: number, total: number) => void,
+): VerifyReport {
+  const { connection } = context;
+  const problems = new Problems();
+  return connection.read(() => {
+    const counts = connection.get<Record<string, number>>(COUNTS) ?? {};
+    checkDatabase(connection, problems);
+    const index = new IndexCheck(context, problems);
+    const conversations = connection.all(CONVERSATIONS);
+    const total = counts.messages ?? 0;
+    const state: VerifyState = { done: 0, aliases: 0, boundaries: 0, report: (done) => onProgress(done, total) };
+    for (const conversation of conversations) {
+      const changes = checkChain(context, conversation, derive, index, problems, state);
+      checkCover(connection, conversation, changes, problems);
+    }
+    checkFiles(context, problems);
+    index.finish();
+    if (counts.events !== (counts.firsts ?? 0) + state.aliases) {
+      const extra = (counts.events ?? 0) - (counts.firsts ?? 0) - state.aliases;
+      problems.add("event_ids", "archive", `event_ids has ${extra} rows more than messages and ledger account for`);
+    }
+    if (counts.boundaries !== state.boundaries) {
+      problems.add("boundary", "archive", `boundaries has ${counts.boundaries} rows, the ledger records ${state.boundaries}`);
+    }
+    onProgress(total, total);
+    const found = problems.finish();
+    return {
+      ok: found.length === 0,
+      conversations: conversations.length,
+      messages: total,
+      summaries: counts.summaries ?? 0,
+      files: counts.files ?? 0,
+      problems: found,
+    };
+  });
+}
+
+interface VerifyState {
+  done: number;
+  aliases: number;
+  boundaries: number;
+  readonly report: (done: number) => void;
+}
+
+function checkDatabase(connection: Connection, problems: Problems): void {
+  for (const row of connection.all<{ integrity_check: string }>("PRAGMA integrity_check(20)")) {
+    if (row.integrity_check === "ok") continue;
+    // The index reports its own damage, with the command that mends it.
+    if (row.integrity_check.includes("messages_fts_")) continue;
+    problems.add("database", "archive", `SQLite finds: ${row.integrity_check}`);
+  }
+  for (const row of connection.all("PRAGMA foreign_key_check").slice(0, 20)) {
+    problems.add("dangling_link", `${row.table}:${row.rowid ?? ""}`, `a row of ${row.table} refers to a missing row of ${row.parent}`);
+  }
+}
+
+function checkChain(
+  context: StoreContext,
+  conversation: Row,
+  derive: Derive,
+  index: IndexCheck,
+  problems: Problems,
+  state: VerifyState,
+): HiddenChanges {
+  const { connection } = context;
+  const id = conversation.conversation_id as number;
+  const name = `conversation ${id}`;
+  const ledger = connection.all(LEDGER, id);
+  const changes: HiddenChanges = new Map();
+  const totals = { count: 0, bytes: 0, last: 0, firstAt: null as number | null, lastAt: null as number | null };
+  let previous: Uint8Array = chainGenesis({
+    conversationId: id,
+    owner: conversation.owner as string,
+    sessionKey: conversation.session_key as string,
+    createdAt: conversation.created_at as number,
+  });
+  let expected = 1;
+  let nextRecord = 0;
+
+  const takeRecords = (before: number): void => {
+    for (let record = ledger[nextRecord]; record && (record.seq as number) < before; record = ledger[++nextRecord]) {
+      const seq = record.seq as number;
+      checkGap(expected, seq, name, problems);
+      const facts = { seq, kind: record.kind as string, body: record.body as string, at: record.at as number };
+      if (!equalBytes(chainRecord(previous, facts), record.chain)) {
+        problems.add("chain", `${name} seq ${seq}`, `the ledger record at seq ${seq} does not continue the chain`);
+      }
+      replayRecord(connection, id, facts, changes, problems, state);
+      previous = record.chain as Uint8Array;
+      expected = seq + 1;
+    }
+  };
+
+  for (let after = 0; ; ) {
+    const page = connection.all(MESSAGES_PAGE, id, after);
+    for (const message of page) {
+      const seq = message.seq as number;
+      takeRecords(seq);
+      checkGap(expected, seq, name, problems);
+      checkMessage(context, message, previous, derive, index, problems);
+      totals.count += 1;
+      totals.bytes += message.arrival_bytes as number;
+      totals.last = Math.max(totals.last, message.position as number);
+      totals.firstAt = Math.min(totals.firstAt ?? Infinity, message.created_at as number);
+      totals.lastAt = Math.max(totals.lastAt ?? -Infinity, message.created_at as number);
+      previous = message.chain as Uint8Array;
+      expected = seq + 1;
+      after = seq;
+      state.done += 1;
+    }
+    state.report(state.done);
+    if (page.length < PAGE) break;
+  }
+  takeRecords(Infinity);
+
+  if (expected - 1 !== conversation.head_seq || !equalBytes(previous, conversation.head_chain)) {
+    problems.add("chain_head", name, `the chain ends at seq ${expected - 1}, the conversation says ${conversation.head_seq}`);
+  }
+  checkCounter(conversation, "message_count", totals.count, name, problems);
+  checkCounter(conversation, "arrival_bytes", totals.bytes, name, problems);
+  checkCounter(conversation, "last_position", totals.last, name, problems);
+  checkCounter(conversation, "first_at", totals.firstAt, name, problems);
+  checkCounter(conversation, "last_at", totals.lastAt, name, problems);
+  return changes;
+}
+
+function checkGap(expected: number, seq: number, name: string, problems: Problems): void {
+  if (seq === expected) return;
+  const missing = seq - expected === 1 ? `${expected}` : `${expected} to ${seq - 1}`;
+  problems.add("missing", `${name} seq ${expected}`, `seq ${missing} of ${name} is gone`);
+}
+
+function checkMessage(
+  context: StoreContext,
+  message: Row,
+  previous: Uint8Array,
+  derive: Derive,
+  index: IndexCheck,
+  problems: Problems,
+): void {
+  const id = message.message_id as number;
+  const name = formatMessageId(id);
+  const facts = {
+    seq: message.seq as number,
+    sessionId: message.session_id as string,
+    eventId: message.event_id as string,
+    position: message.position as number,
+    createdAt: message.created_at as number,
+    hidden: message.hidden as number,
+    revisesSeq: (message.revises_seq as number | null) ?? 0,
+  };
+  if (!equalBytes(chainMessage(previous, facts, message.commitment as Uint8Array), message.chain)) {
+    problems.add("chain", name, `${name} does not continue the chain: its place, id, time or commitment was changed`);
+  }
+  if (message.event_message !== (message.revises ?? id)) {
+    problems.add("event_ids", name, `the event id of ${name} is not recorded, or names another message`);
+  }
+  if (message.forgotten_at !== null) return;
+  const parts = context.connection.all(SELECT_PARTS, id);
+  const bytes = rebuild(context, message, parts, problems);
+  if (bytes === null) return;
+  if (!commit(message.salt as Uint8Array, bytes).equals(message.commitment as Uint8Array)) {
+    problems.add("altered", name, `${name} is not what was stored: its bytes do not match their commitment`);
+    return;
+  }
+  if (message.arrival_bytes !== bytes.byteLength) {
+    problems.add("derived", name, `arrival_bytes of ${name} is ${message.arrival_bytes}, counted ${bytes.byteLength}`);
+  }
+  const derived = derive(bytes, toCuts(parts));
+  for (const [column, value] of [
+    ["role", derived.role],
+    ["tokens", derived.tokens],
+  ] as const) {
+    if (message[column] !== value) {
+      problems.add("derived", name, `${column} of ${name} is ${message[column]}, its bytes say ${value}`);
+    }
+  }
+  checkParts(parts, derived.parts, name, problems);
+  index.expect(id, message.conversation_id as number, derived.terms);
+}
+
+function rebuild(context: StoreContext, message: Row, parts: readonly Row[], problems: Problems): Uint8Array | null {
+  const name = formatMessageId(message.message_id as number);
+  try {
+    return restoreBytes(message, parts, (path) => context.files.read(path));
+  } catch (error) {
+    problems.add("unreadable", name, `${name} cannot be rebuilt: ${(error as Error).message}`);
+    return null;
+  }
+}
+
+function checkParts(stored: readonly Row[], derived: readonly PreparedPart[], name: string, problems: Problems): void {
+  const blocks = stored.filter((part) => part.type !== "payload");
+  const same =
+    blocks.length === derived.length &&
+    blocks.every((part, ordinal) => {
+      const wanted = derived[ordinal];
+      return (
+        wanted !== undefined &&
+        part.ordinal === ordinal &&
+        part.type === wanted.type &&
+        part.at === wanted.at &&
+        part.length === wanted.length &&
+        part.tool_call_id === (wanted.toolCallId ?? null) &&
+        part.tool_name === (wanted.toolName ?? null)
+      );
+    });
+  if (!same) problems.add("parts", name, `the parts recorded for ${name} are not those of its bytes`);
+}
+
+function replayRecord(
+  connection: Connection,
+  conversationId: number,
+  record: { seq: number; kind: string; body: string },
+  changes: HiddenChanges,
+  problems: Problems,
+  state: VerifyState,
+): void {
+  const name = `conversation ${conversationId} seq ${record.seq}`;
+  const body = parseBody(record.body);
+  if (body === null) {
+    problems.add("ledger", name, "the ledger record is not JSON");
+  } else if (record.kind === "hide" || record.kind === "show") {
+    const mask = HIDDEN[body.reason as HiddenReason] ?? 0;
+    for (const seq of body.seqs as number[]) {
+      const list = changes.get(seq) ?? [];
+      list.push({ hide: record.kind === "hide", mask });
+      changes.set(seq, list);
+    }
+  } else if (record.kind === "relabel") {
+    state.aliases += 1;
+    const row = connection.get<{ seq: number }>(ALIAS, body.sessionId as string, body.to as string, conversationId);
+    if (row?.seq !== body.seq) problems.add("event_ids", name, `the event id ${body.to} no longer names seq ${body.seq}`);
+  } else if (record.kind === "boundary") {
+    state.boundaries += 1;
+    const row = connection.get(BOUNDARY, body.sessionId as string, body.eventId as string, conversationId);
+    const same =
+      row?.position === body.position &&
+      row?.reason === body.reason &&
+      row?.retain_depth === body.retainDepth &&
+      row?.shown_before === body.shownBefore;
+    if (!same) problems.add("boundary", name, `the boundary ${body.eventId} is not what the ledger recorded`);
+  }
+}
+
+function parseBody(text: string): Record<string, unknown> | null {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function checkFiles({ connection, files }: StoreContext, problems: Problems): void {
+  for (const file of connection.all(FILES)) {
+    const id = file.file_id as string;
+    if (deriveFileId(file.conversation_id as number, file.sha256 as string) !== id) {
+      problems.add("file", id, `${id} is not the id of its conversation and content`);
+    }
+    let content: Buffer | null;
+    try {
+      content = files.read(file.storage_path as string);
+    } catch (error) {
+      problems.add("file", id, (error as Error).message);
+      continue;
+    }
+    if (content === null) problems.add("file_missing", id, `the file of ${id} is gone (${file.storage_path})`);
+    else if (content.byteLength !== file.byte_size || hash("sha256", content) !== file.sha256) {
+      problems.add("file_altered", id, `the file of ${id} is not what was stored (${file.storage_path})`);
+    }
+  }
+}
+
+export function equalBytes(a: Uint8Array, b: unknown): boolean {
+  return b instanceof Uint8Array && Buffer.compare(a, b) === 0;
+}

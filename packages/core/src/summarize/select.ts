@@ -1,0 +1,219 @@
+/**
+ * Chooses units under a token budget: greedy weighted coverage. A term pays in full the first time it is covered and little
+ * afterwards, so repetition loses by itself; a message that already gave much gives way to others. Pure and deterministic: ties
+ * fall to the earlier unit. The picks come in order of value, so any prefix of them is the best summary of a smaller size.
+ */
+import type { Unit } from "./units.ts";
+import type { Term, Vocabulary } from "./terms.ts";
+import { isPlain } from "./terms.ts";
+
+export interface Pick {
+  readonly unit: Unit;
+  /** Terms named in brackets; a unit that is picked again only adds names. */
+  readonly names: readonly number[];
+}
+
+export interface Selection {
+  readonly picks: Pick[];
+  /** Units left out, most valuable first. */
+  readonly left: Unit[];
+}
+
+/** Names one offer adds, and names one unit may carry in the end. */
+const NAMES_AT_ONCE = 6;
+const MAX_NAMES = 18;
+/** A repeated term is worth this share of a new one. */
+const REPEAT_SHARE = 0.08;
+/** Weight of terms from which a sentence is taken at its word. */
+const FULL_CONTENT = 1.4;
+/** Below this a unit says nothing worth a line, whatever room is left. */
+const MIN_GAIN = 0.35;
+/** Tokens that a new line costs beyond its words: the time, the speaker, the break. */
+const LINE_TOKENS = 7;
+const NAME_OVERHEAD_CHARS = 2;
+const CHARS_PER_TOKEN = 3.6;
+/** What a file defines says more about it than what it uses. */
+const DEFINED_FACTOR = 1.4;
+/** A name in brackets tells less than the same name in a sentence. */
+const NAME_SHARE = 0.85;
+
+export interface SelectOptions {
+  readonly vocabulary: Vocabulary;
+  readonly budgetTokens: number;
+  readonly estimate: (text: string) => number;
+}
+
+export function selectUnits(units: readonly Unit[], options: SelectOptions): Selection {
+  return new Selector(units, options).run();
+}
+
+interface Offer {
+  readonly index: number;
+  readonly ratio: number;
+  readonly cost: number;
+  readonly gain: number;
+  readonly names: readonly number[];
+}
+
+class Selector {
+  readonly #units: readonly Unit[];
+  readonly #options: SelectOptions;
+  readonly #covered: Uint8Array;
+  readonly #costs: number[];
+  readonly #names: (readonly number[])[];
+  readonly #taken = new Map<string, number>();
+  /** Names already given to each chosen unit. */
+  readonly #given: number[];
+  readonly #heap: Offer[] = [];
+
+  constructor(units: readonly Unit[], options: SelectOptions) {
+    this.#units = units;
+    this.#options = options;
+    this.#covered = new Uint8Array(options.vocabulary.terms.length);
+    this.#costs = units.map((unit) => options.estimate(unit.head + unit.tail) + 1);
+    this.#given = units.map(() => -1);
+    this.#names = units.map((unit) => rankNames(unit, options.vocabulary));
+  }
+
+  run(): Selection {
+    for (let i = 0; i < this.#units.length; i++) this.#push(this.#offer(i));
+    const picks: Pick[] = [];
+    const left: Unit[] = [];
+    let spent = 0;
+    while (this.#heap.length > 0 && spent < this.#options.budgetTokens) {
+      const stale = this.#pop();
+      const fresh = this.#offer(stale.index);
+      if (this.#heap.length > 0 && isWorse(fresh, this.#heap[0] as Offer)) {
+        this.#push(fresh);
+        continue;
+      }
+      const unit = this.#units[fresh.index] as Unit;
+      if (fresh.gain < MIN_GAIN) this.#leave(fresh.index, left);
+      else {
+        this.#take(fresh, unit);
+        picks.push({ unit, names: fresh.names });
+        spent += fresh.cost;
+        if (unit.names.length > 0) this.#push(this.#offer(fresh.index));
+      }
+    }
+    while (this.#heap.length > 0) this.#leave(this.#pop().index, left);
+    return { picks, left };
+  }
+
+  #leave(index: number, left: Unit[]): void {
+    if (this.#given[index] === -1) left.push(this.#units[index] as Unit);
+  }
+
+  #take(offer: Offer, unit: Unit): void {
+    for (const id of unit.terms) this.#cover(id);
+    for (const id of offer.names) this.#cover(id);
+    const given = this.#given[offer.index] as number;
+    this.#given[offer.index] = Math.max(0, given) + offer.names.length;
+    if (given === -1) this.#taken.set(unit.line, (this.#taken.get(unit.line) ?? 0) + 1);
+  }
+
+  #cover(id: number): void {
+    this.#covered[id] = 1;
+    const piece = this.#options.vocabulary.terms[id]?.piece ?? -1;
+    if (piece >= 0) this.#covered[piece] = 1;
+  }
+
+  /** What a unit would add now: the unit with its best names, or, once it is chosen, a few more names. */
+  #offer(index: number): Offer {
+    const unit = this.#units[index] as Unit;
+    const given = this.#given[index] as number;
+    const { names, worth, tokens } = this.#offerNames(index, MAX_NAMES - Math.max(0, given));
+    if (given >= 0) return { index, gain: worth, cost: tokens + 0.1, ratio: worth / (tokens + 0.1), names };
+    const taken = this.#taken.get(unit.line) ?? 0;
+    const gain = (this.#worthOf(unit) + worth) / (1 + 0.18 * taken);
+    const cost = (this.#costs[index] as number) + tokens + (taken === 0 ? LINE_TOKENS : 2);
+    return { index, gain, cost, ratio: gain / cost, names };
+  }
+
+  /**
+   * New terms count in full. The bonus for wording fades where the terms were said before, and where there are hardly any: "we must
+   * never do that" decides nothing that a reader could use.
+   */
+  #worthOf(unit: Unit): number {
+    let fresh = 0;
+    let known = 0;
+    for (const id of unit.terms) {
+      const { weight } = this.#options.vocabulary.terms[id] as Term;
+      if (this.#covered[id] === 1) known += weight;
+      else fresh += weight;
+    }
+    const content = fresh + known;
+    const novelty = content === 0 ? 0 : 0.25 + 0.75 * (fresh / content);
+    const substance = Math.min(1, content / FULL_CONTENT);
+    return (unit.bonus * novelty * substance + fresh + known * REPEAT_SHARE) * unit.worth;
+  }
+
+  #offerNames(index: number, room: number): { names: number[]; worth: number; tokens: number } {
+    const { vocabulary } = this.#options;
+    const names: number[] = [];
+    let worth = 0;
+    let chars = 0;
+    for (const id of this.#names[index] as readonly number[]) {
+      if (names.length >= Math.min(room, NAMES_AT_ONCE)) break;
+      if (this.#covered[id] === 1 || names.some((other) => isShownBy(id, other, vocabulary))) continue;
+      const term = vocabulary.terms[id] as Term;
+      names.push(id);
+      worth += term.weight * NAME_SHARE;
+      chars += term.text.length + NAME_OVERHEAD_CHARS;
+    }
+    return { names, worth, tokens: chars / CHARS_PER_TOKEN };
+  }
+
+  #push(offer: Offer): void {
+    const heap = this.#heap;
+    let at = heap.length;
+    heap.push(offer);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!isWorse(heap[parent] as Offer, offer)) break;
+      heap[at] = heap[parent] as Offer;
+      at = parent;
+    }
+    heap[at] = offer;
+  }
+
+  #pop(): Offer {
+    const heap = this.#heap;
+    const top = heap[0] as Offer;
+    const last = heap.pop() as Offer;
+    if (heap.length === 0) return top;
+    let at = 0;
+    for (;;) {
+      let child = at * 2 + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isWorse(heap[child] as Offer, heap[child + 1] as Offer)) child++;
+      if (!isWorse(last, heap[child] as Offer)) break;
+      heap[at] = heap[child] as Offer;
+      at = child;
+    }
+    heap[at] = last;
+    return top;
+  }
+}
+
+function isWorse(a: Offer, b: Offer): boolean {
+  return a.ratio < b.ratio || (a.ratio === b.ratio && a.index > b.index);
+}
+
+/** Whether printing `other` prints `id` too, or the two differ only in what stands before the last dot or slash. */
+function isShownBy(id: number, other: number, vocabulary: Vocabulary): boolean {
+  const piece = vocabulary.terms[id]?.piece ?? -1;
+  const otherPiece = vocabulary.terms[other]?.piece ?? -1;
+  return otherPiece === id || piece === other || (piece >= 0 && piece === otherPiece);
+}
+
+/** Names worth printing: said by somebody or seen again, best first. */
+function rankNames(unit: Unit, vocabulary: Vocabulary): number[] {
+  const names = unit.names.filter((id) => {
+    const term = vocabulary.terms[id];
+    return term !== undefined && !isPlain(term.kind) && term.kind !== "compound" && (term.spoken > 0 || term.seen > 1);
+  });
+  const worth = (id: number): number => (vocabulary.terms[id]?.weight ?? 0) * (unit.defined.has(id) ? DEFINED_FACTOR : 1);
+  names.sort((a, b) => worth(b) - worth(a) || a - b);
+  return names.slice(0, 40);
+}

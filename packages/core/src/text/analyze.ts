@@ -1,0 +1,65 @@
+/**
+ * Turns a text into the terms of the full-text index. The index stores two columns of space-joined terms and splits them at spaces only;
+ * every rule about what a word is lives here and in `scan.ts`, the same for indexing and for questions and for every backend.
+ *
+ * `words` holds, in text order, stems, pieces of identifiers and single glyphs, so that phrases and parts of identifiers are found as runs
+ * of words. `idents` holds identifiers whole, folded. A term contains letters, digits, marks, emoji and `_ - . / @` only.
+ */
+
+import { foldGlyph, foldWord } from "./fold.ts";
+import { scan } from "./scan.ts";
+import { stem } from "./stem.ts";
+
+/** Changes whenever the same text would give other terms: an index built with another version has to be rebuilt. */
+export const ANALYSIS_VERSION = 1;
+
+/** The FTS5 `tokenize` option that keeps the terms made here whole: only spaces separate. */
+export const FTS_TOKENIZE = "ascii tokenchars '_-./@'";
+
+export interface IndexTerms {
+  readonly words: string;
+  readonly idents: string;
+}
+
+const MAX_CACHED_TERMS = 50_000;
+const termCache = new Map<string, string>();
+
+/** The index term of a word as it stands in the text. Texts repeat their words, so the answer is remembered. */
+export function termOfWord(word: string): string {
+  let term = termCache.get(word);
+  if (term === undefined) {
+    if (termCache.size >= MAX_CACHED_TERMS) termCache.clear();
+    term = stem(foldWord(word));
+    termCache.set(word, term);
+  }
+  return term;
+}
+
+/** The index term of an identifier as a whole. */
+export function termOfIdentifier(identifier: string): string {
+  return foldWord(identifier).replaceAll("\\", "/");
+}
+
+/**
+ * The terms of a text, ready to be stored.
+ *
+ * @example
+ * analyzeForIndex("Fixed parseConfig"); // { words: "fix pars config", idents: "parseconfig" }
+ */
+export function analyzeForIndex(text: string): IndexTerms {
+  let words = "";
+  let idents = "";
+  scan(text, {
+    word(start, end) {
+      words += `${termOfWord(text.slice(start, end))} `;
+    },
+    identifier(start, end) {
+      idents += `${termOfIdentifier(text.slice(start, end))} `;
+    },
+    glyph(start, end) {
+      const term = foldGlyph(text.slice(start, end));
+      if (term !== "") words += `${term} `;
+    },
+  });
+  return { words: words.trimEnd(), idents: idents.trimEnd() };
+}

@@ -1,0 +1,84 @@
+/**
+ * What kind of character stands at a place in a text, as far as finding words is concerned. ASCII comes from a table made at
+ * load; everything else is decided once per character from its Unicode properties and remembered, so scanning stays fast.
+ */
+
+/** Separates words: spaces, most punctuation, symbols, controls, lone surrogates. */
+export const BREAK = 0;
+/** A letter that is not upper case, of a script that writes spaces between words. */
+export const LOWER = 1;
+/** An upper-case letter. */
+export const UPPER = 2;
+/** A decimal digit. */
+export const DIGIT = 3;
+/** The underscore, which belongs to an identifier but not to its pieces. */
+export const UNDERSCORE = 4;
+/** Joins the parts of a path, address, version or compound when it stands between two word characters. */
+export const JOINER = 5;
+/** The apostrophes of "don't". */
+export const APOSTROPHE = 6;
+/** A combining mark: it belongs to the character before it. */
+export const MARK = 7;
+/** A character that is searched for by itself: scripts without spaces between words (Chinese, Japanese, Thai …), Hangul, emoji. */
+export const GLYPH = 8;
+
+const UNKNOWN = 255;
+
+/** Kinds of the characters of the basic plane, by code unit; those above ASCII are filled in when first met. */
+const kinds = new Uint8Array(0x10000).fill(UNKNOWN);
+for (let unit = 0; unit < 0x80; unit++) kinds[unit] = kindOfAscii(String.fromCharCode(unit));
+
+function kindOfAscii(character: string): number {
+  if (/[a-z]/.test(character)) return LOWER;
+  if (/[A-Z]/.test(character)) return UPPER;
+  if (/[0-9]/.test(character)) return DIGIT;
+  if (character === "_") return UNDERSCORE;
+  if (character === "'") return APOSTROPHE;
+  return "./\\-@".includes(character) ? JOINER : BREAK;
+}
+
+const GLYPH_PATTERN =
+  /^[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]$/u;
+
+function kindOfCodePoint(character: string): number {
+  if (character === "\u2019" || character === "\u02bc") return APOSTROPHE;
+  if (/^\p{M}$/u.test(character)) return MARK;
+  if (/^[\p{L}\p{N}]$/u.test(character)) {
+    if (GLYPH_PATTERN.test(character)) return GLYPH;
+    if (/^\p{Nd}$/u.test(character)) return DIGIT;
+    return /^[\p{Lu}\p{Lt}]$/u.test(character) ? UPPER : LOWER;
+  }
+  return /^\p{Extended_Pictographic}$/u.test(character) && character > "\u203c" ? GLYPH : BREAK;
+}
+
+/** The kind of the character at `at`. For a character of two units ask {@link unitsAt} how far to step. */
+export function kindAt(text: string, at: number): number {
+  const unit = text.charCodeAt(at);
+  const known = kinds[unit] as number;
+  if (known !== UNKNOWN) return known;
+  if (unit >= 0xd800 && unit <= 0xdfff) return kindOfPair(text, at);
+  const kind = kindOfCodePoint(text[at] as string);
+  kinds[unit] = kind;
+  return kind;
+}
+
+/** 2 where a surrogate pair starts, otherwise 1. */
+export function unitsAt(text: string, at: number): number {
+  const unit = text.charCodeAt(at);
+  if (unit < 0xd800 || unit > 0xdbff) return 1;
+  const next = text.charCodeAt(at + 1);
+  return next >= 0xdc00 && next <= 0xdfff ? 2 : 1;
+}
+
+const kindsOfPairs = new Map<number, number>();
+
+function kindOfPair(text: string, at: number): number {
+  if (unitsAt(text, at) === 1) return BREAK;
+  const codePoint = text.codePointAt(at) as number;
+  let kind = kindsOfPairs.get(codePoint);
+  if (kind === undefined) {
+    kind = kindOfCodePoint(String.fromCodePoint(codePoint));
+    kindsOfPairs.set(codePoint, kind);
+  }
+  return kind;
+}

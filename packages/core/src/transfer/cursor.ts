@@ -1,0 +1,80 @@
+/**
+ * Where an import stopped: a short cut for the next one, never a truth. It is saved in the transaction of the lines before it
+ * and used only after the file's bytes up to it have been hashed and found to be the same.
+ */
+
+import { createHash, type Hash } from "node:crypto";
+import type { FileHandle } from "node:fs/promises";
+
+import type { TreeEnd } from "./branch.ts";
+import { isJsonObject, type FormatName } from "./format.ts";
+import { readChunks } from "./lines.ts";
+
+const VERSION = 1;
+
+export interface ImportCursor {
+  readonly offset: number;
+  /** Lines before the offset. */
+  readonly lines: number;
+  /** Of the file's bytes before the offset. */
+  readonly sha256: string;
+  readonly end: TreeEnd | null;
+  /** False while stored lines wait for `setBranch`. */
+  readonly isSettled: boolean;
+  /** The event id of the stored line that starts at the offset and had no line feed yet. */
+  readonly openEventId: string | null;
+  /** Time of the last line that had one, for those that have none. */
+  readonly lastTime: number | null;
+}
+
+/** The cursor of a file of which nothing has been read. */
+export const START: ImportCursor = {
+  offset: 0,
+  lines: 0,
+  sha256: createHash("sha256").digest("hex"),
+  end: null,
+  isSettled: true,
+  openEventId: null,
+  lastTime: null,
+};
+
+/** What the text stored for a session turns out to be. */
+export type StoredCursor =
+  | { readonly kind: "none" }
+  /** A live host reads this session and keeps its own place; an import must not move it. */
+  | { readonly kind: "foreign" }
+  /** `cursor` is `null` when another version of this program wrote it. */
+  | { readonly kind: "import"; readonly format: string; readonly cursor: ImportCursor | null };
+
+export function parseCursor(text: string | null): StoredCursor {
+  if (text === null || text === "") return { kind: "none" };
+  const value = parseJson(text);
+  if (!isJsonObject(value) || typeof value["import"] !== "string") return { kind: "foreign" };
+  const cursor = value["version"] === VERSION ? (value["cursor"] as ImportCursor) : null;
+  return { kind: "import", format: value["import"], cursor };
+}
+
+export function renderCursor(format: FormatName, cursor: ImportCursor): string {
+  return JSON.stringify({ import: format, version: VERSION, cursor });
+}
+
+/** The running hash of the file up to the cursor, or `null` when those bytes are not the ones the cursor was made from. */
+export async function proveCursor(
+  file: FileHandle,
+  cursor: ImportCursor,
+  source: { path: string; end: number; signal?: AbortSignal | undefined },
+): Promise<Hash | null> {
+  if (cursor.offset > source.end) return null;
+  const hash = createHash("sha256");
+  for await (const chunk of readChunks(file, { ...source, end: cursor.offset })) hash.update(chunk);
+  return hash.copy().digest("hex") === cursor.sha256 ? hash : null;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * Finds out what a file is before anything is stored: which format its first lines are in, and which session they belong to.
+ * Reads the head of the file only; a file that cannot be a transcript is refused here, with what was found instead.
+ */
+
+import { createHash } from "node:crypto";
+import type { Stats } from "node:fs";
+import { open, readdir, stat, type FileHandle } from "node:fs/promises";
+import { basename, join } from "node:path";
+
+import { EngineError } from "../model/errors.ts";
+
+import { CLAUDE_CODE } from "./claude-code.ts";
+import { parseLine, type FormatName, type JsonObject, type TranscriptFormat } from "./format.ts";
+import { readLines, type Line } from "./lines.ts";
+import { PI_SESSION } from "./pi-session.ts";
+
+export const FORMATS: readonly TranscriptFormat[] = [CLAUDE_CODE, PI_SESSION];
+
+/** A file says what it is long before this; beyond it the search is given up. */
+const HEAD_LINES = 64;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
+
+export type Detection =
+  | { readonly kind: "found"; readonly format: TranscriptFormat; readonly line: number }
+  /** Nothing has been written yet, or not even the first line is finished. */
+  | { readonly kind: "too_early" };
+
+/** A transcript opened for reading, with its size at that moment: what is appended later belongs to the next import. */
+export interface OpenTranscript {
+  readonly file: FileHandle;
+  readonly path: string;
+  readonly end: number;
+}
+
+/** The session a file belongs to. */
+export interface FileSession {
+  readonly id: string;
+  readonly isSubAgent: boolean;
+  /** The id that the file had for us, or would have had, before a line named the session; `null` if the first line did. */
+  readonly standIn: string | null;
+}
+
+export function getFormat(name: FormatName): TranscriptFormat {
+  const format = FORMATS.find((candidate) => candidate.name === name);
+  if (format !== undefined) return format;
+  throw new EngineError("usage", `cannot import: unknown format ${String(name)}`, {
+    hint: describeSupported(),
+  });
+}
+
+/** Opens a regular file. Anything else could block for ever or never end. */
+export async function openTranscript(path: string): Promise<OpenTranscript> {
+  const before = await statPath(path);
+  if (!before.isFile()) {
+    throw new EngineError(
+      "invalid_input",
+      `cannot import ${path}: it is ${describeKind(before)}, not a regular file`,
+      {
+        hint: "Name a file, or a directory that holds *.jsonl files.",
+      },
+    );
+  }
+  const file = await open(path, "r").catch((error: unknown) => {
+    throw createAccessError(path, error);
+  });
+  try {
+    return { file, path, end: (await file.stat()).size };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** The `*.jsonl` files under a directory, or the path itself when it is no directory. Links inside it are not followed. */
+export async function listTranscripts(path: string): Promise<string[]> {
+  if (!(await statPath(path)).isDirectory()) return [path];
+  const entries = await readdir(path, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
+    throw createAccessError(path, error);
+  });
+  const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"));
+  return files.map((entry) => join(entry.parentPath, entry.name)).sort();
+}
+
+export async function detectFormat(transcript: OpenTranscript, signal?: AbortSignal): Promise<Detection> {
+  let stranger: JsonObject | null = null;
+  let lines = 0;
+  for await (const line of readLines(transcript.file, { ...transcript, signal })) {
+    if (lines === 0 && isUnfinished(line)) return { kind: "too_early" };
+    lines += 1;
+    const parsed = parseLine(line.bytes);
+    const format = parsed.kind === "entry" ? recognise(parsed.entry, stranger === null) : null;
+    if (format !== null) return { kind: "found", format, line: line.lineNumber };
+    if (parsed.kind === "entry") stranger ??= parsed.entry;
+    if (lines >= HEAD_LINES) break;
+  }
+  if (lines === 0) return { kind: "too_early" };
+  throw new EngineError(
+    "invalid_input",
+    `cannot import ${transcript.path}: ${describeStranger(stranger, lines)}`,
+    {
+      hint: describeSupported(),
+    },
+  );
+}
+
+/** Reads on until a line names the session. A file in which none does stands for the session itself. */
+export async function identifySession(
+  transcript: OpenTranscript,
+  format: TranscriptFormat,
+  signal?: AbortSignal,
+): Promise<FileSession> {
+  let standIn: string | null = null;
+  for await (const line of readLines(transcript.file, { ...transcript, signal })) {
+    const parsed = parseLine(line.bytes);
+    const session = parsed.kind === "entry" ? format.readSession(parsed.entry) : null;
+    if (session !== null) return { ...session, standIn };
+    standIn ??= nameFile(transcript.path, line.bytes);
+  }
+  standIn ??= nameFile(transcript.path, new Uint8Array());
+  return { id: standIn, isSubAgent: false, standIn };
+}
+
+/** True for a last line that its writer may still be writing. */
+export function isUnfinished(line: Line): boolean {
+  if (line.terminated) return false;
+  const opens = line.bytes[0] === 0x7b || line.bytes[0] === 0x5b;
+  return !opens || !isJson(line.bytes);
+}
+
+function isJson(bytes: Uint8Array): boolean {
+  try {
+    JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"));
+    return true;
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+function recognise(entry: JsonObject, isFirst: boolean): TranscriptFormat | null {
+  const accepted = isFirst ? ["certain", "likely"] : ["certain"];
+  return FORMATS.find((format) => accepted.includes(format.recognise(entry))) ?? null;
+}
+
+/** Agents name a session's file after the session; a name that looks like that is the id its lines will give later. */
+function nameFile(path: string, firstLine: Uint8Array): string {
+  const stem = basename(path, ".jsonl");
+  if (UUID.test(stem)) return stem;
+  return `file:${basename(path)}:${createHash("sha256").update(firstLine).digest("hex").slice(0, 12)}`;
+}
+
+async function statPath(path: string): Promise<Stats> {
+  return stat(path).catch((error: unknown) => {
+    throw createAccessError(path, error);
+  });
+}
+
+function createAccessError(path: string, error: unknown): EngineError {
+  const cause = (error as NodeJS.ErrnoException).code;
+  if (cause === "ENOENT" || cause === "ENOTDIR") {
+    return new EngineError("not_found", `cannot import ${path}: there is no such file`, { cause: error });
+  }
+  const isForbidden = cause === "EACCES" || cause === "EPERM";
+  const reason = isForbidden ? "permission denied" : error instanceof Error ? error.message : String(error);
+  return new EngineError("invalid_input", `cannot import ${path}: ${reason}`, { cause: error });
+}
+
+function describeKind(stats: Stats): string {
+  if (stats.isDirectory()) return "a directory";
+  if (stats.isSocket()) return "a socket";
+  if (stats.isFIFO()) return "a pipe";
+  return "a device";
+}
+
+function describeStranger(stranger: JsonObject | null, lines: number): string {
+  if (stranger === null) return `none of its first ${lines} lines is a JSON object`;
+  const type = stranger["type"];
+  const mark = typeof type === "string" ? `type ${JSON.stringify(type.slice(0, 40))}` : "no type";
+  return `its first line (${mark}) is of no known transcript format`;
+}
+
+function describeSupported(): string {
+  return `Supported are ${FORMATS.map((format) => `${format.title} (${format.name})`).join(" and ")}.`;
+}

@@ -1,0 +1,532 @@
+/**
+ * Imports transcripts: every line of a file becomes one event, stored exactly as it stands. Sits on top of the engine, which
+ * it sees as an `ImportTarget`; the formats are described in `claude-code.ts` and `pi-session.ts`.
+ *
+ * Importing is repeatable: the same line always gets the same event id, so a second import, one that was killed, or one of a
+ * file that has grown adds only what is missing. Lines and cursor are written together; while a batch is being stored, the
+ * next one is read, at most one ahead.
+ */
+
+import { createHash, type Hash } from "node:crypto";
+
+import { EngineError, must } from "../model/errors.ts";
+import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
+
+import { parseCursor, proveCursor, renderCursor, START, type ImportCursor } from "./cursor.ts";
+import {
+  detectFormat,
+  getFormat,
+  identifySession,
+  isUnfinished,
+  listTranscripts,
+  openTranscript,
+  type FileSession,
+  type OpenTranscript,
+} from "./detect.ts";
+import { EntryIndex, type NamedLine } from "./entry-index.ts";
+import { isNamedAfter, nameLine } from "./event-ids.ts";
+import {
+  parseLine,
+  type EntryFacts,
+  type FormatName,
+  type ParsedLine,
+  type TranscriptFormat,
+} from "./format.ts";
+import { createAbortError, MAX_LINE_BYTES, readLines, type Line } from "./lines.ts";
+
+const BATCH_LINES = 500;
+const BATCH_BYTES = 2 * 1024 * 1024;
+const MAX_PROBLEMS = 1000;
+const DEFAULT_OWNER = "main";
+
+/** What an import needs of the engine. */
+export interface ImportTarget {
+  /**
+   * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` says why the
+   * settings keep it from storing anything.
+   */
+  ingest(request: {
+    session: SessionRef;
+    messages: readonly Arrival[];
+    cursor?: { value: string };
+  }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
+  readSession(request: {
+    sessionId: string;
+    owner: string;
+  }): Promise<{ cursor: string | null; conversationId: number | null } | null>;
+  /** Those of the given ids that the session has ever stored, forgotten ones included. */
+  knownEvents(request: {
+    sessionId: string;
+    owner: string;
+    eventIds: readonly string[];
+  }): Promise<readonly string[]>;
+  /** Hides exactly these events of the session as off-branch, and shows those that were hidden for that reason only. */
+  setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
+}
+
+export interface ImportProgress {
+  readonly bytesDone: number;
+  readonly bytesTotal: number;
+  readonly lines: number;
+}
+
+export interface ImportSettings {
+  readonly engine: ImportTarget;
+  readonly format?: FormatName | "auto" | undefined;
+  readonly owner?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+  readonly batchBytes?: number | undefined;
+  readonly batchLines?: number | undefined;
+  readonly maxLineBytes?: number | undefined;
+}
+
+export interface ImportOptions extends ImportSettings {
+  readonly path: string;
+  /** `<format>:<session id>` when absent. */
+  readonly sessionKey?: string | undefined;
+}
+
+/**
+ * `unreadable_line`: kept, hidden. `incomplete_line`: the last one, not stored before its writer has finished it.
+ * `refused_file`: a file found in a directory that is no transcript. `not_stored`: the settings ask for that.
+ * `more_problems`: the list was cut.
+ */
+export type ImportProblemCode =
+  | "unreadable_line"
+  | "incomplete_line"
+  | "refused_file"
+  | "not_stored"
+  | "more_problems";
+
+export interface ImportProblem {
+  readonly code: ImportProblemCode;
+  readonly line: number;
+  readonly message: string;
+}
+
+export interface ImportReport {
+  readonly path: string;
+  /** `null`, as the two ids below, when the file holds no finished line yet. */
+  readonly format: FormatName | null;
+  readonly sessionId: string | null;
+  readonly conversationId: number | null;
+  readonly imported: number;
+  /** Lines that were stored before, whether they were read again or not. */
+  readonly skipped: number;
+  /** Lines whose event id was stored before with other bytes. */
+  readonly revisions: number;
+  readonly problems: readonly ImportProblem[];
+  /** How far into the file lines are stored. */
+  readonly bytes: number;
+}
+
+export interface ImportSummary {
+  readonly imported: number;
+  readonly skipped: number;
+  readonly conversations: number;
+  readonly problems: readonly (ImportProblem & { readonly path: string })[];
+}
+
+/**
+ * Imports one file.
+ *
+ * @example
+ * const report = await importTranscript({ engine, path: "session.jsonl" });
+ * console.log(report.imported, report.skipped);
+ */
+export async function importTranscript(options: ImportOptions): Promise<ImportReport> {
+  const transcript = await openTranscript(options.path);
+  try {
+    const format = await chooseFormat(transcript, options);
+    if (format === null) return reportTooEarly(transcript);
+    const { engine, signal, owner = DEFAULT_OWNER } = options;
+    const found = await identifySession(transcript, format, signal);
+    const identity = await chooseIdentity(engine, owner, format, found);
+    const key = options.sessionKey ?? qualify(format, identity.id);
+    const run = new ImportRun(options, transcript, format, identity, { key, id: identity.id, owner });
+    return await run.finish();
+  } finally {
+    await transcript.file.close();
+  }
+}
+
+/** Imports files and directories of files. A file found in a directory that is no transcript is reported, not fatal. */
+export async function importPaths(
+  options: ImportSettings & {
+    paths: readonly string[];
+    onFile?: ((path: string, index: number, count: number) => void) | undefined;
+    onReport?: ((report: ImportReport) => void) | undefined;
+  },
+): Promise<ImportSummary> {
+  const files: { path: string; isListed: boolean }[] = [];
+  for (const path of options.paths) {
+    for (const found of await listTranscripts(path)) files.push({ path: found, isListed: found !== path });
+  }
+  const conversations = new Set<number>();
+  const problems: (ImportProblem & { path: string })[] = [];
+  let [imported, skipped] = [0, 0];
+  for (const [index, { path, isListed }] of files.entries()) {
+    options.onFile?.(path, index, files.length);
+    const report = await importTranscript({ ...options, path }).catch((error: unknown) => {
+      if (isListed && error instanceof EngineError && error.code === "invalid_input") return error;
+      throw error;
+    });
+    if (report instanceof EngineError) {
+      problems.push({ code: "refused_file", line: 0, message: report.message, path });
+      continue;
+    }
+    options.onReport?.(report);
+    imported += report.imported + report.revisions;
+    skipped += report.skipped;
+    if (report.conversationId !== null) conversations.add(report.conversationId);
+    for (const problem of report.problems) problems.push({ ...problem, path });
+  }
+  return { imported, skipped, conversations: conversations.size, problems };
+}
+
+interface PreparedBatch {
+  readonly messages: readonly Arrival[];
+  readonly cursor: ImportCursor;
+}
+
+type Outcome = { readonly error: unknown } | null;
+
+/** One import of one file, from its cursor or from its start. */
+class ImportRun {
+  readonly #options: ImportSettings;
+  readonly #transcript: OpenTranscript;
+  readonly #format: TranscriptFormat;
+  readonly #identity: FileSession;
+  readonly #session: SessionRef;
+  readonly #problems: ImportProblem[] = [];
+  readonly #counts = { imported: 0, skipped: 0, revisions: 0, problemsCut: 0 };
+  #conversationId: number | null = null;
+  #mayMoveCursor = true;
+  /** Why the engine stores nothing for this session. */
+  #refusal: string | null = null;
+  /** Where this import began to read. */
+  #start: ImportCursor = START;
+  /** False when the branch has to be decided again, whatever this import reads. */
+  #startsSettled = true;
+  /** Behind the last prepared line; `#hash` and `#index` have come as far. */
+  #cursor: ImportCursor = START;
+  #hash: Hash = createHash("sha256");
+  #index: EntryIndex;
+  /** Until the first line is placed: what that line was called while it was the open end of the file. */
+  #openEventId: string | null = null;
+  #lastTime: number | null = null;
+
+  constructor(
+    options: ImportSettings,
+    transcript: OpenTranscript,
+    format: TranscriptFormat,
+    identity: FileSession,
+    session: SessionRef,
+  ) {
+    this.#options = options;
+    this.#transcript = transcript;
+    this.#format = format;
+    this.#identity = identity;
+    this.#session = session;
+    this.#index = new EntryIndex(format.branchRule);
+  }
+
+  async finish(): Promise<ImportReport> {
+    await this.#resume();
+    await this.#storeLines();
+    if (this.#refusal !== null) return this.#reportRefusal(this.#refusal);
+    if (!this.#isSettled()) await this.#settleBranch();
+    const { imported, skipped, revisions } = this.#counts;
+    return {
+      path: this.#transcript.path,
+      format: this.#format.name,
+      sessionId: this.#session.id,
+      conversationId: this.#conversationId,
+      imported,
+      skipped,
+      revisions,
+      problems: this.#listProblems(),
+      bytes: this.#cursor.offset,
+    };
+  }
+
+  /** Takes the stored cursor if the file proves it; otherwise the file is read from its start, which is always right. */
+  async #resume(): Promise<void> {
+    const { id: sessionId, owner } = this.#session;
+    const session = await this.#options.engine.readSession({ sessionId, owner });
+    if (session === null) return;
+    const stored = parseCursor(session.cursor);
+    this.#conversationId = session.conversationId;
+    this.#mayMoveCursor = stored.kind !== "foreign";
+    // What an earlier import hid may be shown again by a file that was rewritten since.
+    this.#startsSettled = false;
+    const cursor = stored.kind === "import" ? stored.cursor : null;
+    if (cursor === null || cursor.offset === 0) return;
+    const { file, path, end } = this.#transcript;
+    const hash = await proveCursor(file, cursor, { path, end, signal: this.#options.signal });
+    if (hash === null) return;
+    this.#hash = hash;
+    this.#start = cursor;
+    this.#cursor = cursor;
+    
+    this.#lastTime = cursor.lastTime;
+    this.#startsSettled = cursor.isSettled;
+    this.#counts.skipped += cursor.lines;
+    this.#index = new EntryIndex(this.#format.branchRule, cursor.end ?? { id: null, isActive: true });
+  }
+
+  /** Stores batch after batch. One is on its way to the store while the next is prepared. */
+  async #storeLines(): Promise<void> {
+    let inFlight: Promise<Outcome> = Promise.resolve(null);
+    try {
+      for await (const lines of this.#readBatches()) {
+        const batch = await this.#prepare(lines);
+        throwFailure(await inFlight);
+        if (this.#refusal !== null) return;
+        if (this.#options.signal?.aborted) throw createAbortError(this.#transcript.path);
+        // A failure is carried as a value: as a rejection that nobody awaits yet it would end the process.
+        inFlight = this.#store(batch).then(
+          () => null,
+          (error: unknown) => ({ error }),
+        );
+      }
+    } finally {
+      // Also when reading failed: nothing may be left running behind the caller's back.
+      throwFailure(await inFlight);
+    }
+  }
+
+  /** A line without its line feed comes alone and last. Lines before one that cannot be read are handed over first. */
+  async *#readBatches(): AsyncGenerator<readonly Line[], void, void> {
+    const { batchLines = BATCH_LINES, batchBytes = BATCH_BYTES } = this.#options;
+    let pending: Line[] = [];
+    let pendingBytes = 0;
+    try {
+      for await (const line of this.#readLines(this.#start, this.#transcript.end)) {
+        if (isUnfinished(line)) {
+          this.#report(
+            "incomplete_line",
+            line.lineNumber,
+            "the last line is not finished and waits for its end",
+          );
+          break;
+        }
+        const isFull = pending.length >= batchLines || pendingBytes + line.bytes.length > batchBytes;
+        if (pending.length > 0 && (isFull || !line.terminated)) {
+          yield pending;
+          [pending, pendingBytes] = [[], 0];
+        }
+        pending.push(line);
+        pendingBytes += line.bytes.length;
+      }
+    } catch (error) {
+      if (pending.length > 0) yield pending;
+      throw error;
+    }
+    if (pending.length > 0) yield pending;
+  }
+
+  async #prepare(lines: readonly Line[]): Promise<PreparedBatch> {
+    const openEventId = this.#openEventId;
+    this.#openEventId = null;
+    const named = lines.map((line) => this.#readNamed(line));
+    if (await this.#repeatsEarlierLine(named, openEventId)) await this.#readPrefix();
+    const messages = lines.map((line, index) => {
+      const { facts } = must(named[index], "name of a line");
+      const eventId = this.#index.place(
+        must(named[index], "name of a line"),
+        index === 0 ? openEventId : null,
+      );
+      return this.#createArrival(line, eventId, facts);
+    });
+    this.#cursor = this.#moveCursor(
+      must(lines.at(-1), "last line of a batch"),
+      messages.at(-1)?.eventId ?? null,
+    );
+    return { messages, cursor: this.#cursor };
+  }
+
+  /** True if a name may have been used before the point where the index starts: then only the lines before it can tell. */
+  async #repeatsEarlierLine(lines: readonly NamedLine[], openEventId: string | null): Promise<boolean> {
+    if (this.#index.isComplete) return false;
+    const isOpenLine = openEventId !== null && isNamedAfter(openEventId, lines[0]?.name ?? "");
+    const names = (isOpenLine ? lines.slice(1) : lines).map((line) => line.name);
+    const eventIds = [...new Set(names)];
+    if (eventIds.length < names.length || names.some((name) => this.#index.hasName(name))) return true;
+    if (eventIds.length === 0) return false;
+    const { id: sessionId, owner } = this.#session;
+    return (await this.#options.engine.knownEvents({ sessionId, owner, eventIds })).length > 0;
+  }
+
+  #createArrival(line: Line, eventId: string, facts: EntryFacts | null): Arrival {
+    if (line.terminated) this.#hash.update(line.bytes).update("\n");
+    this.#lastTime = facts?.createdAt ?? this.#lastTime;
+    return {
+      eventId,
+      bytes: line.bytes,
+      position: line.lineNumber * POSITION_STEP,
+      hidden: facts === null ? ["meta"] : facts.hidden,
+      ...(this.#lastTime === null ? {} : { createdAt: this.#lastTime }),
+    };
+  }
+
+  /** The cursor stays before an open line: with its line feed it may turn out to be another one. */
+  #moveCursor(last: Line, lastEventId: string | null): ImportCursor {
+    const isSettled = this.#isSettled();
+    if (!last.terminated) return { ...this.#cursor, isSettled, openEventId: lastEventId };
+    return {
+      offset: last.endOffset,
+      lines: last.lineNumber,
+      sha256: this.#hash.copy().digest("hex"),
+      end: this.#index.end,
+      isSettled,
+      openEventId: null,
+      lastTime: this.#lastTime,
+    };
+  }
+
+  async #store(batch: PreparedBatch): Promise<void> {
+    const { results } = await this.#ingest(batch.messages, batch.cursor);
+    for (const { outcome } of results) {
+      if (outcome === "stored") this.#counts.imported += 1;
+      else if (outcome === "revision") this.#counts.revisions += 1;
+      else this.#counts.skipped += 1;
+    }
+    const { offset, lines } = batch.cursor;
+    this.#options.onProgress?.({ bytesDone: offset, bytesTotal: this.#transcript.end, lines });
+  }
+
+  async #ingest(messages: readonly Arrival[], cursor: ImportCursor): ReturnType<ImportTarget["ingest"]> {
+    const result = await this.#options.engine.ingest({
+      session: this.#session,
+      messages,
+      ...(this.#mayMoveCursor ? { cursor: { value: renderCursor(this.#format.name, cursor) } } : {}),
+    });
+    this.#refusal = result.skipped ?? null;
+    this.#conversationId = result.conversationId;
+    return result;
+  }
+
+  #isSettled(): boolean {
+    return this.#startsSettled && this.#index.extendsBranch;
+  }
+
+  /** Tells the engine which entries lie off the branch, then that it need not be told again. */
+  async #settleBranch(): Promise<void> {
+    if (!this.#index.isComplete) await this.#readPrefix();
+    const { offBranch, end } = this.#index.decideBranch();
+    if (end === null) return;
+    await this.#options.engine.setBranch({ session: this.#session, offBranch });
+    // The end before an open line may lie anywhere; calling it inactive only makes the next import look closer.
+    const isOpen = this.#cursor.openEventId !== null;
+    const endBefore = this.#cursor.end === null ? null : { id: this.#cursor.end.id, isActive: false };
+    this.#cursor = { ...this.#cursor, isSettled: true, end: isOpen ? endBefore : end };
+    await this.#ingest([], this.#cursor);
+  }
+
+  async #readPrefix(): Promise<void> {
+    await this.#index.complete(this.#readNamedPrefix());
+  }
+
+  async *#readNamedPrefix(): AsyncGenerator<NamedLine, void, void> {
+    for await (const line of this.#readLines(START, this.#start.offset))
+      yield this.#nameParsed(line, parseLine(line.bytes));
+  }
+
+  #readNamed(line: Line): NamedLine {
+    const parsed = parseLine(line.bytes);
+    if (parsed.kind === "unreadable") this.#report("unreadable_line", line.lineNumber, parsed.reason);
+    return this.#nameParsed(line, parsed);
+  }
+
+  #nameParsed(line: Line, parsed: ParsedLine): NamedLine {
+    const facts = parsed.kind === "entry" ? this.#format.readFacts(parsed.entry, this.#identity) : null;
+    return { name: nameLine(line.bytes, facts?.id), facts };
+  }
+
+  #readLines(from: ImportCursor, end: number): AsyncGenerator<Line, void, void> {
+    const { signal, maxLineBytes = MAX_LINE_BYTES } = this.#options;
+    const { file, path } = this.#transcript;
+    return readLines(file, {
+      path,
+      offset: from.offset,
+      lineNumber: from.lines + 1,
+      end,
+      signal,
+      maxLineBytes,
+    });
+  }
+
+  #reportRefusal(refusal: string): ImportReport {
+    const message = `nothing is stored for session ${this.#session.key}: ${refusal} by the settings`;
+    const nothing = { conversationId: null, imported: 0, skipped: 0, revisions: 0, bytes: 0 };
+    const { path } = this.#transcript;
+    const problems: ImportProblem[] = [{ code: "not_stored", line: 0, message }];
+    return { path, format: this.#format.name, sessionId: this.#session.id, ...nothing, problems };
+  }
+
+  #report(code: ImportProblemCode, line: number, message: string): void {
+    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ code, line, message });
+    else this.#counts.problemsCut += 1;
+  }
+
+  #listProblems(): ImportProblem[] {
+    const { problemsCut } = this.#counts;
+    if (problemsCut === 0) return this.#problems;
+    return [
+      ...this.#problems,
+      { code: "more_problems", line: 0, message: `${problemsCut} more problems are not listed` },
+    ];
+  }
+}
+
+async function chooseFormat(
+  transcript: OpenTranscript,
+  options: ImportOptions,
+): Promise<TranscriptFormat | null> {
+  const { format = "auto", signal } = options;
+  if (format !== "auto") return getFormat(format);
+  const detection = await detectFormat(transcript, signal);
+  return detection.kind === "found" ? detection.format : null;
+}
+
+/**
+ * A file that was imported before any of its lines named the session keeps the name it was given then. A session that was
+ * imported in another format is another archive of the same talk, with its own lines, and so a session of its own.
+ */
+async function chooseIdentity(
+  engine: ImportTarget,
+  owner: string,
+  format: TranscriptFormat,
+  found: FileSession,
+): Promise<FileSession> {
+  const { id, standIn } = found;
+  if (
+    standIn !== null &&
+    standIn !== id &&
+    (await engine.readSession({ sessionId: standIn, owner })) !== null
+  ) {
+    return { ...found, id: standIn };
+  }
+  const session = await engine.readSession({ sessionId: id, owner });
+  const stored = parseCursor(session?.cursor ?? null);
+  const isOtherFormat = stored.kind === "import" && stored.format !== format.name;
+  return isOtherFormat ? { ...found, id: qualify(format, id) } : found;
+}
+
+function qualify(format: TranscriptFormat, sessionId: string): string {
+  const prefix = `${format.name}:`;
+  return sessionId.startsWith(prefix) ? sessionId : `${prefix}${sessionId}`;
+}
+
+function reportTooEarly({ path, end }: OpenTranscript): ImportReport {
+  const message = "the first line is not finished and waits for its end";
+  const problems: ImportProblem[] = end === 0 ? [] : [{ code: "incomplete_line", line: 1, message }];
+  const counts = { imported: 0, skipped: 0, revisions: 0, bytes: 0 };
+  return { path, format: null, sessionId: null, conversationId: null, ...counts, problems };
+}
+
+function throwFailure(outcome: Outcome): void {
+  if (outcome !== null) throw outcome.error;
+}

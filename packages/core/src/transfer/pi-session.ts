@@ -1,0 +1,59 @@
+/**
+ * Session files of pi and OpenClaw: a `session` header, then entries linked by `id` and `parentId`. Whoever goes back in such
+ * a session and speaks again starts a branch at that entry; the file's last entry is the tip of the active one. Files of the
+ * first version have no ids and are one line of entries.
+ */
+
+import {
+  isJsonObject,
+  readId,
+  readParentId,
+  readTime,
+  type EntryFacts,
+  type JsonObject,
+  type Recognition,
+  type TranscriptFormat,
+  type TranscriptSession,
+} from "./format.ts";
+
+export const PI_SESSION: TranscriptFormat = {
+  name: "pi",
+  title: "OpenClaw/pi session JSONL",
+  branchRule: "path",
+  recognise,
+  readSession,
+  readFacts,
+};
+
+function recognise(entry: JsonObject): Recognition {
+  if (isHeader(entry) && ["version", "cwd", "timestamp"].some((field) => field in entry)) return "certain";
+  // Other agents write lines like these below a header of their own, which then speaks against this format.
+  return entry["type"] === "message" && holdsMessage(entry) ? "likely" : "no";
+}
+
+function readSession(entry: JsonObject): TranscriptSession | null {
+  const id = isHeader(entry) ? readId(entry["id"]) : undefined;
+  return id === undefined ? null : { id, isSubAgent: false };
+}
+
+function readFacts(entry: JsonObject): EntryFacts {
+  return {
+    id: readId(entry["id"]),
+    parentId: readParentId(entry["parentId"]),
+    createdAt: readTime(entry["timestamp"]),
+    hidden: holdsMessage(entry) ? [] : ["meta"],
+    place: isHeader(entry) ? "header" : "entry",
+    isPrompt: false,
+  };
+}
+
+function isHeader(entry: JsonObject): boolean {
+  return entry["type"] === "session" && readId(entry["id"]) !== undefined;
+}
+
+/** A `message` entry, or the bare message that the oldest files have in its place. */
+function holdsMessage(entry: JsonObject): boolean {
+  if (entry["type"] === "message")
+    return isJsonObject(entry["message"]) && typeof entry["message"]["role"] === "string";
+  return entry["type"] === undefined && typeof entry["role"] === "string";
+}

@@ -1,0 +1,8 @@
+import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
+import { testStore } from "@lossless/testkit";
+import { join } from "node:path";
+
+testStore(
+  "the SQLite store",
+  (folder) => new SqliteStore({ path: join(folder, "lcm.db"), filesDir: join(folder, "lcm-files"), create: true }),
+);

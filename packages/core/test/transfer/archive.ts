@@ -1,0 +1,70 @@
+/** What the tests with a real database need: an engine that closes itself, the stored lines, and a file with everything odd in it. */
+
+import { join } from "node:path";
+
+import { onTestFinished } from "vitest";
+
+import { openEngine, POSITION_STEP, type Engine } from "../../src/index.ts";
+
+import { createChance, makeTemporaryDirectory } from "./support.ts";
+
+export async function openTestEngine(database = join(makeTemporaryDirectory(), "lcm.db")): Promise<Engine> {
+  const engine = await openEngine({ database, thread: false });
+  onTestFinished(() => engine.close());
+  return engine;
+}
+
+export interface StoredLine {
+  readonly line: number;
+  readonly eventId: string;
+  readonly role: string;
+  readonly hidden: string;
+  readonly revises: number | null;
+  /** The bytes as latin1 text. */
+  readonly text: string;
+}
+
+/** All rows of a conversation, in the order of their lines. */
+export async function readStoredLines(engine: Engine, conversationId: number | null): Promise<StoredLine[]> {
+  const lines: StoredLine[] = [];
+  let after: string | null = null;
+  do {
+    const page = await engine.listMessages({ conversationId: conversationId ?? 0, limit: 500, after });
+    for (const row of page.items) {
+      const body = await engine.readMessage({ messageId: row.messageId });
+      const { eventId, role, revises } = row;
+      const text = Buffer.from(body?.bytes ?? []).toString("latin1");
+      lines.push({
+        line: row.position / POSITION_STEP,
+        eventId,
+        role,
+        revises,
+        hidden: row.hidden.join("+"),
+        text,
+      });
+    }
+    after = page.next;
+  } while (after !== null);
+  return lines;
+}
+
+/** A pi session with branches, repeated ids, blank and broken lines, several scripts and a large paste. */
+export function generateSession(seed: number, entries: number): Buffer {
+  const chance = createChance(seed);
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(chance() * list.length)] as T;
+  const lines = [JSON.stringify({ type: "session", version: 3, id: `generated-${seed}`, cwd: "/tmp" })];
+  const ids: string[] = [];
+  for (let index = 0; index < entries; index += 1) {
+    if (chance() < 0.03) lines.push(pick(["", "{broken", "  ", "\u0000\u0000", '{"type":"label"}']));
+    const id = chance() < 0.03 && ids.length > 0 ? pick(ids) : `e${index}`;
+    const parentId = chance() < 0.02 && ids.length > 0 ? pick(ids) : (ids.at(-1) ?? null);
+    const words = Array.from({ length: Math.floor(chance() * 60) }, () =>
+      pick(["ok", "größer", "数据库", "🙂", "run()"]),
+    );
+    const content = index === 50 ? "paste ".repeat(40_000) : words.join(" ");
+    const message = { role: pick(["user", "assistant"]), content, timestamp: 1_700_000_000_000 + index };
+    lines.push(JSON.stringify({ type: "message", id, parentId, message }));
+    ids.push(id);
+  }
+  return Buffer.from(`${lines.join("\n")}\n`);
+}

@@ -1,0 +1,65 @@
+/**
+ * What the host itself wrote, read from its database after the gateway has stopped: the witness that the archive is compared with. It
+ * looks into the host's tables, which only a test may do; the plugin reads through the host's own reader.
+ */
+
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { zstdDecompressSync } from "node:zlib";
+
+export interface WitnessedRow {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly entryId: string;
+  readonly role: string;
+  readonly message: Record<string, unknown>;
+}
+
+export interface Witness {
+  /** Every message row, also those that left the active branch. */
+  readonly messages: readonly WitnessedRow[];
+  readonly resets: readonly { readonly sessionId: string; readonly entryId: string; readonly reason: string }[];
+  /** Turns the host could not hand over. */
+  readonly undelivered: number;
+}
+
+interface EventRow {
+  readonly session_id: string;
+  readonly session_key: string;
+  readonly event_json: string | null;
+  readonly event_zstd: Uint8Array | null;
+}
+
+interface TranscriptEvent {
+  readonly type: string;
+  readonly id: string;
+  readonly reason?: string;
+  readonly message?: { readonly role: string };
+}
+
+const SELECT_EVENTS = `
+  SELECT event.session_id, session.session_key, event.event_json, event.event_zstd
+  FROM transcript_events event JOIN session_windows session ON session.session_id = event.session_id
+  ORDER BY event.session_id, event.seq`;
+
+export function readWitness(stateDir: string): Witness {
+  const messages: WitnessedRow[] = [];
+  const resets: { sessionId: string; entryId: string; reason: string }[] = [];
+  let undelivered = 0;
+  for (const agent of readdirSync(join(stateDir, "agents"))) {
+    const database = new DatabaseSync(join(stateDir, "agents", agent, "agent", "openclaw-agent.sqlite"), { readOnly: true });
+    for (const row of database.prepare(SELECT_EVENTS).all() as unknown as EventRow[]) {
+      const event = JSON.parse(row.event_json ?? zstdDecompressSync(row.event_zstd!).toString("utf8")) as TranscriptEvent;
+      const ids = { sessionId: row.session_id, entryId: event.id };
+      if (event.type === "message" && event.message !== undefined) {
+        messages.push({ sessionKey: row.session_key, ...ids, role: event.message.role, message: event.message });
+      }
+      if (event.type === "reset") resets.push({ ...ids, reason: event.reason ?? "" });
+    }
+    const outbox = database.prepare("SELECT COUNT(*) AS turns FROM context_engine_turn_outbox").get() as { turns: number };
+    undelivered += outbox.turns;
+    database.close();
+  }
+  return { messages, resets, undelivered };
+}

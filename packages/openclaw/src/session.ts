@@ -1,0 +1,38 @@
+/**
+ * Who a call of the host is about, and whether its messages are to be kept. Reads nothing but the call and the settings.
+ */
+
+import type { SessionRef, Settings } from "@lossless/core";
+import { compileSessionPatterns } from "@lossless/core/model/session-patterns.ts";
+import type { SessionParams } from "./host.ts";
+import type { TranscriptTarget } from "./transcript.ts";
+
+export interface SessionAddress {
+  readonly session: SessionRef;
+  readonly target: TranscriptTarget;
+}
+
+const DEFAULT_AGENT = "main";
+
+export function readAddress(params: SessionParams): SessionAddress {
+  const sessionId = params.sessionTarget?.sessionId ?? params.sessionId;
+  const sessionKey = params.sessionTarget?.sessionKey ?? params.sessionKey ?? sessionId;
+  const agentId = params.sessionTarget?.agentId ?? readAgentId(sessionKey);
+  const storePath = params.sessionTarget?.storePath;
+  return {
+    session: { key: sessionKey, id: sessionId, owner: agentId },
+    target: { agentId, sessionKey, sessionId, ...(storePath === undefined ? {} : { storePath }) },
+  };
+}
+
+/** Session keys begin with `agent:<id>:`, except for the few global ones, which belong to the default agent. */
+export function readAgentId(sessionKey: string): string {
+  return /^agent:([^:]+):/.exec(sessionKey)?.[1] ?? DEFAULT_AGENT;
+}
+
+/** Says which sessions are written at all: none when the engine is off, none that a pattern names. */
+export function compileCapturePolicy(settings: Settings): (sessionKey: string) => boolean {
+  const ignored = compileSessionPatterns(settings.ignoreSessionPatterns);
+  const stateless = compileSessionPatterns(settings.statelessSessionPatterns);
+  return (sessionKey) => settings.enabled && !ignored.matches(sessionKey) && !stateless.matches(sessionKey);
+}

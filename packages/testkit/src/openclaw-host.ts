@@ -1,0 +1,316 @@
+/**
+ * A real OpenClaw for tests: found in a cache folder or installed there, given private state in a temporary folder, started, stopped,
+ * killed and started again on the same state. The host is a test subject of 650 MB and never a dependency of the project.
+ *
+ * Kept here: an installation is either whole or not there (it is made aside and renamed into place), and no process is ended but those
+ * started here, by their process group, because the host starts itself a second time as a child.
+ */
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { connectGateway, type GatewayClient } from "./gateway-client.ts";
+
+export const OPENCLAW_VERSION = "2026.9.6";
+
+export interface InstalledHost {
+  readonly version: string;
+  readonly packageDir: string;
+  readonly entryFile: string;
+}
+
+const GATEWAY_TOKEN = "local-test-token";
+const READY_DEADLINE_MS = 120_000;
+const STOP_DEADLINE_MS = 20_000;
+const INSTALL_DEADLINE_MS = 600_000;
+
+export function hostCacheDir(version = OPENCLAW_VERSION): string {
+  const root = process.env.LCM_HOST_CACHE ?? join(homedir(), ".cache", "lossless-claw");
+  return join(root, `openclaw-${version}`);
+}
+
+/** The cached host, or undefined when it has to be installed first. */
+export async function findHost(version = OPENCLAW_VERSION): Promise<InstalledHost | undefined> {
+  const cache = hostCacheDir(version);
+  const packageDir = join(cache, "node_modules", "openclaw");
+  // npm writes this file last, so an installation that was cut off does not have it.
+  if (!existsSync(join(cache, "node_modules", ".package-lock.json"))) return undefined;
+  const entryFile = join(packageDir, "openclaw.mjs");
+  if (!existsSync(entryFile)) return undefined;
+  const manifest = JSON.parse(await readFile(join(packageDir, "package.json"), "utf8")) as { version?: string };
+  return manifest.version === version ? { version, packageDir, entryFile } : undefined;
+}
+
+export async function ensureHost(say: (line: string) => void, version = OPENCLAW_VERSION): Promise<InstalledHost> {
+  const found = await findHost(version);
+  if (found !== undefined) return found;
+  say(`installing openclaw@${version} into the cache (about 650 MB, once)`);
+  await installHost(version);
+  const installed = await findHost(version);
+  if (installed === undefined) throw new Error(`cannot use openclaw@${version}: the installation is not complete`);
+  return installed;
+}
+
+async function installHost(version: string): Promise<void> {
+  const target = hostCacheDir(version);
+  const aside = `${target}.partial-${process.pid}`;
+  await removeLeftovers(target);
+  await mkdir(aside, { recursive: true });
+  await writeFile(join(aside, "package.json"), JSON.stringify({ private: true, dependencies: { openclaw: version } }));
+  try {
+    await runToEnd("npm", ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"], { cwd: aside, deadlineMs: INSTALL_DEADLINE_MS });
+    await rm(target, { recursive: true, force: true });
+    await rename(aside, target);
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+}
+
+/** Folders of installations whose process is gone. */
+async function removeLeftovers(target: string): Promise<void> {
+  const parent = join(target, "..");
+  await mkdir(parent, { recursive: true });
+  for (const name of await readdir(parent)) {
+    const pid = /\.partial-(\d+)$/.exec(name)?.[1];
+    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(parent, name), { recursive: true, force: true });
+  }
+}
+
+/** Private state of one host: survives restarts of the gateway and is removed by its owner. */
+export interface HostState {
+  readonly host: InstalledHost;
+  readonly rootDir: string;
+  readonly stateDir: string;
+  readonly port: number;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface HostStateOptions {
+  readonly host: InstalledHost;
+  /** An existing empty folder; everything the host writes goes below it. */
+  readonly rootDir: string;
+  readonly modelUrl: string;
+  /** Model window in tokens. */
+  readonly contextTokens?: number;
+  /** The `plugins` part of the host's configuration. */
+  readonly plugins: Record<string, unknown>;
+  readonly env?: Record<string, string>;
+}
+
+export async function createHostState(options: HostStateOptions): Promise<HostState> {
+  const { host, rootDir } = options;
+  const stateDir = join(rootDir, "state");
+  const home = join(rootDir, "home");
+  await mkdir(join(stateDir, "ws"), { recursive: true });
+  await mkdir(home, { recursive: true });
+  const port = await findFreePort();
+  const env = {
+    PATH: process.env.PATH ?? "",
+    HOME: home,
+    TMPDIR: rootDir,
+    OPENCLAW_STATE_DIR: stateDir,
+    OPENCLAW_CONFIG_PATH: join(stateDir, "openclaw.json"),
+    OPENCLAW_OFFLINE: "1",
+    OPENCLAW_NO_AUTO_UPDATE: "1",
+    OPENCLAW_DISABLE_BONJOUR: "1",
+    OPENCLAW_SKIP_CHANNELS: "1",
+    OPENCLAW_EXEC_SHELL_SNAPSHOT: "0",
+    NO_COLOR: "1",
+    ...options.env,
+  };
+  const state: HostState = { host, rootDir, stateDir, port, env };
+  await writeHostConfig(state, options);
+  return state;
+}
+
+/** Writes the host's configuration; a running gateway reloads the plugin part by itself. */
+export async function writeHostConfig(state: HostState, options: Pick<HostStateOptions, "modelUrl" | "contextTokens" | "plugins">): Promise<void> {
+  const model = {
+    id: "fake-1",
+    name: "Fake 1",
+    reasoning: false,
+    input: ["text"],
+    contextWindow: options.contextTokens ?? 128_000,
+    maxTokens: 1024,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  };
+  const config = {
+    gateway: { mode: "local", port: state.port, bind: "loopback", auth: { mode: "token", token: GATEWAY_TOKEN } },
+    // Without this the host writes into a folder shared by all its users on the machine.
+    logging: { file: join(state.rootDir, "gateway.log") },
+    models: {
+      mode: "merge",
+      providers: { fake: { baseUrl: options.modelUrl, apiKey: "none", api: "openai-completions", models: [model] } },
+    },
+    // A heartbeat would add turns of its own.
+    agents: {
+      defaults: { model: { primary: "fake/fake-1" }, workspace: join(state.stateDir, "ws"), skipBootstrap: true, heartbeat: { every: "0m" } },
+    },
+    // Tool search would hide the tools from the model's request.
+    tools: { toolSearch: false },
+    plugins: { enabled: true, ...options.plugins },
+  };
+  await writeFile(state.env.OPENCLAW_CONFIG_PATH!, JSON.stringify(config, null, 2));
+}
+
+export interface RunningGateway {
+  readonly pid: number;
+  /** Everything the gateway printed so far. */
+  output(): string;
+  connect(): Promise<GatewayClient>;
+  /** Asks the gateway to end, and ends it if it does not. */
+  stop(): Promise<void>;
+  /** Ends the gateway at once, as a crash would. */
+  kill(): Promise<void>;
+}
+
+export async function startGateway(state: HostState, deadlineMs = READY_DEADLINE_MS): Promise<RunningGateway> {
+  const child = spawnGroup(process.execPath, [state.host.entryFile, "gateway", "run"], { cwd: state.rootDir, env: state.env });
+  const ended = new Promise<void>((resolve) => child.process.once("exit", () => resolve()));
+  try {
+    await child.waitForOutput(/\[gateway\] ready/, deadlineMs);
+  } catch (error) {
+    child.signal("SIGKILL");
+    throw error;
+  }
+  return {
+    pid: child.process.pid!,
+    output: child.output,
+    connect: () => connectGateway({ port: state.port, token: GATEWAY_TOKEN }),
+    async stop() {
+      child.signal("SIGTERM");
+      const timer = setTimeout(() => child.signal("SIGKILL"), STOP_DEADLINE_MS);
+      await ended;
+      clearTimeout(timer);
+      // A grandchild may outlive its parent by a moment; the group is ours, so nothing of it may stay.
+      child.signal("SIGKILL");
+    },
+    async kill() {
+      child.signal("SIGKILL");
+      await ended;
+    },
+  };
+}
+
+/** Runs one command of the host's CLI on this state and gives back what it printed. */
+export function runHostCommand(state: HostState, args: readonly string[], deadlineMs = 90_000): Promise<{ code: number; output: string }> {
+  return runProcess(process.execPath, [state.host.entryFile, ...args], { cwd: state.rootDir, env: state.env, deadlineMs });
+}
+
+interface ProcessGroup {
+  readonly process: ChildProcess;
+  output(): string;
+  signal(name: "SIGTERM" | "SIGKILL"): void;
+  waitForOutput(pattern: RegExp, deadlineMs: number): Promise<void>;
+}
+
+const liveGroups = new Set<ProcessGroup>();
+
+/** Last resort of a test run that ends early: ends every process started here that is still running. */
+export function killStartedProcesses(): void {
+  for (const group of liveGroups) group.signal("SIGKILL");
+}
+
+function spawnGroup(command: string, args: readonly string[], options: { cwd: string; env?: Readonly<Record<string, string>> }): ProcessGroup {
+  const child = spawn(command, args, { ...options, env: options.env ?? process.env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  let text = "";
+  const collect = (chunk: Buffer): void => {
+    text += chunk.toString("utf8");
+  };
+  child.stdout.on("data", collect);
+  child.stderr.on("data", collect);
+  const group: ProcessGroup = {
+    process: child,
+    output: () => text,
+    signal(name) {
+      if (child.pid === undefined) return;
+      try {
+        process.kill(-child.pid, name);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
+    },
+    waitForOutput: (pattern, deadlineMs) => waitForOutput(child, () => text, pattern, deadlineMs),
+  };
+  liveGroups.add(group);
+  child.once("exit", () => liveGroups.delete(group));
+  child.once("error", () => liveGroups.delete(group));
+  return group;
+}
+
+function waitForOutput(child: ChildProcess, output: () => string, pattern: RegExp, deadlineMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const finish = (error?: Error): void => {
+      clearTimeout(timer);
+      child.stdout!.off("data", look);
+      child.stderr!.off("data", look);
+      child.off("exit", fail);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    const look = (): void => {
+      if (pattern.test(output())) finish();
+    };
+    const fail = (): void => finish(new Error(`the process ended before it printed ${pattern}:\n${output().slice(-3000)}`));
+    const timer = setTimeout(
+      () => finish(new Error(`the process did not print ${pattern} within ${deadlineMs} ms:\n${output().slice(-3000)}`)),
+      deadlineMs,
+    );
+    child.stdout!.on("data", look);
+    child.stderr!.on("data", look);
+    child.once("exit", fail);
+    look();
+  });
+}
+
+interface RunOptions {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly deadlineMs: number;
+}
+
+function runProcess(command: string, args: readonly string[], options: RunOptions): Promise<{ code: number; output: string }> {
+  return new Promise((resolve, reject) => {
+    const group = spawnGroup(command, args, options);
+    const timer = setTimeout(() => {
+      group.signal("SIGKILL");
+      reject(new Error(`${command} ${args.join(" ")} did not end within ${options.deadlineMs} ms:\n${group.output().slice(-3000)}`));
+    }, options.deadlineMs);
+    group.process.once("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    group.process.once("close", (code) => {
+      clearTimeout(timer);
+      resolve({ code: code ?? -1, output: group.output() });
+    });
+  });
+}
+
+async function runToEnd(command: string, args: readonly string[], options: RunOptions): Promise<void> {
+  const { code, output } = await runProcess(command, args, options);
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${code}:\n${output.slice(-3000)}`);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}

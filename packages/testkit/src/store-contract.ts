@@ -1,0 +1,268 @@
+/**
+ * What every store must do. An adapter's test calls `testStore` with a way to open itself; the suite speaks to the port alone, so that
+ * one set of sentences holds for every backend.
+ */
+import { deriveMessage, prepareMessage } from "@lossless/core/ingest/prepare.ts";
+import { POSITION_STEP } from "@lossless/core/model/message.ts";
+import type { SessionRef } from "@lossless/core/model/message.ts";
+import type { AppendBatch, AppendEvent, Store } from "@lossless/core/store/store.ts";
+import { describe, expect, test } from "vitest";
+import { makeClock } from "./random.ts";
+import { makeTemporaryFolder } from "./temporary.ts";
+
+const session: SessionRef = { key: "agent:main:test", id: "session-1", owner: "main" };
+const clock = makeClock(7);
+
+/** An event as `ingest` would hand it to the store. */
+export function makeEvent(eventId: string, message: unknown, extra: Partial<AppendEvent> & { hidden?: number } = {}): AppendEvent {
+  const arrival = Buffer.from(JSON.stringify(message));
+  return {
+    eventId,
+    kind: "entry",
+    arrival,
+    position: null,
+    prepare: () =>
+      prepareMessage(arrival, {
+        hidden: extra.hidden ?? 0,
+        createdAt: 1_700_000_000_000,
+        largeFileThresholdTokens: 25_000,
+        random: clock.random,
+      }),
+    ...extra,
+  };
+}
+
+const say = (text: string, role = "user"): unknown => ({ role, content: text });
+const batchOf = (events: AppendEvent[], extra: Partial<AppendBatch> = {}): AppendBatch => ({
+  session,
+  events,
+  now: clock.now(),
+  ...extra,
+});
+
+async function allMessages(store: Store, conversationId: number) {
+  return (
+    await store.listMessages({ conversationId, after: null, limit: 10_000, order: "position", direction: "oldest" })
+  ).items;
+}
+
+export function testStore(name: string, open: (folder: string) => Store | Promise<Store>): void {
+  const withStore = async (work: (store: Store) => Promise<void>): Promise<void> => {
+    using folder = makeTemporaryFolder();
+    const store = await open(folder.path);
+    try {
+      await work(store);
+      const report = await store.verify(deriveMessage, () => undefined);
+      expect(report.problems).toEqual([]);
+    } finally {
+      await store.close();
+    }
+  };
+
+  describe(name, () => {
+    test("gives back the bytes that were handed in", () =>
+      withStore(async (store) => {
+        const message = { role: "user", content: [{ type: "text", text: "Grüße 你好 \ud83c\udf31" }], extra: { b: 1, a: [null] } };
+        const { results } = await store.append(batchOf([makeEvent("e1", message)]));
+        const stored = await store.readMessage(results[0]?.messageId ?? 0);
+        expect(Buffer.from(stored?.bytes ?? []).toString()).toBe(JSON.stringify(message));
+        expect(stored?.row).toMatchObject({ eventId: "e1", seq: 1, role: "user", revises: null });
+      }));
+
+    test("stores an event once, however often it arrives", () =>
+      withStore(async (store) => {
+        const events = [makeEvent("a", say("one")), makeEvent("b", say("two"))];
+        const first = await store.append(batchOf(events));
+        const again = await store.append(batchOf([...events, makeEvent("a", say("one"))]));
+        expect(again.results.map((result) => result.outcome)).toEqual(["known", "known", "known"]);
+        expect(again.results[0]?.messageId).toBe(first.results[0]?.messageId);
+        expect(await allMessages(store, first.conversationId)).toHaveLength(2);
+      }));
+
+    test("keeps five hundred equal texts with different ids, and no more when they come again", () =>
+      withStore(async (store) => {
+        const events = Array.from({ length: 500 }, (_, i) => makeEvent(`ok-${i}`, say("ok")));
+        const { conversationId } = await store.append(batchOf(events));
+        await store.append(batchOf(events));
+        expect(await allMessages(store, conversationId)).toHaveLength(500);
+        expect((await store.readConversation(conversationId))?.shownMessages).toBe(500);
+      }));
+
+    test("keeps changed bytes under a known id as a revision beside the first", () =>
+      withStore(async (store) => {
+        await store.append(batchOf([makeEvent("a", say("first")), makeEvent("b", say("next"))]));
+        const { results, conversationId } = await store.append(batchOf([makeEvent("a", say("second, longer text"))]));
+        expect(results[0]?.outcome).toBe("revision");
+        const replay = await store.append(batchOf([makeEvent("a", say("first")), makeEvent("a", say("second, longer text"))]));
+        expect(replay.results.map((result) => result.outcome)).toEqual(["known", "known"]);
+        const rows = await allMessages(store, conversationId);
+        expect(rows.map((row) => [row.eventId, row.revises === null])).toEqual([
+          ["a", true],
+          ["a", false],
+          ["b", true],
+        ]);
+        expect(rows[0]?.newest).toBe(rows[1]?.messageId);
+        expect((await store.readConversation(conversationId))?.shownMessages).toBe(2);
+        expect(await store.readRevisions(rows[0]?.messageId ?? 0)).toHaveLength(2);
+      }));
+
+    test("stores a batch whole or not at all", () =>
+      withStore(async (store) => {
+        const broken = makeEvent("bad", say("x"), {
+          prepare: () => {
+            throw new Error("this one cannot be prepared");
+          },
+        });
+        const batch = batchOf([makeEvent("good", say("y")), broken], { cursor: { value: "moved" } });
+        await expect(store.append(batch)).rejects.toThrow("cannot be prepared");
+        expect(await store.knownEvents("main", session.id, ["good", "bad"])).toEqual([]);
+        expect((await store.readSession("main", session.id))?.cursor ?? null).toBeNull();
+      }));
+
+    test("commits a turn once by its key, and moves the cursor with it", () =>
+      withStore(async (store) => {
+        const turn = { advancementKey: "turn-1" };
+        await store.append(batchOf([makeEvent("a", say("q"))], { turn, cursor: { value: "c1" } }));
+        const again = await store.append(batchOf([makeEvent("zzz", say("q"))], { turn, cursor: { value: "c2" } }));
+        expect(again.duplicateTurn).toBe(true);
+        expect(await store.readSession("main", session.id)).toMatchObject({ cursor: "c1", lastEventId: "a" });
+        expect(await store.knownEvents("main", session.id, ["a", "zzz"])).toEqual(["a"]);
+      }));
+
+    test("puts late rows where they belong and counts arrivals apart", () =>
+      withStore(async (store) => {
+        const at = (n: number) => ({ position: n * POSITION_STEP });
+        await store.append(batchOf([makeEvent("m1", say("1"), at(1)), makeEvent("m3", say("3"), at(3))]));
+        const { conversationId } = await store.append(batchOf([makeEvent("m2", say("2"), at(2))]));
+        const rows = await allMessages(store, conversationId);
+        expect(rows.map((row) => row.eventId)).toEqual(["m1", "m2", "m3"]);
+        expect(rows.map((row) => row.seq)).toEqual([1, 3, 2]);
+      }));
+
+    test("re-labels provisional ids and knows the message by both", () =>
+      withStore(async (store) => {
+        await store.append(batchOf([makeEvent("turn:k:0", say("q"), { kind: "provisional" }), makeEvent("e2", say("r"))]));
+        const labels = [
+          { from: "turn:k:0", to: "entry-1" },
+          { from: "e2", to: "entry-2" },
+        ];
+        expect(await store.relabel(session, labels, clock.now())).toBe(1);
+        expect(await store.relabel(session, labels, clock.now())).toBe(0);
+        const { results } = await store.append(batchOf([makeEvent("entry-1", say("q"))]));
+        expect(results[0]?.outcome).toBe("known");
+      }));
+
+    test("hides and shows, and counts only what is shown", () =>
+      withStore(async (store) => {
+        const { conversationId } = await store.append(
+          batchOf([makeEvent("a", say("1")), makeEvent("b", say("2")), makeEvent("c", say("3"), { hidden: 8 })]),
+        );
+        expect(await store.setHidden(session, "branch", ["a", "b"], clock.now(), "exactly")).toBe(2);
+        expect((await store.readConversation(conversationId))?.shownMessages).toBe(0);
+        expect(await store.setHidden(session, "branch", ["a"], clock.now(), "exactly")).toBe(1);
+        expect(await store.setHidden(session, "branch", ["a"], clock.now(), "exactly")).toBe(0);
+        const rows = await allMessages(store, conversationId);
+        expect(rows.map((row) => row.hidden)).toEqual([["branch"], [], ["meta"]]);
+        expect((await store.readConversation(conversationId))?.shownMessages).toBe(1);
+      }));
+
+    test("archives at a reset, starts anew in the family, and still takes late rows of the old segment", () =>
+      withStore(async (store) => {
+        const at = (n: number) => ({ position: n * POSITION_STEP });
+        const first = await store.append(batchOf([makeEvent("m1", say("before"), at(1))]));
+        const boundary = { session, eventId: "reset-1", reason: "reset" as const, ...at(3), retainDepth: 2, at: clock.now() };
+        const made = await store.recordBoundary(boundary);
+        expect(made.kind).toBe("recorded");
+        expect((await store.recordBoundary(boundary)).kind).toBe("known");
+        const second = await store.append(batchOf([makeEvent("m4", say("after"), at(4)), makeEvent("m1", say("before"), at(1))]));
+        expect(second.conversationId).toBe(made.conversationId);
+        expect(second.conversationId).not.toBe(first.conversationId);
+        expect(second.results.map((result) => result.outcome)).toEqual(["stored", "known"]);
+        await store.append(batchOf([makeEvent("m2", say("late"), at(2))]));
+        const old = await allMessages(store, first.conversationId);
+        expect(old.map((row) => row.eventId)).toEqual(["m1", "m2"]);
+        expect((await store.readConversation(first.conversationId))?.archiveCause).toBe("reset");
+        const family = await store.listConversations({ after: null, limit: 10, sessionKey: session.key });
+        expect(family.items).toHaveLength(2);
+      }));
+
+    test("keeps the conversation at a soft boundary", () =>
+      withStore(async (store) => {
+        const first = await store.append(batchOf([makeEvent("m1", say("before"))]));
+        const request = { session, eventId: "new-1", reason: "new" as const, position: null, retainDepth: 2, at: clock.now() };
+        expect((await store.recordBoundary(request)).conversationId).toBe(first.conversationId);
+        const second = await store.append(batchOf([makeEvent("m2", say("after"))]));
+        expect(second.conversationId).toBe(first.conversationId);
+      }));
+
+    test("makes each run of a scheduled job a conversation of its own", () =>
+      withStore(async (store) => {
+        const run = (id: string): SessionRef => ({ key: "agent:main:cron:nightly", id, owner: "main" });
+        const first = await store.append({ ...batchOf([makeEvent("a", say("run 1"))]), session: run("r1") });
+        const second = await store.append({ ...batchOf([makeEvent("a", say("run 2"))]), session: run("r2") });
+        expect(second.conversationId).not.toBe(first.conversationId);
+        const late = await store.append({ ...batchOf([makeEvent("b", say("late"))]), session: run("r1") });
+        expect(late.conversationId).toBe(first.conversationId);
+      }));
+
+    test("shows an owner nothing of another owner's", () =>
+      withStore(async (store) => {
+        const { conversationId, results } = await store.append(batchOf([makeEvent("a", say("a secret of main"))]));
+        const messageId = results[0]?.messageId ?? 0;
+        expect(await store.readConversation(conversationId, "other")).toBeNull();
+        expect(await store.readMessage(messageId, "other")).toBeNull();
+        expect(await store.readRevisions(messageId, "other")).toEqual([]);
+        expect((await store.listConversations({ after: null, limit: 10, owner: "other" })).items).toEqual([]);
+        const request = { match: '"secret"', limit: 10, offset: 0 };
+        expect((await store.search({ ...request, owner: "other" })).hits).toEqual([]);
+        expect((await store.search({ ...request, owner: "main" })).hits).toHaveLength(1);
+        expect((await store.status("other")).messages).toBe(0);
+      }));
+
+    test("pages through messages without losing or repeating one", () =>
+      withStore(async (store) => {
+        const events = Array.from({ length: 57 }, (_, i) => makeEvent(`e${i}`, say(`text ${i}`)));
+        const { conversationId } = await store.append(batchOf(events));
+        for (const direction of ["oldest", "newest"] as const) {
+          const seen: string[] = [];
+          for (let after: string | null = null; ; ) {
+            const page = await store.listMessages({ conversationId, after, limit: 10, order: "position", direction });
+            seen.push(...page.items.map((row) => row.eventId));
+            after = page.next;
+            if (after === null) break;
+          }
+          const wanted = events.map((event) => event.eventId);
+          expect(seen).toEqual(direction === "oldest" ? wanted : wanted.reverse());
+        }
+      }));
+
+    test("finds messages by word, within a scope, and only the newest revision", () =>
+      withStore(async (store) => {
+        const { conversationId } = await store.append(
+          batchOf([makeEvent("a", say("the carrier allows forty requests")), makeEvent("b", say("nothing here"))]),
+        );
+        await store.append(batchOf([makeEvent("a", say("the carrier allows sixty requests"))]));
+        const find = async (match: string, conversationIds?: number[]) =>
+          (await store.search({ match, limit: 10, offset: 0, ...(conversationIds ? { conversationIds } : {}) })).total;
+        expect(await find('"carrier"')).toBe(1);
+        expect(await find('"forti"')).toBe(0);
+        expect(await find('"carrier"', [conversationId])).toBe(1);
+        expect(await find('"carrier"', [conversationId + 1])).toBe(0);
+      }));
+
+    test("moves a large payload to a file, and splices it back byte for byte", () =>
+      withStore(async (store) => {
+        const csv = Array.from({ length: 9_000 }, (_, i) => `${i},plant-${i % 97},${(i * 7919) % 1000}`).join("\n");
+        const message = say(`please look at this <file name="stock.csv" mime="text/csv">${csv}</file> and tell me what is odd`);
+        const { results } = await store.append(batchOf([makeEvent("big", message)]));
+        const stored = await store.readMessage(results[0]?.messageId ?? 0);
+        expect(Buffer.from(stored?.bytes ?? []).equals(Buffer.from(JSON.stringify(message)))).toBe(true);
+        const payload = stored?.parts.find((part) => part.fileId !== null);
+        const file = await store.readFile(payload?.fileId ?? "");
+        expect(file).toMatchObject({ fileName: "stock.csv", mimeType: "text/csv" });
+        expect(Buffer.from((await store.readFileContent(payload?.fileId ?? "")) ?? []).toString()).toContain("plant-96");
+        expect(stored?.row.tokens).toBeLessThan(2_000);
+        expect((await store.readFile(payload?.fileId ?? "", "other")) ?? null).toBeNull();
+      }));
+  });
+}

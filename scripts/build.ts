@@ -1,0 +1,42 @@
+/**
+ * Builds what is published: the OpenClaw plugin as two files without dependencies (the plugin, and the worker its engine runs in) and its
+ * manifest. The host's own modules stay outside and are resolved by the host.
+ */
+
+import { readFile, rm, stat, writeFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { build } from "esbuild";
+import { renderManifest } from "../packages/openclaw/src/manifest.ts";
+
+const root = join(import.meta.dirname, "..");
+const plugin = join(root, "packages", "openclaw");
+const core = join(root, "packages", "core");
+
+await writeManifest();
+await buildPlugin();
+
+async function writeManifest(): Promise<void> {
+  const { version, description } = JSON.parse(await readFile(join(plugin, "package.json"), "utf8")) as { version: string; description: string };
+  await writeFile(join(plugin, "openclaw.plugin.json"), renderManifest({ version, description }));
+}
+
+async function buildPlugin(): Promise<void> {
+  const outdir = join(plugin, "dist");
+  await rm(outdir, { recursive: true, force: true });
+  const { metafile } = await build({
+    entryPoints: { index: join(plugin, "src", "index.ts"), worker: join(core, "src", "engine-worker.ts") },
+    outdir,
+    bundle: true,
+    platform: "node",
+    target: "node24",
+    format: "esm",
+    external: ["openclaw/*"],
+    metafile: true,
+    legalComments: "none",
+    logLevel: "warning",
+  });
+  for (const file of Object.keys(metafile.outputs)) {
+    const { size } = await stat(join(root, relative(root, file)));
+    console.log(`${relative(root, join(process.cwd(), file))}  ${(size / 1024).toFixed(0)} kB`);
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * Writes the pages of docs/ that are made from tables in the code. `--check` writes nothing and fails when a page differs
+ * from what it would write, so that docs and code cannot part. A new page is one more entry in PAGES.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ERROR_CODES } from "../packages/core/src/model/errors.ts";
+import {
+  describeDefault,
+  describeLimits,
+  getSetting,
+  SETTING_GROUPS,
+} from "../packages/core/src/model/settings.ts";
+import type { SettingKey } from "../packages/core/src/model/settings.ts";
+
+interface Page {
+  readonly path: string;
+  readonly render: () => string;
+}
+
+const PAGES: readonly Page[] = [
+  { path: "docs/configuration.md", render: renderConfiguration },
+  { path: "docs/errors.md", render: renderErrors },
+];
+
+const NOTE = "<!-- Made by `npm run docs` from the code. Change it there, not here. -->";
+
+function renderConfiguration(): string {
+  const sections = SETTING_GROUPS.map(({ title, keys }) =>
+    [`## ${title}`, ...renderGroup(keys)].join("\n\n"),
+  );
+  return `${[CONFIGURATION_INTRO, ...sections, CONFIGURATION_NOTES].join("\n\n")}\n`;
+}
+
+const CONFIGURATION_INTRO = `${NOTE}
+
+# Configuration
+
+Nothing has to be set: every setting has a default. Values come from these places, the first one that has it wins:
+
+1. the environment,
+2. \`lcm.json\` in the state directory (written by \`lcm config set\`; inside a host this file is not read),
+3. the host's config: \`plugins.entries.lossless-claw.config\` in \`openclaw.json\`,
+4. the default.
+
+\`lcm config explain <key>\` shows the value, its default, and where it came from. An unknown key is refused with the nearest
+known one, a value out of range with the allowed range, and both name the place they came from. Both happen before
+anything is opened or written.
+
+\`\`\`json
+{
+  "freshTailCount": 48,
+  "ignoreSessionPatterns": ["agent:*:cron:**"],
+  "autoRotateSessionFiles": { "startup": "off" }
+}
+\`\`\`
+
+**State directory** (\`<state>\` below): \`OPENCLAW_STATE_DIR\`, else \`LCM_OPENCLAW_DIR\`, else \`~/.openclaw\`. A leading \`~\` is
+understood in every path.
+
+**In the environment** a flag is \`true\`, \`1\`, \`yes\`, \`on\` or \`false\`, \`0\`, \`no\`, \`off\`; a list is separated by commas. A variable
+set to nothing counts as not set, except \`LCM_STRIP_INJECTED_CONTEXT_TAGS\`, where nothing means no tags. In a config
+file, numbers and flags are written as such, not as text.
+
+A key with two dotted parts stands in an object: \`autoRotateSessionFiles.startup\` as above. An *older name* of a
+key (status *alias*) still works and gives a notice. Every key is *active*, except those in the table of accepted ones.`;
+
+const CONFIGURATION_NOTES = `## Session patterns
+
+\`ignoreSessionPatterns\`, \`statelessSessionPatterns\` and the \`sessionPattern\` of a rule are matched against the whole session key.
+\`*\` stands for any text inside one segment between colons, \`**\` for any text across segments.
+
+| Pattern | Covers | Does not cover |
+|---|---|---|
+| \`agent:main:main\` | \`agent:main:main\` | \`agent:main:main:x\` |
+| \`agent:*:cron:*\` | \`agent:main:cron:42\` | \`agent:main:cron:42:run:7\` |
+| \`agent:*:cron:**\` | \`agent:main:cron:42:run:7\` | \`agent:main:main\` |
+
+## Rules for the threshold
+
+Each rule of \`contextThresholdOverrides\` has a \`match\`, a \`contextThreshold\`, and may have a \`name\`, a \`freshTailCount\` and a
+\`leafChunkTokens\`, which replace the general values wherever those would count.
+
+| In \`match\` | Holds when | Weight |
+|---|---|---|
+| \`model\` | the model has exactly this name, with or without its provider | 100 |
+| \`sessionPattern\` | the session key is covered | 50 |
+| \`modelContextWindowMin\` | the model's window has at least this many tokens | 20 |
+| \`modelContextWindowMax\` | the model's window has at most this many tokens | 20 |
+
+All parts of \`match\` must hold, and there must be at least one. Of the rules that match, the one with the greatest sum of
+weights wins, and the earlier one when sums are equal. The bounds of a window hold only when the host states the window.
+
+\`\`\`json
+{
+  "contextThresholdOverrides": [
+    { "match": { "modelContextWindowMin": 900000 }, "contextThreshold": 0.25 },
+    { "match": { "sessionPattern": "agent:*:telegram:**" }, "contextThreshold": 0.5, "freshTailCount": 24 }
+  ]
+}
+\`\`\`
+
+## Beside the config
+
+Whether the plugin may ask the host for another model than the session's is the host's decision and stands beside the
+config: \`plugins.entries.lossless-claw.llm\` and \`.subagent\`, each with \`allowModelOverride\` and \`allowedModels\`.`;
+
+function renderGroup(keys: readonly SettingKey[]): string[] {
+  const isWithoutEffect = keys.every((key) => getSetting(key).status === "accepted");
+  const table = renderTable(
+    ["Key", "Value", "Default", "Environment", isWithoutEffect ? "Why it does nothing" : "Effect"],
+    keys.map(renderSetting),
+  );
+  return isWithoutEffect ? [ACCEPTED_INTRO, table] : [table];
+}
+
+const ACCEPTED_INTRO =
+  "Status *accepted*: an older configuration that has these loads. They have no effect and give one notice when set.";
+
+function renderSetting(key: SettingKey): string[] {
+  const setting = getSetting(key);
+  const byDefault = describeDefault(setting);
+  return [
+    [code(key), ...setting.aliases.map((alias) => `older name ${code(alias)}`)].join("<br>"),
+    describeLimits(setting),
+    setting.default.kind === "fixed" ? code(byDefault) : byDefault,
+    setting.env.map(code).join("<br>") || "–",
+    setting.help,
+  ];
+}
+
+function renderErrors(): string {
+  const byExit = Map.groupBy(Object.entries(ERROR_CODES), ([, { exit }]) => exit);
+  const exits = [...byExit.keys()].sort((left, right) => left - right);
+  const rows = exits.flatMap((exit) =>
+    (byExit.get(exit) ?? []).map(([name, { when }]) => [code(name), String(exit), when]),
+  );
+  return `${NOTE}
+
+# Errors
+
+Every error that is not a bug has a code that programs can test, a message that says what could not be done and why, and
+mostly a hint with the next step. \`lcm\` prints them on stderr and ends with the status of the code; with \`--json\` it prints
+\`{"ok": false, "error": {"code", "message", "hint"}}\`. In the library they are \`EngineError\`, with \`code\` and \`hint\`.
+
+A command that worked ends with status 0.
+
+${renderTable(["Code", "Exit status", "When"], rows)}
+`;
+}
+
+function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll(/(?<!\\)\|/g, String.raw`\|`)).join(" | ")} |`;
+  return [line(head), `|${head.map(() => "---").join("|")}|`, ...rows.map(line)].join("\n");
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function readPage(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function main(): void {
+  const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+  const isCheck = process.argv.includes("--check");
+  const stale = PAGES.filter((page) => readPage(join(root, page.path)) !== page.render());
+  if (!isCheck) {
+    for (const page of stale) {
+      mkdirSync(dirname(join(root, page.path)), { recursive: true });
+      writeFileSync(join(root, page.path), page.render());
+      console.log(`wrote ${page.path}`);
+    }
+    return;
+  }
+  for (const page of stale) console.error(`${page.path} is stale: run \`npm run docs\``);
+  if (stale.length > 0) process.exitCode = 1;
+}
+
+main();
