@@ -16,7 +16,10 @@ await writeManifest();
 await buildPlugin();
 
 async function writeManifest(): Promise<void> {
-  const { version, description } = JSON.parse(await readFile(join(plugin, "package.json"), "utf8")) as { version: string; description: string };
+  const { version, description } = JSON.parse(await readFile(join(plugin, "package.json"), "utf8")) as {
+    version: string;
+    description: string;
+  };
   await writeFile(join(plugin, "openclaw.plugin.json"), renderManifest({ version, description }));
 }
 

@@ -15,7 +15,7 @@ function isNewEnough(version) {
 /** The `node` of the nearest node_modules above this file. */
 function findOwnNode() {
   const name = process.platform === "win32" ? "node.exe" : "node";
-  for (let folder = new URL("./", import.meta.url); ; ) {
+  for (let folder = new URL("./", import.meta.url); ;) {
     const candidate = fileURLToPath(new URL(`node_modules/node/bin/${name}`, folder));
     if (existsSync(candidate)) return candidate;
     const parent = new URL("../", folder);

@@ -4,7 +4,7 @@
 // here. Invariant: no generator makes an order number that a scene speaks about, so that searching for such a
 // number finds the story and not a log line by chance.
 
-import { inventoryCsv } from "./inventory.ts";
+import { ALL_SKUS, inventoryCsv } from "./inventory.ts";
 import { HEX, type Random } from "./random.ts";
 import { parseShopTime } from "./screenplay.ts";
 
@@ -21,7 +21,7 @@ export function expandBulk(text: string, random: Random): string {
 }
 
 const STORY_ORDERS = new Set([
-  20417, 20433, 20551, 20612, 20988, 21204, 21377, 21960, 22015, 22318, 22471, 22903, 23087, 23140, 23366, 23512,
+  20388, 20597, 22018, 22031, 22044, 22047, 22060, 22063, 22071, 22102, 20417, 20433, 20551, 20612, 20988, 21204, 21377, 21960, 22015, 22318, 22471, 22903, 23087, 23140, 23366, 23512,
 ]);
 const FIRST_DAY_MS = parseShopTime("2026-02-02T00:00");
 const DAY_MS = 86_400_000;
@@ -97,23 +97,20 @@ function syncLog(random: Random, args: readonly string[]): string {
   return makeLog(random, parseShopTime(at), Number(count), moods, 4_000).join("\n");
 }
 
-/** The log of the night: calm, one leaked client after another, starvation, restart, calm. */
+/** The log of the night, up to the minute in which it is read: calm, one leaked client after another, starvation. */
 function nightLog(random: Random): string {
   const at = (time: string) => parseShopTime(`2026-02-26T${time}`);
   const note = (time: string, text: string) => `${stamp(at(time))} ${text}`;
   return [
-    ...makeLog(random, at("01:30"), 340, CALM, 11_500),
+    ...makeLog(random, at("00:30"), 555, CALM, 21_700),
     note("02:11", "INFO  [2] stock   nightly reorder job started: 4,118 SKUs, worker=reorder-nightly"),
-    ...makeLog(random, at("02:11"), 130, CALM, 8_000),
+    ...makeLog(random, at("02:11"), 125, CALM, 9_500),
     note("02:21", "WARN  [2] stock   client not released after 300000ms, holder=reorderPoint() at src/stock/reorder.ts:88"),
-    ...makeLog(random, at("02:21"), 160, [...CALM, ...STARVED.slice(0, 2)], 6_000),
+    ...makeLog(random, at("02:21"), 180, [...CALM, ...STARVED.slice(0, 2)], 6_500),
     note("02:31", "ERROR [0] stock   pool exhausted: 20/20 clients busy, waiting=311, every holder=reorderPoint()"),
-    ...makeLog(random, at("02:31"), 330, STARVED, 7_500),
-    note("02:53", "ERROR [0] webhook circuit open for zahlwerk, SYNC-E-112 x 50 in 60 s, answering 503"),
-    ...makeLog(random, at("02:53"), 130, STARVED, 9_000),
-    note("03:07", "INFO  [0] main    SIGTERM received, draining 5 workers"),
-    note("03:08", "INFO  [0] main    order-sync 2.14.1 started, pool max=20, reorder job disabled by REORDER_NIGHTLY=0"),
-    ...makeLog(random, at("03:09"), 100, CALM, 5_000),
+    ...makeLog(random, at("02:31"), 320, STARVED, 4_800),
+    note("02:44", "ERROR [0] webhook circuit open for zahlwerk, SYNC-E-112 x 50 in 60 s, answering 503"),
+    ...makeLog(random, at("02:44"), 62, STARVED, 5_500),
   ].join("\n");
 }
 
@@ -185,6 +182,9 @@ const TICKETS = [
   "Moss arrived dry, can it be saved?", "Order cancelled by itself?", "Newsletter: please take me off", "Two bags of radish instead of one, shall I send one back?", "Password mail never comes",
   "Tomato seeds: organic certificate?", "Slugs. Any advice?", "Lieferung an Nachbarn, welcher Nachbar?", "Cat ate the catnip plant, reorder please", "Plant passport for Austria",
   "Sunflower sprouted black spots", "Falsche Menge Steckzwiebeln", "When are dahlias back?", "Label torn, parcel returned", "Thank you, best ferns ever",
+  "Which soil for chilli seedlings?", "Rechnung doppelt erhalten", "Seeds for a school garden, discount?", "Parcel left in the rain", "¿Envían a Mallorca?", "Le colis est ouvert", "Rose hat keine Knospen",
+  "Can I pick up in Umkirch on Saturday?", "Gift card amount wrong", "Watering can missing in parcel", "Mint or lemon balm? (photo)", "Bestellung bitte teilen", "Hokkaido seeds: last year's harvest?",
+  "Heat pack was cold", "Please remove my phone number", "Versandkosten nach Südtirol?", "The cat in your newsletter, is it for sale?",
 ];
 
 /** `{{ticketTable 4400 20}}` */
@@ -318,16 +318,21 @@ function journal(random: Random, args: readonly string[]): string {
   }).join("\n");
 }
 
-/** `{{salesTable 14}}`: quantities by SKU. */
+/** `{{salesTable 14 sold}}`: quantities by SKU, each SKU once, largest first. */
 function salesTable(random: Random, args: readonly string[]): string {
-  const rows = times(Number(args[0] ?? "12"), (index) => {
+  const [count = "12", order = "sold"] = args;
+  const first = random.int(0, ALL_SKUS.length - 1);
+  const rows = times(Number(count), (index) => {
+    const sku = ALL_SKUS[(first + index * 13) % ALL_SKUS.length] ?? "";
     const sold = random.int(14, 640);
-    return [SKUS[(index * 5 + random.int(0, 2)) % SKUS.length] ?? "", String(sold), (sold * (random.int(190, 990) / 100)).toFixed(2), `${random.int(-38, 71)} %`, String(random.int(0, 900))];
+    return { sku, sold, revenue: sold * (random.int(190, 990) / 100), change: random.int(-38, 71), onHand: random.int(0, 900) };
   });
-  return table(["sku", "sold", "revenue_eur", "vs_2025", "on_hand"], rows);
+  rows.sort((a, b) => (order === "sold" ? b.sold - a.sold : b.revenue - a.revenue));
+  const cells = rows.map((row) => [row.sku, String(row.sold), row.revenue.toFixed(2), `${row.change} %`, String(row.onHand)]);
+  return table(["sku", "sold", "revenue_eur", "vs_2025", "on_hand"], cells);
 }
 
-/** `{{planNodes 9}}`: a query plan is always longer than one wants. */
+/** `{{queryPlan seq}}` or `{{queryPlan index}}` */
 function queryPlan(random: Random, args: readonly string[]): string {
   const [kind = "seq"] = args;
   const rows = random.int(1_150_000, 1_190_000);

@@ -41,21 +41,30 @@ const FORMS = [
 ] as const;
 const SUPPLIERS = ["Semillas del Turia", "Bingenheim Hof", "Gärtnerei Vogt", "Kwekerij De Linde", "Own harvest", "昆明花都园艺"];
 
+/** Every SKU that the drawn rows may carry, each once. */
+export const ALL_SKUS: readonly string[] = [
+  ...new Set(PLANTS.flatMap(([code, , kinds]) => kinds.flatMap((kind) => FORMS.map(([form]) => renderSku(code, kind, form))))),
+];
+
 export function inventoryCsv(random: Random, args: readonly string[]): string {
   const count = Number(args[0] ?? "1100");
   const rows = Array.from({ length: count }, (_unused, index) => KNOWN_ROWS.get(index) ?? drawRow(random));
   return [HEADER, ...rows].join("\n");
 }
 
+function renderSku(code: string, kind: string, form: string): string {
+  return `${code}-${kind.replaceAll(/[^A-Za-z]/g, "").slice(0, 3).toUpperCase()}-${form}`;
+}
+
 function drawRow(random: Random): string {
   const [code, plant, kinds] = random.pick(PLANTS);
   const kind = random.pick(kinds);
   const [form, formName, category] = random.pick(FORMS);
-  const sku = `${code}-${kind.replaceAll(/[^A-Za-z]/g, "").slice(0, 3).toUpperCase()}-${form}`;
-  const booked = random.int(0, 900);
-  const counted = random.chance(0.82) ? booked : Math.max(0, booked + random.int(-9, 7));
-  const cost = random.int(12, 380) / 100;
+  const sku = renderSku(code, kind, form);
   const isSeed = category === "seed";
+  const booked = isSeed ? random.int(0, 900) : random.int(0, 160);
+  const counted = random.chance(0.82) ? booked : Math.max(0, booked + random.int(-8, 6));
+  const cost = (isSeed ? random.int(12, 88) : random.int(40, 290)) / 100;
   const bin = isSeed ? `B${random.int(1, 14)}-${random.int(1, 6)}` : `G${random.int(1, 8)}-${random.int(1, 5)}`;
   return [
     sku, `"${plant} ${kind}, ${formName}"`, category, `${random.text("ABCDEFGHKLMNPRSTVW", 2)}${random.int(100, 999)}`, bin, booked, counted,

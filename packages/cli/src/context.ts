@@ -54,7 +54,8 @@ export class Invocation {
 
   async #loadSettings(): Promise<LoadedSettings> {
     const { loadSettings } = await import("./config-file.ts");
-    const options = this.#db === undefined ? {} : { options: { source: "--db", config: { databasePath: this.#db } } };
+    const options =
+      this.#db === undefined ? {} : { options: { source: "--db", config: { databasePath: this.#db } } };
     const loaded = await loadSettings({ env: process.env, ...options });
     this.#notices = loaded.notices;
     if (!this.isJson) for (const notice of loaded.notices) printNote(`note: ${notice}`);
@@ -106,14 +107,19 @@ export function toAction<Options, Arguments extends unknown[]>(
   return async (...values) => {
     const command = values.at(-1) as Command;
     const options = command.optsWithGlobals<Options & GlobalOptions>();
-    await handler(new Invocation(commandPath(command), options), options, ...(values.slice(0, -2) as Arguments));
+    await handler(
+      new Invocation(commandPath(command), options),
+      options,
+      ...(values.slice(0, -2) as Arguments),
+    );
   };
 }
 
 /** The names from below the program down to the command. */
 export function commandPath(command: Command): string {
   const names: string[] = [];
-  for (let at: Command | null = command; at !== null && at.parent !== null; at = at.parent) names.unshift(at.name());
+  for (let at: Command | null = command; at !== null && at.parent !== null; at = at.parent)
+    names.unshift(at.name());
   return names.join(" ");
 }
 

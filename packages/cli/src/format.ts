@@ -47,7 +47,11 @@ export function formatTime(ms: number | null, timezone: string): string {
   let formatter = formatters.get(timezone);
   if (formatter === undefined) {
     // Swedish writes dates as ISO does.
-    formatter = new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short", timeStyle: "short" });
+    formatter = new Intl.DateTimeFormat("sv-SE", {
+      timeZone: timezone,
+      dateStyle: "short",
+      timeStyle: "short",
+    });
     formatters.set(timezone, formatter);
   }
   return formatter.format(ms);

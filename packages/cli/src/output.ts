@@ -29,7 +29,12 @@ export interface Meta {
   readonly notices?: readonly string[];
 }
 
-export async function printResult(command: string, result: Result, meta: Meta, isJson: boolean): Promise<void> {
+export async function printResult(
+  command: string,
+  result: Result,
+  meta: Meta,
+  isJson: boolean,
+): Promise<void> {
   if (!isJson) return writeText(endLine(result.text()));
   const { data, pagination } = result;
   const envelope = { ok: true, command, data, ...(pagination ? { pagination } : {}), meta };

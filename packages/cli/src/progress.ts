@@ -33,7 +33,13 @@ export function startProgress(label: string, options: { readonly isWanted: boole
 }
 
 /** One line: label, bar, share and note, cut to the width. */
-export function renderProgress(label: string, done: number, total: number, note: string, columns: number): string {
+export function renderProgress(
+  label: string,
+  done: number,
+  total: number,
+  note: string,
+  columns: number,
+): string {
   const share = total <= 0 ? 1 : Math.min(1, done / total);
   const line = `${label} ${renderBar(share, BAR_COLUMNS)} ${`${Math.floor(share * 100)}`.padStart(3)} %`;
   const rest = note === "" ? "" : `  ${note}`;

@@ -45,7 +45,11 @@ export function renderTable(
   return [renderRow(titles, true), ...rows.map((row) => renderRow(row, false))].join("\n");
 }
 
-function fitWidths(columns: readonly Column[], natural: readonly number[], maxWidth: number | null): number[] {
+function fitWidths(
+  columns: readonly Column[],
+  natural: readonly number[],
+  maxWidth: number | null,
+): number[] {
   const total = natural.reduce((sum, width) => sum + width, 0) + GAP.length * (columns.length - 1);
   if (maxWidth === null || total <= maxWidth) return [...natural];
   const over = total - maxWidth;

@@ -4,8 +4,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
-import { serializeExact } from "./ingest/json-text.ts";
-import { viewMessage } from "./ingest/normalize.ts";
+import { serializeExact } from "./message/json-text.ts";
+import { viewMessage } from "./message/normalize.ts";
 import { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";

@@ -5,11 +5,12 @@
  * the run behind for a look.
  */
 
+import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
 import { openEngine } from "@lossless/core";
 import { startFakeModel, type FakeModel } from "@lossless/testkit/fake-model.ts";
 import type { GatewayClient } from "@lossless/testkit/gateway-client.ts";
@@ -19,6 +20,7 @@ import {
   killStartedProcesses,
   runHostCommand,
   startGateway,
+  writeHostConfig,
   type HostState,
   type RunningGateway,
 } from "@lossless/testkit/openclaw-host.ts";
@@ -28,6 +30,7 @@ import { readWitness } from "./transcript-witness.ts";
 const PLUGIN = "lossless-claw";
 const CHAT = "agent:main:live";
 const IGNORED_CHAT = "agent:main:ignored:one";
+const SWITCHED_OFF_CHAT = "agent:main:switched-off";
 const TIME_LIMIT_MS = 6 * 60_000;
 
 const startedAt = performance.now();
@@ -36,7 +39,10 @@ let passed = 0;
 let failed = 0;
 
 const rootDir = mkdtempSync(join(tmpdir(), "lossless-live-"));
-const watchdog = setTimeout(() => endEarly(`the run took longer than ${TIME_LIMIT_MS / 60_000} minutes`), TIME_LIMIT_MS);
+const watchdog = globalThis.setTimeout(
+  () => endEarly(`the run took longer than ${TIME_LIMIT_MS / 60_000} minutes`),
+  TIME_LIMIT_MS,
+);
 process.once("SIGINT", () => endEarly("interrupted"));
 process.once("SIGTERM", () => endEarly("interrupted"));
 
@@ -55,7 +61,11 @@ finish();
 async function runScenario(fake: FakeModel): Promise<void> {
   const host = await step("the host is installed", () => ensureHost(console.log));
   const pluginDir = await step("the plugin is built and packed", async () => stagePlugin());
-  const state = await createHostState({ host, rootDir, modelUrl: fake.url, plugins: configurePlugins(pluginDir) });
+  const configure = (config: Record<string, unknown>) => ({
+    modelUrl: fake.url,
+    plugins: configurePlugins(pluginDir, config),
+  });
+  const state = await createHostState({ host, rootDir, ...configure({}) });
   let gateway = await step("the gateway starts with the plugin", () => startGateway(state));
   let client = await gateway.connect();
 
@@ -78,7 +88,9 @@ async function runScenario(fake: FakeModel): Promise<void> {
     assert.match(text, /lcm\.db/);
     assert.match((await client.sendChat(CHAT, "/lossless nonsense")).text, /There is no "nonsense"/);
   });
-  await step("a turn in a session that is to be ignored", () => playTurn(client, "SAY nothing of this is kept", IGNORED_CHAT));
+  await step("a turn in a session that is to be ignored", () =>
+    playTurn(client, "SAY nothing of this is kept", IGNORED_CHAT),
+  );
   await step("/reset, and three turns", async () => {
     assert.match((await client.sendChat(CHAT, "/reset")).text, /reset/i);
     for (let turn = 1; turn <= 3; turn++) await playTurn(client, `SAY after the reset, ${turn}`);
@@ -103,12 +115,21 @@ async function runScenario(fake: FakeModel): Promise<void> {
     await playTurn(client, "SAY ok");
     await playTurn(client, "SAY ok");
   });
+  await step("the plugin is switched off while the gateway runs, and stores nothing more", async () => {
+    await writeHostConfig(state, configure({ enabled: false }));
+    await waitForAnswer(client, SWITCHED_OFF_CHAT, "/lcm status", /switched off/);
+    await playTurn(client, "SAY nothing of this either", SWITCHED_OFF_CHAT);
+  });
   await step("the gateway stops by itself when asked", async () => {
     client.close();
     await gateway.stop();
   });
   await step("no turn went past the plugin, and it had nothing to warn of", async () => {
-    for (const { output } of gateways) assert.doesNotMatch(output(), /degraded to "legacy"|could not be (used|read)|context engine .* failed/i);
+    for (const { output } of gateways)
+      assert.doesNotMatch(
+        output(),
+        /degraded to "legacy"|could not be (used|read)|context engine .* failed/i,
+      );
   });
   await step("the host lists and inspects the plugin", () => inspectPlugin(state));
   await compareWithHost(state);
@@ -130,11 +151,36 @@ async function playTurn(client: GatewayClient, message: string, sessionKey = CHA
   assert.equal(status, "ok", `the turn "${message}" ended with ${status}: ${text}`);
 }
 
+/** The host takes a change of its configuration within a second or two; asks until it shows. */
+async function waitForAnswer(
+  client: GatewayClient,
+  sessionKey: string,
+  message: string,
+  expected: RegExp,
+): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  for (;;) {
+    const { text } = await client.sendChat(sessionKey, message);
+    if (expected.test(text)) return;
+    assert.ok(performance.now() < deadline, `the answer to ${message} is still: ${text}`);
+    await setTimeout(250);
+  }
+}
+
 /** Sends a message whose model call is held, does something, and kills the gateway before it can answer. */
-async function killDuringTurn(gateway: RunningGateway, client: GatewayClient, fake: FakeModel, key: string, act: () => void): Promise<void> {
+async function killDuringTurn(
+  gateway: RunningGateway,
+  client: GatewayClient,
+  fake: FakeModel,
+  key: string,
+  act: () => void,
+): Promise<void> {
   const cut = client.runTurn(CHAT, `HOLD ${key}`);
   cut.catch(() => undefined);
-  await fake.waitForRequest((request) => request.answer === "held" && request.userText.includes(`HOLD ${key}`), 30_000);
+  await fake.waitForRequest(
+    (request) => request.answer === "held" && request.userText.includes(`HOLD ${key}`),
+    30_000,
+  );
   act();
   await gateway.kill();
 }
@@ -152,29 +198,50 @@ async function inspectPlugin(state: HostState): Promise<void> {
 
 async function compareWithHost(state: HostState): Promise<void> {
   const witness = readWitness(state.stateDir);
-  const engine = await openEngine({ database: join(state.stateDir, "lcm.db"), filesDir: join(state.stateDir, "lcm-files"), create: false });
+  const engine = await openEngine({
+    database: join(state.stateDir, "lcm.db"),
+    filesDir: join(state.stateDir, "lcm-files"),
+    create: false,
+  });
   try {
     const archived = await readArchive(engine);
-    const kept = witness.messages.filter((row) => row.sessionKey !== IGNORED_CHAT);
-    await step(`every one of the host's ${kept.length} message rows is stored exactly once, unchanged`, async () => {
-      const rows = groupById(archived);
-      for (const row of kept) {
-        const stored = rows.get(`${row.sessionId} ${row.entryId}`) ?? [];
-        assert.equal(stored.length, 1, `${row.entryId} (${row.role}) is stored ${stored.length} times`);
-        assert.deepEqual(stored[0]!.message, row.message);
-      }
-      assert.equal(archived.length, kept.length, "nothing else is stored");
-    });
-    await step("the rows stand in the order of the host", async () => {
-      const order = archived.filter((row) => row.sessionKey === CHAT).map((row) => row.eventId);
-      assert.deepEqual(order, kept.filter((row) => row.sessionKey === CHAT).map((row) => row.entryId));
-    });
-    await step("the reset archived a conversation, and nothing of the ignored session is there", async () => {
-      const { items } = await engine.listConversations({ limit: 100 });
-      assert.deepEqual(items.filter((row) => row.archivedAt !== null).map((row) => row.archiveCause), ["reset"]);
-      assert.equal(items.some((row) => row.sessionKey === IGNORED_CHAT), false);
-      assert.deepEqual(witness.resets.map((reset) => reset.reason), ["reset", "new"]);
-    });
+    const kept = witness.messages.filter((row) => row.sessionKey === CHAT);
+    await step(
+      `every one of the host's ${kept.length} message rows is stored exactly once, unchanged`,
+      async () => {
+        const rows = groupById(archived);
+        for (const row of kept) {
+          const stored = rows.get(`${row.sessionId} ${row.entryId}`) ?? [];
+          assert.equal(stored.length, 1, `${row.entryId} (${row.role}) is stored ${stored.length} times`);
+          assert.deepEqual(stored[0]!.message, row.message);
+        }
+        assert.equal(archived.length, kept.length, "nothing else is stored");
+      },
+    );
+    await step(
+      "the rows stand in the order of the host, and those that left its branch are hidden",
+      async () => {
+        assert.deepEqual(
+          archived.map((row) => [row.eventId, row.hidden]),
+          kept.map((row) => [row.entryId, row.onBranch ? [] : ["branch"]]),
+        );
+      },
+    );
+    await step(
+      "the reset archived a conversation, and nothing of the sessions that are not kept is there",
+      async () => {
+        const { items } = await engine.listConversations({ limit: 100 });
+        assert.deepEqual(
+          items.filter((row) => row.archivedAt !== null).map((row) => row.archiveCause),
+          ["reset"],
+        );
+        assert.deepEqual([...new Set(items.map((row) => row.sessionKey))], [CHAT]);
+        assert.deepEqual(
+          witness.resets.map((reset) => reset.reason),
+          ["reset", "new"],
+        );
+      },
+    );
     await step("no turn is left undelivered", async () => assert.equal(witness.undelivered, 0));
     await step("the archive proves itself", async () => {
       const report = await engine.verify();
@@ -192,21 +259,27 @@ function groupById(rows: readonly ArchivedRow[]): Map<string, ArchivedRow[]> {
 
 /** The package as it is published: built files, manifest, package.json, and nothing that only the workspace has. */
 function stagePlugin(): string {
-  const built = spawnSync(process.execPath, [join(repository, "scripts", "build.ts")], { cwd: repository, encoding: "utf8" });
+  const built = spawnSync(process.execPath, [join(repository, "scripts", "build.ts")], {
+    cwd: repository,
+    encoding: "utf8",
+  });
   assert.equal(built.status, 0, built.stderr);
   const source = join(repository, "packages", "openclaw");
   const target = join(rootDir, "plugin");
   mkdirSync(target);
-  for (const name of ["package.json", "openclaw.plugin.json", "dist"]) cpSync(join(source, name), join(target, name), { recursive: true });
+  for (const name of ["package.json", "openclaw.plugin.json", "dist"])
+    cpSync(join(source, name), join(target, name), { recursive: true });
   return target;
 }
 
-function configurePlugins(pluginDir: string): Record<string, unknown> {
+function configurePlugins(pluginDir: string, config: Record<string, unknown>): Record<string, unknown> {
   return {
     load: { paths: [pluginDir] },
     allow: [PLUGIN],
     slots: { contextEngine: PLUGIN, memory: "none" },
-    entries: { [PLUGIN]: { enabled: true, config: { ignoreSessionPatterns: ["agent:*:ignored:**"] } } },
+    entries: {
+      [PLUGIN]: { enabled: true, config: { ignoreSessionPatterns: ["agent:*:ignored:**"], ...config } },
+    },
   };
 }
 
@@ -218,7 +291,9 @@ async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
     return result;
   } catch (error) {
     failed += 1;
-    console.log(`FAIL  ${elapsed()}  ${name}\n${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    console.log(
+      `FAIL  ${elapsed()}  ${name}\n${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    );
     throw error;
   }
 }

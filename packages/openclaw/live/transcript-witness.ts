@@ -14,12 +14,17 @@ export interface WitnessedRow {
   readonly entryId: string;
   readonly role: string;
   readonly message: Record<string, unknown>;
+  readonly onBranch: boolean;
 }
 
 export interface Witness {
   /** Every message row, also those that left the active branch. */
   readonly messages: readonly WitnessedRow[];
-  readonly resets: readonly { readonly sessionId: string; readonly entryId: string; readonly reason: string }[];
+  readonly resets: readonly {
+    readonly sessionId: string;
+    readonly entryId: string;
+    readonly reason: string;
+  }[];
   /** Turns the host could not hand over. */
   readonly undelivered: number;
 }
@@ -29,6 +34,7 @@ interface EventRow {
   readonly session_key: string;
   readonly event_json: string | null;
   readonly event_zstd: Uint8Array | null;
+  readonly on_branch: number;
 }
 
 interface TranscriptEvent {
@@ -39,8 +45,10 @@ interface TranscriptEvent {
 }
 
 const SELECT_EVENTS = `
-  SELECT event.session_id, session.session_key, event.event_json, event.event_zstd
-  FROM transcript_events event JOIN session_windows session ON session.session_id = event.session_id
+  SELECT event.session_id, session.session_key, event.event_json, event.event_zstd, active.event_seq IS NOT NULL AS on_branch
+  FROM transcript_events event
+  JOIN session_windows session ON session.session_id = event.session_id
+  LEFT JOIN session_transcript_active_events active ON active.session_id = event.session_id AND active.event_seq = event.seq
   ORDER BY event.session_id, event.seq`;
 
 export function readWitness(stateDir: string): Witness {
@@ -48,16 +56,29 @@ export function readWitness(stateDir: string): Witness {
   const resets: { sessionId: string; entryId: string; reason: string }[] = [];
   let undelivered = 0;
   for (const agent of readdirSync(join(stateDir, "agents"))) {
-    const database = new DatabaseSync(join(stateDir, "agents", agent, "agent", "openclaw-agent.sqlite"), { readOnly: true });
+    const database = new DatabaseSync(join(stateDir, "agents", agent, "agent", "openclaw-agent.sqlite"), {
+      readOnly: true,
+    });
     for (const row of database.prepare(SELECT_EVENTS).all() as unknown as EventRow[]) {
-      const event = JSON.parse(row.event_json ?? zstdDecompressSync(row.event_zstd!).toString("utf8")) as TranscriptEvent;
+      const event = JSON.parse(
+        row.event_json ?? zstdDecompressSync(row.event_zstd!).toString("utf8"),
+      ) as TranscriptEvent;
       const ids = { sessionId: row.session_id, entryId: event.id };
       if (event.type === "message" && event.message !== undefined) {
-        messages.push({ sessionKey: row.session_key, ...ids, role: event.message.role, message: event.message });
+        const { message } = event;
+        messages.push({
+          sessionKey: row.session_key,
+          ...ids,
+          role: message.role,
+          message,
+          onBranch: row.on_branch === 1,
+        });
       }
       if (event.type === "reset") resets.push({ ...ids, reason: event.reason ?? "" });
     }
-    const outbox = database.prepare("SELECT COUNT(*) AS turns FROM context_engine_turn_outbox").get() as { turns: number };
+    const outbox = database.prepare("SELECT COUNT(*) AS turns FROM context_engine_turn_outbox").get() as {
+      turns: number;
+    };
     undelivered += outbox.turns;
     database.close();
   }

@@ -7,7 +7,14 @@
 import type { Arrival, Engine, SessionRef } from "@lossless/core";
 import { matchUnnamedRows, parseReaderState, writeReaderState, type ReaderState } from "./reader-state.ts";
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
-import { readNewRows, restartState, type EntryPlace, type MessageRow, type ResetRow, type TranscriptRow } from "./transcript-rows.ts";
+import {
+  readNewRows,
+  restartState,
+  type EntryPlace,
+  type MessageRow,
+  type ResetRow,
+  type TranscriptRow,
+} from "./transcript-rows.ts";
 
 export interface CatchUpRequest {
   readonly engine: Engine;
@@ -27,12 +34,19 @@ export interface CatchUpTurn {
 }
 
 export type CatchUpResult =
-  | { readonly kind: "caught-up"; readonly stored: number; readonly turn: "none" | "committed" | "duplicate" | "unseen" }
+  | {
+      readonly kind: "caught-up";
+      readonly stored: number;
+      readonly turn: "none" | "committed" | "duplicate" | "unseen";
+    }
   | { readonly kind: "missing" }
   | { readonly kind: "unavailable"; readonly reason: string };
 
 export async function catchUp(request: CatchUpRequest): Promise<CatchUpResult> {
-  const known = await request.engine.readSession({ sessionId: request.session.id, owner: request.session.owner });
+  const known = await request.engine.readSession({
+    sessionId: request.session.id,
+    owner: request.session.owner,
+  });
   const start = parseReaderState(known?.cursor ?? null);
   const read = await readAndStore(request, start, false);
   if (read.kind !== "restart") return read;
@@ -50,10 +64,13 @@ async function readAndStore(
   const offBranch: string[] = [];
   let stored = 0;
   for await (const read of readNewRows(reader, target, start, turn?.last)) {
-    if (read.kind === "fenced") return { kind: "caught-up", stored, turn: turn === undefined ? "none" : "unseen" };
+    if (read.kind === "fenced")
+      return { kind: "caught-up", stored, turn: turn === undefined ? "none" : "unseen" };
     if (read.kind !== "rows") return read;
     waiting.push(...read.rows);
-    offBranch.push(...read.rows.filter((row) => row.kind === "message" && isOffBranch(row)).map((row) => row.entryId));
+    offBranch.push(
+      ...read.rows.filter((row) => row.kind === "message" && isOffBranch(row)).map((row) => row.entryId),
+    );
     // Turns that wait for names are matched as wholes, so their rows must not be stored piece by piece.
     if (read.end === null && start.unnamed.length > 0) continue;
     const rows = waiting.splice(0);
@@ -62,7 +79,12 @@ async function readAndStore(
       continue;
     }
     const named = await nameRows(request, rows, read.end.state);
-    const outcome = await storeLastBatch(request, named.rows, { fromStart, start, state: named.state, sawLimit: read.end.sawLimit });
+    const outcome = await storeLastBatch(request, named.rows, {
+      fromStart,
+      start,
+      state: named.state,
+      sawLimit: read.end.sawLimit,
+    });
     if (fromStart) await engine.setBranch({ session, offBranch });
     return { kind: "caught-up", stored: stored + outcome.stored, turn: outcome.turn };
   }
@@ -84,24 +106,35 @@ async function nameRows(
       still.push(turn);
       continue;
     }
-    const between = left.slice(first + 1, last).filter((row): row is MessageRow => row.kind === "message" && !isOffBranch(row));
+    const between = left
+      .slice(first + 1, last)
+      .filter((row): row is MessageRow => row.kind === "message" && !isOffBranch(row));
     const labels = matchUnnamedRows(turn.rows, between);
     if (labels.length > 0) await engine.relabel({ session, labels });
     const named = new Set(labels.map((label) => label.to));
     const partnerless = new Set(between.map((row) => row.entryId).filter((entryId) => !named.has(entryId)));
     left = left
       .filter((row) => !named.has(row.entryId))
-      .map((row) => (row.kind === "message" && partnerless.has(row.entryId) ? { ...row, hidden: [...row.hidden, "unplaced"] } : row));
+      .map((row) =>
+        row.kind === "message" && partnerless.has(row.entryId)
+          ? { ...row, hidden: [...row.hidden, "unplaced"] }
+          : row,
+      );
   }
   return { rows: left, state: { ...state, unnamed: still } };
 }
 
-async function storeBatch(request: CatchUpRequest, rows: readonly TranscriptRow[], fromStart: boolean): Promise<number> {
+async function storeBatch(
+  request: CatchUpRequest,
+  rows: readonly TranscriptRow[],
+  fromStart: boolean,
+): Promise<number> {
   const { engine, session } = request;
   const fresh = fromStart ? await dropKnown(request, rows) : rows;
   let stored = 0;
   for (const { messages, reset } of splitAtResets(fresh)) {
-    if (messages.length > 0) stored += countStored(await engine.ingest({ session, messages: messages.map(toArrival) }));
+    if (messages.length > 0)
+      stored += countStored(await engine.ingest({ session, messages: messages.map(toArrival) }));
     if (reset !== undefined) await recordReset(request, reset);
   }
   return stored;
@@ -129,7 +162,8 @@ async function storeLastBatch(
   const commits = turn !== undefined && (sawLimit || (await isKnown(request, turn.last.entryId)));
   const cursor = writeReaderState(state);
   const moves = request.moveCursor && cursor !== writeReaderState(start);
-  if (messages.length === 0 && !commits && !moves) return { stored, turn: turn === undefined ? "none" : "unseen" };
+  if (messages.length === 0 && !commits && !moves)
+    return { stored, turn: turn === undefined ? "none" : "unseen" };
   const result = await engine.ingest({
     session,
     messages: messages.map(toArrival),
@@ -142,7 +176,10 @@ async function storeLastBatch(
 }
 
 /** After a read from the start most rows are stored; only the others are worth preparing. Resets are cheap and know themselves. */
-async function dropKnown({ engine, session }: CatchUpRequest, rows: readonly TranscriptRow[]): Promise<readonly TranscriptRow[]> {
+async function dropKnown(
+  { engine, session }: CatchUpRequest,
+  rows: readonly TranscriptRow[],
+): Promise<readonly TranscriptRow[]> {
   const eventIds = rows.filter((row) => row.kind === "message").map((row) => row.entryId);
   if (eventIds.length === 0) return rows;
   const known = new Set(await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds }));
@@ -150,7 +187,10 @@ async function dropKnown({ engine, session }: CatchUpRequest, rows: readonly Tra
 }
 
 async function isKnown({ engine, session }: CatchUpRequest, entryId: string): Promise<boolean> {
-  return (await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds: [entryId] })).length > 0;
+  return (
+    (await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds: [entryId] })).length >
+    0
+  );
 }
 
 interface Segment {
@@ -193,5 +233,6 @@ function isOffBranch(row: MessageRow): boolean {
 }
 
 function countStored(result: { results: readonly { outcome: string }[] }): number {
-  return result.results.filter((message) => message.outcome === "stored" || message.outcome === "revision").length;
+  return result.results.filter((message) => message.outcome === "stored" || message.outcome === "revision")
+    .length;
 }

@@ -42,12 +42,18 @@ async function answer(parts: CommandParts, context: CommandContext): Promise<str
   }
 }
 
-async function answerStatus({ settings, lease }: CommandParts, { sessionKey, agentId }: CommandContext): Promise<string> {
+async function answerStatus(
+  { settings, lease }: CommandParts,
+  { sessionKey, agentId }: CommandContext,
+): Promise<string> {
   if (!settings.enabled) return "Lossless Claw is switched off (enabled: false). Nothing is stored.";
   try {
     const engine = await lease.open();
     const owner = agentId ?? (sessionKey === undefined ? undefined : readAgentId(sessionKey));
-    const status = await engine.status({ ...(owner === undefined ? {} : { owner }), ...(sessionKey === undefined ? {} : { sessionKey }) });
+    const status = await engine.status({
+      ...(owner === undefined ? {} : { owner }),
+      ...(sessionKey === undefined ? {} : { sessionKey }),
+    });
     const isKept = sessionKey === undefined || compileCapturePolicy(settings)(sessionKey);
     return renderStatus(status, isKept);
   } catch (error) {
@@ -62,7 +68,11 @@ export function renderStatus(status: StatusReport, isKept: boolean): string {
     `Last stored: ${status.lastStoredAt === null ? "nothing yet" : new Date(status.lastStoredAt).toISOString()}`,
     `Database: ${status.databasePath}`,
   );
-  lines.push(status.index.kind === "ready" ? "Search index: ready" : `Search index: degraded (${status.index.reason}); run lcm reindex`);
+  lines.push(
+    status.index.kind === "ready"
+      ? "Search index: ready"
+      : `Search index: degraded (${status.index.reason}); run lcm reindex`,
+  );
   return lines.join("\n");
 }
 

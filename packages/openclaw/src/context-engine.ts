@@ -21,7 +21,13 @@ import type {
   PluginLogger,
   SessionParams,
 } from "./host.ts";
-import { nameTurnRows, parseReaderState, readMarks, writeReaderState, type UnnamedTurn } from "./reader-state.ts";
+import {
+  nameTurnRows,
+  parseReaderState,
+  readMarks,
+  writeReaderState,
+  type UnnamedTurn,
+} from "./reader-state.ts";
 import { compileCapturePolicy, readAddress, type SessionAddress } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
 import type { TranscriptReader } from "./transcript.ts";
@@ -42,7 +48,11 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
   const isCaptured = compileCapturePolicy(parts.settings);
 
   /** Runs a task for a session whose messages are kept, after every earlier task of the session. */
-  async function withSession<T>(params: SessionParams, otherwise: T, task: (engine: Engine, address: SessionAddress) => Promise<T>): Promise<T> {
+  async function withSession<T>(
+    params: SessionParams,
+    otherwise: T,
+    task: (engine: Engine, address: SessionAddress) => Promise<T>,
+  ): Promise<T> {
     const address = readAddress(params);
     if (!isCaptured(address.session.key)) return otherwise;
     return await lease.inOrder(address.session.id, async () => await task(await lease.open(), address));
@@ -54,7 +64,9 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       const read = await catchUp({ engine, reader, target, session, moveCursor: false });
       if (read.kind === "caught-up") return read.stored;
       if (read.kind === "unavailable") {
-        logger.warn(`the transcript of ${session.key} could not be read now (${read.reason}); its rows are stored with the next turn`);
+        logger.warn(
+          `the transcript of ${session.key} could not be read now (${read.reason}); its rows are stored with the next turn`,
+        );
         return 0;
       }
       const { results } = await engine.ingest({ session, messages: params.messages.map(nameByMarks) });
@@ -70,23 +82,36 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       return await withSession(params, skipped, async (engine, { session, target }) => {
         const read = await catchUp({ engine, reader, target, session, moveCursor: true });
         if (read.kind === "caught-up") return { bootstrapped: true, importedMessages: read.stored };
-        return { bootstrapped: false, reason: read.kind === "missing" ? "the session has no transcript yet" : read.reason };
+        return {
+          bootstrapped: false,
+          reason: read.kind === "missing" ? "the session has no transcript yet" : read.reason,
+        };
       });
     },
 
     async commitTurn(params) {
-      return await withSession(params, { status: "committed" as const }, async (engine, { session, target }) => {
-        const turn = readTurn(params);
-        const read = await catchUp({ engine, reader, target, session, moveCursor: true, turn });
-        if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate")) return { status: read.turn };
-        const reason = read.kind === "unavailable" ? read.reason : "it does not show the turn";
-        logger.warn(`the transcript of ${session.key} could not be used for a turn (${reason}); stored as handed over, to be named later`);
-        return { status: await storeUnnamedTurn(engine, session, params.messages, turn) };
-      });
+      return await withSession(
+        params,
+        { status: "committed" as const },
+        async (engine, { session, target }) => {
+          const turn = readTurn(params);
+          const read = await catchUp({ engine, reader, target, session, moveCursor: true, turn });
+          if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate"))
+            return { status: read.turn };
+          const reason = read.kind === "unavailable" ? read.reason : "it does not show the turn";
+          logger.warn(
+            `the transcript of ${session.key} could not be used for a turn (${reason}); stored as handed over, to be named later`,
+          );
+          return { status: await storeUnnamedTurn(engine, session, params.messages, turn) };
+        },
+      );
     },
 
     async assemble({ messages }) {
-      return { messages: [...messages], estimatedTokens: messages.reduce((sum, message) => sum + estimateMessageTokens(message), 0) };
+      return {
+        messages: [...messages],
+        estimatedTokens: messages.reduce((sum, message) => sum + estimateMessageTokens(message), 0),
+      };
     },
 
     async ingest(params) {
@@ -122,7 +147,10 @@ function describeEngine(version: string): ContextEngineInfo {
     version,
     ownsCompaction: false,
     turnMaintenanceMode: "foreground",
-    transcriptSemantics: { currentTurnFence: "before-current-turn-entry-v1", turnAdvancementIdempotency: "atomic-idempotent-v1" },
+    transcriptSemantics: {
+      currentTurnFence: "before-current-turn-entry-v1",
+      turnAdvancementIdempotency: "atomic-idempotent-v1",
+    },
   };
 }
 
@@ -142,14 +170,22 @@ async function storeUnnamedTurn(
   turn: CatchUpTurn,
 ): Promise<"committed" | "duplicate"> {
   const { advancementKey } = turn;
-  const isStored = (await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds: [turn.last.entryId] })).length > 0;
+  const isStored =
+    (await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds: [turn.last.entryId] }))
+      .length > 0;
   if (isStored) return statusOf(await engine.ingest({ session, turn: { advancementKey }, messages: [] }));
 
   const ends = { advancementKey, firstEntryId: turn.first.entryId, lastEntryId: turn.last.entryId };
   const eventIds = nameTurnRows(ends, messages.length);
-  const rows = messages.map((message, index) => ({ eventId: eventIds[index]!, role: message.role, marks: readMarks(message) }));
+  const rows = messages.map((message, index) => ({
+    eventId: eventIds[index]!,
+    role: message.role,
+    marks: readMarks(message),
+  }));
   const unnamed: UnnamedTurn = { ...ends, rows: rows.slice(1, -1) };
-  const state = parseReaderState((await engine.readSession({ sessionId: session.id, owner: session.owner }))?.cursor ?? null);
+  const state = parseReaderState(
+    (await engine.readSession({ sessionId: session.id, owner: session.owner }))?.cursor ?? null,
+  );
   const result = await engine.ingest({
     session,
     turn: { advancementKey },
@@ -164,10 +200,17 @@ function statusOf(result: { duplicateTurn: boolean }): "committed" | "duplicate"
 }
 
 /** Only the ends' numbers are known; what lies between follows the first and stays before the last. */
-function placeUnnamed(message: AgentMessage, eventIds: readonly string[], index: number, turn: CatchUpTurn): Arrival {
+function placeUnnamed(
+  message: AgentMessage,
+  eventIds: readonly string[],
+  index: number,
+  turn: CatchUpTurn,
+): Arrival {
   const isFirst = index === 0;
   const isLast = !isFirst && index === eventIds.length - 1;
-  const seq = isLast ? turn.last.seq : Math.min(turn.first.seq + index, Math.max(turn.first.seq, turn.last.seq - 1));
+  const seq = isLast
+    ? turn.last.seq
+    : Math.min(turn.first.seq + index, Math.max(turn.first.seq, turn.last.seq - 1));
   return {
     eventId: eventIds[index]!,
     eventIdKind: isFirst || isLast ? "entry" : "provisional",
@@ -183,7 +226,9 @@ function nameByMarks(message: AgentMessage): Arrival {
 }
 
 function estimateMessageTokens(message: AgentMessage): number {
-  const blocks = Array.isArray(message.content) ? (message.content as { type?: string; text?: string }[]) : [{ text: message.content as string }];
+  const blocks = Array.isArray(message.content)
+    ? (message.content as { type?: string; text?: string }[])
+    : [{ text: message.content as string }];
   return blocks.reduce((sum, block) => sum + estimateBlockTokens(block), MESSAGE_OVERHEAD_TOKENS);
 }
 

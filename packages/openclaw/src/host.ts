@@ -135,7 +135,13 @@ export interface PluginService {
 }
 
 /** `full` runs in the gateway; `discovery` is a second instance of the module beside it, for agent runs. */
-export type RegistrationMode = "full" | "discovery" | "tool-discovery" | "setup-only" | "setup-runtime" | "cli-metadata";
+export type RegistrationMode =
+  | "full"
+  | "discovery"
+  | "tool-discovery"
+  | "setup-only"
+  | "setup-runtime"
+  | "cli-metadata";
 
 export interface PluginApi {
   readonly registrationMode: RegistrationMode;

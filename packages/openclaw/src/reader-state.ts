@@ -52,7 +52,10 @@ export function parseReaderState(text: string | null): ReaderState {
 }
 
 /** Ids of a turn's messages when the transcript could not be read: the ends are known, the rest is numbered. */
-export function nameTurnRows(turn: { advancementKey: string; firstEntryId: string; lastEntryId: string }, count: number): string[] {
+export function nameTurnRows(
+  turn: { advancementKey: string; firstEntryId: string; lastEntryId: string },
+  count: number,
+): string[] {
   return Array.from({ length: count }, (_, index) => {
     if (index === 0) return turn.firstEntryId;
     return index === count - 1 ? turn.lastEntryId : `turn:${turn.advancementKey}:${index}`;
@@ -78,14 +81,22 @@ export interface NamedRow {
  * Finds the entries that the unnamed rows of a turn are, given the entries between its ends: by order and role where both sides agree
  * throughout, else by their marks, each entry after the one before.
  */
-export function matchUnnamedRows(unnamed: readonly UnnamedRow[], entries: readonly NamedRow[]): { from: string; to: string }[] {
-  const agrees = unnamed.length === entries.length && unnamed.every((row, index) => row.role === entries[index]!.message.role);
+export function matchUnnamedRows(
+  unnamed: readonly UnnamedRow[],
+  entries: readonly NamedRow[],
+): { from: string; to: string }[] {
+  const agrees =
+    unnamed.length === entries.length &&
+    unnamed.every((row, index) => row.role === entries[index]!.message.role);
   if (agrees) return unnamed.map((row, index) => ({ from: row.eventId, to: entries[index]!.entryId }));
   const labels: { from: string; to: string }[] = [];
   let next = 0;
   for (const row of unnamed) {
     const at = entries.findIndex(
-      (entry, index) => index >= next && entry.message.role === row.role && readMarks(entry.message).some((mark) => row.marks.includes(mark)),
+      (entry, index) =>
+        index >= next &&
+        entry.message.role === row.role &&
+        readMarks(entry.message).some((mark) => row.marks.includes(mark)),
     );
     if (at < 0) continue;
     labels.push({ from: row.eventId, to: entries[at]!.entryId });

@@ -71,7 +71,8 @@ export async function* readNewRows(
       if (limit !== undefined && entry.seq > limit.seq) break;
       for (;;) {
         const event = await raw.take();
-        if (event === undefined) throw new Interruption({ kind: "restart", reason: "the branch changed while it was read" });
+        if (event === undefined)
+          throw new Interruption({ kind: "restart", reason: "the branch changed while it was read" });
         const onBranch = event.id === entry.entryId;
         rows.push(...toRows(event, place, onBranch ? entry.seq : null));
         if (onBranch) break;
@@ -83,11 +84,19 @@ export async function* readNewRows(
         rows = [];
       }
     }
-    for (let event = await raw.peek(); event !== undefined && readMessage(event) === undefined; event = await raw.peek()) {
+    for (
+      let event = await raw.peek();
+      event !== undefined && readMessage(event) === undefined;
+      event = await raw.peek()
+    ) {
       rows.push(...toRows(event, place, null));
       await raw.take();
     }
-    yield { kind: "rows", rows, end: { state: await findEndState(visible, raw, place.last, start), sawLimit } };
+    yield {
+      kind: "rows",
+      rows,
+      end: { state: await findEndState(visible, raw, place.last, start), sawLimit },
+    };
   } catch (error) {
     if (!(error instanceof Interruption)) throw error;
     yield error.read;
@@ -95,7 +104,12 @@ export async function* readNewRows(
 }
 
 /** Where the next read goes on. When the place cannot be named exactly, the next read goes over these rows again, which adds nothing. */
-async function findEndState(visible: Feed<unknown>, raw: Feed<unknown>, position: number, start: ReaderState): Promise<ReaderState> {
+async function findEndState(
+  visible: Feed<unknown>,
+  raw: Feed<unknown>,
+  position: number,
+  start: ReaderState,
+): Promise<ReaderState> {
   const cursors = { visible: await visible.cursor(), raw: await raw.cursor() };
   if (cursors.visible === undefined || cursors.raw === undefined) return start;
   return { visible: cursors.visible, raw: cursors.raw, position, unnamed: start.unnamed };
@@ -199,7 +213,16 @@ function toRows(event: RawEvent, place: Place, seq: number | null): TranscriptRo
   const message = readMessage(event);
   if (message === undefined || event.id === undefined) return [];
   const position = seq === null ? place.behind() : place.numbered(seq);
-  return [{ kind: "message", entryId: event.id, message, position, createdAt: at, hidden: findHiddenReasons(event, seq) }];
+  return [
+    {
+      kind: "message",
+      entryId: event.id,
+      message,
+      position,
+      createdAt: at,
+      hidden: findHiddenReasons(event, seq),
+    },
+  ];
 }
 
 /** The host's own messages (notes, announcements) never have a number, so only the others can be seen to have left the branch. */
@@ -212,7 +235,11 @@ function readMessage(event: RawEvent): AgentMessage | undefined {
   if (event.type === "message") return event.message;
   if (event.type !== "custom_message") return undefined;
   const { type: _type, id: _id, parentId: _parentId, timestamp, ...content } = event;
-  return { role: "custom", ...content, ...(timestamp === undefined ? {} : { timestamp: readTime(timestamp) }) };
+  return {
+    role: "custom",
+    ...content,
+    ...(timestamp === undefined ? {} : { timestamp: readTime(timestamp) }),
+  };
 }
 
 function readTime(timestamp: string): number | undefined {

@@ -32,7 +32,12 @@ export interface RawEvent {
 }
 
 export type TranscriptPage<Item> =
-  | { readonly kind: "page"; readonly items: readonly Item[]; readonly cursor: string; readonly hasMore: boolean }
+  | {
+      readonly kind: "page";
+      readonly items: readonly Item[];
+      readonly cursor: string;
+      readonly hasMore: boolean;
+    }
   /** The cursor no longer fits the transcript; only a read from the start does. */
   | { readonly kind: "restart"; readonly reason: string }
   /** The cursor lies behind the row that the current turn starts with: everything that may be read was read before. */
@@ -41,7 +46,11 @@ export type TranscriptPage<Item> =
   | { readonly kind: "missing" }
   | { readonly kind: "unavailable"; readonly reason: string };
 
-export type ReadPage<Item> = (target: TranscriptTarget, cursor: string | null, limit: number) => Promise<TranscriptPage<Item>>;
+export type ReadPage<Item> = (
+  target: TranscriptTarget,
+  cursor: string | null,
+  limit: number,
+) => Promise<TranscriptPage<Item>>;
 
 export interface TranscriptReader {
   readonly readVisible: ReadPage<VisibleEntry>;
@@ -90,7 +99,11 @@ async function answered<Item>(read: () => Promise<TranscriptPage<Item>>): Promis
   }
 }
 
-async function ask(read: HostRead, params: Record<string, unknown>, cursor: string | null): Promise<HostAnswer> {
+async function ask(
+  read: HostRead,
+  params: Record<string, unknown>,
+  cursor: string | null,
+): Promise<HostAnswer> {
   const withCursor = cursor === null ? params : { ...params, cursor };
   const answer = (await read(withCursor)) as HostAnswer;
   if (answer.kind !== "page" || answer.requiredBytes === undefined) return answer;
@@ -105,11 +118,20 @@ function readEvents({ events = [] }: HostAnswer): RawEvent[] {
   return events.map(({ event }) => event);
 }
 
-function toPage<Item>(answer: HostAnswer, readItems: (answer: HostAnswer) => readonly Item[]): TranscriptPage<Item> {
+function toPage<Item>(
+  answer: HostAnswer,
+  readItems: (answer: HostAnswer) => readonly Item[],
+): TranscriptPage<Item> {
   switch (answer.kind) {
     case "page":
-      if (typeof answer.cursor !== "string") return { kind: "unavailable", reason: "the host's page has no cursor" };
-      return { kind: "page", items: readItems(answer), cursor: answer.cursor, hasMore: answer.hasMore === true };
+      if (typeof answer.cursor !== "string")
+        return { kind: "unavailable", reason: "the host's page has no cursor" };
+      return {
+        kind: "page",
+        items: readItems(answer),
+        cursor: answer.cursor,
+        hasMore: answer.hasMore === true,
+      };
     case "reset":
       return { kind: "restart", reason: answer.reason ?? "unknown" };
     case "missing":

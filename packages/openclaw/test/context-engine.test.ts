@@ -153,7 +153,9 @@ describe("bootstrap", () => {
     const rows = await readStored();
     expect(rows.filter((row) => row.role === "other")).toHaveLength(1);
     expect(rows).toHaveLength(transcript.messages.length + 1);
-    expect(rows.map((row) => row.position)).toEqual(rows.map((row) => row.position).toSorted((a, b) => a - b));
+    expect(rows.map((row) => row.position)).toEqual(
+      rows.map((row) => row.position).toSorted((a, b) => a - b),
+    );
   });
 
   test("reads a long history in pages and reads it only once", async () => {
@@ -265,7 +267,12 @@ describe("when the transcript cannot be read", () => {
 
   test("stores the turn as handed over and says so once", async () => {
     await commitUnread();
-    expect((await readStored()).map((row) => row.eventId)).toEqual(["e1", "turn:turn-e1:1", "turn:turn-e1:2", "e4"]);
+    expect((await readStored()).map((row) => row.eventId)).toEqual([
+      "e1",
+      "turn:turn-e1:1",
+      "turn:turn-e1:2",
+      "e4",
+    ]);
     expect(warnings).toHaveLength(1);
   });
 
@@ -334,7 +341,9 @@ describe("what is not kept", () => {
     const engine = newEngine(config);
     expect(await engine.bootstrap(session)).toMatchObject({ bootstrapped: false });
     expect(await engine.commitTurn(transcript.turn(first, last))).toEqual({ status: "committed" });
-    expect(await engine.ingestBatch({ ...session, messages: [{ role: "user", content: "secret" }] })).toEqual({ ingestedCount: 0 });
+    expect(await engine.ingestBatch({ ...session, messages: [{ role: "user", content: "secret" }] })).toEqual(
+      { ingestedCount: 0 },
+    );
     expect(await engine.compact(session)).toMatchObject({ reason: "the host did it" });
     expect(opened).toBe(0);
     expect(await readStored()).toEqual([]);
@@ -355,6 +364,9 @@ test("assemble hands the host's messages through, with an estimate", async () =>
 test("declares the durable contract of the host", () => {
   expect(newEngine().info).toMatchObject({
     id: "lossless-claw",
-    transcriptSemantics: { currentTurnFence: "before-current-turn-entry-v1", turnAdvancementIdempotency: "atomic-idempotent-v1" },
+    transcriptSemantics: {
+      currentTurnFence: "before-current-turn-entry-v1",
+      turnAdvancementIdempotency: "atomic-idempotent-v1",
+    },
   });
 });

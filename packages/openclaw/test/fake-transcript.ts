@@ -24,11 +24,17 @@ export class FakeTranscript {
   /** Writes a message behind the active leaf. */
   say(role: string, content: unknown, fields: Record<string, unknown> = {}): string {
     const number = this.events.length + 1;
-    return this.#append("message", `e${number}`, { message: { role, content, timestamp: number, ...fields } });
+    return this.#append("message", `e${number}`, {
+      message: { role, content, timestamp: number, ...fields },
+    });
   }
 
   note(content: string): string {
-    return this.#append("custom_message", `n${this.events.length + 1}`, { customType: "note", content, display: true });
+    return this.#append("custom_message", `n${this.events.length + 1}`, {
+      customType: "note",
+      content,
+      display: true,
+    });
   }
 
   /** Writes an event of the host that is no message. */
@@ -42,7 +48,12 @@ export class FakeTranscript {
 
   /** Makes an earlier entry the leaf: what came after it leaves the branch. */
   moveLeaf(entryId: string): void {
-    this.events.push({ type: "leaf", id: `l${this.events.length + 1}`, parentId: entryId, targetId: entryId });
+    this.events.push({
+      type: "leaf",
+      id: `l${this.events.length + 1}`,
+      parentId: entryId,
+      targetId: entryId,
+    });
     this.#leaf = entryId;
   }
 
@@ -67,16 +78,26 @@ export class FakeTranscript {
   }
 
   get messages(): { id: string; message: AgentMessage }[] {
-    return this.events.filter((event) => event.type === "message").map((event) => ({ id: event.id, message: event.message! }));
+    return this.events
+      .filter((event) => event.type === "message")
+      .map((event) => ({ id: event.id, message: event.message! }));
   }
 
   readonly reader: TranscriptReader = {
-    readVisible: async (_target, cursor, limit) => this.#read(cursor, limit, this.#visible(), (entry) => entry.entryId),
-    readRaw: async (_target, cursor, limit) => this.#read(cursor, limit, this.#rawUpToFence(), (event) => event.id!),
+    readVisible: async (_target, cursor, limit) =>
+      this.#read(cursor, limit, this.#visible(), (entry) => entry.entryId),
+    readRaw: async (_target, cursor, limit) =>
+      this.#read(cursor, limit, this.#rawUpToFence(), (event) => event.id!),
   };
 
   #append(type: string, id: string, fields: Record<string, unknown>): string {
-    this.events.push({ type, id, parentId: this.#leaf, timestamp: new Date(this.events.length + 1).toISOString(), ...fields });
+    this.events.push({
+      type,
+      id,
+      parentId: this.#leaf,
+      timestamp: new Date(this.events.length + 1).toISOString(),
+      ...fields,
+    });
     this.#leaf = id;
     return id;
   }
@@ -102,21 +123,35 @@ export class FakeTranscript {
 
   #anchor(entryId: string): EntryAnchor {
     const activeMessagePosition = this.#branch().findIndex((event) => event.id === entryId);
-    return { agentId: "main", sessionId: SESSION_ID, sessionKey: SESSION_KEY, entryId, activeMessagePosition };
+    return {
+      agentId: "main",
+      sessionId: SESSION_ID,
+      sessionKey: SESSION_KEY,
+      entryId,
+      activeMessagePosition,
+    };
   }
 
-  #read<Item>(cursor: string | null, limit: number, all: readonly Item[], idOf: (item: Item) => string): TranscriptPage<Item> {
+  #read<Item>(
+    cursor: string | null,
+    limit: number,
+    all: readonly Item[],
+    idOf: (item: Item) => string,
+  ): TranscriptPage<Item> {
     this.reads += 1;
     if (this.broken) return { kind: "unavailable", reason: "told to fail" };
     if (this.events.length === 0) return { kind: "missing" };
-    const [generation, after, count] = cursor === null ? [this.#generation, null, 0] : (JSON.parse(cursor) as [number, string | null, number]);
+    const [generation, after, count] =
+      cursor === null ? [this.#generation, null, 0] : (JSON.parse(cursor) as [number, string | null, number]);
     if (generation !== this.#generation) return { kind: "restart", reason: "generation_mismatch" };
     const start = after === null ? 0 : all.findIndex((item) => idOf(item) === after) + 1;
-    if (after !== null && start === 0) return this.fence === null ? { kind: "restart", reason: "anchor_missing" } : { kind: "fenced" };
+    if (after !== null && start === 0)
+      return this.fence === null ? { kind: "restart", reason: "anchor_missing" } : { kind: "fenced" };
     if (start !== count) return { kind: "restart", reason: "anchor_moved" };
     const items = all.slice(start, start + Math.min(limit, this.pageSize));
     const last = items.at(-1);
-    const next = last === undefined ? [generation, after, count] : [generation, idOf(last), start + items.length];
+    const next =
+      last === undefined ? [generation, after, count] : [generation, idOf(last), start + items.length];
     return { kind: "page", items, cursor: JSON.stringify(next), hasMore: start + items.length < all.length };
   }
 }

@@ -7,16 +7,15 @@
 
 import { fork, type ChildProcess } from "node:child_process";
 
+import type { Random } from "./random.ts";
+
 export interface CrashOptions {
   /** The module to run; TypeScript is fine. */
   readonly module: string;
   readonly args: readonly string[];
-  /** Numbers in [0, 1) that a seed repeats. */
-  readonly chance: () => number;
+  readonly random: Random;
   /** How many times to kill before the program may finish. */
   readonly kills: number;
-  /** Latest moment for a kill that waits for no message, from the start of the program. */
-  readonly latestKillMs: number;
   /** Called before every run, with the number of kills so far. */
   readonly beforeRun?: (kills: number) => void;
   /** Called for each message of the program. */
@@ -29,21 +28,24 @@ export interface CrashResult {
   readonly messages: number;
 }
 
-/** When a run is killed: after so many messages, or after so many milliseconds, whichever comes first; or never. */
+/** When a run is killed: so many milliseconds after so many messages. */
 interface Doom {
   readonly afterMessages: number;
-  readonly afterMs: number;
+  readonly thenMs: number;
 }
 
-const SPARED: Doom = { afterMessages: Number.POSITIVE_INFINITY, afterMs: Number.POSITIVE_INFINITY };
+const SPARED: Doom = { afterMessages: Number.POSITIVE_INFINITY, thenMs: 0 };
 /** A program that survives this many attempts on its life finishes before it can be killed; the plan needs changing. */
 const MAX_RUNS_PER_KILL = 5;
+/** Beyond the first few steps little is new; long enough a wait to die in the middle of the next step. */
+const MAX_MESSAGES = 10;
+const MAX_WAIT_MS = 60;
 
 export async function runWithCrashes(options: CrashOptions): Promise<CrashResult> {
   let [kills, runs, messages] = [0, 0, 0];
   for (;;) {
     options.beforeRun?.(kills);
-    const doom = kills < options.kills ? drawDoom(options) : SPARED;
+    const doom = kills < options.kills ? drawDoom(options.random) : SPARED;
     const run = await runOnce(options, doom);
     runs += 1;
     messages += run.messages;
@@ -56,9 +58,10 @@ export async function runWithCrashes(options: CrashOptions): Promise<CrashResult
   }
 }
 
-function drawDoom({ chance, latestKillMs }: CrashOptions): Doom {
-  if (chance() < 0.5) return { ...SPARED, afterMessages: 1 + Math.floor(chance() * 8) };
-  return { ...SPARED, afterMs: Math.floor(chance() * latestKillMs) };
+/** Half of the runs die in the very moment of a message, half somewhere behind one. */
+function drawDoom(random: Random): Doom {
+  const afterMessages = 1 + random.below(MAX_MESSAGES);
+  return { afterMessages, thenMs: random.next() < 0.5 ? 0 : random.below(MAX_WAIT_MS) };
 }
 
 interface Run {
@@ -73,22 +76,21 @@ async function runOnce(options: CrashOptions, doom: Doom): Promise<Run> {
     execArgv: [],
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
-  let messages = 0;
   const output: string[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream?.on("data", (data: Buffer) => output.push(data.toString()));
+  let messages = 0;
+  let timer: NodeJS.Timeout | null = null;
   child.on("message", (message) => {
     messages += 1;
     options.onMessage?.(message);
-    if (messages >= doom.afterMessages) child.kill("SIGKILL");
+    if (messages !== doom.afterMessages) return;
+    if (doom.thenMs === 0) child.kill("SIGKILL");
+    else timer = setTimeout(() => child.kill("SIGKILL"), doom.thenMs);
   });
-  const timer = Number.isFinite(doom.afterMs) ? setTimeout(() => child.kill("SIGKILL"), doom.afterMs) : null;
-  try {
-    const { exitCode, signal } = await waitForEnd(child);
-    return { wasKilled: signal === "SIGKILL", exitCode, messages, output: output.join("") };
-  } finally {
-    if (timer !== null) clearTimeout(timer);
-  }
+  const { exitCode, signal } = await waitForEnd(child);
+  if (timer !== null) clearTimeout(timer);
+  return { wasKilled: signal === "SIGKILL", exitCode, messages, output: output.join("") };
 }
 
 function waitForEnd(

@@ -35,7 +35,10 @@ export interface FakeModel {
   readonly url: string;
   readonly requests: readonly RecordedRequest[];
   /** Resolves with the first request, past or future, that the predicate accepts. */
-  waitForRequest(accepts: (request: RecordedRequest) => boolean, deadlineMs: number): Promise<RecordedRequest>;
+  waitForRequest(
+    accepts: (request: RecordedRequest) => boolean,
+    deadlineMs: number,
+  ): Promise<RecordedRequest>;
   /** Lets the request held under this key answer. */
   release(key: string): void;
   close(): Promise<void>;
@@ -64,7 +67,11 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
   const held = new Map<string, () => void>();
   const watchers = new Set<(request: RecordedRequest) => void>();
 
-  async function answerCompletion(body: Record<string, unknown>, rawLength: number, response: ServerResponse): Promise<void> {
+  async function answerCompletion(
+    body: Record<string, unknown>,
+    rawLength: number,
+    response: ServerResponse,
+  ): Promise<void> {
     const request = recordRequest(body, rawLength, requests.length + 1);
     requests.push(request);
     const holdKey = matchDirective(request.userText, "HOLD", /\S+/);
@@ -127,12 +134,20 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
 async function handle(
   incoming: IncomingMessage,
   response: ServerResponse,
-  answerCompletion: (body: Record<string, unknown>, rawLength: number, response: ServerResponse) => Promise<void>,
+  answerCompletion: (
+    body: Record<string, unknown>,
+    rawLength: number,
+    response: ServerResponse,
+  ) => Promise<void>,
 ): Promise<void> {
   const path = new URL(incoming.url ?? "/", "http://localhost").pathname;
   const raw = await readBody(incoming);
-  if (path === "/v1/models") return sendJson(response, 200, { object: "list", data: [{ id: "fake-1", object: "model" }] });
-  if (path !== "/v1/chat/completions") return sendJson(response, 404, { error: { message: `no such path: ${path}`, type: "invalid_request_error" } });
+  if (path === "/v1/models")
+    return sendJson(response, 200, { object: "list", data: [{ id: "fake-1", object: "model" }] });
+  if (path !== "/v1/chat/completions")
+    return sendJson(response, 404, {
+      error: { message: `no such path: ${path}`, type: "invalid_request_error" },
+    });
   await answerCompletion(JSON.parse(raw) as Record<string, unknown>, raw.length, response);
 }
 
@@ -151,7 +166,9 @@ function recordRequest(body: Record<string, unknown>, rawLength: number, number:
     stream: body.stream === true,
     messages,
     tools: tools.map((tool) => tool.function?.name ?? ""),
-    userText: flattenContent(messages.findLast((message) => message.role === "user" && !isInternalContext(message))?.content),
+    userText: flattenContent(
+      messages.findLast((message) => message.role === "user" && !isInternalContext(message))?.content,
+    ),
     promptTokens: Math.ceil(rawLength / CHARS_PER_TOKEN),
     answer: "",
   };
@@ -160,14 +177,20 @@ function recordRequest(body: Record<string, unknown>, rawLength: number, number:
 export function flattenContent(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
-  return content.map((block: { text?: unknown } | null) => (typeof block?.text === "string" ? block.text : "")).join("\n");
+  return content
+    .map((block: { text?: unknown } | null) => (typeof block?.text === "string" ? block.text : ""))
+    .join("\n");
 }
 
 function isInternalContext(message: ChatMessage): boolean {
   return message.role === "user" && flattenContent(message.content).startsWith(INTERNAL_CONTEXT_MARK);
 }
 
-function chooseAnswer(request: RecordedRequest, spentOverflowKeys: Set<string>, contextTokens = Infinity): Answer {
+function chooseAnswer(
+  request: RecordedRequest,
+  spentOverflowKeys: Set<string>,
+  contextTokens = Infinity,
+): Answer {
   const { userText } = request;
   const code = matchDirective(userText, "FAIL_HTTP", /\d{3}/);
   if (code !== undefined) return { kind: "http", code: Number(code) };
@@ -178,16 +201,24 @@ function chooseAnswer(request: RecordedRequest, spentOverflowKeys: Set<string>, 
   }
   if (request.promptTokens > contextTokens) return { kind: "overflow" };
   const last = request.messages.findLast((message) => !isInternalContext(message));
-  if (last?.role === "tool") return { kind: "text", text: `the tool said: ${flattenContent(last.content).slice(0, 200)}` };
+  if (last?.role === "tool")
+    return { kind: "text", text: `the tool said: ${flattenContent(last.content).slice(0, 200)}` };
   const call = parseToolCall(userText);
   if (call !== undefined && request.tools.includes(call.name)) return { kind: "tool", ...call };
   const thinking = matchDirective(userText, "THINK", /[^\n]+/);
-  return { kind: "text", text: chooseText(userText, request.number), ...(thinking === undefined ? {} : { thinking }) };
+  return {
+    kind: "text",
+    text: chooseText(userText, request.number),
+    ...(thinking === undefined ? {} : { thinking }),
+  };
 }
 
 function chooseText(userText: string, number: number): string {
   const size = matchDirective(userText, "BIG_REPLY", /\d+/);
-  if (size !== undefined) return "the quick brown fox jumps over the lazy dog. ".repeat(Math.ceil(Number(size) / 45)).slice(0, Number(size));
+  if (size !== undefined)
+    return "the quick brown fox jumps over the lazy dog. "
+      .repeat(Math.ceil(Number(size) / 45))
+      .slice(0, Number(size));
   const said = matchDirective(userText, "SAY", /[^\n]+/);
   return said?.trim() ?? `reply ${number}`;
 }
@@ -207,7 +238,10 @@ function describeAnswer(answer: Answer): string {
 }
 
 function writeAnswer(response: ServerResponse, request: RecordedRequest, answer: Answer): void {
-  if (answer.kind === "http") return sendJson(response, answer.code, { error: { message: "told to fail", type: "invalid_request_error" } });
+  if (answer.kind === "http")
+    return sendJson(response, answer.code, {
+      error: { message: "told to fail", type: "invalid_request_error" },
+    });
   if (answer.kind === "overflow") return sendJson(response, 400, { error: describeOverflow(request) });
   if (request.stream) streamCompletion(response, request, answer);
   else sendJson(response, 200, renderCompletion(request, answer));
@@ -226,7 +260,9 @@ type Completion = Extract<Answer, { kind: "text" | "tool" }>;
 
 function renderCompletion(request: RecordedRequest, answer: Completion): Record<string, unknown> {
   const message =
-    answer.kind === "text" ? { role: "assistant", content: answer.text } : { role: "assistant", content: null, tool_calls: [renderCall(request, answer)] };
+    answer.kind === "text"
+      ? { role: "assistant", content: answer.text }
+      : { role: "assistant", content: null, tool_calls: [renderCall(request, answer)] };
   return {
     ...renderHeader(request, "chat.completion"),
     choices: [{ index: 0, finish_reason: finishReason(answer), message }],
@@ -237,14 +273,16 @@ function renderCompletion(request: RecordedRequest, answer: Completion): Record<
 function streamCompletion(response: ServerResponse, request: RecordedRequest, answer: Completion): void {
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   const header = renderHeader(request, "chat.completion.chunk");
-  const send = (chunk: Record<string, unknown>): void => void response.write(`data: ${JSON.stringify({ ...header, ...chunk })}\n\n`);
+  const send = (chunk: Record<string, unknown>): void =>
+    void response.write(`data: ${JSON.stringify({ ...header, ...chunk })}\n\n`);
   const sendDelta = (delta: Record<string, unknown>, finish: string | null = null): void =>
     send({ choices: [{ index: 0, delta, finish_reason: finish }] });
   sendDelta({ role: "assistant", content: "" });
   if (answer.kind === "tool") sendDelta({ tool_calls: [{ index: 0, ...renderCall(request, answer) }] });
   else {
     if (answer.thinking !== undefined) sendDelta({ reasoning_content: answer.thinking });
-    for (let at = 0; at < answer.text.length; at += STREAM_CHUNK_CHARS) sendDelta({ content: answer.text.slice(at, at + STREAM_CHUNK_CHARS) });
+    for (let at = 0; at < answer.text.length; at += STREAM_CHUNK_CHARS)
+      sendDelta({ content: answer.text.slice(at, at + STREAM_CHUNK_CHARS) });
   }
   sendDelta({}, finishReason(answer));
   send({ choices: [], usage: countUsage(request, answer) });
@@ -255,8 +293,15 @@ function renderHeader(request: RecordedRequest, object: string): Record<string, 
   return { id: `chatcmpl-${request.number}`, object, created: request.number, model: request.model };
 }
 
-function renderCall(request: RecordedRequest, answer: Extract<Answer, { kind: "tool" }>): Record<string, unknown> {
-  return { id: `call_${request.number}`, type: "function", function: { name: answer.name, arguments: answer.args } };
+function renderCall(
+  request: RecordedRequest,
+  answer: Extract<Answer, { kind: "tool" }>,
+): Record<string, unknown> {
+  return {
+    id: `call_${request.number}`,
+    type: "function",
+    function: { name: answer.name, arguments: answer.args },
+  };
 }
 
 function finishReason(answer: Completion): string {
@@ -265,7 +310,11 @@ function finishReason(answer: Completion): string {
 
 function countUsage(request: RecordedRequest, answer: Completion): Record<string, number> {
   const completion = Math.ceil((answer.kind === "text" ? answer.text : answer.args).length / CHARS_PER_TOKEN);
-  return { prompt_tokens: request.promptTokens, completion_tokens: completion, total_tokens: request.promptTokens + completion };
+  return {
+    prompt_tokens: request.promptTokens,
+    completion_tokens: completion,
+    total_tokens: request.promptTokens + completion,
+  };
 }
 
 function sendJson(response: ServerResponse, code: number, body: unknown): void {

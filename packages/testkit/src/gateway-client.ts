@@ -45,7 +45,13 @@ interface Pending {
 }
 
 const PROTOCOL_VERSION = 4;
-const SCOPES = ["operator.admin", "operator.read", "operator.write", "operator.approvals", "operator.pairing"];
+const SCOPES = [
+  "operator.admin",
+  "operator.read",
+  "operator.write",
+  "operator.approvals",
+  "operator.pairing",
+];
 const FINAL_CHAT_STATES = new Set(["final", "error", "aborted"]);
 const DEADLINE_MS = 90_000;
 
@@ -54,7 +60,11 @@ export async function connectGateway(options: { port: number; token: string }): 
   const pending = new Map<string, Pending>();
   const chatWatchers = new Set<(payload: Payload) => void>();
 
-  function request(method: string, params: Record<string, unknown> = {}, deadlineMs = DEADLINE_MS): Promise<Payload> {
+  function request(
+    method: string,
+    params: Record<string, unknown> = {},
+    deadlineMs = DEADLINE_MS,
+  ): Promise<Payload> {
     return new Promise((resolve, reject) => {
       const id = randomUUID();
       const timer = setTimeout(() => {
@@ -86,7 +96,9 @@ export async function connectGateway(options: { port: number; token: string }): 
   }
 
   await new Promise<void>((resolve, reject) => {
-    socket.addEventListener("error", () => reject(new Error(`cannot connect to the gateway on port ${options.port}`)));
+    socket.addEventListener("error", () =>
+      reject(new Error(`cannot connect to the gateway on port ${options.port}`)),
+    );
     socket.addEventListener("close", () => {
       failPending("the gateway closed the connection");
       reject(new Error("the gateway closed the connection"));
@@ -94,7 +106,8 @@ export async function connectGateway(options: { port: number; token: string }): 
     socket.addEventListener("message", (event) => {
       const frame = JSON.parse(String(event.data)) as Frame;
       if (frame.type === "res") settle(frame);
-      else if (frame.event === "connect.challenge") request("connect", connectParams(options.token)).then(() => resolve(), reject);
+      else if (frame.event === "connect.challenge")
+        request("connect", connectParams(options.token)).then(() => resolve(), reject);
       else if (frame.event === "chat") for (const watcher of chatWatchers) watcher(frame.payload ?? {});
     });
   });
@@ -118,7 +131,11 @@ export async function connectGateway(options: { port: number; token: string }): 
   return {
     request,
     async runTurn(sessionKey, message, deadlineMs = DEADLINE_MS) {
-      const payload = await request("agent", { sessionKey, message, idempotencyKey: randomUUID() }, deadlineMs);
+      const payload = await request(
+        "agent",
+        { sessionKey, message, idempotencyKey: randomUUID() },
+        deadlineMs,
+      );
       return { status: String(payload.status ?? ""), text: readTurnText(payload), payload };
     },
     async sendChat(sessionKey, message, deadlineMs = DEADLINE_MS) {

@@ -40,17 +40,23 @@ export async function findHost(version = OPENCLAW_VERSION): Promise<InstalledHos
   if (!existsSync(join(cache, "node_modules", ".package-lock.json"))) return undefined;
   const entryFile = join(packageDir, "openclaw.mjs");
   if (!existsSync(entryFile)) return undefined;
-  const manifest = JSON.parse(await readFile(join(packageDir, "package.json"), "utf8")) as { version?: string };
+  const manifest = JSON.parse(await readFile(join(packageDir, "package.json"), "utf8")) as {
+    version?: string;
+  };
   return manifest.version === version ? { version, packageDir, entryFile } : undefined;
 }
 
-export async function ensureHost(say: (line: string) => void, version = OPENCLAW_VERSION): Promise<InstalledHost> {
+export async function ensureHost(
+  say: (line: string) => void,
+  version = OPENCLAW_VERSION,
+): Promise<InstalledHost> {
   const found = await findHost(version);
   if (found !== undefined) return found;
   say(`installing openclaw@${version} into the cache (about 650 MB, once)`);
   await installHost(version);
   const installed = await findHost(version);
-  if (installed === undefined) throw new Error(`cannot use openclaw@${version}: the installation is not complete`);
+  if (installed === undefined)
+    throw new Error(`cannot use openclaw@${version}: the installation is not complete`);
   return installed;
 }
 
@@ -59,9 +65,15 @@ async function installHost(version: string): Promise<void> {
   const aside = `${target}.partial-${process.pid}`;
   await removeLeftovers(target);
   await mkdir(aside, { recursive: true });
-  await writeFile(join(aside, "package.json"), JSON.stringify({ private: true, dependencies: { openclaw: version } }));
+  await writeFile(
+    join(aside, "package.json"),
+    JSON.stringify({ private: true, dependencies: { openclaw: version } }),
+  );
   try {
-    await runToEnd("npm", ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"], { cwd: aside, deadlineMs: INSTALL_DEADLINE_MS });
+    await runToEnd("npm", ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"], {
+      cwd: aside,
+      deadlineMs: INSTALL_DEADLINE_MS,
+    });
     await rm(target, { recursive: true, force: true });
     await rename(aside, target);
   } finally {
@@ -75,7 +87,8 @@ async function removeLeftovers(target: string): Promise<void> {
   await mkdir(parent, { recursive: true });
   for (const name of await readdir(parent)) {
     const pid = /\.partial-(\d+)$/.exec(name)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(parent, name), { recursive: true, force: true });
+    if (pid !== undefined && !isAlive(Number(pid)))
+      await rm(join(parent, name), { recursive: true, force: true });
   }
 }
 
@@ -127,7 +140,10 @@ export async function createHostState(options: HostStateOptions): Promise<HostSt
 }
 
 /** Writes the host's configuration; a running gateway reloads the plugin part by itself. */
-export async function writeHostConfig(state: HostState, options: Pick<HostStateOptions, "modelUrl" | "contextTokens" | "plugins">): Promise<void> {
+export async function writeHostConfig(
+  state: HostState,
+  options: Pick<HostStateOptions, "modelUrl" | "contextTokens" | "plugins">,
+): Promise<void> {
   const model = {
     id: "fake-1",
     name: "Fake 1",
@@ -138,16 +154,28 @@ export async function writeHostConfig(state: HostState, options: Pick<HostStateO
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   };
   const config = {
-    gateway: { mode: "local", port: state.port, bind: "loopback", auth: { mode: "token", token: GATEWAY_TOKEN } },
+    gateway: {
+      mode: "local",
+      port: state.port,
+      bind: "loopback",
+      auth: { mode: "token", token: GATEWAY_TOKEN },
+    },
     // Without this the host writes into a folder shared by all its users on the machine.
     logging: { file: join(state.rootDir, "gateway.log") },
     models: {
       mode: "merge",
-      providers: { fake: { baseUrl: options.modelUrl, apiKey: "none", api: "openai-completions", models: [model] } },
+      providers: {
+        fake: { baseUrl: options.modelUrl, apiKey: "none", api: "openai-completions", models: [model] },
+      },
     },
     // A heartbeat would add turns of its own.
     agents: {
-      defaults: { model: { primary: "fake/fake-1" }, workspace: join(state.stateDir, "ws"), skipBootstrap: true, heartbeat: { every: "0m" } },
+      defaults: {
+        model: { primary: "fake/fake-1" },
+        workspace: join(state.stateDir, "ws"),
+        skipBootstrap: true,
+        heartbeat: { every: "0m" },
+      },
     },
     // Tool search would hide the tools from the model's request.
     tools: { toolSearch: false },
@@ -167,8 +195,14 @@ export interface RunningGateway {
   kill(): Promise<void>;
 }
 
-export async function startGateway(state: HostState, deadlineMs = READY_DEADLINE_MS): Promise<RunningGateway> {
-  const child = spawnGroup(process.execPath, [state.host.entryFile, "gateway", "run"], { cwd: state.rootDir, env: state.env });
+export async function startGateway(
+  state: HostState,
+  deadlineMs = READY_DEADLINE_MS,
+): Promise<RunningGateway> {
+  const child = spawnGroup(process.execPath, [state.host.entryFile, "gateway", "run"], {
+    cwd: state.rootDir,
+    env: state.env,
+  });
   const ended = new Promise<void>((resolve) => child.process.once("exit", () => resolve()));
   try {
     await child.waitForOutput(/\[gateway\] ready/, deadlineMs);
@@ -196,8 +230,16 @@ export async function startGateway(state: HostState, deadlineMs = READY_DEADLINE
 }
 
 /** Runs one command of the host's CLI on this state and gives back what it printed. */
-export function runHostCommand(state: HostState, args: readonly string[], deadlineMs = 90_000): Promise<{ code: number; output: string }> {
-  return runProcess(process.execPath, [state.host.entryFile, ...args], { cwd: state.rootDir, env: state.env, deadlineMs });
+export function runHostCommand(
+  state: HostState,
+  args: readonly string[],
+  deadlineMs = 90_000,
+): Promise<{ code: number; output: string }> {
+  return runProcess(process.execPath, [state.host.entryFile, ...args], {
+    cwd: state.rootDir,
+    env: state.env,
+    deadlineMs,
+  });
 }
 
 interface ProcessGroup {
@@ -214,8 +256,17 @@ export function killStartedProcesses(): void {
   for (const group of liveGroups) group.signal("SIGKILL");
 }
 
-function spawnGroup(command: string, args: readonly string[], options: { cwd: string; env?: Readonly<Record<string, string>> }): ProcessGroup {
-  const child = spawn(command, args, { ...options, env: options.env ?? process.env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+function spawnGroup(
+  command: string,
+  args: readonly string[],
+  options: { cwd: string; env?: Readonly<Record<string, string>> },
+): ProcessGroup {
+  const child = spawn(command, args, {
+    ...options,
+    env: options.env ?? process.env,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
   let text = "";
   const collect = (chunk: Buffer): void => {
     text += chunk.toString("utf8");
@@ -241,7 +292,12 @@ function spawnGroup(command: string, args: readonly string[], options: { cwd: st
   return group;
 }
 
-function waitForOutput(child: ChildProcess, output: () => string, pattern: RegExp, deadlineMs: number): Promise<void> {
+function waitForOutput(
+  child: ChildProcess,
+  output: () => string,
+  pattern: RegExp,
+  deadlineMs: number,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const finish = (error?: Error): void => {
       clearTimeout(timer);
@@ -254,9 +310,15 @@ function waitForOutput(child: ChildProcess, output: () => string, pattern: RegEx
     const look = (): void => {
       if (pattern.test(output())) finish();
     };
-    const fail = (): void => finish(new Error(`the process ended before it printed ${pattern}:\n${output().slice(-3000)}`));
+    const fail = (): void =>
+      finish(new Error(`the process ended before it printed ${pattern}:\n${output().slice(-3000)}`));
     const timer = setTimeout(
-      () => finish(new Error(`the process did not print ${pattern} within ${deadlineMs} ms:\n${output().slice(-3000)}`)),
+      () =>
+        finish(
+          new Error(
+            `the process did not print ${pattern} within ${deadlineMs} ms:\n${output().slice(-3000)}`,
+          ),
+        ),
       deadlineMs,
     );
     child.stdout!.on("data", look);
@@ -272,12 +334,20 @@ interface RunOptions {
   readonly deadlineMs: number;
 }
 
-function runProcess(command: string, args: readonly string[], options: RunOptions): Promise<{ code: number; output: string }> {
+function runProcess(
+  command: string,
+  args: readonly string[],
+  options: RunOptions,
+): Promise<{ code: number; output: string }> {
   return new Promise((resolve, reject) => {
     const group = spawnGroup(command, args, options);
     const timer = setTimeout(() => {
       group.signal("SIGKILL");
-      reject(new Error(`${command} ${args.join(" ")} did not end within ${options.deadlineMs} ms:\n${group.output().slice(-3000)}`));
+      reject(
+        new Error(
+          `${command} ${args.join(" ")} did not end within ${options.deadlineMs} ms:\n${group.output().slice(-3000)}`,
+        ),
+      );
     }, options.deadlineMs);
     group.process.once("error", (error) => {
       clearTimeout(timer);

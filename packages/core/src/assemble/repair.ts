@@ -65,9 +65,14 @@ interface PairedMessage {
   readonly parts: readonly Paired[];
 }
 
-/** A result answers the nearest earlier call of its id that has no answer yet. */
+interface OpenCalls {
+  readonly index: number;
+  readonly parts: ModelPart[];
+}
+
+/** A result answers the nearest earlier call of its id; a message that reuses an id closes the calls before it. */
 function pairTools(messages: readonly ModelMessage[], keepsOpenCalls: boolean): PairedMessage[] {
-  const openCalls = new Map<string, ModelPart[]>();
+  const openCalls = new Map<string, OpenCalls>();
   const pairs = new Map<ModelPart, number>();
   const unique = messages.map((message) => ({
     ...message,
@@ -77,11 +82,12 @@ function pairTools(messages: readonly ModelMessage[], keepsOpenCalls: boolean): 
     for (const part of message.parts) {
       const id = part.toolCallId;
       if (part.type === "tool_call" && message.role === "assistant") {
-        const key = id ?? "";
-        openCalls.set(key, [...(openCalls.get(key) ?? []), part]);
+        const open = openCalls.get(id ?? "");
+        if (open?.index === index) open.parts.push(part);
+        else openCalls.set(id ?? "", { index, parts: [part] });
         if (keepsOpenCalls && index === unique.length - 1) pairs.set(part, pairs.size);
       } else if (part.type === "tool_result" && id !== undefined && id !== "") {
-        const call = openCalls.get(id)?.pop();
+        const call = openCalls.get(id)?.parts.shift();
         if (call === undefined) continue;
         const pair = pairs.size;
         pairs.set(call, pair);

@@ -126,7 +126,7 @@ export function planPrepared(
   const field = readField(items, policy, scope);
   for (const run of findRuns(field, isMessageItem)) {
     for (const chunk of cutLeafChunks(field, run, policy)) {
-      if (chunk.publishId !== null || !isWorthFolding(chunk, policy, false)) continue;
+      if (chunk.stored !== null || !isWorthFolding(chunk, policy, false)) continue;
       return makeLeafStep(field, chunk, policy);
     }
   }
@@ -246,6 +246,6 @@ function makeStep(
     endPosition: must(field.items[endIndex - 1], "last item of a step").endPosition,
     messages: chunk.messages,
     inputTokens: chunk.tokens,
-    publishId: chunk.publishId,
+    publishId: chunk.stored?.summaryId ?? null,
   };
 }

@@ -29,8 +29,8 @@ export interface PlanScope {
  */
 export interface PlanWindow {
   readonly tailStartPosition: number;
-  /** The newest user message when it lies before the tail. */
-  readonly pinnedPosition: number | null;
+  /** The newest user message, with its tool group, when it lies before the tail. */
+  readonly pinned: { readonly startPosition: number; readonly endPosition: number } | null;
   readonly shownTokens: number;
   /** Tokens of the shown summaries before the tail. */
   readonly prefixTokens: number;
@@ -47,7 +47,7 @@ export function countShownTokens(items: readonly CoverItem[], boundaries: readon
 export interface Field {
   readonly items: readonly CoverItem[];
   readonly scope: Required<Omit<PlanScope, "window">>;
-  readonly tail: Pick<FreshTail, "startIndex" | "pinnedIndex">;
+  readonly tail: Pick<FreshTail, "startIndex" | "pinned">;
   readonly shownTokens: number;
   /** Tokens of the shown summaries before the tail. */
   readonly prefixTokens: number;
@@ -83,12 +83,19 @@ export function readField(items: readonly CoverItem[], policy: CompactionPolicy,
 function locateTail(
   items: readonly CoverItem[],
   window: PlanWindow,
-): Pick<FreshTail, "startIndex" | "pinnedIndex"> {
-  const start = items.findIndex((item) => item.startPosition >= window.tailStartPosition);
-  const pinned = items.findIndex(
-    (item) => isMessageItem(item) && item.startPosition === window.pinnedPosition,
-  );
-  return { startIndex: start < 0 ? items.length : start, pinnedIndex: pinned < 0 ? null : pinned };
+): Pick<FreshTail, "startIndex" | "pinned"> {
+  const findFrom = (position: number) => {
+    const index = items.findIndex((item) => item.startPosition >= position);
+    return index < 0 ? items.length : index;
+  };
+  const { pinned, tailStartPosition } = window;
+  return {
+    startIndex: findFrom(tailStartPosition),
+    pinned: pinned && {
+      startIndex: findFrom(pinned.startPosition),
+      endIndex: findFrom(pinned.endPosition + 1),
+    },
+  };
 }
 
 /**
@@ -107,13 +114,17 @@ export function findRuns(field: Field, belongs: (item: CoverItem) => boolean): n
     const item = must(field.items[index], "item of the cover");
     const before = field.items[index - 1];
     if (before !== undefined && isDivided(before, item, boundaries)) close();
-    if (isHiddenByBoundary(item, boundaries) || index === field.tail.pinnedIndex) close();
+    if (isHiddenByBoundary(item, boundaries) || isPinned(field, index)) close();
     else if (item.hidden !== 0) continue;
     else if (belongs(item)) run.push(index);
     else close();
   }
   close();
   return runs;
+}
+
+function isPinned({ tail: { pinned } }: Field, index: number): boolean {
+  return pinned !== null && pinned.startIndex <= index && index < pinned.endIndex;
 }
 
 export interface Chunk {
@@ -123,11 +134,12 @@ export interface Chunk {
   readonly messages: number;
   /** The next piece of the run would have made it larger than `leafChunkTokens`. */
   readonly isFull: boolean;
-  readonly publishId: string | null;
+  /** A stored summary of exactly these items. */
+  readonly stored: ReserveSummary | null;
 }
 
 export function isWorthFolding(chunk: Chunk, policy: CompactionPolicy, isForced: boolean): boolean {
-  if (chunk.publishId !== null) return true;
+  if (chunk.stored !== null) return true;
   if (chunk.tokens < MIN_LEAF_INPUT_TOKENS) return false;
   return isForced || chunk.isFull || chunk.messages >= policy.leafMinFanout;
 }
@@ -186,7 +198,7 @@ function cutChunk(
   depth: number,
 ): Chunk {
   const stored = findStored(field, rest, depth);
-  if (stored !== null) return describeChunk(field, rest, stored.count, false, stored.summaryId);
+  if (stored !== null) return describeChunk(field, rest, stored.count, false, stored.reserve);
   let count = 0;
   let tokens = 0;
   let isFull = false;
@@ -202,9 +214,14 @@ function cutChunk(
   return describeChunk(field, rest, whole, (isFull || tokens >= maxTokens) && whole === count, null);
 }
 
+interface StoredRun {
+  readonly reserve: ReserveSummary;
+  readonly count: number;
+}
+
 /** The longest stored summary of the wanted depth that stands for exactly the first items of a run. */
-function findStored(field: Field, rest: RunRest, depth: number): { summaryId: string; count: number } | null {
-  let best: { summaryId: string; count: number } | null = null;
+function findStored(field: Field, rest: RunRest, depth: number): StoredRun | null {
+  let best: StoredRun | null = null;
   const first = readMember(field, rest, 0);
   for (const reserve of field.scope.reserve) {
     const holdsFirst =
@@ -213,7 +230,7 @@ function findStored(field: Field, rest: RunRest, depth: number): { summaryId: st
     const spans = rest.run.slice(rest.offset).map((index) => must(field.items[index], "item of a run"));
     const match = matchReserve(reserve, spans, 0);
     if (match === null || match.from !== 0 || (depth > 0 && match.to < 2)) continue;
-    if (best === null || match.to > best.count) best = { summaryId: reserve.summaryId, count: match.to };
+    if (best === null || match.to > best.count) best = { reserve, count: match.to };
   }
   return best;
 }
@@ -238,7 +255,7 @@ function describeChunk(
   rest: RunRest,
   count: number,
   isFull: boolean,
-  publishId: string | null,
+  stored: ReserveSummary | null,
 ): Chunk {
   const members = rest.run.slice(rest.offset, rest.offset + count);
   let tokens = 0;
@@ -248,25 +265,32 @@ function describeChunk(
     tokens += item.tokens;
     messages += item.messages;
   }
-  return { members, tokens, messages, isFull, publishId };
+  return { members, tokens, messages, isFull, stored };
 }
 
 /**
  * A new leaf takes the hidden rows on both its sides along, so that none is left standing between two summaries, where it could
- * only come to lie under a condensed one.
+ * only come to lie under a condensed one. A stored summary takes those it was made over.
  */
 export function widenOverHidden(field: Field, chunk: Chunk, kind: "leaf" | "condensed"): [number, number] {
   let start = must(chunk.members[0], "first of a chunk");
   let end = must(chunk.members.at(-1), "last of a chunk") + 1;
-  if (kind === "condensed" || chunk.publishId !== null) return [start, end];
-  while (canTakeAlong(field, start - 1, start)) start--;
-  while (end < field.tail.startIndex && canTakeAlong(field, end, end - 1)) end++;
+  if (kind === "condensed" && chunk.stored === null) return [start, end];
+  while (canTakeAlong(field, start - 1, start, chunk.stored)) start--;
+  while (end < field.tail.startIndex && canTakeAlong(field, end, end - 1, chunk.stored)) end++;
   return [start, end];
 }
 
-function canTakeAlong(field: Field, index: number, neighbour: number): boolean {
+function canTakeAlong(
+  field: Field,
+  index: number,
+  neighbour: number,
+  stored: ReserveSummary | null,
+): boolean {
   const item = field.items[index];
-  if (item === undefined || item.hidden === 0 || !isMessageItem(item)) return false;
+  if (item === undefined || item.hidden === 0 || !isMessageItem(item) || isPinned(field, index)) return false;
+  if (stored && (item.startPosition < stored.startPosition || item.endPosition > stored.endPosition))
+    return false;
   const { boundaries } = field.scope;
   const beside = must(field.items[neighbour], "neighbour");
   if (isHiddenByBoundary(item, boundaries)) return false;

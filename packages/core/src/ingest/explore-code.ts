@@ -98,6 +98,30 @@ const SYMBOLS = [
 ];
 
 export function describeCode(text: string, language: string, size: string, lineCount: number): string[] {
+  const { imports, symbols } = readDeclarations(text);
+  const lines = [`${language} source, ${size}, ${countOf(lineCount, "line")}`];
+  if (imports.length > 0) lines.push(`Imports: ${listSome(imports, MAX_IMPORTS)}`);
+  if (symbols.length > 0) lines.push(`Declares: ${listSome(symbols, MAX_SYMBOLS)}`);
+  if (symbols.length === 0) lines.push(`Starts: ${excerpt(text, 300)}`);
+  return lines;
+}
+
+/** Tools print files with a number before each line; the code begins behind it. */
+const LINE_NUMBER = /^ *\d{1,7}(?:→|\t|\| ?|: ?|- ?)/;
+
+/** Source code that came without a name, for example as the output of a tool. Null when it does not look like code. */
+export function describeListing(text: string, size: string, lineCount: number): string[] | null {
+  const sample = text.split("\n", 400).filter((line) => line.trim() !== "");
+  const isNumbered = sample.filter((line) => LINE_NUMBER.test(line)).length > sample.length * 0.8;
+  const bare = isNumbered ? sample.map((line) => line.replace(LINE_NUMBER, "")) : sample;
+  const codeLines = bare.filter((line) => line.length < 500 && /(?:[{};,(]|\):|=>)\s*$/.test(line)).length;
+  if (sample.length < 5 || codeLines < bare.length * 0.3) return null;
+  const whole = isNumbered ? text.replace(new RegExp(LINE_NUMBER, "gm"), "") : text;
+  if (readDeclarations(whole).symbols.length < 3) return null;
+  return describeCode(whole, isNumbered ? "Numbered listing of" : "Unnamed", size, lineCount);
+}
+
+function readDeclarations(text: string): { imports: string[]; symbols: string[] } {
   const imports = new Set<string>();
   const symbols = new Set<string>();
   for (const line of text.split("\n")) {
@@ -106,11 +130,7 @@ export function describeCode(text: string, language: string, size: string, lineC
     if (imported !== undefined) imports.add(imported);
     else addSymbol(symbols, line);
   }
-  const lines = [`${language} source, ${size}, ${countOf(lineCount, "line")}`];
-  if (imports.size > 0) lines.push(`Imports: ${listSome([...imports], MAX_IMPORTS)}`);
-  if (symbols.size > 0) lines.push(`Declares: ${listSome([...symbols], MAX_SYMBOLS)}`);
-  if (symbols.size === 0) lines.push(`Starts: ${excerpt(text, 300)}`);
-  return lines;
+  return { imports: [...imports], symbols: [...symbols] };
 }
 
 const NO_SYMBOL = /^(?:if|for|while|switch|return|else|catch|case|do|new|in|of)$/;

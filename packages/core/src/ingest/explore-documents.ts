@@ -141,18 +141,20 @@ const MAX_KEYWORDS = 12;
 /** Words are counted in this much text; more would not change which come first. */
 const KEYWORD_SAMPLE_CHARS = 500_000;
 
-/** The most frequent words that carry content, most frequent first, equal ones by alphabet. */
+/** The most frequent words that carry content, as first written; most frequent first, equal ones by alphabet. */
 function findKeywords(text: string): string[] {
-  const counts = new Map<string, number>();
-  for (const [word] of text.slice(0, KEYWORD_SAMPLE_CHARS).matchAll(/\p{L}[\p{L}\p{N}_]{3,29}/gu)) {
-    const key = word.toLowerCase();
-    if (!isStopWord(key)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  const words = new Map<string, { readonly spelling: string; count: number }>();
+  for (const [spelling] of text.slice(0, KEYWORD_SAMPLE_CHARS).matchAll(/\p{L}[\p{L}\p{N}_]{3,29}/gu)) {
+    const key = spelling.toLowerCase();
+    const word = words.get(key);
+    if (word) word.count++;
+    else if (!isStopWord(key)) words.set(key, { spelling, count: 1 });
   }
-  return [...counts]
-    .filter(([, count]) => count > 1)
-    .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+  return [...words]
+    .filter(([, { count }]) => count > 1)
+    .sort((a, b) => b[1].count - a[1].count || (a[0] < b[0] ? -1 : 1))
     .slice(0, MAX_KEYWORDS)
-    .map(([word]) => word);
+    .map(([, { spelling }]) => spelling);
 }
 
 function isStopWord(word: string): boolean {

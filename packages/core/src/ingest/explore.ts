@@ -4,7 +4,7 @@
  * model is asked; the same bytes give the same words. Work is bounded: apart from counting lines, only the first
  * megabytes are looked at.
  */
-import { describeCode, languageOf } from "./explore-code.ts";
+import { describeCode, describeListing, languageOf } from "./explore-code.ts";
 import {
   describeHtml,
   describeMarkdown,
@@ -63,7 +63,9 @@ function describe(bytes: Buffer, size: string, fileName: string, type: string): 
   if (/^#{1,6} \S/m.test(text) && (text.match(/^#{1,6} \S/gm) ?? []).length >= 3) {
     return describeMarkdown(text, size, countLines(bytes));
   }
-  return describeText(text, size, countLines(bytes), isWhole);
+  return (
+    describeListing(text, size, countLines(bytes)) ?? describeText(text, size, countLines(bytes), isWhole)
+  );
 }
 
 /** By extension or media type, when they name a format and the content agrees. */

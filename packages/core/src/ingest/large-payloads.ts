@@ -9,9 +9,9 @@ import { assert } from "../model/errors.ts";
 import type { ByteRange, MessageView, PartView } from "../model/message.ts";
 import { cutRanges, encodePayload, type Splice } from "../store/splice.ts";
 import type { PayloadEncoding } from "../store/store.ts";
-import { findBase64Runs } from "./base64.ts";
+import { findBase64Runs } from "../message/base64.ts";
 import { guessTextType, sniffMimeType } from "./media-types.ts";
-import { asBuffer, decodeLiteral, iterateLongStrings, mapTextOffsets } from "./json-spans.ts";
+import { asBuffer, decodeLiteral, iterateLongStrings, mapTextOffsets } from "../message/json-spans.ts";
 
 export type PayloadKind = "file_block" | "tool_output" | "image" | "file" | "base64" | "text";
 

@@ -9,13 +9,12 @@ import { HIDDEN } from "../model/message.ts";
 import type { MessageView } from "../model/message.ts";
 import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import { encodeBody } from "../store/body.ts";
-import { cutRanges } from "../store/splice.ts";
 import type { CutPayload, DerivedMessage, PreparedMessage, PreparedPayload } from "../store/store.ts";
 import { analyzeForIndex } from "../text/index.ts";
 import { exploreContent, extensionFor } from "./explore.ts";
-import { findLargePayloads } from "./large-payloads.ts";
+import { cutPayloads, findLargePayloads } from "./large-payloads.ts";
 import type { Payload } from "./large-payloads.ts";
-import { messageTokens, searchText, viewMessage } from "./normalize.ts";
+import { messageTokens, searchText, viewMessage } from "../message/normalize.ts";
 
 export interface PrepareOptions {
   /** Reasons the caller hides the message for (bit mask). */
@@ -38,7 +37,7 @@ export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): Pr
     ...derived,
     createdAt: view.createdAt ?? options.createdAt,
     hidden: view.isMessage ? options.hidden : options.hidden | HIDDEN.meta,
-    ...encodeBody(cutRanges(arrival, payloads)),
+    ...encodeBody(cutPayloads(arrival, payloads).body),
     arrivalBytes: arrival.byteLength,
     salt,
     commitment: commit(salt, arrival),

@@ -20,13 +20,19 @@ export interface TailPolicy {
   readonly turnMaxTokens?: number | undefined;
 }
 
+/** Half-open. */
+export interface IndexRange {
+  readonly startIndex: number;
+  readonly endIndex: number;
+}
+
 export interface FreshTail {
   /** Index of the tail's first item; the length of the list when nothing is protected. */
   readonly startIndex: number;
   readonly messages: number;
   readonly tokens: number;
-  /** The newest user message when it lies before the tail: it stays a message of its own. */
-  readonly pinnedIndex: number | null;
+  /** The newest user message, with its tool group if it stands in one, when it lies before the tail: it is not folded. */
+  readonly pinned: IndexRange | null;
 }
 
 /** Finds the tail of a cover given oldest first. `isShown` leaves out what the caller knows to be hidden. */
@@ -43,7 +49,7 @@ export function findFreshTail(
   const limit = policy.turnMaxTokens;
   const tail = limit !== undefined && whole.tokens > limit ? bounded : whole;
   const startIndex = trailing[trailing.length - tail.messages]?.index ?? items.length;
-  return { startIndex, ...tail, pinnedIndex: findPinned(items, isShown, startIndex) };
+  return { startIndex, ...tail, pinned: findPinned(items, isShown, trailing, groups, startIndex) };
 }
 
 interface Placed {
@@ -85,8 +91,14 @@ function measureTail(newestFirst: readonly ItemGroup[], policy: TailPolicy, atLe
 function findPinned(
   items: readonly CoverItem[],
   isShown: (item: CoverItem) => boolean,
+  trailing: readonly Placed[],
+  groups: readonly ItemGroup[],
   before: number,
-): number | null {
+): IndexRange | null {
   const newest = items.findLastIndex((item) => isShown(item) && isUserMessage(item));
-  return newest >= 0 && newest < before ? newest : null;
+  if (newest < 0 || newest >= before) return null;
+  const user = items[newest];
+  const group = groups.find((candidate) => user !== undefined && candidate.items.includes(user));
+  const members = trailing.filter(({ item }) => group?.items.includes(item));
+  return { startIndex: members[0]?.index ?? newest, endIndex: (members.at(-1)?.index ?? newest) + 1 };
 }

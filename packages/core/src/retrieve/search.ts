@@ -2,12 +2,10 @@
  * Full-text search over messages. A question as typed works: first every term is asked for (strict); when that finds too little, any of
  * them (relaxed), best first. The answer says which rule found it and how many there are.
  */
-import { searchText, viewMessage } from "../ingest/normalize.ts";
+import { searchText, viewMessage } from "../message/normalize.ts";
 import type { Store } from "../store/store.ts";
-import { analyzeQuery, buildMatch } from "../text/index.ts";
-import type { Query } from "../text/index.ts";
-type SnippetRange = { start: number; end: number };
-const makeSnippet = (t: string, _q: Query, o: { maxChars: number }): { text: string; ranges: SnippetRange[] } => ({ text: t.slice(0, o.maxChars), ranges: [] });
+import { analyzeQuery, buildMatch, makeSnippet } from "../text/index.ts";
+import type { Query, SnippetRange } from "../text/index.ts";
 
 export interface SearchQuestion {
   readonly query: string;

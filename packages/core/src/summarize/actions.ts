@@ -30,13 +30,33 @@ export interface Outcome {
 
 type Arguments = Record<string, unknown>;
 
-const FILE_KEYS = ["file_path", "filePath", "path", "file", "filename", "fileName", "notebook_path", "target_file"];
+const FILE_KEYS = [
+  "file_path",
+  "filePath",
+  "path",
+  "file",
+  "filename",
+  "fileName",
+  "notebook_path",
+  "target_file",
+];
 const COMMAND_KEYS = ["command", "cmd", "script", "shell_command"];
 const QUERY_KEYS = ["pattern", "query", "regex", "search", "q", "glob"];
 const ADDRESS_KEYS = ["url", "uri", "href"];
 const TITLE_KEYS = ["description", "title", "summary", "subject", "name"];
 const OLD_KEYS = ["old_string", "old_str", "oldText", "old_text", "search_string"];
-const NEW_KEYS = ["new_string", "new_str", "newText", "new_text", "content", "file_text", "text", "patch", "diff", "input"];
+const NEW_KEYS = [
+  "new_string",
+  "new_str",
+  "newText",
+  "new_text",
+  "content",
+  "file_text",
+  "text",
+  "patch",
+  "diff",
+  "input",
+];
 const TASK_KEYS = ["content", "text", "title", "step", "task", "description"];
 /** Arguments whose values run over many lines. */
 const LONG_KEYS = new Set([...OLD_KEYS, ...NEW_KEYS, ...COMMAND_KEYS, "prompt"]);
@@ -46,10 +66,20 @@ const KNOWN_KEYS = new Set([
   ...COMMAND_KEYS,
   ...QUERY_KEYS,
   ...ADDRESS_KEYS,
-  ...TITLE_KEYS,
   ...OLD_KEYS,
   ...NEW_KEYS,
-  ...["status", "activeForm", "prompt", "replace_all", "offset", "limit", "timeout", "workdir", "subagent_type"],
+  ...[
+    "description",
+    "status",
+    "activeForm",
+    "prompt",
+    "replace_all",
+    "offset",
+    "limit",
+    "timeout",
+    "workdir",
+    "subagent_type",
+  ],
 ]);
 const MAX_COMMAND = 180;
 
@@ -59,7 +89,8 @@ export function describeCall(toolName: string | undefined, text: string): Action
   const args = parseArguments(toolName, text);
   if (args === null) return describePlainCall(name, text);
   const tasks = readTasks(name, args);
-  if (tasks !== null) return { verb: "set tasks", target: "", targetKind: "other", detail: "", body: "", tasks };
+  if (tasks !== null)
+    return { verb: "set tasks", target: "", targetKind: "other", detail: "", body: "", tasks };
   return (
     describeCommand(args) ??
     describeSearch(name, args) ??
@@ -70,8 +101,14 @@ export function describeCall(toolName: string | undefined, text: string): Action
 }
 
 function describePlainCall(name: string, text: string): Action {
-  const line = firstLine(text.startsWith(`${name}\n`) ? text.slice(name.length) : text);
-  return { verb: "called", target: name, targetKind: "other", detail: line === "" ? "" : `: ${cutAtWord(line, MAX_COMMAND)}`, body: text };
+  const line = firstLine(`${text}\n`.startsWith(`${name}\n`) ? text.slice(name.length) : text);
+  return {
+    verb: "called",
+    target: name,
+    targetKind: "other",
+    detail: line === "" ? "" : `: ${cutAtWord(line, MAX_COMMAND)}`,
+    body: text,
+  };
 }
 
 function describeCommand(args: Arguments): Action | null {
@@ -82,7 +119,13 @@ function describeCommand(args: Arguments): Action | null {
   const why = pickText(args, ["description"]);
   const isLong = lines.length > 1 || line.length > MAX_COMMAND;
   const detail = isLong && why !== null ? ` (${cutAtWord(why, 90)})` : "";
-  return { verb: "ran", target: cutAtWord(line, isLong ? 110 : MAX_COMMAND), targetKind: "command", detail, body: command };
+  return {
+    verb: "ran",
+    target: cutAtWord(line, isLong ? 110 : MAX_COMMAND),
+    targetKind: "command",
+    detail,
+    body: command,
+  };
 }
 
 function pickCommand(args: Arguments): string | null {
@@ -134,7 +177,8 @@ function describeFileCall(name: string, args: Arguments): Action | null {
 }
 
 function fileVerb(name: string, args: Arguments, before: string | null, after: string | null): string {
-  const hint = `${name} ${typeof args.command === "string" ? args.command : ""}`.toLowerCase();
+  // An editor that takes its verb as an argument says more there than in its name.
+  const hint = (typeof args.command === "string" ? args.command : name).toLowerCase();
   if (/delete|remove/.test(hint)) return "deleted";
   if (/move|rename/.test(hint)) return "moved";
   if (before !== null || /edit|patch|replace|insert|update|append/.test(hint)) return "edited";
@@ -158,13 +202,21 @@ function describeAddress(name: string, args: Arguments): Action | null {
   if (address === null) return null;
   const prompt = pickText(args, ["prompt", "question"]);
   const detail = prompt === null ? "" : ` (${cutAtWord(firstLine(prompt), 90)})`;
-  return { verb: /search/i.test(name) ? "searched" : "opened", target: address, targetKind: "other", detail, body: prompt ?? "" };
+  return {
+    verb: /search/i.test(name) ? "searched" : "opened",
+    target: address,
+    targetKind: "other",
+    detail,
+    body: prompt ?? "",
+  };
 }
 
 function describeOther(name: string, args: Arguments): Action {
   const title = pickText(args, TITLE_KEYS);
   const values = Object.entries(args)
-    .filter(([, value]) => typeof value === "string" || typeof value === "number" || typeof value === "boolean")
+    .filter(
+      ([, value]) => typeof value === "string" || typeof value === "number" || typeof value === "boolean",
+    )
     .map(([key, value]) => `${key} ${firstLine(String(value))}`);
   const detail = title ?? cutAtWord(values.join(", "), 140);
   return {
@@ -203,18 +255,23 @@ const FAILURE_LINE =
   /^(?=.{0,400}$).*(?:\berror\b[:\s[]|\bError:|\berrors?\b.*\bfound\b|\bFAIL(?:ED|URE)?\b|--- FAIL|\bfailed\b|\bfatal:|\bpanic:|Traceback|\bException\b|exit (?:code|status) [1-9]|command not found|No such file|Permission denied|\bdenied\b|\btimed out\b|\bundefined:|cannot |not found|错误|失败|异常)/i;
 const VERDICT_LINE =
   /^(?=.{0,300}$).*(?:\b\d+\s+(?:passed|failed|failing|passing|tests?|files? changed|errors?|warnings?|issues?|problems?|insertions?|deletions?|matches|results?)\b|\b(?:PASS|OK)\b|\bSuccess\w*|\bBuild (?:succeeded|failed)|^\[[\w./-]+ [0-9a-f]{7,}\]|https?:\/\/\S+\/(?:pull|issues|commit)\/\S+)/;
-const QUIET_RESULT = /has been (?:updated|created|modified)|successfully|^\s*$|^\(?no (?:output|content)|tool ran without output/i;
+const QUIET_RESULT =
+  /has been (?:updated|created|modified)|successfully|^\s*$|^\(?no (?:output|content)|tool ran without output/i;
 
 /** What a result says in one line, or null when it is bulk or says nothing new. */
 export function describeResult(text: string, isError: boolean, kind: Action["targetKind"]): Outcome | null {
   const lines = text.length > 60_000 ? sampleEnds(text) : text.split("\n");
-  if (isError) return { text: cleanLine(findLine(lines, FAILURE_LINE) ?? firstFullLine(lines)), failed: true };
+  if (isError)
+    return { text: cleanLine(findLine(lines, FAILURE_LINE) ?? firstFullLine(lines)), failed: true };
   if (kind !== "command" && kind !== "other") return null;
   const failure = findLine(lines, FAILURE_LINE);
   const verdict = findLastLine(lines, VERDICT_LINE);
   if (failure !== null && looksLikeLog(lines)) {
     const isSame = verdict === null || verdict === failure;
-    return { text: cleanLine(isSame ? failure : `${cleanLine(failure)}; ${cleanLine(verdict)}`, 230), failed: true };
+    return {
+      text: cleanLine(isSame ? failure : `${cleanLine(failure)}; ${cleanLine(verdict)}`, 230),
+      failed: true,
+    };
   }
   if (verdict !== null) return { text: cleanLine(verdict), failed: false };
   const full = lines.filter((line) => line.trim() !== "");
@@ -226,7 +283,8 @@ export function describeResult(text: string, isError: boolean, kind: Action["tar
 function looksLikeLog(lines: readonly string[]): boolean {
   let code = 0;
   const sample = lines.slice(0, 60);
-  for (const line of sample) if (/^\s*\d+[→\t|:]|[{};]\s*$|^\s*(?:\/\/|#include|import |func |def |class |return )/.test(line)) code++;
+  for (const line of sample)
+    if (/^\s*\d+[→\t|:]|[{};]\s*$|^\s*(?:\/\/|#include|import |func |def |class |return )/.test(line)) code++;
   return code * 3 < sample.length;
 }
 
@@ -244,7 +302,8 @@ function findLastLine(lines: readonly string[], pattern: RegExp): string | null 
   return null;
 }
 
-const firstFullLine = (lines: readonly string[]): string => lines.find((line) => line.trim() !== "") ?? "no output";
+const firstFullLine = (lines: readonly string[]): string =>
+  lines.find((line) => line.trim() !== "") ?? "no output";
 
 function cleanLine(line: string, limit = 160): string {
   return cutAtWord(
@@ -291,7 +350,11 @@ function parseMembers(toolName: string | undefined, text: string): Arguments | n
   for (const line of lines) {
     const match = MEMBER.exec(line);
     const current = objects.at(-1) as Record<string, string>;
-    if (match === null || match[2] === undefined || (LONG_KEYS.has(key) && !KNOWN_KEYS.has(match[1] as string))) {
+    if (
+      match === null ||
+      match[2] === undefined ||
+      (LONG_KEYS.has(key) && !KNOWN_KEYS.has(match[1] as string))
+    ) {
       if (key !== "") current[key] += `\n${line}`;
       continue;
     }
@@ -305,7 +368,8 @@ function parseMembers(toolName: string | undefined, text: string): Arguments | n
   return objects.length === 1 ? first : { ...first, items: objects };
 }
 
-const readLeadingName = (text: string): string | undefined => /^([A-Za-z_][\w.-]{1,60})\s*[({:]/.exec(text)?.[1];
+const readLeadingName = (text: string): string | undefined =>
+  /^([A-Za-z_][\w.-]{1,60})\s*[({:]/.exec(text)?.[1];
 
 function pickText(args: Arguments, keys: readonly string[]): string | null {
   for (const key of keys) {

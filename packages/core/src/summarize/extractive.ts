@@ -8,7 +8,7 @@ import type { Pick, Selection } from "./select.ts";
 import { selectUnits } from "./select.ts";
 import { cutAtWord, hasOddMarks } from "./sentences.ts";
 import type { SourceLine } from "./source.ts";
-import { isPlain, Vocabulary } from "./terms.ts";
+import { isPlain, type Term, Vocabulary } from "./terms.ts";
 import { zoneClock } from "./time.ts";
 import type { Unit, UnitSet } from "./units.ts";
 import { cutUnits, renderNames } from "./units.ts";
@@ -89,7 +89,13 @@ class Page {
   readonly #selection: Selection;
   readonly #ranked: readonly number[];
 
-  constructor(input: ExtractiveInput, target: number, vocabulary: Vocabulary, set: UnitSet, selection: Selection) {
+  constructor(
+    input: ExtractiveInput,
+    target: number,
+    vocabulary: Vocabulary,
+    set: UnitSet,
+    selection: Selection,
+  ) {
     this.#input = input;
     this.#target = target;
     this.#vocabulary = vocabulary;
@@ -123,9 +129,11 @@ class Page {
   #renderContext(covered: ReadonlySet<number>): string[] {
     let room = this.#target * CONTEXT_SHARE;
     const byHome = new Map<string, string[]>();
+    const shown = new Set(covered);
     for (const id of this.#ranked) {
-      if (covered.has(id)) continue;
-      const term = this.#vocabulary.terms[id] as { text: string };
+      if (shown.has(id)) continue;
+      const term = this.#vocabulary.terms[id] as Term;
+      shown.add(id).add(term.piece);
       const home = baseName(this.#set.homes.get(id) ?? "");
       const cost = term.text.length / 3.4 + (byHome.has(home) ? 1 : 5);
       if (cost > room) break;
@@ -133,7 +141,9 @@ class Page {
       byHome.set(home, [...(byHome.get(home) ?? []), term.text]);
     }
     if (byHome.size === 0) return [];
-    const groups = [...byHome].map(([home, names]) => (home === "" ? names.join(", ") : `in ${home} ${names.join(", ")}`));
+    const groups = [...byHome].map(([home, names]) =>
+      home === "" ? names.join(", ") : `in ${home} ${names.join(", ")}`,
+    );
     return [`Also mentioned: ${groups.join("; ")}.`];
   }
 
@@ -177,7 +187,12 @@ function rankMentions(vocabulary: Vocabulary): number[] {
   const ids: number[] = [];
   vocabulary.terms.forEach((term, id) => {
     const isCode = !isPlain(term.kind) && term.kind !== "compound";
-    if (isCode && term.text.length > 3 && (term.spoken > 1 || (term.spoken > 0 && term.seen > 1) || term.byUser)) ids.push(id);
+    if (
+      isCode &&
+      term.text.length > 3 &&
+      (term.spoken > 1 || (term.spoken > 0 && term.seen > 1) || term.byUser)
+    )
+      ids.push(id);
   });
   return ids.sort((a, b) => (vocabulary.terms[b]?.weight ?? 0) - (vocabulary.terms[a]?.weight ?? 0) || a - b);
 }
@@ -200,8 +215,15 @@ function renderBody(picks: readonly Pick[], vocabulary: Vocabulary, zone: string
   for (const pick of mergePicks(picks)) {
     const piece = renderPick(pick, vocabulary, shown);
     const open = lines.at(-1);
-    if (open !== undefined && belongs(open, pick.unit)) open.text = joinPieces(open.text, piece, pick.unit.kind);
-    else lines.push({ date: pick.unit.date, time: pick.unit.time, speaker: pick.unit.speaker, text: startPiece(piece) });
+    if (open !== undefined && belongs(open, pick.unit))
+      open.text = joinPieces(open.text, piece, pick.unit.kind);
+    else
+      lines.push({
+        date: pick.unit.date,
+        time: pick.unit.time,
+        speaker: pick.unit.speaker,
+        text: startPiece(piece),
+      });
   }
   return addDates(lines, zone);
 }
@@ -281,7 +303,10 @@ function* listTopics(
   const olderNewestFirst = [...older].reverse();
   for (let i = 0; i < Math.max(dropped.length, olderNewestFirst.length); i++) {
     const unit = dropped[i];
-    for (const topic of [unit === undefined ? null : topicOf(unit, vocabulary, covered), olderNewestFirst[i] ?? null]) {
+    for (const topic of [
+      unit === undefined ? null : topicOf(unit, vocabulary, covered),
+      olderNewestFirst[i] ?? null,
+    ]) {
       if (topic === null || seen.has(topic)) continue;
       seen.add(topic);
       yield topic;
@@ -316,10 +341,15 @@ function phraseAround(text: string, term: string): string | null {
   const hit = words[at] as string;
   if (words.length < 3 || hit.length > 40) return sliceAround(hit, term);
   const phrase: string[] = [hit];
-  for (let i = at + 1; i < words.length && phrase.length < TOPIC_WORDS && !endsClause(phrase.at(-1) as string); i++) {
+  for (
+    let i = at + 1;
+    i < words.length && phrase.length < TOPIC_WORDS && !endsClause(phrase.at(-1) as string);
+    i++
+  ) {
     phrase.push(words[i] as string);
   }
-  for (let i = at - 1; i >= 0 && phrase.length < TOPIC_WORDS && !endsClause(words[i] as string); i--) phrase.unshift(words[i] as string);
+  for (let i = at - 1; i >= 0 && phrase.length < TOPIC_WORDS && !endsClause(words[i] as string); i--)
+    phrase.unshift(words[i] as string);
   const joined = phrase.join(" ").replace(/^[("'[*]+|[)"'\],.;:!?*…]+$/g, "");
   const clean = hasOddMarks(joined) ? joined.replaceAll("`", "") : joined;
   return phrase.length > 1 || clean.includes("`") ? clean : null;
@@ -330,7 +360,11 @@ const endsClause = (word: string): boolean => /[,.;:!?)…]$/.test(word);
 /** Scripts without spaces: some characters on both sides, up to the next mark. */
 function sliceAround(text: string, term: string): string {
   const at = Math.max(0, text.indexOf(term));
-  const before = text.slice(0, at).split(/[，。！？；：、]/).at(-1) ?? "";
+  const before =
+    text
+      .slice(0, at)
+      .split(/[，。！？；：、]/)
+      .at(-1) ?? "";
   const after = text.slice(at).split(/[，。！？；：、]/)[0] ?? "";
   return `${before.slice(-TOPIC_GLYPHS / 2)}${after.slice(0, TOPIC_GLYPHS)}`;
 }

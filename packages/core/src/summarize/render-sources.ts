@@ -109,7 +109,9 @@ const ENCODED_RUN = /(?:data:[\w.+-]+\/[\w.+-]+;base64,)?[A-Za-z0-9+/]{200,}={0,
 export function dropEncoded(text: string): string {
   if (text.length < 200) return text;
   return text.replace(ENCODED_RUN, (run) =>
-    run.startsWith("data:") || (/\d/.test(run) && /[A-Z]/.test(run) && /[a-z]/.test(run)) ? `(${run.length} encoded characters)` : run,
+    run.startsWith("data:") || (/\d/.test(run) && /[A-Z]/.test(run) && /[a-z]/.test(run))
+      ? `(${run.length} encoded characters)`
+      : run,
   );
 }
 

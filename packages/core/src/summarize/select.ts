@@ -27,7 +27,7 @@ const REPEAT_SHARE = 0.08;
 /** Weight of terms from which a sentence is taken at its word. */
 const FULL_CONTENT = 1.4;
 /** Below this a unit says nothing worth a line, whatever room is left. */
-const MIN_GAIN = 0.35;
+const MIN_GAIN = 0.6;
 /** Tokens that a new line costs beyond its words: the time, the speaker, the break. */
 const LINE_TOKENS = 7;
 const NAME_OVERHEAD_CHARS = 2;
@@ -61,7 +61,11 @@ class Selector {
   readonly #covered: Uint8Array;
   readonly #costs: number[];
   readonly #names: (readonly number[])[];
+  readonly #terms: (readonly number[])[];
   readonly #taken = new Map<string, number>();
+  /** Units that differ only in numbers share a pattern: ten of them say little more than one. */
+  readonly #patterns: string[];
+  readonly #alike = new Map<string, number>();
   /** Names already given to each chosen unit. */
   readonly #given: number[];
   readonly #heap: Offer[] = [];
@@ -71,7 +75,9 @@ class Selector {
     this.#options = options;
     this.#covered = new Uint8Array(options.vocabulary.terms.length);
     this.#costs = units.map((unit) => options.estimate(unit.head + unit.tail) + 1);
+    this.#patterns = units.map((unit) => unit.head.replace(/\d+/g, "#"));
     this.#given = units.map(() => -1);
+    this.#terms = units.map((unit) => dropPieces(unit.terms, options.vocabulary));
     this.#names = units.map((unit) => rankNames(unit, options.vocabulary));
   }
 
@@ -109,7 +115,10 @@ class Selector {
     for (const id of offer.names) this.#cover(id);
     const given = this.#given[offer.index] as number;
     this.#given[offer.index] = Math.max(0, given) + offer.names.length;
-    if (given === -1) this.#taken.set(unit.line, (this.#taken.get(unit.line) ?? 0) + 1);
+    if (given >= 0) return;
+    const pattern = this.#patterns[offer.index] as string;
+    this.#taken.set(unit.line, (this.#taken.get(unit.line) ?? 0) + 1);
+    this.#alike.set(pattern, (this.#alike.get(pattern) ?? 0) + 1);
   }
 
   #cover(id: number): void {
@@ -125,7 +134,8 @@ class Selector {
     const { names, worth, tokens } = this.#offerNames(index, MAX_NAMES - Math.max(0, given));
     if (given >= 0) return { index, gain: worth, cost: tokens + 0.1, ratio: worth / (tokens + 0.1), names };
     const taken = this.#taken.get(unit.line) ?? 0;
-    const gain = (this.#worthOf(unit) + worth) / (1 + 0.18 * taken);
+    const alike = this.#alike.get(this.#patterns[index] as string) ?? 0;
+    const gain = (this.#worthOf(index) + worth) / (1 + 0.18 * taken + 0.5 * alike);
     const cost = (this.#costs[index] as number) + tokens + (taken === 0 ? LINE_TOKENS : 2);
     return { index, gain, cost, ratio: gain / cost, names };
   }
@@ -134,10 +144,11 @@ class Selector {
    * New terms count in full. The bonus for wording fades where the terms were said before, and where there are hardly any: "we must
    * never do that" decides nothing that a reader could use.
    */
-  #worthOf(unit: Unit): number {
+  #worthOf(index: number): number {
+    const unit = this.#units[index] as Unit;
     let fresh = 0;
     let known = 0;
-    for (const id of unit.terms) {
+    for (const id of this.#terms[index] as readonly number[]) {
       const { weight } = this.#options.vocabulary.terms[id] as Term;
       if (this.#covered[id] === 1) known += weight;
       else fresh += weight;
@@ -207,13 +218,25 @@ function isShownBy(id: number, other: number, vocabulary: Vocabulary): boolean {
   return otherPiece === id || piece === other || (piece >= 0 && piece === otherPiece);
 }
 
+/** `a/b.ts` is one thing, not two, though it covers `b.ts` as well. */
+function dropPieces(terms: readonly number[], vocabulary: Vocabulary): readonly number[] {
+  const pieces = new Set(terms.map((id) => vocabulary.terms[id]?.piece ?? -1));
+  return pieces.size === 1 && pieces.has(-1) ? terms : terms.filter((id) => !pieces.has(id));
+}
+
 /** Names worth printing: said by somebody or seen again, best first. */
 function rankNames(unit: Unit, vocabulary: Vocabulary): number[] {
   const names = unit.names.filter((id) => {
     const term = vocabulary.terms[id];
-    return term !== undefined && !isPlain(term.kind) && term.kind !== "compound" && (term.spoken > 0 || term.seen > 1);
+    return (
+      term !== undefined &&
+      !isPlain(term.kind) &&
+      term.kind !== "compound" &&
+      (term.spoken > 0 || term.seen > 1)
+    );
   });
-  const worth = (id: number): number => (vocabulary.terms[id]?.weight ?? 0) * (unit.defined.has(id) ? DEFINED_FACTOR : 1);
+  const worth = (id: number): number =>
+    (vocabulary.terms[id]?.weight ?? 0) * (unit.defined.has(id) ? DEFINED_FACTOR : 1);
   names.sort((a, b) => worth(b) - worth(a) || a - b);
   return names.slice(0, 40);
 }

@@ -87,7 +87,11 @@ export function readProse(text: string): Prose {
 function pushSentence(sentences: Sentence[], text: string, headingCue: number): void {
   const clean = text.trim();
   if (clean.length < 2) return;
-  sentences.push({ text: cutAtWord(clean, MAX_SENTENCE), cue: cueOf(clean) + headingCue, worth: worthOf(clean) });
+  sentences.push({
+    text: cutAtWord(clean, MAX_SENTENCE),
+    cue: cueOf(clean) + headingCue,
+    worth: worthOf(clean),
+  });
 }
 
 /** Strength of the cues in a text; two different cues count more than one, never more than double. */
@@ -120,7 +124,13 @@ const isTableRule = (line: string): boolean => /^\|?\s*:?-{2,}:?\s*\|[\s|:-]*$/.
 function stripMarks(line: string): string {
   if (/^[\s|:+=*_-]*$/.test(line)) return "";
   const cells = line.startsWith("|") ? line.replace(/^\||\|$/g, "").split("|") : null;
-  const joined = cells === null ? line : cells.map((cell) => cell.trim()).filter(Boolean).join(" — ");
+  const joined =
+    cells === null
+      ? line
+      : cells
+          .map((cell) => cell.trim())
+          .filter(Boolean)
+          .join(" — ");
   return joined
     .replace(/^(?:[>#*•·-]+\s+)+/, "")
     .replace(/^\d{1,3}[.)]\s+/, "")

@@ -115,7 +115,17 @@ export class Vocabulary {
     const known = this.#ids.get(text);
     if (known !== undefined) return known;
     const id = this.terms.length;
-    this.terms.push({ text, kind, spoken: 0, seen: 0, byUser: false, last: -1, lastSpoken: -1, piece: -1, weight: 0 });
+    this.terms.push({
+      text,
+      kind,
+      spoken: 0,
+      seen: 0,
+      byUser: false,
+      last: -1,
+      lastSpoken: -1,
+      piece: -1,
+      weight: 0,
+    });
     this.#ids.set(text, id);
     return id;
   }
@@ -164,7 +174,11 @@ export function scanTerms(text: string, codeOnly: boolean, visit: Visit): void {
 
 /** `</system-reminder>` is markup, not a place. */
 function isTagName(text: string, at: number, token: string): boolean {
-  return at > 0 && text.charCodeAt(at - 1) === 60 && (token.startsWith("/") || text.charAt(at + token.length) === ">");
+  return (
+    at > 0 &&
+    text.charCodeAt(at - 1) === 60 &&
+    (token.startsWith("/") || text.charAt(at + token.length) === ">")
+  );
 }
 
 function visitPairs(run: string, visit: Visit): void {
@@ -172,12 +186,7 @@ function visitPairs(run: string, visit: Visit): void {
   for (let i = 0; i + 1 < run.length; i++) visit(run.slice(i, i + 2), "script", false);
 }
 
-function visitToken(
-  raw: string,
-  codeOnly: boolean,
-  atStart: boolean,
-  visit: Visit,
-): void {
+function visitToken(raw: string, codeOnly: boolean, atStart: boolean, visit: Visit): void {
   const token = trimToken(raw);
   if (token.length < 2) return;
   const kind = classify(token, atStart);

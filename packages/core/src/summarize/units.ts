@@ -91,7 +91,8 @@ class UnitCutter {
   readonly #lastUser: number;
   #groups = new Map<string, ActionGroup>();
   #pending: ActionGroup[] = [];
-  #tasks: { tasks: readonly Task[]; moment: Moment; source: number; speaker: string; order: number } | null = null;
+  #tasks: { tasks: readonly Task[]; moment: Moment; source: number; speaker: string; order: number } | null =
+    null;
   #order = 0;
 
   constructor(clock: ZoneClock, vocabulary: Vocabulary, sources: readonly SourceLine[]) {
@@ -155,7 +156,7 @@ class UnitCutter {
         terms: this.#vocabulary.observe(sentence.text, index, isPaste ? "agent" : voice),
         names: [],
         defined: NONE,
-        bonus: (sentence.cue + (isUser && nth === 0 ? 1.5 : 0)) * factor + request,
+        bonus: (sentence.cue + (isUser && nth === 0 && sentence.worth === 1 ? 1.5 : 0)) * factor + request,
         worth: sentence.worth * (isUser && !isPaste ? 1.25 : fragmentWorth(sentence.text)),
       });
     });
@@ -164,7 +165,13 @@ class UnitCutter {
   #readCall(source: SourceLine, part: SourcePart, index: number, moment: Moment): void {
     const action = describeCall(part.toolName, part.text);
     if (action.tasks !== undefined) {
-      this.#tasks = { tasks: action.tasks, moment, source: index, speaker: speakerOf(source), order: this.#order++ };
+      this.#tasks = {
+        tasks: action.tasks,
+        moment,
+        source: index,
+        speaker: speakerOf(source),
+        order: this.#order++,
+      };
       for (const task of action.tasks) this.#vocabulary.observe(task.text, index, "agent");
       this.#pending.push(this.#detachedGroup(action, index, moment, source));
       return;
@@ -173,7 +180,8 @@ class UnitCutter {
     const group = this.#groups.get(key) ?? this.#detachedGroup(action, index, moment, source);
     this.#groups.set(key, group);
     group.verbs.set(action.verb, (group.verbs.get(action.verb) ?? 0) + 1);
-    if (action.detail !== "" && group.details.length < 2 && !group.details.includes(action.detail)) group.details.push(action.detail);
+    if (action.detail !== "" && group.details.length < 2 && !group.details.includes(action.detail))
+      group.details.push(action.detail);
     this.#vocabulary.observe(action.target, index, "agent");
     this.#nameTerms(group, this.#vocabulary.observe(action.body, index, "agent"), action.body);
     this.#pending.push(group);
@@ -222,7 +230,21 @@ class UnitCutter {
     const label = cutAtWord(part.text.replace(/\s+/g, " ").trim(), 120);
     const head = `attached ${part.type === "image" ? "an image" : "a file"}${label === "" ? "" : `: ${label}`}`;
     const terms = this.#vocabulary.observe(head, index, source.role === "user" ? "user" : "agent");
-    this.#push({ source: index, line: `${index}`, ...moment, speaker: speakerOf(source), kind: "action", label: label, head, tail: "", terms, names: [], defined: NONE, bonus: 1, worth: 1 });
+    this.#push({
+      source: index,
+      line: `${index}`,
+      ...moment,
+      speaker: speakerOf(source),
+      kind: "action",
+      label: label,
+      head,
+      tail: "",
+      terms,
+      names: [],
+      defined: NONE,
+      bonus: 1,
+      worth: 1,
+    });
   }
 
   /** Emits the actions of the turn that ends: what was done to one target in one turn is one unit. */
@@ -235,7 +257,11 @@ class UnitCutter {
   #pushGroup(group: ActionGroup): void {
     const head = `${joinVerbs(group.verbs)} ${markTarget(group.action)}${group.details.join("")}`.trim();
     const tail = group.outcome === null ? "" : ` → ${group.outcome.text}`;
-    const terms = this.#vocabulary.observe(`${group.action.target}${group.details.join(" ")}${tail}`, group.source, "bulk");
+    const terms = this.#vocabulary.observe(
+      `${group.action.target}${group.details.join(" ")}${tail}`,
+      group.source,
+      "bulk",
+    );
     const named = new Set(terms);
     this.#units.push({
       order: group.order,
@@ -260,11 +286,29 @@ class UnitCutter {
     const { tasks, moment, source, speaker, order } = this.#tasks;
     const open = tasks.filter((task) => !task.done).map((task) => cutAtWord(task.text, 100));
     const done = tasks.filter((task) => task.done).map((task) => cutAtWord(task.text, 80));
-    const head = [open.length > 0 ? `open tasks: ${open.join(", ")}` : "", done.length > 0 ? `done: ${done.join(", ")}` : ""]
+    const head = [
+      open.length > 0 ? `open tasks: ${open.join(", ")}` : "",
+      done.length > 0 ? `done: ${done.join(", ")}` : "",
+    ]
       .filter(Boolean)
       .join("; ");
     const terms = this.#vocabulary.observe(head, source, "agent");
-    this.#units.push({ order, source, line: `${source}`, ...moment, speaker, kind: "tasks", label: "the task list", head, tail: "", terms, names: [], defined: NONE, bonus: open.length > 0 ? 8 : 3, worth: 1 });
+    this.#units.push({
+      order,
+      source,
+      line: `${source}`,
+      ...moment,
+      speaker,
+      kind: "tasks",
+      label: "the task list",
+      head,
+      tail: "",
+      terms,
+      names: [],
+      defined: NONE,
+      bonus: open.length > 0 ? 8 : 3,
+      worth: 1,
+    });
   }
 
   #readSummary(source: SourceLine, index: number, moment: Moment): void {
@@ -332,14 +376,29 @@ function markTarget(action: Action): string {
 
 function labelOf(action: Action): string {
   if (action.target === "" || action.target.length > 70) return "";
-  return action.targetKind === "command" ? `the output of \`${action.target}\`` : markTarget(action).replace(/^for /, "the search for ");
+  return action.targetKind === "command"
+    ? `the output of \`${action.target}\``
+    : markTarget(action).replace(/^for /, "the search for ");
 }
 
+/** Commands that only look: they matter by what they found, which others say. */
+const LOOKING = /^(?:cat|ls|head|tail|pwd|echo|which|sleep|wc|file|stat)\b/;
+
 function actionBonus(group: ActionGroup): number {
-  let bonus = 0.4;
-  if (group.verbs.has("edited") || group.verbs.has("wrote") || group.verbs.has("deleted") || group.verbs.has("moved")) bonus += 1.6;
-  if (group.action.targetKind === "command" && /\b(commit|push|merge|deploy|publish|release|install|migrate)\b/.test(group.action.target)) bonus += 1.2;
-  if (group.outcome?.failed === true) bonus += 1.6;
+  let bonus = group.action.targetKind === "command" && LOOKING.test(group.action.target) ? 0 : 0.4;
+  if (
+    group.verbs.has("edited") ||
+    group.verbs.has("wrote") ||
+    group.verbs.has("deleted") ||
+    group.verbs.has("moved")
+  )
+    bonus += 1.6;
+  if (
+    group.action.targetKind === "command" &&
+    /\b(commit|push|merge|deploy|publish|release|install|migrate)\b/.test(group.action.target)
+  )
+    bonus += 1.2;
+  if (group.outcome?.failed === true) bonus += 3;
   else if (group.outcome !== null) bonus += 0.6;
   return bonus;
 }
@@ -377,13 +436,21 @@ function parseSummaryLines(body: string, moment: Moment): SummaryLine[] {
 }
 
 function parseSummaryLine(line: string, date: string, moment: Moment): Omit<SummaryLine, "number"> {
-  if (CONTEXT_LINE.test(line)) return { date, time: "", speaker: "", text: line.replace(/^[^:]*:/, ""), isContext: true };
+  if (CONTEXT_LINE.test(line))
+    return { date, time: "", speaker: "", text: line.replace(/^[^:]*:/, ""), isContext: true };
   const stamped = STAMPED_LINE.exec(line);
   if (stamped !== null) {
-    return { date, time: stamped[1] as string, speaker: stamped[2] as string, text: stamped[3] as string, isContext: false };
+    return {
+      date,
+      time: stamped[1] as string,
+      speaker: stamped[2] as string,
+      text: stamped[3] as string,
+      isContext: false,
+    };
   }
   const spoken = /^(user|assistant): (.*)$/.exec(line);
-  if (spoken !== null) return { date, time: "", speaker: spoken[1] as string, text: spoken[2] as string, isContext: false };
+  if (spoken !== null)
+    return { date, time: "", speaker: spoken[1] as string, text: spoken[2] as string, isContext: false };
   return { date: date === "" ? moment.date : date, time: "", speaker: "", text: line, isContext: false };
 }
 
@@ -427,8 +494,13 @@ function parseNamed(piece: string): { head: string; defines: string; uses: strin
 const NAMED = /^([^`(]{0,40}`[^`]+`[^(]*?) \(((?:defines )?(?:[^\s(),;]+(?:, |; uses ))*[^\s(),;]+)\)(.*)$/;
 
 /** The brackets that `parseNamed` reads. */
-export function renderNames(names: readonly number[], defined: ReadonlySet<number>, vocabulary: Vocabulary): string {
-  const textOf = (ids: readonly number[]): string => ids.map((id) => vocabulary.terms[id]?.text ?? "").join(", ");
+export function renderNames(
+  names: readonly number[],
+  defined: ReadonlySet<number>,
+  vocabulary: Vocabulary,
+): string {
+  const textOf = (ids: readonly number[]): string =>
+    ids.map((id) => vocabulary.terms[id]?.text ?? "").join(", ");
   const defines = names.filter((id) => defined.has(id));
   const uses = names.filter((id) => !defined.has(id));
   if (names.length === 0) return "";

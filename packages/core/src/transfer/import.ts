@@ -185,6 +185,11 @@ export async function importPaths(
   return { imported, skipped, conversations: conversations.size, problems };
 }
 
+interface ReadLine {
+  readonly line: Line;
+  readonly named: NamedLine;
+}
+
 interface PreparedBatch {
   readonly messages: readonly Arrival[];
   readonly cursor: ImportCursor;
@@ -269,7 +274,7 @@ class ImportRun {
     this.#hash = hash;
     this.#start = cursor;
     this.#cursor = cursor;
-    
+    this.#openEventId = cursor.openEventId;
     this.#lastTime = cursor.lastTime;
     this.#startsSettled = cursor.isSettled;
     this.#counts.skipped += cursor.lines;
@@ -297,10 +302,13 @@ class ImportRun {
     }
   }
 
-  /** A line without its line feed comes alone and last. Lines before one that cannot be read are handed over first. */
-  async *#readBatches(): AsyncGenerator<readonly Line[], void, void> {
+  /**
+   * A line without its line feed comes alone and last. Lines before one that cannot be read are handed over first. Each line
+   * is parsed as soon as it is read, so that the work is spread over many short turns of the event loop.
+   */
+  async *#readBatches(): AsyncGenerator<readonly ReadLine[], void, void> {
     const { batchLines = BATCH_LINES, batchBytes = BATCH_BYTES } = this.#options;
-    let pending: Line[] = [];
+    let pending: ReadLine[] = [];
     let pendingBytes = 0;
     try {
       for await (const line of this.#readLines(this.#start, this.#transcript.end)) {
@@ -317,7 +325,7 @@ class ImportRun {
           yield pending;
           [pending, pendingBytes] = [[], 0];
         }
-        pending.push(line);
+        pending.push({ line, named: this.#readNamed(line) });
         pendingBytes += line.bytes.length;
       }
     } catch (error) {
@@ -327,23 +335,17 @@ class ImportRun {
     if (pending.length > 0) yield pending;
   }
 
-  async #prepare(lines: readonly Line[]): Promise<PreparedBatch> {
+  async #prepare(batch: readonly ReadLine[]): Promise<PreparedBatch> {
     const openEventId = this.#openEventId;
     this.#openEventId = null;
-    const named = lines.map((line) => this.#readNamed(line));
+    const named = batch.map((read) => read.named);
     if (await this.#repeatsEarlierLine(named, openEventId)) await this.#readPrefix();
-    const messages = lines.map((line, index) => {
-      const { facts } = must(named[index], "name of a line");
-      const eventId = this.#index.place(
-        must(named[index], "name of a line"),
-        index === 0 ? openEventId : null,
-      );
+    const messages = batch.map(({ line, named: { name, facts } }, index) => {
+      const eventId = this.#index.place({ name, facts }, index === 0 ? openEventId : null);
       return this.#createArrival(line, eventId, facts);
     });
-    this.#cursor = this.#moveCursor(
-      must(lines.at(-1), "last line of a batch"),
-      messages.at(-1)?.eventId ?? null,
-    );
+    const last = must(batch.at(-1), "last line of a batch").line;
+    this.#cursor = this.#moveCursor(last, messages.at(-1)?.eventId ?? null);
     return { messages, cursor: this.#cursor };
   }
 

@@ -57,6 +57,26 @@ describe("exploreContent", () => {
     for (const piece of expected) expect(explore(text, fileName)).toContain(piece);
   });
 
+  test("knows code that a tool printed with line numbers", () => {
+    const code = [
+      'import { a } from "./a.ts";',
+      "",
+      "function one() {",
+      "  return a;",
+      "}",
+      "",
+      "class Two {}",
+      "export function three(): void {",
+      "  one();",
+      "}",
+    ];
+    const listing = code.map((line, i) => `${String(i + 1).padStart(6)}→${line}`).join("\n");
+    expect(explore(listing)).toMatch(
+      /^Numbered listing of source, \d+ bytes, 10 lines\nImports: \.\/a\.ts\nDeclares: function one, class Two, function three$/,
+    );
+    expect(explore(code.join("\n"))).toContain("Unnamed source");
+  });
+
   test("lists the headings of Markdown, but not comments in its code", () => {
     const text = "# Title\n\nHello there.\n\n## Setup ##\n\n```sh\n# not a heading\n```\n### Deep\n";
     expect(explore(text, "README.md")).toBe(

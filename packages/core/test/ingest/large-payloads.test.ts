@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cutPayloads, findLargePayloads, type Payload } from "../../src/ingest/large-payloads.ts";
-import { viewMessage } from "../../src/ingest/normalize.ts";
+import { viewMessage } from "../../src/message/normalize.ts";
 import { estimateTextTokens } from "../../src/model/tokens.ts";
 import { spliceRanges } from "../../src/store/splice.ts";
-import { anyText, jsonValue, writeLiteral } from "./arbitraries.ts";
-import { readTranscriptLines, transcriptFolder } from "./shared-data.ts";
+import { anyText, jsonValue, writeLiteral } from "../message/arbitraries.ts";
+import { readTranscriptLines, transcriptFolder } from "../message/shared-data.ts";
 
 const encode = (value: unknown): Buffer => Buffer.from(JSON.stringify(value), "utf8");
 

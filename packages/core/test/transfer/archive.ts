@@ -2,11 +2,12 @@
 
 import { join } from "node:path";
 
+import { makeRandom } from "@lossless/testkit";
 import { onTestFinished } from "vitest";
 
 import { openEngine, POSITION_STEP, type Engine } from "../../src/index.ts";
 
-import { createChance, makeTemporaryDirectory } from "./support.ts";
+import { makeTemporaryDirectory } from "./support.ts";
 
 export async function openTestEngine(database = join(makeTemporaryDirectory(), "lcm.db")): Promise<Engine> {
   const engine = await openEngine({ database, thread: false });
@@ -50,19 +51,23 @@ export async function readStoredLines(engine: Engine, conversationId: number | n
 
 /** A pi session with branches, repeated ids, blank and broken lines, several scripts and a large paste. */
 export function generateSession(seed: number, entries: number): Buffer {
-  const chance = createChance(seed);
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(chance() * list.length)] as T;
+  const random = makeRandom(seed);
   const lines = [JSON.stringify({ type: "session", version: 3, id: `generated-${seed}`, cwd: "/tmp" })];
   const ids: string[] = [];
   for (let index = 0; index < entries; index += 1) {
-    if (chance() < 0.03) lines.push(pick(["", "{broken", "  ", "\u0000\u0000", '{"type":"label"}']));
-    const id = chance() < 0.03 && ids.length > 0 ? pick(ids) : `e${index}`;
-    const parentId = chance() < 0.02 && ids.length > 0 ? pick(ids) : (ids.at(-1) ?? null);
-    const words = Array.from({ length: Math.floor(chance() * 60) }, () =>
-      pick(["ok", "größer", "数据库", "🙂", "run()"]),
+    if (random.next() < 0.03)
+      lines.push(random.pick(["", "{broken", "  ", "\u0000\u0000", '{"type":"label"}']));
+    const id = random.next() < 0.03 && ids.length > 0 ? random.pick(ids) : `e${index}`;
+    const parentId = random.next() < 0.02 && ids.length > 0 ? random.pick(ids) : (ids.at(-1) ?? null);
+    const words = Array.from({ length: random.below(60) }, () =>
+      random.pick(["ok", "größer", "数据库", "🙂", "run()"]),
     );
     const content = index === 50 ? "paste ".repeat(40_000) : words.join(" ");
-    const message = { role: pick(["user", "assistant"]), content, timestamp: 1_700_000_000_000 + index };
+    const message = {
+      role: random.pick(["user", "assistant"]),
+      content,
+      timestamp: 1_700_000_000_000 + index,
+    };
     lines.push(JSON.stringify({ type: "message", id, parentId, message }));
     ids.push(id);
   }

@@ -12,6 +12,7 @@ function tell(message: unknown): void {
 }
 
 const engine = await openEngine({ database });
+tell({ kind: "ready" });
 const onProgress = (): void => tell({ kind: "progress" });
 const summary = await importPaths({ engine, paths: [directory], batchLines: 20, onProgress });
 await engine.close();

@@ -2,21 +2,15 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { expect, test } from "vitest";
-
+import { makeRandom, type Random } from "@lossless/testkit";
 import { runWithCrashes } from "@lossless/testkit/crash.ts";
+import { expect, test } from "vitest";
 
 import type { Engine } from "../../src/index.ts";
 import { importPaths, type ImportReport } from "../../src/transfer/import.ts";
 
 import { generateSession, openTestEngine, readStoredLines, type StoredLine } from "./archive.ts";
-import {
-  createChance,
-  cutRandomly,
-  listRealTranscripts,
-  makeTemporaryDirectory,
-  splitLines,
-} from "./support.ts";
+import { cutRandomly, listRealTranscripts, makeTemporaryDirectory, splitLines } from "./support.ts";
 
 const PROGRAM = fileURLToPath(new URL("crash-program.ts", import.meta.url));
 const KILLS = 16;
@@ -29,12 +23,12 @@ class GrowingDirectory {
   readonly #cuts = new Map<string, number[]>();
   readonly #written = new Map<string, number>();
 
-  constructor(path: string, files: ReadonlyMap<string, Buffer>, steps: number, chance: () => number) {
+  constructor(path: string, files: ReadonlyMap<string, Buffer>, steps: number, random: Random) {
     this.path = path;
     mkdirSync(path);
     for (const [name, content] of files) {
       this.contents.set(name, content);
-      this.#cuts.set(name, cutRandomly(content.length, steps, chance));
+      this.#cuts.set(name, cutRandomly(content.length, steps, random));
       this.#written.set(name, 0);
       writeFileSync(join(path, name), "");
     }
@@ -84,21 +78,20 @@ async function readAll(
 }
 
 test("an import of growing files that is killed at random moments ends as one clean import does", async () => {
-  const chance = createChance(SEED);
+  const random = makeRandom(SEED);
   const root = makeTemporaryDirectory();
-  const directory = new GrowingDirectory(join(root, "sessions"), collectFiles(), KILLS, chance);
+  const directory = new GrowingDirectory(join(root, "sessions"), collectFiles(), KILLS, random);
   const database = join(root, "crashed.db");
 
   const result = await runWithCrashes({
     module: PROGRAM,
     args: [database, directory.path],
-    chance,
+    random,
     kills: KILLS,
-    latestKillMs: 900,
     beforeRun: (kills) => (kills < KILLS ? directory.grow() : directory.growToEnd()),
     // Files also grow while they are being read.
     onMessage: () => {
-      if (chance() < 0.05) directory.grow();
+      if (random.next() < 0.05) directory.grow();
     },
   });
   expect(result.kills).toBe(KILLS);

@@ -1,13 +1,13 @@
 import { appendFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
+import { makeRandom } from "@lossless/testkit";
 import { describe, expect, test } from "vitest";
 
 import { importTranscript } from "../../src/transfer/import.ts";
 
 import { generateSession, openTestEngine, readStoredLines } from "./archive.ts";
 import {
-  createChance,
   cutRandomly,
   listRealTranscripts,
   makeTemporaryDirectory,
@@ -56,7 +56,7 @@ describe("into a real database", () => {
       const path = join(directory, name);
       let done = 0;
       writeFileSync(path, "");
-      for (const cut of cutRandomly(content.length, 12, createChance(content.length))) {
+      for (const cut of cutRandomly(content.length, 12, makeRandom(content.length))) {
         appendFileSync(path, content.subarray(done, cut));
         await importTranscript({ engine: grown, path, batchLines: 25 });
         done = cut;

@@ -1,6 +1,7 @@
 import { appendFileSync, copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
+import { makeRandom } from "@lossless/testkit";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
@@ -12,7 +13,6 @@ import {
 } from "../../src/transfer/import.ts";
 
 import {
-  createChance,
   cutRandomly,
   listRealTranscripts,
   makeTemporaryDirectory,
@@ -402,7 +402,7 @@ describe("importing a file that grows", () => {
           );
           const grown = new Desk();
           let done = 0;
-          for (const cut of cutRandomly(content.length, 8, createChance(seed))) {
+          for (const cut of cutRandomly(content.length, 8, makeRandom(seed))) {
             await grown.grow(content.subarray(done, cut), { format, batchLines });
             done = cut;
           }
@@ -447,7 +447,7 @@ describe("the real transcripts", () => {
   test.skipIf(real.length === 0)(
     "come back line by line, once, also as files that grow (skipped without shared data)",
     async () => {
-      const chance = createChance(7);
+      const random = makeRandom(7);
       for (const path of real) {
         const clean = new Desk(basename(path));
         copyFileSync(path, clean.path);
@@ -459,7 +459,7 @@ describe("the real transcripts", () => {
         const grown = new Desk(basename(path));
         const content = readFileSync(path);
         let done = 0;
-        for (const cut of cutRandomly(content.length, 6, chance)) {
+        for (const cut of cutRandomly(content.length, 6, random)) {
           await grown.grow(content.subarray(done, cut));
           done = cut;
         }

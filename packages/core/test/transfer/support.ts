@@ -1,17 +1,15 @@
-/** Shared by the tests of the importers: a target in memory, temporary files, the real transcripts, seeded chance. */
+/** Shared by the tests of the importers: a target in memory, temporary files, the real transcripts. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 
+import { findSharedData, makeTemporaryFolder, type Random } from "@lossless/testkit";
 import { onTestFinished } from "vitest";
 
 import type { Arrival, HiddenReason, IngestedMessage, SessionRef } from "../../src/model/message.ts";
 import type { ImportTarget } from "../../src/transfer/import.ts";
 
-const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../../../..");
-const SHARED_DATA = process.env["LCM_SHARED_DATA"] ?? join(ROOT, "../shared/data");
+const SHARED_DATA = findSharedData();
 
 interface MemoryEvent {
   readonly eventId: string;
@@ -130,33 +128,32 @@ function storeArrival(session: MemorySession, arrival: Arrival): IngestedMessage
 
 /** A directory that is gone after the test. */
 export function makeTemporaryDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), "lcm-transfer-"));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  return directory;
+  const folder = makeTemporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  return folder.path;
 }
+
+const IMPORTED = /^(?:claude-code|pi-v3-derived|pi)\/|^other-agents\/(?:openclaw__|pi__|claude__)/u;
 
 /** The real transcripts in the formats that are imported; empty where the shared data is absent. */
 export function listRealTranscripts(): string[] {
-  const root = join(SHARED_DATA, "transcripts");
-  if (statSync(root, { throwIfNoEntry: false }) === undefined) return [];
-  const wanted = /^(?:claude-code|pi-v3-derived|pi)\/|^other-agents\/(?:openclaw__|pi__|claude__)/u;
-  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((file) =>
-    file.endsWith(".jsonl"),
-  );
-  return files
-    .filter((file) => wanted.test(file))
-    .sort()
-    .map((file) => join(root, file));
+  return listTranscriptFiles().filter((path) => IMPORTED.test(relativeName(path)));
 }
 
 /** The real files of other agents, which an importer must refuse. */
 export function listForeignTranscripts(): string[] {
-  const root = join(SHARED_DATA, "transcripts");
-  if (statSync(root, { throwIfNoEntry: false }) === undefined) return [];
-  const foreign = /^(?:codex|tau-bench|swe-agent|gemini-cli)\/|^other-agents\/(?!openclaw__|pi__|claude__)/u;
-  const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const paths = files.map((entry) => join(entry.parentPath, entry.name));
-  return paths.filter((path) => foreign.test(path.slice(root.length + 1))).sort();
+  return listTranscriptFiles().filter((path) => !IMPORTED.test(relativeName(path)));
+}
+
+function listTranscriptFiles(): string[] {
+  if (SHARED_DATA === null) return [];
+  const entries = readdirSync(join(SHARED_DATA, "transcripts"), { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return files.map((entry) => join(entry.parentPath, entry.name)).sort();
+}
+
+function relativeName(path: string): string {
+  return path.slice(join(SHARED_DATA ?? "", "transcripts").length + 1);
 }
 
 /** The lines an import must store, byte for byte (as latin1 text): all, but for a last one that is not finished. */
@@ -170,19 +167,8 @@ export function readLatin1Lines(path: string): string[] {
   return splitLines(readFileSync(path));
 }
 
-/** Numbers in [0, 1) that a seed repeats. */
-export function createChance(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Places to cut `size` bytes at, in order, the last one at the end. */
-export function cutRandomly(size: number, pieces: number, chance: () => number): number[] {
-  const cuts = Array.from({ length: pieces - 1 }, () => Math.floor(chance() * size));
+export function cutRandomly(size: number, pieces: number, random: Random): number[] {
+  const cuts = Array.from({ length: pieces - 1 }, () => random.below(size));
   return [...new Set([...cuts, size])].sort((a, b) => a - b);
 }

@@ -2,7 +2,9 @@
  * Storing events: the one way a message enters the archive. Identity is decided by id inside the transaction; everything that
  * needs no lock (parsing, compressing, analysing) has been done before it begins.
  */
+import { hash } from "node:crypto";
 import { commit } from "../../model/chain.ts";
+import { EngineError } from "../../model/errors.ts";
 import { deriveFileId } from "../../model/ids.ts";
 import type { IngestedMessage, IngestOutcome } from "../../model/message.ts";
 import { calibrate, UNCALIBRATED } from "../../model/tokens.ts";
@@ -46,6 +48,11 @@ const SAVE_CALIBRATION = `
 
 export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
 
+/** Binds a row to the chain: the ledger keeps this hash of all its columns. */
+export function hashFacts(facts: readonly (string | number | null)[]): string {
+  return hash("sha256", JSON.stringify(facts));
+}
+
 interface VersionRow {
   message_id: number;
   conversation_id: number;
@@ -65,8 +72,19 @@ type Relation =
   | { kind: "changed"; first: VersionRow };
 
 export function append(context: StoreContext, batch: AppendBatch): AppendResult {
+  prepareAhead(context.connection, batch);
+  try {
+    return appendPrepared(context, batch, null);
+  } catch (error) {
+    // FTS5 writes its pages when the transaction commits, so a damaged index may show only there. The messages go in without it.
+    const suspect = error instanceof EngineError && (error.code === "internal" || error.code === "database_corrupt");
+    if (!suspect) throw error;
+    return appendPrepared(context, batch, error.message);
+  }
+}
+
+function appendPrepared(context: StoreContext, batch: AppendBatch, indexFailure: string | null): AppendResult {
   const { connection } = context;
-  prepareAhead(connection, batch);
   return connection.write(() => {
     const placement = new Placement(connection, batch.session, batch.now);
     if (batch.turn) {
@@ -83,7 +101,8 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     if (batch.cursor) connection.run(SET_CURSOR, batch.cursor.value, placement.sessionRef);
     const conversationId = placement.headFor(null).conversationId;
     placement.save();
-    const indexProblem = context.index.add(documents);
+    const indexProblem =
+      indexFailure === null ? context.index.add(documents) : context.index.markProblem(indexFailure);
     return { conversationId, results, duplicateTurn: false, indexProblem };
   });
 }
@@ -189,18 +208,19 @@ function insertMessage(
     arrivalBytes: prepared.arrivalBytes,
     sessionId: batch.session.id,
   });
-  insertParts(context, head.conversationId, messageId, prepared, batch.now);
+  insertParts(context, head, messageId, prepared, batch.now);
   return { messageId, seq, position };
 }
 
 function insertParts(
   context: StoreContext,
-  conversationId: number,
+  head: ConversationHead,
   messageId: number,
   prepared: PreparedMessage,
   now: number,
 ): void {
   const { connection, files } = context;
+  const { conversationId } = head;
   let ordinal = 0;
   for (const part of prepared.parts) {
     const { type, at, length, toolCallId, toolName } = part;
@@ -210,8 +230,7 @@ function insertParts(
     const fileId = deriveFileId(conversationId, payload.sha256);
     const storagePath = LargeFiles.storagePath(conversationId, fileId, payload.extension);
     files.write(storagePath, payload.content);
-    connection.run(
-      INSERT_FILE,
+    const facts = [
       fileId,
       conversationId,
       payload.fileName,
@@ -222,7 +241,10 @@ function insertParts(
       storagePath,
       payload.explorationSummary,
       now,
-    );
+    ] as const;
+    if (connection.change(INSERT_FILE, ...facts) > 0) {
+      head.takeRecord(connection, "file", { fileId, facts: hashFacts(facts) }, now);
+    }
     const { at, length, encoding } = payload;
     connection.run(INSERT_PART, messageId, ordinal++, "payload", at, length, null, null, fileId, encoding);
   }

@@ -63,7 +63,6 @@ export class Connection {
     const database = this.database;
     // Reading the header first: a file that is no database must be refused before any pragma could touch it.
     database.prepare("PRAGMA schema_version").get();
-    if (!this.readOnly) database.exec("PRAGMA journal_mode = WAL");
     database.exec(`
       PRAGMA synchronous = FULL;
       PRAGMA foreign_keys = ON;
@@ -71,6 +70,11 @@ export class Connection {
       PRAGMA cache_size = -32768;
       PRAGMA secure_delete = FAST;
     `);
+  }
+
+  /** Switches to write-ahead logging, which changes the file: only after it has proven to be ours. */
+  enableWal(): void {
+    if (!this.readOnly) this.retry(() => this.exec("PRAGMA journal_mode = WAL"), "open");
   }
 
   get database(): DatabaseSync {
@@ -227,6 +231,12 @@ export function translate(error: unknown, verb: string, path: string): unknown {
   if (system === "EACCES" || system === "EPERM" || system === "EROFS") {
     return new EngineError("database_unreadable", `cannot ${verb} the database ${path}: permission denied`, {
       hint: "check the permissions of the file and of its folder",
+      cause: error,
+    });
+  }
+  if (system === "EEXIST" || system === "ENOTDIR") {
+    return new EngineError("database_unreadable", `cannot ${verb} the database ${path}: a file is in the way of its folder`, {
+      hint: "name a path whose folder can be made",
       cause: error,
     });
   }

@@ -65,7 +65,11 @@ export class FullTextIndex {
     if (state !== null) return String(state);
     const attempt = this.#connection.savepoint(() => this.insert(this.table, documents));
     if (attempt.kind === "done") return null;
-    const reason = attempt.error instanceof Error ? attempt.error.message : String(attempt.error);
+    return this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
+  }
+
+  /** Search is degraded from now on, until a rebuild. */
+  markProblem(reason: string): string {
     this.#setMeta(PROBLEM, reason);
     return reason;
   }

@@ -20,6 +20,7 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
 
 export function migrate(connection: Connection): void {
   checkOrigin(connection);
+  connection.enableWal();
   if (readPragma(connection, "user_version") === SCHEMA_VERSION) return;
   if (connection.readOnly) {
     throw new EngineError("database_foreign", `cannot read the database ${connection.path}: it was never written to`, {

@@ -11,6 +11,7 @@ import type { HiddenReason } from "../../model/message.ts";
 import type { Derive, PreparedPart, VerifyReport } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { hashFacts } from "./append.ts";
 import { checkCover } from "./verify-cover.ts";
 import { IndexCheck } from "./verify-index.ts";
 import { checkCounter, Problems } from "./verify-problems.ts";
@@ -25,12 +26,15 @@ const CONVERSATIONS = `
   FROM conversations ORDER BY conversation_id`;
 const MESSAGES_PAGE = `
   SELECT m.*, s.session_id, (SELECT r.seq FROM messages r WHERE r.message_id = m.revises) AS revises_seq,
-         e.message_id AS event_message
+         e.message_id AS event_message, (SELECT max(r.message_id) FROM messages r WHERE r.revises = m.message_id) AS last_revision
   FROM messages m JOIN sessions s USING (session_ref)
   LEFT JOIN event_ids e ON e.session_ref = m.session_ref AND e.event_id = m.event_id
   WHERE m.conversation_id = ? AND m.seq > ? ORDER BY m.seq LIMIT ${PAGE}`;
 const LEDGER = "SELECT seq, kind, body, at, chain FROM ledger WHERE conversation_id = ? ORDER BY seq";
-const FILES = "SELECT * FROM large_files ORDER BY file_id";
+const FILE_COLUMNS = `file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
+  exploration_summary, created_at`;
+const FILES = `SELECT ${FILE_COLUMNS} FROM large_files ORDER BY file_id`;
+const FILE = `SELECT ${FILE_COLUMNS} FROM large_files WHERE file_id = ?`;
 const BOUNDARY = `
   SELECT position, reason, retain_depth, shown_before, conversation_id FROM boundaries b JOIN sessions s USING (session_ref)
   WHERE s.session_id = ? AND b.event_id = ? AND b.conversation_id = ?`;
@@ -55,7 +59,7 @@ export function verify(
     const index = new IndexCheck(context, problems);
     const conversations = connection.all(CONVERSATIONS);
     const total = counts.messages ?? 0;
-    const state: VerifyState = { done: 0, aliases: 0, boundaries: 0, report: (done) => onProgress(done, total) };
+    const state: VerifyState = { done: 0, aliases: 0, boundaries: 0, files: 0, report: (done) => onProgress(done, total) };
     for (const conversation of conversations) {
       const changes = checkChain(context, conversation, derive, index, problems, state);
       checkCover(connection, conversation, changes, problems);
@@ -68,6 +72,9 @@ export function verify(
     }
     if (counts.boundaries !== state.boundaries) {
       problems.add("boundary", "archive", `boundaries has ${counts.boundaries} rows, the ledger records ${state.boundaries}`);
+    }
+    if (counts.files !== state.files) {
+      problems.add("file", "archive", `large_files has ${counts.files} rows, the ledger records ${state.files}`);
     }
     onProgress(total, total);
     const found = problems.finish();
@@ -86,6 +93,7 @@ interface VerifyState {
   done: number;
   aliases: number;
   boundaries: number;
+  files: number;
   readonly report: (done: number) => void;
 }
 
@@ -202,6 +210,9 @@ function checkMessage(
   if (message.event_message !== (message.revises ?? id)) {
     problems.add("event_ids", name, `the event id of ${name} is not recorded, or names another message`);
   }
+  if (message.newest !== message.last_revision) {
+    problems.add("derived", name, `newest of ${name} is ${message.newest}, its last revision is ${message.last_revision}`);
+  }
   if (message.forgotten_at !== null) return;
   const parts = context.connection.all(SELECT_PARTS, id);
   const bytes = rebuild(context, message, parts, problems);
@@ -237,15 +248,17 @@ function rebuild(context: StoreContext, message: Row, parts: readonly Row[], pro
 }
 
 function checkParts(stored: readonly Row[], derived: readonly PreparedPart[], name: string, problems: Problems): void {
-  const blocks = stored.filter((part) => part.type !== "payload");
   const same =
-    blocks.length === derived.length &&
-    blocks.every((part, ordinal) => {
+    stored.length >= derived.length &&
+    stored.every((part, ordinal) => {
+      if (part.ordinal !== ordinal) return false;
       const wanted = derived[ordinal];
+      // Behind the blocks stand the payloads; that they are right shows when the bytes are put together.
+      if (!wanted) return part.type === "payload" && part.tool_call_id === null && part.tool_name === null;
       return (
-        wanted !== undefined &&
-        part.ordinal === ordinal &&
         part.type === wanted.type &&
+        part.file_id === null &&
+        part.encoding === null &&
         part.at === wanted.at &&
         part.length === wanted.length &&
         part.tool_call_id === (wanted.toolCallId ?? null) &&
@@ -273,6 +286,12 @@ function replayRecord(
       const list = changes.get(seq) ?? [];
       list.push({ hide: record.kind === "hide", mask });
       changes.set(seq, list);
+    }
+  } else if (record.kind === "file") {
+    state.files += 1;
+    const file = connection.get(FILE, body.fileId as string);
+    if (!file || hashFacts(Object.values(file) as (string | number | null)[]) !== body.facts) {
+      problems.add("file", body.fileId as string, `the row of ${body.fileId} is not what the ledger recorded`);
     }
   } else if (record.kind === "relabel") {
     state.aliases += 1;

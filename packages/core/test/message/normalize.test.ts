@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { messageTokens, searchText, viewMessage } from "../../src/ingest/normalize.ts";
+import { messageTokens, searchText, viewMessage } from "../../src/message/normalize.ts";
 import type { MessageView, PartView } from "../../src/model/message.ts";
 import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../../src/model/tokens.ts";
 import { anyText, jsonValue } from "./arbitraries.ts";

@@ -10,7 +10,7 @@ import {
   iterateMembers,
   mapMembers,
   mapTextOffsets,
-} from "../../src/ingest/json-spans.ts";
+} from "../../src/message/json-spans.ts";
 import type { ByteRange } from "../../src/model/message.ts";
 import { anyText, jsonValue, writeLiteral } from "./arbitraries.ts";
 

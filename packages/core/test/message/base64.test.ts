@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { base64ByteLength, findBase64Runs, hideBase64 } from "../../src/ingest/base64.ts";
+import { base64ByteLength, findBase64Runs, hideBase64 } from "../../src/message/base64.ts";
 
 /** Bytes whose base64 surely mixes capitals, small letters and digits. */
 const noise = fc

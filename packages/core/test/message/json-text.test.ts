@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { serializeExact } from "../../src/ingest/json-text.ts";
+import { serializeExact } from "../../src/message/json-text.ts";
 import { EngineError } from "../../src/model/errors.ts";
 import { jsonValue } from "./arbitraries.ts";
 

@@ -1,0 +1,224 @@
+/** `lcm config`: what the settings are, where each value came from, and changing our own file of them. */
+import type { Command } from "commander";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { explainSetting, setInConfig, unsetInConfig } from "@lossless/core/model/settings-resolve.ts";
+import type { ConfigObject, SettingExplanation } from "@lossless/core/model/settings-resolve.ts";
+import { canonicalKey, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
+import { findConfigPlaces, readConfigFile, writeConfigFile } from "../config-file.ts";
+import { toAction } from "../context.ts";
+import type { Invocation } from "../context.ts";
+import { makePrintable, toOneLine } from "../format.ts";
+import { terminalColumns } from "../output.ts";
+import { style } from "../style.ts";
+import { renderPairs, renderTable } from "../table.ts";
+import { addExamples } from "./shared.ts";
+
+export function defineConfig(program: Command): void {
+  const group = program
+    .command("config")
+    .description("settings: what they are, where they come from, and changing them");
+  const show = group
+    .command("show")
+    .description("every setting with its value and where it came from")
+    .option("--changed", "only what differs from the defaults")
+    .action(toAction(runShow));
+  addExamples(show, [["lcm config show --changed", "what somebody has set"]]);
+  const get = group
+    .command("get")
+    .description("the value of one setting")
+    .argument("<key>", "the setting, such as freshTailCount")
+    .action(toAction(runGet));
+  addExamples(get, [["lcm config get databasePath", "where the archive is"]]);
+  const set = group
+    .command("set")
+    .description("set one setting in our own file")
+    .argument("<key>", "the setting")
+    .argument("<value>", "its value; lists are separated by commas or written as JSON")
+    .action(toAction(runSet));
+  addExamples(set, [
+    ["lcm config set freshTailCount 48", "a number"],
+    ["lcm config set ignoreSessionPatterns 'agent:*:cron:**'", "a list"],
+  ]);
+  const unset = group
+    .command("unset")
+    .description("remove one setting from our own file")
+    .argument("<key>", "the setting")
+    .action(toAction(runUnset));
+  addExamples(unset, [["lcm config unset freshTailCount", "back to the default"]]);
+  const explain = group
+    .command("explain")
+    .description("what a setting does, what it may be, and why it has its value")
+    .argument("<key>", "the setting")
+    .action(toAction(runExplain));
+  addExamples(explain, [["lcm config explain contextThreshold", "everything about one setting"]]);
+  const path = group
+    .command("path")
+    .description("which files settings are read from")
+    .action(toAction(runPath));
+  addExamples(path, [["lcm config path", "the files"]]);
+}
+
+async function runShow(invocation: Invocation, options: { readonly changed?: boolean }): Promise<void> {
+  const resolved = await invocation.settings();
+  const groups = SETTING_GROUPS.map(({ title, keys }) => {
+    const all = keys.map((key) => explainSetting(key, resolved));
+    return { title, settings: options.changed ? all.filter(isChanged) : all };
+  }).filter(({ settings }) => settings.length > 0);
+  await invocation.print({
+    data: {
+      items: groups.flatMap(({ title, settings }) =>
+        settings.map(({ key, value, default: byDefault, source, status }) => ({
+          key,
+          value,
+          default: byDefault,
+          source,
+          status,
+          group: title,
+        })),
+      ),
+    },
+    text: () =>
+      groups.length === 0 ? "Everything is at its default." : groups.map(renderGroup).join("\n\n"),
+  });
+}
+
+const isChanged = ({ source }: SettingExplanation): boolean => /^(?:option|environment|config) /.test(source);
+
+function renderGroup({
+  title,
+  settings,
+}: {
+  title: string;
+  settings: readonly SettingExplanation[];
+}): string {
+  const table = renderTable(
+    [
+      { title: "KEY", style: style.name },
+      { title: "VALUE", flexible: true },
+      { title: "FROM", style: style.faint },
+    ],
+    settings.map(({ key, value, source }) => [key, toOneLine(renderValue(value)), toOneLine(source)]),
+    { maxWidth: terminalColumns(), styleTitle: style.faint },
+  );
+  return `${style.title(title)}\n${table}`;
+}
+
+function renderValue(value: unknown): string {
+  if (value === null || value === undefined) return "unset";
+  return typeof value === "string" && value !== "" ? value : JSON.stringify(value);
+}
+
+async function runGet(invocation: Invocation, _options: object, name: string): Promise<void> {
+  const { key, value } = explainSetting(name, await invocation.settings());
+  await invocation.print({ data: { key, value }, text: () => makePrintable(renderValue(value)) });
+}
+
+async function runExplain(invocation: Invocation, _options: object, name: string): Promise<void> {
+  const explanation = explainSetting(name, await invocation.settings());
+  await invocation.print({ data: explanation, text: () => renderExplanation(explanation) });
+}
+
+function renderExplanation({
+  key,
+  value,
+  default: byDefault,
+  source,
+  status,
+  help,
+  limits,
+  env,
+  aliases,
+}: SettingExplanation): string {
+  const pairs: [string, string][] = [
+    ["Value", toOneLine(renderValue(value))],
+    ["From", toOneLine(source)],
+    ["Default", toOneLine(renderValue(byDefault))],
+    ["May be", limits],
+    ["Environment", env.join(", ") || "–"],
+  ];
+  if (aliases.length > 0) pairs.push(["Older names", aliases.join(", ")]);
+  if (status === "accepted") pairs.push(["Status", "accepted, without effect"]);
+  return `${style.name(key)}\n${help}\n\n${renderPairs(pairs, style.faint)}`;
+}
+
+async function runSet(invocation: Invocation, _options: object, name: string, value: string): Promise<void> {
+  const change = (config: ConfigObject): ConfigObject => setInConfig(config, name, value);
+  await changeConfig(invocation, change, (file) => `${canonicalKey(name) ?? name} is set in ${file}`, name);
+}
+
+async function runUnset(invocation: Invocation, _options: object, name: string): Promise<void> {
+  const change = (config: ConfigObject): ConfigObject => {
+    // A key that nobody knows stops every command; it must be possible to take it out.
+    if (canonicalKey(name) === null && Object.hasOwn(config, name)) {
+      const { [name]: _removed, ...rest } = config;
+      return rest;
+    }
+    return unsetInConfig(config, name);
+  };
+  await changeConfig(
+    invocation,
+    change,
+    (file) => `${canonicalKey(name) ?? name} is no longer set in ${file}`,
+    name,
+  );
+}
+
+async function changeConfig(
+  invocation: Invocation,
+  change: (config: ConfigObject) => ConfigObject,
+  describe: (file: string) => string,
+  name: string,
+): Promise<void> {
+  const { ownFile } = findConfigPlaces(process.env);
+  const before = (await readConfigFile(ownFile)) ?? {};
+  const after = change(before);
+  const isSame = JSON.stringify(before) === JSON.stringify(after);
+  if (!isSame) await writeConfigFile(ownFile, after);
+  const effect = await explainEffect(invocation, name);
+  await invocation.print({
+    data: { key: canonicalKey(name) ?? name, file: ownFile, changed: !isSame, ...effect },
+    text: () =>
+      [`${style.good("ok")}  ${describe(ownFile)}`, ...describeOverruled(effect, ownFile)].join("\n"),
+  });
+}
+
+/** What the setting is now. Another bad setting must not hide that this one was written. */
+async function explainEffect(
+  invocation: Invocation,
+  name: string,
+): Promise<{ value?: unknown; source?: string }> {
+  const key = canonicalKey(name);
+  if (key === null) return {};
+  try {
+    const { value, source } = explainSetting(key, await invocation.settings());
+    return { value, source };
+  } catch (error) {
+    if (error instanceof EngineError && error.code === "config") return {};
+    throw error;
+  }
+}
+
+function describeOverruled({ source }: { source?: string }, file: string): string[] {
+  if (source === undefined || source.startsWith(`config ${file}`) || !/^(?:option|environment) /.test(source))
+    return [];
+  return [style.warning(`It has no effect while ${source} says otherwise.`)];
+}
+
+async function runPath(invocation: Invocation): Promise<void> {
+  const places = findConfigPlaces(process.env);
+  await invocation.print({
+    data: places,
+    text: () =>
+      renderPairs(
+        [
+          ["Our file", places.ownFile],
+          ["The host's", places.hostFile],
+          ["State folder", places.stateDir],
+        ],
+        style.faint,
+      ),
+  });
+}
+
+/** For completion scripts. */
+export const settingKeys = (): readonly string[] => SETTING_KEYS;

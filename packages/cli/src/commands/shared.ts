@@ -1,0 +1,160 @@
+/** What several commands have in common: reading numbers from options, choosing a conversation, and rows as JSON. */
+import { InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
+import type { Engine } from "@lossless/core/engine.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { formatMessageId, parseMessageId } from "@lossless/core/model/ids.ts";
+import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
+import type { Invocation } from "../context.ts";
+import { usageError } from "../exit.ts";
+import { toIso } from "../format.ts";
+
+export const MAX_LIMIT = 10_000;
+
+export function parseLimit(text: string): number {
+  const limit = Number(text);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT && text.trim() !== "") return limit;
+  throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_LIMIT}.`);
+}
+
+export function parseOffset(text: string): number {
+  const offset = Number(text);
+  if (Number.isSafeInteger(offset) && offset >= 0 && text.trim() !== "") return offset;
+  throw new InvalidArgumentError("It must be a whole number, 0 or more.");
+}
+
+export function parseConversationId(text: string): number {
+  const id = Number(text);
+  if (Number.isSafeInteger(id) && id >= 1 && /^\d+$/.test(text)) return id;
+  throw new InvalidArgumentError(
+    "It must be the number of a conversation; lcm conversations list shows them.",
+  );
+}
+
+export function parseMessageName(text: string): number {
+  const id = parseMessageId(text);
+  if (id !== null) return id;
+  throw new InvalidArgumentError("It must be a message id such as msg_12.");
+}
+
+/** Examples at the end of a command's help, each with what it does. */
+export function addExamples(
+  command: Command,
+  examples: readonly (readonly [line: string, says: string])[],
+): void {
+  const width = Math.max(...examples.map(([line]) => line.length));
+  const lines = examples.map(([line, says]) => `  ${line.padEnd(width)}  ${says}`);
+  command.addHelpText("after", `\nExamples:\n${lines.join("\n")}\n`);
+}
+
+export interface ConversationChoice {
+  readonly conversation?: number;
+  readonly session?: string;
+}
+
+export function addConversationOptions(command: Command): Command {
+  return command
+    .addOption(new Option("--conversation <n>", "the conversation").argParser(parseConversationId))
+    .addOption(
+      new Option("--session <key>", "the newest conversation of this session key or id").conflicts(
+        "conversation",
+      ),
+    );
+}
+
+/** The conversation that was named; the only one there is when none was. */
+export async function chooseConversation(
+  engine: Engine,
+  invocation: Invocation,
+  choice: ConversationChoice,
+): Promise<ConversationRow> {
+  const { scope } = invocation;
+  if (choice.conversation !== undefined) return requireConversation(engine, invocation, choice.conversation);
+  if (choice.session !== undefined) {
+    const found = await findBySession(engine, invocation, choice.session);
+    if (found !== null) return found;
+    throw new EngineError("not_found", `cannot find a conversation of session ${choice.session}`, {
+      hint: "lcm conversations list shows every session",
+    });
+  }
+  const { items } = await engine.listConversations({ ...scope, limit: 2 });
+  const [only] = items;
+  if (only !== undefined && items.length === 1) return only;
+  if (only === undefined) throw new EngineError("not_found", "cannot list messages: nothing is stored yet");
+  throw usageError(
+    `cannot run lcm ${invocation.command}: there are several conversations`,
+    "Choose one with --conversation N or --session KEY; lcm conversations list shows them",
+  );
+}
+
+/** A session key names a lane, a session id one run in it; people have either at hand. */
+export async function findBySession(
+  engine: Engine,
+  invocation: Invocation,
+  session: string,
+): Promise<ConversationRow | null> {
+  const { scope } = invocation;
+  const { items } = await engine.listConversations({ ...scope, sessionKey: session, limit: 1 });
+  if (items[0] !== undefined) return items[0];
+  const state = await engine.readSession({ ...scope, sessionId: session });
+  return state?.conversationId
+    ? engine.readConversation({ ...scope, conversationId: state.conversationId })
+    : null;
+}
+
+export async function requireConversation(
+  engine: Engine,
+  { scope }: Invocation,
+  conversationId: number,
+): Promise<ConversationRow> {
+  const conversation = await engine.readConversation({ ...scope, conversationId });
+  if (conversation !== null) return conversation;
+  throw new EngineError("not_found", `cannot find conversation ${conversationId}`, {
+    hint: "lcm conversations list shows every conversation",
+  });
+}
+
+export function toConversationJson(row: ConversationRow): object {
+  return {
+    id: row.conversationId,
+    owner: row.owner,
+    sessionKey: row.sessionKey,
+    sessionId: row.sessionId,
+    messages: row.messages,
+    shownMessages: row.shownMessages,
+    shownTokens: row.shownTokens,
+    summaries: row.summaries,
+    bytes: row.arrivalBytes,
+    firstAt: toIso(row.firstAt),
+    lastAt: toIso(row.lastAt),
+    createdAt: toIso(row.createdAt),
+    archivedAt: toIso(row.archivedAt),
+    archiveCause: row.archiveCause,
+  };
+}
+
+export function toMessageJson(row: MessageRow): object {
+  return {
+    id: formatMessageId(row.messageId),
+    conversationId: row.conversationId,
+    sessionId: row.sessionId,
+    eventId: row.eventId,
+    seq: row.seq,
+    position: row.position,
+    role: row.role,
+    tokens: row.tokens,
+    bytes: row.arrivalBytes,
+    createdAt: toIso(row.createdAt),
+    hidden: row.hidden,
+    revises: row.revises === null ? null : formatMessageId(row.revises),
+    newest: row.newest === null ? null : formatMessageId(row.newest),
+    forgottenAt: toIso(row.forgottenAt),
+  };
+}
+
+/** A command line that can be pasted back into a shell. */
+export function renderCommandLine(words: readonly string[]): string {
+  return words
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`))
+    .join(" ");
+}

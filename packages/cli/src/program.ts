@@ -1,0 +1,113 @@
+/**
+ * The command tree: names, options and help of every command, without what they need to run. Completion scripts and docs/cli.md are made
+ * from it, so that they cannot part from what the program accepts.
+ */
+import { Command, CommanderError } from "commander";
+import type { Option } from "commander";
+import { findNearest } from "@lossless/core/model/nearest.ts";
+import { defineCompletion } from "./commands/completion.ts";
+import { defineConfig } from "./commands/config.ts";
+import { defineConversations } from "./commands/conversations.ts";
+import { defineHelp, renderWelcome } from "./commands/help.ts";
+import { defineImport } from "./commands/import.ts";
+import { defineMessages } from "./commands/messages.ts";
+import { defineReindex } from "./commands/reindex.ts";
+import { defineSearch } from "./commands/search.ts";
+import { defineStatus } from "./commands/status.ts";
+import { defineVerify } from "./commands/verify.ts";
+import { defineVersion } from "./commands/version.ts";
+import { commandPath } from "./context.ts";
+import { usageError } from "./exit.ts";
+import { readVersion } from "./version.ts";
+
+export const DESCRIPTION =
+  "Keeps every message of your agents, word for word, in one file: store, find, show and prove them.";
+
+export function buildProgram(): Command {
+  const program = new Command("lcm")
+    .description(DESCRIPTION)
+    .usage("[options] <command>")
+    .version(readVersion(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand(false)
+    .option("--db <path>", "the database (default: the setting databasePath)")
+    .option("--owner <name>", "only what belongs to this agent; for import, whom it belongs to")
+    .option("--json", "print one JSON object");
+  for (const define of [
+    defineStatus,
+    defineConversations,
+    defineMessages,
+    defineImport,
+    defineSearch,
+    defineVerify,
+    defineReindex,
+    defineConfig,
+    defineCompletion,
+    defineHelp,
+    defineVersion,
+  ]) {
+    define(program);
+  }
+  for (const command of listCommands(program)) tame(command);
+  return program;
+}
+
+/** The command and all below it. */
+export function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)];
+}
+
+/** Errors are thrown in our words instead of printed, and a group without a command says what there is. */
+function tame(command: Command): void {
+  command
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: listSharedOptions, helpWidth: 100 })
+    .configureOutput({ writeErr: () => undefined })
+    .showSuggestionAfterError(false)
+    .exitOverride((error) => {
+      throw translate(error, command);
+    });
+  if (command.commands.length === 0) return;
+  command
+    .allowExcessArguments(true)
+    .allowUnknownOption(true)
+    .action(() => {
+      const [word] = command.args;
+      if (word !== undefined) throw unknownWord(word, command);
+      process.stdout.write(command.parent === null ? renderWelcome() : command.helpInformation());
+    });
+}
+
+/** The options that every command takes; a version is asked of the program only. */
+function listSharedOptions(command: Command): Option[] {
+  let root = command;
+  while (root.parent !== null) root = root.parent;
+  return root === command ? [] : root.options.filter((option) => option.long !== "--version");
+}
+
+export function isHelpShown(error: unknown): boolean {
+  return error instanceof CommanderError && error.exitCode === 0;
+}
+
+function translate(error: CommanderError, command: Command): Error {
+  if (error.exitCode === 0) return error;
+  const message = error.message.replace(/^error: /, "");
+  const name = ["lcm", commandPath(command)].join(" ").trim();
+  const option = /^unknown option '([^']*)'/.exec(message)?.[1];
+  if (option !== undefined) return unknownWord(option, command);
+  return usageError(`cannot run ${name}: ${lowerFirst(message)}`, `See ${name} --help`);
+}
+
+function unknownWord(word: string, command: Command): Error {
+  const name = ["lcm", commandPath(command)].join(" ").trim();
+  const isOption = word.startsWith("-");
+  const known = isOption
+    ? [...command.options, ...listSharedOptions(command)].flatMap((option) => option.long ?? [])
+    : command.commands.map((child) => child.name());
+  const nearest = findNearest(word, known);
+  const what = isOption ? `${name}: there is no option ${word}` : `${name} ${word}: there is no such command`;
+  const hint =
+    nearest === null ? `See ${name} --help` : `Did you mean ${isOption ? nearest : `${name} ${nearest}`}?`;
+  return usageError(`cannot run ${what}`, hint);
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

@@ -1,0 +1,534 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import type { CoverItem } from "../../src/model/cover.ts";
+import { HIDDEN, POSITION_STEP } from "../../src/model/message.ts";
+import { findFreshTail } from "../../src/model/tail.ts";
+import { groupItems } from "../../src/model/tool-groups.ts";
+import {
+  explainStop,
+  MAX_ROUNDS,
+  planPrepared,
+  planRound,
+  planSweep,
+  recordPass,
+  startRounds,
+  startSweep,
+  type SweepState,
+} from "../../src/compact/plan.ts";
+import { planReserve } from "../../src/compact/plan-reserve.ts";
+import { prefixTargetTokens, shouldCompact, type CompactionPolicy } from "../../src/compact/policy.ts";
+import { countShownTokens, type PlanScope } from "../../src/compact/runs.ts";
+import {
+  FakeConversation,
+  message,
+  messages,
+  POLICY,
+  summary,
+  turn,
+  type ItemSpec,
+  type Turn,
+} from "../model/cover-kit.ts";
+
+const user: ItemSpec = { role: "user" };
+const BUDGET = 200_000;
+const sweep = (overrides: Partial<SweepState> = {}): SweepState => ({
+  ...startSweep({ budgetTokens: BUDGET }),
+  ...overrides,
+});
+const policy = (overrides: Partial<CompactionPolicy> = {}): CompactionPolicy => ({ ...POLICY, ...overrides });
+
+/** A tail of one user message behind the given items. */
+const withTail = (items: readonly CoverItem[]): CoverItem[] => [...items, message(10_000, user)];
+const TAIL_OF_ONE = policy({ freshTailCount: 1 });
+
+const planOver = (items: readonly CoverItem[], p = TAIL_OF_ONE, state = sweep(), scope: PlanScope = {}) =>
+  planSweep(withTail(items), p, state, scope);
+
+describe("the threshold", () => {
+  test.each([
+    [{ tokens: 150_000, base: 200_000, threshold: 0.75 }, true],
+    [{ tokens: 149_999, base: 200_000, threshold: 0.75 }, false],
+    [{ tokens: 150_001, base: 200_000, threshold: 0.75 }, true],
+    [{ tokens: 55, base: 100, threshold: 0.55 }, true],
+    [{ tokens: 29, base: 100, threshold: 0.29 }, true],
+    [{ tokens: 75, base: 101, threshold: 0.75 }, false],
+    [{ tokens: 200_000, base: 200_000, threshold: 1 }, true],
+  ])("is crossed at or above it: %o", (input, expected) => {
+    expect(shouldCompact(input)).toBe(expected);
+  });
+
+  test.each([
+    ["the set value where one is set", { summaryPrefixTargetTokens: 7 }, 200_000, 7],
+    ["a chunk in a large window", {}, 200_000, 20_000],
+    ["half the threshold in a small one", {}, 32_000, 12_000],
+    ["at least one condensed summary", {}, 2_000, 2_000],
+  ])("the prefix target is %s", (_, overrides, budget, expected) => {
+    expect(prefixTargetTokens(policy(overrides), budget)).toBe(expected);
+  });
+});
+
+describe("a leaf pass", () => {
+  test.each<[string, CoverItem[], Partial<CompactionPolicy>, Partial<SweepState>, [number, number] | null]>([
+    ["takes the oldest messages before the tail", messages(8), {}, {}, [0, 8]],
+    ["needs leafMinFanout messages", messages(7), {}, {}, null],
+    ["needs fewer when forced", messages(7), {}, { isForced: true }, [0, 7]],
+    ["or a full chunk", messages(3, { tokens: 9_000 }), {}, {}, [0, 2]],
+    ["holds at most leafChunkTokens", messages(300), {}, {}, [0, 200]],
+    ["takes a message larger than a chunk alone", messages(2, { tokens: 30_000 }), {}, {}, [0, 1]],
+    ["does not begin where nothing can be saved", messages(2, { tokens: 40 }), {}, { isForced: true }, null],
+    [
+      "skips a run that is too short",
+      [...messages(3), summary(4, 9), ...messages(9, {}, 10)],
+      {},
+      {},
+      [4, 13],
+    ],
+    ["ends at a summary", [...messages(9), summary(10, 12), ...messages(9, {}, 13)], {}, {}, [0, 9]],
+    ["does not run in a later phase", messages(9), {}, { phase: "routine" }, null],
+  ])("%s", (_, items, overrides, state, expected) => {
+    const step = planOver(items, policy({ freshTailCount: 1, ...overrides }), sweep(state));
+    expect(step && [step.startIndex, step.endIndex]).toEqual(expected);
+    if (step) expect(step).toMatchObject({ kind: "leaf", phase: "leaf", depth: 0, publishId: null });
+  });
+
+  test("never touches the tail", () => {
+    const items = messages(30, user);
+    expect(planSweep(items, policy({ freshTailCount: 22 }), sweep())).toMatchObject({
+      startIndex: 0,
+      endIndex: 8,
+    });
+    expect(planSweep(items, policy({ freshTailCount: 23 }), sweep())).toBeNull();
+  });
+
+  test("never touches a turn that is still running", () => {
+    const items = [message(1, user), ...messages(50, {}, 2)];
+    expect(planSweep(items, TAIL_OF_ONE, sweep({ isForced: true }))).toBeNull();
+  });
+
+  test("folds within a turn that is longer than allowed, around its user message", () => {
+    const items = [...messages(9, user), ...messages(50, {}, 10)];
+    const long = policy({ freshTailCount: 4, turnMaxTokens: 1_000 });
+    expect(planSweep(items, long, sweep())).toMatchObject({ startIndex: 0, endIndex: 8 });
+    const [first, ...rest] = [summary(1, 8), ...items.slice(8)];
+    expect(planSweep([first!, ...rest], long, sweep())).toMatchObject({ startIndex: 2, endIndex: 48 });
+  });
+
+  test("cuts only between tool groups", () => {
+    const items = [
+      ...messages(7, { tokens: 2_500 }),
+      message(8, { calls: ["a"], tokens: 2_000 }),
+      message(9, { role: "tool", results: ["a"], tokens: 2_000 }),
+      ...messages(3, {}, 10),
+    ];
+    expect(planOver(items)).toMatchObject({ startIndex: 0, endIndex: 7 });
+  });
+
+  test("never spans a boundary", () => {
+    const boundaries = [{ position: 6 * POSITION_STEP, retainDepth: -1 }];
+    expect(planOver(messages(20), TAIL_OF_ONE, sweep(), { boundaries })).toMatchObject({
+      startIndex: 5,
+      endIndex: 20,
+    });
+    expect(planOver(messages(20), TAIL_OF_ONE, sweep({ isForced: true }), { boundaries })).toMatchObject({
+      startIndex: 0,
+      endIndex: 5,
+    });
+  });
+
+  test("leaves alone what a boundary hides", () => {
+    const boundaries = [{ position: 12 * POSITION_STEP, retainDepth: 2 }];
+    expect(planOver(messages(20), TAIL_OF_ONE, sweep(), { boundaries })).toMatchObject({
+      startIndex: 11,
+      endIndex: 20,
+    });
+    expect(countShownTokens(messages(20), boundaries)).toBe(900);
+  });
+
+  test("takes hidden rows along, unread, and does not count them", () => {
+    const hidden = (n: number) => message(n, { hidden: HIDDEN.heartbeat });
+    const items = [
+      hidden(1),
+      ...messages(4, {}, 2),
+      hidden(6),
+      ...messages(4, {}, 7),
+      hidden(11),
+      summary(12, 20),
+    ];
+    expect(planOver(items)).toMatchObject({ startIndex: 0, endIndex: 11, messages: 8, inputTokens: 800 });
+    expect(planOver(items.slice(0, 8))).toBeNull();
+  });
+
+  test("aims at a third of its sources, up to the target", () => {
+    expect(planOver(messages(10))).toMatchObject({ targetTokens: 350 });
+    expect(planOver(messages(150))).toMatchObject({ targetTokens: 2_400 });
+    expect(planOver(messages(8, { tokens: 20 }))).toMatchObject({ targetTokens: 159 });
+  });
+});
+
+describe("condensing", () => {
+  const leaves = (count: number, tokens = 2_400, depth = 0, from = 0) =>
+    Array.from({ length: count }, (_, n) =>
+      summary((from + n) * 10 + 1, (from + n) * 10 + 10, { tokens, depth }),
+    );
+
+  test.each<[string, CoverItem[], Partial<CompactionPolicy>, unknown]>([
+    ["waits until the prefix is above its target", leaves(8), {}, null],
+    ["needs leafMinFanout leaves", leaves(9), {}, { startIndex: 0, endIndex: 8, depth: 1, phase: "routine" }],
+    [
+      "holds at most leafChunkTokens",
+      leaves(30, 1_000),
+      {},
+      { startIndex: 0, endIndex: 20, phase: "routine" },
+    ],
+    ["stays below sweepMaxDepth in routine", leaves(12, 2_000, 1), {}, { depth: 2, phase: "pressure" }],
+    [
+      "goes deeper in routine where sweepMaxDepth allows",
+      leaves(12, 2_000, 1),
+      { sweepMaxDepth: -1 },
+      { depth: 2, phase: "routine", endIndex: 10 },
+    ],
+    [
+      "does nothing in routine with sweepMaxDepth 0",
+      leaves(9),
+      { sweepMaxDepth: 0 },
+      { depth: 1, phase: "pressure" },
+    ],
+    [
+      "needs condensedMinFanout of deeper ones",
+      [...leaves(3, 8_000, 1)],
+      { sweepMaxDepth: 2, condensedMinFanout: 4 },
+      { phase: "pressure", endIndex: 2 },
+    ],
+    [
+      "under pressure takes condensedMinFanoutHard",
+      leaves(3, 7_000),
+      {},
+      { phase: "pressure", endIndex: 2, depth: 1 },
+    ],
+    [
+      "takes the shallowest depth first",
+      [...leaves(4, 5_000, 2), ...leaves(2, 3_000, 0, 4)],
+      {},
+      { startIndex: 4, endIndex: 6, depth: 1 },
+    ],
+    [
+      "never mixes depths",
+      [summary(1, 10, { tokens: 15_000 }), summary(11, 20, { tokens: 15_000, depth: 1 })],
+      {},
+      null,
+    ],
+  ])("%s", (_, items, overrides, expected) => {
+    const step = planOver(items, policy({ freshTailCount: 1, ...overrides }));
+    if (expected === null) expect(step).toBeNull();
+    else expect(step).toMatchObject({ kind: "condensed", ...expected });
+  });
+
+  test("is also done to come under a stop target", () => {
+    const state = sweep({ stopAtTokens: 10_000 });
+    expect(planOver(leaves(5), TAIL_OF_ONE, state)).toMatchObject({ phase: "pressure", endIndex: 5 });
+    expect(planOver(leaves(4), TAIL_OF_ONE, state)).toBeNull();
+  });
+
+  test("never spans a boundary", () => {
+    const boundaries = [{ position: 41 * POSITION_STEP, retainDepth: -1 }];
+    const step = planOver(leaves(9, 4_000), TAIL_OF_ONE, sweep(), { boundaries });
+    expect(step).toMatchObject({ startIndex: 0, endIndex: 4, phase: "pressure" });
+  });
+
+  test("lets hidden rows between summaries lie under the new one", () => {
+    const items = leaves(9, 3_000);
+    items.splice(3, 0, message(31, { hidden: HIDDEN.meta }));
+    items[2] = summary(21, 30, { tokens: 3_000 });
+    items[4] = summary(32, 40, { tokens: 3_000 });
+    expect(planOver(items)).toMatchObject({ startIndex: 0, endIndex: 7, phase: "pressure" });
+  });
+});
+
+describe("a sweep", () => {
+  test("ends when a pass saves nothing", () => {
+    const items = withTail(messages(20));
+    const step = planSweep(items, TAIL_OF_ONE, sweep());
+    const stalled = recordPass(sweep(), step!, { before: 2_000, after: 2_000 });
+    expect(planSweep(items, TAIL_OF_ONE, stalled)).toBeNull();
+    expect(explainStop(items, TAIL_OF_ONE, stalled)).toBe("no_progress");
+  });
+
+  test("ends after maxSweepIterations passes", () => {
+    expect(explainStop(withTail(messages(20)), TAIL_OF_ONE, sweep({ passes: 12 }))).toBe("pass_limit");
+  });
+
+  test("ends where its target is reached", () => {
+    expect(explainStop(withTail(messages(20)), TAIL_OF_ONE, sweep({ stopAtTokens: 2_100 }))).toBe(
+      "target_reached",
+    );
+    expect(explainStop(withTail(messages(3)), TAIL_OF_ONE, sweep())).toBe("nothing_to_fold");
+    expect(explainStop(withTail(messages(20)), TAIL_OF_ONE, sweep())).toBeNull();
+  });
+
+  test("can be planned over a part of a cover", () => {
+    const all = withTail(messages(1_000));
+    const window = {
+      tailStartPosition: 10_000 * POSITION_STEP,
+      pinned: null,
+      shownTokens: countShownTokens(all),
+      prefixTokens: 0,
+    };
+    expect(planSweep(all.slice(0, 400), TAIL_OF_ONE, sweep(), { window })).toEqual(
+      planSweep(all, TAIL_OF_ONE, sweep()),
+    );
+  });
+});
+
+describe("rounds until under a target", () => {
+  test("count the target itself as over on entry, and as under afterwards", () => {
+    expect(planRound(startRounds(1_000, BUDGET), 999)).toEqual({ kind: "done", reason: "under_target" });
+    const first = planRound(startRounds(1_000, BUDGET), 1_000);
+    expect(first).toMatchObject({ kind: "sweep", sweep: { isForced: true, stopAtTokens: 1_000 } });
+    const next = first.kind === "sweep" ? first.next : startRounds(0, 0);
+    expect(planRound({ ...next, tokensBefore: 1_500 }, 1_000)).toEqual({
+      kind: "done",
+      reason: "under_target",
+    });
+  });
+
+  test("end without progress, and after ten", () => {
+    expect(planRound({ ...startRounds(10, BUDGET), rounds: 1, tokensBefore: 50 }, 50)).toMatchObject({
+      reason: "no_progress",
+    });
+    let state = startRounds(10, BUDGET);
+    let rounds = 0;
+    for (let tokens = 1_000; ; tokens--) {
+      const plan = planRound(state, tokens);
+      if (plan.kind === "done") break;
+      state = plan.next;
+      rounds++;
+    }
+    expect(rounds).toBe(MAX_ROUNDS);
+  });
+});
+
+describe("stored summaries", () => {
+  test("prepared leaves are planned ahead, each once, and published as they are", () => {
+    const conversation = new FakeConversation();
+    for (let n = 0; n < 500; n++) conversation.append(user);
+    const prepared: number[] = [];
+    for (;;) {
+      const step = planPrepared(conversation.items, POLICY, { reserve: conversation.reserve });
+      if (step === null) break;
+      prepared.push(step.messages);
+      conversation.prepare(step);
+    }
+    expect(prepared).toEqual([200, 200, 36]);
+    const ids = conversation.reserve.map(({ summaryId }) => summaryId);
+    const steps = runSweep(conversation, POLICY, sweep());
+    expect(steps.filter(({ kind }) => kind === "leaf").map(({ publishId }) => publishId)).toEqual(ids);
+  });
+
+  test("a fold never cuts across a reserve summary", () => {
+    const reserve = {
+      summaryId: "sum_r",
+      startPosition: 31 * POSITION_STEP,
+      endPosition: 120 * POSITION_STEP,
+      messages: 90,
+      tokens: 100,
+      depth: 3,
+      isRoot: false,
+    };
+    expect(planOver(messages(50), TAIL_OF_ONE, sweep(), { reserve: [reserve] })).toMatchObject({
+      startIndex: 0,
+      endIndex: 30,
+    });
+  });
+
+  test("a root is made over all summaries before the tail", () => {
+    const items = withTail(
+      Array.from({ length: 4 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 2_000, depth: n % 2 })),
+    );
+    const step = planReserve(items, TAIL_OF_ONE, BUDGET);
+    expect(step).toMatchObject({
+      isRoot: true,
+      messages: 40,
+      depth: 2,
+      inputTokens: 8_000,
+      targetTokens: 2_000,
+      replacesId: null,
+    });
+    expect(step?.sourceIds).toHaveLength(4);
+  });
+
+  test("a root is remade only when more than 15 % of the budget lies between it and the tail", () => {
+    const items = withTail(
+      Array.from({ length: 12 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 3_000 })),
+    );
+    const root = (leaves: number) => ({
+      summaryId: "sum_root",
+      startPosition: POSITION_STEP,
+      endPosition: leaves * 10 * POSITION_STEP,
+      messages: leaves * 10,
+      tokens: 2_000,
+      depth: 1,
+      isRoot: true,
+    });
+    const plan = (leaves: number) => planReserve(items, TAIL_OF_ONE, BUDGET, { reserve: [root(leaves)] });
+    expect(plan(2)).toBeNull();
+    expect(plan(1)).toMatchObject({ isRoot: false, messages: 60 });
+    expect(plan(12)).toBeNull();
+  });
+
+  test("a long history is condensed in steps that end in one root, and then rests", () => {
+    const conversation = new FakeConversation();
+    conversation.items = withTail(
+      Array.from({ length: 300 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 2_400 })),
+    );
+    let steps = 0;
+    for (; steps < 100; steps++) {
+      const step = planReserve(conversation.items, TAIL_OF_ONE, BUDGET, { reserve: conversation.reserve });
+      if (step === null) break;
+      expect(step.inputTokens).toBeLessThanOrEqual(POLICY.leafChunkTokens);
+      conversation.addReserve(step);
+    }
+    expect(steps).toBeLessThan(60);
+    expect(conversation.reserve.filter(({ isRoot }) => isRoot)).toMatchObject([{ messages: 3_000 }]);
+  });
+});
+
+/** Runs a sweep to its end and returns its steps. */
+function runSweep(conversation: FakeConversation, p: CompactionPolicy, start: SweepState) {
+  const steps = [];
+  let state = start;
+  for (;;) {
+    const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+    const step = planSweep(conversation.items, p, state, scope);
+    if (step === null) return steps;
+    const before = countShownTokens(conversation.items, conversation.boundaries);
+    conversation.fold(step);
+    const after = countShownTokens(conversation.items, conversation.boundaries);
+    steps.push(step);
+    state = recordPass(state, step, { before, after });
+  }
+}
+
+describe("whatever is appended and folded", () => {
+  type Act =
+    | { kind: "turn"; turn: Turn }
+    | { kind: "boundary"; retainDepth: number }
+    | { kind: "sweep"; isForced: boolean; stopAt: number | null }
+    | { kind: "prepare" }
+    | { kind: "reserve" };
+
+  const act: fc.Arbitrary<Act> = fc.oneof(
+    { weight: 12, arbitrary: turn.map((t): Act => ({ kind: "turn", turn: t })) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(-1, 0, 2).map((retainDepth): Act => ({ kind: "boundary", retainDepth })),
+    },
+    {
+      weight: 3,
+      arbitrary: fc
+        .record({ isForced: fc.boolean(), stopAt: fc.option(fc.integer({ min: 500, max: 60_000 })) })
+        .map((options): Act => ({ kind: "sweep", ...options })),
+    },
+    { weight: 2, arbitrary: fc.constant<Act>({ kind: "prepare" }) },
+    { weight: 2, arbitrary: fc.constant<Act>({ kind: "reserve" }) },
+  );
+
+  const smallPolicy = fc
+    .record({
+      freshTailCount: fc.integer({ min: 1, max: 20 }),
+      turnMaxTokens: fc.option(fc.integer({ min: 100, max: 20_000 }), { nil: undefined }),
+      leafMinFanout: fc.integer({ min: 2, max: 8 }),
+      leafChunkTokens: fc.integer({ min: 500, max: 20_000 }),
+      sweepMaxDepth: fc.integer({ min: -1, max: 3 }),
+      summaryPrefixTargetTokens: fc.option(fc.integer({ min: 200, max: 8_000 }), { nil: undefined }),
+    })
+    .map((overrides) => policy({ leafTargetTokens: 400, condensedTargetTokens: 300, ...overrides }));
+
+  test("the cover holds every message once and in order, and steps keep every rule", () => {
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 60 }), smallPolicy, (acts, p) => {
+        const conversation = new FakeConversation();
+        for (const step of acts) {
+          if (step.kind === "turn") for (const spec of step.turn) conversation.append(spec);
+          else if (step.kind === "boundary") conversation.addBoundary(step.retainDepth);
+          else if (step.kind === "prepare") prepareOne(conversation, p);
+          else if (step.kind === "reserve") reserveOne(conversation, p);
+          else sweepAndCheck(conversation, p, sweep({ isForced: step.isForced, stopAtTokens: step.stopAt }));
+          checkCover(conversation);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  function prepareOne(conversation: FakeConversation, p: CompactionPolicy): void {
+    const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+    const step = planPrepared(conversation.items, p, scope);
+    if (step !== null) conversation.prepare(step);
+  }
+
+  function reserveOne(conversation: FakeConversation, p: CompactionPolicy): void {
+    const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+    const step = planReserve(conversation.items, p, 20_000, scope);
+    if (step === null) return;
+    expect(step.sourceIds.length).toBeGreaterThan(1);
+    conversation.addReserve(step);
+  }
+
+  function sweepAndCheck(conversation: FakeConversation, p: CompactionPolicy, start: SweepState): void {
+    let state = start;
+    for (let passes = 0; ; passes++) {
+      expect(passes).toBeLessThanOrEqual(p.maxSweepIterations);
+      const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+      const { items } = conversation;
+      const step = planSweep(items, p, state, scope);
+      if (step === null) return;
+      checkStep(conversation, p, step);
+      const before = countShownTokens(items, conversation.boundaries);
+      conversation.fold(step);
+      const after = countShownTokens(conversation.items, conversation.boundaries);
+      if (step.publishId === null) expect(after).toBeLessThan(before);
+      state = recordPass(state, step, { before, after });
+    }
+  }
+
+  function checkStep(
+    conversation: FakeConversation,
+    p: CompactionPolicy,
+    step: NonNullable<ReturnType<typeof planSweep>>,
+  ) {
+    const { items, boundaries } = conversation;
+    const isShown = (item: CoverItem) =>
+      item.hidden === 0 &&
+      !boundaries.some((b) => b.retainDepth > item.depth && item.endPosition < b.position);
+    const tail = findFreshTail(items, p, isShown);
+    expect(step.endIndex).toBeLessThanOrEqual(tail.startIndex);
+    const run = items.slice(step.startIndex, step.endIndex);
+    for (let index = tail.pinned?.startIndex ?? 0; index < (tail.pinned?.endIndex ?? 0); index++)
+      expect(run).not.toContain(items[index]);
+    const shown = run.filter((item) => item.hidden === 0);
+    expect(new Set(shown.map((item) => item.depth))).toEqual(new Set([step.depth - 1]));
+    for (const { position } of boundaries)
+      expect(step.startPosition >= position || step.endPosition < position).toBe(true);
+    const isDivided = (group: readonly CoverItem[]) =>
+      boundaries.some(
+        (b) => group[0]!.startPosition < b.position && group.at(-1)!.startPosition >= b.position,
+      );
+    if (step.kind === "leaf")
+      for (const group of groupItems(items)) {
+        const inside = group.items.filter((item) => run.includes(item)).length;
+        if (!isDivided(group.items)) expect([0, group.items.length]).toContain(inside);
+      }
+  }
+
+  function checkCover(conversation: FakeConversation): void {
+    const { items } = conversation;
+    const ids = items.flatMap((item) => conversation.idsUnder(item));
+    expect(ids).toEqual(Array.from({ length: conversation.next - 1 }, (_, n) => n + 1));
+    for (const [index, item] of items.entries()) {
+      expect(item.endPosition).toBeGreaterThanOrEqual(item.startPosition);
+      const before = items[index - 1];
+      if (before) expect(item.startPosition).toBeGreaterThan(before.endPosition);
+    }
+  }
+});

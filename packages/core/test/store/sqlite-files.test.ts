@@ -1,0 +1,175 @@
+/** Databases that cannot be used: one clear error with the documented code, and the file left as it was. */
+import { openEngine } from "@lossless/core";
+import { makeTemporaryFolder } from "@lossless/testkit";
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+
+const session = { key: "agent:main:test", id: "session-1", owner: "main" };
+const open = (database: string, create = true) => openEngine({ database, thread: false, create });
+
+describe("opening a database", () => {
+  test("refuses a file that is no database, and leaves it alone", async () => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("notes.db");
+    writeFileSync(path, "these are my notes, not a database\n".repeat(200));
+    const before = readFileSync(path);
+    await expect(open(path)).rejects.toMatchObject({ code: "database_foreign" });
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test("refuses another program's database, and says so when it is an older lossless-claw", async () => {
+    using folder = makeTemporaryFolder();
+    for (const [name, sql, said] of [
+      ["other.db", "CREATE TABLE recipes (id INTEGER)", "another program"],
+      ["old.db", "CREATE TABLE conversations (id); CREATE TABLE context_items (id)", "another lossless-claw"],
+    ] as const) {
+      const path = folder.file(name);
+      const database = new DatabaseSync(path);
+      database.exec(sql);
+      database.close();
+      const before = readFileSync(path);
+      await expect(open(path)).rejects.toMatchObject({ code: "database_foreign", message: expect.stringContaining(said) });
+      expect(readFileSync(path).equals(before)).toBe(true);
+    }
+  });
+
+  test("refuses a file of a newer version, and leaves it alone", async () => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    await (await open(path)).close();
+    const database = new DatabaseSync(path);
+    database.exec("PRAGMA user_version = 99");
+    database.close();
+    await expect(open(path)).rejects.toMatchObject({ code: "database_newer", message: expect.stringContaining("99") });
+  });
+
+  test("refuses a directory, a missing file that must not be made, and a file in the way of a folder", async () => {
+    using folder = makeTemporaryFolder();
+    mkdirSync(folder.file("dir"));
+    await expect(open(folder.file("dir"))).rejects.toMatchObject({ code: "database_unreadable" });
+    await expect(open(folder.file("none.db"), false)).rejects.toMatchObject({ code: "database_missing" });
+    writeFileSync(folder.file("file"), "x");
+    await expect(open(folder.file("file/lcm.db"))).rejects.toMatchObject({ code: "database_unreadable" });
+  });
+
+  test("makes files only their owner can read", async () => {
+    using folder = makeTemporaryFolder();
+    for (const thread of [false, true]) {
+      const database = folder.file(`private-${thread}/lcm.db`);
+      const engine = await openEngine({ database, thread });
+      await engine.ingest({ session, messages: [{ eventId: "a", message: { role: "user", content: `x ${"long words ".repeat(30_000)}` } }] });
+      for (const name of ["lcm.db", "lcm.db-wal", "lcm.db-shm"]) {
+        expect(statSync(folder.file(`private-${thread}/${name}`)).mode & 0o077, name).toBe(0);
+      }
+      expect(statSync(folder.file(`private-${thread}/lcm-files/1`)).mode & 0o077).toBe(0);
+      await engine.close();
+    }
+  });
+
+  test("never follows a link out of the files folder", async () => {
+    using folder = makeTemporaryFolder();
+    mkdirSync(folder.file("outside"));
+    mkdirSync(folder.file("lcm-files"));
+    symlinkSync(folder.file("outside"), folder.file("lcm-files/1"));
+    const engine = await open(folder.file("lcm.db"));
+    const big = { role: "user", content: `x ${"long words ".repeat(30_000)}` };
+    await expect(engine.ingest({ session, messages: [{ eventId: "a", message: big }] })).rejects.toMatchObject({
+      code: "database_unreadable",
+    });
+    expect((await engine.status()).messages).toBe(0);
+    await engine.close();
+  });
+
+  test("says that the disk is full, keeps what was stored, and goes on when there is space", async (context) => {
+    using folder = makeTemporaryFolder();
+    const disk = folder.file("disk");
+    mkdirSync(disk);
+    try {
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], { stdio: "ignore" });
+    } catch {
+      context.skip("no small disk can be mounted here");
+    }
+    try {
+      const engine = await open(`${disk}/lcm.db`);
+      const message = (i: number) => ({ role: "user", content: Array.from({ length: 400 }, (_, j) => `${i}-${j * 7919}`).join(" ") });
+      let stored = 0;
+      const fill = async (): Promise<void> => {
+        for (let i = stored; i < 5_000; i++) {
+          await engine.ingest({ session, messages: [{ eventId: `e${i}`, message: message(i) }] });
+          stored += 1;
+        }
+      };
+      await expect(fill()).rejects.toMatchObject({ code: "database_full" });
+      expect(stored).toBeGreaterThan(10);
+      execFileSync("mount", ["-o", "remount,size=12m", disk]);
+      await engine.ingest({ session, messages: [{ eventId: `e${stored}`, message: message(stored) }] });
+      expect((await engine.verify()).problems).toEqual([]);
+      expect((await engine.status()).messages).toBe(stored + 1);
+      await engine.close();
+    } finally {
+      execFileSync("umount", ["-l", disk]);
+    }
+  });
+
+  test("names missing permissions", async (context) => {
+    if (process.getuid?.() === 0) context.skip("root may read everything");
+    using folder = makeTemporaryFolder();
+    await (await open(folder.file("lcm.db"))).close();
+    chmodSync(folder.file("lcm.db"), 0o000);
+    await expect(open(folder.file("lcm.db"))).rejects.toMatchObject({ code: "database_unreadable" });
+  });
+});
+
+describe("a damaged index", () => {
+  test.each([
+    ["dropped", "DROP TABLE messages_fts_1"],
+    ["gutted", "DELETE FROM messages_fts_1_data"],
+    ["scribbled over", "UPDATE messages_fts_1_data SET block = zeroblob(64)"],
+  ])("that was %s never stops storing, is reported, and is mended by a rebuild", async (_how, sql) => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    const before = await open(path);
+    await before.ingest({ session, messages: [{ eventId: "a", message: { role: "user", content: "a carrier pigeon" } }] });
+    await before.close();
+    const database = new DatabaseSync(path, { defensive: false });
+    database.exec(sql);
+    database.close();
+
+    const events: string[] = [];
+    const engine = await openEngine({ database: path, thread: false, onEvent: (event) => events.push(event.kind) });
+    const { results } = await engine.ingest({ session, messages: [{ eventId: "b", message: { role: "user", content: "another pigeon" } }] });
+    expect(results[0]?.outcome).toBe("stored");
+    const report = await engine.verify();
+    expect(report.problems.every((problem) => problem.code === "index")).toBe(true);
+    expect(report.ok).toBe(false);
+    const { messages } = await engine.reindex();
+    expect(messages).toBe(2);
+    expect((await engine.search({ query: "pigeon", limit: 5 })).total).toBe(2);
+    expect((await engine.verify()).problems).toEqual([]);
+    expect((await engine.status()).index).toEqual({ kind: "ready", messages: 2 });
+    await engine.close();
+  });
+
+  test("is rebuilt while messages keep arriving, and misses none of them", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await openEngine({ database: folder.file("lcm.db") });
+    const ingest = (from: number, to: number) =>
+      engine.ingest({
+        session,
+        messages: Array.from({ length: to - from }, (_, i) => ({
+          eventId: `e${from + i}`,
+          message: { role: "user", content: `pigeon number ${from + i}` },
+        })),
+      });
+    await ingest(0, 1_500);
+    let arriving = 1_500;
+    const rebuilding = engine.reindex({ onProgress: () => void ingest(arriving++, arriving) });
+    await rebuilding;
+    await ingest(arriving++, arriving);
+    expect((await engine.search({ query: "pigeon", limit: 1 })).total).toBe((await engine.status()).messages);
+    expect((await engine.verify()).problems).toEqual([]);
+    await engine.close();
+  });
+});
