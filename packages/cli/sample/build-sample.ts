@@ -48,6 +48,8 @@ const PHOTO =
 
 const SPEAKERS: Readonly<Record<string, string>> = { mira: "", photo: "", tomas: "[Tomás] ", lin: "[Lin] " };
 
+const FORMAT_WIDTH = 110;
+
 /** Dollars for a million tokens, as the shop's gateway bills them. */
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 
@@ -65,7 +67,9 @@ export function buildSample(): Sample {
 function readScenes(): Scene[] {
   const folder = join(FOLDER, "scenes");
   const files = readdirSync(folder).filter((name) => name.endsWith(".txt"));
-  const scenes = files.sort().flatMap((name) => parseScreenplay(name, readFileSync(join(folder, name), "utf8")));
+  const scenes = files
+    .sort()
+    .flatMap((name) => parseScreenplay(name, readFileSync(join(folder, name), "utf8")));
   return scenes.sort((a, b) => a.startMs - b.startMs);
 }
 
@@ -89,7 +93,9 @@ class SessionWriter {
 
   playScene(scene: Scene): void {
     if (scene.startMs <= this.clockMs) {
-      throw new Error(`cannot play scene ${scene.key}: the one before ends at ${new Date(this.clockMs).toISOString()}`);
+      throw new Error(
+        `cannot play scene ${scene.key}: the one before ends at ${new Date(this.clockMs).toISOString()}`,
+      );
     }
     this.clockMs = scene.startMs + createRandom(scene.key).int(0, 59_999);
     this.random = createRandom(`scene ${scene.key}`);
@@ -164,7 +170,10 @@ class SessionWriter {
         return this.writeEntry("thinking_level_change", { thinkingLevel: text });
       case "custom": {
         const space = text.indexOf(" ");
-        return this.writeEntry("custom", { customType: text.slice(0, space), data: JSON.parse(text.slice(space + 1)) });
+        return this.writeEntry("custom", {
+          customType: text.slice(0, space),
+          data: JSON.parse(text.slice(space + 1)),
+        });
       }
       default:
         throw new Error(`cannot play block at ${block.place}: unknown marker @${block.marker}`);
@@ -173,7 +182,9 @@ class SessionWriter {
 
   private writeHeader(): void {
     const timestamp = new Date(this.clockMs).toISOString();
-    this.lines.push(JSON.stringify({ type: "session", version: 3, id: SESSION_ID, timestamp, cwd: WORKSPACE }));
+    this.lines.push(
+      JSON.stringify({ type: "session", version: 3, id: SESSION_ID, timestamp, cwd: WORKSPACE }),
+    );
   }
 
   private writeUser(block: Block, text: string): void {
@@ -192,7 +203,8 @@ class SessionWriter {
   }
 
   private addCall(block: Block, text: string): void {
-    if (this.turnEnded) throw new Error(`cannot add call at ${block.place}: the turn has ended, use @say before it`);
+    if (this.turnEnded)
+      throw new Error(`cannot add call at ${block.place}: the turn has ended, use @say before it`);
     if (this.unanswered.length > 0) throw new Error(`cannot add call at ${block.place}: a result is missing`);
     this.calls.push({ ...parseCall(text, block.place), id: `call_${this.random.text(BASE62, 20)}` });
   }
@@ -225,9 +237,12 @@ class SessionWriter {
 
   private writeReply(text: string, stopReason: string): void {
     if (this.calls.length > 0 || this.unanswered.length > 0) {
-      throw new Error(`cannot reply in scene ${this.sceneKey}: a result is missing before "${text.slice(0, 40)}"`);
+      throw new Error(
+        `cannot reply in scene ${this.sceneKey}: a result is missing before "${text.slice(0, 40)}"`,
+      );
     }
-    if (this.turnEnded) throw new Error(`cannot reply twice in scene ${this.sceneKey}: "${text.slice(0, 40)}"`);
+    if (this.turnEnded)
+      throw new Error(`cannot reply twice in scene ${this.sceneKey}: "${text.slice(0, 40)}"`);
     this.turnEnded = stopReason !== "error";
     if (stopReason === "error") return this.writeAssistant([], stopReason, text);
     this.saying = text;
@@ -304,7 +319,10 @@ class SessionWriter {
   }
 
   private requireQuiet(place: string): void {
-    const busy = this.calls.length + this.unanswered.length > 0 || this.thinking !== undefined || this.saying !== undefined;
+    const busy =
+      this.calls.length + this.unanswered.length > 0 ||
+      this.thinking !== undefined ||
+      this.saying !== undefined;
     if (busy) throw new Error(`cannot go on at ${place}: an assistant turn is open`);
   }
 }
@@ -327,17 +345,24 @@ function round(dollars: number): number {
   return Math.round(dollars * 1_000_000) / 1_000_000;
 }
 
-/** Near enough for the usage of a story: one token for a Chinese or Japanese character, one for 3.6 others. */
+const WORDS =
+  /[\u3040-\u30ff\u4e00-\u9fff]|[A-Za-z]+|\d{1,3}|[^\sA-Za-z\d\u3040-\u30ff\u4e00-\u9fff]{1,2}|\n+/g;
+
+/**
+ * Near enough for the usage of a story: short words, up to three digits, pairs of signs and each Chinese or Japanese
+ * character are one token, a long word one for seven letters.
+ */
 function estimateTokens(text: string): number {
-  const wide = text.match(/[\u3040-\u30ff\u4e00-\u9fff]/g)?.length ?? 0;
-  return Math.ceil(wide + (text.length - wide) / 3.6);
+  return (text.match(WORDS) ?? []).reduce((sum, word) => sum + Math.ceil(word.length / 7), 0);
 }
 
 /** Every string in a message that people or tools wrote: texts, thinking, arguments and outputs. */
 export function readWords(message: unknown): string {
   const { content } = message as { content: string | { [field: string]: unknown }[] };
   if (typeof content === "string") return content;
-  return content.map((part) => [part.text, part.thinking, ...readStrings(part.arguments)].join("\n")).join("\n");
+  return content
+    .map((part) => [part.text, part.thinking, ...readStrings(part.arguments)].join("\n"))
+    .join("\n");
 }
 
 function readStrings(value: unknown): string[] {
@@ -352,7 +377,8 @@ function findPassages(passages: readonly Passage[], strings: readonly string[]):
 
 function answerFact(fact: Fact, passages: readonly Passage[]): object {
   const entryIds = findPassages(passages, fact.must);
-  if (entryIds.length === 0) throw new Error(`cannot place fact ${fact.id}: no message holds ${fact.must.join(" + ")}`);
+  if (entryIds.length === 0)
+    throw new Error(`cannot place fact ${fact.id}: no message holds ${fact.must.join(" + ")}`);
   return { ...fact, entryIds };
 }
 
@@ -362,8 +388,22 @@ function answerSearch(search: Search, passages: readonly Passage[]): object {
   return { query: search.query, why: search.why, entryIds };
 }
 
-function renderJson(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`;
+/** Laid out as the formatter would, so that the built files pass its check: a list on one line where it fits. */
+function renderJson(records: readonly object[]): string {
+  return `[\n${records.map(renderRecord).join(",\n")}\n]\n`;
+}
+
+function renderRecord(record: object): string {
+  const fields = Object.entries(record).map(([key, value]) => `    "${key}": ${renderValue(key, value)}`);
+  return `  {\n${fields.join(",\n")}\n  }`;
+}
+
+function renderValue(key: string, value: unknown): string {
+  if (!Array.isArray(value)) return JSON.stringify(value);
+  const items = value.map((item) => JSON.stringify(item));
+  const line = `[${items.join(", ")}]`;
+  const fits = `    "${key}": ${line}`.length <= FORMAT_WIDTH;
+  return fits ? line : `[\n${items.map((item) => `      ${item}`).join(",\n")}\n    ]`;
 }
 
 if (import.meta.main) {

@@ -129,8 +129,8 @@ export const facts: readonly Fact[] = [
     id: "path-reconcile",
     class: "path",
     question: "Where is the script that compares booked and counted stock?",
-    answer: "/home/clawdia/work/inventory/reconcile.ts",
-    must: ["/home/clawdia/work/inventory/reconcile.ts"],
+    answer: "/home/clawdia/inventory/reconcile.ts",
+    must: ["/home/clawdia/inventory/reconcile.ts"],
   },
   {
     id: "path-wal",
@@ -150,14 +150,16 @@ export const facts: readonly Fact[] = [
     id: "decision-back-off",
     class: "decision",
     question: "What did we decide about retries to the carrier, and why?",
-    answer: "exponential back-off with a cap of 45 s, because the carrier bans after 60 requests in 10 minutes",
+    answer:
+      "exponential back-off with a cap of 45 s, because the carrier bans after 60 requests in 10 minutes",
     must: ["cap of 45 s", "60 requests"],
   },
   {
     id: "decision-migration",
     class: "decision",
     question: "Why did we not use ALTER TABLE for order_lines, and what did we do instead?",
-    answer: "a shadow table copied in batches of 5,000 rows, because ALTER would lock checkout for nine minutes",
+    answer:
+      "a shadow table copied in batches of 5,000 rows, because ALTER would lock checkout for nine minutes",
     must: ["batches of 5,000 rows", "nine minutes"],
   },
   {
@@ -247,9 +249,21 @@ export const searches: readonly Search[] = [
     holds: [["Puedo reiniciar"], ["No la reinicies"], ["reiniciarla"]],
   },
   { query: "苔マット", why: "Japanese", holds: [["苔マット"]] },
-  { query: "idle in transaction", why: "a phrase, in settings, queries and dialogue", holds: [["idle in transaction"]] },
-  { query: "Gutschein KEIM10", why: "a code inside a newsletter, a table and a German mail", holds: [["KEIM10"]] },
-  { query: "LAV-HID-P12", why: "a row inside the large paste, and the talk about it", holds: [["LAV-HID-P12"]] },
+  {
+    query: "idle in transaction",
+    why: "a phrase, in settings, queries and dialogue",
+    holds: [["idle in transaction"]],
+  },
+  {
+    query: "Gutschein KEIM10",
+    why: "a code inside a newsletter, a table and a German mail",
+    holds: [["KEIM10"]],
+  },
+  {
+    query: "LAV-HID-P12",
+    why: "a row inside the large paste, and the talk about it",
+    holds: [["LAV-HID-P12"]],
+  },
   { query: "hotel Lyon cancellation BE-30911", why: "travel, weeks later", holds: [["BE-30911"]] },
   {
     query: "column does not exist pick screen",

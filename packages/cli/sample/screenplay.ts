@@ -105,7 +105,9 @@ export function parseCall(text: string, place: string): ToolCall {
       return { name, arguments: { path: first, oldText, newText } };
     }
     default:
-      throw new Error(`cannot read call at ${place}: tool "${name}" has no short form, give its arguments as JSON`);
+      throw new Error(
+        `cannot read call at ${place}: tool "${name}" has no short form, give its arguments as JSON`,
+      );
   }
 }
 

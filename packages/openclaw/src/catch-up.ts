@@ -67,10 +67,15 @@ async function readAndStore(
     if (read.kind === "fenced")
       return { kind: "caught-up", stored, turn: turn === undefined ? "none" : "unseen" };
     if (read.kind !== "rows") return read;
+    const left = read.rows
+      .filter((row) => row.kind === "message" && isOffBranch(row))
+      .map((row) => row.entryId);
+    // A row that was stored while it was on the branch has to be hidden, which takes a look at the whole transcript.
+    if (!fromStart && (await findKnown(request, left)).size > 0) {
+      return { kind: "restart", reason: "stored rows have left the branch" };
+    }
+    offBranch.push(...left);
     waiting.push(...read.rows);
-    offBranch.push(
-      ...read.rows.filter((row) => row.kind === "message" && isOffBranch(row)).map((row) => row.entryId),
-    );
     // Turns that wait for names are matched as wholes, so their rows must not be stored piece by piece.
     if (read.end === null && start.unnamed.length > 0) continue;
     const rows = waiting.splice(0);
@@ -159,7 +164,8 @@ async function storeLastBatch(
   let stored = await storeBatch(request, rows.slice(0, lastReset + 1), fromStart);
   const closing = fromStart ? await dropKnown(request, rows.slice(lastReset + 1)) : rows.slice(lastReset + 1);
   const messages = closing.filter((row) => row.kind === "message");
-  const commits = turn !== undefined && (sawLimit || (await isKnown(request, turn.last.entryId)));
+  const commits =
+    turn !== undefined && (sawLimit || (await findKnown(request, [turn.last.entryId])).size > 0);
   const cursor = writeReaderState(state);
   const moves = request.moveCursor && cursor !== writeReaderState(start);
   if (messages.length === 0 && !commits && !moves)
@@ -177,20 +183,22 @@ async function storeLastBatch(
 
 /** After a read from the start most rows are stored; only the others are worth preparing. Resets are cheap and know themselves. */
 async function dropKnown(
-  { engine, session }: CatchUpRequest,
+  request: CatchUpRequest,
   rows: readonly TranscriptRow[],
 ): Promise<readonly TranscriptRow[]> {
-  const eventIds = rows.filter((row) => row.kind === "message").map((row) => row.entryId);
-  if (eventIds.length === 0) return rows;
-  const known = new Set(await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds }));
+  const known = await findKnown(
+    request,
+    rows.filter((row) => row.kind === "message").map((row) => row.entryId),
+  );
   return rows.filter((row) => row.kind !== "message" || !known.has(row.entryId));
 }
 
-async function isKnown({ engine, session }: CatchUpRequest, entryId: string): Promise<boolean> {
-  return (
-    (await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds: [entryId] })).length >
-    0
-  );
+async function findKnown(
+  { engine, session }: CatchUpRequest,
+  eventIds: readonly string[],
+): Promise<Set<string>> {
+  if (eventIds.length === 0) return new Set();
+  return new Set(await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds }));
 }
 
 interface Segment {

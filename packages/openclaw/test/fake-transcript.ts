@@ -77,6 +77,12 @@ export class FakeTranscript {
     };
   }
 
+  /** Ids of message rows that are not on the active branch. */
+  get offBranch(): string[] {
+    const branch = new Set(this.#branch().map((event) => event.id));
+    return this.messages.map((row) => row.id).filter((id) => !branch.has(id));
+  }
+
   get messages(): { id: string; message: AgentMessage }[] {
     return this.events
       .filter((event) => event.type === "message")

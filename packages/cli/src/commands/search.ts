@@ -5,7 +5,9 @@ import type { SearchAnswer, SearchResultHit } from "@lossless/core/retrieve/sear
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatCount, formatTime, makePrintable, toIso } from "../format.ts";
+import { terminalColumns } from "../output.ts";
 import { style } from "../style.ts";
+import { wrapToWidth } from "../width.ts";
 import {
   addConversationOptions,
   addExamples,
@@ -125,19 +127,38 @@ function describeRule({ rule, total, hits }: SearchAnswer, query: string): strin
 
 function renderHit(hit: SearchResultHit, timezone: string): string {
   const facts = `${hit.role}, ${formatTime(hit.createdAt, timezone)}, conversation ${hit.conversationId}`;
-  return `${style.name(hit.id)}  ${style.faint(facts)}\n  ${renderSnippet(hit)}`;
+  const columns = terminalColumns();
+  const lines = renderSnippet(hit, columns === null ? null : columns - 2);
+  return [`${style.name(hit.id)}  ${style.faint(facts)}`, ...lines.map((line) => `  ${line}`)].join("\n");
 }
 
-/** The snippet on one line, its matches marked. */
-export function renderSnippet({ snippet, ranges }: Pick<SearchResultHit, "snippet" | "ranges">): string {
-  const toLine = (text: string): string => makePrintable(text.replaceAll(/\s+/gu, " "));
-  let line = "";
+/** The snippet with its matches marked: broken into lines of so many columns, or one line when there is no limit. */
+export function renderSnippet(
+  { snippet, ranges }: Pick<SearchResultHit, "snippet" | "ranges">,
+  columns: number | null,
+): string[] {
+  // Both replacements keep every place where it is, so that the ranges stay right.
+  const plain = makePrintable(snippet.replaceAll(/\s/gu, " "));
+  const lines = columns === null ? [plain] : wrapToWidth(plain, columns);
   let from = 0;
-  for (const { start, end } of ranges) {
-    line += toLine(snippet.slice(from, start)) + style.match(toLine(snippet.slice(start, end)));
-    from = end;
+  return lines.map((line) => {
+    const at = plain.indexOf(line, from);
+    from = at + line.length;
+    return markRanges(line, at, ranges);
+  });
+}
+
+function markRanges(line: string, at: number, ranges: SearchResultHit["ranges"]): string {
+  let marked = "";
+  let done = 0;
+  for (const range of ranges) {
+    const start = Math.max(done, range.start - at);
+    const end = Math.min(line.length, range.end - at);
+    if (start >= end) continue;
+    marked += line.slice(done, start) + style.match(line.slice(start, end));
+    done = end;
   }
-  return (line + toLine(snippet.slice(from))).trim();
+  return marked + line.slice(done);
 }
 
 function renderMore(query: string, options: SearchOptions, offset: string): string {

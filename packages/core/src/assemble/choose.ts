@@ -44,7 +44,7 @@ export interface ChooseRequest {
   readonly reserve?: readonly ReserveSummary[];
   /** The cover's summaries before a position, newest first. */
   readonly summariesBefore?: (position: number) => Iterable<CoverItem>;
-  /** The newest shown user message before a position, for turns longer than what is read. */
+  /** The newest shown user message before a position, for turns longer than what is read; absent, the items are read on. */
   readonly newestUserBefore?: (position: number) => CoverItem | null;
   readonly costs?: LineCosts;
 }
@@ -194,7 +194,7 @@ function readFront(scene: Scene, cut: number, capacity: number, isAnchored: bool
     unreadMessages: Math.max(0, request.counters.shownMessages - after - messages),
     capacityTokens: capacity,
     tailStart: findTailPiece(pieces, request.tail),
-    user: findUser(pieces, request),
+    user: findUser(scene, pieces, end),
     reserve: isAnchored ? reserve.filter(({ madeAtSeq = 0 }) => madeAtSeq <= newestSeq) : reserve,
     summariesBefore: request.summariesBefore ?? null,
     costs,
@@ -208,13 +208,20 @@ function findTailPiece(pieces: readonly Piece[], policy: TailPolicy): number {
   return index < 0 ? pieces.length : index;
 }
 
-function findUser(pieces: readonly Piece[], request: ChooseRequest): CoverItem | null {
+function findUser({ reader, request }: Scene, pieces: readonly Piece[], end: number): CoverItem | null {
   for (const piece of pieces.toReversed()) {
     const user = piece.items.findLast(isUserMessage);
     if (user !== undefined) return user;
   }
   const first = pieces[0];
-  return first === undefined ? null : (request.newestUserBefore?.(first.startPosition) ?? null);
+  if (first === undefined) return null;
+  if (request.newestUserBefore !== undefined) return request.newestUserBefore(first.startPosition);
+  let at = end;
+  for (let piece = reader.at(at); piece !== undefined; piece = reader.at(++at)) {
+    const user = piece.items.findLast(isUserMessage);
+    if (user !== undefined) return user;
+  }
+  return null;
 }
 
 // From picks to chosen items.

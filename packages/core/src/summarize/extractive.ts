@@ -43,6 +43,8 @@ const CLOSING_SHARE = 0.08;
 const MAX_TOPICS = 8;
 /** Units are picked beyond the target, because lines that join cost less than was reckoned; the layout cuts back. */
 const OVERPICK = 1.6;
+/** Picks beyond the prefix that are tried for the room left. */
+const MAX_FILLERS = 12;
 /** A source this small relative to the target is still shortened, so that a fold always saves. */
 const MAX_SHARE_OF_SOURCE = 0.75;
 
@@ -104,24 +106,33 @@ class Page {
     this.#ranked = rankMentions(vocabulary);
   }
 
+  /** The best prefix of the picks that fits, then whatever smaller pick still fits behind it. */
   fit(): string {
+    const { picks } = this.#selection;
     let low = 0;
-    let high = this.#selection.picks.length;
+    let high = picks.length;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.#input.estimate(this.#render(middle)) <= this.#target) low = middle;
+      if (this.#fits(this.#render(picks.slice(0, middle)))) low = middle;
       else high = middle - 1;
     }
-    return this.#cutToTarget(this.#render(low));
+    const chosen = picks.slice(0, low);
+    for (const pick of picks.slice(low + 1, low + 1 + MAX_FILLERS)) {
+      if (this.#fits(this.#render([...chosen, pick]))) chosen.push(pick);
+    }
+    return this.#cutToTarget(this.#render(chosen));
   }
 
-  #render(count: number): string {
-    const picks = this.#selection.picks.slice(0, count);
+  #fits(text: string): boolean {
+    return this.#input.estimate(text) <= this.#target;
+  }
+
+  #render(picks: readonly Pick[]): string {
     const covered = coverOf(picks, this.#vocabulary);
     const lines = this.#input.marker === true ? [FALLBACK_MARKER] : [];
     lines.push(...renderBody(picks, this.#vocabulary, zoneClock(this.#input.timeZone).name));
     lines.push(...this.#renderContext(covered));
-    lines.push(this.#renderClosing(covered, count));
+    lines.push(this.#renderClosing(covered, picks));
     return lines.join("\n");
   }
 
@@ -147,9 +158,12 @@ class Page {
     return [`Also mentioned: ${groups.join("; ")}.`];
   }
 
-  #renderClosing(covered: ReadonlySet<number>, count: number): string {
+  #renderClosing(covered: ReadonlySet<number>, picks: readonly Pick[]): string {
     const room = Math.max(12, Math.min(80, this.#target * CLOSING_SHARE));
-    const dropped = [...this.#selection.picks.slice(count).map((pick) => pick.unit), ...this.#selection.left];
+    const shown = new Set(picks.map((pick) => pick.unit));
+    const dropped = [...this.#selection.picks.map((pick) => pick.unit), ...this.#selection.left].filter(
+      (unit) => !shown.has(unit),
+    );
     const topics: string[] = [];
     let used = this.#input.estimate(CLOSING_PREFIX);
     for (const topic of listTopics(dropped, this.#set.topics, this.#vocabulary, covered)) {

@@ -66,6 +66,7 @@ class Selector {
   /** Units that differ only in numbers share a pattern: ten of them say little more than one. */
   readonly #patterns: string[];
   readonly #alike = new Map<string, number>();
+  readonly #said = new Set<string>();
   /** Names already given to each chosen unit. */
   readonly #given: number[];
   readonly #heap: Offer[] = [];
@@ -116,6 +117,7 @@ class Selector {
     const given = this.#given[offer.index] as number;
     this.#given[offer.index] = Math.max(0, given) + offer.names.length;
     if (given >= 0) return;
+    this.#said.add(unit.head);
     const pattern = this.#patterns[offer.index] as string;
     this.#taken.set(unit.line, (this.#taken.get(unit.line) ?? 0) + 1);
     this.#alike.set(pattern, (this.#alike.get(pattern) ?? 0) + 1);
@@ -134,6 +136,7 @@ class Selector {
     const { names, worth, tokens } = this.#offerNames(index, MAX_NAMES - Math.max(0, given));
     if (given >= 0) return { index, gain: worth, cost: tokens + 0.1, ratio: worth / (tokens + 0.1), names };
     const taken = this.#taken.get(unit.line) ?? 0;
+    if (this.#said.has(unit.head)) return { index, gain: 0, cost: 1, ratio: 0, names: [] };
     const alike = this.#alike.get(this.#patterns[index] as string) ?? 0;
     const gain = (this.#worthOf(index) + worth) / (1 + 0.18 * taken + 0.5 * alike);
     const cost = (this.#costs[index] as number) + tokens + (taken === 0 ? LINE_TOKENS : 2);
@@ -154,8 +157,8 @@ class Selector {
       else fresh += weight;
     }
     const content = fresh + known;
-    const novelty = content === 0 ? 0 : 0.25 + 0.75 * (fresh / content);
-    const substance = Math.min(1, content / FULL_CONTENT);
+    const novelty = content === 0 ? 1 : 0.25 + 0.75 * (fresh / content);
+    const substance = unit.kind === "said" ? Math.min(1, content / FULL_CONTENT) : 1;
     return (unit.bonus * novelty * substance + fresh + known * REPEAT_SHARE) * unit.worth;
   }
 

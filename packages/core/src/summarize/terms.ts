@@ -132,12 +132,12 @@ export class Vocabulary {
 
   #count(id: number, at: number, voice: Voice): void {
     const term = this.terms[id] as Term;
-    if (term.last !== at) {
+    if (at > term.last) {
       term.last = at;
       term.seen++;
     }
     if (voice === "bulk") return;
-    if (term.lastSpoken !== at) {
+    if (at > term.lastSpoken) {
       term.lastSpoken = at;
       term.spoken++;
     }

@@ -260,7 +260,7 @@ class UnitCutter {
     const terms = this.#vocabulary.observe(
       `${group.action.target}${group.details.join(" ")}${tail}`,
       group.source,
-      "bulk",
+      "agent",
     );
     const named = new Set(terms);
     this.#units.push({
@@ -327,8 +327,8 @@ class UnitCutter {
   #pushPiece(piece: string, line: SummaryLine, index: number, voice: Voice): void {
     const { head, defines, uses, tail } = parseNamed(piece);
     const terms = this.#vocabulary.observe(`${head}${tail}`, index, voice);
-    const defined = this.#vocabulary.observe(defines, index, "bulk");
-    const nameIds = [...defined, ...this.#vocabulary.observe(uses, index, "bulk")];
+    const defined = this.#vocabulary.observe(defines, index, "agent");
+    const nameIds = [...defined, ...this.#vocabulary.observe(uses, index, "agent")];
     const factor = voice === "user" ? USER_FACTOR : 1;
     this.#push({
       source: index,
@@ -398,7 +398,7 @@ function actionBonus(group: ActionGroup): number {
     /\b(commit|push|merge|deploy|publish|release|install|migrate)\b/.test(group.action.target)
   )
     bonus += 1.2;
-  if (group.outcome?.failed === true) bonus += 3;
+  if (group.outcome?.failed === true) bonus += 4;
   else if (group.outcome !== null) bonus += 0.6;
   return bonus;
 }

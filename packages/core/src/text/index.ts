@@ -2,10 +2,14 @@
 
 export { ANALYSIS_VERSION, FTS_TOKENIZE, analyzeForIndex } from "./analyze.ts";
 export type { IndexTerms } from "./analyze.ts";
-export { requiredLiterals } from "./literals.ts";
+export { findDates, isNearDate } from "./dates.ts";
+export type { NamedDate } from "./dates.ts";
+export { buildClues, buildMatch } from "./match.ts";
+export type { MatchMode, QueryClue } from "./match.ts";
 export { findMatches } from "./matches.ts";
 export type { TextRange } from "./matches.ts";
-export { analyzeQuery, buildMatch, looksLikeRegex } from "./query.ts";
-export type { MatchMode, Query, QueryTerm } from "./query.ts";
+export { analyzeQuery } from "./query.ts";
+export type { Query, QueryTerm } from "./query.ts";
+export { looksLikeRegex, requiredLiterals } from "./regex.ts";
 export { makeSnippet } from "./snippet.ts";
 export type { Snippet, SnippetRange } from "./snippet.ts";

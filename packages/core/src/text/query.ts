@@ -1,12 +1,20 @@
 /**
- * Reads a question as a person or an agent typed it, and turns it into an FTS5 MATCH expression over the columns of `analyze.ts`.
- * Nothing typed is ever syntax: quotes make phrases, every other character only separates or belongs to a term. Pure.
+ * Reads a question as a person or an agent typed it: what it asks for, which words of it are empty, what is quoted, which dates it names,
+ * and whether it is several questions. Nothing typed is ever syntax but quotes; every other character only separates or belongs to a term.
  */
 
 import { termOfIdentifier, termOfWord } from "./analyze.ts";
+import { findDates } from "./dates.ts";
+import type { NamedDate } from "./dates.ts";
 import { foldGlyph, foldWord } from "./fold.ts";
 import { scan } from "./scan.ts";
-import { STOP_GLYPHS, STOP_WORDS_BY_LANGUAGE } from "./vocabulary.ts";
+import { QUESTION_GLYPHS, STOP_GLYPHS, STOP_WORDS_BY_LANGUAGE } from "./vocabulary.ts";
+
+/** A way to write a term in the index: its words in order, and its form as a whole identifier ("" when it has none). */
+export interface TermForm {
+  readonly words: readonly string[];
+  readonly ident: string;
+}
 
 /**
  * One thing the question asks for.
@@ -14,10 +22,12 @@ import { STOP_GLYPHS, STOP_WORDS_BY_LANGUAGE } from "./vocabulary.ts";
  * - `identifier`: a compound; `words` has its pieces in order, `ident` the whole.
  * - `glyphs`: a run of a script without spaces; `words` has its characters in order.
  */
-export interface QueryTerm {
+export interface QueryTerm extends TermForm {
   readonly kind: "word" | "identifier" | "glyphs";
-  readonly words: readonly string[];
-  readonly ident: string;
+  /** As typed. */
+  readonly text: string;
+  /** The identifier without its first letter, where that may be the t or n of an escaped `\t` or `\n` it was copied with. */
+  readonly unescaped?: TermForm;
 }
 
 export interface Query {
@@ -27,14 +37,19 @@ export interface Query {
   readonly terms: readonly QueryTerm[];
   /** Quoted phrases, as the runs of words they must match. */
   readonly phrases: readonly (readonly string[])[];
+  /** A question's words need not all stand in its answer; those of a pasted line or a list of keywords do. */
+  readonly isQuestion: boolean;
+  readonly dates: readonly NamedDate[];
+  /** The single questions when several are asked at once, otherwise empty. Each has no parts of its own. */
+  readonly parts: readonly Query[];
 }
 
-/** `strict`: every term and phrase. `relaxed`: any of them; the ranking puts the best first. */
-export type MatchMode = "strict" | "relaxed";
-
-/** More than this is a pasted text, not a question; rare terms beyond it are not missed, and the query stays fast. */
+/** More than this is a pasted text, not a question; the query stays fast, and the terms kept are plenty to find it. */
 const MAX_TERMS = 64;
 const QUOTED = /"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』|«([^»]+)»/g;
+/** A question with its mark. What stands before it in other sentences is told, not asked. */
+const ASKED = /[^?？]*[?？]+/g;
+const TOLD = /^[^]*(?:[.!;]\s+|[。！；\n])(?=[^]*\S)/;
 
 interface Lexeme {
   readonly kind: "word" | "identifier" | "glyph";
@@ -57,7 +72,7 @@ function isString(value: string | undefined): value is string {
   return value !== undefined;
 }
 
-/** The quoted parts of a question, and the question without the quotes. */
+/** The quoted parts of a question, and the question without them. */
 function splitPhrases(text: string): { phrases: string[]; rest: string } {
   const phrases: string[] = [];
   const rest = text.replace(QUOTED, (_whole, ...groups: (string | undefined)[]) => {
@@ -67,7 +82,8 @@ function splitPhrases(text: string): { phrases: string[]; rest: string } {
   return { phrases, rest };
 }
 
-function wordsOf(text: string): string[] {
+/** The index words of a text, in order. */
+export function wordsOf(text: string): string[] {
   const words: string[] = [];
   for (const { kind, start, end } of lexemesOf(text)) {
     if (kind === "word") words.push(termOfWord(text.slice(start, end)));
@@ -86,34 +102,51 @@ function termsOf(text: string): QueryTerm[] {
   };
   for (const lexeme of lexemesOf(text)) {
     const last = run.at(-1);
-    const joins =
-      last !== undefined &&
-      (lexeme.kind === "glyph"
-        ? last.kind === "glyph" && last.end === lexeme.start
-        : last.chain === lexeme.chain);
-    if (!joins) close();
+    if (last !== undefined && !belongTogether(last, lexeme)) close();
     run.push(lexeme);
   }
   close();
   return terms.filter((term) => term.words.length > 0);
 }
 
+function belongTogether(last: Lexeme, next: Lexeme): boolean {
+  return next.kind === "glyph" ? last.kind === "glyph" && last.end === next.start : last.chain === next.chain;
+}
+
 function glyphsTerm(text: string, run: readonly Lexeme[]): QueryTerm {
   const words = run.map(({ start, end }) => foldGlyph(text.slice(start, end))).filter((word) => word !== "");
-  return { kind: "glyphs", words, ident: "" };
+  return { kind: "glyphs", text: text.slice(run[0]?.start, run.at(-1)?.end), words, ident: "" };
 }
 
 function chainTerm(text: string, run: readonly Lexeme[]): QueryTerm {
-  const words = run.filter(({ kind }) => kind === "word");
-  const stems = words.map(({ start, end }) => termOfWord(text.slice(start, end)));
-  const identifiers = run
+  const words = run.filter(({ kind }) => kind === "word").map(({ start, end }) => text.slice(start, end));
+  const stems = words.map(termOfWord);
+  const whole = run
     .filter(({ kind }) => kind === "identifier")
-    .map(({ start, end }) => text.slice(start, end));
-  const whole = identifiers.toSorted((a, b) => b.length - a.length)[0];
-  if (whole !== undefined) return { kind: "identifier", words: stems, ident: termOfIdentifier(whole) };
-  const first = words[0];
-  const ident = words.length === 1 && first !== undefined ? foldWord(text.slice(first.start, first.end)) : "";
-  return { kind: "word", words: stems, ident };
+    .map(({ start, end }) => text.slice(start, end))
+    .toSorted((a, b) => b.length - a.length)[0];
+  const typed = text.slice(run[0]?.start, Math.max(...run.map(({ end }) => end)));
+  if (whole === undefined) {
+    const ident = words.length === 1 ? foldWord(words[0] as string) : "";
+    return { kind: "word", text: typed, words: stems, ident };
+  }
+  const unescaped = unescape(typed);
+  return {
+    kind: "identifier",
+    text: typed,
+    words: stems,
+    ident: termOfIdentifier(whole),
+    ...(unescaped === undefined ? {} : { unescaped }),
+  };
+}
+
+/** Agents copy identifiers out of JSON, where a tab before `fooBar` is written `\t`: `tfooBar`. */
+function unescape(typed: string): TermForm | undefined {
+  if (!/^[tnr][A-Za-z_]/.test(typed)) return undefined;
+  const term = termsOf(typed.slice(1).replace(/^[tnr]/, "_$&"))[0];
+  return term && term.kind !== "glyphs"
+    ? { words: term.words, ident: term.ident.replace(/^_/, "") }
+    : undefined;
 }
 
 /** The stop words of the language most of the words belong to; English when none or several do. */
@@ -135,14 +168,21 @@ function uniqueTerms(terms: readonly QueryTerm[]): QueryTerm[] {
   return [...new Map(terms.map((term) => [`${term.ident}\n${term.words.join(" ")}`, term])).values()];
 }
 
-/**
- * Reads a question.
- *
- * @example
- * buildMatch(analyzeQuery("where did we put fooBar?"), { mode: "strict" });
- * // (words : "put" OR idents : "put") AND (words : "foo bar" OR idents : "foobar")
- */
-export function analyzeQuery(text: string): Query {
+/** Asked with a mark, with a question word of a script without spaces, or opened by a word that carries no content ("how", "did", "tell"). */
+function looksLikeQuestion(
+  text: string,
+  terms: readonly QueryTerm[],
+  stopWords: ReadonlySet<string>,
+): boolean {
+  const first = terms[0];
+  return (
+    /[?？؟]/.test(text) ||
+    (first !== undefined && first.kind === "word" && stopWords.has(first.ident)) ||
+    terms.some((term) => term.kind === "glyphs" && term.words.some((word) => QUESTION_GLYPHS.has(word)))
+  );
+}
+
+function analyzePart(text: string): Query {
   const { phrases: quoted, rest } = splitPhrases(text);
   const phrases = quoted.map(wordsOf).filter((words) => words.length > 0);
   const all = termsOf(rest);
@@ -151,35 +191,27 @@ export function analyzeQuery(text: string): Query {
     (term) => !(term.kind === "word" && stopWords.has(term.ident)) && !isStopGlyph(term),
   );
   const kept = content.length > 0 || phrases.length > 0 ? content : all;
-  return { text, terms: uniqueTerms(kept).slice(0, MAX_TERMS), phrases };
+  return {
+    text,
+    terms: uniqueTerms(kept).slice(0, MAX_TERMS),
+    phrases,
+    isQuestion: looksLikeQuestion(rest, all, stopWords),
+    dates: findDates(text),
+    parts: [],
+  };
 }
 
-function quote(value: string): string {
-  return `"${value.replaceAll('"', '""')}"`;
-}
-
-function matchWords(words: readonly string[]): string {
-  return `words : ${quote(words.join(" "))}`;
-}
-
-function matchIdent(ident: string): string {
-  return `idents : ${quote(ident)}`;
-}
-
-function matchStrict(term: QueryTerm): string {
-  if (term.kind === "glyphs") return segmentGlyphs(term.words).map(matchWords).join(" AND ");
-  return term.ident === ""
-    ? matchWords(term.words)
-    : `(${matchWords(term.words)} OR ${matchIdent(term.ident)})`;
-}
-
-/** The alternatives of a term when any part of it may help: the whole, the pieces, and pairs of neighbouring glyphs. */
-function matchRelaxed(term: QueryTerm): string[] {
-  if (term.kind === "glyphs") return relaxGlyphs(term.words).map(matchWords);
-  const alternatives = [matchWords(term.words)];
-  if (term.ident !== "") alternatives.push(matchIdent(term.ident));
-  if (term.words.length > 1) alternatives.push(...term.words.map((word) => matchWords([word])));
-  return alternatives;
+/**
+ * Reads a question.
+ *
+ * @example
+ * analyzeQuery("where did we put fooBar?").terms.map((term) => term.words); // [["put"], ["foo", "bar"]]
+ */
+export function analyzeQuery(text: string): Query {
+  const whole = analyzePart(text);
+  const asked = (text.match(ASKED) ?? []).map((part) => analyzePart(part.replace(TOLD, "")));
+  const parts = asked.filter(({ terms, phrases }) => terms.length + phrases.length > 0);
+  return parts.length > 1 ? { ...whole, parts } : whole;
 }
 
 const segmenter = new Intl.Segmenter("zh", { granularity: "word" });
@@ -189,35 +221,4 @@ export function segmentGlyphs(glyphs: readonly string[]): string[][] {
   const words = [...segmenter.segment(glyphs.join(""))].map(({ segment }) => wordsOf(segment));
   const content = words.filter((word) => word.length > 0 && !word.every((glyph) => STOP_GLYPHS.has(glyph)));
   return content.length > 0 ? content : [[...glyphs]];
-}
-
-function relaxGlyphs(glyphs: readonly string[]): string[][] {
-  const single = glyphs.filter((glyph) => !STOP_GLYPHS.has(glyph)).map((glyph) => [glyph]);
-  const pairs = glyphs.slice(1).map((glyph, before) => [glyphs[before] as string, glyph]);
-  return [...(single.length > 0 ? single : glyphs.map((glyph) => [glyph])), ...pairs];
-}
-
-/** The FTS5 expression of a query; "" when the question holds nothing that could be searched for. */
-export function buildMatch(query: Query, options: { readonly mode: MatchMode }): string {
-  const phrases = query.phrases.map(matchWords);
-  if (options.mode === "strict") return [...phrases, ...query.terms.map(matchStrict)].join(" AND ");
-  return [...new Set([...phrases, ...query.terms.flatMap(matchRelaxed)])].join(" OR ");
-}
-
-/** Constructs that are common in patterns and rare in questions. */
-const REGEX_SIGNS = [
-  /\\[bBdDwWsSnrt.()[\]{}*+?|^$/]/,
-  /\.[*+]/,
-  /\[[^\]\s]+\][*+?{]/,
-  /\[(?:\^[^\]]+|[^\]]*\w-\w[^\]]*)\]/,
-  /\([^)]*\|[^)]*\)/,
-  /\(\?[:=!<]/,
-  /^\^\S|\S\$$/,
-  /\w\|\w/,
-  /\)[*+?]|\w\{\d+(?:,\d*)?\}/,
-];
-
-/** Whether a full-text question is written like a regular expression, so that the answer can point to the other mode. */
-export function looksLikeRegex(text: string): boolean {
-  return REGEX_SIGNS.some((sign) => sign.test(text));
 }

@@ -51,6 +51,9 @@ export const STOP_GLYPHS: ReadonlySet<string> = new Set(
     .split(""),
 );
 
+/** Characters that only stand in questions, or hardly elsewhere. */
+export const QUESTION_GLYPHS: ReadonlySet<string> = new Set("吗呢谁誰哪哪什几怎何".split(""));
+
 /** Irregular English forms and the word they are a form of: `base form form …`. */
 const IRREGULAR_FAMILIES = `
 be is are am was were been being

@@ -121,7 +121,10 @@ export async function identifySession(
   return { id: standIn, isSubAgent: false, standIn };
 }
 
-/** True for a last line that its writer may still be writing. */
+/**
+ * True for a last line that its writer may still be writing. A whole entry is taken for finished: what could still follow is
+ * white space, a carriage return say, and then the line is stored a second time as a revision, which is better than never.
+ */
 export function isUnfinished(line: Line): boolean {
   if (line.terminated) return false;
   const opens = line.bytes[0] === 0x7b || line.bytes[0] === 0x5b;

@@ -67,7 +67,7 @@ const pickThree = <T>(rows: readonly T[]): T[] => [...new Set([rows[0], rows[row
 
 const WATCHED: Record<string, string[]> = {
   messages: [
-    "seq", "position", "session_ref", "event_id", "revises", "newest", "role", "tokens", "created_at", "hidden", "arrival_bytes",
+    "seq", "position", "session_ref", "event_id", "revises", "newest", "role", "tokens", "created_at", "hidden", "hidden_now", "arrival_bytes",
     "encoding", "body", "salt", "commitment", "chain", "forgotten_at", "conversation_id",
   ],
   message_parts: ["ordinal", "type", "at", "length", "tool_call_id", "tool_name", "file_id", "encoding"],

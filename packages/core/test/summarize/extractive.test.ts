@@ -317,16 +317,14 @@ function cutRuns(file: string, chars: number): SourceLine[][] {
       runs.push([]);
       size = 0;
     }
-    runs
-      .at(-1)
-      ?.push({
-        id: String(size),
-        kind: "message",
-        role: view.role,
-        at: view.createdAt ?? null,
-        text,
-        parts: view.parts,
-      });
+    runs.at(-1)?.push({
+      id: String(size),
+      kind: "message",
+      role: view.role,
+      at: view.createdAt ?? null,
+      text,
+      parts: view.parts,
+    });
   }
   return runs.filter((run) => run.length > 0);
 }

@@ -82,15 +82,9 @@ describe("detectFormat", () => {
     "knows every real transcript of the two formats (skipped without shared data)",
     async () => {
       for (const path of real) {
-        const expected =
-          /\/pi|pi__|openclaw__/u.test(path.slice(-60)) && !path.includes("claude-code")
-            ? "pi"
-            : "claude-code";
         const isClaude = path.includes("/claude-code/") || basename(path).startsWith("claude__");
-        expect([path, nameOf(await detectFormat(await openForTest(path)))]).toEqual([
-          path,
-          isClaude ? "claude-code" : expected,
-        ]);
+        const found = nameOf(await detectFormat(await openForTest(path)));
+        expect([path, found]).toEqual([path, isClaude ? "claude-code" : "pi"]);
       }
     },
   );

@@ -13,6 +13,7 @@ import type { AppendBatch, AppendEvent, AppendResult, PreparedMessage } from "..
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
+import { coverLateMessage, markStale } from "./fold-path.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession, Placement } from "./placement.ts";
 
@@ -23,8 +24,8 @@ const SELECT_VERSIONS = `
   FROM messages WHERE message_id = ?1 OR revises = ?1 ORDER BY seq`;
 const INSERT_MESSAGE = `
   INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
-                        arrival_bytes, encoding, body, salt, commitment, chain)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+                        hidden_now, arrival_bytes, encoding, body, salt, commitment, chain)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const INSERT_PART = `
   INSERT INTO message_parts (message_id, ordinal, type, at, length, tool_call_id, tool_name, file_id, encoding)
@@ -36,7 +37,9 @@ const INSERT_FILE = `
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, tokens, messages, depth, hidden)
   VALUES (?1, ?2, ?3, ?2, ?4, ?5, 1, -1, ?6)`;
-const SELECT_ITEM = "SELECT tokens, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SELECT_ITEM = `
+  SELECT tokens, hidden FROM context_items
+  WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL`;
 const SET_ITEM_TOKENS = "UPDATE context_items SET tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const INSERT_TURN = "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const SET_CURSOR = "UPDATE sessions SET cursor = ? WHERE session_ref = ?";
@@ -149,7 +152,8 @@ function storeEvent(
   if (first) showRevision(connection, head, first, stored.messageId, prepared.tokens);
   else {
     connection.run(INSERT_EVENT, placement.sessionRef, event.eventId, stored.messageId, EVENT_KIND[event.kind]);
-    addItem(connection, head, stored, prepared);
+    const isFolded = head.hasSummaries && coverLateMessage(connection, head, stored, prepared.hidden);
+    if (!isFolded) addItem(connection, head, stored, prepared);
   }
   documents.push({ messageId: stored.messageId, conversationId: head.conversationId, ...prepared.terms });
   if (prepared.calibration) learnFactor(connection, prepared.calibration, batch.now);
@@ -194,6 +198,7 @@ function insertMessage(
     prepared.role,
     prepared.tokens,
     prepared.createdAt,
+    prepared.hidden,
     prepared.hidden,
     prepared.arrivalBytes,
     prepared.encoding,
@@ -271,7 +276,7 @@ function showRevision(
   connection.run(SET_NEWEST, revisionId, first.message_id);
   const place = [first.conversation_id, first.position, first.seq] as const;
   const item = connection.get<{ tokens: number; hidden: number }>(SELECT_ITEM, ...place);
-  if (!item) return;
+  if (!item) return markStale(connection, first);
   connection.run(SET_ITEM_TOKENS, tokens, ...place);
   if (item.hidden === 0) head.noteShown(0, tokens - item.tokens);
 }

@@ -5,6 +5,7 @@
 import { EngineError } from "../../model/errors.ts";
 import type { Connection } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
+import * as folding from "./migrations/0002-folding.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -14,7 +15,7 @@ interface Migration {
   readonly sql: string;
 }
 
-const MIGRATIONS: readonly Migration[] = [archive];
+const MIGRATIONS: readonly Migration[] = [archive, folding];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

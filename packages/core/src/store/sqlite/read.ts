@@ -33,14 +33,10 @@ const LIST_CONVERSATIONS = `
 const SELECT_CONVERSATION = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
 
-// A message that is folded has no item of its own; the reasons it arrived with are then all there is to show.
 const MESSAGE_COLUMNS = `
   m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, m.created_at, m.arrival_bytes,
-  m.revises, m.newest, m.forgotten_at, coalesce(i.hidden, m.hidden) AS hidden`;
-const MESSAGE_SOURCE = `
-  FROM messages m JOIN sessions s USING (session_ref)
-  LEFT JOIN context_items i ON i.conversation_id = m.conversation_id AND i.start_pos = m.position AND i.seq = m.seq
-       AND i.message_id = m.message_id`;
+  m.revises, m.newest, m.forgotten_at, m.hidden_now AS hidden`;
+const MESSAGE_SOURCE = "FROM messages m JOIN sessions s USING (session_ref)";
 const SELECT_MESSAGE = `
   SELECT ${MESSAGE_COLUMNS}, m.body, m.encoding, c.owner
   ${MESSAGE_SOURCE} JOIN conversations c ON c.conversation_id = m.conversation_id

@@ -8,19 +8,21 @@ import type { BoundaryRequest } from "../store.ts";
 import { EVENT_KIND } from "./append.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import type { ConversationHead } from "./conversation-head.ts";
+import { countUnderSummaries } from "./fold-path.ts";
 import { findSession, Placement } from "./placement.ts";
 
 const SELECT_EVENT = `
-  SELECT e.message_id, e.kind, m.conversation_id, m.seq, m.position, m.revises
+  SELECT e.message_id, e.kind, m.conversation_id, m.seq, m.position, m.hidden_now
   FROM event_ids e JOIN messages m USING (message_id) WHERE e.session_ref = ? AND e.event_id = ?`;
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
-const SELECT_ITEM = "SELECT tokens, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
-const SET_HIDDEN = "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SELECT_ITEM = `
+  SELECT tokens FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL`;
+const SET_ITEM_HIDDEN = "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SET_MESSAGE_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const EVENTS_HIDDEN_FOR = `
-  SELECT m.event_id FROM placements p
-  JOIN context_items i ON i.conversation_id = p.conversation_id
-  JOIN messages m ON m.message_id = i.message_id
-  WHERE p.session_ref = ?1 AND m.session_ref = ?1 AND (i.hidden & ?2) <> 0`;
+  SELECT m.event_id FROM placements p JOIN messages m ON m.conversation_id = p.conversation_id
+  WHERE p.session_ref = ?1 AND m.session_ref = ?1 AND (m.hidden_now & ?2) <> 0 AND m.revises IS NULL`;
 const SELECT_BOUNDARY = "SELECT conversation_id FROM boundaries WHERE session_ref = ? AND event_id = ?";
 const INSERT_BOUNDARY = `
   INSERT INTO boundaries (conversation_id, session_ref, event_id, position, reason, retain_depth, shown_before, at)
@@ -34,7 +36,7 @@ interface EventRow {
   conversation_id: number;
   seq: number;
   position: number;
-  revises: number | null;
+  hidden_now: number;
 }
 
 /** Gives messages stored under provisional ids the host's own ids. Known new ids are left alone. */
@@ -107,15 +109,11 @@ function applyHidden(
   for (const eventId of eventIds) {
     const event = connection.get<EventRow>(SELECT_EVENT, placement.sessionRef, eventId);
     if (!event) continue;
-    const place = [event.conversation_id, event.position, event.seq] as const;
-    const item = connection.get<{ tokens: number; hidden: number }>(SELECT_ITEM, ...place);
-    if (!item) continue;
-    const after = hide ? item.hidden | HIDDEN[reason] : item.hidden & ~HIDDEN[reason];
-    if (after === item.hidden) continue;
-    connection.run(SET_HIDDEN, after, ...place);
-    const head = placement.head(event.conversation_id);
-    if (item.hidden === 0) head.noteShown(-1, -item.tokens);
-    if (after === 0) head.noteShown(1, item.tokens);
+    const before = event.hidden_now;
+    const after = hide ? before | HIDDEN[reason] : before & ~HIDDEN[reason];
+    if (after === before) continue;
+    connection.run(SET_MESSAGE_HIDDEN, after, event.message_id);
+    showOrHide(connection, placement.head(event.conversation_id), event, before, after);
     const seqs = seqsByConversation.get(event.conversation_id) ?? [];
     seqs.push(event.seq);
     seqsByConversation.set(event.conversation_id, seqs);
@@ -126,6 +124,20 @@ function applyHidden(
     changed += seqs.length;
   }
   return changed;
+}
+
+/** A message in the cover changes its item; one that was folded changes what its summaries stand for. */
+function showOrHide(connection: Connection, head: ConversationHead, event: EventRow, before: number, after: number): void {
+  const place = [event.conversation_id, event.position, event.seq] as const;
+  const shown = (after === 0 ? 1 : 0) - (before === 0 ? 1 : 0);
+  const item = connection.get<{ tokens: number }>(SELECT_ITEM, ...place);
+  if (item) {
+    connection.run(SET_ITEM_HIDDEN, after, ...place);
+    head.noteShown(shown, shown * item.tokens);
+  } else if (shown !== 0) {
+    head.noteShown(shown, 0);
+    countUnderSummaries(connection, event, shown);
+  }
 }
 
 /** Where a reset falls: what follows goes to a new conversation of the family, or stays behind a line in the same one. */

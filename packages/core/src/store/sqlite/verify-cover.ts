@@ -13,13 +13,14 @@ const ITEMS_PAGE = `
   SELECT start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden FROM context_items
   WHERE conversation_id = ? AND (start_pos, seq) > (?, ?) ORDER BY start_pos, seq LIMIT ${PAGE}`;
 const MESSAGES_PAGE = `
-  SELECT m.message_id, m.position, m.seq, m.hidden, coalesce(n.tokens, m.tokens) AS tokens
+  SELECT m.message_id, m.position, m.seq, m.hidden, m.hidden_now, coalesce(n.tokens, m.tokens) AS tokens
   FROM messages m LEFT JOIN messages n ON n.message_id = m.newest
   WHERE m.conversation_id = ? AND m.revises IS NULL AND (m.position, m.seq) > (?, ?)
   ORDER BY m.position, m.seq LIMIT ${PAGE}`;
 const SUMMARY = "SELECT kind, depth, tokens, messages FROM summaries WHERE summary_id = ?";
-const LEAF_MESSAGES = "SELECT message_id FROM summary_messages WHERE summary_id = ? ORDER BY ordinal";
-const SOURCES = "SELECT parent_summary_id FROM summary_parents WHERE summary_id = ? ORDER BY ordinal";
+const SOURCES = `
+  SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
+  UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
 
 export function checkCover(connection: Connection, conversation: Row, changes: HiddenChanges, problems: Problems): void {
   const id = conversation.conversation_id as number;
@@ -41,7 +42,8 @@ export function checkCover(connection: Connection, conversation: Row, changes: H
         const wanted = formatMessageId(expected.message_id as number);
         problems.add("cover", wanted, `the cover of ${name} has ${formatMessageId(messageId)} in the place of ${wanted}`);
       }
-      if (item.message_id !== null) checkItem(item, expected, changes, problems);
+      checkHidden(expected, changes, problems);
+      if (item.message_id !== null) checkItem(item, expected, problems);
     }
     if (item.hidden === 0) {
       shownMessages += item.messages as number;
@@ -67,12 +69,19 @@ function* walk(connection: Connection, sql: string, conversationId: number, key:
   }
 }
 
-function checkItem(item: Row, message: Row, changes: HiddenChanges, problems: Problems): void {
-  const name = formatMessageId(message.message_id as number);
+/** What hides a message now is what hid it when it arrived, and what the ledger tells since. */
+function checkHidden(message: Row, changes: HiddenChanges, problems: Problems): void {
   let hidden = message.hidden as number;
   for (const change of changes.get(message.seq as number) ?? []) {
     hidden = change.hide ? hidden | change.mask : hidden & ~change.mask;
   }
+  if (hidden === message.hidden_now) return;
+  const name = formatMessageId(message.message_id as number);
+  problems.add("derived", name, `hidden_now of ${name} is ${message.hidden_now}, the ledger says ${hidden}`);
+}
+
+function checkItem(item: Row, message: Row, problems: Problems): void {
+  const name = formatMessageId(message.message_id as number);
   const wanted = {
     start_pos: message.position,
     end_pos: message.position,
@@ -80,7 +89,7 @@ function checkItem(item: Row, message: Row, changes: HiddenChanges, problems: Pr
     tokens: message.tokens,
     messages: 1,
     depth: -1,
-    hidden,
+    hidden: message.hidden_now,
   } as const;
   for (const [column, value] of Object.entries(wanted)) {
     if (item[column] !== value) {
@@ -104,8 +113,9 @@ function messagesUnder(connection: Connection, item: Row, problems: Problems): n
 
 /** Messages below a summary, oldest first, however deep. */
 function* leafMessages(connection: Connection, summaryId: string): Generator<number> {
-  for (const row of connection.all<{ message_id: number }>(LEAF_MESSAGES, summaryId)) yield row.message_id;
-  for (const row of connection.all<{ parent_summary_id: string }>(SOURCES, summaryId)) {
-    yield* leafMessages(connection, row.parent_summary_id);
+  const sources = connection.all<{ message_id: number | null; source_id: string | null }>(SOURCES, summaryId);
+  for (const { message_id: messageId, source_id: sourceId } of sources) {
+    if (messageId !== null) yield messageId;
+    else if (sourceId !== null) yield* leafMessages(connection, sourceId);
   }
 }

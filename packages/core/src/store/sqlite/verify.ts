@@ -213,6 +213,9 @@ function checkMessage(
   if (message.newest !== message.last_revision) {
     problems.add("derived", name, `newest of ${name} is ${message.newest}, its last revision is ${message.last_revision}`);
   }
+  if (message.revises !== null && message.hidden_now !== message.hidden) {
+    problems.add("derived", name, `hidden_now of the revision ${name} is ${message.hidden_now}, it arrived with ${message.hidden}`);
+  }
   if (message.forgotten_at !== null) return;
   const parts = context.connection.all(SELECT_PARTS, id);
   const bytes = rebuild(context, message, parts, problems);

@@ -70,6 +70,7 @@ CREATE TABLE messages (
   tokens          INTEGER NOT NULL,  -- estimate of the message as sent, uncalibrated
   created_at      INTEGER NOT NULL,  -- ms UTC: the message's own time, else its arrival
   hidden          INTEGER NOT NULL,  -- reasons it was hidden for when it arrived (bit mask)
+  hidden_now      INTEGER NOT NULL,  -- reasons it is hidden for now: arrival and ledger together
   arrival_bytes   INTEGER NOT NULL,  -- length of what was handed in
   encoding        INTEGER NOT NULL,  -- 0 plain, else zstd with the dictionary of this version
   body            BLOB NOT NULL,     -- what was handed in, large payloads cut out
@@ -155,7 +156,7 @@ CREATE INDEX summaries_by_conversation ON summaries (conversation_id, state, dep
 
 CREATE TABLE summary_messages (
   summary_id TEXT NOT NULL REFERENCES summaries (summary_id),
-  ordinal    INTEGER NOT NULL,
+  ordinal    INTEGER NOT NULL,      -- order among all sources; shares one line of numbers with summary_parents
   message_id INTEGER NOT NULL REFERENCES messages (message_id),
   PRIMARY KEY (summary_id, ordinal)
 ) STRICT, WITHOUT ROWID;

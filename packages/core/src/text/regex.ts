@@ -1,7 +1,7 @@
 /**
- * The strings that every match of a regular expression must contain, so that a search can skip texts without them. Conservative:
- * whatever is optional, repeated from zero, an alternative or not understood gives nothing; a literal given is certain. Whoever uses
- * them ignores case when the expression does.
+ * What can be told about a regular expression without running it: whether a question is meant as one, and which strings every match must
+ * contain, so that a search can skip texts without them. Conservative: whatever is optional, repeated from zero, an alternative or not
+ * understood gives nothing; a literal given is certain. Whoever uses the literals ignores case when the expression does.
  */
 
 /** Escapes that stand for one certain character. */
@@ -134,4 +134,22 @@ export function requiredLiterals(pattern: string): string[] {
   }
   const literals = new LiteralReader(pattern).read();
   return [...new Set(literals)].toSorted((a, b) => b.length - a.length);
+}
+
+/** Constructs that are common in patterns and rare in questions. */
+const REGEX_SIGNS = [
+  /\\[bBdDwWsSnrt.()[\]{}*+?|^$/]/,
+  /\.[*+]/,
+  /\[[^\]\s]+\][*+?{]/,
+  /\[(?:\^[^\]]+|[^\]]*\w-\w[^\]]*)\]/,
+  /\([^)]*\|[^)]*\)/,
+  /\(\?[:=!<]/,
+  /^\^\S|\S\$$/,
+  /\w\|\w/,
+  /\)[*+?]|\w\{\d+(?:,\d*)?\}/,
+];
+
+/** Whether a full-text question is written like a regular expression, so that the answer can point to the other mode. */
+export function looksLikeRegex(text: string): boolean {
+  return REGEX_SIGNS.some((sign) => sign.test(text));
 }

@@ -1,0 +1,33 @@
+/** The demo's searches: a decision, an identifier, Chinese, and a Spanish question. */
+import { toOneLine } from "../format.ts";
+import { renderSnippet } from "../commands/search.ts";
+import { style } from "../style.ts";
+import { COLUMNS } from "./tour.ts";
+import type { Tour } from "./tour.ts";
+
+export const SEARCHES: readonly { readonly query: string; readonly says: string }[] = [
+  { query: "back-off cap carrier ban", says: "a decision, in plain words" },
+  { query: "reorderPoint", says: "an identifier, in code, logs and talk" },
+  { query: "鸟巢蕨 报价", says: "Chinese" },
+  { query: "¿puedo reiniciar la impresora?", says: "a question in Spanish" },
+];
+
+const SHOWN = 2;
+
+export async function searchSample(tour: Tour): Promise<void> {
+  await tour.withArchive(async (engine) => {
+    for (const [index, { query, says }] of SEARCHES.entries()) {
+      const startedAt = performance.now();
+      const { hits, total, rule } = await engine.search({ query, limit: SHOWN });
+      const tookMs = performance.now() - startedAt;
+      if (index > 0) tour.say("");
+      tour.tell(
+        `${style.title(query)}  ${style.faint(`${says}: ${total} ${rule === "strict" ? "with every term" : "with some terms"}, ${tookMs.toFixed(0)} ms`)}`,
+      );
+      for (const hit of hits) {
+        tour.tell(`  ${style.name(hit.id)}  ${style.faint(toOneLine(hit.role))}`);
+        for (const line of renderSnippet(hit, COLUMNS - 7)) tour.tell(`    ${line}`);
+      }
+    }
+  });
+}

@@ -1,0 +1,23 @@
+/** The demo's end: commands that work as they are printed. */
+import { renderCommandLine } from "../commands/shared.ts";
+import { style } from "../style.ts";
+import type { Tour } from "./tour.ts";
+
+export async function suggestNext(tour: Tour): Promise<void> {
+  const database = tour.database;
+  const suggestions: readonly (readonly [says: string, words: readonly string[]])[] = [
+    ["Look around", ["status"]],
+    ["Read the end of the conversation", ["messages", "tail", "--limit", "5"]],
+    ["Ask something else", ["search", "who is our contact for the ferns"]],
+    ["Get the transcript back, byte for byte", ["messages", "list", "--raw"]],
+    ["See the proof fail on the changed copy", ["verify"]],
+  ];
+  for (const [says, words] of suggestions) {
+    const path = says.includes("copy") ? database.replace(/lcm\.db$/, "copy/lcm.db") : database;
+    tour.tell(style.faint(says));
+    tour.tell(`  npx lcm ${renderCommandLine([...words, "--db", path])}\n`);
+  }
+  tour.tell(style.faint("Store your own sessions (in ~/.openclaw/lcm.db unless you name a file)"));
+  tour.tell("  npx lcm import ~/.claude/projects --db my-archive.db\n");
+  tour.tell("All commands: npx lcm --help");
+}

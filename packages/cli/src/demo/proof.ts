@@ -1,0 +1,80 @@
+/** The demo's proof: the archive verified, then a copy of it with one byte changed, and what verification says about that. */
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { must } from "@lossless/core/model/errors.ts";
+import { formatMessageId } from "@lossless/core/model/ids.ts";
+import { encodeBody } from "@lossless/core/store/body.ts";
+import type { VerifyReport } from "@lossless/core/store/store.ts";
+import { renderProblem, renderReport } from "../commands/verify.ts";
+import { previewOf } from "../commands/messages.ts";
+import { formatCount, formatSeconds, toOneLine } from "../format.ts";
+import { countNote, startProgress } from "../progress.ts";
+import { style } from "../style.ts";
+import { truncateToWidth } from "../width.ts";
+import { COLUMNS, readAll } from "./tour.ts";
+import type { StoredMessage, Tour } from "./tour.ts";
+
+export async function proveArchive(tour: Tour): Promise<void> {
+  const startedAt = performance.now();
+  const report = await verify(tour, tour.database);
+  tour.tell(renderReport(report));
+  tour.tell(
+    style.faint(
+      `Rebuilt every message, walked the hash chain, compared files and index: ${formatSeconds(performance.now() - startedAt)}`,
+    ),
+  );
+}
+
+async function verify(tour: Tour, database: string): Promise<VerifyReport> {
+  const progress = startProgress("   Verifying", { isWanted: true });
+  const report = await tour.withArchive(
+    (engine) =>
+      engine.verify({
+        onProgress: (done, total) => progress.update(done, total, countNote(done, total, "messages")),
+      }),
+    database,
+  );
+  progress.finish();
+  return report;
+}
+
+export async function findTampering(tour: Tour): Promise<void> {
+  const copy = join(tour.folder, "copy");
+  mkdirSync(copy, { mode: 0o700 });
+  cpSync(tour.database, join(copy, "lcm.db"));
+  cpSync(join(tour.folder, "lcm-files"), join(copy, "lcm-files"), { recursive: true });
+  const file = readFileSync(join(copy, "lcm.db"));
+  const { message, offset } = await findOnDisk(tour, file);
+  const before = must(file[offset], "the byte to change");
+  file[offset] = before ^ 1;
+  writeFileSync(join(copy, "lcm.db"), file);
+  const id = formatMessageId(message.row.messageId);
+  tour.tell(`${style.name(id)}  ${truncateToWidth(toOneLine(previewOf(message)), COLUMNS - 16)}`);
+  tour.tell(
+    `Byte ${formatCount(offset)} of a copy of the database: ${toHex(before)} becomes ${toHex(before ^ 1)}\n`,
+  );
+  const report = await verify(tour, join(copy, "lcm.db"));
+  tour.tell(report.ok ? style.bad("not noticed") : `${style.good("found")}  verify fails and says:`);
+  for (const problem of report.problems.slice(0, 3)) tour.tell(renderProblem(problem));
+}
+
+const toHex = (byte: number): string => `0x${byte.toString(16).padStart(2, "0")}`;
+
+interface OnDisk {
+  readonly message: StoredMessage;
+  /** Of the byte in the middle of the stored message. */
+  readonly offset: number;
+}
+
+/** A short message lies in the file in one piece, so it can be found, and changed, without any help from SQLite. */
+async function findOnDisk(tour: Tour, file: Buffer): Promise<OnDisk> {
+  return tour.withArchive(async (engine) => {
+    for await (const message of readAll(engine)) {
+      if (message.row.role !== "user" || message.row.hidden.length > 0) continue;
+      const { body } = encodeBody(message.bytes);
+      const at = file.indexOf(body);
+      if (at >= 0) return { message, offset: at + Math.floor(body.byteLength / 2) };
+    }
+    throw new Error("no message of the sample lies in one piece in the database file");
+  });
+}

@@ -1,0 +1,77 @@
+/** What the steps of the demo share: where things are, a way to open the archive, and lines of at most 80 columns. */
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Engine } from "@lossless/core/engine.ts";
+import { openEngine } from "@lossless/core/open-engine.ts";
+import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import type { MessageBody } from "@lossless/core/store/store.ts";
+import type { MessageView } from "@lossless/core/model/message.ts";
+import { displayWidth, wrapToWidth } from "../width.ts";
+
+export interface Step {
+  readonly title: string;
+  readonly run: (tour: Tour) => Promise<void>;
+}
+
+export type StoredMessage = MessageBody & { readonly view: MessageView };
+
+export const COLUMNS = 80;
+const INDENT = "   ";
+const PAGE = 500;
+
+export class Tour {
+  readonly folder: string;
+  readonly database: string;
+  readonly sample = fileURLToPath(new URL("../../sample/sample-session.jsonl", import.meta.url));
+
+  constructor(folder: string) {
+    this.folder = folder;
+    this.database = join(folder, "lcm.db");
+  }
+
+  /** Opens the archive for one step. The person's own settings play no part, so that the tour is the same everywhere. */
+  async withArchive<T>(work: (engine: Engine) => Promise<T>, database = this.database): Promise<T> {
+    const { settings } = resolveSettings({ config: { databasePath: database, pruneHeartbeatOk: true } });
+    const engine = await openEngine({ database, filesDir: settings.largeFilesDir, settings });
+    try {
+      return await work(engine);
+    } finally {
+      await engine.close();
+    }
+  }
+
+  say(line: string): void {
+    process.stdout.write(`${line}\n`);
+  }
+
+  /** Indented lines. */
+  tell(text: string): void {
+    for (const line of text.split("\n")) this.say(line === "" ? "" : INDENT + line);
+  }
+
+  /** Running text, broken at 80 columns. */
+  explain(text: string): void {
+    for (const line of wrapToWidth(text, COLUMNS - INDENT.length)) this.say(INDENT + line);
+  }
+
+  /** How to name a path in a command typed where the demo was started. */
+  shortPath(path: string): string {
+    const short = relative(process.cwd(), path);
+    return short !== "" && displayWidth(short) < displayWidth(path) ? short : path;
+  }
+}
+
+/** Every message of the sample's conversation, in order. */
+export async function* readAll(engine: Engine): AsyncGenerator<StoredMessage, void, void> {
+  const { items } = await engine.listConversations({ limit: 1 });
+  const conversationId = items[0]?.conversationId ?? 0;
+  for (let after: string | null = null; ;) {
+    const page = await engine.listMessages({ conversationId, limit: PAGE, after });
+    for (const { messageId } of page.items) {
+      const message = await engine.readMessage({ messageId });
+      if (message !== null) yield message;
+    }
+    if (page.next === null) return;
+    after = page.next;
+  }
+}

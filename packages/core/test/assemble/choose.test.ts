@@ -1,0 +1,464 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { planPrepared, planSweep, recordPass, startSweep } from "../../src/compact/plan.ts";
+import { planReserve } from "../../src/compact/plan-reserve.ts";
+import { countShownTokens } from "../../src/compact/runs.ts";
+import { choose, type Choice, type ChooseRequest } from "../../src/assemble/choose.ts";
+import { checkGrammar, PROVIDERS, type ModelMessage, type ModelPart } from "../../src/assemble/grammars.ts";
+import { repairMessages } from "../../src/assemble/repair.ts";
+import { isHiddenByBoundary } from "../../src/model/boundaries.ts";
+import type { CoverItem } from "../../src/model/cover.ts";
+import { HIDDEN, POSITION_STEP } from "../../src/model/message.ts";
+import type { ReserveSummary } from "../../src/model/reserve.ts";
+import { isSummaryItem, isUserMessage } from "../../src/model/tool-groups.ts";
+import {
+  FakeConversation,
+  message,
+  messages,
+  POLICY,
+  summary,
+  turn,
+  type ItemSpec,
+  type Turn,
+} from "../model/cover-kit.ts";
+
+const user: ItemSpec = { role: "user" };
+
+function request(
+  oldestFirst: readonly CoverItem[],
+  budgetTokens: number,
+  more: Partial<ChooseRequest> = {},
+): ChooseRequest {
+  const shown = oldestFirst.filter((item) => item.hidden === 0);
+  return {
+    items: oldestFirst.toReversed(),
+    counters: {
+      shownMessages: shown.reduce((sum, item) => sum + item.messages, 0),
+      shownTokens: shown.reduce((sum, item) => sum + item.tokens, 0),
+      firstAt: shown[0]?.createdAt ?? null,
+    },
+    budgetTokens,
+    tail: POLICY,
+    ...more,
+  };
+}
+
+const describeChoice = (choice: Choice): string[] =>
+  choice.items.map(({ kind, ids, messages: count }) =>
+    kind === "range" ? `range ${count}` : `${kind} ${ids.join()}`,
+  );
+
+const reserve = (from: number, to: number, more: Partial<ReserveSummary> = {}): ReserveSummary => ({
+  summaryId: `sum_r_${from}_${to}`,
+  startPosition: from * POSITION_STEP,
+  endPosition: to * POSITION_STEP,
+  messages: to - from + 1,
+  tokens: 500,
+  depth: 3,
+  isRoot: from === 1,
+  ...more,
+});
+
+describe("a cover that fits", () => {
+  test("is the choice, whole", () => {
+    const items = [summary(1, 10), ...messages(5, user, 11)];
+    const choice = choose(request(items, 700));
+    expect(choice).toMatchObject({ mode: "whole", tokens: 700, messages: 15 });
+    expect(choice.items.map(({ reason }) => reason)).toEqual(Array(6).fill("the whole cover fits"));
+  });
+
+  test("leaves out hidden items", () => {
+    const items = [message(1, user), message(2, { hidden: HIDDEN.heartbeat }), message(3)];
+    expect(describeChoice(choose(request(items, 1_000)))).toEqual(["message msg_1", "message msg_3"]);
+  });
+
+  test("is empty for an empty conversation", () => {
+    expect(choose(request([], 1_000))).toMatchObject({ mode: "whole", items: [], tokens: 0 });
+  });
+
+  test("counts what explains a missing half of a tool group", () => {
+    const items = [
+      message(1, user),
+      message(2, { calls: ["a", "b"] }),
+      message(3, { role: "tool", results: ["a"] }),
+    ];
+    expect(choose(request(items, 1_000)).tokens).toBe(332);
+  });
+
+  test("is compared with the budget in the model's own tokens", () => {
+    const items = messages(10, user);
+    expect(choose(request(items, 1_200, { tokenFactor: 1.2 }))).toMatchObject({
+      mode: "whole",
+      calibratedTokens: 1_200,
+    });
+    expect(choose(request(items, 1_199, { tokenFactor: 1.2 })).mode).toBe("tight");
+  });
+});
+
+describe("a tight budget", () => {
+  test("shows the newest messages and one line for the rest where nothing is folded", () => {
+    const choice = choose(request(messages(100, user), 2_000));
+    expect(choice.mode).toBe("tight");
+    expect(choice.items[0]).toMatchObject({ kind: "range", earliestAt: message(1).createdAt });
+    expect(choice.items.filter(({ kind }) => kind === "range")).toHaveLength(1);
+    expect(choice.items.at(-1)?.ids).toEqual(["msg_100"]);
+    expect(choice.messages).toBe(100);
+  });
+
+  test("uses a root that ends where the finer items begin", () => {
+    const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
+    const items = [...leaves, ...messages(10, user, 201)];
+    const choice = choose(request(items, 10_000, { reserve: [reserve(1, 150)] }));
+    expect(describeChoice(choice).slice(0, 2)).toEqual(["summary sum_r_1_150", "summary sum_151_160_0"]);
+    expect(choice.items.some(({ kind }) => kind === "range")).toBe(false);
+    expect(choice.messages).toBe(210);
+  });
+
+  test.each<[string, ReserveSummary]>([
+    ["does not begin and end at item edges", reserve(1, 155)],
+    ["counts other messages", reserve(1, 150, { messages: 149 })],
+    ["was made after the anchor", reserve(1, 150, { madeAtSeq: 10_000 })],
+  ])("does not use a reserve summary that %s", (_, summaryOf) => {
+    const leaves = Array.from({ length: 20 }, (__, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
+    const items = [...leaves, ...messages(10, user, 201)];
+    const choice = choose(request(items, 10_000, { reserve: [summaryOf] }));
+    expect(choice.items.some(({ summaryId }) => summaryId === summaryOf.summaryId)).toBe(false);
+    expect(choice.items[0]?.kind).toBe("range");
+    expect(choice.messages).toBe(210);
+  });
+
+  test("prefers the newest stand-ins fine and the older coarse", () => {
+    const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
+    const items = [...leaves, ...messages(4, user, 201)];
+    const stored = [reserve(1, 100), reserve(101, 150, { isRoot: false }), reserve(1, 150), reserve(1, 200)];
+    const choice = choose(request(items, 9_000, { reserve: stored }));
+    expect(describeChoice(choice).slice(0, 3)).toEqual([
+      "summary sum_r_1_100",
+      "summary sum_r_101_150",
+      "summary sum_151_160_0",
+    ]);
+  });
+
+  test("shows summaries that lie behind messages too many to read", () => {
+    const folded = [summary(1, 50, { depth: 1, tokens: 800 }), summary(51, 60, { tokens: 800 })];
+    const items = [...folded, ...messages(5_000, user, 61)];
+    let read = 0;
+    function* counting() {
+      for (const item of items.toReversed()) {
+        read++;
+        yield item;
+      }
+    }
+    const choice = choose(
+      request(items, 10_000, { items: counting(), summariesBefore: () => folded.toReversed() }),
+    );
+    expect(describeChoice(choice).slice(0, 3).join()).toMatch(
+      /^summary sum_1_50_1,summary sum_51_60_0,range 49\d\d$/,
+    );
+    expect(choice.messages).toBe(5_060);
+    expect(read).toBeLessThan(400);
+  });
+
+  test("uses a root the store vouches for without reading what lies under it", () => {
+    const items = [
+      ...Array.from({ length: 400 }, (_, n) => summary(n * 10 + 1, n * 10 + 10)),
+      ...messages(300, user, 4_001),
+    ];
+    const root = reserve(1, 3_990, { isVerified: true });
+    const choice = choose(request(items, 10_000, { reserve: [root] }));
+    expect(describeChoice(choice)[0]).toBe(`summary ${root.summaryId}`);
+    expect(choice.messages).toBe(4_300);
+  });
+
+  test("turns bulky tool results into stubs before it leaves messages out, the oldest first", () => {
+    const items = [...messages(300, user)];
+    for (let n = 0; n < 6; n++)
+      items.push(
+        message(301 + 2 * n, { calls: ["a"], tokens: 50 }),
+        message(302 + 2 * n, { role: "tool", results: ["a"], tokens: 3_000 }),
+      );
+    items.push(message(400, user));
+    const choice = choose(request(items, 20_000, { tail: { freshTailCount: 20 } }));
+    const results = choice.items.filter(({ seq }) => seq !== null && seq > 301 && seq < 314 && seq % 2 === 0);
+    expect(results.map(({ kind }) => kind)).toEqual([
+      "stub",
+      "stub",
+      "stub",
+      "message",
+      "message",
+      "message",
+    ]);
+    expect(choice.messages).toBe(313);
+  });
+
+  test("keeps the newest user message of a turn that does not fit", () => {
+    const items = [...messages(50, user), message(51, user), ...messages(400, {}, 52)];
+    const choice = choose(request(items, 4_000));
+    const kinds = choice.items.slice(0, 3).map(({ kind, ids }) => `${kind} ${ids[0]}`);
+    expect(kinds[1]).toBe("message msg_51");
+    expect(choice.items[1]?.reason).toBe("newest user message");
+    expect(choice.messages).toBe(451);
+  });
+
+  test("asks for that message where it lies further back than was read", () => {
+    const items = [...messages(50, user), ...messages(4_000, {}, 51)];
+    const newestUserBefore = () => items[49] as CoverItem;
+    const choice = choose(request(items, 4_000, { newestUserBefore }));
+    expect(choice.items.slice(0, 2).map(({ kind }) => kind)).toEqual(["range", "message"]);
+    expect(choice.items[1]?.ids).toEqual(["msg_50"]);
+    expect(choice.messages).toBe(4_050);
+  });
+
+  test("sends at least the newest user message and the open tool group, stubbed", () => {
+    const items = [
+      ...messages(20, user),
+      message(21, { ...user, tokens: 5_000 }),
+      message(22, { calls: ["a"], tokens: 50 }),
+      message(23, { role: "tool", results: ["a"], tokens: 90_000 }),
+    ];
+    const choice = choose(request(items, 2_000));
+    expect(choice.mode).toBe("least");
+    expect(choice.items.map(({ kind }) => kind)).toEqual(["range", "message", "message", "stub"]);
+    expect(choice.messages).toBe(23);
+  });
+
+  test("counts a range that stands in the cover in its own range line", () => {
+    const range: CoverItem = { ...summary(1, 500), summaryId: null, tokens: 60, role: null };
+    const items = [range, ...messages(200, user, 501)];
+    expect(choose(request(items, 50_000)).items[0]).toMatchObject({
+      kind: "range",
+      messages: 500,
+      tokens: 60,
+    });
+    const tight = choose(request(items, 5_000));
+    expect(tight.items.filter(({ kind }) => kind === "range")).toHaveLength(1);
+    expect(tight.messages).toBe(700);
+  });
+});
+
+describe("the front of a tight context", () => {
+  test("stays the same until the conversation has grown by a fifth of the budget", () => {
+    const items = messages(100, user);
+    let front: string[] = [];
+    let changes = 0;
+    for (let n = 101; n <= 300; n++) {
+      items.push(message(n, n % 7 ? {} : user));
+      const choice = choose(request(items, 10_000));
+      const now = describeChoice(choice).slice(0, choice.stableItems);
+      if (now.join() !== front.join()) changes++;
+      front = now;
+      expect(choice.mode).toBe("tight");
+    }
+    expect(changes).toBe(11);
+  });
+
+  test("stays the same while a tool group at the anchor grows", () => {
+    const items = [...messages(100, user)];
+    const seen = new Set<string>();
+    items.push(message(101, { calls: ["a", "b", "c"], tokens: 2_050 }));
+    for (const [index, id] of ["a", "b", "c"].entries()) {
+      const choice = choose(request(items, 10_000));
+      seen.add(describeChoice(choice).slice(0, choice.stableItems).join());
+      items.push(message(102 + index, { role: "tool", results: [id], tokens: 400 }));
+    }
+    expect(seen.size).toBe(1);
+  });
+});
+
+describe("whatever the conversation, the folds and the budget", () => {
+  type Act =
+    | { kind: "turn"; turn: Turn }
+    | { kind: "boundary"; retainDepth: number }
+    | { kind: "fold" | "prepare" | "reserve" };
+
+  const act: fc.Arbitrary<Act> = fc.oneof(
+    { weight: 10, arbitrary: turn.map((t): Act => ({ kind: "turn", turn: t })) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(-1, 2).map((retainDepth): Act => ({ kind: "boundary", retainDepth })),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.constantFrom("fold", "prepare", "reserve").map((kind): Act => ({ kind }) as Act),
+    },
+  );
+
+  const policy = { ...POLICY, freshTailCount: 12, leafMinFanout: 4, summaryPrefixTargetTokens: 4_000 };
+
+  function play(acts: readonly Act[]): FakeConversation {
+    const conversation = new FakeConversation();
+    for (const step of acts) {
+      const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+      if (step.kind === "turn") for (const spec of step.turn) conversation.append(spec);
+      else if (step.kind === "boundary") conversation.addBoundary(step.retainDepth);
+      else if (step.kind === "fold") foldAll(conversation);
+      else if (step.kind === "prepare") {
+        const prepared = planPrepared(conversation.items, policy, scope);
+        if (prepared) conversation.prepare(prepared);
+      } else {
+        const planned = planReserve(conversation.items, policy, 20_000, scope);
+        if (planned) conversation.addReserve(planned);
+      }
+    }
+    return conversation;
+  }
+
+  function foldAll(conversation: FakeConversation): void {
+    let state = startSweep({ budgetTokens: 20_000, isForced: true });
+    for (;;) {
+      const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+      const step = planSweep(conversation.items, policy, state, scope);
+      if (step === null) return;
+      const before = countShownTokens(conversation.items, conversation.boundaries);
+      conversation.fold(step);
+      state = recordPass(state, step, {
+        before,
+        after: countShownTokens(conversation.items, conversation.boundaries),
+      });
+    }
+  }
+
+  const budget = fc.oneof(fc.integer({ min: 2_000, max: 20_000 }), fc.integer({ min: 2_000, max: 200_000 }));
+
+  function ask(conversation: FakeConversation, budgetTokens: number): { choice: Choice; shown: CoverItem[] } {
+    const shown = conversation.items.filter(
+      (item) => item.hidden === 0 && !isHiddenByBoundary(item, conversation.boundaries),
+    );
+    const choice = choose(
+      request(shown, budgetTokens, {
+        tail: policy,
+        reserve: conversation.reserve,
+        summariesBefore: (position) =>
+          shown.filter((item) => isSummaryItem(item) && item.endPosition < position).reverse(),
+        newestUserBefore: (position) =>
+          shown.findLast((item) => isUserMessage(item) && item.endPosition < position) ?? null,
+      }),
+    );
+    return { choice, shown };
+  }
+
+  test("the context fits, stands for every message once, in order, and is the same for the same input", () => {
+    fc.assert(
+      fc.property(fc.array(act, { minLength: 1, maxLength: 40 }), budget, (acts, budgetTokens) => {
+        const conversation = play(acts);
+        const { choice, shown } = ask(conversation, budgetTokens);
+        checkFits(choice, shown, budgetTokens);
+        checkRepresents(choice, shown, conversation);
+        expect(ask(conversation, budgetTokens).choice).toEqual(choice);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("every provider accepts it after repair, and repairing again changes nothing", () => {
+    fc.assert(
+      fc.property(fc.array(act, { minLength: 1, maxLength: 30 }), budget, (acts, budgetTokens) => {
+        const conversation = play(acts);
+        const { choice } = ask(conversation, budgetTokens);
+        const rendered = choice.items.map((item) => toModelMessage(item, conversation));
+        if (rendered.length === 0) return;
+        const common = repairMessages(rendered);
+        expect(repairMessages(common)).toEqual(common);
+        for (const provider of PROVIDERS) {
+          expect(checkGrammar(provider, common)).toEqual([]);
+          expect(checkGrammar(provider, repairMessages(rendered, { provider }))).toEqual([]);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("between anchors only the end grows", () => {
+    fc.assert(
+      fc.property(
+        fc.array(turn, { minLength: 8, maxLength: 40 }),
+        fc.integer({ min: 4_000, max: 60_000 }),
+        (turns, b) => {
+          const conversation = new FakeConversation();
+          let before: Choice | null = null;
+          for (const spec of turns.flat()) {
+            conversation.append(spec);
+            const { choice } = ask(conversation, b);
+            const isSame = before?.anchorTokens != null && before.anchorTokens === choice.anchorTokens;
+            // A result that joins an older call can move the cut; everything else may not.
+            if (isSame && before && !spec.results) {
+              const stable = (c: Choice) => JSON.stringify(c.items.slice(0, c.stableItems));
+              expect(stable(choice)).toBe(stable(before));
+            }
+            before = choice;
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  function checkFits(choice: Choice, shown: readonly CoverItem[], budgetTokens: number): void {
+    expect(choice.tokens).toBe(choice.items.reduce((sum, item) => sum + item.tokens, 0));
+    if (choice.tokens <= budgetTokens) return;
+    expect(choice.mode).toBe("least");
+    const newestUser = shown.findLast(isUserMessage);
+    const verbatim = choice.items.filter(
+      ({ kind, messageId }) => kind === "message" && messageId !== newestUser?.messageId,
+    );
+    const open = shown.slice(shown.findIndex((item) => item.messageId === verbatim[0]?.messageId));
+    if (verbatim.length > 0) expect(verbatim.length).toBeLessThanOrEqual(open.length);
+    expect(choice.items.some(({ kind }) => kind === "summary")).toBe(false);
+  }
+
+  function checkRepresents(
+    choice: Choice,
+    shown: readonly CoverItem[],
+    conversation: FakeConversation,
+  ): void {
+    const total = shown.reduce((sum, item) => sum + item.messages, 0);
+    expect(choice.messages).toBe(total);
+    expect(choice.items.filter(({ kind }) => kind === "range").length).toBeLessThanOrEqual(1);
+    const placed = choice.items.filter(({ kind }) => kind !== "range");
+    for (const [index, item] of placed.entries()) {
+      const before = placed[index - 1];
+      if (before) expect(item.startPosition).toBeGreaterThan(before.endPosition);
+    }
+    const inCover = new Set(shown.map((item) => item.messageId ?? item.summaryId));
+    for (const item of placed) {
+      if (inCover.has(item.messageId ?? item.summaryId)) continue;
+      const stored = conversation.reserve.find(({ summaryId }) => summaryId === item.summaryId);
+      const inside = shown.filter(
+        (s) => s.endPosition >= item.startPosition && s.startPosition <= item.endPosition,
+      );
+      expect(stored?.messages).toBe(inside.reduce((sum, s) => sum + s.messages, 0));
+      expect(inside[0]?.startPosition).toBeGreaterThanOrEqual(item.startPosition);
+      expect(inside.at(-1)?.endPosition).toBeLessThanOrEqual(item.endPosition);
+    }
+  }
+
+  function toModelMessage(item: Choice["items"][number], conversation: FakeConversation): ModelMessage {
+    const stored = conversation.items.find(
+      ({ messageId }) => messageId !== null && messageId === item.messageId,
+    );
+    const seq = item.seq ?? undefined;
+    if (stored === undefined)
+      return { role: "user", parts: [{ type: "text", text: item.ids.join() || "range" }], seq };
+    const text = stored.seq % 11 === 0 ? " " : `text ${stored.seq}`;
+    const parts: ModelPart[] = [
+      ...(stored.role === "assistant" && stored.seq % 3 === 0
+        ? [{ type: "reasoning" as const, text: "hm" }]
+        : []),
+      ...stored.toolResults.map((toolCallId): ModelPart => ({
+        type: "tool_result",
+        toolCallId,
+        text: "out",
+        toolName: "sh",
+      })),
+      ...(stored.role === "tool" ? [] : [{ type: "text" as const, text }]),
+      ...stored.toolCalls.map((toolCallId): ModelPart => ({
+        type: "tool_call",
+        toolCallId,
+        text: "{}",
+        toolName: "sh",
+      })),
+    ];
+    return { role: stored.role as ModelMessage["role"], parts, seq };
+  }
+});

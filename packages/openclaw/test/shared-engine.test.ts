@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { resolveSettings } from "@lossless/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
+
+const workerUrl = new URL("../../core/src/engine-worker.ts", import.meta.url);
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "lossless-shared-"));
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+function lease(config: Record<string, unknown> = {}): EngineLease {
+  const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
+  return leaseEngine({ settings, workerUrl, onEvent: () => undefined });
+}
+
+describe("a shared engine", () => {
+  test("is one for all who lease it with the same settings, and closed by the last", async () => {
+    const [first, second] = [lease(), lease()];
+    const engine = await first.open();
+    expect(await second.open()).toBe(engine);
+    await first.release();
+    await first.release();
+    expect((await engine.status()).messages).toBe(0);
+    await second.release();
+    await expect(engine.status()).rejects.toThrow(/closed/);
+  });
+
+  test("is opened again by a lease that was given back", async () => {
+    const one = lease();
+    await one.open();
+    await one.release();
+    expect((await (await one.open()).status()).messages).toBe(0);
+    await one.release();
+  });
+
+  test("is another one under other settings, on the same file", async () => {
+    const [before, after] = [lease(), lease({ freshTailCount: 7 })];
+    expect(await before.open()).not.toBe(await after.open());
+    await Promise.all([before.release(), after.release()]);
+  });
+
+  test("is tried again after it could not be opened", async () => {
+    const broken = lease({ databasePath: folder });
+    await expect(broken.open()).rejects.toThrow();
+    await expect(broken.open()).rejects.toThrow();
+    await broken.release();
+  });
+});
+
+test("tasks of one session run one after the other, whoever asks; others do not wait", async () => {
+  const [first, second] = [lease(), lease()];
+  const order: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  const slow = first.inOrder("s1", async () => {
+    await gate.promise;
+    order.push("slow");
+  });
+  const next = second.inOrder("s1", async () => void order.push("next"));
+  await second.inOrder("s2", async () => void order.push("other"));
+  gate.resolve();
+  await Promise.all([slow, next]);
+  expect(order).toEqual(["other", "slow", "next"]);
+});
+
+test("a task that fails does not stop the ones behind it", async () => {
+  const one = lease();
+  await expect(one.inOrder("s1", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+  expect(await one.inOrder("s1", async () => "yes")).toBe("yes");
+});
