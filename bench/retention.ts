@@ -331,8 +331,10 @@ function questionRow(set: string, share: number, conversations: readonly Convers
       "last turns": history.slice(-chars),
       truncated: history.slice(0, chars),
     };
-    for (const wanted of wantedWords(conversation)) {
-      for (const [name, context] of Object.entries(contexts)) kept[name]?.push(shareOfWords(context, wanted));
+    const wanted = wantedWords(conversation);
+    for (const [name, context] of Object.entries(contexts)) {
+      const words = new Set(splitWords(context));
+      kept[name]?.push(...wanted.map((answer) => shareOfWords(words, answer)));
     }
   }
   const columns = Object.entries(kept).flatMap(([name, values]) => [
@@ -372,25 +374,8 @@ const splitWords = (text: string): string[] => [
   ),
 ];
 
-const wordsOf = new WeakMap<object, Set<string>>();
-const cacheKeys = new Map<string, object>();
-
-function shareOfWords(context: string, wanted: readonly string[]): number {
-  const words = contextWords(context);
-  return wanted.filter((word) => words.has(word)).length / wanted.length;
-}
-
-/** One context answers hundreds of questions; its words are cut once. */
-function contextWords(context: string): Set<string> {
-  if (!cacheKeys.has(context)) {
-    cacheKeys.clear();
-    cacheKeys.set(context, {});
-  }
-  const key = cacheKeys.get(context) as object;
-  const known = wordsOf.get(key) ?? new Set(splitWords(context));
-  wordsOf.set(key, known);
-  return known;
-}
+const shareOfWords = (words: ReadonlySet<string>, wanted: readonly string[]): number =>
+  wanted.filter((word) => words.has(word)).length / wanted.length;
 
 function readConversations(set: string): Conversation[] {
   const folder = path.join(DATA, "qa", set);
@@ -531,8 +516,8 @@ function measureTurns(): Row[] {
       const context = foldHistory(sources, Math.floor(history.length * (1 - compression)));
       rawTokens.push(estimateTextTokens(history));
       foldedTokens.push(estimateTextTokens(context));
-      for (const wanted of wantedWords({ sources, questions: asked }))
-        scores.push(shareOfWords(context, wanted));
+      const words = new Set(splitWords(context));
+      scores.push(...wantedWords({ sources, questions: asked }).map((wanted) => shareOfWords(words, wanted)));
     }
     return {
       case: `${turns} turns`,

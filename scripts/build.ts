@@ -4,9 +4,14 @@
  */
 
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { build } from "esbuild";
 import { renderManifest } from "../packages/openclaw/src/manifest.ts";
+
+interface Package {
+  readonly version: string;
+  readonly description: string;
+}
 
 const root = join(import.meta.dirname, "..");
 const plugin = join(root, "packages", "openclaw");
@@ -16,10 +21,9 @@ await writeManifest();
 await buildPlugin();
 
 async function writeManifest(): Promise<void> {
-  const { version, description } = JSON.parse(await readFile(join(plugin, "package.json"), "utf8")) as {
-    version: string;
-    description: string;
-  };
+  const { version, description } = JSON.parse(
+    await readFile(join(plugin, "package.json"), "utf8"),
+  ) as Package;
   await writeFile(join(plugin, "openclaw.plugin.json"), renderManifest({ version, description }));
 }
 
@@ -39,7 +43,7 @@ async function buildPlugin(): Promise<void> {
     logLevel: "warning",
   });
   for (const file of Object.keys(metafile.outputs)) {
-    const { size } = await stat(join(root, relative(root, file)));
-    console.log(`${relative(root, join(process.cwd(), file))}  ${(size / 1024).toFixed(0)} kB`);
+    const path = resolve(file);
+    console.log(`${relative(root, path)}  ${Math.round((await stat(path)).size / 1024)} kB`);
   }
 }

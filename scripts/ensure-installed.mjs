@@ -1,33 +1,119 @@
-// Makes `npm start` and `npm test` work on a fresh clone: installs the dependencies when they are missing or
-// when the lock file has changed since the last install. Plain JavaScript, because the machine's own Node runs it.
+/**
+ * Makes `npm start`, `npm test` and `npm run check` work on a fresh clone: installs the dependencies when they are missing or are not
+ * those of the lock file. Plain JavaScript, because the machine's own Node runs it, and that may be an old one.
+ *
+ * Whether an install is needed is read from node_modules itself, so that an install made by hand counts and one that was cut off does
+ * not. Of several runs at the same time one installs and the others wait for it.
+ */
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const stamp = join(root, "node_modules", ".lossless-installed");
+const turnstile = join(root, ".cache", "install.pid");
+const QUIET = ["--no-audit", "--no-fund", "--loglevel=error"];
+const WAIT_SLICE_MS = 250;
 
-function fingerprint() {
-  const hash = createHash("sha256");
-  for (const name of ["package.json", "package-lock.json"]) {
-    const path = join(root, name);
-    if (existsSync(path)) hash.update(readFileSync(path));
+if (!isInstalled()) {
+  takeTurn();
+  try {
+    if (!isInstalled()) install();
+  } finally {
+    rmSync(turnstile, { force: true });
   }
-  return hash.digest("hex");
 }
 
-const wanted = fingerprint();
-const present = existsSync(stamp) ? readFileSync(stamp, "utf8") : "";
-if (present !== wanted) {
+/** npm writes node_modules/.package-lock.json last, with what it has put there. */
+function isInstalled() {
+  const wanted = readJson(join(root, "package-lock.json"));
+  const present = readJson(join(root, "node_modules", ".package-lock.json"));
+  if (wanted === null || present === null) return false;
+  const fits = Object.entries(wanted.packages).every(
+    ([path, entry]) =>
+      !path.startsWith("node_modules/") ||
+      entry.link === true ||
+      entry.optional === true ||
+      present.packages[path]?.version === entry.version,
+  );
+  return fits && listCommands().every(hasCommand);
+}
+
+/** The Node we bring along, and the commands of our own packages. */
+function listCommands() {
+  const manifests = readdirSync(join(root, "packages")).map((name) =>
+    readJson(join(root, "packages", name, "package.json")),
+  );
+  return ["node", ...manifests.flatMap((manifest) => Object.keys(manifest?.bin ?? {}))];
+}
+
+function hasCommand(name) {
+  const path = join(root, "node_modules", ".bin", name);
+  return existsSync(path) || existsSync(`${path}.cmd`);
+}
+
+function install() {
   process.stderr.write("Installing dependencies (once) …\n");
-  const args = [existsSync(join(root, "package-lock.json")) ? "ci" : "install", "--no-audit", "--no-fund", "--loglevel=error"];
-  const run = spawnSync("npm", args, { cwd: root, stdio: ["ignore", "ignore", "inherit"], shell: process.platform === "win32" });
-  if (run.status !== 0) {
-    process.stderr.write("cannot install the dependencies: check the connection to the npm registry, then try again\n");
-    process.exit(run.status ?? 1);
+  // `npm ci` removes node_modules first, which is wrong while something runs from it; and it refuses a lock file that lacks packages of
+  // other platforms, which `npm install` does not.
+  const isFresh = !existsSync(join(root, "node_modules"));
+  const first = isFresh ? runNpm(["ci", ...QUIET]) : null;
+  if (first?.status === 0) return;
+  const second = runNpm(["install", "--no-save", ...QUIET]);
+  if (second.status === 0) return;
+  process.stderr.write(String(second.stderr ?? second.error));
+  process.stderr.write(
+    "cannot install the dependencies: see the lines above, check the connection to the npm registry, then try again\n",
+  );
+  process.exitCode = second.status ?? 1;
+}
+
+function runNpm(args) {
+  const options = { cwd: root, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 2 ** 26 };
+  // Inside `npm run` npm says where it is; that also spares us Windows' npm.cmd, which needs a shell.
+  const npm = process.env.npm_execpath;
+  if (npm?.endsWith(".js"))
+    return spawnSync(process.env.npm_node_execpath ?? process.execPath, [npm, ...args], options);
+  return spawnSync("npm", args, { ...options, shell: process.platform === "win32" });
+}
+
+/** Returns when no other run is installing. */
+function takeTurn() {
+  mkdirSync(dirname(turnstile), { recursive: true });
+  const ticket = `${turnstile}.${process.pid}`;
+  writeFileSync(ticket, String(process.pid));
+  try {
+    waitForTurn(ticket);
+  } finally {
+    rmSync(ticket);
   }
-  mkdirSync(dirname(stamp), { recursive: true });
-  writeFileSync(stamp, fingerprint());
+}
+
+function waitForTurn(ticket) {
+  for (let hasSaid = false; ; hasSaid = true) {
+    try {
+      // Unlike writing a file, linking one is a single step: nobody sees it without its content.
+      linkSync(ticket, turnstile);
+      return;
+    } catch (error) {
+      if (error.code !== "EEXIST") throw error;
+    }
+    if (!isHeld()) rmSync(turnstile, { force: true });
+    else if (!hasSaid) process.stderr.write("Waiting for another run that installs the dependencies …\n");
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAIT_SLICE_MS);
+  }
+}
+
+/** False when the run that left the file behind is gone. */
+function isHeld() {
+  try {
+    process.kill(Number(readFileSync(turnstile, "utf8")), 0);
+    return true;
+  } catch (error) {
+    return error.code !== "ESRCH" && error.code !== "ENOENT";
+  }
+}
+
+function readJson(path) {
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
 }

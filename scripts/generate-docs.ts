@@ -12,7 +12,11 @@ import {
   getSetting,
   SETTING_GROUPS,
 } from "../packages/core/src/model/settings.ts";
+import { helpOf } from "../packages/cli/src/commands/help.ts";
+import { buildProgram, DESCRIPTION, listCommands } from "../packages/cli/src/program.ts";
+import { commandPath } from "../packages/cli/src/context.ts";
 import type { SettingKey } from "../packages/core/src/model/settings.ts";
+import { renderStorage } from "./storage-page.ts";
 
 interface Page {
   readonly path: string;
@@ -22,8 +26,11 @@ interface Page {
 const PAGES: readonly Page[] = [
   { path: "docs/configuration.md", render: renderConfiguration },
   { path: "docs/errors.md", render: renderErrors },
+  { path: "docs/cli.md", render: renderCommands },
+  { path: "docs/storage.md", render: () => renderStorage(NOTE, MIGRATIONS_DIR) },
 ];
 
+const MIGRATIONS_DIR = join(import.meta.dirname, "../packages/core/src/store/sqlite/migrations");
 const NOTE = "<!-- Made by `npm run docs` from the code. Change it there, not here. -->";
 
 function renderConfiguration(): string {
@@ -149,6 +156,44 @@ A command that worked ends with status 0.
 ${renderTable(["Code", "Exit status", "When"], rows)}
 `;
 }
+
+const HELP_COLUMNS = 100;
+
+function renderCommands(): string {
+  // A program shows its help for a terminal of its own width; the page has one width everywhere.
+  const [program, ...commands] = listCommands(buildProgram());
+  if (program === undefined) throw new Error("the program has no commands");
+  const sections = commands
+    .filter((command) => command.commands.length === 0)
+    .map((command) => `## lcm ${commandPath(command)}\n\n${fence(helpOf(command, HELP_COLUMNS))}`);
+  return `${NOTE}
+
+# The command line
+
+${DESCRIPTION}
+
+\`npx lcm …\` works from the project's root.
+
+${fence(helpOf(program, HELP_COLUMNS))}
+
+**Which archive.** \`--db\`, else the setting \`databasePath\` (see [configuration.md](configuration.md)). Only \`import\` creates a database;
+commands that read open it read-only.
+
+**For programs.** With \`--json\` a command prints one object on stdout: \`{"ok": true, "command", "data", "pagination"?, "meta"}\`. Lists are
+\`data.items\`; \`pagination.next\` goes to \`--after\` (for \`search\`, to \`--offset\`) and is \`null\` at the end. Times are ISO 8601. Errors go to
+stderr as \`{"ok": false, "error": {"code", "message", "hint"?}}\`.
+
+**Exit status.** 0 worked, 1 something failed that should not, 2 the command line or its input is wrong, 3 not found, 4 a setting is wrong,
+5 the database cannot be used, 6 verification failed, 130 cancelled by Ctrl-C. The codes are in [errors.md](errors.md).
+
+**For people.** Tables fit the terminal and are never cut in a pipe. Colours appear on a terminal only; \`NO_COLOR\` turns them off, \`FORCE_COLOR\`
+on. \`LCM_DEBUG=1\` shows where an error came from.
+
+${sections.join("\n\n")}
+`;
+}
+
+const fence = (text: string): string => `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
 
 function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string =>

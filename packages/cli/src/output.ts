@@ -3,7 +3,6 @@
  * people. Errors go to stderr in the same two forms. Nothing else of the program writes to stdout.
  */
 import { once } from "node:events";
-import { displayWidth } from "./width.ts";
 import { errorStyle } from "./style.ts";
 import type { Failure } from "./exit.ts";
 
@@ -83,9 +82,4 @@ export function printNote(text: string): void {
 /** Columns of the terminal, or null when the output goes somewhere else and must not be cut. */
 export function terminalColumns(): number | null {
   return process.stdout.isTTY ? Math.max(40, process.stdout.columns || 80) : null;
-}
-
-/** Underlines a title with its own width. */
-export function underline(title: string): string {
-  return `${title}\n${"─".repeat(displayWidth(title))}`;
 }

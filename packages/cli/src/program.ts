@@ -60,7 +60,7 @@ export function listCommands(command: Command): Command[] {
 /** Errors are thrown in our words instead of printed, and a group without a command says what there is. */
 function tame(command: Command): void {
   command
-    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: listSharedOptions, helpWidth: 100 })
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: listSharedOptions })
     .configureOutput({ writeErr: () => undefined })
     .showSuggestionAfterError(false)
     .exitOverride((error) => {

@@ -3,6 +3,8 @@
  * columns, marks that combine with the letter before take none.
  */
 
+import { stripVTControlCharacters } from "node:util";
+
 const ASCII = /^[\x20-\x7e]*$/;
 const WIDE =
   /\p{Emoji_Presentation}|\p{RI}|\uFE0F|[\u1100-\u115F\u2E80-\u303E\u3041-\u4DBF\u4E00-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE10-\uFE19\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{16FE0}-\u{18CFF}\u{1B000}-\u{1B2FF}\u{20000}-\u{3FFFD}]/u;
@@ -20,11 +22,12 @@ function graphemeWidth(grapheme: string): number {
   return WIDE.test(grapheme) ? 2 : 1;
 }
 
-/** Columns a text takes; it must not hold escape codes. */
+/** Columns a text takes; the codes of colours take none. */
 export function displayWidth(text: string): number {
   if (ASCII.test(text)) return text.length;
+  const visible = text.includes("\u001B") ? stripVTControlCharacters(text) : text;
   let width = 0;
-  for (const grapheme of splitGraphemes(text)) width += graphemeWidth(grapheme);
+  for (const grapheme of splitGraphemes(visible)) width += graphemeWidth(grapheme);
   return width;
 }
 

@@ -11,6 +11,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { openEngine } from "@lossless/core";
 import { startFakeModel, type FakeModel } from "@lossless/testkit/fake-model.ts";
 import type { GatewayClient } from "@lossless/testkit/gateway-client.ts";
@@ -132,7 +133,7 @@ async function runScenario(fake: FakeModel): Promise<void> {
       );
   });
   await step("the host lists and inspects the plugin", () => inspectPlugin(state));
-  await compareWithHost(state);
+  await compareWithHost(state, pluginDir);
 }
 
 async function playTenTurns(client: GatewayClient, fake: FakeModel): Promise<void> {
@@ -196,12 +197,14 @@ async function inspectPlugin(state: HostState): Promise<void> {
   assert.match(text, /"contextEngineIds":\["lossless-claw"\]/);
 }
 
-async function compareWithHost(state: HostState): Promise<void> {
+async function compareWithHost(state: HostState, pluginDir: string): Promise<void> {
   const witness = readWitness(state.stateDir);
+  // The worker that was shipped, so that the archive is judged by the code that wrote it.
   const engine = await openEngine({
     database: join(state.stateDir, "lcm.db"),
     filesDir: join(state.stateDir, "lcm-files"),
     create: false,
+    workerUrl: pathToFileURL(join(pluginDir, "dist", "worker.js")),
   });
   try {
     const archived = await readArchive(engine);

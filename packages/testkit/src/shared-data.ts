@@ -15,5 +15,9 @@ export function findSharedData(): string | null {
 
 export function listTranscripts(folder: string, kind: string): string[] {
   const path = join(folder, "transcripts", kind);
-  return existsSync(path) ? readdirSync(path).sort().map((name) => join(path, name)) : [];
+  return existsSync(path)
+    ? readdirSync(path)
+        .sort()
+        .map((name) => join(path, name))
+    : [];
 }

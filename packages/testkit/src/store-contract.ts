@@ -14,7 +14,11 @@ const session: SessionRef = { key: "agent:main:test", id: "session-1", owner: "m
 const clock = makeClock(7);
 
 /** An event as `ingest` would hand it to the store. */
-export function makeEvent(eventId: string, message: unknown, extra: Partial<AppendEvent> & { hidden?: number } = {}): AppendEvent {
+export function makeEvent(
+  eventId: string,
+  message: unknown,
+  extra: Partial<AppendEvent> & { hidden?: number } = {},
+): AppendEvent {
   const arrival = Buffer.from(JSON.stringify(message));
   return {
     eventId,
@@ -42,7 +46,13 @@ const batchOf = (events: AppendEvent[], extra: Partial<AppendBatch> = {}): Appen
 
 async function allMessages(store: Store, conversationId: number) {
   return (
-    await store.listMessages({ conversationId, after: null, limit: 10_000, order: "position", direction: "oldest" })
+    await store.listMessages({
+      conversationId,
+      after: null,
+      limit: 10_000,
+      order: "position",
+      direction: "oldest",
+    })
   ).items;
 }
 
@@ -62,7 +72,11 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
   describe(name, () => {
     test("gives back the bytes that were handed in", () =>
       withStore(async (store) => {
-        const message = { role: "user", content: [{ type: "text", text: "Grüße 你好 \ud83c\udf31" }], extra: { b: 1, a: [null] } };
+        const message = {
+          role: "user",
+          content: [{ type: "text", text: "Grüße 你好 \ud83c\udf31" }],
+          extra: { b: 1, a: [null] },
+        };
         const { results } = await store.append(batchOf([makeEvent("e1", message)]));
         const stored = await store.readMessage(results[0]?.messageId ?? 0);
         expect(Buffer.from(stored?.bytes ?? []).toString()).toBe(JSON.stringify(message));
@@ -91,9 +105,13 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
     test("keeps changed bytes under a known id as a revision beside the first", () =>
       withStore(async (store) => {
         await store.append(batchOf([makeEvent("a", say("first")), makeEvent("b", say("next"))]));
-        const { results, conversationId } = await store.append(batchOf([makeEvent("a", say("second, longer text"))]));
+        const { results, conversationId } = await store.append(
+          batchOf([makeEvent("a", say("second, longer text"))]),
+        );
         expect(results[0]?.outcome).toBe("revision");
-        const replay = await store.append(batchOf([makeEvent("a", say("first")), makeEvent("a", say("second, longer text"))]));
+        const replay = await store.append(
+          batchOf([makeEvent("a", say("first")), makeEvent("a", say("second, longer text"))]),
+        );
         expect(replay.results.map((result) => result.outcome)).toEqual(["known", "known"]);
         const rows = await allMessages(store, conversationId);
         expect(rows.map((row) => [row.eventId, row.revises === null])).toEqual([
@@ -123,7 +141,9 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
       withStore(async (store) => {
         const turn = { advancementKey: "turn-1" };
         await store.append(batchOf([makeEvent("a", say("q"))], { turn, cursor: { value: "c1" } }));
-        const again = await store.append(batchOf([makeEvent("zzz", say("q"))], { turn, cursor: { value: "c2" } }));
+        const again = await store.append(
+          batchOf([makeEvent("zzz", say("q"))], { turn, cursor: { value: "c2" } }),
+        );
         expect(again.duplicateTurn).toBe(true);
         expect(await store.readSession("main", session.id)).toMatchObject({ cursor: "c1", lastEventId: "a" });
         expect(await store.knownEvents("main", session.id, ["a", "zzz"])).toEqual(["a"]);
@@ -141,7 +161,9 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
 
     test("re-labels provisional ids and knows the message by both", () =>
       withStore(async (store) => {
-        await store.append(batchOf([makeEvent("turn:k:0", say("q"), { kind: "provisional" }), makeEvent("e2", say("r"))]));
+        await store.append(
+          batchOf([makeEvent("turn:k:0", say("q"), { kind: "provisional" }), makeEvent("e2", say("r"))]),
+        );
         const labels = [
           { from: "turn:k:0", to: "entry-1" },
           { from: "e2", to: "entry-2" },
@@ -155,7 +177,11 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
     test("hides and shows, and counts only what is shown", () =>
       withStore(async (store) => {
         const { conversationId } = await store.append(
-          batchOf([makeEvent("a", say("1")), makeEvent("b", say("2")), makeEvent("c", say("3"), { hidden: 8 })]),
+          batchOf([
+            makeEvent("a", say("1")),
+            makeEvent("b", say("2")),
+            makeEvent("c", say("3"), { hidden: 8 }),
+          ]),
         );
         expect(await store.setHidden(session, "branch", ["a", "b"], clock.now(), "exactly")).toBe(2);
         expect((await store.readConversation(conversationId))?.shownMessages).toBe(0);
@@ -170,11 +196,20 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
       withStore(async (store) => {
         const at = (n: number) => ({ position: n * POSITION_STEP });
         const first = await store.append(batchOf([makeEvent("m1", say("before"), at(1))]));
-        const boundary = { session, eventId: "reset-1", reason: "reset" as const, ...at(3), retainDepth: 2, at: clock.now() };
+        const boundary = {
+          session,
+          eventId: "reset-1",
+          reason: "reset" as const,
+          ...at(3),
+          retainDepth: 2,
+          at: clock.now(),
+        };
         const made = await store.recordBoundary(boundary);
         expect(made.kind).toBe("recorded");
         expect((await store.recordBoundary(boundary)).kind).toBe("known");
-        const second = await store.append(batchOf([makeEvent("m4", say("after"), at(4)), makeEvent("m1", say("before"), at(1))]));
+        const second = await store.append(
+          batchOf([makeEvent("m4", say("after"), at(4)), makeEvent("m1", say("before"), at(1))]),
+        );
         expect(second.conversationId).toBe(made.conversationId);
         expect(second.conversationId).not.toBe(first.conversationId);
         expect(second.results.map((result) => result.outcome)).toEqual(["stored", "known"]);
@@ -189,7 +224,14 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
     test("keeps the conversation at a soft boundary", () =>
       withStore(async (store) => {
         const first = await store.append(batchOf([makeEvent("m1", say("before"))]));
-        const request = { session, eventId: "new-1", reason: "new" as const, position: null, retainDepth: 2, at: clock.now() };
+        const request = {
+          session,
+          eventId: "new-1",
+          reason: "new" as const,
+          position: null,
+          retainDepth: 2,
+          at: clock.now(),
+        };
         expect((await store.recordBoundary(request)).conversationId).toBe(first.conversationId);
         const second = await store.append(batchOf([makeEvent("m2", say("after"))]));
         expect(second.conversationId).toBe(first.conversationId);
@@ -207,7 +249,9 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
 
     test("shows an owner nothing of another owner's", () =>
       withStore(async (store) => {
-        const { conversationId, results } = await store.append(batchOf([makeEvent("a", say("a secret of main"))]));
+        const { conversationId, results } = await store.append(
+          batchOf([makeEvent("a", say("a secret of main"))]),
+        );
         const messageId = results[0]?.messageId ?? 0;
         expect(await store.readConversation(conversationId, "other")).toBeNull();
         expect(await store.readMessage(messageId, "other")).toBeNull();
@@ -225,8 +269,14 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         const { conversationId } = await store.append(batchOf(events));
         for (const direction of ["oldest", "newest"] as const) {
           const seen: string[] = [];
-          for (let after: string | null = null; ; ) {
-            const page = await store.listMessages({ conversationId, after, limit: 10, order: "position", direction });
+          for (let after: string | null = null; ;) {
+            const page = await store.listMessages({
+              conversationId,
+              after,
+              limit: 10,
+              order: "position",
+              direction,
+            });
             seen.push(...page.items.map((row) => row.eventId));
             after = page.next;
             if (after === null) break;
@@ -239,11 +289,21 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
     test("finds messages by word, within a scope, and only the newest revision", () =>
       withStore(async (store) => {
         const { conversationId } = await store.append(
-          batchOf([makeEvent("a", say("the carrier allows forty requests")), makeEvent("b", say("nothing here"))]),
+          batchOf([
+            makeEvent("a", say("the carrier allows forty requests")),
+            makeEvent("b", say("nothing here")),
+          ]),
         );
         await store.append(batchOf([makeEvent("a", say("the carrier allows sixty requests"))]));
         const find = async (match: string, conversationIds?: number[]) =>
-          (await store.search({ match, limit: 10, offset: 0, ...(conversationIds ? { conversationIds } : {}) })).total;
+          (
+            await store.search({
+              match,
+              limit: 10,
+              offset: 0,
+              ...(conversationIds ? { conversationIds } : {}),
+            })
+          ).total;
         expect(await find('"carrier"')).toBe(1);
         expect(await find('"forti"')).toBe(0);
         expect(await find('"carrier"', [conversationId])).toBe(1);
@@ -252,15 +312,21 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
 
     test("moves a large payload to a file, and splices it back byte for byte", () =>
       withStore(async (store) => {
-        const csv = Array.from({ length: 9_000 }, (_, i) => `${i},plant-${i % 97},${(i * 7919) % 1000}`).join("\n");
-        const message = say(`please look at this <file name="stock.csv" mime="text/csv">${csv}</file> and tell me what is odd`);
+        const csv = Array.from({ length: 9_000 }, (_, i) => `${i},plant-${i % 97},${(i * 7919) % 1000}`).join(
+          "\n",
+        );
+        const message = say(
+          `please look at this <file name="stock.csv" mime="text/csv">${csv}</file> and tell me what is odd`,
+        );
         const { results } = await store.append(batchOf([makeEvent("big", message)]));
         const stored = await store.readMessage(results[0]?.messageId ?? 0);
         expect(Buffer.from(stored?.bytes ?? []).equals(Buffer.from(JSON.stringify(message)))).toBe(true);
         const payload = stored?.parts.find((part) => part.fileId !== null);
         const file = await store.readFile(payload?.fileId ?? "");
         expect(file).toMatchObject({ fileName: "stock.csv", mimeType: "text/csv" });
-        expect(Buffer.from((await store.readFileContent(payload?.fileId ?? "")) ?? []).toString()).toContain("plant-96");
+        expect(Buffer.from((await store.readFileContent(payload?.fileId ?? "")) ?? []).toString()).toContain(
+          "plant-96",
+        );
         expect(stored?.row.tokens).toBeLessThan(2_000);
         expect((await store.readFile(payload?.fileId ?? "", "other")) ?? null).toBeNull();
       }));

@@ -35,13 +35,17 @@ function findCommand(program: Command, words: readonly string[]): Command {
   return at;
 }
 
-/** Help with the examples, which commander keeps apart from it. */
-export function helpOf(command: Command): string {
+/** Help with the examples, which commander keeps apart from it. `columns` fixes its width. */
+export function helpOf(command: Command, columns?: number): string {
   let text = "";
-  const { writeOut } = command.configureOutput();
-  command.configureOutput({ writeOut: (piece) => (text += piece) });
+  const before = command.configureOutput();
+  command.configureOutput({
+    ...before,
+    writeOut: (piece) => (text += piece),
+    ...(columns === undefined ? {} : { getOutHelpWidth: () => columns }),
+  });
   command.outputHelp();
-  command.configureOutput(writeOut === undefined ? {} : { writeOut });
+  command.configureOutput(before);
   return text;
 }
 

@@ -104,7 +104,7 @@ async function runImport(
     });
   }
   const tally = new Tally();
-  const sources = await listSources(paths, tally);
+  const sources = await listSources(paths, options, tally);
   // Nothing to read means nothing to create: a typing error must not leave an empty database behind.
   if (sources.length > 0) {
     await runCancellable(
@@ -129,20 +129,36 @@ async function runImport(
   });
 }
 
-async function listSources(paths: readonly string[], tally: Tally): Promise<Source[]> {
+async function listSources(
+  paths: readonly string[],
+  { format }: ImportOptions,
+  tally: Tally,
+): Promise<Source[]> {
   const { listTranscripts } = await import("@lossless/core/transfer/detect.ts");
   const sources: Source[] = [];
   for (const path of paths) {
     try {
-      for (const found of await listTranscripts(path)) {
-        sources.push({ path: found, bytes: (await stat(found)).size, isNamed: found === path });
-      }
+      const found = await listTranscripts(path);
+      const isNamed = found.length === 1 && found[0] === path;
+      if (isNamed && format === "auto") await checkTranscript(path);
+      for (const file of found) sources.push({ path: file, bytes: (await stat(file)).size, isNamed });
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       tally.refuse(path, error, true);
     }
   }
   return sources;
+}
+
+/** Refuses a file that is no transcript before anything is opened for it. */
+async function checkTranscript(path: string): Promise<void> {
+  const { detectFormat, openTranscript } = await import("@lossless/core/transfer/detect.ts");
+  const transcript = await openTranscript(path);
+  try {
+    await detectFormat(transcript);
+  } finally {
+    await transcript.file.close();
+  }
 }
 
 interface Work extends ImportOptions {

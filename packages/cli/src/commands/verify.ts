@@ -70,6 +70,6 @@ export function renderReport(report: VerifyReport): string {
   ].join("\n");
 }
 
-export function renderProblem({ code, id, message }: Problem): string {
+function renderProblem({ code, id, message }: Problem): string {
   return `  ${style.bad(code)}  ${style.name(toOneLine(id))}  ${toOneLine(message)}`;
 }

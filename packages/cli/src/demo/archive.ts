@@ -10,7 +10,7 @@ import { countOf, formatBytes, formatCount, formatSeconds, toOneLine } from "../
 import { renderBar, startProgress } from "../progress.ts";
 import { style } from "../style.ts";
 import { renderPairs } from "../table.ts";
-import { truncateToWidth, wrapToWidth } from "../width.ts";
+import { truncateToWidth } from "../width.ts";
 import { countLanguages } from "./languages.ts";
 import { COLUMNS, readAll } from "./tour.ts";
 import type { StoredMessage, Tour } from "./tour.ts";
@@ -96,7 +96,7 @@ function describeStored(status: StatusReport, inventory: Inventory): [string, st
     ["Messages", cut(listCounts(inventory.roles))],
     ["Parts", cut(listCounts(inventory.parts))],
     ["Tool calls", cut(listCounts(inventory.tools))],
-    ["Languages", cut(listCounts(countLanguages(inventory.texts)))],
+    ["Languages", cut(listCounts(countLanguages(inventory.texts), 5))],
     ["Hidden", cut(`${describeHidden(status.hidden)} (kept, not shown to a model)`)],
     ["Tokens", `about ${formatCount(status.tokens)}`],
     ["Raw JSON", formatBytes(status.arrivalBytes)],
@@ -108,7 +108,12 @@ function describeStored(status: StatusReport, inventory: Inventory): [string, st
 function renderFile(file: LargeFileRow): string {
   const name = file.fileName ?? file.mimeType;
   const lines = file.lineCount === null ? "" : `, ${countOf(file.lineCount, "line")}`;
-  const summary = wrapToWidth(toOneLine(file.explorationSummary), COLUMNS - 6).slice(0, 4);
+  const summary = file.explorationSummary
+    .split("\n")
+    .map(toOneLine)
+    .filter((line) => line !== "")
+    .slice(0, 4)
+    .map((line) => truncateToWidth(line, COLUMNS - 6));
   return [
     `${style.name(file.fileId)}  ${toOneLine(name)}, ${formatBytes(file.byteSize)}${lines}`,
     ...summary.map((line) => style.faint(`  ${line}`)),

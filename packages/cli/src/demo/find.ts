@@ -16,14 +16,14 @@ const SHOWN = 2;
 
 export async function searchSample(tour: Tour): Promise<void> {
   await tour.withArchive(async (engine) => {
+    // Starts the thread that searches, which would count as the first search's time.
+    await engine.status();
     for (const [index, { query, says }] of SEARCHES.entries()) {
       const startedAt = performance.now();
-      const { hits, total, rule } = await engine.search({ query, limit: SHOWN });
+      const { hits, total } = await engine.search({ query, limit: SHOWN });
       const tookMs = performance.now() - startedAt;
       if (index > 0) tour.say("");
-      tour.tell(
-        `${style.title(query)}  ${style.faint(`${says}: ${total} ${rule === "strict" ? "with every term" : "with some terms"}, ${tookMs.toFixed(0)} ms`)}`,
-      );
+      tour.tell(`${style.title(query)}  ${style.faint(`${says}: ${total} found, ${tookMs.toFixed(0)} ms`)}`);
       for (const hit of hits) {
         tour.tell(`  ${style.name(hit.id)}  ${style.faint(toOneLine(hit.role))}`);
         for (const line of renderSnippet(hit, COLUMNS - 7)) tour.tell(`    ${line}`);

@@ -24,7 +24,7 @@ export function guessLanguage(text: string): string | null {
   if (wide > 0 && wide * 4 > letters) return KANA.test(head) ? "ja" : HAN.test(head) ? "zh" : null;
   const words = head.toLowerCase().match(/\p{L}+/gu) ?? [];
   let best: string | null = null;
-  let most = 1;
+  let most = 2;
   for (const [code, list] of STOP_WORDS_BY_LANGUAGE) {
     const hits = words.filter((word) => list.has(word)).length;
     if (hits > most) [best, most] = [code, hits];

@@ -8,7 +8,7 @@ export async function suggestNext(tour: Tour): Promise<void> {
   const suggestions: readonly (readonly [says: string, words: readonly string[]])[] = [
     ["Look around", ["status"]],
     ["Read the end of the conversation", ["messages", "tail", "--limit", "5"]],
-    ["Ask something else", ["search", "who is our contact for the ferns"]],
+    ["Ask something else", ["search", "fern", "supplier"]],
     ["Get the transcript back, byte for byte", ["messages", "list", "--raw"]],
     ["See the proof fail on the changed copy", ["verify"]],
   ];

@@ -5,9 +5,9 @@ import { must } from "@lossless/core/model/errors.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import { encodeBody } from "@lossless/core/store/body.ts";
 import type { VerifyReport } from "@lossless/core/store/store.ts";
-import { renderProblem, renderReport } from "../commands/verify.ts";
+import { renderReport } from "../commands/verify.ts";
 import { previewOf } from "../commands/messages.ts";
-import { formatCount, formatSeconds, toOneLine } from "../format.ts";
+import { countOf, formatCount, formatSeconds, toOneLine } from "../format.ts";
 import { countNote, startProgress } from "../progress.ts";
 import { style } from "../style.ts";
 import { truncateToWidth } from "../width.ts";
@@ -17,10 +17,10 @@ import type { StoredMessage, Tour } from "./tour.ts";
 export async function proveArchive(tour: Tour): Promise<void> {
   const startedAt = performance.now();
   const report = await verify(tour, tour.database);
-  tour.tell(renderReport(report));
-  tour.tell(
+  tour.explain(renderReport(report));
+  tour.explain(
     style.faint(
-      `Rebuilt every message, walked the hash chain, compared files and index: ${formatSeconds(performance.now() - startedAt)}`,
+      `Rebuilt each message, walked the hash chain, compared files and index: ${formatSeconds(performance.now() - startedAt)}`,
     ),
   );
 }
@@ -54,8 +54,12 @@ export async function findTampering(tour: Tour): Promise<void> {
     `Byte ${formatCount(offset)} of a copy of the database: ${toHex(before)} becomes ${toHex(before ^ 1)}\n`,
   );
   const report = await verify(tour, join(copy, "lcm.db"));
-  tour.tell(report.ok ? style.bad("not noticed") : `${style.good("found")}  verify fails and says:`);
-  for (const problem of report.problems.slice(0, 3)) tour.tell(renderProblem(problem));
+  const [first, ...others] = report.problems;
+  if (first === undefined) return tour.tell(style.bad("verify did not notice"));
+  tour.tell(`${style.good("found")}  verify fails and says:`);
+  tour.explain(`${style.bad(first.code)}  ${first.message}`);
+  if (others.length > 0)
+    tour.tell(style.faint(`and ${countOf(others.length, "problem")} that follow from it`));
 }
 
 const toHex = (byte: number): string => `0x${byte.toString(16).padStart(2, "0")}`;

@@ -1,12 +1,12 @@
 /** What the steps of the demo share: where things are, a way to open the archive, and lines of at most 80 columns. */
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Engine } from "@lossless/core/engine.ts";
 import { openEngine } from "@lossless/core/open-engine.ts";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import type { MessageBody } from "@lossless/core/store/store.ts";
 import type { MessageView } from "@lossless/core/model/message.ts";
-import { displayWidth, wrapToWidth } from "../width.ts";
+import { wrapToWidth } from "../width.ts";
 
 export interface Step {
   readonly title: string;
@@ -52,12 +52,6 @@ export class Tour {
   /** Running text, broken at 80 columns. */
   explain(text: string): void {
     for (const line of wrapToWidth(text, COLUMNS - INDENT.length)) this.say(INDENT + line);
-  }
-
-  /** How to name a path in a command typed where the demo was started. */
-  shortPath(path: string): string {
-    const short = relative(process.cwd(), path);
-    return short !== "" && displayWidth(short) < displayWidth(path) ? short : path;
   }
 }
 

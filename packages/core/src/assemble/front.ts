@@ -209,7 +209,10 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
   return picks;
 }
 
-/** When there is no way without a gap: a root for the beginning if there is one, then summaries from the newest back. */
+/**
+ * When there is no way without a gap: a root for the beginning if there is one, then summaries from the newest back. Such a
+ * root ends before the tail, else it would have been a way without a gap.
+ */
 function pickSparsely(front: Front, board: Board, cap: number): OlderChoice {
   const root = findSparseRoot(front, board, Math.min(cap, RECENT_SUMMARIES * front.capacityTokens));
   const picks: Pick[] = [];
@@ -220,12 +223,11 @@ function pickSparsely(front: Front, board: Board, cap: number): OlderChoice {
     tokens += piece.tokens;
     return true;
   };
-  const rootTo = root?.to ?? 0;
-  const tookAll = takeSummaries(front, rootTo, take);
+  const tookAll = takeSummaries(front, root?.to ?? 0, take);
   const isUnread = front.unreadMessages > 0 && root?.from !== -1;
   const gapAfter = tookAll && isUnread ? takeUnreadSummaries(front, root, take) : null;
   if (root !== null) picks.unshift(pickReserve(root.reserve));
-  return { picks, tokens, tailFrom: Math.max(front.tailStart, rootTo), hasGaps: true, gapAfter };
+  return { picks, tokens, tailFrom: front.tailStart, hasGaps: true, gapAfter };
 }
 
 /** Takes summaries among the pieces, newest first; false once one did not fit. */

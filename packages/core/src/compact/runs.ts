@@ -6,7 +6,7 @@
 import { isDivided, isHiddenByBoundary, type Boundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
-import { matchReserve, type ReserveSummary } from "../model/reserve.ts";
+import { matchReserve, type ReserveSummary, type Span } from "../model/reserve.ts";
 import { findFreshTail, type FreshTail } from "../model/tail.ts";
 import { groupItems, isMessageItem, isSummaryItem, type ItemGroup } from "../model/tool-groups.ts";
 import type { CompactionPolicy } from "./policy.ts";
@@ -150,14 +150,14 @@ export function* cutLeafChunks(
   run: readonly number[],
   policy: CompactionPolicy,
 ): Generator<Chunk, void> {
-  const groups = groupItems(run.map((index) => must(field.items[index], "item of a run")));
-  let offset = 0;
+  const bits = groupItems(run.map((index) => must(field.items[index], "item of a run"))).map(toBit);
   let next = 0;
-  while (next < groups.length) {
-    const chunk = cutChunk(field, { run, offset }, listSizes(groups, next), policy.leafChunkTokens, 0);
+  let offset = 0;
+  while (next < bits.length) {
+    const chunk = cutChunk(field, { run, offset, bits, next }, policy.leafChunkTokens, 0);
     yield chunk;
     offset += chunk.members.length;
-    for (let left = chunk.members.length; left > 0; next++) left -= groups[next]?.items.length ?? left;
+    for (let left = chunk.members.length; left > 0; next++) left -= bits[next]?.count ?? left;
   }
 }
 
@@ -167,47 +167,48 @@ export function cutCondensedChunk(
   policy: CompactionPolicy,
   depth: number,
 ): Chunk {
-  const sizes = run.map((index) => ({ count: 1, tokens: must(field.items[index], "item of a run").tokens }));
-  return cutChunk(field, { run, offset: 0 }, sizes, policy.leafChunkTokens, depth + 1);
+  const bits = run.map((index) => toBit({ items: [must(field.items[index], "item of a run")] }));
+  return cutChunk(field, { run, offset: 0, bits, next: 0 }, policy.leafChunkTokens, depth + 1);
 }
 
-interface Size {
+/** What a cut takes or leaves as a whole: a tool group, or a summary. */
+interface Bit extends Span {
   readonly count: number;
   readonly tokens: number;
 }
 
-function* listSizes(groups: readonly ItemGroup[], from: number): Generator<Size, void> {
-  for (let next = from; next < groups.length; next++) {
-    const group = must(groups[next], "group of a run");
-    yield { count: group.items.length, tokens: group.tokens };
-  }
+function toBit({ items }: Pick<ItemGroup, "items">): Bit {
+  return {
+    startPosition: must(items[0], "first item of a bit").startPosition,
+    endPosition: must(items.at(-1), "last item of a bit").endPosition,
+    messages: items.reduce((sum, item) => sum + item.messages, 0),
+    tokens: items.reduce((sum, item) => sum + item.tokens, 0),
+    count: items.length,
+  };
 }
 
-/** A run of which the first `offset` members are already cut off. */
+/** A run of which the first `offset` members, `next` bits, are already cut off. */
 interface RunRest {
   readonly run: readonly number[];
   readonly offset: number;
+  readonly bits: readonly Bit[];
+  readonly next: number;
 }
 
-/** Takes pieces while they fit (always the first), as far as no stored stand-in is cut across. */
-function cutChunk(
-  field: Field,
-  rest: RunRest,
-  sizes: Iterable<Size>,
-  maxTokens: number,
-  depth: number,
-): Chunk {
+/** Takes bits while they fit (always the first), as far as no stored stand-in is cut across. */
+function cutChunk(field: Field, rest: RunRest, maxTokens: number, depth: number): Chunk {
   const stored = findStored(field, rest, depth);
   if (stored !== null) return describeChunk(field, rest, stored.count, false, stored.reserve);
   let count = 0;
   let tokens = 0;
   let isFull = false;
   const ends: number[] = [];
-  for (const size of sizes) {
-    isFull = count > 0 && tokens + size.tokens > maxTokens;
+  for (let next = rest.next; next < rest.bits.length; next++) {
+    const bit = must(rest.bits[next], "bit of a run");
+    isFull = count > 0 && tokens + bit.tokens > maxTokens;
     if (isFull) break;
-    count += size.count;
-    tokens += size.tokens;
+    count += bit.count;
+    tokens += bit.tokens;
     ends.push(count);
   }
   const whole = ends.findLast((end) => !cutsAcross(field, rest, end)) ?? ends[0] ?? 0;
@@ -219,7 +220,10 @@ interface StoredRun {
   readonly count: number;
 }
 
-/** The longest stored summary of the wanted depth that stands for exactly the first items of a run. */
+/**
+ * The longest stored summary of the wanted depth that stands for exactly the first bits of a run. One whose last tool group
+ * has got a late result since it was made no longer ends at an edge and is passed over.
+ */
 function findStored(field: Field, rest: RunRest, depth: number): StoredRun | null {
   let best: StoredRun | null = null;
   const first = readMember(field, rest, 0);
@@ -227,10 +231,11 @@ function findStored(field: Field, rest: RunRest, depth: number): StoredRun | nul
     const holdsFirst =
       reserve.startPosition <= first.startPosition && first.endPosition <= reserve.endPosition;
     if (reserve.depth !== depth || !holdsFirst) continue;
-    const spans = rest.run.slice(rest.offset).map((index) => must(field.items[index], "item of a run"));
-    const match = matchReserve(reserve, spans, 0);
+    const bits = rest.bits.slice(rest.next);
+    const match = matchReserve(reserve, bits, 0);
     if (match === null || match.from !== 0 || (depth > 0 && match.to < 2)) continue;
-    if (best === null || match.to > best.count) best = { reserve, count: match.to };
+    const count = bits.slice(0, match.to).reduce((sum, bit) => sum + bit.count, 0);
+    if (best === null || count > best.count) best = { reserve, count };
   }
   return best;
 }

@@ -16,7 +16,10 @@ export interface ReserveSummary {
   readonly isRoot: boolean;
   /** The store vouches that edges and count hold, so that a root can be used without reading all that lies under it. */
   readonly isVerified?: boolean;
-  /** The conversation's newest `seq` when it was made: a context begun before that does not change because of it. */
+  /**
+   * The conversation's newest `seq` when it was made, so that it waits for the next anchor and no running context changes
+   * because of it. Absent when it is older than the epoch.
+   */
   readonly madeAtSeq?: number;
 }
 

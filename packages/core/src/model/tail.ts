@@ -49,7 +49,7 @@ export function findFreshTail(
   const limit = policy.turnMaxTokens;
   const tail = limit !== undefined && whole.tokens > limit ? bounded : whole;
   const startIndex = trailing[trailing.length - tail.messages]?.index ?? items.length;
-  return { startIndex, ...tail, pinned: findPinned(items, isShown, trailing, groups, startIndex) };
+  return { startIndex, ...tail, pinned: findPinned(items, isShown, startIndex) };
 }
 
 interface Placed {
@@ -57,7 +57,7 @@ interface Placed {
   readonly index: number;
 }
 
-/** The shown messages after the newest summary, oldest first: older ones are never part of a tail. */
+/** The shown messages after the newest summary of a list, oldest first: older ones are never part of a tail. */
 function readTrailingMessages(items: readonly CoverItem[], isShown: (item: CoverItem) => boolean): Placed[] {
   const trailing: Placed[] = [];
   for (let index = items.length - 1; index >= 0; index--) {
@@ -91,14 +91,16 @@ function measureTail(newestFirst: readonly ItemGroup[], policy: TailPolicy, atLe
 function findPinned(
   items: readonly CoverItem[],
   isShown: (item: CoverItem) => boolean,
-  trailing: readonly Placed[],
-  groups: readonly ItemGroup[],
-  before: number,
+  tailStart: number,
 ): IndexRange | null {
   const newest = items.findLastIndex((item) => isShown(item) && isUserMessage(item));
-  if (newest < 0 || newest >= before) return null;
   const user = items[newest];
-  const group = groups.find((candidate) => user !== undefined && candidate.items.includes(user));
-  const members = trailing.filter(({ item }) => group?.items.includes(item));
+  if (user === undefined || newest >= tailStart) return null;
+  const after = items.findIndex((item, index) => index > newest && isShown(item) && !isMessageItem(item));
+  const around = readTrailingMessages(after < 0 ? items : items.slice(0, after), isShown);
+  const group = groupItems(around.map(({ item }) => item)).find((candidate) =>
+    candidate.items.includes(user),
+  );
+  const members = around.filter(({ item }) => group?.items.includes(item));
   return { startIndex: members[0]?.index ?? newest, endIndex: (members.at(-1)?.index ?? newest) + 1 };
 }

@@ -25,11 +25,11 @@ const LONG_LETTERS = 2;
 const CAPITALS = 3;
 /** Groups of up to three digits. */
 const DIGIT_GROUPS = 4;
-/** Runs of punctuation. */
+/** Runs of punctuation with a word right after them, which often share a token. */
 const PUNCTUATION = 5;
 /** Changes of character inside such a run. */
 const MORE_PUNCTUATION = 6;
-/** Runs of line ends. */
+/** Runs of line ends; punctuation takes those after it into its own token. */
 const LINE_ENDS = 7;
 /** Indentation after a line end. */
 const INDENTS = 8;
@@ -52,32 +52,35 @@ const SYMBOLS = 20;
 /** Characters beyond the basic plane. */
 const EMOJI = 21;
 const OTHER = 22;
+/** Runs of punctuation before a space, a line end or the end. */
+const CLOSING_PUNCTUATION = 23;
 
 /** Tokens per feature: non-negative least squares on the relative error, each kind of text weighing the same. */
-const WEIGHTS = new Float64Array(23);
-WEIGHTS[SPACED_WORD] = 0.93;
+const WEIGHTS = new Float64Array(24);
+WEIGHTS[SPACED_WORD] = 0.92;
 WEIGHTS[JOINED_WORD] = 1.1;
-WEIGHTS[LONG_LETTERS] = 0.65;
-WEIGHTS[CAPITALS] = 0.06;
-WEIGHTS[DIGIT_GROUPS] = 1.04;
-WEIGHTS[PUNCTUATION] = 0.66;
-WEIGHTS[MORE_PUNCTUATION] = 0.13;
-WEIGHTS[LINE_ENDS] = 0.48;
-WEIGHTS[INDENTS] = 1.32;
-WEIGHTS[GAPS] = 1.79;
-WEIGHTS[MIXED] = 0.24;
-WEIGHTS[HAN] = 0.78;
-WEIGHTS[KANA] = 0.71;
-WEIGHTS[HANGUL] = 0.75;
-WEIGHTS[THAI] = 0.44;
+WEIGHTS[LONG_LETTERS] = 0.39;
+WEIGHTS[CAPITALS] = 0.03;
+WEIGHTS[DIGIT_GROUPS] = 1.12;
+WEIGHTS[PUNCTUATION] = 0.68;
+WEIGHTS[MORE_PUNCTUATION] = 0.1;
+WEIGHTS[LINE_ENDS] = 1.2;
+WEIGHTS[INDENTS] = 1.2;
+WEIGHTS[GAPS] = 1.44;
+WEIGHTS[MIXED] = 0.07;
+WEIGHTS[HAN] = 0.74;
+WEIGHTS[KANA] = 0.68;
+WEIGHTS[HANGUL] = 0.72;
+WEIGHTS[THAI] = 0.43;
 WEIGHTS[CYRILLIC] = 0.29;
-WEIGHTS[ARABIC] = 0.39;
-WEIGHTS[INDIC] = 0.39;
-WEIGHTS[GREEK] = 0.42;
-WEIGHTS[ACCENTED] = 0;
-WEIGHTS[SYMBOLS] = 0.87;
-WEIGHTS[EMOJI] = 1.68;
-WEIGHTS[OTHER] = 1.47;
+WEIGHTS[ARABIC] = 0.38;
+WEIGHTS[INDIC] = 0.38;
+WEIGHTS[GREEK] = 0.41;
+WEIGHTS[ACCENTED] = 0.04;
+WEIGHTS[SYMBOLS] = 0.95;
+WEIGHTS[EMOJI] = 1.66;
+WEIGHTS[OTHER] = 1.46;
+WEIGHTS[CLOSING_PUNCTUATION] = 0.97;
 
 /** A word up to this many letters is mostly one token. */
 const SHORT_WORD = 8;
@@ -181,7 +184,7 @@ function countBlanks(text: string, start: number, counts: Float64Array): number 
 function countLineEnds(text: string, start: number, counts: Float64Array): number {
   let at = start + 1;
   while (kindOf(text, at) === NEWLINE) at++;
-  add(counts, LINE_ENDS, 1);
+  if (start === 0 || kindOf(text, start - 1) !== PUNCT) add(counts, LINE_ENDS, 1);
   return at;
 }
 
@@ -193,7 +196,8 @@ function countPunctuation(text: string, start: number, counts: Float64Array): nu
     if (text.charCodeAt(at) !== text.charCodeAt(at - 1)) changes++;
     at++;
   }
-  add(counts, PUNCTUATION, 1);
+  const next = at < text.length ? kindOf(text, at) : BLANK;
+  add(counts, next === BLANK || next === NEWLINE ? CLOSING_PUNCTUATION : PUNCTUATION, 1);
   add(counts, MORE_PUNCTUATION, changes);
   return at;
 }

@@ -9,6 +9,7 @@
  * - every row of `messages` and `ledger` is a link of its conversation's hash chain, whose head stands in `conversations`.
  */
 import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+import type { FoldingStore } from "./folding.ts";
 
 /** How a cut-out payload turns back into the bytes that were cut. */
 export type PayloadEncoding = "json" | "json-ascii" | "base64" | "raw";
@@ -151,6 +152,14 @@ export interface MessageBody {
   readonly bytes: Uint8Array;
 }
 
+export interface ShownMessage {
+  /** The first message of the event, which the cover names. */
+  readonly messageId: number;
+  readonly seq: number;
+  readonly createdAt: number;
+  readonly bytes: Uint8Array;
+}
+
 /** Keyset paging: `after` is the cursor of the last row seen; null starts at the beginning. */
 export interface Page<T> {
   readonly items: T[];
@@ -253,7 +262,7 @@ export interface DerivedMessage {
 /** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */
 export type Derive = (bytes: Uint8Array, cuts: readonly CutPayload[]) => DerivedMessage;
 
-export interface Store {
+export interface Store extends FoldingStore {
   append(batch: AppendBatch): Promise<AppendResult>;
   readSession(owner: string | null, sessionId: string): Promise<SessionState | null>;
   knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]>;
@@ -275,6 +284,8 @@ export interface Store {
   readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null>;
   listMessages(request: ListMessages): Promise<Page<MessageRow>>;
   readMessage(messageId: number, owner?: string): Promise<MessageBody | null>;
+  /** The newest versions of messages as a model sees them: a reference stands where a payload was cut out. In the order asked for. */
+  readShown(messageIds: readonly number[]): Promise<ShownMessage[]>;
   readRevisions(messageId: number, owner?: string): Promise<MessageRow[]>;
   search(request: SearchRequest): Promise<{ hits: SearchHit[]; total: number }>;
   readFile(fileId: string, owner?: string): Promise<LargeFileRow | null>;

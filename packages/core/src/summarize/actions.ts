@@ -68,18 +68,16 @@ const KNOWN_KEYS = new Set([
   ...ADDRESS_KEYS,
   ...OLD_KEYS,
   ...NEW_KEYS,
-  ...[
-    "description",
-    "status",
-    "activeForm",
-    "prompt",
-    "replace_all",
-    "offset",
-    "limit",
-    "timeout",
-    "workdir",
-    "subagent_type",
-  ],
+  "description",
+  "status",
+  "activeForm",
+  "prompt",
+  "replace_all",
+  "offset",
+  "limit",
+  "timeout",
+  "workdir",
+  "subagent_type",
 ]);
 const MAX_COMMAND = 180;
 

@@ -8,10 +8,11 @@ import type { Pick, Selection } from "./select.ts";
 import { selectUnits } from "./select.ts";
 import { cutAtWord, hasOddMarks } from "./sentences.ts";
 import type { SourceLine } from "./source.ts";
+import { renderNames } from "./summary-lines.ts";
 import { isPlain, type Term, Vocabulary } from "./terms.ts";
 import { zoneClock } from "./time.ts";
 import type { Unit, UnitSet } from "./units.ts";
-import { cutUnits, renderNames } from "./units.ts";
+import { cutUnits } from "./units.ts";
 
 export interface ExtractiveInput {
   readonly sources: readonly SourceLine[];
@@ -45,6 +46,8 @@ const MAX_TOPICS = 8;
 const OVERPICK = 1.6;
 /** Picks beyond the prefix that are tried for the room left. */
 const MAX_FILLERS = 12;
+/** A text this close to the target is not worth another look. */
+const FULL_ENOUGH = 0.97;
 /** A source this small relative to the target is still shortened, so that a fold always saves. */
 const MAX_SHARE_OF_SOURCE = 0.75;
 
@@ -117,10 +120,15 @@ class Page {
       else high = middle - 1;
     }
     const chosen = picks.slice(0, low);
+    let text = this.#render(chosen);
     for (const pick of picks.slice(low + 1, low + 1 + MAX_FILLERS)) {
-      if (this.#fits(this.#render([...chosen, pick]))) chosen.push(pick);
+      if (this.#input.estimate(text) >= this.#target * FULL_ENOUGH) break;
+      const longer = this.#render([...chosen, pick]);
+      if (!this.#fits(longer)) continue;
+      chosen.push(pick);
+      text = longer;
     }
-    return this.#cutToTarget(this.#render(chosen));
+    return this.#cutToTarget(text);
   }
 
   #fits(text: string): boolean {
@@ -297,7 +305,7 @@ function joinPieces(text: string, piece: string, kind: Unit["kind"]): string {
 }
 
 function startPiece(piece: string): string {
-  return /^[a-z]+[ :]/.test(piece) ? piece.charAt(0).toUpperCase() + piece.slice(1) : piece;
+  return /^[a-z]+[ ,:]/.test(piece) ? piece.charAt(0).toUpperCase() + piece.slice(1) : piece;
 }
 
 function endSentence(text: string): string {
@@ -364,9 +372,10 @@ function phraseAround(text: string, term: string): string | null {
   }
   for (let i = at - 1; i >= 0 && phrase.length < TOPIC_WORDS && !endsClause(words[i] as string); i--)
     phrase.unshift(words[i] as string);
-  const joined = phrase.join(" ").replace(/^[("'[*]+|[)"'\],.;:!?*…]+$/g, "");
+  const joined = (phrase.join(" ").split(" (")[0] as string).replace(/^[("'[*]+|[)"'\],.;:!?*…]+$/g, "");
   const clean = hasOddMarks(joined) ? joined.replaceAll("`", "") : joined;
-  return phrase.length > 1 || clean.includes("`") ? clean : null;
+  const isTelling = phrase.length > 1 || clean.includes("`");
+  return isTelling && /[\p{L}]{3}/u.test(clean) ? clean : null;
 }
 
 const endsClause = (word: string): boolean => /[,.;:!?)…]$/.test(word);

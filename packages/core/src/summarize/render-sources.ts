@@ -27,6 +27,21 @@ export function renderSources(sources: readonly SourceLine[], options: RenderOpt
   return blocks.join("\n\n");
 }
 
+/** The same sources without injected context, reasoning and encoded payloads, for the summariser that needs no model. */
+export function cleanSources(sources: readonly SourceLine[], stripTags: readonly string[]): SourceLine[] {
+  return sources.map((source) => {
+    const text = cleanText(source.text, stripTags);
+    if (source.parts === undefined) return { ...source, text };
+    const parts = source.parts
+      .filter((part) => part.type !== "reasoning")
+      .map((part) => ({
+        ...part,
+        text: part.type === "tool_call" ? part.text : cleanText(part.text, stripTags),
+      }));
+    return { ...source, text, parts };
+  });
+}
+
 /** Every file operation of the run, in order, each once; empty when no file was touched. */
 export function listFileOperations(sources: readonly SourceLine[]): string[] {
   const operations = new Set<string>();

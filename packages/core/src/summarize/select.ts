@@ -136,7 +136,8 @@ class Selector {
     const { names, worth, tokens } = this.#offerNames(index, MAX_NAMES - Math.max(0, given));
     if (given >= 0) return { index, gain: worth, cost: tokens + 0.1, ratio: worth / (tokens + 0.1), names };
     const taken = this.#taken.get(unit.line) ?? 0;
-    if (this.#said.has(unit.head)) return { index, gain: 0, cost: 1, ratio: 0, names: [] };
+    if (unit.kind === "said" && this.#said.has(unit.head))
+      return { index, gain: 0, cost: 1, ratio: 0, names: [] };
     const alike = this.#alike.get(this.#patterns[index] as string) ?? 0;
     const gain = (this.#worthOf(index) + worth) / (1 + 0.18 * taken + 0.5 * alike);
     const cost = (this.#costs[index] as number) + tokens + (taken === 0 ? LINE_TOKENS : 2);

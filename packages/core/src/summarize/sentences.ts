@@ -26,7 +26,7 @@ const CUES: readonly (readonly [number, RegExp])[] = [
   ],
   [
     3,
-    /\b(must|never|always|do(?:n't| not)|can(?:'t|not)|may not|should(?:n't| not)|required?|requirements?|constraint|only (?:use|when|if)|at (?:most|least)|no more than|limit(?:ed)?|forbidden|allowed|deadline|prefer\w*|muss|darf|niemals|immer|doit|jamais|toujours|debe|nunca|siempre)\b|必须|不要|不能|不得|禁止|务必|应该|一定|最多|至少|限制|要求|注意|記住|记住|してはいけない|必ず|반드시/i,
+    /\b(must|never|always|do(?:n't| not)|can(?:'t|not)|may not|should(?:n't| not)|required?|requirements?|constraint|only (?:use|when|if)|at (?:most|least)|no more than|(?:above|below|more than|less than|up to|until|minimum|maximum) [€$£]?\d|rules?|polic(?:y|ies)|unless|needs? (?:my|his|her|their) (?:ok|approval)|limit(?:ed)?|budget|forbidden|allowed|deadline|prefer\w*|muss|darf|niemals|immer|doit|jamais|toujours|debe|nunca|siempre)\b|必须|不要|不能|不得|禁止|务必|应该|一定|最多|至少|限制|要求|注意|記住|记住|してはいけない|必ず|반드시|^no (?!problem|worries|idea|doubt|response|way\b)[\w`]+|^(?:keep|use|avoid|make sure|ensure|only)\b/i,
   ],
   [
     2.4,
@@ -141,7 +141,7 @@ function stripMarks(line: string): string {
     .trim();
 }
 
-const SENTENCE_END = /(?<=[.!?…]["')\]]?)\s+(?=["'(\[`]?[^a-z\s])|(?<=[。！？；])/;
+const SENTENCE_END = /(?<=[.!?…]["')\]]?)\s+(?=["'([`]?[^a-z\s])|(?<=[。！？；])/;
 
 /** One line of prose into sentences, none of them shortened. */
 export function splitLine(line: string): string[] {

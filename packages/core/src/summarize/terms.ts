@@ -14,9 +14,9 @@ export type Voice = "user" | "agent" | "bulk";
  * `script` is a pair of characters of a script written without spaces; a sentence has many of them.
  */
 const KIND_WORTH: Record<TermKind, number> = {
-  word: 0.16,
-  name: 0.5,
-  number: 0.45,
+  word: 0.12,
+  name: 0.7,
+  number: 0.8,
   compound: 0.4,
   identifier: 1,
   path: 1.1,
@@ -25,8 +25,13 @@ const KIND_WORTH: Record<TermKind, number> = {
 
 const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u0e00-\\u0e7f";
 const LETTER = "A-Za-z0-9_\\u00c0-\\u0dff\\u0e80-\\u1fff\\uac00-\\ud7af";
+/** `1,184,302` and `06:30` are one number each. */
+const NUMBER = `\\d{1,3}(?:,\\d{3})+(?:\\.\\d+)?%?(?![${LETTER}])|\\d{1,2}:\\d{2}(?::\\d{2})?(?![${LETTER}])`;
 /** Marks are bounded, so that a ruler of dashes costs no more than any other text. */
-const TOKEN = new RegExp(`[$@~./-]{0,3}[${LETTER}]+(?:[$@~./-]{1,3}[${LETTER}]+)*%?|[${UNSPACED}]+`, "g");
+const TOKEN = new RegExp(
+  `${NUMBER}|[$@~./-]{0,3}[${LETTER}]+(?:[$@~./-]{1,3}[${LETTER}]+)*%?|[${UNSPACED}]+`,
+  "g",
+);
 const IS_UNSPACED = new RegExp(`^[${UNSPACED}]`);
 
 /** Function words that carry no content. Short on purpose: rarity does most of the work. */

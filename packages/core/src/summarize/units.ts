@@ -6,11 +6,12 @@
 import type { Action, Outcome, Task } from "./actions.ts";
 import { describeCall, describeResult } from "./actions.ts";
 import { splitClosingLine } from "./closing-line.ts";
-import { cueOf, cutAtWord, readProse, splitLine } from "./sentences.ts";
+import { cueOf, cutAtWord, readProse } from "./sentences.ts";
 import type { SourceLine, SourcePart } from "./source.ts";
 import { partsOf, speakerOf } from "./source.ts";
 import type { Vocabulary, Voice } from "./terms.ts";
-import type { ZoneClock } from "./time.ts";
+import { isPerson, parseNamed, parseSummaryLines, splitPieces, type SummaryLine } from "./summary-lines.ts";
+import type { ZoneClock, ZonedTime } from "./time.ts";
 
 export interface Unit {
   /** Reading order. */
@@ -52,6 +53,7 @@ const USER_SENTENCES = 14;
 const FIRST_REQUEST_BONUS = 4;
 const LAST_REQUEST_BONUS = 4;
 const MAX_RESULT_SCAN = 200_000;
+const SHOWED_CODE = "showed code";
 const NONE: ReadonlySet<number> = new Set();
 /** A function, type or class that code declares, in the notations of most languages. */
 const DEFINITION =
@@ -66,7 +68,7 @@ export function cutUnits(sources: readonly SourceLine[], clock: ZoneClock, vocab
 interface ActionGroup {
   readonly order: number;
   readonly source: number;
-  readonly moment: Moment;
+  readonly moment: ZonedTime;
   readonly speaker: string;
   readonly action: Action;
   readonly verbs: Map<string, number>;
@@ -74,11 +76,6 @@ interface ActionGroup {
   readonly names: Set<number>;
   readonly defined: Set<number>;
   outcome: Outcome | null;
-}
-
-interface Moment {
-  readonly date: string;
-  readonly time: string;
 }
 
 class UnitCutter {
@@ -91,8 +88,13 @@ class UnitCutter {
   readonly #lastUser: number;
   #groups = new Map<string, ActionGroup>();
   #pending: ActionGroup[] = [];
-  #tasks: { tasks: readonly Task[]; moment: Moment; source: number; speaker: string; order: number } | null =
-    null;
+  #tasks: {
+    tasks: readonly Task[];
+    moment: ZonedTime;
+    source: number;
+    speaker: string;
+    order: number;
+  } | null = null;
   #order = 0;
 
   constructor(clock: ZoneClock, vocabulary: Vocabulary, sources: readonly SourceLine[]) {
@@ -119,24 +121,24 @@ class UnitCutter {
     return { units: this.#units, topics: this.#topics, homes: this.#homes };
   }
 
-  #momentOf(at: number | null): Moment {
+  #momentOf(at: number | null): ZonedTime {
     return at === null ? { date: "", time: "" } : this.#clock.split(at);
   }
 
-  #readPart(source: SourceLine, part: SourcePart, index: number, moment: Moment): void {
+  #readPart(source: SourceLine, part: SourcePart, index: number, moment: ZonedTime): void {
     if (part.type === "text") this.#readText(source, part.text, index, moment);
     else if (part.type === "tool_call") this.#readCall(source, part, index, moment);
     else if (part.type === "tool_result") this.#readResult(part, index);
     else if (part.type === "image" || part.type === "file") this.#readAttachment(source, part, index, moment);
   }
 
-  #readText(source: SourceLine, text: string, index: number, moment: Moment): void {
+  #readText(source: SourceLine, text: string, index: number, moment: ZonedTime): void {
     const isNotice = source.role === "user" && isMachineWritten(text);
     const isUser = source.role === "user" && !isNotice;
     const speaker = isNotice ? "notice" : speakerOf(source);
     const prose = readProse(text);
     const voice: Voice = isUser ? "user" : "agent";
-    if (prose.code !== "") this.#vocabulary.observe(prose.code, index, "bulk");
+    if (prose.code !== "") this.#pushCode(prose.code, index, moment, speaker);
     prose.sentences.forEach((sentence, nth) => {
       const isPaste = isUser && nth >= USER_SENTENCES;
       const factor = isUser && !isPaste ? USER_FACTOR : 1;
@@ -162,7 +164,36 @@ class UnitCutter {
     });
   }
 
-  #readCall(source: SourceLine, part: SourcePart, index: number, moment: Moment): void {
+  /** Code in a message is named, not quoted. */
+  #pushCode(code: string, index: number, moment: ZonedTime, speaker: string): void {
+    const names = this.#vocabulary.observe(code, index, "bulk");
+    this.#push({
+      source: index,
+      line: `${index}`,
+      ...moment,
+      speaker,
+      kind: "action",
+      label: "",
+      head: SHOWED_CODE,
+      tail: "",
+      terms: [],
+      names,
+      defined: this.#findDefinitions(code),
+      bonus: 0.2,
+      worth: 1,
+    });
+  }
+
+  #findDefinitions(text: string): Set<number> {
+    const defined = new Set<number>();
+    for (const [, name] of text.matchAll(DEFINITION)) {
+      const id = this.#vocabulary.idOf(name as string);
+      if (id !== undefined) defined.add(id);
+    }
+    return defined;
+  }
+
+  #readCall(source: SourceLine, part: SourcePart, index: number, moment: ZonedTime): void {
     const action = describeCall(part.toolName, part.text);
     if (action.tasks !== undefined) {
       this.#tasks = {
@@ -187,7 +218,7 @@ class UnitCutter {
     this.#pending.push(group);
   }
 
-  #detachedGroup(action: Action, index: number, moment: Moment, source: SourceLine): ActionGroup {
+  #detachedGroup(action: Action, index: number, moment: ZonedTime, source: SourceLine): ActionGroup {
     return {
       order: this.#order++,
       source: index,
@@ -220,13 +251,10 @@ class UnitCutter {
       if (home !== "") this.#homes.set(id, home);
     }
     if (home === "") return;
-    for (const [, name] of text.matchAll(DEFINITION)) {
-      const id = this.#vocabulary.idOf(name as string);
-      if (id !== undefined) group.defined.add(id);
-    }
+    for (const id of this.#findDefinitions(text)) group.defined.add(id);
   }
 
-  #readAttachment(source: SourceLine, part: SourcePart, index: number, moment: Moment): void {
+  #readAttachment(source: SourceLine, part: SourcePart, index: number, moment: ZonedTime): void {
     const label = cutAtWord(part.text.replace(/\s+/g, " ").trim(), 120);
     const head = `attached ${part.type === "image" ? "an image" : "a file"}${label === "" ? "" : `: ${label}`}`;
     const terms = this.#vocabulary.observe(head, index, source.role === "user" ? "user" : "agent");
@@ -311,11 +339,11 @@ class UnitCutter {
     });
   }
 
-  #readSummary(source: SourceLine, index: number, moment: Moment): void {
+  #readSummary(source: SourceLine, index: number, moment: ZonedTime): void {
     const { body, topics } = splitClosingLine(source.text);
     this.#topics.push(...topics);
     for (const line of parseSummaryLines(body, moment)) {
-      const voice: Voice = line.speaker === "user" ? "user" : "agent";
+      const voice: Voice = isPerson(line.speaker) ? "user" : "agent";
       if (line.isContext) {
         this.#vocabulary.observe(line.text, index, voice);
         continue;
@@ -401,109 +429,4 @@ function actionBonus(group: ActionGroup): number {
   if (group.outcome?.failed === true) bonus += 4;
   else if (group.outcome !== null) bonus += 0.6;
   return bonus;
-}
-
-// ---- reading older summaries back
-
-interface SummaryLine {
-  readonly number: number;
-  readonly date: string;
-  readonly time: string;
-  readonly speaker: string;
-  readonly text: string;
-  /** A line of names rather than of events. */
-  readonly isContext: boolean;
-}
-
-export const CONTEXT_LINE = /^(?:Also touched|Also mentioned)\b/;
-const DATE_LINE = /^(\d{4}-\d{2}-\d{2})(?:\s+\(?[A-Za-z][\w/+-]*\)?)?:?$/;
-const STAMPED_LINE = /^(\d{2}:\d{2}) ([^:`]{1,40}): (.*)$/;
-
-function parseSummaryLines(body: string, moment: Moment): SummaryLine[] {
-  const lines: SummaryLine[] = [];
-  let date = moment.date;
-  for (const raw of body.split("\n")) {
-    const line = raw.trim();
-    if (line === "" || line.startsWith("[LCM ") || line.startsWith("[Truncated")) continue;
-    const dated = DATE_LINE.exec(line);
-    if (dated !== null) {
-      date = dated[1] as string;
-      continue;
-    }
-    lines.push({ ...parseSummaryLine(line, date, moment), number: lines.length });
-  }
-  return lines;
-}
-
-function parseSummaryLine(line: string, date: string, moment: Moment): Omit<SummaryLine, "number"> {
-  if (CONTEXT_LINE.test(line))
-    return { date, time: "", speaker: "", text: line.replace(/^[^:]*:/, ""), isContext: true };
-  const stamped = STAMPED_LINE.exec(line);
-  if (stamped !== null) {
-    return {
-      date,
-      time: stamped[1] as string,
-      speaker: stamped[2] as string,
-      text: stamped[3] as string,
-      isContext: false,
-    };
-  }
-  const spoken = /^(user|assistant): (.*)$/.exec(line);
-  if (spoken !== null)
-    return { date, time: "", speaker: spoken[1] as string, text: spoken[2] as string, isContext: false };
-  return { date: date === "" ? moment.date : date, time: "", speaker: "", text: line, isContext: false };
-}
-
-/** Sentences, and the pieces between semicolons outside code marks and brackets. */
-function splitPieces(text: string): string[] {
-  const pieces: string[] = [];
-  for (const sentence of splitLine(text)) pieces.push(...splitOutside(sentence));
-  return pieces;
-}
-
-function splitOutside(text: string): string[] {
-  const pieces: string[] = [];
-  let start = 0;
-  let inCode = false;
-  let depth = 0;
-  for (let i = 0; i < text.length; i++) {
-    const char = text.charAt(i);
-    if (char === "`") inCode = !inCode;
-    else if (inCode) continue;
-    else if (char === "(") depth++;
-    else if (char === ")") depth = Math.max(0, depth - 1);
-    else if (char === ";" && depth === 0 && text.charAt(i + 1) === " ") {
-      pieces.push(text.slice(start, i));
-      start = i + 2;
-    }
-  }
-  pieces.push(text.slice(start));
-  return pieces.map((piece) => piece.trim()).filter((piece) => piece !== "");
-}
-
-/** "edited `a.go` (defines x; uses y) → ok" gives its names back, so that a condensing pass can choose among them again. */
-function parseNamed(piece: string): { head: string; defines: string; uses: string; tail: string } {
-  const match = NAMED.exec(piece);
-  if (match === null) return { head: piece, defines: "", uses: "", tail: "" };
-  const [, head, list, tail] = match as unknown as [string, string, string, string];
-  const [first = "", second = ""] = list.split("; uses ");
-  const isDefinition = first.startsWith("defines ");
-  return { head, defines: isDefinition ? first.slice(8) : "", uses: isDefinition ? second : list, tail };
-}
-
-const NAMED = /^([^`(]{0,40}`[^`]+`[^(]*?) \(((?:defines )?(?:[^\s(),;]+(?:, |; uses ))*[^\s(),;]+)\)(.*)$/;
-
-/** The brackets that `parseNamed` reads. */
-export function renderNames(
-  names: readonly number[],
-  defined: ReadonlySet<number>,
-  vocabulary: Vocabulary,
-): string {
-  const textOf = (ids: readonly number[]): string =>
-    ids.map((id) => vocabulary.terms[id]?.text ?? "").join(", ");
-  const defines = names.filter((id) => defined.has(id));
-  const uses = names.filter((id) => !defined.has(id));
-  if (names.length === 0) return "";
-  if (defines.length === 0) return ` (${textOf(uses)})`;
-  return ` (defines ${textOf(defines)}${uses.length === 0 ? "" : `; uses ${textOf(uses)}`})`;
 }

@@ -3,7 +3,7 @@
  * every rule about what a word is lives here and in `scan.ts`, the same for indexing and for questions and for every backend.
  *
  * `words` holds, in text order, stems, pieces of identifiers and single glyphs, so that phrases and parts of identifiers are found as runs
- * of words. `idents` holds identifiers whole, folded. A term contains letters, digits, marks, emoji and `_ - . / @` only.
+ * of words. `idents` holds identifiers whole, folded, each once. A term contains letters, digits, marks, emoji and `_ - . / @` only.
  */
 
 import { foldGlyph, foldWord } from "./fold.ts";
@@ -47,19 +47,19 @@ export function termOfIdentifier(identifier: string): string {
  * analyzeForIndex("Fixed parseConfig"); // { words: "fix pars config", idents: "parseconfig" }
  */
 export function analyzeForIndex(text: string): IndexTerms {
-  let words = "";
-  let idents = "";
+  const words: string[] = [];
+  const idents = new Set<string>();
   scan(text, {
     word(start, end) {
-      words += `${termOfWord(text.slice(start, end))} `;
+      words.push(termOfWord(text.slice(start, end)));
     },
     identifier(start, end) {
-      idents += `${termOfIdentifier(text.slice(start, end))} `;
+      idents.add(text.slice(start, end));
     },
     glyph(start, end) {
       const term = foldGlyph(text.slice(start, end));
-      if (term !== "") words += `${term} `;
+      if (term !== "") words.push(term);
     },
   });
-  return { words: words.trimEnd(), idents: idents.trimEnd() };
+  return { words: words.join(" "), idents: [...new Set([...idents].map(termOfIdentifier))].join(" ") };
 }

@@ -51,10 +51,11 @@ function kindOfCodePoint(character: string): number {
   return /^\p{Extended_Pictographic}$/u.test(character) && character > "\u203c" ? GLYPH : BREAK;
 }
 
-/** The kind of the character at `at`. For a character of two units ask {@link unitsAt} how far to step. */
+/** The kind of the character at `at`; a break outside the text. For a character of two units ask {@link unitsAt} how far to step. */
 export function kindAt(text: string, at: number): number {
   const unit = text.charCodeAt(at);
-  const known = kinds[unit] as number;
+  // Outside the text the unit is NaN, which indexes nothing.
+  const known = kinds[unit] ?? BREAK;
   if (known !== UNKNOWN) return known;
   if (unit >= 0xd800 && unit <= 0xdfff) return kindOfPair(text, at);
   const kind = kindOfCodePoint(text[at] as string);

@@ -6,7 +6,7 @@ export { findDates, isNearDate } from "./dates.ts";
 export type { NamedDate } from "./dates.ts";
 export { buildClues, buildMatch } from "./match.ts";
 export type { MatchMode, QueryClue } from "./match.ts";
-export { findMatches } from "./matches.ts";
+export { findMatches, verbatimShare } from "./matches.ts";
 export type { TextRange } from "./matches.ts";
 export { analyzeQuery } from "./query.ts";
 export type { Query, QueryTerm } from "./query.ts";

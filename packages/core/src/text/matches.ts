@@ -127,3 +127,13 @@ export function mergeRanges(ranges: readonly TextRange[]): TextRange[] {
 export function findMatches(text: string, query: Query): TextRange[] {
   return mergeRanges(findTermMatches(text, query).matches);
 }
+
+/**
+ * How much of what was asked for stands in `text` exactly as typed, capitals included: 1 for all identifiers, 0 for none
+ * or when none was asked for. The index folds case, so this tells `CHECKPOINT_ID` from `checkpointId` among documents found.
+ */
+export function verbatimShare(text: string, query: Query): number {
+  const exact = query.terms.filter(({ kind }) => kind === "identifier").map((term) => term.text);
+  if (exact.length === 0) return 0;
+  return exact.filter((typed) => text.includes(typed)).length / exact.length;
+}

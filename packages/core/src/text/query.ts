@@ -47,9 +47,10 @@ export interface Query {
 /** More than this is a pasted text, not a question; the query stays fast, and the terms kept are plenty to find it. */
 const MAX_TERMS = 64;
 const QUOTED = /"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』|«([^»]+)»/g;
-/** A question with its mark. What stands before it in other sentences is told, not asked. */
-const ASKED = /[^?？]*[?？]+/g;
-const TOLD = /^[^]*(?:[.!;]\s+|[。！；\n])(?=[^]*\S)/;
+/** Longer questions are pasted texts; their beginning is enough to find them, and reading stays fast. */
+const MAX_QUESTION_CHARS = 8000;
+/** Ends of sentences that tell something before a question is asked. */
+const SENTENCE_END = /[.!;]\s+|[。！；\n]/;
 
 interface Lexeme {
   readonly kind: "word" | "identifier" | "glyph";
@@ -143,10 +144,9 @@ function chainTerm(text: string, run: readonly Lexeme[]): QueryTerm {
 /** Agents copy identifiers out of JSON, where a tab before `fooBar` is written `\t`: `tfooBar`. */
 function unescape(typed: string): TermForm | undefined {
   if (!/^[tnr][A-Za-z_]/.test(typed)) return undefined;
-  const term = termsOf(typed.slice(1).replace(/^[tnr]/, "_$&"))[0];
-  return term && term.kind !== "glyphs"
-    ? { words: term.words, ident: term.ident.replace(/^_/, "") }
-    : undefined;
+  const bare = typed.slice(1);
+  const words = wordsOf(bare);
+  return words.length > 0 ? { words, ident: termOfIdentifier(bare) } : undefined;
 }
 
 /** The stop words of the language most of the words belong to; English when none or several do. */
@@ -208,10 +208,17 @@ function analyzePart(text: string): Query {
  * analyzeQuery("where did we put fooBar?").terms.map((term) => term.words); // [["put"], ["foo", "bar"]]
  */
 export function analyzeQuery(text: string): Query {
-  const whole = analyzePart(text);
-  const asked = (text.match(ASKED) ?? []).map((part) => analyzePart(part.replace(TOLD, "")));
-  const parts = asked.filter(({ terms, phrases }) => terms.length + phrases.length > 0);
-  return parts.length > 1 ? { ...whole, parts } : whole;
+  const question = text.slice(0, MAX_QUESTION_CHARS);
+  const parts = splitQuestions(question)
+    .map(analyzePart)
+    .filter(({ terms, phrases }) => terms.length + phrases.length > 0);
+  return { ...analyzePart(question), text, parts: parts.length > 1 ? parts : [] };
+}
+
+/** The questions in a text, each without what is told before it. What follows the last question mark asks nothing. */
+function splitQuestions(text: string): string[] {
+  const marked = text.split(/[?？]/).slice(0, -1);
+  return marked.map((part) => `${part.trim().split(SENTENCE_END).at(-1) ?? part}?`);
 }
 
 const segmenter = new Intl.Segmenter("zh", { granularity: "word" });

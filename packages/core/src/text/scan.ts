@@ -5,11 +5,12 @@
  * A *chain* is a run of word characters, with joiners inside: `src/a/fooBar.ts`, `PROJ-42`, `don't`. It consists of *words*, the
  * pieces in order (`src a foo bar ts`), and may name *identifiers*, the wholes people copy and paste (the path, `fooBar.ts`, `fooBar`).
  * A *glyph* is one character of a script without spaces. Runs of base64 and data URLs yield nothing.
+ *
+ * Invariant: time is linear in the text, whatever the text is, and every range lies within it.
  */
 
 import {
   APOSTROPHE,
-  BREAK,
   DIGIT,
   GLYPH,
   JOINER,
@@ -34,150 +35,83 @@ export interface ScanSink {
   glyph(start: number, end: number): void;
 }
 
+/** Walks `text` once and reports its pieces. Never throws, whatever the units are. */
+export function scan(text: string, sink: ScanSink): void {
+  new Scanner(text, sink).run();
+}
+
 /** Base64 without line breaks, at least this long, is payload; 60 leaves room for a long identifier and catches wrapped lines. */
 const MIN_PAYLOAD_LENGTH = 60;
 
-function isPayloadUnit(unit: number): boolean {
-  return (
-    (unit >= 0x61 && unit <= 0x7a) ||
-    (unit >= 0x41 && unit <= 0x5a) ||
-    (unit >= 0x2f && unit <= 0x39) ||
-    unit === 0x2b ||
-    unit === 0x5f ||
-    unit === 0x2d
-  );
-}
+const payloadUnits = new Uint8Array(128);
+for (const character of "abcdefghijklmnopqrstuvwxyz") payloadUnits[character.charCodeAt(0)] = 1;
+for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZ") payloadUnits[character.charCodeAt(0)] = 2;
+for (const character of "0123456789+/_-") payloadUnits[character.charCodeAt(0)] = 3;
 
-/**
- * The end of the base64 run at `start`, or `start` when there is none. Base64 changes between lower case, upper case and digits about
- * every second character; paths, words and hexadecimal do not.
- */
-function endOfPayload(text: string, start: number): number {
-  let end = start;
-  let changes = 0;
-  let uppers = 0;
-  let last = -1;
-  while (end < text.length) {
-    const unit = text.charCodeAt(end);
-    if (!isPayloadUnit(unit)) break;
-    const group = unit >= 0x61 ? 0 : unit >= 0x41 ? 1 : 2;
-    if (group !== last) changes++;
-    if (group === 1) uppers++;
-    last = group;
-    end++;
-  }
-  const length = end - start;
-  if (length < MIN_PAYLOAD_LENGTH) return start;
-  return (changes / length > 0.3 && uppers / length > 0.15) || uppers === length ? end : start;
-}
-
-/** A chain can only be payload when its first atom runs on; this cheap look avoids scanning ahead from every word. */
-function startsPayload(text: string, start: number): boolean {
-  for (let at = start; at < start + MIN_PAYLOAD_LENGTH; at++) {
-    if (!isPayloadUnit(text.charCodeAt(at))) return false;
-  }
-  return true;
-}
-
-/** Line numbers that tools print before each line ("   312→"): they name nothing and would outnumber the words. */
-function endOfLineNumber(text: string, start: number, end: number): number {
-  if (text.charCodeAt(end) !== 0x2192) return start;
-  for (let at = start; at < end; at++) {
-    if (kindAt(text, at) !== DIGIT) return start;
-  }
-  for (let at = start - 1; at >= 0 && text[at] !== "\n"; at--) {
-    if (text[at] !== " ") return start;
-  }
-  return end + 1;
+/** 0 when the unit cannot belong to base64, otherwise its group: small letters, capitals, the rest. */
+function payloadGroup(unit: number): number {
+  return unit < 128 ? (payloadUnits[unit] as number) : 0;
 }
 
 function isWordKind(kind: number): boolean {
-  return kind === LOWER || kind === UPPER || kind === DIGIT || kind === UNDERSCORE;
-}
-
-/** The end of the run of word characters and marks at `at`. */
-function endOfAtom(text: string, at: number): number {
-  let end = at;
-  while (end < text.length) {
-    const kind = kindAt(text, end);
-    if (!isWordKind(kind) && !(kind === MARK && end > at)) break;
-    end += unitsAt(text, end);
-  }
-  return end;
+  return kind >= LOWER && kind <= UNDERSCORE;
 }
 
 /** "'s", "'re", "n't" … after a word: they are read over, and the t of "n't" takes its n with it. */
 const CONTRACTION = /^(?:s|re|ve|ll|m|d|t)$/i;
 
-/** Walks `text` once and reports its pieces. Never throws, whatever the units are. */
-export function scan(text: string, sink: ScanSink): void {
-  let at = 0;
-  let chain = 0;
-  while (at < text.length) {
-    const kind = kindAt(text, at);
-    if (kind === GLYPH) {
-      at = scanGlyph(text, at, sink);
-    } else if (isWordKind(kind)) {
-      at = scanChain(text, at, chain++, sink);
-    } else {
-      at += unitsAt(text, at);
-    }
-  }
-}
-
-function scanGlyph(text: string, start: number, sink: ScanSink): number {
-  let end = start + unitsAt(text, start);
-  while (end < text.length && kindAt(text, end) === MARK) end += unitsAt(text, end);
-  sink.glyph(start, end);
-  return end;
-}
-
-function scanChain(text: string, start: number, chain: number, sink: ScanSink): number {
-  if (startsPayload(text, start)) {
-    const end = endOfPayload(text, start);
-    if (end > start) return end;
-  }
-  let end = endOfAtom(text, start);
-  const afterLineNumber = endOfLineNumber(text, start, end);
-  if (afterLineNumber > start) return afterLineNumber;
-  return new ChainScan(text, chain, sink).run(start, end);
-}
-
-/** One chain: its atoms are scanned one by one, and the identifiers that wrap them are reported after their words. */
-class ChainScan {
+class Scanner {
   readonly #text: string;
-  readonly #chain: number;
   readonly #sink: ScanSink;
+  #chain = 0;
+  /** Up to here it is known that no payload starts, so no stretch is judged twice. */
+  #judgedUntil = 0;
   /** Start of the part since the last `/`, `\` or `@`: a file name, a package, a host. */
   #segmentStart = 0;
   #segmentAtoms = 0;
   #segments = 0;
 
-  constructor(text: string, chain: number, sink: ScanSink) {
+  constructor(text: string, sink: ScanSink) {
     this.#text = text;
-    this.#chain = chain;
     this.#sink = sink;
   }
 
-  run(start: number, firstEnd: number): number {
-    let atomStart = start;
-    let end = firstEnd;
-    this.#segmentStart = start;
-    for (;;) {
-      const next = this.#scanAtom(atomStart, end);
-      const joiner = this.#joinerAt(next);
-      if (joiner === "") {
-        this.#closeSegment(end);
-        if (this.#segments > 1) this.#report(start, end);
-        return next;
-      }
-      if (joiner === "/" || joiner === "\\" || joiner === "@") {
-        this.#closeSegment(end);
-        this.#segmentStart = next + 1;
-      }
-      atomStart = next + 1;
-      end = endOfAtom(this.#text, atomStart);
+  run(): void {
+    const text = this.#text;
+    let at = 0;
+    while (at < text.length) {
+      const kind = kindAt(text, at);
+      if (isWordKind(kind)) at = this.#scanChain(at);
+      else if (kind === GLYPH) at = this.#scanGlyph(at);
+      else at += 1;
     }
+  }
+
+  #scanGlyph(start: number): number {
+    let end = start + unitsAt(this.#text, start);
+    while (end < this.#text.length && kindAt(this.#text, end) === MARK) end += unitsAt(this.#text, end);
+    this.#sink.glyph(start, end);
+    return end;
+  }
+
+  #scanChain(start: number): number {
+    const skipped = Math.max(this.#endOfPayload(start), this.#endOfLineNumber(start));
+    if (skipped > start) return skipped;
+    this.#chain++;
+    this.#segmentStart = start;
+    this.#segmentAtoms = 0;
+    this.#segments = 0;
+    let at = start;
+    for (;;) {
+      at = this.#scanAtom(at);
+      const joiner = this.#joinerAt(at);
+      if (joiner === "" || joiner === "/" || joiner === "\\" || joiner === "@") this.#closeSegment(at);
+      if (joiner === "") break;
+      at++;
+      if (this.#segmentAtoms === 0) this.#segmentStart = at;
+    }
+    if (this.#segments > 1) this.#report(start, at);
+    return at;
   }
 
   /** The joiner at `at` if another atom follows it, otherwise "". */
@@ -196,81 +130,107 @@ class ChainScan {
     if (end - start <= MAX_TERM_LENGTH) this.#sink.identifier(start, end, this.#chain);
   }
 
-  /** Reports the words of one atom and, when there are several, the atom; returns where to go on. */
-  #scanAtom(start: number, end: number): number {
+  /**
+   * Reports the words of one atom, cut at underscores, at the humps of camel case and before a number at its end, and the atom itself
+   * when it has several. Returns where the chain goes on.
+   */
+  #scanAtom(start: number): number {
+    const text = this.#text;
     this.#segmentAtoms++;
-    const afterContraction = this.#endOfContraction(end);
-    const negated =
-      afterContraction > end &&
-      /t/i.test(this.#text[end + 1] as string) &&
-      /n/i.test(this.#text[end - 1] as string);
-    const pieces = this.#scanPieces(start, negated && end - start > 1 ? end - 1 : end);
-    if (pieces > 1) this.#report(start, end);
-    return afterContraction;
+    let pieces = 0;
+    let pieceStart = start;
+    let hasDigits = false;
+    let before = UNDERSCORE;
+    let at = start;
+    for (; at < text.length; at += unitsAt(text, at)) {
+      const kind = kindAt(text, at);
+      if (kind === MARK && at > start) continue;
+      if (!isWordKind(kind)) break;
+      const isCut =
+        kind === UNDERSCORE ||
+        (kind === UPPER && this.#isHump(before, at)) ||
+        (kind === DIGIT &&
+          !hasDigits &&
+          before !== UNDERSCORE &&
+          at - pieceStart > 1 &&
+          this.#isFinalNumber(at));
+      if (isCut) {
+        pieces += this.#reportWord(pieceStart, at);
+        pieceStart = kind === UNDERSCORE ? at + 1 : at;
+        hasDigits = false;
+      }
+      if (kind === DIGIT) hasDigits = true;
+      before = kind;
+    }
+    const next = this.#endOfContraction(at);
+    const isNegated = next > at && /t/i.test(text[at + 1] as string) && /n/i.test(text[at - 1] as string);
+    pieces += this.#reportWord(pieceStart, isNegated && at - pieceStart > 1 ? at - 1 : at);
+    if (pieces > 1) this.#report(start, at);
+    return next;
+  }
+
+  #reportWord(start: number, end: number): number {
+    if (end <= start) return 0;
+    this.#sink.word(start, Math.min(end, start + MAX_TERM_LENGTH), this.#chain);
+    return 1;
+  }
+
+  /** `fooBar` before B; `HTTPServer` before S; but `URLs` is one word. */
+  #isHump(before: number, at: number): boolean {
+    if (before === LOWER) return true;
+    if (before !== UPPER || kindAt(this.#text, at + 1) !== LOWER) return false;
+    return this.#text[at + 1] !== "s" || isWordKind(kindAt(this.#text, at + 2));
+  }
+
+  /** `session2`, `sha256`, but not `a262de1`: digits to the end of the piece. */
+  #isFinalNumber(at: number): boolean {
+    let end = at + 1;
+    while (kindAt(this.#text, end) === DIGIT) end++;
+    const kind = kindAt(this.#text, end);
+    return !isWordKind(kind) || kind === UNDERSCORE;
   }
 
   #endOfContraction(at: number): number {
-    if (kindAt(this.#text, at) !== APOSTROPHE || at + 1 >= this.#text.length) return at;
-    const end = endOfAtom(this.#text, at + 1);
+    if (kindAt(this.#text, at) !== APOSTROPHE) return at;
+    let end = at + 1;
+    while (end < at + 4 && isWordKind(kindAt(this.#text, end))) end++;
     return CONTRACTION.test(this.#text.slice(at + 1, end)) ? end : at;
   }
 
-  /** Cuts an atom at underscores, at the humps of camel case, and before a number at its end. Returns how many pieces there were. */
-  #scanPieces(start: number, end: number): number {
-    let pieces = 0;
-    let pieceStart = start;
-    const close = (at: number): void => {
-      if (at > pieceStart) {
-        this.#sink.word(pieceStart, Math.min(at, pieceStart + MAX_TERM_LENGTH), this.#chain);
-        pieces++;
-      }
-    };
-    let before = BREAK;
-    for (let at = start; at < end; at += unitsAt(this.#text, at)) {
-      const kind = kindAt(this.#text, at);
-      if (kind === MARK) continue;
-      if (kind === UNDERSCORE) {
-        close(at);
-        pieceStart = at + 1;
-      } else if (
-        this.#isHump(before, kind, at, end) ||
-        this.#isFinalNumber(before, kind, at, pieceStart, end)
-      ) {
-        close(at);
-        pieceStart = at;
-      }
-      before = kind;
+  /**
+   * The end of the base64 run at `start`, or `start` when there is none. Base64 changes between small letters, capitals and digits about
+   * every second character; paths, words and hexadecimal do not.
+   */
+  #endOfPayload(start: number): number {
+    const text = this.#text;
+    if (start < this.#judgedUntil) return start;
+    let end = start;
+    let changes = 0;
+    let capitals = 0;
+    let last = 0;
+    for (; end < text.length; end++) {
+      const group = payloadGroup(text.charCodeAt(end));
+      if (group === 0) break;
+      if (group !== last) changes++;
+      if (group === 2) capitals++;
+      last = group;
     }
-    close(end);
-    return pieces;
+    this.#judgedUntil = end;
+    const length = end - start;
+    if (length < MIN_PAYLOAD_LENGTH) return start;
+    const isMixed = changes > length * 0.3 && capitals > length * 0.15;
+    return isMixed || capitals === length ? end : start;
   }
 
-  /** `fooBar` before B; `HTTPServer` before S. */
-  #isHump(before: number, kind: number, at: number, end: number): boolean {
-    if (kind !== UPPER) return false;
-    if (before === LOWER) return true;
-    return (
-      before === UPPER &&
-      at + 1 < end &&
-      kindAt(this.#text, at + 1) === LOWER &&
-      !this.#isPluralAcronym(at, end)
-    );
-  }
-
-  /** `URLs`, `PRs`: the s belongs to the acronym. */
-  #isPluralAcronym(at: number, end: number): boolean {
-    return at + 2 === end && this.#text[at + 1] === "s";
-  }
-
-  /** `session2`, `sha256`, but not `a262de1`: two letters or more, then digits to the end of the piece. */
-  #isFinalNumber(before: number, kind: number, at: number, pieceStart: number, end: number): boolean {
-    if (kind !== DIGIT || before === DIGIT || before === UNDERSCORE || before === BREAK) return false;
-    if (at - pieceStart < 2) return false;
-    for (let look = pieceStart; look < at; look++) {
-      if (kindAt(this.#text, look) === DIGIT) return false;
-    }
-    let look = at;
-    while (look < end && kindAt(this.#text, look) === DIGIT) look++;
-    return look === end || kindAt(this.#text, look) === UNDERSCORE;
+  /** Line numbers that tools print before each line ("   312→"): they name nothing and would outnumber the words. */
+  #endOfLineNumber(start: number): number {
+    const text = this.#text;
+    if (kindAt(text, start) !== DIGIT) return start;
+    let end = start + 1;
+    while (kindAt(text, end) === DIGIT) end++;
+    if (text.charCodeAt(end) !== 0x2192) return start;
+    let lineStart = start;
+    while (text.charCodeAt(lineStart - 1) === 0x20) lineStart--;
+    return lineStart === 0 || text[lineStart - 1] === "\n" ? end + 1 : start;
   }
 }

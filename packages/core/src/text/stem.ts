@@ -1,7 +1,7 @@
 /**
  * A compact English stemmer in the spirit of Porter's: endings come off while enough of the word stays to tell it from others,
- * and irregular forms go to their base. It is meant for finding, not for reading: "organise", "organisation" and "organising" share
- * a stem, "organ" keeps its own. Words with other than plain letters a–z are returned as they are, since the rules are English.
+ * and irregular forms go to their base. It is meant for finding, not for reading: "decide", "decided" and "deciding" share a stem that is
+ * no word. Words with other than plain letters a–z are returned as they are, since the rules are English.
  * Invariant: the stem of a folded word is a folded word, never empty, never longer than the word plus one letter.
  */
 
@@ -38,7 +38,6 @@ const MIDDLE_ENDINGS: readonly (readonly [string, string])[] = [
   ["entli", "ent"],
   ["ousli", "ous"],
   ["eli", "e"],
-  ["li", ""],
   ["ical", "ic"],
   ["icate", "ic"],
   ["ness", ""],
@@ -88,8 +87,8 @@ function dropPlural(word: string): string {
 }
 
 function repairBase(base: string): string {
-  if (/(?:at|bl|iz|[^aeiou]v|dg|rc|rg|nc|ns)$/.test(base)) return `${base}e`;
-  if (DOUBLE_END.test(base)) return base.slice(0, -1);
+  if (/(?:at|bl|iz|[^aeiou]v|dg|rc|rg|nc|ns|[a-z]{2}is)$/.test(base)) return `${base}e`;
+  if (DOUBLE_END.test(base)) return base.length > 3 ? base.slice(0, -1) : base;
   return measure(base) === 1 && SHORT_END.test(base) ? `${base}e` : base;
 }
 
@@ -104,9 +103,11 @@ function dropMiddle(word: string): string {
   for (const [ending, replacement] of MIDDLE_ENDINGS) {
     if (!word.endsWith(ending)) continue;
     const base = word.slice(0, -ending.length);
-    return measure(base) > 0 ? base + replacement : word;
+    // "creation" is from "create", though "cre" is short; "nation" and "station" are not from anything.
+    const isLongEnough = measure(base) > 0 || (ending.startsWith("at") && /[aeiou]/.test(base) && base.length > 2);
+    return isLongEnough ? base + replacement : word;
   }
-  return word;
+  return /[cdeghkmnrt]li$/.test(word) && measure(word.slice(0, -2)) > 0 ? word.slice(0, -2) : word;
 }
 
 function dropLate(word: string): string {
@@ -136,6 +137,7 @@ export function stem(word: string): string {
   const singular = dropPlural(word);
   const present = IRREGULAR_FORMS.get(singular) ?? dropTense(singular);
   if (IRREGULAR_FORMS.has(present)) return IRREGULAR_FORMS.get(present) as string;
+  if (present.length > 6 && present.endsWith("ily")) return stem(`${present.slice(0, -3)}y`);
   const softened = present.length > 3 && /[^aeiou]y$/.test(present) ? `${present.slice(0, -1)}i` : present;
   return dropFinalLetter(dropLate(dropMiddle(softened)));
 }

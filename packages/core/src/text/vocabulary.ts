@@ -188,6 +188,9 @@ far further farther
 die dying died dies
 lie lying lied lies
 tie tying tied ties
+news
+series
+species
 `;
 
 /** Irregular form → base. Bases map to themselves, so that they are not shortened by a suffix rule. */

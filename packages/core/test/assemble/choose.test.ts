@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { planPrepared, planSweep, recordPass, startSweep } from "../../src/compact/plan.ts";
@@ -199,6 +199,19 @@ describe("a tight budget", () => {
     expect(kinds[1]).toBe("message msg_51");
     expect(choice.items[1]?.reason).toBe("newest user message");
     expect(choice.messages).toBe(451);
+  });
+
+  test("does not let a stand-in hide that message", () => {
+    const items = [...messages(50, user), message(51, user), ...messages(60, {}, 52)];
+    const choice = choose(
+      request(items, 4_000, {
+        reserve: [reserve(1, 90)],
+        tail: { freshTailCount: 10, turnMaxTokens: 1_000 },
+      }),
+    );
+    expect(choice.items.some(({ summaryId }) => summaryId !== null)).toBe(false);
+    expect(choice.items.some(({ ids }) => ids[0] === "msg_51")).toBe(true);
+    expect(choice.messages).toBe(111);
   });
 
   test("asks for that message where it lies further back than was read", () => {

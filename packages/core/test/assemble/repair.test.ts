@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { checkGrammar, PROVIDERS, type ModelMessage, type ModelPart } from "../../src/assemble/grammars.ts";

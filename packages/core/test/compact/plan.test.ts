@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import type { CoverItem } from "../../src/model/cover.ts";
@@ -323,6 +323,21 @@ describe("stored summaries", () => {
     const ids = conversation.reserve.map(({ summaryId }) => summaryId);
     const steps = runSweep(conversation, POLICY, sweep());
     expect(steps.filter(({ kind }) => kind === "leaf").map(({ publishId }) => publishId)).toEqual(ids);
+  });
+
+  test("a prepared leaf is passed over once its last tool group has got a late result", () => {
+    const conversation = new FakeConversation();
+    for (let n = 0; n < 9; n++) conversation.append(user);
+    conversation.append({ calls: ["a"] });
+    conversation.append(user);
+    const step = planPrepared(conversation.items, TAIL_OF_ONE);
+    expect(step).toMatchObject({ startIndex: 0, endIndex: 10 });
+    conversation.prepare(step!);
+    conversation.append({ role: "tool", results: ["a"] });
+    conversation.append(user);
+    const { reserve } = conversation;
+    const fold = planSweep(conversation.items, TAIL_OF_ONE, sweep(), { reserve });
+    expect(fold).toMatchObject({ startIndex: 0, endIndex: 12, publishId: null });
   });
 
   test("a fold never cuts across a reserve summary", () => {

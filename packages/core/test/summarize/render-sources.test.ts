@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  cleanSources,
   listFileOperations,
   renderSources,
   stripInjectedContext,
@@ -79,4 +80,26 @@ test("an unclosed injected tag loses its mark and nothing else", () => {
   expect(stripInjectedContext("a <memo>b</memo> c <memory>d</memory>", ["memo"])).toBe(
     "a  c <memory>d</memory>",
   );
+});
+
+test("cleaned sources have no injected context, reasoning or base64, and keep everything else", () => {
+  const blob = `data:image/png;base64,${"iVBORw0KGgo1AAAA".repeat(40)}`;
+  const [message, bare] = cleanSources(
+    [
+      withParts(
+        "user",
+        [
+          { type: "reasoning", text: "hidden" },
+          { type: "text", text: `<memo>old</memo>Look: ${blob}` },
+          { type: "tool_call", toolName: "exec", text: "exec\ncommand: make" },
+        ],
+        0,
+      ),
+      say("user", "<memo>old</memo>Hi", 1),
+    ],
+    ["memo"],
+  );
+  expect(message?.parts?.map((part) => part.type)).toEqual(["text", "tool_call"]);
+  expect(message?.parts?.[0]?.text).toMatch(/^Look: \(\d+ encoded characters\)$/);
+  expect(bare?.text).toBe("Hi");
 });

@@ -17,11 +17,11 @@ const INSERT_CONVERSATION = `
   VALUES (?, ?, ?, ?, ?, ?)`;
 const SELECT_HEAD = `
   SELECT conversation_id, session_id, head_seq, head_chain, message_count, shown_messages, shown_tokens, arrival_bytes, last_position,
-         first_at, last_at, summary_count
+         first_at, last_at, summary_count, fold_revision
   FROM conversations WHERE conversation_id = ?`;
 const UPDATE_HEAD = `
   UPDATE conversations SET session_id = ?, head_seq = ?, head_chain = ?, message_count = ?, shown_messages = ?, shown_tokens = ?,
-         arrival_bytes = ?, last_position = ?, first_at = ?, last_at = ?, stored_at = ?
+         arrival_bytes = ?, last_position = ?, first_at = ?, last_at = ?, stored_at = coalesce(?, stored_at), summary_count = ?, fold_revision = ?
   WHERE conversation_id = ?`;
 const INSERT_RECORD = "INSERT INTO ledger (conversation_id, seq, kind, body, at, chain) VALUES (?, ?, ?, ?, ?, ?)";
 
@@ -38,12 +38,14 @@ interface HeadRow {
   first_at: number | null;
   last_at: number | null;
   summary_count: number;
+  fold_revision: number;
 }
 
 export class ConversationHead {
   readonly conversationId: number;
   #row: HeadRow;
   #changed = false;
+  #hasNewRows = false;
 
   constructor(row: HeadRow) {
     this.conversationId = row.conversation_id;
@@ -92,6 +94,7 @@ export class ConversationHead {
 
   noteMessage(message: { position: number; createdAt: number; arrivalBytes: number; sessionId: string }): void {
     const row = this.#row;
+    this.#hasNewRows = true;
     row.message_count += 1;
     row.arrival_bytes += message.arrivalBytes;
     row.session_id = message.sessionId;
@@ -104,6 +107,17 @@ export class ConversationHead {
     this.#row.shown_messages += messages;
     this.#row.shown_tokens += tokens;
     this.#changed = true;
+  }
+
+  /** A summary was stored; a published one begins a new epoch. */
+  noteSummary(isPublished: boolean, stored = 1): void {
+    this.#row.summary_count += stored;
+    if (isPublished) this.#row.fold_revision += 1;
+    this.#changed = true;
+  }
+
+  get seq(): number {
+    return this.#row.head_seq;
   }
 
   save(connection: Connection, now: number): void {
@@ -121,7 +135,9 @@ export class ConversationHead {
       row.last_position,
       row.first_at,
       row.last_at,
-      now,
+      this.#hasNewRows ? now : null,
+      row.summary_count,
+      row.fold_revision,
       row.conversation_id,
     );
     this.#changed = false;

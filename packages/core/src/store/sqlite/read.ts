@@ -1,6 +1,7 @@
 /** Reading conversations, messages, files and the state of the archive. Every read that serves a caller is filtered by its owner. */
 import { statSync } from "node:fs";
 import { EngineError } from "../../model/errors.ts";
+import { renderReference } from "../../model/large-file.ts";
 import { HIDDEN, hiddenReasons } from "../../model/message.ts";
 import type { HiddenReason } from "../../model/message.ts";
 import { decodeBody } from "../body.ts";
@@ -16,6 +17,7 @@ import type {
   Page,
   PayloadEncoding,
   SessionState,
+  ShownMessage,
   StoredPart,
 } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -163,6 +165,41 @@ export function restoreBytes(row: Row, parts: readonly Row[], readFile: (path: s
   return spliceRanges(body, splices);
 }
 
+const SELECT_SHOWN = `
+  SELECT m.message_id, m.seq, m.created_at, coalesce(n.message_id, m.message_id) AS version_id,
+         coalesce(n.body, m.body) AS body, coalesce(n.encoding, m.encoding) AS encoding
+  FROM messages m LEFT JOIN messages n ON n.message_id = m.newest WHERE m.message_id = ?`;
+const SELECT_PAYLOADS = `
+  SELECT p.at, p.length, p.file_id, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
+  FROM message_parts p JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.at`;
+
+export function readShown({ connection }: StoreContext, messageIds: readonly number[]): ShownMessage[] {
+  return connection.read(() =>
+    messageIds.flatMap((messageId) => {
+      const row = connection.get(SELECT_SHOWN, messageId);
+      if (!row) return [];
+      const body = decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number });
+      const splices = connection.all(SELECT_PAYLOADS, row.version_id as number).map((part) => ({
+        at: part.at as number,
+        length: part.length as number,
+        encoding: "json" as const,
+        content: Buffer.from(
+          renderReference({
+            fileId: part.file_id as string,
+            fileName: part.file_name as string | null,
+            mimeType: part.mime_type as string,
+            byteSize: part.byte_size as number,
+            explorationSummary: part.exploration_summary as string,
+          }),
+        ),
+      }));
+      return [
+        { messageId, seq: row.seq as number, createdAt: row.created_at as number, bytes: spliceRanges(body, splices) },
+      ];
+    }),
+  );
+}
+
 /** What was cut out of a message, as far as its references tell. */
 export function toCuts(parts: readonly Row[]): CutPayload[] {
   return parts
@@ -291,13 +328,13 @@ export function readStatus({ connection, index }: StoreContext, owner?: string):
 
 const fileBytes = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-function makePage<T>(rows: T[], limit: number, cursorOf: (row: T) => string): Page<T> {
+export function makePage<T>(rows: T[], limit: number, cursorOf: (row: T) => string): Page<T> {
   const items = rows.slice(0, limit);
   const last = items.at(-1);
   return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
-function parseCursor(cursor: string, length: number): number[] {
+export function parseCursor(cursor: string, length: number): number[] {
   const numbers = cursor.split(".").map(Number);
   if (numbers.length !== length || !numbers.every(Number.isSafeInteger)) {
     throw new EngineError("usage", `cannot continue after "${cursor}": it is not a cursor of this list`, {

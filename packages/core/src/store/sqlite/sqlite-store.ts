@@ -3,6 +3,20 @@
  * thread, or in a command-line process, never on a host's main thread.
  */
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
+import type {
+  CoverHead,
+  CoverTail,
+  Debt,
+  FoldRun,
+  Guard,
+  PublishOutcome,
+  RunItem,
+  SpendGroup,
+  SpendRecord,
+  StoreSummary,
+  SummaryNode,
+  SummaryRow,
+} from "../folding.ts";
 import { LargeFiles } from "../large-files.ts";
 import type {
   AppendBatch,
@@ -19,13 +33,18 @@ import type {
   SearchHit,
   SearchRequest,
   SessionState,
+  ShownMessage,
   Store,
   VerifyReport,
 } from "../store.ts";
 import { append } from "./append.ts";
+import * as books from "./books.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { readCoverHead, readCoverTail } from "./cover.ts";
+import * as fold from "./fold.ts";
 import { FullTextIndex } from "./full-text-index.ts";
+import * as graph from "./graph.ts";
 import { migrate } from "./migrate.ts";
 import * as read from "./read.ts";
 import { recordBoundary, relabel, setHidden } from "./records.ts";
@@ -116,6 +135,10 @@ export class SqliteStore implements Store {
     return this.#do("read", () => read.readMessage(this.#context, messageId, owner));
   }
 
+  async readShown(messageIds: readonly number[]): Promise<ShownMessage[]> {
+    return this.#do("read", () => read.readShown(this.#context, messageIds));
+  }
+
   async readRevisions(messageId: number, owner?: string): Promise<MessageRow[]> {
     return this.#do("read", () => read.readRevisions(this.#context, messageId, owner));
   }
@@ -141,6 +164,98 @@ export class SqliteStore implements Store {
       factor: number;
       samples: number;
     } | null>;
+  }
+
+  async readCoverTail(request: {
+    conversationId: number;
+    maxTokens: number;
+    maxMessages: number;
+  }): Promise<CoverTail | null> {
+    return this.#do("read", () => readCoverTail(this.#context, request));
+  }
+
+  async readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead> {
+    return this.#do("read", () => readCoverHead(this.#context, request));
+  }
+
+  async readRun(
+    conversationId: number,
+    keys: readonly { startPosition: number; seq: number }[],
+  ): Promise<RunItem[]> {
+    return this.#do("read", () => fold.readRun(this.#context, conversationId, keys));
+  }
+
+  async storeSummary(request: StoreSummary): Promise<PublishOutcome> {
+    return this.#do("write", () => fold.storeSummary(this.#context, request));
+  }
+
+  async publishStored(request: {
+    conversationId: number;
+    summaryId: string;
+    run: FoldRun;
+    now: number;
+  }): Promise<PublishOutcome> {
+    return this.#do("write", () => fold.publishStored(this.#context, request));
+  }
+
+  async readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null> {
+    return this.#do("read", () => graph.readSummary(this.#context, summaryId, owner));
+  }
+
+  async listSummaries(request: Parameters<Store["listSummaries"]>[0]): Promise<Page<SummaryRow>> {
+    return this.#do("read", () => graph.listSummaries(this.#context, request));
+  }
+
+  async countSummaries(conversationId: number): ReturnType<Store["countSummaries"]> {
+    return this.#do("read", () => graph.countSummaries(this.#context, conversationId));
+  }
+
+  async addDebt(debt: { conversationId: number; budgetTokens: number; now: number }): Promise<void> {
+    return this.#do("write", () => books.addDebt(this.#context, debt));
+  }
+
+  async readDebt(conversationId: number): Promise<Debt | null> {
+    return this.#do("read", () => books.readDebt(this.#context, conversationId));
+  }
+
+  async claimDebt(request: Parameters<Store["claimDebt"]>[0]): Promise<Debt | null> {
+    return this.#do("write", () => books.claimDebt(this.#context, request));
+  }
+
+  async renewDebt(request: Parameters<Store["renewDebt"]>[0]): Promise<boolean> {
+    return this.#do("write", () => books.renewDebt(this.#context, request));
+  }
+
+  async settleDebt(request: Parameters<Store["settleDebt"]>[0]): Promise<void> {
+    return this.#do("write", () => books.settleDebt(this.#context, request));
+  }
+
+  async recordSpend(record: SpendRecord): Promise<void> {
+    return this.#do("write", () => books.recordSpend(this.#context, record));
+  }
+
+  async sumSpend(request: Parameters<Store["sumSpend"]>[0]): Promise<SpendGroup[]> {
+    return this.#do("read", () => books.sumSpend(this.#context, request));
+  }
+
+  async countSpendCalls(since: number): Promise<number> {
+    return this.#do("read", () => books.countSpendCalls(this.#context, since));
+  }
+
+  async readGuards(): Promise<Guard[]> {
+    return this.#do("read", () => books.readGuards(this.#context));
+  }
+
+  async saveGuard(guard: Guard): Promise<void> {
+    return this.#do("write", () => books.saveGuard(this.#context, guard));
+  }
+
+  async recordCacheUsage(request: Parameters<Store["recordCacheUsage"]>[0]): Promise<void> {
+    return this.#do("write", () => books.recordCacheUsage(this.#context, request));
+  }
+
+  async readCacheUsage(conversationId: number): ReturnType<Store["readCacheUsage"]> {
+    return this.#do("read", () => books.readCacheUsage(this.#context, conversationId));
   }
 
   async verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport> {

@@ -12,7 +12,9 @@ import type { Derive, PreparedPart, VerifyReport } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { hashFacts } from "./append.ts";
+import { equalBytes } from "./verify-bytes.ts";
 import { checkCover } from "./verify-cover.ts";
+import { checkGraph, checkSummaryCount } from "./verify-graph.ts";
 import { IndexCheck } from "./verify-index.ts";
 import { checkCounter, Problems } from "./verify-problems.ts";
 import type { HiddenChanges } from "./verify-problems.ts";
@@ -63,7 +65,9 @@ export function verify(
     for (const conversation of conversations) {
       const changes = checkChain(context, conversation, derive, index, problems, state);
       checkCover(connection, conversation, changes, problems);
+      checkSummaryCount(connection, conversation, problems);
     }
+    checkGraph(connection, problems);
     checkFiles(context, problems);
     index.finish();
     if (counts.events !== (counts.firsts ?? 0) + state.aliases) {
@@ -339,8 +343,4 @@ function checkFiles({ connection, files }: StoreContext, problems: Problems): vo
       problems.add("file_altered", id, `the file of ${id} is not what was stored (${file.storage_path})`);
     }
   }
-}
-
-export function equalBytes(a: Uint8Array, b: unknown): boolean {
-  return b instanceof Uint8Array && Buffer.compare(a, b) === 0;
 }

@@ -134,7 +134,7 @@ CREATE TABLE summaries (
   conversation_id  INTEGER NOT NULL REFERENCES conversations (conversation_id),
   kind             TEXT NOT NULL CHECK (kind IN ('leaf', 'condensed')),
   depth            INTEGER NOT NULL,
-  state            TEXT NOT NULL CHECK (state IN ('cover', 'reserve', 'prepared', 'retired')),
+  state            TEXT NOT NULL CHECK (state IN ('cover', 'reserve', 'prepared', 'retired')),  -- cover: published
   start_pos        INTEGER NOT NULL,  -- first and last position it stands for
   start_seq        INTEGER NOT NULL,
   end_pos          INTEGER NOT NULL,
@@ -146,10 +146,12 @@ CREATE TABLE summaries (
   earliest_at      INTEGER NOT NULL,
   latest_at        INTEGER NOT NULL,
   content          TEXT NOT NULL,
-  hash             BLOB NOT NULL,     -- SHA-256 over content and sources
+  hash             BLOB NOT NULL,     -- SHA-256 over what never changes of it
   model            TEXT NOT NULL,     -- the model that wrote it, or 'extractive'
   level            TEXT NOT NULL,     -- normal, aggressive, extractive
-  stale            INTEGER NOT NULL DEFAULT 0,
+  stale            INTEGER NOT NULL DEFAULT 0,  -- something below changed since; it will be remade
+  is_root          INTEGER NOT NULL DEFAULT 0,  -- a reserve summary over everything before the tail
+  made_at_seq      INTEGER NOT NULL,  -- the conversation's newest seq when it was made
   created_at       INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX summaries_by_conversation ON summaries (conversation_id, state, depth, start_pos);
@@ -184,6 +186,8 @@ CREATE TABLE context_items (
   PRIMARY KEY (conversation_id, start_pos, seq),
   CHECK ((message_id IS NULL) <> (summary_id IS NULL))
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX items_by_depth ON context_items (conversation_id, depth, start_pos) WHERE summary_id IS NOT NULL;
 
 CREATE TABLE boundaries (
   conversation_id INTEGER NOT NULL REFERENCES conversations (conversation_id),

@@ -1,0 +1,35 @@
+/** What a benchmark hands back, and how it is shown: an aligned table for people and, with `--json`, one line for programs. */
+
+export interface BenchResult {
+  readonly name: string;
+  readonly rows: readonly Record<string, string | number>[];
+  readonly notes?: readonly string[];
+}
+
+/** The result as an aligned table; numbers to the right, columns in the order they first appear. */
+export function renderTable(rows: BenchResult["rows"]): string {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const cells = rows.map((row) => columns.map((column) => String(row[column] ?? "")));
+  const widths = columns.map((column, at) =>
+    Math.max(column.length, ...cells.map((row) => row[at]?.length ?? 0)),
+  );
+  const isNumeric = columns.map((column) => rows.every((row) => typeof (row[column] ?? 0) === "number"));
+  const renderLine = (values: readonly string[]): string =>
+    values
+      .map((value, at) => (isNumeric[at] ? value.padStart(widths[at] ?? 0) : value.padEnd(widths[at] ?? 0)))
+      .join("  ")
+      .trimEnd();
+  return [
+    renderLine(columns),
+    renderLine(widths.map((width) => "-".repeat(width))),
+    ...cells.map(renderLine),
+  ].join("\n");
+}
+
+/** Prints a result; with `json` also as one line of JSON, the last of the output. */
+export function printResult(result: BenchResult, options: { readonly json?: boolean } = {}): void {
+  console.log(`\n${result.name}\n`);
+  if (result.rows.length > 0) console.log(renderTable(result.rows));
+  for (const note of result.notes ?? []) console.log(`\n${note}`);
+  if (options.json) console.log(JSON.stringify(result));
+}

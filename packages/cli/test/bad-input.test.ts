@@ -1,0 +1,166 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { ERROR_CODES } from "@lossless/core/model/errors.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines } from "./support.ts";
+
+const folder = makeFolder();
+const run = createRunner(folder.path);
+const at = (name: string): string => join(folder.path, name);
+const database = at("archive.db");
+
+beforeAll(async () => {
+  writeFileSync(at("session.jsonl"), readSampleLines(12));
+  expect((await run(["import", at("session.jsonl"), "--db", database])).status).toBe(0);
+  writeFileSync(at("text.db"), "hello, this is certainly no database\n");
+  mkdirSync(at("directory"));
+  const foreign = new DatabaseSync(at("foreign.db"));
+  foreign.exec("CREATE TABLE songs (title TEXT); PRAGMA user_version = 7");
+  foreign.close();
+  const newer = new DatabaseSync(at("newer.db"));
+  newer.exec(`PRAGMA application_id = ${0x4c434d58}; PRAGMA user_version = 999`);
+  newer.close();
+});
+afterAll(folder.remove);
+
+const READS = [["status"], ["conversations", "list"], ["messages", "list"], ["search", "x"], ["verify"]];
+
+describe.each([
+  ["not a database", "text.db", "database_foreign"],
+  ["a database of another program", "foreign.db", "database_foreign"],
+  ["a database of a newer version", "newer.db", "database_newer"],
+  ["a directory", "directory", "database_unreadable"],
+  ["a file that is not there", "absent.db", "database_missing"],
+] as const)("%s", (_what, name, code) => {
+  test("gives one clear line and status 5, and is left as it was", async () => {
+    const isFile = name.endsWith(".db") && name !== "absent.db";
+    const before = isFile ? readFileSync(at(name)) : null;
+    for (const args of READS) {
+      const result = await run([...args, "--db", at(name)]);
+      expect(result.status).toBe(5);
+      expect(result.stdout.toString("utf8")).toBe("");
+      expect(result.stderr).toMatch(/^lcm: cannot [^\n]+\n$/);
+      expect(result.stderr).toContain(at(name));
+    }
+    const error = parseError(await run(["status", "--db", at(name), "--json"]));
+    expect(error.code).toBe(code);
+    if (before !== null) expect(readFileSync(at(name)).equals(before)).toBe(true);
+    expect(existsSync(at("absent.db"))).toBe(false);
+  });
+
+  test("is refused by import too, unless it can be created", async () => {
+    if (name === "absent.db") return;
+    const result = await run(["import", at("session.jsonl"), "--db", at(name)]);
+    expect(result.status).toBe(5);
+    expect(result.stderr).toMatch(/^lcm: cannot [^\n]+\n$/);
+  });
+});
+
+test("a database that may not be read gives status 5", async ({ skip }) => {
+  if (process.getuid?.() === 0) skip("the superuser may read everything");
+  writeFileSync(at("locked.db"), readFileSync(database));
+  chmodSync(at("locked.db"), 0o000);
+  const result = await run(["status", "--db", at("locked.db"), "--json"]);
+  expect(result.status).toBe(5);
+  expect(parseError(result).code).toBe("database_unreadable");
+});
+
+test("importing what cannot be imported creates no database", async () => {
+  const rubbish = await run(["import", at("text.db"), "--db", at("never.db")]);
+  expect(rubbish.status).toBe(2);
+  expect(rubbish.stderr).toMatch(/^lcm: cannot import [^\n]+\n$/);
+  const absent = await run(["import", at("absent.jsonl"), "--db", at("never.db"), "--json"]);
+  expect(absent.status).toBe(3);
+  expect(parseError(absent).code).toBe("not_found");
+  expect(existsSync(at("never.db"))).toBe(false);
+});
+
+test.each([
+  ["stats", 2, "Did you mean lcm status?"],
+  ["messages lst", 2, "Did you mean lcm messages list?"],
+  ["status --jsn", 2, "Did you mean --json?"],
+  ["search", 2, "missing required argument"],
+  ["messages show hello", 2, "msg_12"],
+  ["messages list --limit 0", 2, "from 1 to 10000"],
+  ["messages list --limit ten", 2, "from 1 to 10000"],
+  ["messages list --after nonsense", 2, "not a cursor"],
+  ["messages list --order size", 2, "position, arrival"],
+  ["messages list --conversation 1 --session x", 2, "cannot be used with"],
+  ["import x --format word", 2, "claude-code"],
+  ["help sarch", 2, "Did you mean search?"],
+  ["completion fish", 2, "bash, zsh"],
+  ["messages show msg_999", 3, "cannot find message msg_999"],
+  ["conversations show 99", 3, "cannot find conversation 99"],
+  ["messages list --session nobody", 3, "cannot find a conversation"],
+  ["search x --session nobody", 3, "no such session"],
+  ["config get frshTailCount", 4, "freshTailCount"],
+  ["config set freshTailCount many", 4, "whole number"],
+  ["config unset nothingLikeIt", 4, "unknown setting"],
+])("lcm %s ends with status %i", async (line, status, says) => {
+  const args = line.split(" ");
+  const result = await run([...args, "--db", database]);
+  expect(result.status).toBe(status);
+  expect(result.stdout.toString("utf8")).toBe("");
+  expect(result.stderr).toContain(says);
+  const asJson = await run([...args, "--db", database, "--json"]);
+  expect(asJson.status).toBe(status);
+  const { code, message } = parseError(asJson);
+  expect(ERROR_CODES[code as keyof typeof ERROR_CODES].exit).toBe(status);
+  expect(message).not.toBe("");
+});
+
+test("raw bytes are never wrapped in JSON", async () => {
+  const result = await run(["messages", "list", "--raw", "--json", "--db", database]);
+  expect(result.status).toBe(2);
+  expect(parseError(result).hint).toContain("--raw");
+});
+
+test("a bad setting stops every command with status 4 before anything is opened", async () => {
+  const result = await run(["status", "--db", database, "--json"], { env: { LCM_FRESH_TAIL_COUNT: "-3" } });
+  expect(result.status).toBe(4);
+  expect(parseError(result)).toMatchObject({ code: "config" });
+});
+
+test("verification that fails names the message and ends with status 6", async () => {
+  const altered = at("altered.db");
+  writeFileSync(altered, readFileSync(database));
+  const editor = new DatabaseSync(altered);
+  editor.exec("UPDATE messages SET created_at = created_at + 1 WHERE message_id = 5");
+  editor.close();
+  const shown = await run(["verify", "--db", altered]);
+  expect(shown.status).toBe(6);
+  expect(shown.stdout.toString("utf8")).toContain("msg_5");
+  const asJson = await run(["verify", "--db", altered, "--json"]);
+  expect(asJson.status).toBe(6);
+  expect(asJson.stderr).toBe("");
+  const { ok, data } = parseEnvelope(asJson);
+  expect(ok).toBe(true);
+  expect(data["ok"]).toBe(false);
+  expect((data["problems"] as { id: string }[]).map(({ id }) => id)).toContain("msg_5");
+});
+
+test("Ctrl-C during an import ends with status 130 and one line, and the next import finishes it", async () => {
+  const sources = at("many");
+  mkdirSync(sources);
+  const lines = readSampleLines(400);
+  for (let number = 0; number < 12; number++) {
+    writeFileSync(
+      join(sources, `s${number}.jsonl`),
+      lines.replace("3f6c1d52", `3f6c1d${String(number).padStart(2, "0")}`),
+    );
+  }
+  const target = at("cancelled.db");
+  const cancelled = await run(["import", sources, "--db", target], {
+    // The first line on stderr says that a file is done and others are under way.
+    onStart: (child) => child.stderr?.once("data", () => child.kill("SIGINT")),
+  });
+  expect(cancelled.status).toBe(130);
+  expect(cancelled.stderr.trimEnd().split("\n").at(-1)).toMatch(
+    /^lcm: cannot finish the import of .*cancelled/,
+  );
+  expect(parseEnvelope(await run(["verify", "--db", target, "--json"])).data["ok"]).toBe(true);
+  const finished = parseEnvelope(await run(["import", sources, "--db", target, "--json"]));
+  expect(finished.data).toMatchObject({ conversations: 12, problems: [] });
+  expect(parseEnvelope(await run(["status", "--db", target, "--json"])).data["messages"]).toBe(12 * 400);
+});

@@ -1,0 +1,90 @@
+/** Runs the real program as a child process, in a home of its own, and keeps what it printed. */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+export const LCM = join(ROOT, "packages/cli/bin/lcm.js");
+export const SAMPLE = join(ROOT, "packages/cli/sample/sample-session.jsonl");
+
+/** Compiled modules are kept between runs: most of a short command's time is reading its own source. */
+const COMPILE_CACHE = join(ROOT, "node_modules/.cache/lcm-tests");
+
+export interface Run {
+  readonly status: number | null;
+  readonly stdout: Buffer;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly script?: string;
+  /** Called with the process as soon as it runs. */
+  readonly onStart?: (child: ReturnType<typeof spawn>) => void;
+}
+
+/** A folder that a test file may fill; `remove` empties it. */
+export function makeFolder(): { readonly path: string; readonly remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), "lcm-cli-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A program runner whose state folder is `home`, so that nobody's own settings play a part. */
+export function createRunner(home: string): (args: readonly string[], options?: RunOptions) => Promise<Run> {
+  return (args, options = {}) =>
+    new Promise((resolve, reject) => {
+      const child = spawn(process.execPath, [options.script ?? LCM, ...args], {
+        cwd: home,
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          HOME: home,
+          OPENCLAW_STATE_DIR: join(home, "state"),
+          TZ: "UTC",
+          NODE_COMPILE_CACHE: COMPILE_CACHE,
+          ...options.env,
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const stdout: Buffer[] = [];
+      const stderr: Buffer[] = [];
+      child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+      child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+      child.on("error", reject);
+      child.on("close", (status) =>
+        resolve({ status, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString("utf8") }),
+      );
+      options.onStart?.(child);
+    });
+}
+
+export interface Envelope {
+  readonly ok: boolean;
+  readonly command: string;
+  readonly data: Record<string, unknown> & { readonly items: readonly Record<string, unknown>[] };
+  readonly pagination?: { readonly next: string | null; readonly limit: number; readonly total?: number };
+  readonly meta: { readonly version: string; readonly durationMs: number; readonly database?: string };
+}
+
+export function parseEnvelope(run: Run): Envelope {
+  return JSON.parse(run.stdout.toString("utf8")) as Envelope;
+}
+
+export function parseError(run: Run): {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string;
+} {
+  const parsed = JSON.parse(run.stderr) as {
+    ok: boolean;
+    error: { code: string; message: string; hint?: string };
+  };
+  if (parsed.ok) throw new Error("not an error");
+  return parsed.error;
+}
+
+/** The first lines of the sample, as bytes, each with its line feed. */
+export function readSampleLines(count: number): string {
+  return `${readFileSync(SAMPLE, "utf8").split("\n").slice(0, count).join("\n")}\n`;
+}

@@ -1,0 +1,167 @@
+/**
+ * The context for a budget: choose from the cover, load only what was chosen, write it as messages every provider accepts. Reads the
+ * store and nothing else: never writes, never drains debt, never calls a model.
+ *
+ * Invariants: what is sent fits the budget as counted on what is sent; every shown message is represented exactly once; the same
+ * archive, budget and model give the same bytes.
+ */
+import { hash } from "node:crypto";
+import type { ModelIdentity } from "../model/message.ts";
+import type { TailPolicy } from "../model/tail.ts";
+import { applyFactor, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import type { CoverTail, SummaryNode } from "../store/folding.ts";
+import type { Store } from "../store/store.ts";
+import { choose } from "./choose.ts";
+import type { Choice, ChosenItem } from "./choose.ts";
+import type { ModelMessage, Provider } from "./grammars.ts";
+import { toModelMessage } from "./model-view.ts";
+import { formatRangeId, renderRange, renderSummary } from "./render.ts";
+import { repairMessages } from "./repair.ts";
+import { writeMessages } from "./write.ts";
+import type { ContextMessage } from "./write.ts";
+
+export interface AssembleOptions {
+  readonly conversationId: number;
+  readonly budgetTokens: number;
+  readonly tail: TailPolicy;
+  readonly timeZone: string;
+  /** The model's factor on stored counts. */
+  readonly tokenFactor: number;
+  readonly model: ModelIdentity | null;
+  readonly provider?: Provider;
+  /** A few cited lines found for the prompt; the last message, never part of the stable front. */
+  readonly cue: string | null;
+  readonly estimate: (text: string) => number;
+}
+
+export interface ExplainedItem extends ChosenItem {
+  readonly role: string | null;
+}
+
+export interface AssembledContext {
+  readonly conversationId: number;
+  readonly messages: ContextMessage[];
+  /** The same list before it was written in the host's format. */
+  readonly neutral: ModelMessage[];
+  readonly estimatedTokens: number;
+  readonly budgetTokens: number;
+  readonly mode: Choice["mode"];
+  /** Changes only when the front of the prompt changes. */
+  readonly epoch: string;
+  readonly fingerprint: string;
+  readonly items: ExplainedItem[];
+  readonly shownMessages: number;
+}
+
+/** How much of the cover is read: the choice looks ahead of its budget, see `choose.ts`. */
+const READ_SHARE = 3;
+const MAX_TRIES = 6;
+
+export async function assembleContext(store: Store, options: AssembleOptions): Promise<AssembledContext | null> {
+  const cover = await store.readCoverTail({
+    conversationId: options.conversationId,
+    maxTokens: Math.ceil((READ_SHARE * options.budgetTokens) / Math.min(1, options.tokenFactor)),
+    maxMessages: options.tail.freshTailCount,
+  });
+  if (!cover) return null;
+  const cueTokens = options.cue === null ? 0 : options.estimate(options.cue) + MESSAGE_OVERHEAD_TOKENS;
+  let room = options.budgetTokens - applyFactor(cueTokens, options.tokenFactor);
+  // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
+  for (let tries = 1; ; tries++) {
+    const choice = chooseFrom(cover, options, Math.max(0, room));
+    const context = await writeContext(store, cover, choice, options);
+    const excess = context.estimatedTokens - options.budgetTokens;
+    if (excess <= 0 || choice.mode === "least" || tries >= MAX_TRIES) return context;
+    room -= excess + tries * 16;
+  }
+}
+
+function chooseFrom(cover: CoverTail, options: AssembleOptions, budgetTokens: number): Choice {
+  return choose({
+    items: cover.items,
+    counters: cover.counters,
+    budgetTokens,
+    tokenFactor: options.tokenFactor,
+    tail: options.tail,
+    reserve: cover.reserve,
+    summariesBefore: (position) => cover.summariesBefore.filter((item) => item.startPosition < position),
+    newestUserBefore: () => cover.newestUser,
+  });
+}
+
+async function writeContext(
+  store: Store,
+  cover: CoverTail,
+  choice: Choice,
+  options: AssembleOptions,
+): Promise<AssembledContext> {
+  const loaded = await loadChosen(store, choice.items);
+  const drafts = choice.items.map((item) => draftItem(item, loaded, options));
+  const withCue = options.cue === null ? drafts : [...drafts, textMessage(options.cue)];
+  const neutral = withCue.length === 0 ? [] : repairMessages(withCue, options.provider ? { provider: options.provider } : {});
+  const messages = writeMessages(neutral, (seq) => (seq === undefined ? 0 : (loaded.times.get(seq) ?? 0)));
+  const stable = choice.items.slice(0, choice.stableItems);
+  return {
+    conversationId: options.conversationId,
+    messages,
+    neutral,
+    estimatedTokens: applyFactor(countTokens(neutral, options.estimate), options.tokenFactor),
+    budgetTokens: options.budgetTokens,
+    mode: choice.mode,
+    epoch: `${options.conversationId}:${cover.foldRevision}:${choice.anchorTokens ?? "whole"}`,
+    fingerprint: hash("sha256", JSON.stringify(stable.map((item) => [item.kind, ...item.ids]))).slice(0, 32),
+    items: choice.items.map((item) => ({ ...item, role: item.seq === null ? null : (loaded.roles.get(item.seq) ?? null) })),
+    shownMessages: cover.counters.shownMessages,
+  };
+}
+
+interface Loaded {
+  readonly messages: ReadonlyMap<number, { messageId: number; seq: number; createdAt: number; bytes: Uint8Array }>;
+  readonly summaries: ReadonlyMap<string, SummaryNode>;
+  readonly times: ReadonlyMap<number, number>;
+  readonly roles: Map<number, string>;
+}
+
+async function loadChosen(store: Store, items: readonly ChosenItem[]): Promise<Loaded> {
+  const messageIds = items.flatMap((item) => (item.messageId === null ? [] : [item.messageId]));
+  const shown = await store.readShown(messageIds);
+  const summaries = new Map<string, SummaryNode>();
+  for (const { summaryId } of items) {
+    const summary = summaryId === null ? null : await store.readSummary(summaryId);
+    if (summary) summaries.set(summary.summaryId, summary);
+  }
+  return {
+    messages: new Map(shown.map((message) => [message.messageId, message])),
+    summaries,
+    times: new Map(shown.map((message) => [message.seq, message.createdAt])),
+    roles: new Map(),
+  };
+}
+
+const textMessage = (text: string): ModelMessage => ({ role: "user", parts: [{ type: "text", text }] });
+
+function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): ModelMessage {
+  const summary = item.summaryId === null ? undefined : loaded.summaries.get(item.summaryId);
+  if (summary) return textMessage(renderSummary(summary, options.timeZone));
+  const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
+  if (message) {
+    const stub = item.kind === "stub" ? { id: item.ids[0] ?? "", tokens: item.tokens } : null;
+    const draft = toModelMessage(message, { model: options.model, stub });
+    loaded.roles.set(message.seq, draft.role);
+    return draft;
+  }
+  const ids = item.ids.map((id) => Number(id.slice("msg_".length)));
+  const [first, last] = [ids.length > 1 ? (ids[0] ?? null) : null, ids.at(-1) ?? null];
+  return textMessage(renderRange({ ...item, rangeId: formatRangeId(first, last) }, options.timeZone));
+}
+
+function countTokens(messages: readonly ModelMessage[], estimate: (text: string) => number): number {
+  let tokens = 0;
+  for (const message of messages) {
+    tokens += MESSAGE_OVERHEAD_TOKENS;
+    for (const part of message.parts) {
+      tokens += part.type === "image" ? IMAGE_TOKENS : estimate(part.text ?? "");
+    }
+  }
+  return tokens;
+}

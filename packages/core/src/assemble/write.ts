@@ -1,0 +1,87 @@
+/**
+ * Writes the neutral list in the message format of pi and OpenClaw: `user`, `assistant`, `toolResult`, content in blocks. Blocks
+ * that arrived in that format come back as they were; blocks of other dialects are translated.
+ */
+import type { ModelMessage, ModelPart } from "./grammars.ts";
+
+export interface ContextMessage {
+  readonly role: "user" | "assistant" | "toolResult";
+  readonly content: readonly ContextBlock[];
+  readonly timestamp: number;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly isError?: boolean;
+}
+
+export type ContextBlock = Readonly<Record<string, unknown>> & { readonly type: string };
+
+export function writeMessages(messages: readonly ModelMessage[], timeOf: (seq: number | undefined) => number): ContextMessage[] {
+  return messages.flatMap((message) => {
+    const timestamp = timeOf(message.seq);
+    if (message.role === "tool") return writeResults(message.parts, timestamp);
+    const role = message.role === "assistant" ? "assistant" : "user";
+    return [{ role, content: message.parts.map((part) => writeBlock(part)), timestamp }];
+  });
+}
+
+/** One message for each call that is answered. */
+function writeResults(parts: readonly ModelPart[], timestamp: number): ContextMessage[] {
+  const byCall = Map.groupBy(parts, (part) => part.toolCallId ?? "");
+  return [...byCall].map(([toolCallId, results]) => ({
+    role: "toolResult",
+    toolCallId,
+    toolName: results.find((part) => part.toolName !== undefined)?.toolName ?? "unknown",
+    content: results.map((part) => (part.type === "image" ? writeBlock(part) : textBlock(part.text ?? ""))),
+    isError: results.some((part) => part.isError === true),
+    timestamp,
+  }));
+}
+
+const textBlock = (text: string): ContextBlock => ({ type: "text", text });
+
+function writeBlock(part: ModelPart): ContextBlock {
+  const source = asRecord(part.source);
+  switch (part.type) {
+    case "tool_call":
+      return { ...keep(source, "toolCall"), type: "toolCall", id: part.toolCallId ?? "", name: part.toolName ?? "unknown", arguments: readArguments(source) };
+    case "reasoning":
+      return source?.type === "thinking"
+        ? { thinkingSignature: source.signature, ...keep(source, "thinking"), type: "thinking", thinking: source.thinking ?? part.text ?? "" }
+        : { type: "thinking", thinking: part.text ?? "" };
+    case "image":
+      return writeImage(source) ?? textBlock(part.text ?? "[image]");
+    case "text":
+      return source?.type === "text" && source.text === part.text ? { ...source, type: "text" } : textBlock(part.text ?? "");
+    default:
+      return textBlock(part.text ?? "");
+  }
+}
+
+/** The members of a block that was already written in this format; other dialects have none worth keeping. */
+function keep(source: Record<string, unknown> | null, type: string): Record<string, unknown> {
+  return source?.type === type ? source : {};
+}
+
+function writeImage(source: Record<string, unknown> | null): ContextBlock | null {
+  if (typeof source?.data === "string" && typeof source.mimeType === "string") return { ...source, type: "image" };
+  const inner = asRecord(source?.source);
+  if (typeof inner?.data === "string" && typeof inner.media_type === "string") {
+    return { type: "image", data: inner.data, mimeType: inner.media_type };
+  }
+  return null;
+}
+
+function readArguments(source: Record<string, unknown> | null): unknown {
+  const given = source?.arguments ?? source?.input ?? asRecord(source?.function)?.arguments ?? {};
+  if (typeof given !== "string") return given;
+  try {
+    return asRecord(JSON.parse(given)) ?? { value: given };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { value: given };
+    throw error;
+  }
+}
+
+function asRecord(value: unknown): Record<string, unknown> | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+}

@@ -1,0 +1,257 @@
+/**
+ * Carrying out folds: read the cover, plan a step, summarise it with no lock held, publish it by comparing the run, plan again. All
+ * decisions are `plan.ts`'s; this file reads, waits and writes.
+ *
+ * Invariants: whatever ends a sweep (deadline, abort, crash) leaves a whole cover behind, because each step is published on its own; a
+ * run that changed meanwhile is planned again, never forced; a summary that exists is published and not paid again.
+ */
+import type { Boundary } from "../model/boundaries.ts";
+import type { CoverItem } from "../model/cover.ts";
+import { EngineError } from "../model/errors.ts";
+import { findFreshTail } from "../model/tail.ts";
+import type { FoldRun, PublishOutcome, RunItem } from "../store/folding.ts";
+import type { Store } from "../store/store.ts";
+import type { CompactionPolicy } from "./policy.ts";
+import { planReserve } from "./plan-reserve.ts";
+import { explainStop, planPrepared, planRound, planSweep, recordPass, startRounds, startSweep } from "./plan.ts";
+import type { FoldStep, StopReason, SweepState } from "./plan.ts";
+import type { PlanScope } from "./runs.ts";
+
+/** One summary of one run; see `summarize/summarize.ts`. Passed in, because folding knows no models. */
+export type SummarizeRun = (request: {
+  conversationId: number;
+  purpose: "leaf" | "condensed" | "reserve";
+  depth: number;
+  run: readonly RunItem[];
+  previous: string | null;
+  targetTokens: number;
+  sourceTokens: number;
+  customInstructions?: string;
+  signal: AbortSignal;
+}) => Promise<{ content: string; tokens: number; model: string; level: "normal" | "aggressive" | "extractive" }>;
+
+export interface FoldContext {
+  readonly store: Store;
+  readonly summarize: SummarizeRun;
+  readonly policy: CompactionPolicy;
+  readonly conversationId: number;
+  readonly budgetTokens: number;
+  readonly makeSummaryId: () => string;
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+  readonly customInstructions?: string;
+  readonly onPass?: (pass: { passes: number; tokensBefore: number; tokensAfter: number; kind: string }) => void;
+}
+
+export interface FoldReport {
+  readonly passes: number;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  readonly summaryIds: readonly string[];
+  readonly stopped: StopReason | "deadline" | "aborted" | "stale";
+}
+
+/** A run that changes again and again under a fold is left to the next sweep. */
+const MAX_STALE_IN_A_ROW = 5;
+
+interface CoverView {
+  readonly items: readonly CoverItem[];
+  readonly scope: PlanScope;
+  readonly shownTokens: number;
+}
+
+/** Reads what a plan needs: the oldest part of the cover, and from the newest part where the tail begins. */
+async function readView({ store, policy, conversationId }: FoldContext): Promise<CoverView> {
+  const head = await store.readCoverHead({ conversationId, maxMessageTokens: 3 * policy.leafChunkTokens });
+  const tail = await store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: policy.freshTailCount + 1 });
+  if (!tail) throw new EngineError("not_found", `cannot fold conversation ${conversationId}: there is no such conversation`);
+  const boundaries: readonly Boundary[] = tail.boundaries;
+  const reserve = tail.reserve;
+  const shownTokens = tail.counters.shownTokens;
+  if (head.isWhole) return { items: head.items, scope: { boundaries, reserve }, shownTokens };
+  const newest = [...(tail.newestUser ? [tail.newestUser] : []), ...tail.items.toReversed()];
+  const fresh = findFreshTail(newest, policy);
+  const pinned = fresh.pinned;
+  const window = {
+    tailStartPosition: newest[fresh.startIndex]?.startPosition ?? Number.MAX_SAFE_INTEGER,
+    pinned:
+      pinned === null
+        ? null
+        : {
+            startPosition: newest[pinned.startIndex]?.startPosition ?? 0,
+            endPosition: newest[pinned.endIndex - 1]?.endPosition ?? 0,
+          },
+    shownTokens,
+    prefixTokens: head.prefixTokens,
+  };
+  return { items: head.items, scope: { boundaries, reserve, window }, shownTokens };
+}
+
+/** One sweep: passes until the plan is empty or time is up. */
+export async function sweep(context: FoldContext, start: SweepState): Promise<FoldReport> {
+  const summaryIds: string[] = [];
+  let state = start;
+  let stale = 0;
+  let view = await readView(context);
+  const tokensBefore = view.shownTokens;
+  const report = (stopped: FoldReport["stopped"]): FoldReport => ({
+    passes: state.passes,
+    tokensBefore,
+    tokensAfter: view.shownTokens,
+    summaryIds,
+    stopped,
+  });
+  for (;;) {
+    if (context.signal.aborted) return report(stopReason(context.signal));
+    const step = planSweep(view.items, context.policy, state, view.scope);
+    if (step === null) return report(explainStop(view.items, context.policy, state, view.scope) ?? "nothing_to_fold");
+    let outcome: PublishOutcome;
+    try {
+      outcome = await foldStep(context, view, step);
+    } catch (error) {
+      if (context.signal.aborted) return report(stopReason(context.signal));
+      throw error;
+    }
+    const before = view.shownTokens;
+    view = await readView(context);
+    if (outcome.kind === "stale") {
+      if (++stale >= MAX_STALE_IN_A_ROW) return report("stale");
+      continue;
+    }
+    stale = 0;
+    summaryIds.push(outcome.summaryId);
+    const tokens = { before: outcome.tokensBefore, after: outcome.tokensAfter };
+    state = recordPass(state, step, tokens);
+    context.onPass?.({ passes: state.passes, tokensBefore: before, tokensAfter: view.shownTokens, kind: step.kind });
+  }
+}
+
+const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>
+  (signal.reason as { name?: string } | undefined)?.name === "TimeoutError" ? "deadline" : "aborted";
+
+export function sweepOnce(context: FoldContext, options: { isForced: boolean; stopAtTokens: number | null }): Promise<FoldReport> {
+  return sweep(context, startSweep({ budgetTokens: context.budgetTokens, ...options }));
+}
+
+/** Forced sweeps, up to ten, until the cover is under the target. */
+export async function compactUntilUnder(context: FoldContext, targetTokens: number): Promise<FoldReport> {
+  let rounds = startRounds(targetTokens, context.budgetTokens);
+  let view = await readView(context);
+  const tokensBefore = view.shownTokens;
+  const summaryIds: string[] = [];
+  let passes = 0;
+  for (;;) {
+    const plan = planRound(rounds, view.shownTokens);
+    if (plan.kind === "done") {
+      const stopped = plan.reason === "under_target" ? "target_reached" : plan.reason === "round_limit" ? "pass_limit" : "no_progress";
+      return { passes, tokensBefore, tokensAfter: view.shownTokens, summaryIds, stopped };
+    }
+    const report = await sweep(context, plan.sweep);
+    rounds = plan.next;
+    passes += report.passes;
+    summaryIds.push(...report.summaryIds);
+    view = await readView(context);
+    if (report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale") {
+      return { passes, tokensBefore, tokensAfter: view.shownTokens, summaryIds, stopped: report.stopped };
+    }
+  }
+}
+
+/** Makes, ahead of need, the next leaf a sweep will want. Stored unpublished: the context does not change. False: nothing to prepare. */
+export async function prepareNext(context: FoldContext): Promise<boolean> {
+  const view = await readView(context);
+  const step = planPrepared(view.items, context.policy, view.scope);
+  if (step === null) return false;
+  const outcome = await summarizeStep(context, view, step, "prepared");
+  return outcome.kind === "published";
+}
+
+/** Makes the next reserve summary, up to the root. False: nothing to make. */
+export async function reserveNext(context: FoldContext): Promise<boolean> {
+  const { store, policy, conversationId, budgetTokens } = context;
+  const view = await readView(context);
+  const step = planReserve(view.items, policy, budgetTokens, view.scope);
+  if (step === null) return false;
+  const items = view.items.filter(
+    (item) => item.startPosition >= step.startPosition && item.endPosition <= step.endPosition,
+  );
+  const run = await store.readRun(conversationId, items);
+  const text = await context.summarize({
+    conversationId,
+    purpose: "reserve",
+    depth: step.depth,
+    run,
+    previous: null,
+    targetTokens: step.targetTokens,
+    sourceTokens: step.inputTokens,
+    signal: context.signal,
+  });
+  const outcome = await store.storeSummary({
+    conversationId,
+    run: toKeys(run),
+    summary: { summaryId: context.makeSummaryId(), ...text },
+    state: "reserve",
+    isRoot: step.isRoot,
+    replacesId: step.replacesId,
+    now: context.now(),
+  });
+  return outcome.kind === "published";
+}
+
+async function foldStep(context: FoldContext, view: CoverView, step: FoldStep): Promise<PublishOutcome> {
+  const { store, conversationId } = context;
+  if (step.publishId !== null) {
+    const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
+    return store.publishStored({ conversationId, summaryId: step.publishId, run: toKeys(run), now: context.now() });
+  }
+  return summarizeStep(context, view, step, "cover");
+}
+
+async function summarizeStep(
+  context: FoldContext,
+  view: CoverView,
+  step: FoldStep,
+  state: "cover" | "prepared",
+): Promise<PublishOutcome> {
+  const { store, conversationId } = context;
+  const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
+  const text = await context.summarize({
+    conversationId,
+    purpose: step.kind,
+    depth: step.depth,
+    run,
+    previous: await readPrevious(context, view, step),
+    targetTokens: step.targetTokens,
+    sourceTokens: step.inputTokens,
+    signal: context.signal,
+    ...(context.customInstructions === undefined ? {} : { customInstructions: context.customInstructions }),
+  });
+  return store.storeSummary({
+    conversationId,
+    run: toKeys(run),
+    summary: { summaryId: context.makeSummaryId(), ...text },
+    state,
+    now: context.now(),
+  });
+}
+
+/** The summary right before the run: what a reader of the new one has just read. */
+async function readPrevious({ store }: FoldContext, view: CoverView, step: FoldStep): Promise<string | null> {
+  for (let index = step.startIndex - 1; index >= 0; index--) {
+    const item = view.items[index];
+    if (item === undefined || item.hidden !== 0) continue;
+    if (item.summaryId === null) return null;
+    return (await store.readSummary(item.summaryId))?.content ?? null;
+  }
+  return null;
+}
+
+function toKeys(run: readonly RunItem[]): FoldRun {
+  return run.map(({ startPosition, seq, hidden, versionId, summary }) => ({
+    startPosition,
+    seq,
+    hidden,
+    versionId,
+    summaryId: summary?.summaryId ?? null,
+  }));
+}

@@ -1,0 +1,50 @@
+/**
+ * The port to a language model. An implementation never throws: what goes wrong is a failure with a kind, because every kind is
+ * answered differently (a wrong key opens a breaker, a full window asks for less, a timeout tries the next candidate).
+ */
+
+export interface ModelRef {
+  readonly provider: string;
+  readonly model: string;
+}
+
+export interface CompleteRequest {
+  /** Null lets the host use the model it would use anyway. */
+  readonly model: ModelRef | null;
+  readonly system: string;
+  readonly user: string;
+  readonly maxTokens: number;
+  readonly temperature?: number;
+  /** What the call is for; ends up in the ledger. */
+  readonly purpose: string;
+  readonly allowReasoning?: boolean;
+}
+
+export type CompleteFailureKind =
+  | "auth"
+  | "denied"
+  | "rate_limited"
+  | "overflow"
+  | "timeout"
+  | "aborted"
+  | "unavailable"
+  | "invalid_response";
+
+export type CompleteResult =
+  | {
+      readonly kind: "text";
+      readonly text: string;
+      /** The model that really answered. */
+      readonly model: ModelRef;
+      readonly inputTokens: number | null;
+      readonly outputTokens: number | null;
+    }
+  | {
+      readonly kind: "failure";
+      readonly failure: CompleteFailureKind;
+      readonly message: string;
+      readonly retryAfterMs?: number;
+    };
+
+/** Ends promptly when the signal aborts; the call it made is cancelled, not abandoned. */
+export type Complete = (request: CompleteRequest, signal: AbortSignal) => Promise<CompleteResult>;

@@ -1,0 +1,221 @@
+/**
+ * The ranking of recall, as pure arithmetic: what was found where, in; documents, best first, out. It knows no store and no text.
+ *
+ * A clue counts once per document however often it stands there, by its rarity, less in a document much longer than a chat message. A
+ * document also gets a share of the clues that only its neighbours hold (an answer follows its question) and of the best document
+ * of its session. Documents that hold all that a list of keywords or a pasted line asks for come before the others. When several
+ * questions are asked at once, each is ranked by itself and a document is as good as its best answer.
+ */
+
+/** One thing that was looked for, and where it was found. */
+export interface FoundClue {
+  /** How much it counts against 1 for a plain word. */
+  readonly weight: number;
+  readonly required: boolean;
+  readonly spreads: boolean;
+  /** The documents that hold it; those that are not among the ranked places are ignored. */
+  readonly ids: readonly number[];
+  /** In how many documents of the searched scope it stands; `ids` may be fewer when it is too common to list. */
+  readonly frequency: number;
+}
+
+/** A document that may be ranked, and where it stands. */
+export interface Place {
+  readonly id: number;
+  /** What belongs together: a session. Only places of one group are neighbours. */
+  readonly group: number;
+  /** Order within the group; neighbours differ by one. */
+  readonly position: number;
+  /** Length in words. */
+  readonly words: number;
+}
+
+export interface RankedDocument {
+  readonly id: number;
+  readonly score: number;
+  /** Holds everything that was asked for. */
+  readonly complete: boolean;
+}
+
+/** Up to this many words a document's length does not count: a chat message is as good as a shorter one. */
+const FREE_WORDS = 80;
+/** How much length counts beyond that, and how fast, as in BM25. */
+const LENGTH_SHARE = 0.75;
+const SATURATION = 1.2;
+/** What a clue counts for the documents one, two and three places away. */
+const NEIGHBOUR_SHARES = [0.4, 0.32, 0.25];
+/** What the best document of a session counts for all of it. */
+const SESSION_SHARE = 0.3;
+/** What the whole text counts beside its single questions. */
+const WHOLE_SHARE = 0.5;
+
+/** How far from a document its neighbours reach: places within this distance of a found document have to be given to {@link rankPlaces}. */
+export const NEIGHBOUR_REACH = NEIGHBOUR_SHARES.length;
+
+/** The worth of a clue: rare ones tell more. Never negative. */
+function worthOf(clue: FoundClue, total: number): number {
+  const frequency = Math.min(Math.max(clue.frequency, clue.ids.length), total);
+  return clue.weight * Math.log(1 + (total - frequency + 0.5) / (frequency + 0.5));
+}
+
+/** What a clue counts in a document of this length: 1 in a short one, ever less in longer ones. */
+function shareInLength(words: number): number {
+  const length = Math.max(words, FREE_WORDS) / FREE_WORDS;
+  return (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length));
+}
+
+/**
+ * The documents worth a closer look: those with the most, rarest clues. Their neighbours should be ranked with them. Length and place are
+ * not known yet, so take many more than will be shown.
+ */
+export function selectSeeds(clues: readonly FoundClue[], total: number, limit: number): number[] {
+  const scores = new Map<number, number>();
+  for (const clue of clues) {
+    const worth = worthOf(clue, total);
+    for (const id of clue.ids) scores.set(id, (scores.get(id) ?? 0) + worth);
+  }
+  return [...scores]
+    .toSorted((a, b) => b[1] - a[1] || b[0] - a[0])
+    .map(([id]) => id)
+    .slice(0, limit);
+}
+
+/** Where the places of one question stand, in order of group and position. */
+interface Layout {
+  readonly places: readonly Place[];
+  readonly indexOf: ReadonlyMap<number, number>;
+}
+
+function layOut(places: readonly Place[]): Layout {
+  const ordered = places.toSorted((a, b) => a.group - b.group || a.position - b.position);
+  return { places: ordered, indexOf: new Map(ordered.map(({ id }, index) => [id, index])) };
+}
+
+/** What one clue counts at each place, 0 where it is not. */
+function countClue(layout: Layout, clue: FoundClue): Float64Array {
+  const counts = new Float64Array(layout.places.length);
+  for (const id of clue.ids) {
+    const at = layout.indexOf.get(id);
+    if (at !== undefined) counts[at] = shareInLength((layout.places[at] as Place).words);
+  }
+  return counts;
+}
+
+/** Adds to each place what its neighbours know better than itself. */
+function spreadClue(layout: Layout, counts: Float64Array): Float64Array {
+  const spread = Float64Array.from(counts);
+  const { places } = layout;
+  for (let at = 0; at < places.length; at++) {
+    const count = counts[at] as number;
+    if (count === 0) continue;
+    for (let other = at - NEIGHBOUR_REACH; other <= at + NEIGHBOUR_REACH; other++) {
+      const share = shareBetween(places[at] as Place, places[other]);
+      if (share * count > (spread[other] ?? Infinity)) spread[other] = share * count;
+    }
+  }
+  return spread;
+}
+
+function shareBetween(one: Place, other: Place | undefined): number {
+  if (other === undefined || other.group !== one.group) return 0;
+  return NEIGHBOUR_SHARES[Math.abs(other.position - one.position) - 1] ?? 0;
+}
+
+/** Scores every place of a layout for one question. */
+function scorePlaces(layout: Layout, clues: readonly FoundClue[], total: number): Float64Array {
+  const own = new Float64Array(layout.places.length);
+  const around = new Float64Array(layout.places.length);
+  for (const clue of clues) {
+    const worth = worthOf(clue, total);
+    if (worth === 0) continue;
+    const counts = countClue(layout, clue);
+    const spread = clue.spreads ? spreadClue(layout, counts) : counts;
+    for (let at = 0; at < own.length; at++) {
+      own[at] = (own[at] as number) + worth * (counts[at] as number);
+      around[at] = (around[at] as number) + worth * (spread[at] as number);
+    }
+  }
+  const best = new Map<number, number>();
+  layout.places.forEach(({ group }, at) =>
+    best.set(group, Math.max(best.get(group) ?? 0, own[at] as number)),
+  );
+  return around.map(
+    (score, at) => score + SESSION_SHARE * (best.get((layout.places[at] as Place).group) ?? 0),
+  );
+}
+
+function highest(scores: Float64Array): number {
+  return scores.reduce((most, score) => Math.max(most, score), 0) || 1;
+}
+
+/** A place is as good as its best answer to one of the questions, and a little better for what it says to the rest. */
+function fuseParts(whole: Float64Array, parts: readonly Float64Array[]): Float64Array {
+  const top = highest(whole);
+  const tops = parts.map(highest);
+  return whole.map((score, at) => {
+    const best = parts.reduce(
+      (most, part, index) => Math.max(most, (part[at] as number) / (tops[index] as number)),
+      0,
+    );
+    return best + (WHOLE_SHARE * score) / top;
+  });
+}
+
+function findComplete(layout: Layout, clues: readonly FoundClue[]): Set<number> {
+  const required = clues.filter((clue) => clue.required);
+  const [first, ...rest] = required.map((clue) => new Set(clue.ids));
+  return new Set(
+    [...(first ?? [])].filter((id) => layout.indexOf.has(id) && rest.every((ids) => ids.has(id))),
+  );
+}
+
+/**
+ * Ranks documents for a question.
+ *
+ * @param question `clues` of the whole text, `parts` with the clues of each single question when there are several, and `needsAll` when
+ *   documents with every required clue come first: for keywords and pasted lines, not for questions.
+ * @param places the documents found and their neighbours within {@link NEIGHBOUR_REACH}; each id once.
+ * @param total how many documents the searched scope has.
+ */
+export function rankPlaces(
+  question: {
+    readonly clues: readonly FoundClue[];
+    readonly parts?: readonly (readonly FoundClue[])[];
+    readonly needsAll: boolean;
+  },
+  places: readonly Place[],
+  total: number,
+): RankedDocument[] {
+  const layout = layOut(places);
+  const whole = scorePlaces(layout, question.clues, total);
+  const parts = (question.parts ?? []).map((clues) => scorePlaces(layout, clues, total));
+  const scores = parts.length > 1 ? fuseParts(whole, parts) : whole;
+  const complete = findComplete(layout, question.clues);
+  const ranked = layout.places.map(({ id }, at) => ({
+    id,
+    score: scores[at] as number,
+    complete: complete.has(id),
+  }));
+  const tier = (document: RankedDocument): number => (question.needsAll && document.complete ? 1 : 0);
+  return ranked
+    .filter(({ score }) => score > 0)
+    .toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || a.id - b.id);
+}
+
+/**
+ * Moves documents that hold what was typed to the letter before those that hold it in other spelling. `shareOf` reads the text, so only the
+ * first `limit` documents are looked at; the others stay behind in their order.
+ */
+export function promoteVerbatim(
+  ranked: readonly RankedDocument[],
+  shareOf: (id: number) => number,
+  options: { readonly needsAll: boolean; readonly limit: number },
+): RankedDocument[] {
+  const head = ranked.slice(0, options.limit).map((document, rank) => ({
+    document,
+    rank,
+    tier: (options.needsAll && document.complete ? 2 : 0) + shareOf(document.id),
+  }));
+  head.sort((a, b) => b.tier - a.tier || a.rank - b.rank);
+  return [...head.map(({ document }) => document), ...ranked.slice(options.limit)];
+}

@@ -1,0 +1,202 @@
+/**
+ * The part of the store port that folding and assembling need: reading the cover, publishing summaries, walking the graph, and the
+ * books: debt, spend and guards.
+ *
+ * Invariant of publishing: it checks the run it replaces, and nothing else. Same items, same order, same versions: published; anything
+ * else: stale, and the caller plans again. Turns appended elsewhere never make a running fold stale.
+ */
+import type { Boundary } from "../model/boundaries.ts";
+import type { CoverItem } from "../model/cover.ts";
+import type { ReserveSummary } from "../model/reserve.ts";
+import type { Page } from "./store.ts";
+
+export interface CoverCounters {
+  readonly shownMessages: number;
+  readonly shownTokens: number;
+  readonly firstAt: number | null;
+}
+
+/** The newest part of a cover, as far as a budget can use it. */
+export interface CoverTail {
+  readonly conversationId: number;
+  readonly foldRevision: number;
+  /** Shown items, newest first. */
+  readonly items: CoverItem[];
+  readonly counters: CoverCounters;
+  readonly boundaries: Boundary[];
+  readonly reserve: ReserveSummary[];
+  /** Shown summaries older than `items`, newest first. */
+  readonly summariesBefore: CoverItem[];
+  /** The newest user message, when it is older than `items`. */
+  readonly newestUser: CoverItem | null;
+}
+
+/** The oldest part of a cover, as far as a fold can use it; hidden items included. */
+export interface CoverHead {
+  readonly items: CoverItem[];
+  /** Whether `items` is the whole cover. */
+  readonly isWhole: boolean;
+  /** Tokens of shown summaries in the cover that start before the position. */
+  readonly prefixTokens: number;
+}
+
+/** One item of a run to fold, with what a summariser reads. */
+export interface RunItem {
+  readonly startPosition: number;
+  readonly endPosition: number;
+  readonly seq: number;
+  readonly hidden: number;
+  readonly tokens: number;
+  readonly messages: number;
+  readonly createdAt: number;
+  /** The message of the item and the version that was read. */
+  readonly messageId: number | null;
+  readonly versionId: number | null;
+  readonly bytes: Uint8Array | null;
+  readonly summary: SummaryRow | null;
+}
+
+export type SummaryState = "cover" | "reserve" | "prepared" | "retired";
+
+export interface SummaryRow {
+  readonly summaryId: string;
+  readonly conversationId: number;
+  readonly kind: "leaf" | "condensed";
+  readonly depth: number;
+  readonly state: SummaryState;
+  readonly startPosition: number;
+  readonly endPosition: number;
+  readonly messages: number;
+  readonly descendantCount: number;
+  readonly tokens: number;
+  readonly sourceTokens: number;
+  readonly earliestAt: number;
+  readonly latestAt: number;
+  readonly content: string;
+  readonly model: string;
+  readonly level: string;
+  readonly isStale: boolean;
+  readonly isRoot: boolean;
+  readonly createdAt: number;
+}
+
+/** A summary and its neighbours in the graph. */
+export interface SummaryNode extends SummaryRow {
+  /** What it was made from, oldest first: summaries, and for leaves messages. */
+  readonly sourceIds: string[];
+  readonly messageIds: number[];
+  /** Summaries made from it. */
+  readonly derivedIds: string[];
+  readonly fileIds: string[];
+}
+
+/** The text of a summary and where it came from; everything else follows from the run. */
+export interface SummaryText {
+  readonly summaryId: string;
+  readonly content: string;
+  readonly tokens: number;
+  readonly model: string;
+  readonly level: "normal" | "aggressive" | "extractive";
+}
+
+export interface StoreSummary {
+  readonly conversationId: number;
+  readonly run: FoldRun;
+  readonly summary: SummaryText;
+  readonly state: "cover" | "reserve" | "prepared";
+  readonly isRoot?: boolean;
+  /** A former root that this one takes the place of. */
+  readonly replacesId?: string | null;
+  readonly now: number;
+}
+
+/** The items a summary is made from, as they were read. */
+export type FoldRun = readonly RunKey[];
+
+export interface RunKey {
+  readonly startPosition: number;
+  readonly seq: number;
+  readonly hidden: number;
+  readonly versionId: number | null;
+  readonly summaryId: string | null;
+}
+
+export type PublishOutcome =
+  | { readonly kind: "published"; readonly summaryId: string; readonly tokensBefore: number; readonly tokensAfter: number }
+  | { readonly kind: "stale" };
+
+export interface Debt {
+  readonly conversationId: number;
+  readonly reason: string;
+  readonly budgetTokens: number;
+  readonly requestedAt: number;
+  readonly attempts: number;
+  readonly nextAttemptAt: number;
+  readonly leaseHolder: string | null;
+  readonly leaseUntil: number | null;
+  readonly lastFailure: string | null;
+}
+
+export interface SpendRecord {
+  readonly at: number;
+  readonly conversationId: number | null;
+  readonly purpose: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly durationMs: number;
+  readonly outcome: string;
+}
+
+export interface SpendGroup {
+  readonly key: string;
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export interface Guard {
+  readonly name: string;
+  readonly failures: number;
+  readonly openUntil: number;
+  readonly reason: string;
+}
+
+export interface FoldingStore {
+  readCoverTail(request: {
+    conversationId: number;
+    maxTokens: number;
+    maxMessages: number;
+  }): Promise<CoverTail | null>;
+  readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead>;
+  readRun(conversationId: number, keys: readonly { startPosition: number; seq: number }[]): Promise<RunItem[]>;
+  /** Stores a summary of a run and, for state `cover`, puts it in the run's place. */
+  storeSummary(request: StoreSummary): Promise<PublishOutcome>;
+  /** Puts a stored summary in the place of the run it was made from. */
+  publishStored(request: { conversationId: number; summaryId: string; run: FoldRun; now: number }): Promise<PublishOutcome>;
+  readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null>;
+  listSummaries(request: {
+    conversationId: number;
+    after: string | null;
+    limit: number;
+    owner?: string;
+    state?: SummaryState;
+  }): Promise<Page<SummaryRow>>;
+  countSummaries(conversationId: number): Promise<{ cover: number; reserve: number; prepared: number; stale: number; extractive: number }>;
+
+  addDebt(debt: { conversationId: number; budgetTokens: number; now: number }): Promise<void>;
+  readDebt(conversationId: number): Promise<Debt | null>;
+  /** Takes the lease of a debt that is due; null when there is none, it is not due, or another process holds it. */
+  claimDebt(request: { conversationId: number | null; holder: string; now: number; leaseMs: number; force?: boolean }): Promise<Debt | null>;
+  renewDebt(request: { conversationId: number; holder: string; until: number }): Promise<boolean>;
+  settleDebt(request: { conversationId: number; holder: string; now: number; failure: string | null; retryAt: number | null }): Promise<void>;
+
+  recordSpend(record: SpendRecord): Promise<void>;
+  sumSpend(request: { since: number; by: "day" | "conversation" | "model" | "purpose" | "all"; timeZoneOffsetMs?: number }): Promise<SpendGroup[]>;
+  countSpendCalls(since: number): Promise<number>;
+  readGuards(): Promise<Guard[]>;
+  saveGuard(guard: Guard): Promise<void>;
+  recordCacheUsage(request: { conversationId: number; promptTokens: number; cachedTokens: number; now: number }): Promise<void>;
+  readCacheUsage(conversationId: number): Promise<{ requests: number; promptTokens: number; cachedTokens: number } | null>;
+}

@@ -1,0 +1,211 @@
+/**
+ * Reading the cover. Choosing a context reads it from the newest end and folding from the oldest, each only as far as it needs;
+ * what neither end shows comes from counters.
+ */
+import { isHiddenByBoundary } from "../../model/boundaries.ts";
+import type { Boundary } from "../../model/boundaries.ts";
+import type { CoverItem } from "../../model/cover.ts";
+import type { ReserveSummary } from "../../model/reserve.ts";
+import type { CoverCounters, CoverHead, CoverTail } from "../folding.ts";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+
+const ITEM_COLUMNS = `
+  i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
+  coalesce(m.created_at, s.latest_at) AS created_at, coalesce(m.newest, m.message_id) AS version_id`;
+const ITEM_SOURCE = `
+  FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
+const ITEMS_NEWEST_FIRST = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  WHERE i.conversation_id = ? AND i.hidden = 0 ORDER BY i.start_pos DESC, i.seq DESC`;
+const ITEMS_OLDEST_FIRST = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? ORDER BY i.start_pos, i.seq`;
+const SUMMARIES_BEFORE = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  WHERE i.conversation_id = ? AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < ? ORDER BY i.start_pos DESC LIMIT ?`;
+const USER_BEFORE = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  WHERE i.conversation_id = ?1 AND i.hidden = 0 AND (i.start_pos, i.seq) < (?2, ?3) AND m.role = 'user'
+  ORDER BY i.start_pos DESC, i.seq DESC LIMIT 1`;
+const TOOL_PARTS = `
+  SELECT type, tool_call_id FROM message_parts WHERE message_id = ? AND tool_call_id IS NOT NULL ORDER BY ordinal`;
+const CONVERSATION = "SELECT fold_revision, shown_messages, shown_tokens, first_at FROM conversations WHERE conversation_id = ?";
+const BOUNDARIES = `
+  SELECT position, retain_depth FROM boundaries
+  WHERE conversation_id = ? AND undone_at IS NULL AND reason = 'new' ORDER BY position`;
+const HIDDEN_BEFORE = `
+  SELECT coalesce(sum(messages), 0) AS messages, coalesce(sum(tokens), 0) AS tokens FROM context_items
+  WHERE conversation_id = ? AND hidden = 0 AND end_pos < ? AND depth < ?`;
+const RESERVE = `
+  SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq, state FROM summaries
+  WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 ORDER BY start_pos`;
+const SPAN_COUNT = `
+  SELECT coalesce(sum(messages), 0) AS n, min(start_pos) AS first, max(end_pos) AS last FROM context_items
+  WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ? AND end_pos <= ?`;
+const PREFIX_TOKENS = `
+  SELECT coalesce(sum(tokens), 0) AS n FROM context_items
+  WHERE conversation_id = ? AND summary_id IS NOT NULL AND hidden = 0`;
+
+/** Summaries looked at beyond what a budget holds: enough for any budget that is worth having. */
+const MAX_SUMMARIES_BEFORE = 400;
+
+export function readCoverTail(
+  { connection }: StoreContext,
+  request: { conversationId: number; maxTokens: number; maxMessages: number },
+): CoverTail | null {
+  const { conversationId } = request;
+  return connection.read(() => {
+    const conversation = connection.get(CONVERSATION, conversationId);
+    if (!conversation) return null;
+    const boundaries = readBoundaries(connection, conversationId);
+    const items = readNewest(connection, request, boundaries);
+    const oldest = items.at(-1);
+    const before = oldest?.startPosition ?? Number.MAX_SAFE_INTEGER;
+    const hasUser = items.some((item) => item.role === "user");
+    return {
+      conversationId,
+      foldRevision: conversation.fold_revision as number,
+      items,
+      counters: countShown(connection, conversationId, conversation, boundaries),
+      boundaries,
+      reserve: readReserve(connection, conversationId),
+      summariesBefore: connection
+        .all(SUMMARIES_BEFORE, conversationId, before, MAX_SUMMARIES_BEFORE)
+        .map((row) => toItem(connection, row))
+        .filter((item) => !isHiddenByBoundary(item, boundaries)),
+      newestUser: hasUser || !oldest ? null : readUserBefore(connection, conversationId, oldest, boundaries),
+    };
+  });
+}
+
+function readNewest(
+  connection: Connection,
+  request: { conversationId: number; maxTokens: number; maxMessages: number },
+  boundaries: readonly Boundary[],
+): CoverItem[] {
+  const items: CoverItem[] = [];
+  let tokens = 0;
+  let messages = 0;
+  const rows = connection.statement(ITEMS_NEWEST_FIRST).iterate(request.conversationId) as Iterable<Row>;
+  for (const row of rows) {
+    const item = toItem(connection, row);
+    if (isHiddenByBoundary(item, boundaries)) {
+      // Before a boundary that keeps only deep summaries, those are read by depth, not by walking everything.
+      if (item.depth < 0) break;
+      continue;
+    }
+    items.push(item);
+    tokens += item.tokens;
+    messages += item.depth < 0 ? 1 : 0;
+    if (tokens > request.maxTokens && messages >= request.maxMessages) break;
+  }
+  return items;
+}
+
+function readUserBefore(
+  connection: Connection,
+  conversationId: number,
+  oldest: CoverItem,
+  boundaries: readonly Boundary[],
+): CoverItem | null {
+  const row = connection.get(USER_BEFORE, conversationId, oldest.startPosition, oldest.seq);
+  const item = row ? toItem(connection, row) : null;
+  return item && !isHiddenByBoundary(item, boundaries) ? item : null;
+}
+
+function readBoundaries(connection: Connection, conversationId: number): Boundary[] {
+  return connection
+    .all<{ position: number; retain_depth: number }>(BOUNDARIES, conversationId)
+    .map((row) => ({ position: row.position, retainDepth: row.retain_depth }));
+}
+
+function countShown(
+  connection: Connection,
+  conversationId: number,
+  conversation: Row,
+  boundaries: readonly Boundary[],
+): CoverCounters {
+  let shownMessages = conversation.shown_messages as number;
+  let shownTokens = conversation.shown_tokens as number;
+  const newest = boundaries.filter(({ retainDepth }) => retainDepth >= 0).at(-1);
+  if (newest) {
+    const hidden = connection.get<{ messages: number; tokens: number }>(
+      HIDDEN_BEFORE,
+      conversationId,
+      newest.position,
+      newest.retainDepth,
+    );
+    shownMessages -= hidden?.messages ?? 0;
+    shownTokens -= hidden?.tokens ?? 0;
+  }
+  return { shownMessages, shownTokens, firstAt: conversation.first_at as number | null };
+}
+
+function readReserve(connection: Connection, conversationId: number): ReserveSummary[] {
+  return connection.all(RESERVE, conversationId).map((row) => {
+    const span = connection.get<{ n: number; first: number | null; last: number | null }>(
+      SPAN_COUNT,
+      conversationId,
+      row.start_pos as number,
+      row.end_pos as number,
+    );
+    return {
+      summaryId: row.summary_id as string,
+      startPosition: row.start_pos as number,
+      endPosition: row.end_pos as number,
+      messages: row.messages as number,
+      tokens: row.tokens as number,
+      depth: row.depth as number,
+      isRoot: row.is_root === 1,
+      isVerified: span?.n === row.messages && span?.first === row.start_pos && span?.last === row.end_pos,
+      madeAtSeq: row.made_at_seq as number,
+    };
+  });
+}
+
+export function readCoverHead(
+  { connection }: StoreContext,
+  request: { conversationId: number; maxMessageTokens: number },
+): CoverHead {
+  return connection.read(() => {
+    const items: CoverItem[] = [];
+    let tokens = 0;
+    let isWhole = true;
+    for (const row of connection.statement(ITEMS_OLDEST_FIRST).iterate(request.conversationId) as Iterable<Row>) {
+      const item = toItem(connection, row);
+      items.push(item);
+      if (item.depth < 0 && item.hidden === 0) tokens += item.tokens;
+      if (tokens > request.maxMessageTokens) {
+        isWhole = false;
+        break;
+      }
+    }
+    const prefixTokens = connection.get<{ n: number }>(PREFIX_TOKENS, request.conversationId)?.n ?? 0;
+    return { items, isWhole, prefixTokens };
+  });
+}
+
+function toItem(connection: Connection, row: Row): CoverItem {
+  const toolCalls: string[] = [];
+  const toolResults: string[] = [];
+  if (row.version_id !== null && row.role !== "system") {
+    for (const part of connection.all<{ type: string; tool_call_id: string }>(TOOL_PARTS, row.version_id as number)) {
+      (part.type === "tool_call" ? toolCalls : toolResults).push(part.tool_call_id);
+    }
+  }
+  return {
+    startPosition: row.start_pos as number,
+    endPosition: row.end_pos as number,
+    seq: row.seq as number,
+    messageId: row.message_id as number | null,
+    summaryId: row.summary_id as string | null,
+    tokens: row.tokens as number,
+    messages: row.messages as number,
+    depth: row.depth as number,
+    hidden: row.hidden as number,
+    role: row.role as string | null,
+    createdAt: row.created_at as number,
+    toolCalls,
+    toolResults,
+  };
+}

@@ -1,0 +1,233 @@
+/**
+ * Writing the summary graph: storing a summary with its sources, putting it in the place of the run it was made from, retiring what
+ * it replaces. Publishing compares the run as it was read with the run as it is, inside the transaction that changes it.
+ */
+import { hash } from "node:crypto";
+import type { FoldRun, PublishOutcome, RunItem, StoreSummary, SummaryText } from "../folding.ts";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { ConversationHead } from "./conversation-head.ts";
+import { toSummary } from "./graph.ts";
+import { restoreBytes, SELECT_PARTS } from "./read.ts";
+
+const RUN_ITEMS = `
+  SELECT i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden,
+         coalesce(m.newest, m.message_id) AS version_id, coalesce(m.created_at, s.earliest_at) AS earliest_at,
+         coalesce(m.created_at, s.latest_at) AS latest_at, s.descendant_count, s.start_seq, s.end_seq
+  FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id
+  WHERE i.conversation_id = ?1 AND (i.start_pos, i.seq) >= (?2, ?3) AND (i.start_pos, i.seq) <= (?4, ?5)
+  ORDER BY i.start_pos, i.seq`;
+const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHERE message_id = ?";
+const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
+const INSERT_SUMMARY = `
+  INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
+    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, is_root, made_at_seq, created_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
+const INSERT_SOURCE_LINK = "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
+const DELETE_ITEMS = `
+  DELETE FROM context_items WHERE conversation_id = ?1 AND (start_pos, seq) >= (?2, ?3) AND (start_pos, seq) <= (?4, ?5)`;
+const INSERT_ITEM = `
+  INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, summary_id, tokens, messages, depth, hidden)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)`;
+const SET_STATE = "UPDATE summaries SET state = ? WHERE summary_id = ?";
+const SOURCES_OF = `
+  SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
+  UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
+const RETIRE_OVERLAPPED = `
+  UPDATE summaries SET state = 'retired'
+  WHERE conversation_id = ?1 AND state IN ('prepared', 'reserve') AND is_root = 0 AND summary_id <> ?4
+    AND start_pos >= ?2 AND end_pos <= ?3`;
+
+/** What a summary's hash binds: everything about it that never changes. */
+export function hashSummary(facts: {
+  summaryId: string;
+  conversationId: number;
+  kind: string;
+  depth: number;
+  content: string;
+  tokens: number;
+  model: string;
+  level: string;
+  createdAt: number;
+}): Buffer {
+  const { summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt } = facts;
+  return hash("sha256", JSON.stringify([summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt]), "buffer");
+}
+
+export function readRun(
+  { connection, files }: StoreContext,
+  conversationId: number,
+  keys: readonly { startPosition: number; seq: number }[],
+): RunItem[] {
+  return connection.read(() => {
+    const rows = selectRun(connection, conversationId, keys);
+    return rows.map((row) => ({
+      startPosition: row.start_pos as number,
+      endPosition: row.end_pos as number,
+      seq: row.seq as number,
+      hidden: row.hidden as number,
+      tokens: row.tokens as number,
+      messages: row.messages as number,
+      createdAt: row.earliest_at as number,
+      messageId: row.message_id as number | null,
+      versionId: row.version_id as number | null,
+      bytes: row.version_id === null || row.hidden !== 0 ? null : readBytes(connection, row.version_id as number),
+      summary: row.summary_id === null ? null : toSummary(connection.get(SUMMARY, row.summary_id as string) as Row),
+    }));
+  });
+
+  function readBytes(source: Connection, messageId: number): Uint8Array | null {
+    const row = source.get(MESSAGE, messageId);
+    return row ? restoreBytes(row, source.all(SELECT_PARTS, messageId), (path) => files.read(path)) : null;
+  }
+}
+
+function selectRun(
+  connection: Connection,
+  conversationId: number,
+  keys: readonly { startPosition: number; seq: number }[],
+): Row[] {
+  const first = keys[0];
+  const last = keys.at(-1);
+  if (!first || !last) return [];
+  return connection.all(RUN_ITEMS, conversationId, first.startPosition, first.seq, last.startPosition, last.seq);
+}
+
+/** The run as it is now, if it is still what was read. */
+function matchRun(connection: Connection, conversationId: number, run: FoldRun): Row[] | null {
+  const rows = selectRun(connection, conversationId, run);
+  const isSame =
+    rows.length === run.length &&
+    rows.every((row, i) => {
+      const key = run[i];
+      return (
+        row.start_pos === key?.startPosition &&
+        row.seq === key?.seq &&
+        row.hidden === key?.hidden &&
+        row.version_id === key?.versionId &&
+        row.summary_id === key?.summaryId
+      );
+    });
+  return isSame ? rows : null;
+}
+
+export function storeSummary({ connection }: StoreContext, request: StoreSummary): PublishOutcome {
+  return connection.write(() => {
+    const { conversationId, run, summary, now } = request;
+    const rows = matchRun(connection, conversationId, run);
+    if (!rows) return { kind: "stale" };
+    const head = ConversationHead.read(connection, conversationId);
+    insertSummary(connection, head, request, rows);
+    if (request.replacesId) connection.run(SET_STATE, "retired", request.replacesId);
+    const outcome = request.state === "cover" ? putInPlace(connection, head, rows, summary) : unchanged(summary);
+    head.noteSummary(request.state === "cover");
+    head.save(connection, now);
+    return outcome;
+  });
+}
+
+const unchanged = (summary: SummaryText): PublishOutcome => ({
+  kind: "published",
+  summaryId: summary.summaryId,
+  tokensBefore: 0,
+  tokensAfter: 0,
+});
+
+export function publishStored(
+  { connection }: StoreContext,
+  request: { conversationId: number; summaryId: string; run: FoldRun; now: number },
+): PublishOutcome {
+  return connection.write(() => {
+    const { conversationId, summaryId, run, now } = request;
+    const rows = matchRun(connection, conversationId, run);
+    const stored = connection.get(SUMMARY, summaryId);
+    if (!rows || !stored || stored.stale === 1 || (stored.state !== "prepared" && stored.state !== "reserve")) {
+      return { kind: "stale" };
+    }
+    if (!hasSources(connection, summaryId, rows)) return { kind: "stale" };
+    const head = ConversationHead.read(connection, conversationId);
+    connection.run(SET_STATE, "cover", summaryId);
+    const outcome = putInPlace(connection, head, rows, { summaryId, tokens: stored.tokens as number });
+    head.noteSummary(true, 0);
+    head.save(connection, now);
+    return outcome;
+  });
+}
+
+/** A stored summary may only take the place of exactly what it was made from. */
+function hasSources(connection: Connection, summaryId: string, rows: readonly Row[]): boolean {
+  const sources = connection.all(SOURCES_OF, summaryId);
+  return (
+    sources.length === rows.length &&
+    sources.every((source, i) => source.message_id === rows[i]?.message_id && source.source_id === rows[i]?.summary_id)
+  );
+}
+
+function putInPlace(
+  connection: Connection,
+  head: ConversationHead,
+  rows: readonly Row[],
+  summary: { summaryId: string; tokens: number },
+): PublishOutcome {
+  const stored = connection.get(SUMMARY, summary.summaryId) as Row;
+  const shown = rows.filter((row) => row.hidden === 0);
+  const tokensBefore = shown.reduce((sum, row) => sum + (row.tokens as number), 0);
+  const range = [rows[0]?.start_pos, rows[0]?.seq, rows.at(-1)?.start_pos, rows.at(-1)?.seq] as number[];
+  connection.run(DELETE_ITEMS, head.conversationId, ...range);
+  connection.run(
+    INSERT_ITEM,
+    head.conversationId,
+    stored.start_pos as number,
+    stored.start_seq as number,
+    stored.end_pos as number,
+    summary.summaryId,
+    summary.tokens,
+    stored.messages as number,
+    stored.depth as number,
+  );
+  connection.run(RETIRE_OVERLAPPED, head.conversationId, stored.start_pos as number, stored.end_pos as number, summary.summaryId);
+  head.noteShown(0, summary.tokens - tokensBefore);
+  return { kind: "published", summaryId: summary.summaryId, tokensBefore, tokensAfter: summary.tokens };
+}
+
+function insertSummary(connection: Connection, head: ConversationHead, request: StoreSummary, rows: readonly Row[]): void {
+  const { conversationId, summary, now } = request;
+  const { summaryId, content, tokens, model, level } = summary;
+  const sources = rows.filter((row) => row.summary_id !== null);
+  const shown = rows.filter((row) => row.hidden === 0);
+  const kind = sources.length > 0 ? "condensed" : "leaf";
+  const depth = sources.reduce((deepest, row) => Math.max(deepest, (row.depth as number) + 1), 0);
+  const first = rows[0];
+  const last = rows.at(-1);
+  const total = (column: string, list: readonly Row[]): number => list.reduce((sum, row) => sum + (row[column] as number), 0);
+  connection.run(
+    INSERT_SUMMARY,
+    summaryId,
+    conversationId,
+    kind,
+    depth,
+    request.state,
+    first?.start_pos as number,
+    first?.seq as number,
+    last?.end_pos as number,
+    (last?.end_seq ?? last?.seq) as number,
+    total("messages", shown),
+    total("descendant_count", sources) + sources.length,
+    tokens,
+    total("tokens", shown),
+    Math.min(...shown.map((row) => row.earliest_at as number)),
+    Math.max(...shown.map((row) => row.latest_at as number)),
+    content,
+    hashSummary({ summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt: now }),
+    model,
+    level,
+    request.isRoot ? 1 : 0,
+    head.seq,
+    now,
+  );
+  for (const [ordinal, row] of rows.entries()) {
+    if (row.summary_id !== null) connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, row.summary_id as string);
+    else connection.run(INSERT_MESSAGE_LINK, summaryId, ordinal, row.message_id as number);
+  }
+}

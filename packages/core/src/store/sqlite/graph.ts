@@ -1,0 +1,86 @@
+/** Reading the summary graph: one summary with its neighbours, and lists of them. */
+import type { SummaryNode, SummaryRow, SummaryState } from "../folding.ts";
+import type { Page } from "../store.ts";
+import type { Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { makePage, parseCursor } from "./read.ts";
+
+const SELECT_SUMMARY = `
+  SELECT s.* FROM summaries s JOIN conversations c USING (conversation_id)
+  WHERE s.summary_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
+const SOURCES = "SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = ? ORDER BY ordinal";
+const MESSAGES = "SELECT message_id AS id FROM summary_messages WHERE summary_id = ? ORDER BY ordinal";
+const DERIVED = "SELECT summary_id AS id FROM summary_parents WHERE parent_summary_id = ? ORDER BY summary_id";
+const FILES = `
+  SELECT DISTINCT p.file_id AS id FROM summary_messages l JOIN message_parts p USING (message_id)
+  WHERE l.summary_id = ? AND p.file_id IS NOT NULL ORDER BY p.file_id`;
+const LIST = `
+  SELECT s.* FROM summaries s JOIN conversations c USING (conversation_id)
+  WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR s.state = ?3)
+    AND (s.start_pos, s.depth, s.summary_id) > (?4, ?5, ?6)
+  ORDER BY s.start_pos, s.depth, s.summary_id LIMIT ?7`;
+const COUNTS = `
+  SELECT count(*) FILTER (WHERE state = 'cover') AS cover, count(*) FILTER (WHERE state = 'reserve') AS reserve,
+         count(*) FILTER (WHERE state = 'prepared') AS prepared, count(*) FILTER (WHERE stale = 1 AND state = 'cover') AS stale,
+         count(*) FILTER (WHERE level = 'extractive' AND state = 'cover') AS extractive
+  FROM summaries WHERE conversation_id = ?`;
+
+export function readSummary({ connection }: StoreContext, summaryId: string, owner?: string): SummaryNode | null {
+  return connection.read(() => {
+    const row = connection.get(SELECT_SUMMARY, summaryId, owner ?? null);
+    if (!row) return null;
+    const ids = <T>(sql: string): T[] => connection.all<{ id: T }>(sql, summaryId).map(({ id }) => id);
+    return {
+      ...toSummary(row),
+      sourceIds: ids<string>(SOURCES),
+      messageIds: ids<number>(MESSAGES),
+      derivedIds: ids<string>(DERIVED),
+      fileIds: ids<string>(FILES),
+    };
+  });
+}
+
+export function listSummaries(
+  { connection }: StoreContext,
+  request: { conversationId: number; after: string | null; limit: number; owner?: string; state?: SummaryState },
+): Page<SummaryRow> {
+  const [place, id] = request.after === null ? ["-1.-1", ""] : request.after.split("@");
+  const from = [...parseCursor(place ?? "", 2), id ?? ""];
+  const rows = connection
+    .all(LIST, request.conversationId, request.owner ?? null, request.state ?? null, ...from, request.limit + 1)
+    .map(toSummary);
+  return makePage(rows, request.limit, (row) => `${row.startPosition}.${row.depth}@${row.summaryId}`);
+}
+
+export function countSummaries(
+  { connection }: StoreContext,
+  conversationId: number,
+): { cover: number; reserve: number; prepared: number; stale: number; extractive: number } {
+  const row = connection.get<Record<string, number>>(COUNTS, conversationId) ?? {};
+  const { cover = 0, reserve = 0, prepared = 0, stale = 0, extractive = 0 } = row;
+  return { cover, reserve, prepared, stale, extractive };
+}
+
+export function toSummary(row: Row): SummaryRow {
+  return {
+    summaryId: row.summary_id as string,
+    conversationId: row.conversation_id as number,
+    kind: row.kind as SummaryRow["kind"],
+    depth: row.depth as number,
+    state: row.state as SummaryState,
+    startPosition: row.start_pos as number,
+    endPosition: row.end_pos as number,
+    messages: row.messages as number,
+    descendantCount: row.descendant_count as number,
+    tokens: row.tokens as number,
+    sourceTokens: row.source_tokens as number,
+    earliestAt: row.earliest_at as number,
+    latestAt: row.latest_at as number,
+    content: row.content as string,
+    model: row.model as string,
+    level: row.level as string,
+    isStale: row.stale === 1,
+    isRoot: row.is_root === 1,
+    createdAt: row.created_at as number,
+  };
+}

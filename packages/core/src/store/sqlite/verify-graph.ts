@@ -1,0 +1,81 @@
+/**
+ * Checks every summary: its text is what was stored, its counts and spans follow from its sources, and its sources exist. Walks one
+ * summary at a time over its direct sources only; that each of those is right is checked at its own turn.
+ */
+import type { Connection, Row } from "./connection.ts";
+import { hashSummary } from "./fold.ts";
+import { equalBytes } from "./verify-bytes.ts";
+import type { Problems } from "./verify-problems.ts";
+
+const SUMMARIES = "SELECT * FROM summaries ORDER BY summary_id";
+const SOURCES = `
+  SELECT l.ordinal, m.position AS start_pos, m.seq AS start_seq, m.position AS end_pos, m.seq AS end_seq, NULL AS depth,
+         CASE WHEN m.hidden_now = 0 THEN 1 ELSE 0 END AS messages, 0 AS below
+  FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ?1
+  UNION ALL
+  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, s.end_seq, s.depth, s.messages, s.descendant_count + 1
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
+  ORDER BY 1`;
+const SUMMARY_COUNT = "SELECT count(*) AS n FROM summaries WHERE conversation_id = ?";
+
+export function checkGraph(connection: Connection, problems: Problems): void {
+  for (const summary of connection.database.prepare(SUMMARIES).iterate() as Iterable<Row>) {
+    const id = summary.summary_id as string;
+    checkText(summary, id, problems);
+    const sources = connection.all(SOURCES, id);
+    if (sources.length === 0) {
+      problems.add("graph", id, `${id} leads to no message`);
+      continue;
+    }
+    for (const [column, value] of Object.entries(deriveFromSources(sources))) {
+      // Messages are hidden, shown and added below a summary that is no longer used; only its text stays as it was.
+      if (summary.state === "retired" && column !== "depth" && column !== "kind") continue;
+      if (summary[column] !== value) {
+        problems.add("graph", id, `${column} of ${id} is ${summary[column]}, its sources say ${value}`);
+      }
+    }
+    if (sources.some((source, i) => source.ordinal !== i)) {
+      problems.add("graph", id, `the sources of ${id} are not numbered one after the other`);
+    }
+  }
+}
+
+export function checkSummaryCount(connection: Connection, conversation: Row, problems: Problems): void {
+  const id = conversation.conversation_id as number;
+  const counted = connection.get<{ n: number }>(SUMMARY_COUNT, id)?.n ?? 0;
+  if (counted !== conversation.summary_count) {
+    problems.add("counter", `conversation ${id}`, `summary_count of conversation ${id} is ${conversation.summary_count}, counted ${counted}`);
+  }
+}
+
+function checkText(summary: Row, id: string, problems: Problems): void {
+  const expected = hashSummary({
+    summaryId: id,
+    conversationId: summary.conversation_id as number,
+    kind: summary.kind as string,
+    depth: summary.depth as number,
+    content: summary.content as string,
+    tokens: summary.tokens as number,
+    model: summary.model as string,
+    level: summary.level as string,
+    createdAt: summary.created_at as number,
+  });
+  if (!equalBytes(expected, summary.hash)) problems.add("altered", id, `${id} is not what was stored: its hash does not match`);
+}
+
+function deriveFromSources(sources: readonly Row[]): Record<string, unknown> {
+  const first = sources[0];
+  const last = sources.at(-1);
+  const depths = sources.map((source) => source.depth as number | null).filter((depth) => depth !== null);
+  const sum = (column: string): number => sources.reduce((total, source) => total + (source[column] as number), 0);
+  return {
+    kind: depths.length > 0 ? "condensed" : "leaf",
+    depth: depths.length > 0 ? Math.max(...depths) + 1 : 0,
+    start_pos: first?.start_pos,
+    start_seq: first?.start_seq,
+    end_pos: last?.end_pos,
+    end_seq: last?.end_seq,
+    messages: sum("messages"),
+    descendant_count: sum("below"),
+  };
+}

@@ -1,0 +1,31 @@
+/**
+ * What folding asks for: one summary of one run. `compact` is handed a function of this type and knows nothing of models, prompts or
+ * guards. It always ends in a text, because the last level needs no model; only an abort ends without one.
+ */
+import type { RunItem } from "../store/folding.ts";
+
+export interface SummarizeRequest {
+  readonly conversationId: number;
+  readonly purpose: "leaf" | "condensed" | "reserve";
+  /** Depth of the summary that is made. */
+  readonly depth: number;
+  /** Oldest first; hidden items carry no text and are not read. */
+  readonly run: readonly RunItem[];
+  /** The summary before the run, for continuity. */
+  readonly previous: string | null;
+  readonly targetTokens: number;
+  readonly sourceTokens: number;
+  /** Asked for with this call; stands in for the setting, also when empty. */
+  readonly customInstructions?: string;
+  readonly signal: AbortSignal;
+}
+
+export interface SummarizeResult {
+  readonly content: string;
+  readonly tokens: number;
+  /** `provider/model`, or `extractive`. */
+  readonly model: string;
+  readonly level: "normal" | "aggressive" | "extractive";
+}
+
+export type Summarize = (request: SummarizeRequest) => Promise<SummarizeResult>;

@@ -1,0 +1,116 @@
+/**
+ * Older summaries read back line by line, so that a condensing pass can choose again among what they kept: the day and time of
+ * each line, its speaker, its pieces, and the names in brackets. Writes those brackets too, because both must agree. Prose
+ * written by a model passes as well: lines without a stamp take the time of their summary.
+ */
+import { splitLine } from "./sentences.ts";
+import type { Vocabulary } from "./terms.ts";
+import type { ZonedTime } from "./time.ts";
+
+export interface SummaryLine {
+  readonly number: number;
+  readonly date: string;
+  readonly time: string;
+  readonly speaker: string;
+  readonly text: string;
+  /** A line of names rather than of events. */
+  readonly isContext: boolean;
+}
+
+const CONTEXT_LINE = /^Also mentioned:/;
+const DATE_LINE = /^(\d{4}-\d{2}-\d{2})(?:\s+\(?[A-Za-z][\w/+-]*\)?)?:?$/;
+const STAMPED_LINE = /^(\d{2}:\d{2}) ([^:`]{1,40}): (.*)$/;
+
+export function parseSummaryLines(body: string, moment: ZonedTime): SummaryLine[] {
+  const lines: SummaryLine[] = [];
+  let date = moment.date;
+  for (const raw of body.split("\n")) {
+    const line = raw.trim();
+    if (line === "" || line.startsWith("[LCM ") || line.startsWith("[Truncated")) continue;
+    const dated = DATE_LINE.exec(line);
+    if (dated !== null) {
+      date = dated[1] as string;
+      continue;
+    }
+    lines.push({ ...parseSummaryLine(line, date, moment), number: lines.length });
+  }
+  return lines;
+}
+
+function parseSummaryLine(line: string, date: string, moment: ZonedTime): Omit<SummaryLine, "number"> {
+  if (CONTEXT_LINE.test(line))
+    return { date, time: "", speaker: "", text: line.replace(/^[^:]*:/, ""), isContext: true };
+  const stamped = STAMPED_LINE.exec(line);
+  if (stamped !== null) {
+    return {
+      date,
+      time: stamped[1] as string,
+      speaker: stamped[2] as string,
+      text: stamped[3] as string,
+      isContext: false,
+    };
+  }
+  const spoken = /^(user|assistant): (.*)$/.exec(line);
+  if (spoken !== null)
+    return { date, time: "", speaker: spoken[1] as string, text: spoken[2] as string, isContext: false };
+  return { date: date === "" ? moment.date : date, time: "", speaker: "", text: line, isContext: false };
+}
+
+/** Whoever is named and is no part of the machinery is a person. */
+export const isPerson = (speaker: string): boolean =>
+  speaker !== "" && !/^(?:assistant|tool|toolResult|system|notice|other)$/.test(speaker);
+
+/** Sentences, and the pieces between semicolons outside code marks and brackets. */
+export function splitPieces(text: string): string[] {
+  const pieces: string[] = [];
+  for (const sentence of splitLine(text)) pieces.push(...splitOutside(sentence));
+  return pieces;
+}
+
+function splitOutside(text: string): string[] {
+  const pieces: string[] = [];
+  let start = 0;
+  let inCode = false;
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charAt(i);
+    if (char === "`") inCode = !inCode;
+    else if (inCode) continue;
+    else if (char === "(") depth++;
+    else if (char === ")") depth = Math.max(0, depth - 1);
+    else if (char === ";" && depth === 0 && text.charAt(i + 1) === " ") {
+      pieces.push(text.slice(start, i));
+      start = i + 2;
+    }
+  }
+  pieces.push(text.slice(start));
+  return pieces.map((piece) => piece.trim()).filter((piece) => piece !== "");
+}
+
+/** "edited `a.go` (defines x; uses y) → ok" gives its names back, so that a condensing pass can choose among them again. */
+export function parseNamed(piece: string): { head: string; defines: string; uses: string; tail: string } {
+  const match = NAMED.exec(piece);
+  if (match === null) return { head: piece, defines: "", uses: "", tail: "" };
+  const [, head, list, tail] = match as unknown as [string, string, string, string];
+  const [first = "", second = ""] = list.split("; uses ");
+  const isDefinition = first.startsWith("defines ");
+  return { head, defines: isDefinition ? first.slice(8) : "", uses: isDefinition ? second : list, tail };
+}
+
+const NAMED =
+  /^([^`(]{0,40}`[^`]+`[^(]*?|[Ss]howed code) \(((?:defines )?(?:[^\s(),;]+(?:, |; uses ))*[^\s(),;]+)\)(.*)$/;
+
+/** The brackets that `parseNamed` reads. */
+export function renderNames(
+  names: readonly number[],
+  defined: ReadonlySet<number>,
+  vocabulary: Vocabulary,
+): string {
+  const textOf = (ids: readonly number[]): string =>
+    ids.map((id) => vocabulary.terms[id]?.text ?? "").join(", ");
+  const defines = names.filter((id) => defined.has(id));
+  const uses = names.filter((id) => !defined.has(id));
+  if (names.length === 0) return "";
+  if (defines.length === 0) return ` (${textOf(uses)})`;
+  return ` (defines ${textOf(defines)}${uses.length === 0 ? "" : `; uses ${textOf(uses)}`})`;
+}

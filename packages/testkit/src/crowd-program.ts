@@ -1,0 +1,147 @@
+/**
+ * One process of a crowd around one database; `concurrency.test.ts` forks many. What it does is its first argument: write turns, read
+ * without end, meddle with the file, or hold the write lock. It tells its parent what happened; an error ends it with a status.
+ */
+import { chmodSync, closeSync, openSync, readSync, statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout } from "node:timers/promises";
+import { openEngine } from "@lossless/core";
+import type { Arrival, Engine } from "@lossless/core";
+
+/** What every process of the crowd is told. */
+export interface CrowdOrders {
+  readonly database: string;
+  readonly name: string;
+  readonly turns: number;
+  /** Events of the session that all writers share. */
+  readonly sharedEvents: number;
+}
+
+/** What a process says when it is done. */
+export interface CrowdReport {
+  readonly kind: "done";
+  readonly name: string;
+  readonly stored: number;
+  readonly known: number;
+  readonly rounds: number;
+}
+
+export const TURN_MESSAGES = 4;
+export const SHARED_SESSION = { key: "agent:main:shared", id: "shared", owner: "main" };
+
+export const sharedArrival = (index: number): Arrival => ({
+  eventId: `shared-${index}`,
+  message: { role: "user", content: `shared note ${index} about the harvest` },
+});
+
+/** Between two rounds of an onlooker: ten that never pause would leave the writers no processor, which is not what is tested. */
+const PAUSE_MS = 15;
+
+let stopped = false;
+
+async function write(orders: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+  const { name, turns, sharedEvents } = orders;
+  const engine = await openEngine({ database: orders.database });
+  const session = { key: `agent:main:${name}`, id: name, owner: "main" };
+  const outcomes = { stored: 0, known: 0 };
+  for (let turn = 0; turn < turns; turn++) {
+    const own = engine.ingest({ session, messages: makeTurn(name, turn), turn: { advancementKey: `${name}/${turn}` } });
+    // Not awaited in between: one engine takes several calls at a time, as a busy host makes them.
+    const from = Math.floor((turn * sharedEvents) / turns);
+    const to = Math.floor(((turn + 1) * sharedEvents) / turns);
+    const messages = Array.from({ length: to - from }, (_, i) => sharedArrival(from + i));
+    const shared = engine.ingest({ session: SHARED_SESSION, messages });
+    for (const { results } of await Promise.all([own, shared])) {
+      for (const { outcome } of results) {
+        if (outcome === "stored") outcomes.stored += 1;
+        else if (outcome === "known") outcomes.known += 1;
+        else throw new Error(`an event ended as ${outcome}`);
+      }
+    }
+  }
+  await engine.close();
+  return { ...outcomes, rounds: turns };
+}
+
+export function makeTurn(name: string, turn: number): Arrival[] {
+  const id = (step: number): string => `${name}-${turn}-${step}`;
+  const call = `call-${name}-${turn}`;
+  return [
+    { eventId: id(0), message: { role: "user", content: `question ${turn} of ${name}` } },
+    { eventId: id(1), message: { role: "assistant", content: [{ type: "toolCall", id: call, name: "bash", arguments: { command: "ls" } }] } },
+    { eventId: id(2), message: { role: "toolResult", toolCallId: call, toolName: "bash", content: `result ${turn} of ${name} `.repeat(turn % 20) } },
+    { eventId: id(3), message: { role: "assistant", content: `answer ${turn} of ${name}` } },
+  ];
+}
+
+/** Reads until it is told to stop, and checks that what it sees is whole: never fewer messages than before, never half a turn. */
+async function read({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+  const engine = await openEngine({ database, readOnly: true, thread: false });
+  let seen = 0;
+  let rounds = 0;
+  for (; !stopped || rounds === 0; rounds++) {
+    const status = await engine.status();
+    if (status.messages < seen) throw new Error(`saw ${seen} messages, then ${status.messages}`);
+    seen = status.messages;
+    await engine.search({ query: rounds % 2 === 0 ? "harvest" : "question result", limit: 5 });
+    await checkConversations(engine);
+    await setTimeout(PAUSE_MS);
+  }
+  await engine.close();
+  return { stored: 0, known: 0, rounds };
+}
+
+async function checkConversations(engine: Engine): Promise<void> {
+  const { items } = await engine.listConversations({ limit: 10 });
+  for (const { conversationId, sessionKey } of items) {
+    const page = await engine.listMessages({ conversationId, limit: 8, direction: "newest", order: "arrival" });
+    if (sessionKey !== SHARED_SESSION.key && (page.items[0]?.seq ?? 0) % TURN_MESSAGES !== 0) {
+      throw new Error(`half a turn is visible in conversation ${conversationId}`);
+    }
+    const newest = page.items[0];
+    if (newest) await engine.readMessage({ messageId: newest.messageId });
+  }
+}
+
+/** What backup tools, scanners and other programs do to a file. */
+async function meddle({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+  const header = Buffer.alloc(100);
+  let rounds = 0;
+  for (; !stopped || rounds === 0; rounds++) {
+    const handle = openSync(database, rounds % 2 === 0 ? "r" : "r+");
+    readSync(handle, header, 0, header.length, 0);
+    closeSync(handle);
+    chmodSync(database, rounds % 2 === 0 ? 0o640 : 0o600);
+    statSync(database);
+    const raw = new DatabaseSync(database, { readOnly: rounds % 3 === 0, timeout: 30_000 });
+    raw.prepare("SELECT count(*) FROM messages").get();
+    raw.close();
+    if (rounds % 10 === 0) await (await openEngine({ database, thread: false })).close();
+    await setTimeout(PAUSE_MS);
+  }
+  chmodSync(database, 0o600);
+  return { stored: 0, known: 0, rounds };
+}
+
+/** Takes the write lock, says so, and keeps it until told to stop. */
+async function hold({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+  const raw = new DatabaseSync(database, { timeout: 30_000 });
+  raw.exec("BEGIN IMMEDIATE");
+  process.send?.({ kind: "held" });
+  while (!stopped) await setTimeout(PAUSE_MS);
+  raw.exec("COMMIT");
+  raw.close();
+  return { stored: 0, known: 0, rounds: 1 };
+}
+
+const ROLES = { write, read, meddle, hold };
+
+export type CrowdRole = keyof typeof ROLES;
+
+if (process.argv[1] === import.meta.filename && process.send) {
+  process.on("message", () => (stopped = true));
+  process.on("disconnect", () => process.exit(0));
+  const orders = JSON.parse(process.argv[3] ?? "{}") as CrowdOrders;
+  const report = await ROLES[process.argv[2] as CrowdRole](orders);
+  process.send({ kind: "done", name: orders.name, ...report } satisfies CrowdReport, () => process.disconnect());
+}

@@ -1,0 +1,182 @@
+/**
+ * Keeps the direction of imports that ARCHITECTURE.md draws. The table below is the picture; a folder that is not in it has no
+ * place yet and fails.
+ */
+import { describe, expect, test } from "vitest";
+import { findImports, readAllCode, readSources, removeBlockComments, resolveImport } from "./source-files.ts";
+import type { SourceFile } from "./source-files.ts";
+
+const BASE = ["model", "text", "message", "store"] as const;
+const OPERATIONS = ["ingest", "compact", "summarize", "assemble", "retrieve"] as const;
+const BELOW_TOP = [...BASE, ...OPERATIONS, "engine"];
+
+/** What each layer of core may import besides itself. */
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  model: [],
+  text: ["model"],
+  message: ["model"],
+  store: ["model", "text"],
+  ...Object.fromEntries(OPERATIONS.map((operation) => [operation, BASE])),
+  engine: [...BASE, ...OPERATIONS],
+  tools: BELOW_TOP,
+  transfer: BELOW_TOP,
+  maintain: BELOW_TOP,
+  index: [...BELOW_TOP, "tools", "transfer", "maintain"],
+};
+
+const CORE = "packages/core/src/";
+const sources = readSources();
+const core = sources.filter((file) => file.path.startsWith(CORE));
+const allCode = readAllCode();
+
+/** A folder of core is a layer; the files beside the folders are the engine, and the library's face. */
+function layerOf(path: string): string {
+  const [first = "", ...rest] = path.slice(CORE.length).split("/");
+  if (rest.length > 0) return first;
+  if (first === "index.ts") return "index";
+  return /^(engine|open-engine)(-[a-z-]+)?\.ts$/.test(first) ? "engine" : first;
+}
+
+function packageOf(path: string): string | null {
+  return /^packages\/([^/]+)\//.exec(path)?.[1] ?? null;
+}
+
+/** One line per offending import, so that a failure says what to mend. */
+function listOffences(
+  files: readonly SourceFile[],
+  isOffence: (file: SourceFile, specifier: string, target: string | null) => boolean,
+): string[] {
+  return files.flatMap((file) =>
+    file.imports
+      .filter((specifier) => isOffence(file, specifier, resolveImport(file.path, specifier)))
+      .map((specifier) => `${file.path} imports ${specifier}`),
+  );
+}
+
+describe("the layers of core", () => {
+  test("every file has a place in the picture", () => {
+    expect(core.length).toBeGreaterThan(50);
+    const homeless = core.filter((file) => !(layerOf(file.path) in LAYERS)).map((file) => file.path);
+    expect(homeless).toEqual([]);
+  });
+
+  test("imports point one way", () => {
+    const offences = listOffences(core, (file, _specifier, target) => {
+      if (target === null || !target.startsWith(CORE)) return false;
+      const layer = layerOf(file.path);
+      return layerOf(target) !== layer && !LAYERS[layer]?.includes(layerOf(target));
+    });
+    expect(offences).toEqual([]);
+  });
+
+  test("no file imports itself by way of others", () => {
+    expect(findCycle(core)).toEqual([]);
+  });
+
+  test("needs Node and nothing else", () => {
+    const offences = listOffences(
+      core,
+      (_file, specifier, target) =>
+        !(specifier.startsWith("node:") || (target !== null && target.startsWith(CORE))),
+    );
+    expect(offences).toEqual([]);
+  });
+
+  test("SQL stands under store/sqlite only", () => {
+    const offenders = core
+      .filter((file) => !file.path.startsWith(`${CORE}store/sqlite/`))
+      .filter((file) =>
+        /["'`]\s*(SELECT |INSERT INTO |UPDATE \w+ SET |DELETE FROM )/.test(removeBlockComments(file.text)),
+      )
+      .map((file) => file.path);
+    expect(offenders).toEqual([]);
+  });
+});
+
+describe("the packages", () => {
+  test("use core by its name, never by a path into it", () => {
+    const others = allCode.filter((file) => !["core", null].includes(packageOf(file.path)));
+    const offences = listOffences(
+      others,
+      (file, _specifier, target) => target !== null && packageOf(target) !== packageOf(file.path),
+    );
+    expect(offences).toEqual([]);
+  });
+
+  test("do not use each other; what ships uses no test tools", () => {
+    const offences = listOffences(sources, (file, specifier) => {
+      const other = /^(?:@lossless\/([^/]+)|lossless-claw)(\/|$)/.exec(specifier);
+      if (!other) return false;
+      const name = other[1] ?? "openclaw";
+      return name !== "core" && name !== packageOf(file.path);
+    });
+    expect(offences).toEqual([]);
+  });
+
+  test("only the plugin names modules of OpenClaw", () => {
+    const offences = listOffences(
+      allCode.filter((file) => packageOf(file.path) !== "openclaw"),
+      (_file, specifier) => /^openclaw(\/|$)/.test(specifier),
+    );
+    expect(offences).toEqual([]);
+  });
+});
+
+test("every source file opens by saying what it is", () => {
+  const silent = allCode
+    .filter((file) => /\/(src|live|sample)\/|^(bench|scripts)\//.test(file.path))
+    .filter((file) => !/^(#!.*\n)?\/\*\* ?\S|^(#!.*\n)?\/\*\*\n \* \S/.test(file.text))
+    .map((file) => file.path);
+  expect(silent).toEqual([]);
+});
+
+describe("the scanner behind these tests", () => {
+  test.each([
+    [`import { a } from "./a.ts";`, ["./a.ts"]],
+    [`import type { A } from "./a.ts";`, ["./a.ts"]],
+    [
+      `import {\n  a,\n  b,\n} from "./a.ts";\nimport * as b from '@lossless/core';`,
+      ["./a.ts", "@lossless/core"],
+    ],
+    [`export { a } from "./a.ts";\nexport * from "./b.ts";`, ["./a.ts", "./b.ts"]],
+    [`import "./register.ts";`, ["./register.ts"]],
+    [`const a = await import("./a.ts");\ntype B = import("./b.ts").B;`, ["./a.ts", "./b.ts"]],
+    [`import data from "./a.json" with { type: "json" };`, ["./a.json"]],
+    [`/**\n * import { a } from "./a.ts";\n */\nexport const b = 'from "./c.ts"';`, []],
+    [`export const from = 1;\nconst text = "x";`, []],
+  ])("reads the imports of %j", (text, expected) => {
+    expect(findImports(text)).toEqual(expected);
+  });
+
+  test("finds a cycle and names it", () => {
+    const file = (path: string, ...imports: string[]): SourceFile => ({ path, text: "", imports });
+    expect(findCycle([file("a.ts", "./b.ts"), file("b.ts", "./c.ts"), file("c.ts")])).toEqual([]);
+    expect(findCycle([file("a.ts", "./b.ts"), file("b.ts", "./c.ts"), file("c.ts", "./b.ts")])).toEqual([
+      "b.ts",
+      "c.ts",
+      "b.ts",
+    ]);
+  });
+});
+
+/** The first cycle of imports, as the way round it; empty when there is none. */
+function findCycle(files: readonly SourceFile[]): string[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const done = new Set<string>();
+  const visit = (path: string, way: readonly string[]): string[] => {
+    if (way.includes(path)) return [...way.slice(way.indexOf(path)), path];
+    if (done.has(path)) return [];
+    for (const specifier of byPath.get(path)?.imports ?? []) {
+      const target = resolveImport(path, specifier);
+      const cycle = target !== null && byPath.has(target) ? visit(target, [...way, path]) : [];
+      if (cycle.length > 0) return cycle;
+    }
+    done.add(path);
+    return [];
+  };
+  for (const path of byPath.keys()) {
+    const cycle = visit(path, []);
+    if (cycle.length > 0) return cycle;
+  }
+  return [];
+}
