@@ -62,18 +62,17 @@ function joinWords(first: string, second: string): string {
   return `${first}${second.charAt(0).toUpperCase()}${second.slice(1)}`;
 }
 
+/** Messages one after the other; event ids are random, as hosts make them. */
 export class MessageSource {
   readonly #random: Random;
-  readonly #session: string;
   #topic: string[] = [];
   #count = 0;
 
-  constructor(seed: number, session: string) {
+  constructor(seed: number) {
     this.#random = makeRandom(seed);
-    this.#session = session;
   }
 
-  /** The next messages of the session. `count` should be a multiple of a turn. */
+  /** The next messages, in whole turns. */
   take(count: number): GeneratedMessage[] {
     const messages: GeneratedMessage[] = [];
     while (messages.length < count) messages.push(...this.#makeTurn());
@@ -112,7 +111,8 @@ export class MessageSource {
     this.#count += 1;
     const message = { ...content, timestamp: START_MS + this.#count * 4_321 };
     const json = JSON.stringify(message);
-    return { eventId: `${this.#session}-${this.#count}`, message, json, bytes: Buffer.from(json), text };
+    const eventId = `${this.#hex(8)}-${this.#count.toString(16)}`;
+    return { eventId, message, json, bytes: Buffer.from(json), text };
   }
 
   #reply(content: unknown[]): Record<string, unknown> {
@@ -191,5 +191,21 @@ export class MessageSource {
     let text = "";
     while (text.length < digits) text += this.#random.below(16).toString(16);
     return text;
+  }
+}
+
+/** The messages as lines of an OpenClaw session file, header included. */
+export function* renderSessionFile(seed: number, bytes: number): Generator<string> {
+  const source = new MessageSource(seed);
+  yield `${JSON.stringify({ type: "session", version: 3, id: `bench-${seed}`, timestamp: new Date(START_MS).toISOString(), cwd: "/home/user" })}\n`;
+  let parentId: string | null = null;
+  for (let written = 0; written < bytes; ) {
+    for (const { eventId, message } of source.take(TURN_MESSAGES)) {
+      const timestamp = new Date(message.timestamp as number).toISOString();
+      const line = `${JSON.stringify({ type: "message", id: eventId, parentId, timestamp, message })}\n`;
+      parentId = eventId;
+      written += line.length;
+      yield line;
+    }
   }
 }

@@ -9,7 +9,7 @@ import type { Boundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import { EngineError } from "../model/errors.ts";
 import { findFreshTail } from "../model/tail.ts";
-import type { FoldRun, PublishOutcome, RunItem } from "../store/folding.ts";
+import type { FoldRun, PublishOutcome, RunItem, SummaryText } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
 import type { CompactionPolicy } from "./policy.ts";
 import { planReserve } from "./plan-reserve.ts";
@@ -37,6 +37,8 @@ export interface FoldContext {
   readonly conversationId: number;
   readonly budgetTokens: number;
   readonly makeSummaryId: () => string;
+  /** Tokens of a summary as it is sent, with everything written around its text. */
+  readonly measure: (summary: { content: string; depth: number; run: readonly RunItem[] }) => number;
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly customInstructions?: string;
@@ -189,7 +191,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
   const outcome = await store.storeSummary({
     conversationId,
     run: toKeys(run),
-    summary: { summaryId: context.makeSummaryId(), ...text },
+    summary: toSummary(context, text, step.depth, run),
     state: "reserve",
     isRoot: step.isRoot,
     replacesId: step.replacesId,
@@ -229,10 +231,20 @@ async function summarizeStep(
   return store.storeSummary({
     conversationId,
     run: toKeys(run),
-    summary: { summaryId: context.makeSummaryId(), ...text },
+    summary: toSummary(context, text, step.depth, run),
     state,
     now: context.now(),
   });
+}
+
+function toSummary(
+  context: FoldContext,
+  text: Awaited<ReturnType<SummarizeRun>>,
+  depth: number,
+  run: readonly RunItem[],
+): SummaryText {
+  const { content, model, level } = text;
+  return { summaryId: context.makeSummaryId(), content, model, level, tokens: context.measure({ content, depth, run }) };
 }
 
 /** The summary right before the run: what a reader of the new one has just read. */

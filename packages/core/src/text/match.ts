@@ -58,6 +58,7 @@ function formsOf(term: QueryTerm): TermForm[] {
 
 /** The term as a whole: as a run of words or as an identifier, in each of its forms. */
 function matchWhole(term: QueryTerm): string[] {
+  if (term.isPrefix) return [`${matchWords(term.words)} *`];
   return formsOf(term).flatMap(({ words, ident }) =>
     ident === "" ? [matchWords(words)] : [matchWords(words), matchIdent(ident)],
   );

@@ -33,6 +33,7 @@ interface Wants {
   /** By first word; longer runs first, so that the longest wins. */
   readonly runs: Map<string, Wanted[]>;
   readonly idents: Map<string, number>;
+  readonly prefixes: Map<string, number>;
   readonly count: number;
 }
 
@@ -43,6 +44,7 @@ interface Found extends TextRange {
 function wantsOf(query: Query): Wants {
   const runs = new Map<string, Wanted[]>();
   const idents = new Map<string, number>();
+  const prefixes = new Map<string, number>();
   let asked = 0;
   const want = (words: readonly string[], whole: boolean): void => {
     const first = words[0];
@@ -65,11 +67,12 @@ function wantsOf(query: Query): Wants {
     }
     want(term.words, true);
     if (term.ident !== "") idents.set(term.ident, asked);
+    if (term.isPrefix) prefixes.set(term.ident, asked);
     if (term.words.length > 1) for (const piece of term.words) if (piece.length > 2) want([piece], false);
     asked++;
   }
   for (const list of runs.values()) list.sort((a, b) => b.words.length - a.words.length);
-  return { runs, idents, count: asked };
+  return { runs, idents, prefixes, count: asked };
 }
 
 /** All matches in text order, overlapping ones included. */
@@ -87,6 +90,10 @@ export function findTermMatches(text: string, query: Query): { matches: TermMatc
     },
   });
   found.forEach((piece, at) => {
+    for (const [prefix, asked] of wants.prefixes) {
+      if (piece.term.startsWith(prefix))
+        matches.push({ start: piece.start, end: piece.end, asked, whole: true });
+    }
     for (const wanted of wants.runs.get(piece.term) ?? []) {
       const last = endOfRun(found, at, wanted.words);
       if (last !== undefined) {

@@ -26,6 +26,8 @@ export interface QueryTerm extends TermForm {
   readonly kind: "word" | "identifier" | "glyphs";
   /** As typed. */
   readonly text: string;
+  /** True for the beginning of a hash: people name a commit by its first letters. */
+  readonly isPrefix?: true;
   /** The identifier without its first letter, where that may be the t or n of an escaped `\t` or `\n` it was copied with. */
   readonly unescaped?: TermForm;
 }
@@ -47,6 +49,7 @@ export interface Query {
 /** More than this is a pasted text, not a question; the query stays fast, and the terms kept are plenty to find it. */
 const MAX_TERMS = 64;
 const QUOTED = /"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』|«([^»]+)»/g;
+const SHORT_HASH = /^(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}$/;
 /** Longer questions are pasted texts; their beginning is enough to find them, and reading stays fast. */
 const MAX_QUESTION_CHARS = 8000;
 /** Ends of sentences that tell something before a question is asked. */
@@ -129,7 +132,13 @@ function chainTerm(text: string, run: readonly Lexeme[]): QueryTerm {
   const typed = text.slice(run[0]?.start, Math.max(...run.map(({ end }) => end)));
   if (whole === undefined) {
     const ident = words.length === 1 ? foldWord(words[0] as string) : "";
-    return { kind: "word", text: typed, words: stems, ident };
+    return {
+      kind: "word",
+      text: typed,
+      words: stems,
+      ident,
+      ...(SHORT_HASH.test(ident) ? { isPrefix: true } : {}),
+    };
   }
   const unescaped = unescape(typed);
   return {

@@ -104,7 +104,8 @@ function dropMiddle(word: string): string {
     if (!word.endsWith(ending)) continue;
     const base = word.slice(0, -ending.length);
     // "creation" is from "create", though "cre" is short; "nation" and "station" are not from anything.
-    const isLongEnough = measure(base) > 0 || (ending.startsWith("at") && /[aeiou]/.test(base) && base.length > 2);
+    const isLongEnough =
+      measure(base) > 0 || (ending.startsWith("at") && /[aeiou]/.test(base) && base.length > 2);
     return isLongEnough ? base + replacement : word;
   }
   return /[cdeghkmnrt]li$/.test(word) && measure(word.slice(0, -2)) > 0 ? word.slice(0, -2) : word;

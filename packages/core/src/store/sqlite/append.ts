@@ -13,7 +13,7 @@ import type { AppendBatch, AppendEvent, AppendResult, PreparedMessage } from "..
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
-import { coverLateMessage, markStale } from "./fold-path.ts";
+import { coverLateMessage, markStale, staleStandIns } from "./fold-path.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession, Placement } from "./placement.ts";
 
@@ -277,6 +277,7 @@ function showRevision(
   const place = [first.conversation_id, first.position, first.seq] as const;
   const item = connection.get<{ tokens: number; hidden: number }>(SELECT_ITEM, ...place);
   if (!item) return markStale(connection, first);
+  staleStandIns(connection, first);
   connection.run(SET_ITEM_TOKENS, tokens, ...place);
   if (item.hidden === 0) head.noteShown(0, tokens - item.tokens);
 }

@@ -17,11 +17,11 @@ const INSERT_CONVERSATION = `
   VALUES (?, ?, ?, ?, ?, ?)`;
 const SELECT_HEAD = `
   SELECT conversation_id, session_id, head_seq, head_chain, message_count, shown_messages, shown_tokens, arrival_bytes, last_position,
-         first_at, last_at, summary_count, fold_revision
+         first_at, last_at, summary_count, fold_revision, epoch_seq
   FROM conversations WHERE conversation_id = ?`;
 const UPDATE_HEAD = `
   UPDATE conversations SET session_id = ?, head_seq = ?, head_chain = ?, message_count = ?, shown_messages = ?, shown_tokens = ?,
-         arrival_bytes = ?, last_position = ?, first_at = ?, last_at = ?, stored_at = coalesce(?, stored_at), summary_count = ?, fold_revision = ?
+         arrival_bytes = ?, last_position = ?, first_at = ?, last_at = ?, stored_at = coalesce(?, stored_at), summary_count = ?, fold_revision = ?, epoch_seq = ?
   WHERE conversation_id = ?`;
 const INSERT_RECORD = "INSERT INTO ledger (conversation_id, seq, kind, body, at, chain) VALUES (?, ?, ?, ?, ?, ?)";
 
@@ -39,6 +39,7 @@ interface HeadRow {
   last_at: number | null;
   summary_count: number;
   fold_revision: number;
+  epoch_seq: number;
 }
 
 export class ConversationHead {
@@ -112,7 +113,10 @@ export class ConversationHead {
   /** A summary was stored; a published one begins a new epoch. */
   noteSummary(isPublished: boolean, stored = 1): void {
     this.#row.summary_count += stored;
-    if (isPublished) this.#row.fold_revision += 1;
+    if (isPublished) {
+      this.#row.fold_revision += 1;
+      this.#row.epoch_seq = this.#row.head_seq;
+    }
     this.#changed = true;
   }
 
@@ -138,6 +142,7 @@ export class ConversationHead {
       this.#hasNewRows ? now : null,
       row.summary_count,
       row.fold_revision,
+      row.epoch_seq,
       row.conversation_id,
     );
     this.#changed = false;

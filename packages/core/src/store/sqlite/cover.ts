@@ -29,7 +29,7 @@ const USER_BEFORE = `
   ORDER BY i.start_pos DESC, i.seq DESC LIMIT 1`;
 const TOOL_PARTS = `
   SELECT type, tool_call_id FROM message_parts WHERE message_id = ? AND tool_call_id IS NOT NULL ORDER BY ordinal`;
-const CONVERSATION = "SELECT fold_revision, shown_messages, shown_tokens, first_at FROM conversations WHERE conversation_id = ?";
+const CONVERSATION = "SELECT fold_revision, epoch_seq, shown_messages, shown_tokens, first_at FROM conversations WHERE conversation_id = ?";
 const BOUNDARIES = `
   SELECT position, retain_depth FROM boundaries
   WHERE conversation_id = ? AND undone_at IS NULL AND reason = 'new' ORDER BY position`;
@@ -37,11 +37,8 @@ const HIDDEN_BEFORE = `
   SELECT coalesce(sum(messages), 0) AS messages, coalesce(sum(tokens), 0) AS tokens FROM context_items
   WHERE conversation_id = ? AND hidden = 0 AND end_pos < ? AND depth < ?`;
 const RESERVE = `
-  SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq, state FROM summaries
+  SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq FROM summaries
   WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 ORDER BY start_pos`;
-const SPAN_COUNT = `
-  SELECT coalesce(sum(messages), 0) AS n, min(start_pos) AS first, max(end_pos) AS last FROM context_items
-  WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ? AND end_pos <= ?`;
 const PREFIX_TOKENS = `
   SELECT coalesce(sum(tokens), 0) AS n FROM context_items
   WHERE conversation_id = ? AND summary_id IS NOT NULL AND hidden = 0`;
@@ -68,7 +65,7 @@ export function readCoverTail(
       items,
       counters: countShown(connection, conversationId, conversation, boundaries),
       boundaries,
-      reserve: readReserve(connection, conversationId),
+      reserve: readReserve(connection, conversationId, conversation.epoch_seq as number),
       summariesBefore: connection
         .all(SUMMARIES_BEFORE, conversationId, before, MAX_SUMMARIES_BEFORE)
         .map((row) => toItem(connection, row))
@@ -141,26 +138,19 @@ function countShown(
   return { shownMessages, shownTokens, firstAt: conversation.first_at as number | null };
 }
 
-function readReserve(connection: Connection, conversationId: number): ReserveSummary[] {
-  return connection.all(RESERVE, conversationId).map((row) => {
-    const span = connection.get<{ n: number; first: number | null; last: number | null }>(
-      SPAN_COUNT,
-      conversationId,
-      row.start_pos as number,
-      row.end_pos as number,
-    );
-    return {
-      summaryId: row.summary_id as string,
-      startPosition: row.start_pos as number,
-      endPosition: row.end_pos as number,
-      messages: row.messages as number,
-      tokens: row.tokens as number,
-      depth: row.depth as number,
-      isRoot: row.is_root === 1,
-      isVerified: span?.n === row.messages && span?.first === row.start_pos && span?.last === row.end_pos,
-      madeAtSeq: row.made_at_seq as number,
-    };
-  });
+/** Stand-ins that are not stale; one made since the epoch began says so, because a context begun before it must not change. */
+function readReserve(connection: Connection, conversationId: number, epochSeq: number): ReserveSummary[] {
+  return connection.all(RESERVE, conversationId).map((row) => ({
+    summaryId: row.summary_id as string,
+    startPosition: row.start_pos as number,
+    endPosition: row.end_pos as number,
+    messages: row.messages as number,
+    tokens: row.tokens as number,
+    depth: row.depth as number,
+    isRoot: row.is_root === 1,
+    isVerified: true,
+    ...((row.made_at_seq as number) > epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
+  }));
 }
 
 export function readCoverHead(

@@ -58,6 +58,15 @@ function findPath(connection: Connection, place: Place): Path | null {
   }
 }
 
+const STALE_STAND_INS = `
+  UPDATE summaries SET stale = 1
+  WHERE conversation_id = ?1 AND state IN ('prepared', 'reserve') AND start_pos <= ?2 AND end_pos >= ?2`;
+
+/** Whatever was made ahead over a place that changed says something old; it is never shown or published again. */
+export function staleStandIns(connection: Connection, place: Place): void {
+  connection.run(STALE_STAND_INS, place.conversation_id, place.position);
+}
+
 /** Puts a message that arrived inside a folded span under the lowest summary there. False: it lies in no folded span. */
 export function coverLateMessage(
   connection: Connection,
@@ -66,6 +75,7 @@ export function coverLateMessage(
   hidden: number,
 ): boolean {
   const place = { conversation_id: head.conversationId, position: message.position, seq: message.seq };
+  staleStandIns(connection, place);
   const path = findPath(connection, place);
   // A row at the very end of the span came after everything folded there.
   if (!path || isBehind(connection, path, place)) return false;
@@ -94,12 +104,14 @@ function isBehind(connection: Connection, path: Path, place: Place): boolean {
 
 /** A folded message was hidden or shown again: everything above counts one less or more, and says something old. */
 export function countUnderSummaries(connection: Connection, place: Place, shown: number): void {
+  staleStandIns(connection, place);
   const path = findPath(connection, place);
   if (path) countPath(connection, path, place, shown);
 }
 
 /** A folded message was revised: what stands above it tells of the version before. */
 export function markStale(connection: Connection, place: Place): void {
+  staleStandIns(connection, place);
   for (const summaryId of findPath(connection, place)?.summaries ?? []) connection.run(SET_STALE, summaryId);
 }
 

@@ -9,7 +9,7 @@ import { EVENT_KIND } from "./append.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
-import { countUnderSummaries } from "./fold-path.ts";
+import { countUnderSummaries, staleStandIns } from "./fold-path.ts";
 import { findSession, Placement } from "./placement.ts";
 
 const SELECT_EVENT = `
@@ -133,6 +133,7 @@ function showOrHide(connection: Connection, head: ConversationHead, event: Event
   const item = connection.get<{ tokens: number }>(SELECT_ITEM, ...place);
   if (item) {
     connection.run(SET_ITEM_HIDDEN, after, ...place);
+    staleStandIns(connection, event);
     head.noteShown(shown, shown * item.tokens);
   } else if (shown !== 0) {
     head.noteShown(shown, 0);

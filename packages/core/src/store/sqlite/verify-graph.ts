@@ -28,8 +28,9 @@ export function checkGraph(connection: Connection, problems: Problems): void {
       continue;
     }
     for (const [column, value] of Object.entries(deriveFromSources(sources))) {
-      // Messages are hidden, shown and added below a summary that is no longer used; only its text stays as it was.
-      if (summary.state === "retired" && column !== "depth" && column !== "kind") continue;
+      // Below a summary that is no longer used, messages are hidden, shown and added; only its text stays as it was.
+      const isUnused = summary.state === "retired" || (summary.stale === 1 && summary.state !== "cover");
+      if (isUnused && column !== "depth" && column !== "kind") continue;
       if (summary[column] !== value) {
         problems.add("graph", id, `${column} of ${id} is ${summary[column]}, its sources say ${value}`);
       }

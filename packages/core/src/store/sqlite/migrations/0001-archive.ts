@@ -21,6 +21,7 @@ CREATE TABLE conversations (
   head_seq        INTEGER NOT NULL DEFAULT 0,  -- last seq given out, to messages and ledger alike
   head_chain      BLOB NOT NULL,   -- chain value of that seq, so that a cut end is seen
   fold_revision   INTEGER NOT NULL DEFAULT 0,  -- counts changes of the folded prefix
+  epoch_seq       INTEGER NOT NULL DEFAULT 0,  -- newest seq at the last of them
   message_count   INTEGER NOT NULL DEFAULT 0,  -- all rows of messages, revisions included
   summary_count   INTEGER NOT NULL DEFAULT 0,
   shown_messages  INTEGER NOT NULL DEFAULT 0,  -- messages under items that are not hidden

@@ -1,0 +1,192 @@
+/**
+ * How long storing takes beside the floor: single messages, turns of four, and imports, in archives of several sizes. Floor and archive
+ * take turns slice by slice, and so do a small and a large archive, so that whatever else the machine does falls on all of them alike;
+ * what counts is the median of the ratios of neighbouring slices.
+ */
+import { join } from "node:path";
+import { openEngine } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
+import type { TemporaryFolder } from "@lossless/testkit/temporary.ts";
+import { Floor } from "./archive-floor.ts";
+import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
+import type { GeneratedMessage } from "./archive-messages.ts";
+
+export interface Workload {
+  readonly name: string;
+  /** Messages per transaction. */
+  readonly commit: number;
+  /** Messages per slice: enough for the write-ahead log to be folded back now and then. */
+  readonly slice: number;
+  /** Commit size the archive is filled with before it is measured. */
+  readonly fill: number;
+}
+
+const IMPORT_BATCH = 500;
+export const SINGLE: Workload = { name: "single messages", commit: 1, slice: 100, fill: TURN_MESSAGES };
+export const TURNS: Workload = { name: "turns of four", commit: TURN_MESSAGES, slice: 200, fill: TURN_MESSAGES };
+export const IMPORT: Workload = { name: "imports", commit: IMPORT_BATCH, slice: IMPORT_BATCH, fill: IMPORT_BATCH };
+
+export interface SpeedResult {
+  readonly workload: Workload;
+  readonly size: number;
+  readonly floorUs: number;
+  readonly oursUs: number;
+  readonly ratio: number;
+  /** Cost per message here by the cost in the small archive measured alongside; 1 for the small one itself. */
+  readonly floorGrowth: number;
+  readonly oursGrowth: number;
+}
+
+const SESSION_MESSAGES = 2_000;
+/** The small archive has 2,000 messages on average: it is measured from here to there, then begun anew. */
+const SMALL_FROM = 1_000;
+const SMALL_TO = 3_000;
+const SLICES = 24;
+/** Calls under way while filling, which nobody measures. */
+const FILL_LANES = 4;
+
+/** The floor and the archive, side by side, fed with the same messages. */
+class Pair {
+  readonly #folder: TemporaryFolder;
+  readonly #floor: Floor;
+  readonly #engine: Engine;
+  readonly #source: MessageSource;
+  #count = 0;
+
+  private constructor(folder: TemporaryFolder, engine: Engine, seed: number) {
+    this.#folder = folder;
+    this.#engine = engine;
+    this.#floor = new Floor(join(folder.path, "floor.db"));
+    this.#source = new MessageSource(seed);
+  }
+
+  static async open(seed: number): Promise<Pair> {
+    const folder = makeTemporaryFolder("lossless-bench-");
+    return new Pair(folder, await openEngine({ database: folder.file("lcm.db"), thread: true }), seed);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  async fill(messages: number, commit: number, onProgress: (done: number) => void): Promise<void> {
+    const pending: Promise<unknown>[] = [];
+    while (this.#count < messages) {
+      const batch = this.#take(commit);
+      pending.push(this.#ingest(batch, commit));
+      this.#floor.insert(batch);
+      if (pending.length >= FILL_LANES) await pending.shift();
+      if (this.#count % SESSION_MESSAGES === 0) onProgress(this.#count);
+    }
+    await Promise.all(pending);
+  }
+
+  /** Microseconds per message of the next slice, in the floor and in the archive. */
+  async measure({ commit, slice }: Workload, floorFirst: boolean): Promise<{ floorUs: number; oursUs: number }> {
+    const messages = this.#take(slice);
+    const commits = Array.from({ length: slice / commit }, (_, i) => messages.slice(i * commit, (i + 1) * commit));
+    const runFloor = (): number => {
+      const start = performance.now();
+      for (const batch of commits) this.#floor.insert(batch);
+      return ((performance.now() - start) * 1000) / slice;
+    };
+    const runOurs = async (): Promise<number> => {
+      const start = performance.now();
+      for (const batch of commits) await this.#ingest(batch, commit);
+      return ((performance.now() - start) * 1000) / slice;
+    };
+    if (floorFirst) return { floorUs: runFloor(), oursUs: await runOurs() };
+    const oursUs = await runOurs();
+    return { floorUs: runFloor(), oursUs };
+  }
+
+  async close(): Promise<void> {
+    this.#floor.close();
+    await this.#engine.close();
+    this.#folder[Symbol.dispose]();
+  }
+
+  #take(count: number): GeneratedMessage[] {
+    this.#count += count;
+    return this.#source.take(count);
+  }
+
+  async #ingest(batch: readonly GeneratedMessage[], commit: number): Promise<unknown> {
+    const id = `session-${Math.floor(this.#count / SESSION_MESSAGES)}`;
+    const session = { key: `agent:main:${id}`, id, owner: "main" };
+    // An importer hands over the bytes of lines, a host hands over objects and names the turn.
+    if (commit === IMPORT_BATCH) {
+      return this.#engine.ingest({ session, messages: batch.map(({ eventId, bytes }) => ({ eventId, bytes })) });
+    }
+    const messages = batch.map(({ eventId, message }) => ({ eventId, message }));
+    const advancementKey = `${id}/${batch[0]?.eventId}`;
+    return this.#engine.ingest({ session, messages, ...(commit === TURN_MESSAGES ? { turn: { advancementKey } } : {}) });
+  }
+}
+
+/** Measures workloads in an archive of a size, beside a small one. */
+export async function measureSpeed(
+  size: number,
+  workloads: readonly [Workload, ...Workload[]],
+  onProgress: (text: string) => void,
+): Promise<{ small: SpeedResult; large: SpeedResult }[]> {
+  const [{ fill }] = workloads;
+  const large = await Pair.open(size);
+  let small = await openSmall(fill);
+  try {
+    await large.fill(size, fill, (done) => onProgress(`filling ${done}/${size} in commits of ${fill}`));
+    const samples = new Map(workloads.map((workload) => [workload, [] as Sample[]]));
+    for (let i = 0; i < SLICES; i++) {
+      if (small.count >= SMALL_TO) {
+        await small.close();
+        small = await openSmall(fill);
+      }
+      for (const [workload, list] of samples) {
+        const floorFirst = i % 2 === 0;
+        const smallSlice = await small.measure(workload, floorFirst);
+        list.push({ small: smallSlice, large: await large.measure(workload, floorFirst) });
+      }
+      onProgress(`measuring at ${size}: slice ${i + 1}/${SLICES}`);
+    }
+    return [...samples].map(([workload, list]) => summarize(workload, size, list));
+  } finally {
+    await small.close();
+    await large.close();
+  }
+}
+
+async function openSmall(fill: number): Promise<Pair> {
+  const pair = await Pair.open(2);
+  await pair.fill(SMALL_FROM, fill, () => undefined);
+  return pair;
+}
+
+interface Sample {
+  readonly small: { readonly floorUs: number; readonly oursUs: number };
+  readonly large: { readonly floorUs: number; readonly oursUs: number };
+}
+
+function summarize(workload: Workload, size: number, samples: readonly Sample[]): { small: SpeedResult; large: SpeedResult } {
+  const side = (key: "small" | "large"): Pick<SpeedResult, "workload" | "floorUs" | "oursUs" | "ratio"> => ({
+    workload,
+    floorUs: median(samples.map((sample) => sample[key].floorUs)),
+    oursUs: median(samples.map((sample) => sample[key].oursUs)),
+    ratio: median(samples.map((sample) => sample[key].oursUs / sample[key].floorUs)),
+  });
+  return {
+    small: { ...side("small"), size: 2_000, floorGrowth: 1, oursGrowth: 1 },
+    large: {
+      ...side("large"),
+      size,
+      floorGrowth: median(samples.map(({ small, large }) => large.floorUs / small.floorUs)),
+      oursGrowth: median(samples.map(({ small, large }) => large.oursUs / small.oursUs)),
+    },
+  };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}

@@ -1,0 +1,311 @@
+/**
+ * Folding as the engine offers it: when to fold, who pays, until when; and the context for a budget. Joins the pure planners, the
+ * executor, the summariser and the assembler; decides nothing about runs or choices itself.
+ *
+ * Invariants: a conversation is folded by one process at a time (the lease on its debt); debt is one row and is never dropped while
+ * the threshold is crossed; assembling neither writes nor waits for folding.
+ */
+import { renderSummary } from "./assemble/render.ts";
+import { assembleContext } from "./assemble/assemble.ts";
+import type { AssembledContext } from "./assemble/assemble.ts";
+import type { Provider } from "./assemble/grammars.ts";
+import { compactUntilUnder, prepareNext, reserveNext, sweepOnce } from "./compact/execute.ts";
+import type { FoldContext, FoldReport } from "./compact/execute.ts";
+import { shouldCompact } from "./compact/policy.ts";
+import type { CompactionPolicy } from "./compact/policy.ts";
+import { resolveThreshold } from "./model/context-threshold.ts";
+import { EngineError } from "./model/errors.ts";
+import type { Clock, EventSink } from "./model/events.ts";
+import type { ModelIdentity } from "./model/message.ts";
+import type { Settings } from "./model/settings.ts";
+import { applyFactor, estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
+import type { RunItem } from "./store/folding.ts";
+import type { ConversationRow, Store } from "./store/store.ts";
+import type { Summarize } from "./summarize/summarize.ts";
+
+/** What a turn says about the model it is for. */
+export interface ModelSituation {
+  readonly model?: ModelIdentity;
+  /** The model's window as the host states it. */
+  readonly contextWindow?: number;
+}
+
+export interface CompactRequest extends ModelSituation {
+  readonly budgetTokens: number;
+  /** Fold although the threshold is not crossed, however little there is to fold. */
+  readonly force?: boolean;
+  /** Fold until the context has at most this many tokens; without it, until it is below the threshold. */
+  readonly targetTokens?: number;
+  readonly customInstructions?: string;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+export interface CompactAnswer {
+  readonly conversationId: number;
+  readonly compacted: boolean;
+  readonly reason: string;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  readonly passes: number;
+  readonly summaryIds: readonly string[];
+}
+
+export interface AssembleRequest extends ModelSituation {
+  readonly budgetTokens: number;
+  /** Whose grammar the messages must satisfy; every provider's when absent. */
+  readonly provider?: Provider;
+}
+
+const LEASE_MS = 120_000;
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Failed folds are tried again after 5 minutes, then 10, at most 30. */
+const BACKOFF_MS = 5 * 60_000;
+const MAX_BACKOFF_MS = 30 * 60_000;
+/** Without a tail limit of its own, the tail is kept to this share of the budget: else a small window folds at every turn. */
+const TAIL_SHARE = 0.2;
+/** Summaries are prepared once this share of the threshold is reached. */
+const PREPARE_SHARE = 0.6;
+
+export class Folding {
+  #store: Store;
+  #settings: Settings;
+  #summarize: Summarize;
+  #clock: Clock;
+  #emit: EventSink;
+  #holder: string;
+  /** The model's factor, fixed while the front of the prompt is: it changes only with an epoch. */
+  #factors = new Map<string, { foldRevision: number; factor: number }>();
+
+  constructor(options: { store: Store; settings: Settings; summarize: Summarize; clock: Clock; emit: EventSink }) {
+    this.#store = options.store;
+    this.#settings = options.settings;
+    this.#summarize = options.summarize;
+    this.#clock = options.clock;
+    this.#emit = options.emit;
+    this.#holder = `${process.pid}-${Buffer.from(options.clock.random(6)).toString("hex")}`;
+  }
+
+  /** True when the conversation is at or above its threshold. */
+  async isDue(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): Promise<boolean> {
+    const cover = await this.#store.readCoverTail({ conversationId: conversation.conversationId, maxTokens: 0, maxMessages: 0 });
+    const policy = this.#policy(conversation, request);
+    const factor = await this.#factor(conversation.conversationId, cover?.foldRevision ?? 0, request.model);
+    const tokens = applyFactor(cover?.counters.shownTokens ?? 0, factor);
+    return shouldCompact({ tokens, base: request.budgetTokens, threshold: policy.contextThreshold });
+  }
+
+  async noteDebt(conversation: ConversationRow, budgetTokens: number): Promise<void> {
+    await this.#store.addDebt({ conversationId: conversation.conversationId, budgetTokens, now: this.#clock.now() });
+  }
+
+  /** Folds now, in the caller's time. */
+  async compact(conversation: ConversationRow, request: CompactRequest): Promise<CompactAnswer> {
+    const { conversationId } = conversation;
+    const force = request.force ?? false;
+    const isWanted = force || request.targetTokens !== undefined || (await this.isDue(conversation, request));
+    if (!isWanted) return this.#unchanged(conversationId, "below threshold");
+    await this.noteDebt(conversation, request.budgetTokens);
+    const now = this.#clock.now();
+    const debt = await this.#store.claimDebt({ conversationId, holder: this.#holder, now, leaseMs: LEASE_MS, force: true });
+    if (!debt) return this.#unchanged(conversationId, "another process is folding this conversation");
+    return this.#pay(conversation, request, debt.attempts);
+  }
+
+  /**
+   * Work for quiet moments: pays the debt that is due, prepares the summaries the next fold will want, and makes stand-ins up to the
+   * root. Returns whether anything was done.
+   */
+  async maintain(
+    conversation: ConversationRow,
+    request: { budgetTokens: number; signal?: AbortSignal } & ModelSituation,
+  ): Promise<{ changed: boolean }> {
+    const { conversationId } = conversation;
+    let changed = false;
+    if (await this.isDue(conversation, request)) await this.noteDebt(conversation, request.budgetTokens);
+    const debt = await this.#store.claimDebt({ conversationId, holder: this.#holder, now: this.#clock.now(), leaseMs: LEASE_MS });
+    if (debt) {
+      const isDue = await this.isDue(conversation, { ...request, budgetTokens: debt.budgetTokens });
+      if (isDue) changed = (await this.#pay(conversation, { ...request, budgetTokens: debt.budgetTokens }, debt.attempts)).compacted;
+      else await this.#settle(conversationId, null, 0);
+    }
+    const context = await this.#context(conversation, request, this.#settings.sweepDeadlineMs);
+    if (await this.#isNear(conversation, request)) {
+      while (!context.signal.aborted && (await prepareNext(context))) changed = true;
+    }
+    while (!context.signal.aborted && (await reserveNext(context))) changed = true;
+    return { changed };
+  }
+
+  async assemble(conversation: ConversationRow, request: AssembleRequest & { cue: string | null }): Promise<AssembledContext | null> {
+    const { conversationId } = conversation;
+    const budgetTokens = this.#cap(request.budgetTokens);
+    const policy = this.#policy(conversation, { ...request, budgetTokens });
+    const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
+    const tokenFactor = await this.#factor(conversationId, cover?.foldRevision ?? 0, request.model);
+    return assembleContext(this.#store, {
+      conversationId,
+      budgetTokens,
+      tail: policy,
+      timeZone: this.#settings.timezone,
+      tokenFactor,
+      model: request.model ?? null,
+      cue: request.cue,
+      estimate: estimateTextTokens,
+      ...(request.provider ? { provider: request.provider } : {}),
+    });
+  }
+
+  async #pay(conversation: ConversationRow, request: CompactRequest, attempts: number): Promise<CompactAnswer> {
+    const { conversationId } = conversation;
+    const deadlineMs =
+      request.targetTokens === undefined ? this.#settings.sweepDeadlineMs : this.#settings.compactUntilUnderDeadlineMs;
+    const context = await this.#context(conversation, request, deadlineMs);
+    try {
+      const report = await this.#fold(context, request);
+      const compacted = report.passes > 0;
+      // Work that was cut short stays owed; everything else is done, or cannot be done better by trying again.
+      const isOpen = report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale";
+      await this.#settle(conversationId, isOpen ? `stopped: ${report.stopped}` : null, compacted ? 0 : attempts);
+      if (compacted) {
+        const { tokensBefore, tokensAfter } = report;
+        this.#emit({ kind: "compacted", conversationId, tokensBefore, tokensAfter });
+      }
+      return { conversationId, compacted, reason: describeStop(report), ...report };
+    } catch (error) {
+      await this.#settle(conversationId, error instanceof Error ? error.message : String(error), attempts);
+      throw error;
+    }
+  }
+
+  async #fold(context: FoldContext, request: CompactRequest): Promise<FoldReport> {
+    if (request.targetTokens !== undefined) return compactUntilUnder(context, request.targetTokens);
+    const stopAtTokens = request.force ? null : Math.max(0, Math.ceil(context.policy.contextThreshold * request.budgetTokens) - 1);
+    return sweepOnce(context, { isForced: request.force ?? false, stopAtTokens });
+  }
+
+  async #context(
+    conversation: ConversationRow,
+    request: { budgetTokens: number; signal?: AbortSignal; customInstructions?: string; onProgress?: CompactRequest["onProgress"] } & ModelSituation,
+    deadlineMs: number,
+  ): Promise<FoldContext> {
+    const { conversationId } = conversation;
+    const timeout = AbortSignal.timeout(Math.min(deadlineMs, MAX_TIMER_MS));
+    const policy = this.#policy(conversation, request);
+    return {
+      store: this.#store,
+      summarize: this.#summarize,
+      policy,
+      conversationId,
+      budgetTokens: request.budgetTokens,
+      makeSummaryId: () => `sum_${Buffer.from(this.#clock.random(8)).toString("hex")}`,
+      measure: (summary) => this.#measure(summary),
+      now: () => this.#clock.now(),
+      signal: request.signal ? AbortSignal.any([request.signal, timeout]) : timeout,
+      onPass: ({ passes }) => {
+        request.onProgress?.(passes, policy.maxSweepIterations);
+        void this.#store.renewDebt({ conversationId, holder: this.#holder, until: this.#clock.now() + LEASE_MS });
+      },
+      ...(request.customInstructions === undefined ? {} : { customInstructions: request.customInstructions }),
+    };
+  }
+
+  /** Tokens of a summary as the assembler will write it. */
+  #measure({ content, depth, run }: { content: string; depth: number; run: readonly RunItem[] }): number {
+    const sources = run.flatMap((item) => (item.summary === null ? [] : [item.summary]));
+    const text = renderSummary(
+      {
+        summaryId: "sum_0000000000000000",
+        kind: sources.length > 0 ? "condensed" : "leaf",
+        depth,
+        descendantCount: sources.reduce((sum, source) => sum + source.descendantCount + 1, 0),
+        earliestAt: run[0]?.createdAt ?? 0,
+        latestAt: run.at(-1)?.createdAt ?? 0,
+        sourceIds: sources.map((source) => source.summaryId),
+        content,
+      },
+      this.#settings.timezone,
+    );
+    return estimateTextTokens(text) + MESSAGE_OVERHEAD_TOKENS;
+  }
+
+  #policy(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): CompactionPolicy {
+    const settings = this.#settings;
+    const threshold = resolveThreshold(settings, {
+      model: nameModel(request.model),
+      sessionKey: conversation.sessionKey,
+      contextWindow: request.contextWindow,
+    });
+    return {
+      contextThreshold: threshold.contextThreshold,
+      freshTailCount: threshold.freshTailCount,
+      freshTailMaxTokens: settings.freshTailMaxTokens ?? Math.floor(TAIL_SHARE * request.budgetTokens),
+      turnMaxTokens: threshold.leafChunkTokens,
+      leafMinFanout: settings.leafMinFanout,
+      condensedMinFanout: settings.condensedMinFanout,
+      condensedMinFanoutHard: settings.condensedMinFanoutHard,
+      sweepMaxDepth: settings.sweepMaxDepth,
+      leafChunkTokens: threshold.leafChunkTokens,
+      leafTargetTokens: settings.leafTargetTokens,
+      condensedTargetTokens: settings.condensedTargetTokens,
+      summaryPrefixTargetTokens: settings.summaryPrefixTargetTokens ?? undefined,
+      maxSweepIterations: settings.maxSweepIterations,
+    };
+  }
+
+  async #isNear(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): Promise<boolean> {
+    const policy = this.#policy(conversation, request);
+    const shown = (await this.#store.readConversation(conversation.conversationId))?.shownTokens ?? 0;
+    return shown >= PREPARE_SHARE * policy.contextThreshold * request.budgetTokens;
+  }
+
+  async #factor(conversationId: number, foldRevision: number, model: ModelIdentity | undefined): Promise<number> {
+    const name = nameModel(model);
+    if (name === null) return 1;
+    const key = `${conversationId}:${name}`;
+    const known = this.#factors.get(key);
+    if (known?.foldRevision === foldRevision) return known.factor;
+    const calibration = await this.#store.readCalibration(name);
+    // In steps, so that a report that changes little changes nothing.
+    const factor = Math.round((calibration?.factor ?? 1) * 20) / 20;
+    this.#factors.set(key, { foldRevision, factor });
+    return factor;
+  }
+
+  #cap(budgetTokens: number): number {
+    if (!Number.isFinite(budgetTokens) || budgetTokens < 1) {
+      throw new EngineError("usage", `cannot assemble for ${budgetTokens} tokens: the budget is a number of at least 1`);
+    }
+    return Math.min(Math.floor(budgetTokens), this.#settings.maxAssemblyTokenBudget ?? Number.MAX_SAFE_INTEGER);
+  }
+
+  async #settle(conversationId: number, failure: string | null, attempts: number): Promise<void> {
+    const now = this.#clock.now();
+    const backoff = attempts <= 0 ? 0 : Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** (attempts - 1));
+    await this.#store.settleDebt({ conversationId, holder: this.#holder, now, failure, retryAt: now + backoff });
+  }
+
+  async #unchanged(conversationId: number, reason: string): Promise<CompactAnswer> {
+    const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
+    const tokens = cover?.counters.shownTokens ?? 0;
+    return { conversationId, compacted: false, reason, tokensBefore: tokens, tokensAfter: tokens, passes: 0, summaryIds: [] };
+  }
+}
+
+function nameModel(model: ModelIdentity | undefined): string | null {
+  if (model?.model === undefined) return null;
+  return model.provider === undefined ? model.model : `${model.provider}/${model.model}`;
+}
+
+function describeStop(report: FoldReport): string {
+  if (report.passes === 0 && report.stopped === "nothing_to_fold") return "nothing to fold";
+  return {
+    no_progress: "a pass saved nothing",
+    pass_limit: "the pass limit was reached",
+    target_reached: "under the target",
+    nothing_to_fold: "everything outside the tail is folded",
+    deadline: "the deadline was reached",
+    aborted: "cancelled",
+    stale: "the conversation kept changing",
+  }[report.stopped];
+}

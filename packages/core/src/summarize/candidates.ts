@@ -1,0 +1,44 @@
+/**
+ * Which models may write a summary, in the order they are asked: what the settings name (environment and config are already one there),
+ * the host's own model, then the fallbacks. Each model stands once, so that nobody pays for asking the same one twice.
+ */
+import type { ModelRef } from "../model/complete.ts";
+import type { Settings } from "../model/settings.ts";
+
+/** Null lets the host choose. */
+export type Candidate = ModelRef | null;
+
+export type CandidateSettings = Pick<Settings, "summaryModel" | "summaryProvider" | "fallbackProviders">;
+
+/**
+ * @param hostModel the host's compaction or runtime model; null when the host chooses it at the call; undefined without a host, in which
+ * case `complete` chooses only if the settings name nothing.
+ */
+export function listCandidates(settings: CandidateSettings, hostModel?: Candidate): Candidate[] {
+  const named = [
+    parseModelRef(settings.summaryModel, settings.summaryProvider || (hostModel?.provider ?? "")),
+    ...(hostModel === undefined ? [] : [hostModel]),
+    ...settings.fallbackProviders.map(({ provider, model }) => ({ provider, model })),
+  ].filter((candidate) => candidate !== undefined);
+  return dropRepeated(named.length === 0 ? [null] : named);
+}
+
+/** A provider before the first slash wins over the one named beside the model. */
+export function parseModelRef(name: string, provider: string): ModelRef | undefined {
+  const model = name.trim();
+  if (model === "") return undefined;
+  const slash = model.indexOf("/");
+  if (slash > 0 && slash < model.length - 1)
+    return { provider: model.slice(0, slash), model: model.slice(slash + 1) };
+  return { provider: provider.trim(), model };
+}
+
+/** The name of a candidate in the ledger, in guards and beside a summary. */
+export function nameCandidate(candidate: Candidate): string {
+  if (candidate === null) return "host/default";
+  return candidate.provider === "" ? candidate.model : `${candidate.provider}/${candidate.model}`;
+}
+
+function dropRepeated(candidates: readonly Candidate[]): Candidate[] {
+  return [...new Map(candidates.map((candidate) => [nameCandidate(candidate), candidate])).values()];
+}

@@ -1,0 +1,184 @@
+/**
+ * What keeps summaries from costing too much or hammering a provider that is down: the spend guard, the daily cap, a breaker and a pause
+ * per candidate. All of it is stored, so that a restart forgets nothing and two processes share one state.
+ *
+ * Invariant: a guard that opens says so once (`degraded`), and once more when it has closed (`recovered`). A guard whose time is over
+ * lets the next call through but counts as open until that call went well. A ledger that cannot be read lets nothing through.
+ */
+import type { Clock, EventSink } from "../model/events.ts";
+import type { Settings } from "../model/settings.ts";
+import type { FoldingStore, Guard } from "../store/folding.ts";
+import { type Candidate, nameCandidate } from "./candidates.ts";
+import { findDay } from "./time-of-day.ts";
+
+export interface GuardOptions {
+  readonly store: Pick<FoldingStore, "countSpendCalls" | "sumSpend" | "readGuards" | "saveGuard">;
+  readonly settings: Pick<
+    Settings,
+    | "circuitBreakerThreshold"
+    | "circuitBreakerCooldownMs"
+    | "summaryMaxCallsPerWindow"
+    | "summaryCallWindowMs"
+    | "summarySpendBackoffMs"
+    | "spendMaxTokensPerDay"
+    | "timezone"
+  >;
+  readonly clock: Pick<Clock, "now">;
+  readonly emit: EventSink;
+}
+
+export const SPEND_GUARD = "spend";
+export const DAY_GUARD = "spend-day";
+export const breakerName = (candidate: Candidate): string => `breaker:${nameCandidate(candidate)}`;
+export const pauseName = (candidate: Candidate): string => `pause:${nameCandidate(candidate)}`;
+
+const PAUSE_STEP_MS = 15_000;
+const MAX_PAUSE_MS = 600_000;
+
+/** One failure is often chance and costs nothing; from the second in a row on, the waits double. */
+export function pauseAfter(failures: number): number {
+  return Math.min(MAX_PAUSE_MS, PAUSE_STEP_MS * (2 ** Math.min(failures - 1, 20) - 1));
+}
+
+export class GuardBook {
+  readonly #options: GuardOptions;
+  /** Changes follow one another, so that two calls at once do not lose a failure or tell twice. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  /** Whether spending rules allow one more call now. */
+  async allowsCall(): Promise<boolean> {
+    return this.#safely("read the spend ledger", false, async () => {
+      return !(await this.#isDayFull()) && !(await this.#isWindowFull());
+    });
+  }
+
+  /** Whether this candidate may be asked now. */
+  async allowsCandidate(candidate: Candidate): Promise<boolean> {
+    return this.#safely("read the guards", false, async () => {
+      const now = this.#options.clock.now();
+      const names = [breakerName(candidate), pauseName(candidate)];
+      const guards = await this.#options.store.readGuards();
+      return !guards.some((guard) => names.includes(guard.name) && guard.openUntil > now);
+    });
+  }
+
+  /** The provider answered: its key works. */
+  async noteAnswer(candidate: Candidate): Promise<void> {
+    await this.#close(breakerName(candidate));
+  }
+
+  /** The summary was good. */
+  async noteAccepted(candidate: Candidate): Promise<void> {
+    await this.#close(pauseName(candidate));
+  }
+
+  /** The key or the right to use the model was refused. */
+  async noteRefused(candidate: Candidate, reason: string): Promise<void> {
+    const { circuitBreakerThreshold: threshold, circuitBreakerCooldownMs: cooldownMs } = this.#options.settings;
+    await this.#update(breakerName(candidate), (before, now) => {
+      const failures = before.failures + 1;
+      const openUntil = failures >= threshold ? now + cooldownMs : before.openUntil;
+      return { ...before, failures, openUntil, reason };
+    });
+  }
+
+  /** It could not answer, or not well. What the provider says about waiting counts, within the cooldown of the breaker. */
+  async noteTrouble(candidate: Candidate, reason: string, retryAfterMs = 0): Promise<void> {
+    const asked = Math.min(retryAfterMs, this.#options.settings.circuitBreakerCooldownMs);
+    await this.#update(pauseName(candidate), (before, now) => {
+      const failures = before.failures + 1;
+      const waitMs = Math.max(pauseAfter(failures), asked);
+      return { ...before, failures, openUntil: waitMs > 0 ? now + waitMs : before.openUntil, reason };
+    });
+  }
+
+  /** The ledger decides, not the stored guard, so that a raised cap works at once. */
+  async #isDayFull(): Promise<boolean> {
+    const { store, settings, clock } = this.#options;
+    const cap = settings.spendMaxTokensPerDay;
+    if (cap === null) {
+      await this.#close(DAY_GUARD);
+      return false;
+    }
+    const day = findDay(clock.now(), settings.timezone);
+    const [sum] = await store.sumSpend({ since: day.start, by: "all" });
+    const used = (sum?.inputTokens ?? 0) + (sum?.outputTokens ?? 0);
+    if (used < cap) {
+      await this.#close(DAY_GUARD);
+      return false;
+    }
+    await this.#open(DAY_GUARD, day.end, `${used} of ${cap} tokens of the day are used`);
+    return true;
+  }
+
+  async #isWindowFull(): Promise<boolean> {
+    const { store, settings, clock } = this.#options;
+    const now = clock.now();
+    if ((await this.#read(SPEND_GUARD)).openUntil > now) return true;
+    const calls = await store.countSpendCalls(now - settings.summaryCallWindowMs);
+    if (calls < settings.summaryMaxCallsPerWindow) {
+      await this.#close(SPEND_GUARD);
+      return false;
+    }
+    const reason = `${calls} calls within ${settings.summaryCallWindowMs} ms`;
+    await this.#open(SPEND_GUARD, now + settings.summarySpendBackoffMs, reason);
+    return true;
+  }
+
+  async #open(name: string, openUntil: number, reason: string): Promise<void> {
+    await this.#update(name, (before, now) => (before.openUntil > now ? before : { ...before, openUntil, reason }));
+  }
+
+  async #close(name: string): Promise<void> {
+    await this.#update(name, (before) => ({ name, failures: 0, openUntil: 0, reason: "" }));
+  }
+
+  async #read(name: string): Promise<Guard> {
+    const guards = await this.#options.store.readGuards();
+    return guards.find((guard) => guard.name === name) ?? { name, failures: 0, openUntil: 0, reason: "" };
+  }
+
+  #update(name: string, change: (before: Guard, now: number) => Guard): Promise<void> {
+    const turn = this.#last.then(() =>
+      this.#safely(`save the guard ${name}`, undefined, async () => {
+        const before = await this.#read(name);
+        const after = change(before, this.#options.clock.now());
+        if (before.failures === after.failures && before.openUntil === after.openUntil) return;
+        await this.#options.store.saveGuard(after);
+        this.#tell(before, after);
+      }),
+    );
+    this.#last = turn;
+    return turn;
+  }
+
+  #tell(before: Guard, after: Guard): void {
+    if (before.openUntil === 0 && after.openUntil > 0) {
+      const until = new Date(after.openUntil).toISOString();
+      const message = `summaries are written without ${describeGuard(after.name)} until ${until}: ${after.reason}`;
+      this.#options.emit({ kind: "degraded", part: "summariser", message });
+    } else if (before.openUntil > 0 && after.openUntil === 0) {
+      this.#options.emit({ kind: "recovered", part: "summariser" });
+    }
+  }
+
+  /** Folding goes on when the books cannot be kept; the host is told. */
+  async #safely<T>(what: string, otherwise: T, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const cause = error instanceof Error ? error.message : String(error);
+      this.#options.emit({ kind: "degraded", part: "summariser", message: `cannot ${what}: ${cause}` });
+      return otherwise;
+    }
+  }
+}
+
+function describeGuard(name: string): string {
+  const colon = name.indexOf(":");
+  return colon < 0 ? "a model" : name.slice(colon + 1);
+}

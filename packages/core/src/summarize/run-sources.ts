@@ -1,0 +1,107 @@
+/**
+ * From a run as the store reads it to the lines a summariser reads: who said what, when, block by block. Hidden items and items whose body
+ * is gone carry no text and are left out. Everything comes from the arrival bytes; names of people are taken from the host's metadata.
+ */
+import { searchText, viewMessage } from "../message/normalize.ts";
+import { firstString, isObject, type JsonObject } from "../message/readable.ts";
+import { formatMessageId } from "../model/ids.ts";
+import type { MessageView, PartView } from "../model/message.ts";
+import type { RunItem, SummaryRow } from "../store/folding.ts";
+import type { SourceLine, SourcePart } from "./source.ts";
+import { formatMoment } from "./time.ts";
+
+/** A source that knows when it ends; null for a message. */
+export interface RunSource extends SourceLine {
+  readonly until: number | null;
+}
+
+export function readSources(run: readonly RunItem[]): RunSource[] {
+  const sources: RunSource[] = [];
+  for (const item of run) {
+    if (item.hidden !== 0) continue;
+    if (item.summary !== null) sources.push(readSummary(item.summary));
+    else if (item.bytes !== null) sources.push(readMessage(item, item.bytes));
+  }
+  return sources;
+}
+
+function readSummary(summary: SummaryRow): RunSource {
+  return {
+    id: summary.summaryId,
+    kind: "summary",
+    role: "summary",
+    at: summary.earliestAt,
+    until: summary.latestAt,
+    text: summary.content.replace(MARKER_LINE, "").trim(),
+  };
+}
+
+/** The mark of a summary made without a model says how it was made, not what happened; a model would copy it. */
+const MARKER_LINE = /^\[(?:LCM |Truncated )[^\]\n]*\][ \t]*(?:\n|$)/gm;
+
+function readMessage(item: RunItem, bytes: Uint8Array): RunSource {
+  const view = viewMessage(bytes);
+  const speaker = view.role === "user" ? readSpeaker(bytes) : undefined;
+  return {
+    id: formatMessageId(item.messageId ?? item.seq),
+    kind: "message",
+    role: view.role,
+    ...(speaker === undefined ? {} : { speaker }),
+    at: readTime(view, item),
+    until: null,
+    text: searchText(view),
+    parts: view.parts.map(toSourcePart),
+  };
+}
+
+function readTime(view: MessageView, item: RunItem): number | null {
+  const at = view.createdAt ?? item.createdAt;
+  return at > 0 ? at : null;
+}
+
+function toSourcePart(part: PartView): SourcePart {
+  return {
+    type: part.type,
+    text: part.text,
+    ...(part.toolName === undefined ? {} : { toolName: part.toolName }),
+    ...(part.isError === undefined ? {} : { isError: part.isError }),
+  };
+}
+
+const MAX_SPEAKER_CHARS = 60;
+
+/** The name of the person in a group, from the host's sender metadata or the `name` of a chat message. */
+function readSpeaker(bytes: Uint8Array): string | undefined {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!text.includes('"__openclaw"') && !text.includes('"name"')) return undefined;
+  const root = parseObject(text.toString("utf8"));
+  if (root === null) return undefined;
+  const inner = isObject(root["message"]) ? root["message"] : root;
+  const name = findSenderName(inner) ?? findSenderName(root) ?? firstString(inner, "name");
+  // The name was chosen by a stranger: one short line, whatever it holds.
+  const clean = name?.replace(/[\s\p{C}]+/gu, " ").trim();
+  return clean === undefined || clean === "" ? undefined : clean.slice(0, MAX_SPEAKER_CHARS);
+}
+
+function findSenderName(holder: JsonObject): string | undefined {
+  const meta = holder["__openclaw"];
+  return isObject(meta) ? firstString(meta, "senderName", "senderUsername") : undefined;
+}
+
+function parseObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    // Bytes that are no JSON were seen as such by `viewMessage`; they name nobody.
+    return null;
+  }
+}
+
+/** The sources as a model is shown them: a summary says which time it stands for. */
+export function showRanges(sources: readonly RunSource[], timeZone: string): SourceLine[] {
+  return sources.map((source) => {
+    if (source.until === null || source.until === source.at) return source;
+    return { ...source, text: `(until ${formatMoment(source.until, timeZone)})\n${source.text}` };
+  });
+}

@@ -1,0 +1,81 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { analyzeForIndex } from "../../src/text/index.ts";
+
+const anyText = fc.string({ unit: "binary", maxLength: 300 });
+
+describe("analysis for the index", () => {
+  test.each([
+    ["stems words in order", "Fixed the failing tests", "fix the fail test"],
+    [
+      "splits camel case, snake case and final numbers",
+      "parseHTTPHeader max_retry_count session2",
+      "pars http header max retri count session 2",
+    ],
+    ["keeps an acronym with its plural", "two URLs", "two url"],
+    ["keeps hashes whole", "commit a262de1", "commit a262de1"],
+    ["splits paths, versions and addresses", "src/a/b.ts v1.2 me@x.org", "src a b ts v1 2 me x org"],
+    ["reads over contractions", "Caroline's kids don't", "carolin kid do"],
+    ["folds case and diacritics", "Straße NAÏVE Éclair", "strass naiv eclair"],
+    ["takes each glyph of a script without spaces by itself", "重跑后", "重 跑 后"],
+    ["finds words glued into such a script", "重跑gen-itgc后", "重 跑 gen itgc 后"],
+    ["keeps a Thai letter with its marks", "ดีครับ", "ดี ค รั บ"],
+    ["finds emoji", "launch 🚀!", "launch 🚀"],
+    ["leaves out line numbers of listings", "   312→\treturn nil\n313→}", "return nil"],
+    ["keeps other numbers", "HTTP 404 at line 12", "http 404 at line 12"],
+  ])("%s", (_rule, text, words) => {
+    expect(analyzeForIndex(text).words).toBe(words);
+  });
+
+  test.each([
+    ["fooBar_baz", "foobar_baz"],
+    ["src/a/fooBar.ts", "foobar foobar.ts src/a/foobar.ts"],
+    ["PROJ-42", "proj-42"],
+    ["GitStore.ListCommitted", "gitstore listcommitted gitstore.listcommitted"],
+    ["@scope/pkg-name@0.8.0", "pkg-name 0.8.0 scope/pkg-name@0.8.0"],
+    ["C:\\Users\\me\\a.txt", "a.txt users/me/a.txt"],
+    ["https://example.org/docs/intro?x=1", "example.org example.org/docs/intro"],
+    ["plain words only", ""],
+    ["fooBar and FooBar and foobar", "foobar"],
+  ])("names the identifiers of %s whole", (text, idents) => {
+    expect(analyzeForIndex(text).idents).toBe(idents);
+  });
+
+  test("skips base64 and keeps what stands around it", () => {
+    const payload = Buffer.from(Array.from({ length: 300 }, (_, index) => (index * 97) % 251)).toString(
+      "base64",
+    );
+    const { words, idents } = analyzeForIndex(`before data:image/png;base64,${payload} after`);
+    expect(words).toBe("befor data imag png base 64 after");
+    expect(idents).toBe("image/png base64");
+  });
+
+  test("keeps long paths and long hexadecimal strings, cut to a bearable length", () => {
+    const path = `${"deeply/nested/".repeat(8)}file.ts`;
+    expect(analyzeForIndex(path).words.endsWith("deepli nest file ts")).toBe(true);
+    expect(analyzeForIndex("0123456789abcdef".repeat(8)).words).toHaveLength(64);
+  });
+
+  test("gives only terms the index can hold, for any text", () => {
+    fc.assert(
+      fc.property(anyText, (text) => {
+        const { words, idents } = analyzeForIndex(text);
+        for (const term of `${words} ${idents}`.split(" ").filter((term) => term !== "")) {
+          expect(term).toMatch(
+            /^(?:[\p{L}\p{N}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}_./@-]|\p{S})+$/u,
+          );
+          expect(term.length).toBeLessThanOrEqual(200);
+        }
+      }),
+    );
+  });
+
+  test("gives the same words for a text and for its analysed words again", () => {
+    fc.assert(
+      fc.property(fc.lorem({ maxCount: 30 }), (text) => {
+        const { words } = analyzeForIndex(text.toUpperCase());
+        expect(words).toBe(analyzeForIndex(text).words);
+      }),
+    );
+  });
+});

@@ -1,0 +1,83 @@
+/**
+ * Runs what the documentation shows: the commands of the README with the output printed there, and the example programs of the pages in
+ * docs/. Blocks of one page marked `ts runnable` are one program; `// prints …` says what it must print.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { listProjectFiles, readProjectFile, ROOT } from "./source-files.ts";
+
+// Inside the project, so that its packages are found, and ignored by git.
+mkdirSync(join(ROOT, ".cache"), { recursive: true });
+const folder = mkdtempSync(join(ROOT, ".cache", "docs-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const LCM = join(ROOT, "packages", "cli", "bin", "lcm.js");
+
+function listBlocks(page: string, language: string): string[] {
+  const fences = readProjectFile(page).matchAll(/^```(.*)\n([\s\S]*?)^```$/gm);
+  return [...fences].filter((fence) => fence[1] === language).map((fence) => fence[2] ?? "");
+}
+
+const pages = listProjectFiles().filter((path) => /^docs\/.*\.md$/.test(path));
+const runnable = pages.filter((page) => listBlocks(page, "ts runnable").length > 0);
+
+test("there are examples to run", () => {
+  expect(runnable).toContain("docs/library.md");
+});
+
+test.each(runnable)("the examples of %s run and print what they say", (page) => {
+  const program = listBlocks(page, "ts runnable").join("\n");
+  const home = mkdtempSync(join(folder, "program-"));
+  const file = join(home, "example.ts");
+  writeFileSync(file, program);
+  const run = spawnSync(process.execPath, [file], { cwd: home, encoding: "utf8" });
+  expect(run.stderr).toBe("");
+  const promised = [...program.matchAll(/\/\/ prints (.*)$/gm)].map((match) => match[1]);
+  expect(run.stdout.trimEnd().split("\n")).toEqual(promised);
+});
+
+test("the examples pass the type check", () => {
+  const home = mkdtempSync(join(folder, "types-"));
+  for (const [index, page] of runnable.entries()) {
+    writeFileSync(join(home, `example-${index}.ts`), listBlocks(page, "ts runnable").join("\n"));
+  }
+  const config = { extends: "../../../tsconfig.json", include: ["*.ts"] };
+  writeFileSync(join(home, "tsconfig.json"), JSON.stringify(config));
+  const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+  const run = spawnSync(process.execPath, [compiler, "-p", home], { cwd: home, encoding: "utf8" });
+  const ours = run.stdout.split("\n").filter((line) => line.startsWith("example-"));
+  expect(ours).toEqual([]);
+});
+
+/** Commands with the lines that are shown below each. */
+function readSessions(page: string): { command: string; shown: string[] }[] {
+  const lines = listBlocks(page, "console").flatMap((block) => block.trimEnd().split("\n"));
+  const sessions: { command: string; shown: string[] }[] = [];
+  for (const line of lines) {
+    if (line.startsWith("$ ")) sessions.push({ command: line.slice(2), shown: [] });
+    else sessions.at(-1)?.shown.push(line);
+  }
+  return sessions;
+}
+
+test("the commands of the README give what the README shows", () => {
+  const home = mkdtempSync(join(folder, "readme-"));
+  symlinkSync(join(ROOT, "packages"), join(home, "packages"), "dir");
+  const sessions = readSessions("README.md");
+  expect(sessions.length).toBeGreaterThan(3);
+  for (const { command, shown } of sessions) {
+    const line = command.replace("npx lcm", `"${process.execPath}" "${LCM}"`);
+    const run = spawnSync("bash", ["-c", `set -o pipefail; ${line}`], {
+      cwd: home,
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"] ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1" },
+    });
+    expect(run.status, `${command}\n${run.stderr}`).toBe(0);
+    for (const text of shown) {
+      // An ellipsis stands for the rest of a long line.
+      expect(run.stdout, command).toContain(text.replace(/ ?…$/, ""));
+    }
+  }
+});
