@@ -30,7 +30,7 @@ export async function measureGeneratedDisk(bytes: number): Promise<DiskResult> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const file = folder.file("session.jsonl");
   writeSessionFile(file, bytes);
-  return weighImport([file]);
+  return await weighImport([file]);
 }
 
 async function weighImport(paths: readonly string[]): Promise<DiskResult> {

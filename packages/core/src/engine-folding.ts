@@ -146,7 +146,8 @@ export class Folding {
     return assembleContext(this.#store, {
       conversationId,
       budgetTokens,
-      tail: policy,
+      // The share that keeps folding from happening at every turn is no limit here: what fits is shown.
+      tail: { ...policy, freshTailMaxTokens: this.#settings.freshTailMaxTokens ?? undefined },
       timeZone: this.#settings.timezone,
       tokenFactor,
       model: request.model ?? null,

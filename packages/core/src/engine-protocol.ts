@@ -1,4 +1,5 @@
 /** What the two sides of the engine's thread say to each other. Everything here can be cloned between threads. */
+import type { CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
 import { ERROR_CODES, EngineError } from "./model/errors.ts";
 import type { ErrorCode } from "./model/errors.ts";
 import type { EngineEvent } from "./model/events.ts";
@@ -9,11 +10,15 @@ import type { SqliteStoreOptions } from "./store/sqlite/sqlite-store.ts";
 export interface WorkerStart {
   readonly store: SqliteStoreOptions;
   readonly settings: Settings;
+  /** The host has a way to a model; calls go back to its thread. */
+  readonly hasComplete: boolean;
+  readonly hostModel: ModelRef | null;
 }
 
 export type ToWorker =
   | { kind: "call"; id: number; method: string; request: unknown; wantsProgress: boolean }
-  | { kind: "cancel"; id: number };
+  | { kind: "cancel"; id: number }
+  | { kind: "completed"; id: number; result: CompleteResult };
 
 export type FromWorker =
   | { kind: "ready" }
@@ -21,7 +26,9 @@ export type FromWorker =
   | { kind: "result"; id: number; value: unknown }
   | { kind: "error"; id: number; error: SerializedError }
   | { kind: "progress"; id: number; done: number; total: number }
-  | { kind: "event"; event: EngineEvent };
+  | { kind: "event"; event: EngineEvent }
+  | { kind: "complete"; id: number; request: CompleteRequest }
+  | { kind: "complete-cancel"; id: number };
 
 export interface SerializedError {
   readonly code: string | null;

@@ -8,6 +8,7 @@ import type { Engine, IngestRequest, IngestResult, ProgressFn } from "./engine.t
 import { arrivalBytes } from "./engine.ts";
 import { deserializeError, packArrivals } from "./engine-protocol.ts";
 import type { FromWorker, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import type { Complete, CompleteRequest, CompleteResult } from "./model/complete.ts";
 import { EngineError } from "./model/errors.ts";
 import type { EventSink } from "./model/events.ts";
 
@@ -15,6 +16,7 @@ export interface ThreadOptions {
   readonly start: WorkerStart;
   readonly workerUrl: URL;
   readonly onEvent?: EventSink;
+  readonly complete?: Complete | null;
 }
 
 interface Pending {
@@ -28,6 +30,7 @@ class EngineThread {
   #worker: Worker;
   #pending = new Map<number, Pending>();
   #nextId = 1;
+  #completing = new Map<number, AbortController>();
   #ended: Error | null = null;
 
   private constructor(worker: Worker) {
@@ -41,7 +44,7 @@ class EngineThread {
       worker.on("message", (message: FromWorker) => {
         if (message.kind === "ready") resolve();
         else if (message.kind === "failed") reject(deserializeError(message.error));
-        else thread.#receive(message, options.onEvent);
+        else thread.#receive(message, options);
       });
       worker.on("error", (error: Error) => {
         thread.#end(error);
@@ -88,8 +91,10 @@ class EngineThread {
     });
   }
 
-  #receive(message: FromWorker, onEvent: EventSink | undefined): void {
-    if (message.kind === "event") return onEvent?.(message.event);
+  #receive(message: FromWorker, options: ThreadOptions): void {
+    if (message.kind === "event") return options.onEvent?.(message.event);
+    if (message.kind === "complete") return void this.#complete(message.id, message.request, options.complete ?? null);
+    if (message.kind === "complete-cancel") return this.#completing.get(message.id)?.abort();
     if (message.kind === "ready" || message.kind === "failed") return;
     const pending = this.#pending.get(message.id);
     if (message.kind === "progress") pending?.onProgress?.(message.done, message.total);
@@ -97,9 +102,27 @@ class EngineThread {
     else pending?.reject(deserializeError(message.error));
   }
 
+  async #complete(id: number, request: CompleteRequest, complete: Complete | null): Promise<void> {
+    const controller = new AbortController();
+    this.#completing.set(id, controller);
+    const result = await callSafely(complete, request, controller.signal);
+    this.#completing.delete(id);
+    this.#worker.postMessage({ kind: "completed", id, result } satisfies ToWorker);
+  }
+
   #end(error: Error): void {
     this.#ended ??= error;
     for (const pending of [...this.#pending.values()]) pending.reject(error);
+  }
+}
+
+/** A model port must not throw; one that does is a failure like any other. */
+async function callSafely(complete: Complete | null, request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
+  if (!complete) return { kind: "failure", failure: "unavailable", message: "no model is configured" };
+  try {
+    return await complete(request, signal);
+  } catch (error) {
+    return { kind: "failure", failure: "unavailable", message: error instanceof Error ? error.message : String(error) };
   }
 }
 
@@ -110,7 +133,18 @@ interface CallOptions {
 }
 
 /** Calls that may take long and write nothing: they go to the second thread. */
-const READER_CALLS = new Set<keyof Engine>(["search", "verify", "readMessage", "readFile", "listMessages", "listConversations", "status"]);
+const READER_CALLS = new Set<keyof Engine>([
+  "search",
+  "verify",
+  "readMessage",
+  "readFile",
+  "readSummary",
+  "listMessages",
+  "listConversations",
+  "listSummaries",
+  "status",
+  "spend",
+]);
 
 export async function openThreadedEngine(options: ThreadOptions): Promise<Engine> {
   const writer = await EngineThread.open(options, "lossless-engine");

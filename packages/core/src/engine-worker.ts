@@ -4,24 +4,50 @@ import { LocalEngine } from "./engine.ts";
 import type { Engine, IngestRequest } from "./engine.ts";
 import { serializeError, unpackArrivals } from "./engine-protocol.ts";
 import type { FromWorker, PackedArrivals, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import type { CompleteRequest, CompleteResult } from "./model/complete.ts";
 import { must } from "./model/errors.ts";
 import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
 
 const port = must(parentPort, "the port of the engine's thread");
 const send = (message: FromWorker): void => port.postMessage(message);
 const running = new Map<number, AbortController>();
+const completing = new Map<number, (result: CompleteResult) => void>();
+let nextCompletion = 1;
 
 try {
   const start = workerData as WorkerStart;
   const store = new SqliteStore(start.store);
-  const engine = new LocalEngine({ store, settings: start.settings, onEvent: (event) => send({ kind: "event", event }) });
+  const engine = new LocalEngine({
+    store,
+    settings: start.settings,
+    onEvent: (event) => send({ kind: "event", event }),
+    complete: start.hasComplete ? completeOnHost : null,
+    hostModel: start.hostModel,
+  });
   port.on("message", (message: ToWorker) => {
     if (message.kind === "cancel") running.get(message.id)?.abort();
+    else if (message.kind === "completed") completing.get(message.id)?.(message.result);
     else void answer(engine, message);
   });
   send({ kind: "ready" });
 } catch (error) {
   send({ kind: "failed", error: serializeError(error) });
+}
+
+/** Model calls are made on the host's thread, where its runtime lives. */
+function completeOnHost(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
+  const id = nextCompletion++;
+  const cancel = (): void => send({ kind: "complete-cancel", id });
+  return new Promise((resolve) => {
+    completing.set(id, (result) => {
+      completing.delete(id);
+      signal.removeEventListener("abort", cancel);
+      resolve(result);
+    });
+    send({ kind: "complete", id, request });
+    if (signal.aborted) cancel();
+    signal.addEventListener("abort", cancel, { once: true });
+  });
 }
 
 async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promise<void> {

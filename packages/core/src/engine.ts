@@ -3,10 +3,15 @@
  * `engine-thread.ts` puts it behind a worker with the same face, so that a host's thread never waits for the database.
  */
 import { randomBytes } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import type { AssembledContext } from "./assemble/assemble.ts";
+import { Folding } from "./engine-folding.ts";
+import type { AssembleRequest, CompactAnswer, CompactRequest, ModelSituation } from "./engine-folding.ts";
 import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
 import { serializeExact } from "./message/json-text.ts";
 import { viewMessage } from "./message/normalize.ts";
 import { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
+import type { Complete, ModelRef } from "./model/complete.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import { makeUlid } from "./model/ids.ts";
@@ -14,8 +19,10 @@ import { hiddenMask } from "./model/message.ts";
 import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/message.ts";
 import { compileSessionPatterns } from "./model/session-patterns.ts";
 import type { Settings } from "./model/settings.ts";
+import { buildCue } from "./retrieve/cue.ts";
 import { searchMessages } from "./retrieve/search.ts";
 import type { SearchAnswer, SearchQuestion } from "./retrieve/search.ts";
+import type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
 import type {
   AppendEvent,
   ArchiveStatus,
@@ -31,10 +38,13 @@ import type {
   Store,
   VerifyReport,
 } from "./store/store.ts";
+import { createSummarizer } from "./summarize/summarizer.ts";
 
-export interface IngestRequest {
+export interface IngestRequest extends ModelSituation {
   readonly session: SessionRef;
   readonly messages: readonly Arrival[];
+  /** Room of the model's context: given, the engine watches the threshold and folds in the background. */
+  readonly budgetTokens?: number;
   /** Commits a host's turn: a key seen before means that nothing is stored again. */
   readonly turn?: { readonly advancementKey: string };
   /** How far the source was read; stored in the same transaction. */
@@ -51,6 +61,9 @@ export interface IngestResult {
 }
 
 export type ProgressFn = (done: number, total: number) => void;
+
+/** A conversation by its id, or the active one of a session key. */
+export type ConversationChoice = Scope & ({ readonly conversationId: number } | { readonly sessionKey: string });
 
 /** What a caller may see: everything of one owner, or everything when no owner is named (the operator's view). */
 export interface Scope {
@@ -90,6 +103,19 @@ export interface Engine {
   readMessage(request: Scope & { messageId: number }): Promise<(MessageBody & { view: MessageView }) | null>;
   readRevisions(request: Scope & { messageId: number }): Promise<MessageRow[]>;
   search(request: SearchQuestion): Promise<SearchAnswer>;
+  /** The context for a budget. Never writes, never waits for folding, never calls a model. Null: no such conversation. */
+  assemble(request: ConversationChoice & AssembleRequest & { prompt?: string }): Promise<AssembledContext | null>;
+  /** Folds now. */
+  compact(request: ConversationChoice & CompactRequest): Promise<CompactAnswer>;
+  /** Pays compaction that is due, prepares summaries ahead, makes stand-ins up to the root. For quiet moments. */
+  maintain(
+    request: ConversationChoice & ModelSituation & { budgetTokens: number; signal?: AbortSignal },
+  ): Promise<{ changed: boolean }>;
+  readSummary(request: Scope & { summaryId: string }): Promise<SummaryNode | null>;
+  listSummaries(
+    request: Scope & { conversationId: number; after?: string | null; limit: number; state?: SummaryState },
+  ): Promise<Page<SummaryRow>>;
+  spend(request?: { since?: number; by?: "day" | "conversation" | "model" | "purpose" | "all" }): Promise<SpendGroup[]>;
   readFile(request: Scope & { fileId: string }): Promise<(LargeFileRow & { content: Uint8Array | null }) | null>;
   status(request?: Scope & { sessionKey?: string }): Promise<StatusReport>;
   verify(request?: { onProgress?: ProgressFn }): Promise<VerifyReport>;
@@ -99,8 +125,23 @@ export interface Engine {
 
 export interface StatusReport extends ArchiveStatus {
   readonly enabled: boolean;
-  /** The active conversation of the session key that was asked for. */
+  /** The conversation that was asked for: the active one of a session key. */
   readonly conversation: ConversationRow | null;
+  readonly folding: FoldingStatus | null;
+  /** Guards that are open: why models are not called right now. */
+  readonly guards: readonly Guard[];
+}
+
+export interface FoldingStatus {
+  readonly summaries: { cover: number; reserve: number; prepared: number; stale: number; extractive: number };
+  readonly debt: Debt | null;
+  /** Counts changes of the folded prefix. */
+  readonly foldRevision: number;
+  /** Tokens and messages the context stands for right now. */
+  readonly contextTokens: number;
+  readonly contextMessages: number;
+  /** Share of the prompt that providers served from their cache, as hosts reported it. */
+  readonly cache: { requests: number; promptTokens: number; cachedTokens: number } | null;
 }
 
 export interface LocalEngineOptions {
@@ -108,6 +149,10 @@ export interface LocalEngineOptions {
   readonly settings: Settings;
   readonly onEvent?: EventSink;
   readonly clock?: Clock;
+  /** The way to a model; without one the engine writes its summaries itself. */
+  readonly complete?: Complete | null;
+  /** The model the host would use. */
+  readonly hostModel?: ModelRef | null;
 }
 
 const SYSTEM_CLOCK: Clock = { now: () => Date.now(), random: (size) => randomBytes(size) };
@@ -121,6 +166,10 @@ export class LocalEngine implements Engine {
   #isIgnored: (key: string) => boolean;
   #isStateless: (key: string) => boolean;
   #indexDegraded = false;
+  #folding: Folding;
+  #draining = new Set<number>();
+  #background = new Set<Promise<unknown>>();
+  #closing = new AbortController();
 
   constructor(options: LocalEngineOptions) {
     this.#store = options.store;
@@ -129,6 +178,13 @@ export class LocalEngine implements Engine {
     this.#clock = options.clock ?? SYSTEM_CLOCK;
     this.#isIgnored = compileSessionPatterns(options.settings.ignoreSessionPatterns).matches;
     this.#isStateless = compileSessionPatterns(options.settings.statelessSessionPatterns).matches;
+    const parts = { store: this.#store, settings: this.#settings, clock: this.#clock, emit: this.#emit };
+    const summarize = createSummarizer({
+      ...parts,
+      complete: options.complete ?? null,
+      hostModel: options.hostModel ?? null,
+    });
+    this.#folding = new Folding({ ...parts, summarize });
   }
 
   async ingest(request: IngestRequest): Promise<IngestResult> {
@@ -147,7 +203,39 @@ export class LocalEngine implements Engine {
     this.#report(answer.conversationId, answer.results, answer.indexProblem);
     if (this.#settings.pruneHeartbeatOk) await this.#hideHeartbeats(request.session, events, answer.conversationId);
     const { conversationId, results, duplicateTurn } = answer;
+    if (request.budgetTokens !== undefined) await this.#watchThreshold(conversationId, request.budgetTokens, request);
     return { conversationId, results, duplicateTurn, skipped: null };
+  }
+
+  /** After a turn: at the threshold, fold now or in the background, as configured. */
+  async #watchThreshold(conversationId: number, budgetTokens: number, situation: ModelSituation): Promise<void> {
+    const conversation = await this.#store.readConversation(conversationId);
+    if (!conversation) return;
+    const request = { budgetTokens, ...pickSituation(situation) };
+    if (this.#settings.proactiveThresholdCompactionMode === "inline") {
+      await this.#folding.compact(conversation, request);
+      return;
+    }
+    if (await this.#folding.isDue(conversation, request)) await this.#folding.noteDebt(conversation, budgetTokens);
+    this.#drainLater(conversation, request);
+  }
+
+  #drainLater(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): void {
+    const { conversationId } = conversation;
+    if (this.#draining.has(conversationId) || this.#closing.signal.aborted) return;
+    this.#draining.add(conversationId);
+    const work = setImmediate()
+      .then(() => this.#folding.maintain(conversation, { ...request, signal: this.#closing.signal }))
+      .catch((error: unknown) => {
+        if (this.#closing.signal.aborted) return;
+        const message = error instanceof Error ? error.message : String(error);
+        this.#emit({ kind: "degraded", part: "summariser", message: `folding in the background failed: ${message}` });
+      })
+      .finally(() => {
+        this.#draining.delete(conversationId);
+        this.#background.delete(work);
+      });
+    this.#background.add(work);
   }
 
   async readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null> {
@@ -222,6 +310,57 @@ export class LocalEngine implements Engine {
     return searchMessages(this.#store, request);
   }
 
+  async assemble(
+    request: ConversationChoice & AssembleRequest & { prompt?: string },
+  ): Promise<AssembledContext | null> {
+    const conversation = await this.#findConversation(request);
+    if (!conversation) return null;
+    const cue =
+      request.prompt === undefined || !this.#settings.recallCue
+        ? null
+        : await buildCue(this.#store, conversation, request.prompt, this.#settings);
+    return this.#folding.assemble(conversation, { ...request, cue });
+  }
+
+  async compact(request: ConversationChoice & CompactRequest): Promise<CompactAnswer> {
+    return this.#folding.compact(await this.#needConversation(request), request);
+  }
+
+  async maintain(
+    request: ConversationChoice & ModelSituation & { budgetTokens: number; signal?: AbortSignal },
+  ): Promise<{ changed: boolean }> {
+    return this.#folding.maintain(await this.#needConversation(request), request);
+  }
+
+  async readSummary(request: Scope & { summaryId: string }): Promise<SummaryNode | null> {
+    return this.#store.readSummary(request.summaryId, request.owner);
+  }
+
+  async listSummaries(
+    request: Scope & { conversationId: number; after?: string | null; limit: number; state?: SummaryState },
+  ): Promise<Page<SummaryRow>> {
+    return this.#store.listSummaries({ ...request, after: request.after ?? null, limit: checkLimit(request.limit) });
+  }
+
+  async spend(
+    request: { since?: number; by?: "day" | "conversation" | "model" | "purpose" | "all" } = {},
+  ): Promise<SpendGroup[]> {
+    const by = request.by ?? "day";
+    return this.#store.sumSpend({ since: request.since ?? 0, by, timeZoneOffsetMs: offsetOf(this.#settings.timezone, this.#clock.now()) });
+  }
+
+  async #findConversation(choice: ConversationChoice): Promise<ConversationRow | null> {
+    if ("conversationId" in choice) return this.#store.readConversation(choice.conversationId, choice.owner);
+    return this.#readActive(choice);
+  }
+
+  async #needConversation(choice: ConversationChoice): Promise<ConversationRow> {
+    const conversation = await this.#findConversation(choice);
+    if (conversation) return conversation;
+    const name = "conversationId" in choice ? `conversation ${choice.conversationId}` : `session ${choice.sessionKey}`;
+    throw new EngineError("not_found", `cannot find ${name}`, { hint: "lcm conversations list shows what there is" });
+  }
+
   async readFile(
     request: Scope & { fileId: string },
   ): Promise<(LargeFileRow & { content: Uint8Array | null }) | null> {
@@ -232,7 +371,26 @@ export class LocalEngine implements Engine {
   async status(request: Scope & { sessionKey?: string } = {}): Promise<StatusReport> {
     const archive = await this.#store.status(request.owner);
     const conversation = request.sessionKey === undefined ? null : await this.#readActive(request);
-    return { ...archive, enabled: this.#settings.enabled, conversation };
+    const now = this.#clock.now();
+    return {
+      ...archive,
+      enabled: this.#settings.enabled,
+      conversation,
+      folding: conversation && (await this.#readFolding(conversation.conversationId)),
+      guards: (await this.#store.readGuards()).filter((guard) => guard.openUntil > now),
+    };
+  }
+
+  async #readFolding(conversationId: number): Promise<FoldingStatus> {
+    const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
+    return {
+      summaries: await this.#store.countSummaries(conversationId),
+      debt: await this.#store.readDebt(conversationId),
+      foldRevision: cover?.foldRevision ?? 0,
+      contextTokens: cover?.counters.shownTokens ?? 0,
+      contextMessages: cover?.counters.shownMessages ?? 0,
+      cache: await this.#store.readCacheUsage(conversationId),
+    };
   }
 
   async #readActive(request: Scope & { sessionKey?: string }): Promise<ConversationRow | null> {
@@ -251,7 +409,10 @@ export class LocalEngine implements Engine {
     return { messages };
   }
 
+  /** Waits for work in the background to stop at its next step; what was published stays. */
   async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.allSettled(this.#background);
     await this.#store.close();
   }
 
@@ -318,6 +479,16 @@ export class LocalEngine implements Engine {
     }
     return found;
   }
+}
+
+/** How far a zone is ahead of UTC at an instant. */
+function offsetOf(timeZone: string, at: number): number {
+  const local = new Date(at).toLocaleString("sv-SE", { timeZone });
+  return Date.parse(`${local.replace(" ", "T")}Z`) - Math.floor(at / 1000) * 1000;
+}
+
+function pickSituation({ model, contextWindow }: ModelSituation): ModelSituation {
+  return { ...(model ? { model } : {}), ...(contextWindow === undefined ? {} : { contextWindow }) };
 }
 
 /** The bytes an arrival stands for. */

@@ -1,6 +1,13 @@
 /** The library's face. */
+export type { AssembledContext, ExplainedItem } from "./assemble/assemble.ts";
+export { checkGrammar, PROVIDERS } from "./assemble/grammars.ts";
+export type { ModelMessage, ModelPart, Provider } from "./assemble/grammars.ts";
+export type { ContextBlock, ContextMessage } from "./assemble/write.ts";
+export type { AssembleRequest, CompactAnswer, CompactRequest } from "./engine-folding.ts";
 export type {
+  ConversationChoice,
   Engine,
+  FoldingStatus,
   IngestRequest,
   IngestResult,
   ProgressFn,
@@ -9,6 +16,7 @@ export type {
 } from "./engine.ts";
 export { openEngine } from "./open-engine.ts";
 export type { OpenEngineOptions } from "./open-engine.ts";
+export type { Complete, CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
 export { EngineError, ERROR_CODES } from "./model/errors.ts";
 export type { ErrorCode } from "./model/errors.ts";
 export type { EngineEvent, EventSink } from "./model/events.ts";
@@ -26,9 +34,14 @@ export type {
   SessionRef,
 } from "./model/message.ts";
 export type { Settings } from "./model/settings.ts";
+export { compileSessionPatterns } from "./model/session-patterns.ts";
+export { settingsJsonSchema, settingsUiHints } from "./model/settings-schema.ts";
 export { resolveSettings } from "./model/settings-resolve.ts";
-export { estimateTextTokens } from "./model/tokens.ts";
+export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
+export { importPaths, importTranscript } from "./transfer/import.ts";
+export type { ImportReport } from "./transfer/import.ts";
 export type { SearchAnswer, SearchQuestion, SearchResultHit } from "./retrieve/search.ts";
+export type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
 export type {
   ArchiveStatus,
   ConversationRow,

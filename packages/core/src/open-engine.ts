@@ -3,6 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { LocalEngine } from "./engine.ts";
 import type { Engine } from "./engine.ts";
 import { openThreadedEngine } from "./engine-thread.ts";
+import type { Complete, ModelRef } from "./model/complete.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import type { Settings } from "./model/settings.ts";
@@ -25,6 +26,10 @@ export interface OpenEngineOptions {
   readonly workerUrl?: URL;
   readonly busyLimitMs?: number;
   readonly onEvent?: EventSink;
+  /** The way to a model; without one the engine writes its summaries itself. Called on this thread. */
+  readonly complete?: Complete | null;
+  /** The model the host would use by itself. */
+  readonly hostModel?: ModelRef | null;
   /** Time and chance, for tests; only without a thread. */
   readonly clock?: Clock;
 }
@@ -45,14 +50,17 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
     readOnly,
     ...(options.busyLimitMs === undefined ? {} : { busyLimitMs: options.busyLimitMs }),
   };
+  const complete = options.complete ?? null;
+  const hostModel = options.hostModel ?? null;
   const onEvent = options.onEvent === undefined ? {} : { onEvent: options.onEvent };
   if (options.thread === false) {
     const clock = options.clock === undefined ? {} : { clock: options.clock };
-    return new LocalEngine({ store: new SqliteStore(store), settings, ...onEvent, ...clock });
+    return new LocalEngine({ store: new SqliteStore(store), settings, complete, hostModel, ...onEvent, ...clock });
   }
   return openThreadedEngine({
-    start: { store, settings },
+    start: { store, settings, hasComplete: complete !== null, hostModel },
     workerUrl: options.workerUrl ?? defaultWorkerUrl(),
+    complete,
     ...onEvent,
   });
 }

@@ -49,6 +49,9 @@ const SESSION_SHARE = 0.3;
 /** What the whole text counts beside its single questions. */
 const WHOLE_SHARE = 0.5;
 
+/** The weight of a clue whose documents were written around a date that the question names. It does not spread and is never required. */
+export const DATE_WEIGHT = 1.5;
+
 /** How far from a document its neighbours reach: places within this distance of a found document have to be given to {@link rankPlaces}. */
 export const NEIGHBOUR_REACH = NEIGHBOUR_SHARES.length;
 

@@ -78,7 +78,8 @@ export class GuardBook {
 
   /** The key or the right to use the model was refused. */
   async noteRefused(candidate: Candidate, reason: string): Promise<void> {
-    const { circuitBreakerThreshold: threshold, circuitBreakerCooldownMs: cooldownMs } = this.#options.settings;
+    const { circuitBreakerThreshold: threshold, circuitBreakerCooldownMs: cooldownMs } =
+      this.#options.settings;
     await this.#update(breakerName(candidate), (before, now) => {
       const failures = before.failures + 1;
       const openUntil = failures >= threshold ? now + cooldownMs : before.openUntil;
@@ -130,11 +131,13 @@ export class GuardBook {
   }
 
   async #open(name: string, openUntil: number, reason: string): Promise<void> {
-    await this.#update(name, (before, now) => (before.openUntil > now ? before : { ...before, openUntil, reason }));
+    await this.#update(name, (before, now) =>
+      before.openUntil > now ? before : { ...before, openUntil, reason },
+    );
   }
 
   async #close(name: string): Promise<void> {
-    await this.#update(name, (before) => ({ name, failures: 0, openUntil: 0, reason: "" }));
+    await this.#update(name, () => ({ name, failures: 0, openUntil: 0, reason: "" }));
   }
 
   async #read(name: string): Promise<Guard> {

@@ -12,7 +12,7 @@ export function findDay(at: number, timeZone: string): { readonly start: number;
   const minute = Math.floor(at / MINUTE_MS);
   const isToday = (candidate: number): boolean => clock.split(candidate * MINUTE_MS).date === today;
   return {
-    start: (findEdge(minute, minute - REACH_MINUTES, isToday)) * MINUTE_MS,
+    start: findEdge(minute, minute - REACH_MINUTES, isToday) * MINUTE_MS,
     end: (findEdge(minute, minute + REACH_MINUTES, isToday) + 1) * MINUTE_MS,
   };
 }

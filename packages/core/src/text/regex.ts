@@ -123,7 +123,7 @@ function lengthOfCode(letter: string, pattern: string, at: number): number {
  * The literals that any match of `pattern` contains, longest first; empty when nothing is certain or the pattern is not valid.
  *
  * @example
- * requiredLiterals("foo(bar|baz)?_qux\\d+"); // ["foo", "_qux"] in order of length: ["_qux", "foo"]
+ * requiredLiterals("foo(bar|baz)?_qux\\d+"); // ["_qux", "foo"]
  */
 export function requiredLiterals(pattern: string): string[] {
   try {

@@ -6,7 +6,7 @@ import { openEngine } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
-import { CRASH_SESSION, listCrashBatches, makeCrashEvent } from "@lossless/testkit/crash-writer.ts";
+import { listCrashBatches, makeCrashEvent } from "@lossless/testkit/crash-writer.ts";
 import { expect, test } from "vitest";
 
 const PROGRAM = fileURLToPath(import.meta.resolve("@lossless/testkit/crash-writer.ts"));

@@ -16,6 +16,7 @@ import type { ConversationHead } from "./conversation-head.ts";
 import { coverLateMessage, markStale, staleStandIns } from "./fold-path.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession, Placement } from "./placement.ts";
+import type { Place } from "./placement.ts";
 
 const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
@@ -93,7 +94,7 @@ function appendPrepared(context: StoreContext, batch: AppendBatch, indexFailure:
     if (batch.turn) {
       const { advancementKey } = batch.turn;
       if (connection.change(INSERT_TURN, advancementKey, placement.sessionRef, batch.now) === 0) {
-        const conversationId = placement.headFor(null).conversationId;
+        const conversationId = placement.current.conversationId;
         return { conversationId, results: [], duplicateTurn: true, indexProblem: null };
       }
     }
@@ -102,7 +103,7 @@ function appendPrepared(context: StoreContext, batch: AppendBatch, indexFailure:
     const last = batch.events.at(-1);
     if (last) connection.run(SET_LAST_EVENT, last.eventId, placement.sessionRef);
     if (batch.cursor) connection.run(SET_CURSOR, batch.cursor.value, placement.sessionRef);
-    const conversationId = placement.headFor(null).conversationId;
+    const conversationId = placement.current.conversationId;
     placement.save();
     const indexProblem =
       indexFailure === null ? context.index.add(documents) : context.index.markProblem(indexFailure);
@@ -146,9 +147,12 @@ function storeEvent(
     return { messageId: message_id, eventId: event.eventId, seq, outcome: relation.outcome };
   }
   const first = relation.kind === "changed" ? relation.first : null;
-  const head = first ? placement.head(first.conversation_id) : placement.headFor(event.position);
+  const place = first
+    ? { head: placement.head(first.conversation_id), position: first.position }
+    : placement.place(event.position);
+  const { head } = place;
   const prepared = event.prepare();
-  const stored = insertMessage(context, batch, placement.sessionRef, head, event, prepared, first);
+  const stored = insertMessage(context, batch, placement.sessionRef, place, event, prepared, first);
   if (first) showRevision(connection, head, first, stored.messageId, prepared.tokens);
   else {
     connection.run(INSERT_EVENT, placement.sessionRef, event.eventId, stored.messageId, EVENT_KIND[event.kind]);
@@ -171,13 +175,13 @@ function insertMessage(
   context: StoreContext,
   batch: AppendBatch,
   sessionRef: number,
-  head: ConversationHead,
+  { head, position: wanted }: Place,
   event: AppendEvent,
   prepared: PreparedMessage,
   first: VersionRow | null,
 ): StoredMessage {
   const { connection } = context;
-  const position = first?.position ?? event.position ?? head.nextPosition();
+  const position = wanted ?? head.nextPosition();
   const facts = {
     sessionId: batch.session.id,
     eventId: event.eventId,

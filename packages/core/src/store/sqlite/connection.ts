@@ -5,7 +5,7 @@
  * Invariant: every write happens inside `write`, which begins IMMEDIATE, so a lock is waited for before anything is read and no
  * transaction is ever upgraded half-way.
  */
-import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
@@ -208,9 +208,25 @@ function openFile(options: ConnectionOptions): DatabaseSync {
     if (!exists && existsSync(path)) chmodSync(path, 0o600);
     return database;
   } catch (error) {
+    if (exists && !mayRead(path)) {
+      throw new EngineError("database_unreadable", `cannot open the database ${path}: permission denied`, {
+        hint: "check the permissions of the file and of its folder",
+        cause: error,
+      });
+    }
     throw translate(error, "open", path);
   } finally {
     if (oldMask !== null) changeUmask(oldMask);
+  }
+}
+
+function mayRead(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EACCES") return false;
+    throw error;
   }
 }
 

@@ -93,6 +93,10 @@ export class ConversationHead {
     return this.#row.last_position + POSITION_STEP;
   }
 
+  get lastPosition(): number {
+    return this.#row.last_position;
+  }
+
   noteMessage(message: { position: number; createdAt: number; arrivalBytes: number; sessionId: string }): void {
     const row = this.#row;
     this.#hasNewRows = true;

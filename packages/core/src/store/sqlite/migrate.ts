@@ -24,8 +24,8 @@ export function migrate(connection: Connection): void {
   connection.enableWal();
   if (readPragma(connection, "user_version") === SCHEMA_VERSION) return;
   if (connection.readOnly) {
-    throw new EngineError("database_foreign", `cannot read the database ${connection.path}: it was never written to`, {
-      hint: "import something first",
+    throw new EngineError("database_foreign", `cannot read the database ${connection.path}: its schema is older than this program`, {
+      hint: "open it once for writing, for example with lcm reindex, to bring it up to date",
     });
   }
   connection.write(() => {

@@ -2,6 +2,7 @@
  * Which conversation an event belongs to. A session's events go to one conversation until a reset starts the next one at a
  * position; events that turn up late still find the conversation their position lies in, archived or not.
  */
+import { must } from "../../model/errors.ts";
 import type { SessionRef } from "../../model/message.ts";
 import type { Connection } from "./connection.ts";
 import { ConversationHead } from "./conversation-head.ts";
@@ -9,10 +10,10 @@ import { ConversationHead } from "./conversation-head.ts";
 const SELECT_SESSION = "SELECT session_ref FROM sessions WHERE owner = ? AND session_id = ?";
 const INSERT_SESSION = "INSERT INTO sessions (owner, session_id) VALUES (?, ?)";
 const SELECT_PLACEMENTS =
-  "SELECT start_position, conversation_id FROM placements WHERE session_ref = ? ORDER BY start_position DESC";
+  "SELECT start_position, conversation_id, base_position FROM placements WHERE session_ref = ? ORDER BY start_position DESC";
 const INSERT_PLACEMENT = `
-  INSERT INTO placements (session_ref, start_position, conversation_id) VALUES (?, ?, ?)
-  ON CONFLICT DO UPDATE SET conversation_id = excluded.conversation_id`;
+  INSERT INTO placements (session_ref, start_position, conversation_id, base_position) VALUES (?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET conversation_id = excluded.conversation_id, base_position = excluded.base_position`;
 const SELECT_ACTIVE =
   "SELECT conversation_id FROM conversations WHERE owner = ? AND session_key = ? AND archived_at IS NULL";
 const ARCHIVE =
@@ -24,6 +25,13 @@ const CRON_KEY = /^agent:[^:]+:cron:/;
 interface PlacementRow {
   start_position: number;
   conversation_id: number;
+  base_position: number;
+}
+
+/** Where an event goes: its conversation, and its position there. Null: behind everything. */
+export interface Place {
+  readonly head: ConversationHead;
+  readonly position: number | null;
 }
 
 export function findSession(connection: Connection, owner: string, sessionId: string): number | null {
@@ -48,14 +56,23 @@ export class Placement {
     this.#rows = connection.all<PlacementRow>(SELECT_PLACEMENTS, this.sessionRef);
   }
 
-  /** The conversation that takes an event at this position; without a position, the one the session is in now. */
-  headFor(position: number | null): ConversationHead {
+  /** Where an event of the session goes; without a position of its own, behind everything in the conversation the session is in now. */
+  place(position: number | null): Place {
     if (this.#rows.length === 0) this.#placeNewSession();
     const row =
       position === null
         ? this.#rows[0]
         : (this.#rows.find((candidate) => candidate.start_position <= position) ?? this.#rows.at(-1));
-    return this.head(row?.conversation_id ?? 0);
+    const found = must(row, "a placement");
+    return {
+      head: this.head(found.conversation_id),
+      position: position === null ? null : found.base_position + position,
+    };
+  }
+
+  /** The conversation the session is in now. */
+  get current(): ConversationHead {
+    return this.place(null).head;
   }
 
   head(conversationId: number): ConversationHead {
@@ -69,12 +86,12 @@ export class Placement {
 
   /** Closes the conversation the session is in; with a position, what follows it goes to a new one. */
   archive(cause: string, startNextAt: number | null): ConversationHead {
-    const current = this.headFor(null);
+    const { current } = this;
     this.#connection.run(ARCHIVE, this.#now, cause, current.conversationId);
     if (startNextAt === null) return current;
     const next = ConversationHead.create(this.#connection, this.#session, this.#now);
     this.#heads.set(next.conversationId, next);
-    this.#addPlacement(startNextAt, next.conversationId);
+    this.#addPlacement(startNextAt, next.conversationId, 0);
     return next;
   }
 
@@ -85,15 +102,17 @@ export class Placement {
   #placeNewSession(): void {
     const { owner, key } = this.#session;
     const active = this.#connection.get<{ conversation_id: number }>(SELECT_ACTIVE, owner, key)?.conversation_id;
-    if (active !== undefined && !CRON_KEY.test(key)) return this.#addPlacement(0, active);
+    if (active !== undefined && !CRON_KEY.test(key)) {
+      return this.#addPlacement(0, active, this.head(active).lastPosition);
+    }
     if (active !== undefined) this.#connection.run(ARCHIVE, this.#now, "cron-run", active);
     const head = ConversationHead.create(this.#connection, this.#session, this.#now);
     this.#heads.set(head.conversationId, head);
-    this.#addPlacement(0, head.conversationId);
+    this.#addPlacement(0, head.conversationId, 0);
   }
 
-  #addPlacement(startPosition: number, conversationId: number): void {
-    this.#connection.run(INSERT_PLACEMENT, this.sessionRef, startPosition, conversationId);
+  #addPlacement(startPosition: number, conversationId: number, basePosition: number): void {
+    this.#connection.run(INSERT_PLACEMENT, this.sessionRef, startPosition, conversationId, basePosition);
     this.#rows = this.#connection.all<PlacementRow>(SELECT_PLACEMENTS, this.sessionRef);
   }
 }

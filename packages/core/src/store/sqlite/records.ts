@@ -150,9 +150,9 @@ export function recordBoundary(
   return connection.write(() => {
     const placement = new Placement(connection, session, at);
     const known = connection.get<{ conversation_id: number }>(SELECT_BOUNDARY, placement.sessionRef, eventId);
-    if (known) return { kind: "known", conversationId: placement.headFor(null).conversationId };
-    const head = placement.headFor(request.position);
-    const position = request.position ?? head.nextPosition();
+    if (known) return { kind: "known", conversationId: placement.current.conversationId };
+    const { head, position: wanted } = placement.place(request.position);
+    const position = wanted ?? head.nextPosition();
     const shownBefore = connection.get<{ n: number }>(SHOWN_BEFORE, head.conversationId, position)?.n ?? 0;
     connection.run(
       INSERT_BOUNDARY,
@@ -171,7 +171,7 @@ export function recordBoundary(
       { sessionId: session.id, eventId, reason, position, retainDepth: request.retainDepth, shownBefore },
       at,
     );
-    const after = reason === "new" ? head : placement.archive(reason, reason === "deleted" ? null : position);
+    const after = reason === "new" ? head : placement.archive(reason, reason === "deleted" ? null : (request.position ?? position));
     placement.save();
     return { kind: "recorded", conversationId: after.conversationId };
   });

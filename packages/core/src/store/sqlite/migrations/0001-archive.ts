@@ -49,6 +49,7 @@ CREATE TABLE placements (
   session_ref     INTEGER NOT NULL REFERENCES sessions (session_ref),
   start_position  INTEGER NOT NULL,  -- events of the session from here on …
   conversation_id INTEGER NOT NULL REFERENCES conversations (conversation_id),  -- … belong to this conversation
+  base_position   INTEGER NOT NULL,  -- added to the session's own positions: a later session comes behind an earlier one
   PRIMARY KEY (session_ref, start_position)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,64 @@
+/**
+ * One call to a model with a time limit that cancels it. Whatever the implementation does, the call ends when the limit or the caller says
+ * so: the signal is passed on, and an implementation that does not listen is left behind.
+ */
+import type { Complete, CompleteRequest, CompleteResult } from "../model/complete.ts";
+
+/** The longest a timer can wait; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export async function callModel(
+  complete: Complete,
+  request: CompleteRequest,
+  options: { readonly signal: AbortSignal; readonly timeoutMs: number },
+): Promise<CompleteResult> {
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(), Math.min(options.timeoutMs, MAX_TIMER_MS));
+  const either = AbortSignal.any([options.signal, limit.signal]);
+  const ended = new AbortController();
+  try {
+    const result = await Promise.race([
+      runGuarded(complete, request, either),
+      waitForAbort(either, ended.signal),
+    ]);
+    if (result.kind === "text") return result;
+    if (options.signal.aborted) return ABORTED;
+    if (limit.signal.aborted) return timedOut(options.timeoutMs);
+    // Somebody else cancelled it: for us the model was not there.
+    return result.failure === "aborted" ? { ...result, failure: "unavailable" } : result;
+  } finally {
+    clearTimeout(timer);
+    ended.abort();
+  }
+}
+
+const ABORTED: CompleteResult = {
+  kind: "failure",
+  failure: "aborted",
+  message: "the caller cancelled the call",
+};
+
+function timedOut(timeoutMs: number): CompleteResult {
+  return { kind: "failure", failure: "timeout", message: `no answer within ${timeoutMs} ms` };
+}
+
+/** The port forbids exceptions; a host that throws all the same must not stop a fold. */
+async function runGuarded(
+  complete: Complete,
+  request: CompleteRequest,
+  signal: AbortSignal,
+): Promise<CompleteResult> {
+  try {
+    return await complete(request, signal);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return { kind: "failure", failure: "unavailable", message };
+  }
+}
+
+function waitForAbort(signal: AbortSignal, ended: AbortSignal): Promise<CompleteResult> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(ABORTED);
+    signal.addEventListener("abort", () => resolve(ABORTED), { once: true, signal: ended });
+  });
+}

@@ -1,0 +1,330 @@
+/**
+ * Turns a run into a summary. Candidates are asked in order, each with the normal prompt and, when its answer does not pass the gate, with
+ * the aggressive one; what no model wrote well enough, the extractive summariser writes. Guards decide whether a model is asked at all,
+ * and every call is in the ledger.
+ *
+ * Invariant: a summary always comes back, unless the caller cancelled; nothing a model wrote is returned without passing the gate.
+ */
+import type {
+  Complete,
+  CompleteFailureKind,
+  CompleteRequest,
+  CompleteResult,
+  ModelRef,
+} from "../model/complete.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import type { Settings } from "../model/settings.ts";
+import { estimateTextTokens } from "../model/tokens.ts";
+import type { Store } from "../store/store.ts";
+import { type Candidate, listCandidates, nameCandidate } from "./candidates.ts";
+import { summarizeExtractively } from "./extractive.ts";
+import { acceptSummary, type RejectReason } from "./gate.ts";
+import { GuardBook } from "./guards.ts";
+import { callModel } from "./model-call.ts";
+import { buildSummaryPrompt, type SummaryMode } from "./prompts.ts";
+import { cleanSources, renderSources } from "./render-sources.ts";
+import { readSources, showRanges } from "./run-sources.ts";
+import type { SourceLine } from "./source.ts";
+import type { Summarize, SummarizeRequest, SummarizeResult } from "./summarize.ts";
+
+export interface SummarizerOptions {
+  readonly store: Pick<Store, "recordSpend" | "countSpendCalls" | "sumSpend" | "readGuards" | "saveGuard">;
+  readonly settings: Settings;
+  /** Null: there is no model, and the extractive summariser is the regular way. */
+  readonly complete: Complete | null;
+  /** The host's compaction or runtime model; null lets the host choose; absent without a host. */
+  readonly hostModel?: ModelRef | null;
+  readonly clock: Pick<Clock, "now">;
+  readonly emit: EventSink;
+}
+
+export function createSummarizer(options: SummarizerOptions): Summarize {
+  const { complete, settings } = options;
+  const desk: Desk = { ...options, guards: new GuardBook(options) };
+  const candidates = listCandidates(settings, options.hostModel);
+  return async (request) => {
+    checkAborted(request.signal);
+    const job = prepareJob(request, settings);
+    if (complete === null || job.sourcesText === "") return extract(job, request.targetTokens, false);
+    const written = await writeWithModel({ ...desk, complete }, job, candidates);
+    checkAborted(request.signal);
+    return written ?? extract(job, Math.min(request.targetTokens, settings.fallbackMaxTokens), true);
+  };
+}
+
+function checkAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw new EngineError("aborted", "cannot summarise a run: the caller cancelled");
+}
+
+// ---- the job
+
+interface Job {
+  readonly request: SummarizeRequest;
+  readonly settings: Settings;
+  /** Without injected context, reasoning and encoded payloads. */
+  readonly sources: readonly SourceLine[];
+  readonly sourcesText: string;
+  readonly targets: Readonly<Record<SummaryMode, number>>;
+}
+
+function prepareJob(request: SummarizeRequest, settings: Settings): Job {
+  const { timezone: timeZone, stripInjectedContextTags: stripTags } = settings;
+  const sources = readSources(request.run);
+  return {
+    request,
+    settings,
+    sources: cleanSources(sources, stripTags),
+    sourcesText: renderSources(showRanges(sources, timeZone), { timeZone, stripTags }),
+    targets: planTargets(request),
+  };
+}
+
+/** A small run gets a small target, so that folding it saves something. */
+const MAX_SHARE = { leaf: 0.35, condensed: 0.6 };
+const MIN_TARGET_TOKENS = 192;
+const AGGRESSIVE_SHARE_OF_TARGET = 0.55;
+const AGGRESSIVE_SHARE_OF_LEAF = 0.2;
+const MIN_AGGRESSIVE_TOKENS = 96;
+
+function planTargets({ depth, sourceTokens, targetTokens }: SummarizeRequest): Job["targets"] {
+  const share = depth === 0 ? MAX_SHARE.leaf : MAX_SHARE.condensed;
+  const normal = Math.min(targetTokens, Math.max(MIN_TARGET_TOKENS, Math.floor(share * sourceTokens)));
+  const lower = Math.floor(
+    depth === 0
+      ? Math.min(AGGRESSIVE_SHARE_OF_TARGET * normal, AGGRESSIVE_SHARE_OF_LEAF * sourceTokens)
+      : AGGRESSIVE_SHARE_OF_TARGET * normal,
+  );
+  return { normal, aggressive: Math.min(normal, Math.max(MIN_AGGRESSIVE_TOKENS, lower)) };
+}
+
+/** `isStandIn` marks what was made because no model's summary was to be had; doctor finds and remakes it. */
+function extract(job: Job, targetTokens: number, isStandIn: boolean): SummarizeResult {
+  const { text, tokens } = summarizeExtractively({
+    sources: job.sources,
+    depth: job.request.depth,
+    targetTokens,
+    estimate: estimateTextTokens,
+    timeZone: job.settings.timezone,
+    ...(job.request.previous === null ? {} : { previous: job.request.previous }),
+    marker: isStandIn,
+  });
+  return { content: text, tokens, model: "extractive", level: "extractive" };
+}
+
+// ---- asking models
+
+interface Desk extends Omit<SummarizerOptions, "complete"> {
+  readonly guards: GuardBook;
+}
+
+interface ModelDesk extends Desk {
+  readonly complete: Complete;
+}
+
+type Attempt =
+  | { readonly kind: "accepted"; readonly result: SummarizeResult }
+  | { readonly kind: "rejected"; readonly reason: Rejection }
+  | { readonly kind: "failed"; readonly failure: CompleteFailureKind; readonly retryAfterMs: number }
+  /** The rules about spending do not allow the call. */
+  | { readonly kind: "blocked" };
+
+/** The gate sees a text; that it ends in the middle is only seen from its cost. */
+type Rejection = RejectReason | "cut_off";
+
+async function writeWithModel(
+  desk: ModelDesk,
+  job: Job,
+  candidates: readonly Candidate[],
+): Promise<SummarizeResult | null> {
+  for (const candidate of candidates) {
+    if (!(await desk.guards.allowsCandidate(candidate))) continue;
+    const attempt = await askCandidate(desk, job, candidate);
+    await noteOutcome(desk.guards, candidate, attempt);
+    if (attempt.kind === "accepted") return attempt.result;
+    if (attempt.kind === "blocked" || job.request.signal.aborted) return null;
+  }
+  return null;
+}
+
+async function askCandidate(desk: ModelDesk, job: Job, candidate: Candidate): Promise<Attempt> {
+  const first = await ask(desk, job, candidate, {
+    mode: "normal",
+    sourcesText: job.sourcesText,
+    moreRoom: false,
+  });
+  if (first.kind === "rejected") {
+    const moreRoom = NEEDS_ROOM.has(first.reason);
+    return ask(desk, job, candidate, { mode: "aggressive", sourcesText: job.sourcesText, moreRoom });
+  }
+  if (first.kind === "failed" && first.failure === "overflow") {
+    return ask(desk, job, candidate, {
+      mode: "aggressive",
+      sourcesText: shortenSources(job),
+      moreRoom: false,
+    });
+  }
+  return first;
+}
+
+/** What happens when thinking ate the room for the answer. */
+const NEEDS_ROOM: ReadonlySet<Rejection> = new Set(["empty", "reasoning_only", "cut_off"]);
+
+/** What is left of the sources when they are too much for a model: their best lines, not their first. */
+const SHORTENED_SHARE = 0.4;
+
+function shortenSources(job: Job): string {
+  const targetTokens = Math.max(
+    2 * job.targets.normal,
+    Math.floor(estimateTextTokens(job.sourcesText) * SHORTENED_SHARE),
+  );
+  return extract(job, targetTokens, false).content;
+}
+
+async function noteOutcome(guards: GuardBook, candidate: Candidate, attempt: Attempt): Promise<void> {
+  switch (attempt.kind) {
+    case "blocked":
+      return;
+    case "accepted":
+      return guards.noteAccepted(candidate);
+    case "rejected":
+      return guards.noteTrouble(candidate, `its summaries were not accepted (${attempt.reason})`);
+    case "failed":
+      if (attempt.failure === "aborted") return;
+      if (attempt.failure === "auth" || attempt.failure === "denied")
+        return guards.noteRefused(candidate, attempt.failure);
+      return guards.noteTrouble(candidate, attempt.failure, attempt.retryAfterMs);
+  }
+}
+
+// ---- one call
+
+interface Plan {
+  readonly mode: SummaryMode;
+  readonly sourcesText: string;
+  readonly moreRoom: boolean;
+}
+
+const TEMPERATURES: Readonly<Record<SummaryMode, number>> = { normal: 0.2, aggressive: 0.1 };
+
+async function ask(desk: ModelDesk, job: Job, candidate: Candidate, plan: Plan): Promise<Attempt> {
+  if (!(await desk.guards.allowsCall())) return { kind: "blocked" };
+  if (job.request.signal.aborted) return { kind: "failed", failure: "aborted", retryAfterMs: 0 };
+  const request = buildRequest(job, candidate, plan);
+  const startedAt = desk.clock.now();
+  const answer = await callModel(desk.complete, request, {
+    signal: job.request.signal,
+    timeoutMs: job.settings.summaryTimeoutMs,
+  });
+  const attempt = judge(job, plan, request, answer);
+  await recordCall(desk, job, { candidate, request, answer, attempt, startedAt });
+  if (answer.kind === "text") await desk.guards.noteAnswer(candidate);
+  return attempt;
+}
+
+function buildRequest(job: Job, candidate: Candidate, plan: Plan): CompleteRequest {
+  const { request, settings } = job;
+  const targetTokens = job.targets[plan.mode];
+  const prompt = buildSummaryPrompt({
+    depth: request.depth,
+    mode: plan.mode,
+    sourcesText: plan.sourcesText,
+    targetTokens,
+    customInstructions: request.customInstructions ?? settings.customInstructions,
+    timeZone: settings.timezone,
+    ...(request.previous === null ? {} : { previous: request.previous }),
+  });
+  return {
+    model: candidate,
+    ...prompt,
+    maxTokens: planRoom(targetTokens, settings.enableSummaryThinking) * (plan.moreRoom ? 2 : 1),
+    temperature: TEMPERATURES[plan.mode],
+    purpose: request.purpose,
+    allowReasoning: settings.enableSummaryThinking,
+  };
+}
+
+/** Tokenizers differ, and thinking is paid from the same purse. */
+function planRoom(targetTokens: number, mayThink: boolean): number {
+  return Math.ceil(targetTokens * 1.5) + 256 + (mayThink ? 2048 : 0);
+}
+
+function judge(job: Job, plan: Plan, request: CompleteRequest, answer: CompleteResult): Attempt {
+  if (answer.kind === "failure")
+    return { kind: "failed", failure: answer.failure, retryAfterMs: answer.retryAfterMs ?? 0 };
+  const verdict = acceptSummary({
+    text: answer.text,
+    sourcesText: job.sourcesText,
+    sourceTokens: job.request.sourceTokens,
+    targetTokens: job.targets.normal,
+    estimate: estimateTextTokens,
+    maxOverageFactor: job.settings.summaryMaxOverageFactor,
+  });
+  if (verdict.kind === "rejected") return verdict;
+  if ((answer.outputTokens ?? 0) >= request.maxTokens) return { kind: "rejected", reason: "cut_off" };
+  const { text: content, tokens } = verdict;
+  return {
+    kind: "accepted",
+    result: { content, tokens, model: nameCandidate(answer.model), level: plan.mode },
+  };
+}
+
+// ---- the ledger
+
+interface Call {
+  readonly candidate: Candidate;
+  readonly request: CompleteRequest;
+  readonly answer: CompleteResult;
+  readonly attempt: Attempt;
+  readonly startedAt: number;
+}
+
+/** Failures for which the provider may well have read the prompt and will charge for it. */
+const CHARGED: ReadonlySet<CompleteFailureKind> = new Set(["timeout", "aborted", "invalid_response"]);
+
+async function recordCall(desk: Desk, job: Job, call: Call): Promise<void> {
+  const { answer, candidate, startedAt } = call;
+  const usage = measureUsage(call.request, answer);
+  const answered =
+    answer.kind === "text" ? answer.model : (candidate ?? { provider: "host", model: "default" });
+  const { purpose, conversationId } = job.request;
+  try {
+    await desk.store.recordSpend({
+      at: startedAt,
+      conversationId,
+      purpose,
+      ...answered,
+      ...usage,
+      durationMs: Math.max(0, Math.round(desk.clock.now() - startedAt)),
+      outcome: describeOutcome(call.attempt),
+    });
+  } catch (error) {
+    // The text is paid for; losing it too would help nobody.
+    const cause = error instanceof Error ? error.message : String(error);
+    desk.emit({ kind: "degraded", part: "summariser", message: `cannot record a model call: ${cause}` });
+  }
+  desk.emit({ kind: "spend", purpose, model: nameCandidate(answered), ...usage });
+}
+
+function measureUsage(
+  request: CompleteRequest,
+  answer: CompleteResult,
+): { inputTokens: number; outputTokens: number } {
+  const estimateInput = (): number => estimateTextTokens(request.system) + estimateTextTokens(request.user);
+  if (answer.kind === "failure")
+    return { inputTokens: CHARGED.has(answer.failure) ? estimateInput() : 0, outputTokens: 0 };
+  return {
+    inputTokens: countReported(answer.inputTokens) ?? estimateInput(),
+    outputTokens: countReported(answer.outputTokens) ?? estimateTextTokens(answer.text),
+  };
+}
+
+/** The ledger takes whole numbers only; a host may report anything. */
+function countReported(tokens: number | null): number | null {
+  return tokens !== null && Number.isFinite(tokens) && tokens >= 0 ? Math.round(tokens) : null;
+}
+
+function describeOutcome(attempt: Attempt): string {
+  if (attempt.kind === "rejected") return `rejected:${attempt.reason}`;
+  return attempt.kind === "failed" ? `failed:${attempt.failure}` : attempt.kind;
+}

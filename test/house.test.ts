@@ -1,0 +1,203 @@
+/**
+ * Keeps the house in order: pages that exist, say what is true, and link to each other; nothing of the machine it was written on.
+ */
+import { statSync } from "node:fs";
+import { join, posix } from "node:path";
+import { describe, expect, test } from "vitest";
+import { buildProgram, listCommands } from "../packages/cli/src/program.ts";
+import { commandPath } from "../packages/cli/src/context.ts";
+import { listProjectFiles, readProjectFile, ROOT } from "./source-files.ts";
+
+const files = listProjectFiles();
+const manifest = JSON.parse(readProjectFile("package.json")) as {
+  version: string;
+  scripts: Record<string, string>;
+};
+const pages = files.filter((path) => path.endsWith(".md"));
+
+const THIS_FILE = "test/house.test.ts";
+
+/** Traces of one machine, and addresses that must not be fixed in a project. */
+const TRACES: readonly (readonly [name: string, trace: RegExp])[] = [
+  ["a path of the machine", /(?<![\w./~-])\/(?:work|root)(?:\/[\w.]|\b(?=["'`\s]))/],
+  ["a path of the machine", /\/tmp\/lab\b/],
+  ["the address of a package registry", /\bregistry\.(?:npmjs|yarnpkg|npmmirror)\.\w+/i],
+  ["the address of a package registry", /\bnpm\.pkg\.github\.com|\bjsr\.io\b/i],
+];
+
+test("no file carries traces of the machine it was written on", () => {
+  const offences = files
+    .filter((path) => path !== THIS_FILE)
+    .flatMap((path) => {
+      const lines = readProjectFile(path).split("\n");
+      return lines.flatMap((line, index) =>
+        TRACES.filter(([, trace]) => trace.test(line)).map(([name]) => `${path}:${index + 1} has ${name}`),
+      );
+    });
+  expect(offences).toEqual([]);
+});
+
+describe("the pages", () => {
+  test("the ones a reader expects are there", () => {
+    for (const page of [
+      "README.md",
+      "ARCHITECTURE.md",
+      "GLOSSARY.md",
+      "CHANGELOG.md",
+      "CONTRIBUTING.md",
+      "SECURITY.md",
+      "LICENSE",
+      "docs/README.md",
+    ]) {
+      expect(files).toContain(page);
+    }
+  });
+
+  test("every link to a file leads to one", () => {
+    const broken = pages.flatMap((page) =>
+      listLinks(page)
+        .filter((target) => !exists(target))
+        .map((target) => `${page} links to ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  test("every page of docs/ is linked from the README or from the index of docs/", () => {
+    const linked = new Set([...listLinks("README.md"), ...listLinks("docs/README.md")]);
+    const lonely = pages
+      .filter((page) => page.startsWith("docs/") && page !== "docs/README.md")
+      .filter((page) => !linked.has(page));
+    expect(lonely).toEqual([]);
+  });
+
+  test("the picture in ARCHITECTURE.md names every folder of core", () => {
+    const picture = readProjectFile("ARCHITECTURE.md");
+    const folders = new Set(files.flatMap((path) => /^packages\/core\/src\/([^/]+)\//.exec(path)?.[1] ?? []));
+    expect([...folders].filter((folder) => !picture.includes(`src/${folder}/`))).toEqual([]);
+  });
+
+  test("the glossary has the words that the code is written in", () => {
+    const defined = new Set(
+      [...readProjectFile("GLOSSARY.md").matchAll(/\*\*([^*]+)\*\*/g)].map((match) => match[1]),
+    );
+    const wanted =
+      `archive arrival message part view payload splice turn owner session conversation family revision seq position
+      placement boundary commitment chain ledger cover item hidden shown context summary sources fold stale epoch debt budget term
+      generation grant host transcript importer store operation`.split(/\s+/);
+    const phrases = [
+      "large file",
+      "exploration summary",
+      "tool group",
+      "event id",
+      "fresh tail",
+      "session key",
+      "range line",
+    ];
+    expect([...wanted, ...phrases].filter((word) => !defined.has(word))).toEqual([]);
+  });
+
+  test("the glossary explains every reason to hide", async () => {
+    const { HIDDEN } = await import("../packages/core/src/model/message.ts");
+    const glossary = readProjectFile("GLOSSARY.md");
+    expect(Object.keys(HIDDEN).filter((reason) => !glossary.includes(`\`${reason}\``))).toEqual([]);
+  });
+
+  test("the changelog speaks of the current version, which all packages share", () => {
+    expect(readProjectFile("CHANGELOG.md")).toMatch(
+      new RegExp(`^## ${manifest.version.replaceAll(".", "\\.")}\\b`, "m"),
+    );
+    for (const path of files.filter((file) => /^packages\/[^/]+\/package\.json$/.test(file))) {
+      expect((JSON.parse(readProjectFile(path)) as { version: string }).version, path).toBe(manifest.version);
+    }
+  });
+});
+
+describe("commands in the pages", () => {
+  const commands = pages.flatMap((page) => findCommands(page).map((command) => ({ page, command })));
+
+  test("npm's exist in package.json", () => {
+    const missing = commands.filter(({ command }) => {
+      const script = /^npm (?:run ([\w:]+)|(start|test)\b)/.exec(command);
+      const name = script?.[1] ?? script?.[2];
+      return name !== undefined && !(name in manifest.scripts);
+    });
+    expect(commands.some(({ command }) => command.startsWith("npm "))).toBe(true);
+    expect(missing).toEqual([]);
+  });
+
+  test("lcm's exist, with the options they are shown with", () => {
+    const tree = listCommands(buildProgram());
+    const shared = tree[0]?.options.map((option) => option.long) ?? [];
+    const isKnown = (line: string): boolean => {
+      const words = line
+        .replace(/^(npx )?lcm/, "")
+        .trim()
+        .split(/\s+/);
+      const named = [2, 1].map((count) =>
+        tree.find((entry) => commandPath(entry) === words.slice(0, count).join(" ")),
+      );
+      const found = named.find((entry) => entry !== undefined && entry.parent !== null) ?? tree[0];
+      const isCommand = found !== tree[0] || (words[0] ?? "") === "" || words[0]?.startsWith("-") === true;
+      const options = [...shared, "--help", ...(found?.options.map((option) => option.long) ?? [])];
+      return isCommand && words.filter((word) => /^--\w/.test(word)).every((word) => options.includes(word));
+    };
+    const lines = commands.filter(({ command }) => /^(npx )?lcm\b/.test(command));
+    expect(lines.length).toBeGreaterThan(5);
+    expect(lines.filter(({ command }) => !isKnown(command) && !COMING.has(command))).toEqual([]);
+  });
+});
+
+/** Commands that pages speak of as not there yet. */
+const COMING = new Set(["lcm forget"]);
+
+describe("the build", () => {
+  test("the lock file names no registry", () => {
+    expect(readProjectFile("package-lock.json")).not.toMatch(/"resolved": "https?:/);
+  });
+
+  test(".ci/run can be run, and runs the tests, the demo, the checks and the live hosts", () => {
+    expect(statSync(join(ROOT, ".ci/run")).mode & 0o111).not.toBe(0);
+    const script = readProjectFile(".ci/run");
+    for (const command of ["npm test", "npm start", "npm run check", "npm run test:hosts"]) {
+      expect(script).toContain(command);
+    }
+    expect(script).toContain("set -euo pipefail");
+  });
+
+  test("npm run check looks at format, lint, types and docs", () => {
+    for (const part of ["format:check", "lint", "types", "docs:check"]) {
+      expect(manifest.scripts["check"]).toContain(`npm run ${part}`);
+      expect(manifest.scripts).toHaveProperty([part]);
+    }
+  });
+
+  test("what a script starts is there", () => {
+    const started = Object.values(manifest.scripts).flatMap(
+      (script) => /node (\S+\.\w+)/.exec(script)?.[1] ?? [],
+    );
+    expect(started.filter((path) => !files.includes(path))).toEqual([]);
+  });
+});
+
+/** Links to files of the project, as paths from its root. */
+function listLinks(page: string): string[] {
+  const text = readProjectFile(page).replaceAll(/^```[\s\S]*?^```$/gm, "");
+  return [...text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)]
+    .map((match) => match[1] ?? "")
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .map((target) => posix.normalize(posix.join(posix.dirname(page), target)));
+}
+
+function exists(path: string): boolean {
+  return files.some((file) => file === path || file.startsWith(`${path.replace(/\/$/, "")}/`));
+}
+
+/** What stands in shell blocks, one command a line, and between backticks. */
+function findCommands(page: string): string[] {
+  const text = readProjectFile(page);
+  const blocks = [...text.matchAll(/^```(?:sh|console)\n([\s\S]*?)^```$/gm)].flatMap((match) =>
+    (match[1] ?? "").split("\n").map((line) => line.replace(/^\$ /, "").replace(/\s+(#|\||>).*$/, "")),
+  );
+  const inline = [...text.matchAll(/`((?:npx |npm |lcm )[^`\n]*)`/g)].map((match) => match[1] ?? "");
+  return [...blocks, ...inline].filter((line) => /^(npx lcm|npm|lcm)\b/.test(line) && !line.includes("…"));
+}
