@@ -200,6 +200,7 @@ export function rankPlaces(
     complete: complete.has(id),
   }));
   const tier = (document: RankedDocument): number => (question.needsAll && document.complete ? 1 : 0);
+  // Among equals the first to say it comes first.
   return ranked
     .filter(({ score }) => score > 0)
     .toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || a.id - b.id);

@@ -1,14 +1,14 @@
 /** Runs, scripted models and books for the tests of the summariser. */
-import { join } from "node:path";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { Complete, CompleteRequest, CompleteResult } from "../../src/model/complete.ts";
 import type { EngineEvent } from "../../src/model/events.ts";
 import type { Settings } from "../../src/model/settings.ts";
 import { resolveSettings } from "../../src/model/settings-resolve.ts";
 import { estimateTextTokens } from "../../src/model/tokens.ts";
-import type { RunItem, SummaryRow } from "../../src/store/folding.ts";
+import type { RunItem, SpendRecord, SummaryRow } from "../../src/store/folding.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import type { SummarizeRequest } from "../../src/summarize/summarize.ts";
+import type { Summarize, SummarizeRequest } from "../../src/summarize/summarize.ts";
+import { createSummarizer, type SummarizerOptions } from "../../src/summarize/summarizer.ts";
 
 export const START = Date.UTC(2026, 1, 14, 11, 0);
 
@@ -135,36 +135,58 @@ export function hang(onAbort: () => void = () => undefined): Step {
 
 export interface Books extends Disposable {
   readonly store: SqliteStore;
-  /** Closes the database and opens it again, as a restart does. */
-  restart(): Promise<SqliteStore>;
+  /** Every call in the ledger, as it was recorded. */
+  readonly calls: SpendRecord[];
   readonly events: EngineEvent[];
-  readonly emit: (event: EngineEvent) => void;
   readonly clock: { now(): number; advance(ms: number): void };
+  /** A summariser on these books. */
+  summarizer(options: Pick<SummarizerOptions, "complete" | "hostModel"> & { config?: Record<string, unknown> }): Summarize;
+  /** Closes the database and opens it again, as a restart does. */
+  restart(): Promise<void>;
 }
 
 export function openBooks(): Books {
   const folder = makeTemporaryFolder();
   const open = (): SqliteStore =>
-    new SqliteStore({ path: folder.file("lcm.db"), filesDir: join(folder.path, "files"), create: true });
+    new SqliteStore({ path: folder.file("lcm.db"), filesDir: folder.file("files"), create: true });
   let store = open();
   let now = START;
   const events: EngineEvent[] = [];
+  const calls: SpendRecord[] = [];
+  const clock = {
+    now: () => now,
+    advance: (ms: number) => {
+      now += ms;
+    },
+  };
   return {
     get store() {
       return store;
     },
+    calls,
+    events,
+    clock,
+    summarizer({ config, ...options }) {
+      return createSummarizer({
+        ...options,
+        settings: settingsFor(config),
+        clock,
+        emit: (event) => events.push(event),
+        store: {
+          recordSpend: (record) => {
+            calls.push(record);
+            return store.recordSpend(record);
+          },
+          countSpendCalls: (since) => store.countSpendCalls(since),
+          sumSpend: (request) => store.sumSpend(request),
+          readGuards: () => store.readGuards(),
+          saveGuard: (guard) => store.saveGuard(guard),
+        },
+      });
+    },
     async restart() {
       await store.close();
       store = open();
-      return store;
-    },
-    events,
-    emit: (event) => events.push(event),
-    clock: {
-      now: () => now,
-      advance: (ms) => {
-        now += ms;
-      },
     },
     [Symbol.dispose]() {
       void store.close();
