@@ -74,7 +74,7 @@ test("the commands of the README give what the README shows", () => {
       encoding: "utf8",
       env: { PATH: process.env["PATH"] ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1" },
     });
-    expect(run.status, `${command}\n${run.stderr}`).toBe(0);
+    expect(run.status, `${command}\n${run.stdout}${run.stderr}`).toBe(0);
     for (const text of shown) {
       // An ellipsis stands for the rest of a long line.
       expect(run.stdout, command).toContain(text.replace(/ ?…$/, ""));

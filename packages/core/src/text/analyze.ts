@@ -21,6 +21,15 @@ export interface IndexTerms {
   readonly idents: string;
 }
 
+/** Decimals and times: logs and tables are full of them, and their pieces in `words` find them just as well. */
+const NUMERIC = /^(?:[+-]?\d+(?:[.:]\d+)?z?|\d{4}-\d\d-\d\d(?:t\d\d)?)$/;
+
+/** ASCII that no term may contain: the index would split there. Folding can bring it in (㈱ becomes "(株)"). */
+// oxlint-disable-next-line no-control-regex -- the control characters are among them
+const FOREIGN = /[\u0000-\u002c\u003a-\u003f\u005b-\u005e\u0060\u007b-\u007f]/g;
+/** "go-git's" speaks of "go-git". */
+const CONTRACTION = /['’ʼ]\p{L}{0,2}$/u;
+
 const MAX_CACHED_TERMS = 50_000;
 const termCache = new Map<string, string>();
 
@@ -29,7 +38,7 @@ export function termOfWord(word: string): string {
   let term = termCache.get(word);
   if (term === undefined) {
     if (termCache.size >= MAX_CACHED_TERMS) termCache.clear();
-    term = stem(foldWord(word));
+    term = stem(foldWord(word)).replaceAll(FOREIGN, "");
     termCache.set(word, term);
   }
   return term;
@@ -37,7 +46,7 @@ export function termOfWord(word: string): string {
 
 /** The index term of an identifier as a whole. */
 export function termOfIdentifier(identifier: string): string {
-  return foldWord(identifier).replaceAll("\\", "/");
+  return foldWord(identifier.replace(CONTRACTION, "")).replaceAll("\\", "/").replaceAll(FOREIGN, "");
 }
 
 /**
@@ -51,15 +60,19 @@ export function analyzeForIndex(text: string): IndexTerms {
   const idents = new Set<string>();
   scan(text, {
     word(start, end) {
-      words.push(termOfWord(text.slice(start, end)));
+      const term = termOfWord(text.slice(start, end));
+      if (term !== "") words.push(term);
     },
     identifier(start, end) {
       idents.add(text.slice(start, end));
     },
     glyph(start, end) {
-      const term = foldGlyph(text.slice(start, end));
+      const term = foldGlyph(text.slice(start, end)).toLowerCase().replaceAll(FOREIGN, "");
       if (term !== "") words.push(term);
     },
   });
-  return { words: words.join(" "), idents: [...new Set([...idents].map(termOfIdentifier))].join(" ") };
+  const terms = new Set(
+    [...idents].map(termOfIdentifier).filter((term) => term !== "" && !NUMERIC.test(term)),
+  );
+  return { words: words.join(" "), idents: [...terms].join(" ") };
 }

@@ -1,0 +1,120 @@
+/**
+ * What folding costs the engine: milliseconds per pass with a summariser that takes no time, in conversations of several sizes. A pass
+ * reads its run, plans, and publishes in a transaction of its own. Sizes take turns, so that whatever else the machine does falls on
+ * all of them alike.
+ *
+ * `npm run bench -- fold [--sizes 2000,20000,200000] [--rounds 24]`
+ */
+import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
+import { Archive, judge, median, readSizes, round, showProgress } from "./history.ts";
+import type { BenchResult } from "./report.ts";
+
+type Row = Record<string, string | number>;
+
+const DEFAULT_SIZES = [2_000, 20_000, 200_000];
+const DEFAULT_ROUNDS = 24;
+const BUDGET_TOKENS = 200_000;
+/** A round adds so many tokens: a full leaf and a little more. */
+const ROUND_TOKENS = 22_000;
+const MAX_GROWTH = 1.5;
+
+interface Subject {
+  readonly size: number;
+  readonly archive: Archive;
+  readonly source: MessageSource;
+  readonly leafMs: number[];
+  readonly condensedMs: number[];
+  readonly idleMs: number[];
+  catchUpMs: number;
+}
+
+export async function run(args: readonly string[] = []): Promise<BenchResult> {
+  const sizes = readSizes(args, DEFAULT_SIZES);
+  const rounds = args.includes("--rounds") ? Number(args[args.indexOf("--rounds") + 1]) : DEFAULT_ROUNDS;
+  const subjects: Subject[] = [];
+  try {
+    for (const size of sizes) subjects.push(await prepare(size));
+    for (let i = 0; i < rounds; i++) {
+      showProgress(`round ${i + 1}/${rounds}`);
+      for (const subject of i % 2 === 0 ? subjects : subjects.toReversed()) await measureRound(subject);
+    }
+    return { name: "fold", rows: subjects.flatMap((subject) => render(subject, subjects[0] ?? subject)), notes: NOTES };
+  } finally {
+    for (const { archive } of subjects) await archive.close();
+    showProgress("");
+  }
+}
+
+const NOTES = [
+  "ms per pass: the median. Leaf and condensed passes happen as turns of about 22,000 tokens come in behind a history that is folded already.",
+  "Catching up: the mean over all passes of folding the history at once, in leaves of many short messages.",
+  "Idle: a call of maintain that finds nothing to do.",
+];
+
+/** A conversation of a size, folded as far as it goes. */
+async function prepare(size: number): Promise<Subject> {
+  const archive = new Archive();
+  await archive.addShort(size, (stored) => showProgress(`storing ${stored}/${size}`));
+  const conversation = await archive.conversation();
+  const start = performance.now();
+  let passes = 0;
+  for (;;) {
+    showProgress(`folding ${size}: ${passes} passes`);
+    const answer = await archive.folding.compact(conversation, { budgetTokens: BUDGET_TOKENS, force: true });
+    passes += answer.passes;
+    if (!answer.compacted) break;
+  }
+  const catchUpMs = (performance.now() - start) / Math.max(1, passes);
+  await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
+  return { size, archive, source: new MessageSource(1), leafMs: [], condensedMs: [], idleMs: [], catchUpMs };
+}
+
+async function measureRound(subject: Subject): Promise<void> {
+  const { archive, source } = subject;
+  await addTokens(archive, source, ROUND_TOKENS);
+  const conversation = await archive.conversation();
+  const times: number[] = [];
+  let last = performance.now();
+  const onProgress = (): void => {
+    const now = performance.now();
+    times.push(now - last);
+    last = now;
+  };
+  const answer = await archive.folding.compact(conversation, { budgetTokens: BUDGET_TOKENS, force: true, onProgress });
+  for (const [pass, summaryId] of answer.summaryIds.entries()) {
+    const summary = await archive.store.readSummary(summaryId);
+    (summary?.kind === "leaf" ? subject.leafMs : subject.condensedMs).push(times[pass] ?? 0);
+  }
+  await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
+  const start = performance.now();
+  await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
+  subject.idleMs.push(performance.now() - start);
+}
+
+async function addTokens(archive: Archive, source: MessageSource, tokens: number): Promise<void> {
+  const before = (await archive.conversation()).shownTokens;
+  do await archive.add(source.take(TURN_MESSAGES));
+  while ((await archive.conversation()).shownTokens < before + tokens);
+}
+
+function render(subject: Subject, smallest: Subject): Row[] {
+  const { size, archive } = subject;
+  const row = (what: string, pick: (of: Subject) => number, passes: number, isGoal: boolean): Row => {
+    const growth = pick(subject) / pick(smallest);
+    return {
+      what,
+      messages: size,
+      passes,
+      "ms/pass": round(pick(subject), 2),
+      [`× ${smallest.size}`]: round(growth, 2),
+      ...(isGoal && subject !== smallest ? judge(growth, MAX_GROWTH) : {}),
+    };
+  };
+  void archive;
+  return [
+    row("leaf", (of) => median(of.leafMs), subject.leafMs.length, true),
+    row("condensed", (of) => median(of.condensedMs), subject.condensedMs.length, true),
+    row("catching up", (of) => of.catchUpMs, 0, false),
+    row("idle", (of) => median(of.idleMs), subject.idleMs.length, false),
+  ];
+}

@@ -1,0 +1,144 @@
+/**
+ * Long conversations for the benchmarks of folding and assembling: short messages, stored fast, and a summariser that takes no time.
+ * What is measured on them is the engine itself; no model and no extractive summariser is involved.
+ */
+import { randomBytes } from "node:crypto";
+import { LocalEngine } from "@lossless/core/engine.ts";
+import { Folding } from "@lossless/core/engine-folding.ts";
+import type { SessionRef } from "@lossless/core/model/message.ts";
+import type { Settings } from "@lossless/core/model/settings.ts";
+import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
+import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
+import type { ConversationRow, Store } from "@lossless/core/store/store.ts";
+import type { Summarize } from "@lossless/core/summarize/summarize.ts";
+import { makeRandom } from "@lossless/testkit/random.ts";
+import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
+
+const SESSION: SessionRef = { key: "agent:main:bench", id: "bench", owner: "main" };
+const BATCH = 2_000;
+/** Short enough to be stored without compression: a million of them in about a minute. */
+const SHORT_WORDS = 4;
+const START_MS = Date.UTC(2026, 0, 5, 8);
+
+const WORDS =
+  `queue worker retry the of and to in is it for on with as this be at by not from are if we can will file error test so an but
+   has when which all run code was line set use new value one then out do no up only after call type read name its data path check
+   return first into build change more need fix should list same state time before now see result must back where message server`
+    .trim()
+    .split(/\s+/);
+
+/** One archive in a folder of its own, with the folding it would do if a summary took no time. */
+export class Archive {
+  readonly path: string;
+  readonly store: Store;
+  readonly engine: LocalEngine;
+  readonly folding: Folding;
+  readonly settings: Settings;
+  #folder = makeTemporaryFolder("lossless-bench-");
+  #random = makeRandom(3);
+  #stored = 0;
+
+  constructor() {
+    this.path = this.#folder.file("lcm.db");
+    this.settings = resolveSettings({ env: {}, config: { databasePath: this.path, sweepDeadlineMs: 3_600_000 } }).settings;
+    this.store = new SqliteStore({ path: this.path, filesDir: this.#folder.file("files"), create: true });
+    const { store, settings } = this;
+    const clock = { now: () => Date.now(), random: (size: number) => randomBytes(size) };
+    this.engine = new LocalEngine({ store, settings });
+    this.folding = new Folding({ store, settings, clock, emit: () => undefined, summarize: summarizeInstantly });
+  }
+
+  get stored(): number {
+    return this.#stored;
+  }
+
+  /** Appends short messages, user and assistant in turn. */
+  async addShort(count: number, onProgress: (stored: number) => void = () => undefined): Promise<void> {
+    for (let left = count; left > 0; left -= BATCH) {
+      const messages = Array.from({ length: Math.min(BATCH, left) }, () => this.#makeShort());
+      await this.add(messages);
+      onProgress(this.#stored);
+    }
+  }
+
+  async add(messages: readonly { eventId: string; bytes: Uint8Array }[]): Promise<void> {
+    await this.engine.ingest({ session: SESSION, messages });
+    this.#stored += messages.length;
+  }
+
+  async conversation(): Promise<ConversationRow> {
+    const conversation = await this.store.readConversation(1);
+    if (!conversation) throw new Error("cannot measure: nothing was stored");
+    return conversation;
+  }
+
+  async close(): Promise<void> {
+    await this.engine.close();
+    this.#folder[Symbol.dispose]();
+  }
+
+  #made = 0;
+
+  #makeShort(): { eventId: string; bytes: Uint8Array } {
+    const n = ++this.#made;
+    const role = n % 2 === 1 ? "user" : "assistant";
+    const message = { role, content: makeText(this.#random.below, SHORT_WORDS), timestamp: START_MS + n * 1_000 };
+    return { eventId: `short-${n}`, bytes: Buffer.from(JSON.stringify(message)) };
+  }
+}
+
+function makeText(below: (limit: number) => number, words: number): string {
+  let text = "";
+  for (let i = 0; i < words; i++) text += `${WORDS[below(WORDS.length)]} `;
+  return text.trimEnd();
+}
+
+const texts = new Map<number, string>();
+
+/** A text of about so many tokens; made once, because making it is nobody's time to measure. */
+export function textOf(tokens: number): string {
+  let text = texts.get(tokens);
+  if (text === undefined) {
+    const { below } = makeRandom(tokens);
+    text = makeText(below, tokens);
+    while (estimateTextTokens(text) > tokens) text = text.slice(0, text.lastIndexOf(" "));
+    texts.set(tokens, text);
+  }
+  return text;
+}
+
+const summarizeInstantly: Summarize = (request) => {
+  const content = textOf(Math.floor(request.targetTokens / 100) * 100);
+  return Promise.resolve({ content, tokens: request.targetTokens, model: "bench/instant", level: "normal" });
+};
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}
+
+export const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
+
+export const judge = (value: number, limit: number): Record<string, string> => ({
+  goal: `≤ ${limit}`,
+  holds: value <= limit ? "yes" : "NO",
+});
+
+/** `--sizes 2000,20000`: whole numbers from 2,000 up. */
+export function readSizes(args: readonly string[], defaults: readonly number[]): number[] {
+  const at = args.indexOf("--sizes");
+  if (at < 0) return [...defaults];
+  const text = args[at + 1] ?? "";
+  const sizes = text.split(",").map(Number);
+  if (sizes.some((size) => !Number.isInteger(size) || size < 2_000)) {
+    throw new Error(`cannot measure --sizes ${text}: name whole numbers from 2000 up, with commas between`);
+  }
+  return sizes;
+}
+
+/** Progress goes to people only: the table and the JSON stay clean. */
+export function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
+}

@@ -1,0 +1,74 @@
+/** Anthropic's Messages API. */
+import { sumCounts, type Answer } from "./answer.ts";
+import type { Dialect } from "./dialect.ts";
+import { classifyStreamError, isRecord, makeFailure, readProviderError } from "./failures.ts";
+
+export const anthropic: Dialect = {
+  // Some give the address with the version, some without.
+  locate: ({ baseUrl }) => `${baseUrl.replace(/\/v1$/, "")}/v1/messages`,
+
+  authorize: ({ apiKey }) => ({
+    "anthropic-version": "2023-06-01",
+    ...(apiKey === null ? {} : { "x-api-key": apiKey }),
+  }),
+
+  buildBody: (_endpoint, model, request) => ({
+    model,
+    max_tokens: request.maxTokens,
+    system: request.system,
+    messages: [{ role: "user", content: request.user }],
+    stream: true,
+    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+  }),
+
+  takeEvent(answer, event) {
+    switch (event["type"]) {
+      case "message_start":
+        return takeMessage(answer, event["message"]);
+      case "content_block_delta":
+        return takeDelta(answer, event["delta"]);
+      case "message_delta":
+        answer.isFinished = true;
+        return takeUsage(answer, event["usage"]);
+      case "message_stop":
+        answer.isFinished = true;
+        answer.isDone = true;
+        return;
+      case "error": {
+        const error = readProviderError(event);
+        answer.failure = makeFailure(classifyStreamError(error), error.message || error.type);
+      }
+    }
+  },
+
+  takeWhole(answer, body) {
+    takeMessage(answer, body);
+    for (const block of Array.isArray(body["content"]) ? body["content"] : []) {
+      if (isRecord(block) && block["type"] === "text") answer.addText(block["text"]);
+    }
+    answer.isFinished = typeof body["stop_reason"] === "string";
+    answer.isDone = true;
+  },
+};
+
+function takeMessage(answer: Answer, message: unknown): void {
+  if (!isRecord(message)) return;
+  answer.noteModel(message["model"]);
+  takeUsage(answer, message["usage"]);
+}
+
+/** Thinking and signatures come as other kinds of deltas. */
+function takeDelta(answer: Answer, delta: unknown): void {
+  if (isRecord(delta) && delta["type"] === "text_delta") answer.addText(delta["text"]);
+}
+
+function takeUsage(answer: Answer, usage: unknown): void {
+  if (!isRecord(usage)) return;
+  const input = sumCounts(
+    usage["input_tokens"],
+    usage["cache_creation_input_tokens"],
+    usage["cache_read_input_tokens"],
+  );
+  answer.inputTokens = input ?? answer.inputTokens;
+  answer.outputTokens = sumCounts(usage["output_tokens"]) ?? answer.outputTokens;
+}

@@ -1,0 +1,25 @@
+/** What differs between the two ways providers are spoken to. Everything else (sending, reading, cancelling) is shared. */
+import type { CompleteRequest } from "@lossless/core/model/complete.ts";
+import type { Answer } from "./answer.ts";
+
+/** Where a provider is and how it knows us. */
+export interface Endpoint {
+  readonly provider: string;
+  readonly api: "anthropic" | "openai";
+  /** Without a slash at the end. */
+  readonly baseUrl: string;
+  readonly apiKey: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type RequestBody = Readonly<Record<string, unknown>>;
+
+export interface Dialect {
+  locate(endpoint: Endpoint): string;
+  authorize(endpoint: Endpoint): Record<string, string>;
+  buildBody(endpoint: Endpoint, model: string, request: CompleteRequest): RequestBody;
+  /** One event of a stream, already parsed. */
+  takeEvent(answer: Answer, event: Record<string, unknown>): void;
+  /** The whole answer of a server that does not stream. */
+  takeWhole(answer: Answer, body: Record<string, unknown>): void;
+}

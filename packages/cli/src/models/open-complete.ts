@@ -1,0 +1,119 @@
+/**
+ * The port to a model for programs that run outside a host: plain HTTP to Anthropic, OpenAI, or anything that speaks like them. A model
+ * must be named in the settings; a key lying in the environment alone sends nobody's conversation anywhere.
+ */
+import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core/model/complete.ts";
+import type { Settings } from "@lossless/core/model/settings.ts";
+import type { Environment } from "@lossless/core/model/settings-resolve.ts";
+import { listCandidates, parseModelRef } from "@lossless/core/summarize/candidates.ts";
+import { anthropic } from "./anthropic.ts";
+import type { Dialect, Endpoint } from "./dialect.ts";
+import { findEndpoint } from "./endpoints.ts";
+import { classifyStatus, cleanMessage, makeFailure, type Failure } from "./failures.ts";
+import { openai } from "./openai.ts";
+import { learnQuirk, type Quirk } from "./quirks.ts";
+import { send, type Outcome } from "./send.ts";
+
+export interface OpenCompleteOptions {
+  readonly settings: Pick<
+    Settings,
+    | "summaryModel"
+    | "summaryProvider"
+    | "fallbackProviders"
+    | "expansionModel"
+    | "expansionProvider"
+    | "largeFileSummaryModel"
+    | "largeFileSummaryProvider"
+  >;
+  readonly env: Environment;
+  readonly stateDir: string;
+  /** Longest silence of a stream that has begun. */
+  readonly stallMs?: number;
+}
+
+/** Thinking models pause for long between two events; a broken line pauses for ever. */
+const DEFAULT_STALL_MS = 45_000;
+/** A model that refuses more parameters than this is not going to answer. */
+const MAX_CORRECTIONS = 4;
+
+const DIALECTS: Readonly<Record<Endpoint["api"], Dialect>> = { anthropic, openai };
+
+/** Null when the settings name no model. */
+export function openComplete(options: OpenCompleteOptions): Complete | null {
+  const byDefault = findDefaultModel(options.settings);
+  if (byDefault === null) return null;
+  const lessons = new Map<string, Quirk[]>();
+  return async (request, signal) => {
+    const ref = request.model ?? byDefault;
+    const endpoint = await findEndpoint(ref, options);
+    if ("kind" in endpoint) return endpoint;
+    const key = `${endpoint.provider}/${ref.model}`;
+    const quirks = lessons.get(key) ?? [];
+    lessons.set(key, quirks);
+    const attempt = { endpoint, model: ref.model, request, quirks, stallMs: options.stallMs ?? DEFAULT_STALL_MS };
+    return complete(attempt, signal);
+  };
+}
+
+/** What a request without a model means: the first that is named for anything. */
+function findDefaultModel(settings: OpenCompleteOptions["settings"]): ModelRef | null {
+  return (
+    listCandidates(settings)[0] ??
+    parseModelRef(settings.expansionModel, settings.expansionProvider) ??
+    parseModelRef(settings.largeFileSummaryModel, settings.largeFileSummaryProvider) ??
+    null
+  );
+}
+
+interface CallPlan {
+  readonly endpoint: Endpoint;
+  readonly model: string;
+  readonly request: CompleteRequest;
+  /** Grows with every refusal that taught something. */
+  readonly quirks: Quirk[];
+  readonly stallMs: number;
+}
+
+async function complete(plan: CallPlan, signal: AbortSignal): Promise<CompleteResult> {
+  const { endpoint, model, quirks, stallMs } = plan;
+  const dialect = DIALECTS[endpoint.api];
+  const call = {
+    dialect,
+    url: dialect.locate(endpoint),
+    headers: { ...dialect.authorize(endpoint), ...endpoint.headers },
+    stallMs,
+  };
+  for (let correction = 0; ; correction++) {
+    const asked = dialect.buildBody(endpoint, model, plan.request);
+    const body = quirks.reduce((changed, quirk) => quirk(changed), asked);
+    const outcome = await send({ ...call, body }, signal);
+    const quirk = isCorrectable(outcome) ? learnQuirk(body, outcome.error.message) : null;
+    if (quirk === null || correction >= MAX_CORRECTIONS) return toResult(outcome, plan);
+    quirks.push(quirk);
+  }
+}
+
+function isCorrectable(outcome: Outcome): outcome is Extract<Outcome, { kind: "refused" }> {
+  return outcome.kind === "refused" && (outcome.status === 400 || outcome.status === 422);
+}
+
+function toResult(outcome: Outcome, { endpoint, model }: CallPlan): CompleteResult {
+  if (outcome.kind === "refused") return explainRefusal(outcome, endpoint);
+  if (outcome.kind === "broken") return { ...outcome.failure, message: clean(outcome.failure.message, endpoint) };
+  const { text, inputTokens, outputTokens } = outcome.answer;
+  const answered = { provider: endpoint.provider, model: outcome.answer.model ?? model };
+  return { kind: "text", text, model: answered, inputTokens, outputTokens };
+}
+
+function explainRefusal(outcome: Extract<Outcome, { kind: "refused" }>, endpoint: Endpoint): Failure {
+  const { status, error, retryAfterMs } = outcome;
+  const failure = classifyStatus(status, error);
+  // Providers repeat pieces of a wrong key.
+  const said = failure === "auth" ? "" : clean(error.message, endpoint);
+  const message = `${endpoint.provider} answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
+  return makeFailure(failure, message, retryAfterMs);
+}
+
+function clean(message: string, { apiKey, headers }: Endpoint): string {
+  return cleanMessage(message, [apiKey ?? "", ...Object.values(headers)]);
+}

@@ -1,0 +1,67 @@
+/** OpenAI's chat completions, which nearly every other server speaks too: Ollama, vLLM, LM Studio, routers. */
+import { sumCounts, type Answer } from "./answer.ts";
+import type { Dialect, Endpoint } from "./dialect.ts";
+import { classifyStreamError, isRecord, makeFailure, readProviderError } from "./failures.ts";
+
+/** Models that think before they answer, and longer than a summary needs unless they are told. */
+const THINKING_MODEL = /^(?:o\d|gpt-5)/;
+
+export const openai: Dialect = {
+  locate: ({ baseUrl }) => `${baseUrl}/chat/completions`,
+
+  authorize: ({ apiKey }) => (apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
+
+  buildBody: (endpoint, model, request) => ({
+    model,
+    messages: [
+      { role: "system", content: request.system },
+      { role: "user", content: request.user },
+    ],
+    stream: true,
+    stream_options: { include_usage: true },
+    [isOpenAi(endpoint) ? "max_completion_tokens" : "max_tokens"]: request.maxTokens,
+    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    ...(THINKING_MODEL.test(model) ? { reasoning_effort: "low" } : {}),
+  }),
+
+  takeEvent(answer, event) {
+    if (isRecord(event["error"]) || typeof event["error"] === "string") {
+      const error = readProviderError(event);
+      answer.failure = makeFailure(classifyStreamError(error), error.message || error.type);
+      return;
+    }
+    takeFrame(answer, event);
+    const choice = firstChoice(event);
+    const delta = choice?.["delta"];
+    if (isRecord(delta)) answer.addText(delta["content"]);
+    if (typeof choice?.["finish_reason"] === "string") answer.isFinished = true;
+  },
+
+  takeWhole(answer, body) {
+    takeFrame(answer, body);
+    const choice = firstChoice(body);
+    const message = choice?.["message"];
+    if (isRecord(message)) answer.addText(message["content"]);
+    answer.isFinished = isRecord(message);
+    answer.isDone = true;
+  },
+};
+
+/** Only there is the older name of the limit refused by some models; elsewhere only the older one is understood by all. */
+function isOpenAi(endpoint: Endpoint): boolean {
+  return new URL(endpoint.baseUrl).hostname.endsWith("openai.com");
+}
+
+function takeFrame(answer: Answer, frame: Record<string, unknown>): void {
+  answer.noteModel(frame["model"]);
+  const usage = frame["usage"];
+  if (!isRecord(usage)) return;
+  answer.inputTokens = sumCounts(usage["prompt_tokens"]) ?? answer.inputTokens;
+  answer.outputTokens = sumCounts(usage["completion_tokens"]) ?? answer.outputTokens;
+}
+
+function firstChoice(frame: Record<string, unknown>): Record<string, unknown> | undefined {
+  const choices = frame["choices"];
+  const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  return isRecord(first) ? first : undefined;
+}
