@@ -4,6 +4,7 @@
  */
 import type { Command } from "commander";
 import type { Engine } from "@lossless/core/engine.ts";
+import type { Complete, ModelRef } from "@lossless/core/model/complete.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { EXIT_CANCELLED } from "./exit.ts";
 import { printNote, printResult } from "./output.ts";
@@ -19,6 +20,18 @@ export interface GlobalOptions {
 
 /** `read`: only looks. `change`: the database must be there. `create`: it may be made. */
 export type Access = "read" | "change" | "create";
+
+export interface ArchiveOptions {
+  /** Works behind a thread, so that this one can draw progress and hear Ctrl-C. */
+  readonly thread?: boolean;
+  readonly model?: Model | null;
+}
+
+/** A way to a model, and the one it is for: null when only the way decides. */
+export interface Model {
+  readonly complete: Complete;
+  readonly ref: ModelRef | null;
+}
 
 export class Invocation {
   /** The command as typed, without `lcm`: `messages list`. */
@@ -66,7 +79,7 @@ export class Invocation {
   async withArchive<T>(
     access: Access,
     work: (engine: Engine) => Promise<T>,
-    options: { readonly thread?: boolean } = {},
+    options: ArchiveOptions = {},
   ): Promise<T> {
     const { settings } = await this.settings();
     const { openEngine } = await import("@lossless/core/open-engine.ts");
@@ -78,6 +91,8 @@ export class Invocation {
       create: access === "create",
       readOnly: access === "read",
       thread: options.thread ?? false,
+      complete: options.model?.complete ?? null,
+      hostModel: options.model?.ref ?? null,
       onEvent: (event) => {
         if (event.kind === "degraded") printNote(`warning: ${event.message}`);
       },

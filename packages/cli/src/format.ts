@@ -57,6 +57,25 @@ export function formatTime(ms: number | null, timezone: string): string {
   return formatter.format(ms);
 }
 
+/** From when to when: the day and both times, or both days. */
+export function formatSpan(earliest: number | null, latest: number | null, timezone: string): string {
+  const [from, to] = [formatTime(earliest, timezone), formatTime(latest, timezone)];
+  if (from === to) return from;
+  const [fromDay = "", toDay = ""] = [from.split(" ")[0], to.split(" ")[0]];
+  return fromDay === toDay ? `${from}–${to.slice(toDay.length + 1)}` : `${fromDay} – ${toDay}`;
+}
+
+/** `12 %`; a share that is not nothing is never shown as nothing. */
+export function formatShare(part: number, whole: number): string {
+  const percent = whole <= 0 ? 0 : (100 * part) / whole;
+  return percent > 0 && percent < 1 ? "<1 %" : `${Math.round(percent)} %`;
+}
+
+/** How many times smaller: `11.4 : 1`. */
+export function formatCompression(raw: number, kept: number): string {
+  return kept <= 0 ? "–" : `${(raw / kept).toFixed(1)} : 1`;
+}
+
 const UNSAFE = /[\p{Cc}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 
 /** Text that may be printed: line feeds and tabs stay, other control characters show as symbols. */
@@ -74,3 +93,5 @@ export function makePrintable(text: string): string {
 export function toOneLine(text: string): string {
   return makePrintable(text.replaceAll(/\s+/gu, " "));
 }
+
+export const indent = (text: string): string => text.replaceAll(/^/gm, "  ");

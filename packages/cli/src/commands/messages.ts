@@ -13,7 +13,7 @@ import type { LargeFileRow, MessageBody, MessageRow, StoredPart } from "@lossles
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
-import { formatBytes, formatCount, formatTime, makePrintable, toIso, toOneLine } from "../format.ts";
+import { formatBytes, formatCount, formatTime, indent, makePrintable, toIso, toOneLine } from "../format.ts";
 import { terminalColumns, writeBytes } from "../output.ts";
 import { style } from "../style.ts";
 import { renderPairs, renderTable } from "../table.ts";
@@ -305,8 +305,6 @@ function renderPart(part: PartView): string {
   const title = style.faint(`  [${toOneLine(describePart(part))}]`);
   return part.text.trim() === "" ? title : `${title}\n${text}`;
 }
-
-const indent = (text: string): string => text.replaceAll(/^/gm, "  ");
 
 interface Shown {
   readonly message: Message;

@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import type { Engine } from "@lossless/core/engine.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
-import { formatMessageId, parseMessageId } from "@lossless/core/model/ids.ts";
+import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core/model/ids.ts";
 import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -21,6 +21,21 @@ export function parseOffset(text: string): number {
   const offset = Number(text);
   if (Number.isSafeInteger(offset) && offset >= 0 && text.trim() !== "") return offset;
   throw new InvalidArgumentError("It must be a whole number, 0 or more.");
+}
+
+const TOKEN_UNITS: Readonly<Record<string, number>> = { "": 1, k: 1000, m: 1_000_000 };
+
+/** A number of tokens: 32000, 32_000, 32k or 1m. */
+export function parseTokens(text: string): number {
+  const [, digits = "", unit = ""] = /^(\d[\d_]*(?:\.\d+)?)([km]?)$/i.exec(text.trim()) ?? [];
+  const tokens = Math.round(Number(digits.replaceAll("_", "")) * (TOKEN_UNITS[unit.toLowerCase()] ?? 1));
+  if (digits !== "" && Number.isSafeInteger(tokens) && tokens >= 1) return tokens;
+  throw new InvalidArgumentError("It must be a number of tokens, such as 32000 or 32k.");
+}
+
+export function parseSummaryName(text: string): string {
+  if (isSummaryId(text)) return text;
+  throw new InvalidArgumentError("It must be a summary id such as sum_0123456789abcdef.");
 }
 
 export function parseConversationId(text: string): number {
@@ -80,7 +95,9 @@ export async function chooseConversation(
   const { items } = await engine.listConversations({ ...scope, limit: 2 });
   const [only] = items;
   if (only !== undefined && items.length === 1) return only;
-  if (only === undefined) throw new EngineError("not_found", "cannot list messages: nothing is stored yet");
+  if (only === undefined) {
+    throw new EngineError("not_found", `cannot run lcm ${invocation.command}: nothing is stored yet`);
+  }
   throw usageError(
     `cannot run lcm ${invocation.command}: there are several conversations`,
     "Choose one with --conversation N or --session KEY; lcm conversations list shows them",

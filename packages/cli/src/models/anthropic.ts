@@ -1,7 +1,8 @@
 /** Anthropic's Messages API. */
+import { isObject } from "@lossless/core/model/setting-types.ts";
 import { sumCounts, type Answer } from "./answer.ts";
 import type { Dialect } from "./dialect.ts";
-import { classifyStreamError, isRecord, makeFailure, readProviderError } from "./failures.ts";
+import { classifyStreamError, makeFailure, readProviderError } from "./failures.ts";
 
 export const anthropic: Dialect = {
   // Some give the address with the version, some without.
@@ -44,7 +45,7 @@ export const anthropic: Dialect = {
   takeWhole(answer, body) {
     takeMessage(answer, body);
     for (const block of Array.isArray(body["content"]) ? body["content"] : []) {
-      if (isRecord(block) && block["type"] === "text") answer.addText(block["text"]);
+      if (isObject(block) && block["type"] === "text") answer.addText(block["text"]);
     }
     answer.isFinished = typeof body["stop_reason"] === "string";
     answer.isDone = true;
@@ -52,18 +53,18 @@ export const anthropic: Dialect = {
 };
 
 function takeMessage(answer: Answer, message: unknown): void {
-  if (!isRecord(message)) return;
+  if (!isObject(message)) return;
   answer.noteModel(message["model"]);
   takeUsage(answer, message["usage"]);
 }
 
 /** Thinking and signatures come as other kinds of deltas. */
 function takeDelta(answer: Answer, delta: unknown): void {
-  if (isRecord(delta) && delta["type"] === "text_delta") answer.addText(delta["text"]);
+  if (isObject(delta) && delta["type"] === "text_delta") answer.addText(delta["text"]);
 }
 
 function takeUsage(answer: Answer, usage: unknown): void {
-  if (!isRecord(usage)) return;
+  if (!isObject(usage)) return;
   const input = sumCounts(
     usage["input_tokens"],
     usage["cache_creation_input_tokens"],

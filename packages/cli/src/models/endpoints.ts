@@ -2,12 +2,13 @@
  * Finds where a provider is and with which key, for use outside a host. Order: the environment, then a custom provider of OpenClaw. Our own
  * settings name models and never hold keys. Host files are read and never written; a file we cannot read is passed over.
  */
+import { isObject } from "@lossless/core/model/setting-types.ts";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Environment } from "@lossless/core/model/settings-resolve.ts";
 import type { ModelRef } from "@lossless/core/model/complete.ts";
 import type { Endpoint } from "./dialect.ts";
-import { isRecord, makeFailure, type Failure } from "./failures.ts";
+import { makeFailure, type Failure } from "./failures.ts";
 
 export interface EndpointPlaces {
   readonly env: Environment;
@@ -18,7 +19,8 @@ export async function findEndpoint(ref: ModelRef, places: EndpointPlaces): Promi
   const provider = ref.provider === "" ? guessProvider(ref.model, places.env) : ref.provider;
   const fromEnvironment = findInEnvironment(provider, places.env);
   const found = fromEnvironment ?? (await findInHostFiles(provider, places));
-  if (found === null) return makeFailure("auth", `no key for the provider ${provider}: ${describeWays(provider)}`);
+  if (found === null)
+    return makeFailure("auth", `no key for the provider ${provider}: ${describeWays(provider)}`);
   if ("kind" in found || URL.canParse(found.baseUrl)) return found;
   return makeFailure("denied", `the address of the provider ${provider} is not a URL`);
 }
@@ -81,7 +83,7 @@ function read(env: Environment, name: string): string | null {
 }
 
 const trimSlash = (url: string): string => url.replace(/\/+$/, "");
-const withVersion = (url: string): string => (/\/v1$/.test(url) ? url : `${url}/v1`);
+const withVersion = (url: string): string => (url.endsWith("/v1") ? url : `${url}/v1`);
 
 // ---- the host's files
 
@@ -117,18 +119,21 @@ async function readJson(file: string): Promise<unknown> {
 
 /** `models.providers.<id>` in the host's config, `providers.<id>` in a file of models alone. */
 function findProvider(root: unknown, provider: string): Record<string, unknown> | null {
-  if (!isRecord(root)) return null;
-  const models = isRecord(root["models"]) ? root["models"] : root;
-  const providers = isRecord(models["providers"]) ? models["providers"] : {};
+  if (!isObject(root)) return null;
+  const models = isObject(root["models"]) ? root["models"] : root;
+  const providers = isObject(models["providers"]) ? models["providers"] : {};
   const entry = Object.hasOwn(providers, provider) ? providers[provider] : null;
-  return isRecord(entry) && typeof entry["baseUrl"] === "string" && entry["baseUrl"] !== "" ? entry : null;
+  return isObject(entry) && typeof entry["baseUrl"] === "string" && entry["baseUrl"] !== "" ? entry : null;
 }
 
 function toEndpoint(provider: string, entry: Record<string, unknown>, env: Environment): Endpoint | Failure {
   const spoken = typeof entry["api"] === "string" ? entry["api"] : "openai-completions";
   const api = APIS[spoken];
   if (api === undefined) {
-    return makeFailure("denied", `the provider ${provider} speaks ${spoken}, which only the host understands`);
+    return makeFailure(
+      "denied",
+      `the provider ${provider} speaks ${spoken}, which only the host understands`,
+    );
   }
   const address = trimSlash(entry["baseUrl"] as string);
   return {
@@ -142,7 +147,7 @@ function toEndpoint(provider: string, entry: Record<string, unknown>, env: Envir
 
 /** A key as the host writes it: itself, the name of a variable, `${NAME}`, or a reference to the environment. */
 function resolveSecret(value: unknown, env: Environment): string | null {
-  if (isRecord(value)) {
+  if (isObject(value)) {
     return value["source"] === "env" && typeof value["id"] === "string" ? read(env, value["id"]) : null;
   }
   if (typeof value !== "string" || value.trim() === "") return null;
@@ -153,7 +158,7 @@ function resolveSecret(value: unknown, env: Environment): string | null {
 
 function readHeaders(value: unknown, env: Environment): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [name, given] of isRecord(value) ? Object.entries(value) : []) {
+  for (const [name, given] of isObject(value) ? Object.entries(value) : []) {
     const resolved = resolveSecret(given, env);
     if (resolved !== null) headers[name.toLowerCase()] = resolved;
   }

@@ -2,6 +2,7 @@
  * What a provider's refusal means for the caller. Providers agree on status numbers only in part, so the text of the error decides where a
  * number is used for two things. Keys never pass: what a provider says about a wrong key is dropped, the rest is cleaned.
  */
+import { isObject } from "@lossless/core/model/setting-types.ts";
 import type { CompleteFailureKind, CompleteResult } from "@lossless/core/model/complete.ts";
 
 export type Failure = Extract<CompleteResult, { kind: "failure" }>;
@@ -17,9 +18,9 @@ export interface ProviderError {
 }
 
 export function readProviderError(body: unknown): ProviderError {
-  const error = isRecord(body) ? body["error"] : undefined;
+  const error = isObject(body) ? body["error"] : undefined;
   if (typeof error === "string") return { type: "", message: error };
-  if (!isRecord(error)) return { type: "", message: "" };
+  if (!isObject(error)) return { type: "", message: "" };
   const words = [error["code"], error["type"]].filter((word) => typeof word === "string");
   return { type: words.join(" "), message: typeof error["message"] === "string" ? error["message"] : "" };
 }
@@ -52,13 +53,17 @@ export function classifyStreamError(error: ProviderError): CompleteFailureKind {
 }
 
 const MAX_MESSAGE_CHARS = 300;
+/** Shorter values of headers are words, not secrets. */
+const MIN_SECRET_CHARS = 6;
 /** Things that look like a key, whoever's it is. */
 const KEY_SHAPES = /\b(?:sk|pk|key|api|bearer|token)[-_ ][\w.*-]{8,}/gi;
 
 /** One short line without secrets. */
 export function cleanMessage(message: string, secrets: readonly string[]): string {
   let clean = message;
-  for (const secret of secrets) if (secret !== "") clean = clean.replaceAll(secret, "(hidden)");
+  for (const secret of secrets) {
+    if (secret.length >= MIN_SECRET_CHARS) clean = clean.replaceAll(secret, "(hidden)");
+  }
   clean = clean.replace(KEY_SHAPES, "(hidden)").replace(/\s+/g, " ").trim();
   return clean.length > MAX_MESSAGE_CHARS ? `${clean.slice(0, MAX_MESSAGE_CHARS)}…` : clean;
 }
@@ -76,8 +81,4 @@ export function readRetryAfter(headers: Headers, now: number): number | undefine
 
 function readNumber(text: string | null): number | undefined {
   return text !== null && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -50,7 +50,13 @@ export function openComplete(options: OpenCompleteOptions): Complete | null {
     const key = `${endpoint.provider}/${ref.model}`;
     const quirks = lessons.get(key) ?? [];
     lessons.set(key, quirks);
-    const attempt = { endpoint, model: ref.model, request, quirks, stallMs: options.stallMs ?? DEFAULT_STALL_MS };
+    const attempt = {
+      endpoint,
+      model: ref.model,
+      request,
+      quirks,
+      stallMs: options.stallMs ?? DEFAULT_STALL_MS,
+    };
     return complete(attempt, signal);
   };
 }
@@ -99,7 +105,8 @@ function isCorrectable(outcome: Outcome): outcome is Extract<Outcome, { kind: "r
 
 function toResult(outcome: Outcome, { endpoint, model }: CallPlan): CompleteResult {
   if (outcome.kind === "refused") return explainRefusal(outcome, endpoint);
-  if (outcome.kind === "broken") return { ...outcome.failure, message: clean(outcome.failure.message, endpoint) };
+  if (outcome.kind === "broken")
+    return { ...outcome.failure, message: clean(outcome.failure.message, endpoint) };
   const { text, inputTokens, outputTokens } = outcome.answer;
   const answered = { provider: endpoint.provider, model: outcome.answer.model ?? model };
   return { kind: "text", text, model: answered, inputTokens, outputTokens };

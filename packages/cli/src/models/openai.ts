@@ -1,7 +1,8 @@
 /** OpenAI's chat completions, which nearly every other server speaks too: Ollama, vLLM, LM Studio, routers. */
-import { sumCounts, type Answer } from "./answer.ts";
+import { isObject } from "@lossless/core/model/setting-types.ts";
+import { type Answer, sumCounts } from "./answer.ts";
 import type { Dialect, Endpoint } from "./dialect.ts";
-import { classifyStreamError, isRecord, makeFailure, readProviderError } from "./failures.ts";
+import { classifyStreamError, makeFailure, readProviderError } from "./failures.ts";
 
 /** Models that think before they answer, and longer than a summary needs unless they are told. */
 const THINKING_MODEL = /^(?:o\d|gpt-5)/;
@@ -9,7 +10,9 @@ const THINKING_MODEL = /^(?:o\d|gpt-5)/;
 export const openai: Dialect = {
   locate: ({ baseUrl }) => `${baseUrl}/chat/completions`,
 
-  authorize: ({ apiKey }) => (apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
+  authorize({ apiKey }): Record<string, string> {
+    return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  },
 
   buildBody: (endpoint, model, request) => ({
     model,
@@ -25,7 +28,7 @@ export const openai: Dialect = {
   }),
 
   takeEvent(answer, event) {
-    if (isRecord(event["error"]) || typeof event["error"] === "string") {
+    if (isObject(event["error"]) || typeof event["error"] === "string") {
       const error = readProviderError(event);
       answer.failure = makeFailure(classifyStreamError(error), error.message || error.type);
       return;
@@ -33,7 +36,7 @@ export const openai: Dialect = {
     takeFrame(answer, event);
     const choice = firstChoice(event);
     const delta = choice?.["delta"];
-    if (isRecord(delta)) answer.addText(delta["content"]);
+    if (isObject(delta)) answer.addText(delta["content"]);
     if (typeof choice?.["finish_reason"] === "string") answer.isFinished = true;
   },
 
@@ -41,8 +44,8 @@ export const openai: Dialect = {
     takeFrame(answer, body);
     const choice = firstChoice(body);
     const message = choice?.["message"];
-    if (isRecord(message)) answer.addText(message["content"]);
-    answer.isFinished = isRecord(message);
+    if (isObject(message)) answer.addText(message["content"]);
+    answer.isFinished = isObject(message);
     answer.isDone = true;
   },
 };
@@ -55,7 +58,7 @@ function isOpenAi(endpoint: Endpoint): boolean {
 function takeFrame(answer: Answer, frame: Record<string, unknown>): void {
   answer.noteModel(frame["model"]);
   const usage = frame["usage"];
-  if (!isRecord(usage)) return;
+  if (!isObject(usage)) return;
   answer.inputTokens = sumCounts(usage["prompt_tokens"]) ?? answer.inputTokens;
   answer.outputTokens = sumCounts(usage["completion_tokens"]) ?? answer.outputTokens;
 }
@@ -63,5 +66,5 @@ function takeFrame(answer: Answer, frame: Record<string, unknown>): void {
 function firstChoice(frame: Record<string, unknown>): Record<string, unknown> | undefined {
   const choices = frame["choices"];
   const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
-  return isRecord(first) ? first : undefined;
+  return isObject(first) ? first : undefined;
 }

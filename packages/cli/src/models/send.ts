@@ -2,9 +2,16 @@
  * Sends one request and reads its stream. A stream that stops moving is noticed and cancelled; the caller's signal closes the connection.
  * Redirects are not followed, because a key would go along.
  */
+import { isObject } from "@lossless/core/model/setting-types.ts";
 import { Answer } from "./answer.ts";
 import type { Dialect, RequestBody } from "./dialect.ts";
-import { isRecord, makeFailure, readProviderError, readRetryAfter, type Failure, type ProviderError } from "./failures.ts";
+import {
+  makeFailure,
+  readProviderError,
+  readRetryAfter,
+  type Failure,
+  type ProviderError,
+} from "./failures.ts";
 import { EventParser } from "./server-sent-events.ts";
 
 export interface Call {
@@ -112,7 +119,8 @@ async function readStream(dialect: Dialect, response: Response, watch: StallWatc
   const answer = new Answer();
   const parser = new EventParser();
   const take = (events: readonly string[]): void => {
-    for (const data of events) if (!answer.isDone && answer.failure === null) takeEvent(dialect, answer, data);
+    for (const data of events)
+      if (!answer.isDone && answer.failure === null) takeEvent(dialect, answer, data);
   };
   for await (const piece of readText(response, watch)) {
     take(parser.push(piece));
@@ -129,7 +137,8 @@ function takeEvent(dialect: Dialect, answer: Answer, data: string): void {
     return;
   }
   const event = parse(data);
-  if (event === null) answer.failure = makeFailure("invalid_response", "the stream holds something that is no JSON object");
+  if (event === null)
+    answer.failure = makeFailure("invalid_response", "the stream holds something that is no JSON object");
   else dialect.takeEvent(answer, event);
 }
 
@@ -144,7 +153,7 @@ function readWhole(dialect: Dialect, text: string): Answer {
 function parse(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : null;
+    return isObject(value) ? value : null;
   } catch {
     // Null says it: the callers know what was expected here.
     return null;
@@ -168,13 +177,14 @@ function explainBreak(error: unknown, { call, signal, watch, hasBegun }: BreakCo
   if (/HEADERS_TIMEOUT|BODY_TIMEOUT|CONNECT_TIMEOUT|ETIMEDOUT/.test(code))
     return makeFailure("timeout", `${host} did not answer in time (${code})`);
   // What was charged for a broken stream is not known; an answer that began is counted as one.
-  if (hasBegun) return makeFailure("invalid_response", `the connection to ${host} broke in the middle of the answer`);
+  if (hasBegun)
+    return makeFailure("invalid_response", `the connection to ${host} broke in the middle of the answer`);
   return makeFailure("unavailable", `cannot reach ${host}${code === "" ? "" : ` (${code})`}`);
 }
 
 function readCode(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
-  const code = isRecord(cause) ? cause["code"] : undefined;
+  const code = isObject(cause) ? cause["code"] : undefined;
   return typeof code === "string" ? code : "";
 }
 

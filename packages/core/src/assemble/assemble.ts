@@ -6,14 +6,15 @@
  * archive, budget and model give the same bytes.
  */
 import { hash } from "node:crypto";
-import type { ModelIdentity } from "../model/message.ts";
+import { messageTokens } from "../message/normalize.ts";
+import type { ModelIdentity, PartView } from "../model/message.ts";
 import type { TailPolicy } from "../model/tail.ts";
-import { applyFactor, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import type { CoverTail, SummaryNode } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
 import { choose } from "./choose.ts";
 import type { Choice, ChosenItem } from "./choose.ts";
-import type { ModelMessage, Provider } from "./grammars.ts";
+import type { ModelMessage, ModelPart, Provider } from "./grammars.ts";
 import { toModelMessage } from "./model-view.ts";
 import { formatRangeId, renderRange, renderSummary } from "./render.ts";
 import { repairMessages } from "./repair.ts";
@@ -155,13 +156,23 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   return textMessage(renderRange({ ...item, rangeId: formatRangeId(first, last) }, options.timeZone));
 }
 
+/** Counts what is sent by the rule that stored counts follow: one number decides. */
 function countTokens(messages: readonly ModelMessage[], estimate: (text: string) => number): number {
   let tokens = 0;
-  for (const message of messages) {
-    tokens += MESSAGE_OVERHEAD_TOKENS;
-    for (const part of message.parts) {
-      tokens += part.type === "image" ? IMAGE_TOKENS : estimate(part.text ?? "");
-    }
+  for (const { role, parts } of messages) {
+    // Each result is written as a message of its own.
+    const results = role === "tool" ? new Set(parts.map((part) => part.toolCallId)).size : 1;
+    tokens += (results - 1) * MESSAGE_OVERHEAD_TOKENS;
+    tokens += messageTokens({ role, rawRole: role, isMessage: true, parts: parts.map(toCounted) }, estimate);
   }
   return tokens;
 }
+
+const toCounted = ({ type, text = "", payloadBytes }: ModelPart): PartView => ({
+  ordinal: 0,
+  at: 0,
+  length: 0,
+  type,
+  text,
+  ...(payloadBytes === undefined ? {} : { payloadBytes }),
+});

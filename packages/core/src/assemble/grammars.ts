@@ -23,6 +23,8 @@ export interface ModelPart {
   readonly toolCallId?: string | undefined;
   readonly toolName?: string | undefined;
   readonly isError?: boolean | undefined;
+  /** Bytes of an image, or of base64 that is not in the text: they are sent and cost tokens. */
+  readonly payloadBytes?: number | undefined;
   /** The block as it arrived, carried along for whoever writes the provider's own format. */
   readonly source?: unknown;
 }

@@ -58,13 +58,14 @@ function toPart(part: PartView, bytes: Uint8Array, stub: ViewOptions["stub"]): M
     return { type, text: renderStub({ id: stub.id, toolName: toolName ?? null, tokens: stub.tokens }), ...identity };
   }
   if ((type === "image" || type === "file") && part.text.startsWith(REFERENCE)) return { type: "text", text: part.text };
-  return { type: type === "other" ? "text" : type, text: part.text, ...identity, source: readBlock(part, bytes) };
+  const payload = part.payloadBytes === undefined ? {} : { payloadBytes: part.payloadBytes };
+  return { type: type === "other" ? "text" : type, text: part.text, ...identity, ...payload, source: readBlock(part, bytes) };
 }
 
-/** The block as it stands in the bytes; undefined when the range is a plain text or no JSON of its own. */
+/** The block, or the text that stands in for one, as it is in the bytes; undefined when the range is no JSON of its own. */
 function readBlock(part: PartView, bytes: Uint8Array): unknown {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset + part.at, part.length).toString("utf8");
-  if (!text.startsWith("{")) return undefined;
+  if (!text.startsWith("{") && !text.startsWith('"')) return undefined;
   try {
     return JSON.parse(text);
   } catch (error) {

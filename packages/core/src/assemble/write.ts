@@ -31,7 +31,7 @@ function writeResults(parts: readonly ModelPart[], timestamp: number): ContextMe
     role: "toolResult",
     toolCallId,
     toolName: results.find((part) => part.toolName !== undefined)?.toolName ?? "unknown",
-    content: results.map((part) => (part.type === "image" ? writeBlock(part) : textBlock(part.text ?? ""))),
+    content: results.map((part) => (part.type === "image" ? writeBlock(part) : textBlock(readText(part)))),
     isError: results.some((part) => part.isError === true),
     timestamp,
   }));
@@ -51,10 +51,19 @@ function writeBlock(part: ModelPart): ContextBlock {
     case "image":
       return writeImage(source) ?? textBlock(part.text ?? "[image]");
     case "text":
-      return source?.type === "text" && source.text === part.text ? { ...source, type: "text" } : textBlock(part.text ?? "");
+      return source?.type === "text" && source.text === readText(part) ? { ...source, type: "text" } : textBlock(readText(part));
     default:
       return textBlock(part.text ?? "");
   }
+}
+
+/** The text as it arrived: base64 in the middle of it is left out of what is read and counted, not of what is sent. */
+function readText({ text = "", payloadBytes, source }: ModelPart): string {
+  if (payloadBytes === undefined) return text;
+  if (typeof source === "string") return source;
+  const block = asRecord(source);
+  const own = [block?.text, block?.content, block?.output].find((member) => typeof member === "string");
+  return own ?? text;
 }
 
 /** The members of a block that was already written in this format; other dialects have none worth keeping. */

@@ -9,6 +9,7 @@ import { HIDDEN } from "../model/message.ts";
 import type { MessageView } from "../model/message.ts";
 import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import { encodeBody } from "../store/body.ts";
+import { cutRanges, spliceRanges } from "../store/splice.ts";
 import type { CutPayload, DerivedMessage, PreparedMessage, PreparedPayload } from "../store/store.ts";
 import { analyzeForIndex } from "../text/index.ts";
 import { exploreContent, extensionFor } from "./explore.ts";
@@ -63,21 +64,37 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
       ...(toolCallId === undefined ? {} : { toolCallId }),
       ...(toolName === undefined ? {} : { toolName }),
     })),
-    terms: analyzeForIndex(searchText(view)),
+    terms: indexTerms(view, shown),
   };
 }
 
+/**
+ * The text around payloads is indexed in order, so that phrases are found there; of a payload every term, once: a log names the same
+ * words ten thousand times, and searching files reads it line by line anyway.
+ */
+function indexTerms(view: MessageView, shown: MessageView): DerivedMessage["terms"] {
+  const whole = analyzeForIndex(searchText(view));
+  if (shown === view) return whole;
+  const around = analyzeForIndex(searchText(shown));
+  return { words: addMissing(around.words, whole.words), idents: addMissing(around.idents, whole.idents) };
+}
+
+function addMissing(terms: string, more: string): string {
+  const present = new Set(terms.split(" "));
+  const missing = [...new Set(more.split(" "))].filter((term) => !present.has(term));
+  return [terms, ...missing].filter((term) => term !== "").join(" ");
+}
+
 /** The message as a model would see it: a reference stands where each payload stood. */
-function replaceByReferences(bytes: Uint8Array, cuts: readonly CutPayload[]): Buffer {
-  const pieces: Uint8Array[] = [];
-  let from = 0;
-  for (const cut of [...cuts].sort((a, b) => a.at - b.at)) {
-    const reference = renderReference({ ...cut, fileId: ANY_FILE_ID });
-    pieces.push(bytes.subarray(from, cut.at), Buffer.from(JSON.stringify(reference).slice(1, -1)));
-    from = cut.at + cut.length;
-  }
-  pieces.push(bytes.subarray(from));
-  return Buffer.concat(pieces);
+function replaceByReferences(bytes: Uint8Array, cuts: readonly CutPayload[]): Uint8Array {
+  const inOrder = [...cuts].sort((a, b) => a.at - b.at);
+  const references = inOrder.map((cut) => ({
+    at: cut.at,
+    length: cut.length,
+    encoding: "json" as const,
+    content: Buffer.from(renderReference({ ...cut, fileId: ANY_FILE_ID })),
+  }));
+  return spliceRanges(cutRanges(bytes, inOrder), references);
 }
 
 function preparePayload(payload: Payload): PreparedPayload {

@@ -10,6 +10,7 @@
  */
 import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
 import type { FoldingStore } from "./folding.ts";
+import type { RecallStore } from "./recall.ts";
 
 /** How a cut-out payload turns back into the bytes that were cut. */
 export type PayloadEncoding = "json" | "json-ascii" | "base64" | "raw";
@@ -262,7 +263,7 @@ export interface DerivedMessage {
 /** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */
 export type Derive = (bytes: Uint8Array, cuts: readonly CutPayload[]) => DerivedMessage;
 
-export interface Store extends FoldingStore {
+export interface Store extends FoldingStore, RecallStore {
   append(batch: AppendBatch): Promise<AppendResult>;
   readSession(owner: string | null, sessionId: string): Promise<SessionState | null>;
   knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]>;

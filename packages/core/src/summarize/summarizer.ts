@@ -24,7 +24,7 @@ import { GuardBook } from "./guards.ts";
 import { callModel } from "./model-call.ts";
 import { buildSummaryPrompt, type SummaryMode } from "./prompts.ts";
 import { cleanSources, renderSources } from "./render-sources.ts";
-import { readSources, showRanges } from "./run-sources.ts";
+import { readSources, type RunSource, showRanges } from "./run-sources.ts";
 import type { SourceLine } from "./source.ts";
 import type { Summarize, SummarizeRequest, SummarizeResult } from "./summarize.ts";
 
@@ -45,9 +45,12 @@ export function createSummarizer(options: SummarizerOptions): Summarize {
   const candidates = listCandidates(settings, options.hostModel);
   return async (request) => {
     checkAborted(request.signal);
-    const job = prepareJob(request, settings);
-    if (complete === null || job.sourcesText === "") return extract(job, request.targetTokens, false);
-    const written = await writeWithModel({ ...desk, complete }, job, candidates);
+    const sources = readSources(request.run);
+    const job = { request, settings, sources: cleanSources(sources, settings.stripInjectedContextTags) };
+    const sourcesText = complete === null ? "" : renderForModel(sources, settings);
+    if (complete === null || sourcesText === "") return extract(job, request.targetTokens, false);
+    const modelJob = { ...job, sourcesText, targets: planTargets(request) };
+    const written = await writeWithModel({ ...desk, complete }, modelJob, candidates);
     checkAborted(request.signal);
     return written ?? extract(job, Math.min(request.targetTokens, settings.fallbackMaxTokens), true);
   };
@@ -64,20 +67,16 @@ interface Job {
   readonly settings: Settings;
   /** Without injected context, reasoning and encoded payloads. */
   readonly sources: readonly SourceLine[];
+}
+
+interface ModelJob extends Job {
   readonly sourcesText: string;
   readonly targets: Readonly<Record<SummaryMode, number>>;
 }
 
-function prepareJob(request: SummarizeRequest, settings: Settings): Job {
+function renderForModel(sources: readonly RunSource[], settings: Settings): string {
   const { timezone: timeZone, stripInjectedContextTags: stripTags } = settings;
-  const sources = readSources(request.run);
-  return {
-    request,
-    settings,
-    sources: cleanSources(sources, stripTags),
-    sourcesText: renderSources(showRanges(sources, timeZone), { timeZone, stripTags }),
-    targets: planTargets(request),
-  };
+  return renderSources(showRanges(sources, timeZone), { timeZone, stripTags });
 }
 
 /** A small run gets a small target, so that folding it saves something. */
@@ -87,7 +86,7 @@ const AGGRESSIVE_SHARE_OF_TARGET = 0.55;
 const AGGRESSIVE_SHARE_OF_LEAF = 0.2;
 const MIN_AGGRESSIVE_TOKENS = 96;
 
-function planTargets({ depth, sourceTokens, targetTokens }: SummarizeRequest): Job["targets"] {
+function planTargets({ depth, sourceTokens, targetTokens }: SummarizeRequest): ModelJob["targets"] {
   const share = depth === 0 ? MAX_SHARE.leaf : MAX_SHARE.condensed;
   const normal = Math.min(targetTokens, Math.max(MIN_TARGET_TOKENS, Math.floor(share * sourceTokens)));
   const lower = Math.floor(
@@ -134,7 +133,7 @@ type Rejection = RejectReason | "cut_off";
 
 async function writeWithModel(
   desk: ModelDesk,
-  job: Job,
+  job: ModelJob,
   candidates: readonly Candidate[],
 ): Promise<SummarizeResult | null> {
   for (const candidate of candidates) {
@@ -147,7 +146,7 @@ async function writeWithModel(
   return null;
 }
 
-async function askCandidate(desk: ModelDesk, job: Job, candidate: Candidate): Promise<Attempt> {
+async function askCandidate(desk: ModelDesk, job: ModelJob, candidate: Candidate): Promise<Attempt> {
   const first = await ask(desk, job, candidate, {
     mode: "normal",
     sourcesText: job.sourcesText,
@@ -173,7 +172,7 @@ const NEEDS_ROOM: ReadonlySet<Rejection> = new Set(["empty", "reasoning_only", "
 /** What is left of the sources when they are too much for a model: their best lines, not their first. */
 const SHORTENED_SHARE = 0.4;
 
-function shortenSources(job: Job): string {
+function shortenSources(job: ModelJob): string {
   const targetTokens = Math.max(
     2 * job.targets.normal,
     Math.floor(estimateTextTokens(job.sourcesText) * SHORTENED_SHARE),
@@ -207,7 +206,7 @@ interface Plan {
 
 const TEMPERATURES: Readonly<Record<SummaryMode, number>> = { normal: 0.2, aggressive: 0.1 };
 
-async function ask(desk: ModelDesk, job: Job, candidate: Candidate, plan: Plan): Promise<Attempt> {
+async function ask(desk: ModelDesk, job: ModelJob, candidate: Candidate, plan: Plan): Promise<Attempt> {
   if (!(await desk.guards.allowsCall())) return { kind: "blocked" };
   if (job.request.signal.aborted) return { kind: "failed", failure: "aborted", retryAfterMs: 0 };
   const request = buildRequest(job, candidate, plan);
@@ -222,7 +221,7 @@ async function ask(desk: ModelDesk, job: Job, candidate: Candidate, plan: Plan):
   return attempt;
 }
 
-function buildRequest(job: Job, candidate: Candidate, plan: Plan): CompleteRequest {
+function buildRequest(job: ModelJob, candidate: Candidate, plan: Plan): CompleteRequest {
   const { request, settings } = job;
   const targetTokens = job.targets[plan.mode];
   const prompt = buildSummaryPrompt({
@@ -249,7 +248,7 @@ function planRoom(targetTokens: number, mayThink: boolean): number {
   return Math.ceil(targetTokens * 1.5) + 256 + (mayThink ? 2048 : 0);
 }
 
-function judge(job: Job, plan: Plan, request: CompleteRequest, answer: CompleteResult): Attempt {
+function judge(job: ModelJob, plan: Plan, request: CompleteRequest, answer: CompleteResult): Attempt {
   if (answer.kind === "failure")
     return { kind: "failed", failure: answer.failure, retryAfterMs: answer.retryAfterMs ?? 0 };
   const verdict = acceptSummary({

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { listCandidates, nameCandidate } from "../../src/summarize/candidates.ts";
 
 const none = { summaryModel: "", summaryProvider: "", fallbackProviders: [] };
-const names = (...args: Parameters<typeof listCandidates>): string[] => listCandidates(...args).map(nameCandidate);
+const names = (...args: Parameters<typeof listCandidates>): string[] =>
+  listCandidates(...args).map(nameCandidate);
 
 describe("the order of candidates", () => {
   test.each([

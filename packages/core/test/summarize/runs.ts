@@ -53,7 +53,15 @@ export function summaryItem(index: number, content: string): RunItem {
   };
   const { messages, tokens } = summary;
   const at = START + index * 3_600_000;
-  const item = { startPosition: index, endPosition: index, seq: index, hidden: 0, messages, tokens, createdAt: at };
+  const item = {
+    startPosition: index,
+    endPosition: index,
+    seq: index,
+    hidden: 0,
+    messages,
+    tokens,
+    createdAt: at,
+  };
   return { ...item, messageId: null, versionId: null, bytes: null, summary };
 }
 
@@ -88,7 +96,10 @@ export function settingsFor(config: Record<string, unknown> = {}): Settings {
   return resolveSettings({ env: {}, config: { timezone: "UTC", ...config }, stateDir: "/nowhere" }).settings;
 }
 
-export type Step = CompleteResult | string | ((request: CompleteRequest, signal: AbortSignal) => Promise<CompleteResult>);
+export type Step =
+  | CompleteResult
+  | string
+  | ((request: CompleteRequest, signal: AbortSignal) => Promise<CompleteResult>);
 
 export interface ScriptedModel {
   readonly complete: Complete;
@@ -140,7 +151,9 @@ export interface Books extends Disposable {
   readonly events: EngineEvent[];
   readonly clock: { now(): number; advance(ms: number): void };
   /** A summariser on these books. */
-  summarizer(options: Pick<SummarizerOptions, "complete" | "hostModel"> & { config?: Record<string, unknown> }): Summarize;
+  summarizer(
+    options: Pick<SummarizerOptions, "complete" | "hostModel"> & { config?: Record<string, unknown> },
+  ): Summarize;
   /** Closes the database and opens it again, as a restart does. */
   restart(): Promise<void>;
 }

@@ -17,7 +17,8 @@ import {
   talk,
 } from "./runs.ts";
 
-const outcomes = (books: { calls: { outcome: string }[] }): string[] => books.calls.map((call) => call.outcome);
+const outcomes = (books: { calls: { outcome: string }[] }): string[] =>
+  books.calls.map((call) => call.outcome);
 const LONG = "The shipment waits. ".repeat(2000);
 
 describe("without a model", () => {
@@ -96,7 +97,11 @@ describe("escalation", () => {
     ["reasoning only", "<think>The user wants a summary, so I should", "reasoning_only"],
     ["more than the sources", LONG, "too_long"],
     ["a refusal", "I'm sorry, I can't summarize this.", "refusal"],
-    ["another language", "这次会议讨论了北方分公司的发票，并决定推迟货物的运输，直到海关回复米里亚姆为止。".repeat(3), "wrong_language"],
+    [
+      "another language",
+      "这次会议讨论了北方分公司的发票，并决定推迟货物的运输，直到海关回复米里亚姆为止。".repeat(3),
+      "wrong_language",
+    ],
   ])("%s is answered with the aggressive prompt: colder, shorter", async (_what, text, reason) => {
     using books = openBooks();
     const { complete, requests } = scriptModel(text, GOOD_SUMMARY);
@@ -226,7 +231,9 @@ describe("the prompt", () => {
     const on = scriptModel(GOOD_SUMMARY);
     const off = scriptModel(GOOD_SUMMARY);
     await books.summarizer({ complete: on.complete })(requestFor(talk()));
-    await books.summarizer({ complete: off.complete, config: { enableSummaryThinking: false } })(requestFor(talk()));
+    await books.summarizer({ complete: off.complete, config: { enableSummaryThinking: false } })(
+      requestFor(talk()),
+    );
     expect(off.requests[0]?.allowReasoning).toBe(false);
     expect(off.requests[0]?.maxTokens).toBe((on.requests[0]?.maxTokens ?? 0) - 2048);
   });
@@ -246,7 +253,10 @@ describe("time limits and cancelling", () => {
   test("a call that takes too long is cancelled, not abandoned, and the next candidate is asked", async () => {
     using books = openBooks();
     let cancelled = 0;
-    const { complete } = scriptModel(hang(() => cancelled++), GOOD_SUMMARY);
+    const { complete } = scriptModel(
+      hang(() => cancelled++),
+      GOOD_SUMMARY,
+    );
     const config = {
       summaryTimeoutMs: 1,
       summaryModel: "a/one",
@@ -514,7 +524,13 @@ describe("when the books cannot be kept", () => {
     const { complete, requests } = scriptModel(GOOD_SUMMARY);
     const events: { kind: string }[] = [];
     const summarize = createSummarizer({
-      store: { recordSpend: broken, countSpendCalls: broken, sumSpend: broken, readGuards: broken, saveGuard: broken },
+      store: {
+        recordSpend: broken,
+        countSpendCalls: broken,
+        sumSpend: broken,
+        readGuards: broken,
+        saveGuard: broken,
+      },
       settings: settingsFor(),
       complete,
       clock: { now: () => 1 },

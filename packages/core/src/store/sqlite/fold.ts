@@ -112,13 +112,14 @@ function matchRun(connection: Connection, conversationId: number, run: FoldRun):
   return isSame ? rows : null;
 }
 
-export function storeSummary({ connection }: StoreContext, request: StoreSummary): PublishOutcome {
+export function storeSummary({ connection, index }: StoreContext, request: StoreSummary): PublishOutcome {
   return connection.write(() => {
     const { conversationId, run, summary, now } = request;
     const rows = matchRun(connection, conversationId, run);
     if (!rows) return { kind: "stale" };
     const head = ConversationHead.read(connection, conversationId);
     insertSummary(connection, head, request, rows);
+    index.addSummary({ summaryId: summary.summaryId, conversationId, content: summary.content });
     if (request.replacesId) connection.run(SET_STATE, "retired", request.replacesId);
     const outcome = request.state === "cover" ? putInPlace(connection, head, rows, summary) : unchanged(summary);
     head.noteSummary(request.state === "cover");

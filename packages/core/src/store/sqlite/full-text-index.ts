@@ -1,10 +1,12 @@
 /**
- * The full-text index: a contentless FTS5 table fed with terms that were analysed in JavaScript. It can always be rebuilt from the
- * messages; damage to it is never damage to the archive. Each rebuild makes a new table (a generation) beside the old one and swaps.
+ * The full-text index: two contentless FTS5 tables, one of messages and one of summaries, fed with terms that were analysed in
+ * JavaScript. It can always be rebuilt from the archive; damage to it is never damage to the archive. Each rebuild makes new tables (a
+ * generation) beside the old ones and swaps.
  *
- * Invariant: a row of the index has the id of its message, and the index holds either every message or is marked degraded.
+ * Invariant: a row of the index has the id of its message, or the number `summary_refs` gives its summary, and the index holds either
+ * every message and every summary or is marked degraded.
  */
-import { ANALYSIS_VERSION, FTS_TOKENIZE } from "../../text/index.ts";
+import { analyzeForIndex, ANALYSIS_VERSION, FTS_TOKENIZE } from "../../text/index.ts";
 import type { IndexState } from "../store.ts";
 import type { Connection } from "./connection.ts";
 
@@ -24,6 +26,16 @@ export interface IndexDocument {
   readonly idents: string;
 }
 
+const SELECT_REF = "SELECT summary_ref FROM summary_refs WHERE summary_id = ?";
+const INSERT_REF = "INSERT INTO summary_refs (summary_id) VALUES (?)";
+const ANY_SUMMARY = "SELECT 1 AS found FROM summaries LIMIT 1";
+
+export interface SummaryDocument {
+  readonly summaryId: string;
+  readonly conversationId: number;
+  readonly content: string;
+}
+
 export class FullTextIndex {
   #connection: Connection;
 
@@ -33,12 +45,21 @@ export class FullTextIndex {
 
   /** Creates the first generation in a new database. */
   ensure(): void {
-    if (this.#meta(GENERATION) !== null) return;
+    if (this.#meta(GENERATION) !== null) return this.#ensureSummaries();
     this.#connection.write(() => {
       if (this.#meta(GENERATION) !== null) return;
       this.createTable(1);
       this.#setMeta(GENERATION, 1);
       this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
+    });
+  }
+
+  /** A database from before summaries were indexed gets their table; filling it is a rebuild. */
+  #ensureSummaries(): void {
+    if (this.#connection.get(TABLE_EXISTS, this.summaryTable)) return;
+    this.#connection.write(() => {
+      this.createTable(this.generation);
+      if (this.#connection.get(ANY_SUMMARY)) this.markProblem("its summaries are not indexed yet");
     });
   }
 
@@ -50,12 +71,38 @@ export class FullTextIndex {
     return tableName(this.generation);
   }
 
+  get summaryTable(): string {
+    return summaryTableName(this.generation);
+  }
+
   createTable(generation: number): void {
-    const name = tableName(generation);
-    this.#connection.exec(
-      `CREATE VIRTUAL TABLE IF NOT EXISTS ${name} USING fts5 (
-         words, idents, scope, content = '', contentless_delete = 1, tokenize = "${FTS_TOKENIZE}")`,
-    );
+    for (const name of [tableName(generation), summaryTableName(generation)]) {
+      this.#connection.exec(
+        `CREATE VIRTUAL TABLE IF NOT EXISTS ${name} USING fts5 (
+           words, idents, scope, content = '', contentless_delete = 1, tokenize = "${FTS_TOKENIZE}")`,
+      );
+    }
+  }
+
+  /** Adds a summary inside the caller's transaction; like {@link add}, it never fails the caller. */
+  addSummary(document: SummaryDocument): string | null {
+    const ref = this.#refOf(document.summaryId);
+    const state = this.#meta(PROBLEM);
+    if (state !== null) return String(state);
+    const attempt = this.#connection.savepoint(() => this.insertSummary(this.summaryTable, ref, document));
+    if (attempt.kind === "done") return null;
+    return this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
+  }
+
+  #refOf(summaryId: string): number {
+    const known = this.#connection.get<{ summary_ref: number }>(SELECT_REF, summaryId);
+    return known?.summary_ref ?? this.#connection.run(INSERT_REF, summaryId);
+  }
+
+  insertSummary(table: string, ref: number, { conversationId, content }: SummaryDocument): void {
+    const { words, idents } = analyzeForIndex(content);
+    const sql = `INSERT INTO ${table} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`;
+    this.#connection.run(sql, ref, words, idents, scopeTerm(conversationId));
   }
 
   /** Adds documents inside the caller's transaction. A failure marks the index and lets the messages through. */
@@ -93,7 +140,10 @@ export class FullTextIndex {
 
   drop(generation: number): void {
     this.#connection.forgetStatements();
-    const name = tableName(generation);
+    for (const name of [tableName(generation), summaryTableName(generation)]) this.#dropTable(name);
+  }
+
+  #dropTable(name: string): void {
     const attempt = this.#connection.savepoint(() => this.#connection.exec(`DROP TABLE IF EXISTS ${name}`));
     // A damaged table may refuse to be dropped as a virtual table; its shadow tables are ordinary ones.
     if (attempt.kind === "failed") {
@@ -107,7 +157,8 @@ export class FullTextIndex {
   problem(): string | null {
     const noted = this.#meta(PROBLEM);
     if (noted !== null) return String(noted);
-    if (this.generation === 0 || !this.#connection.get(TABLE_EXISTS, this.table)) return "the index is missing";
+    const isWhole = [this.table, this.summaryTable].every((name) => this.#connection.get(TABLE_EXISTS, name) !== undefined);
+    if (this.generation === 0 || !isWhole) return "the index is missing";
     if (Number(this.#meta(ANALYSIS)) !== ANALYSIS_VERSION) return "the index was made by another version of the text analysis";
     return null;
   }
@@ -133,6 +184,7 @@ export class FullTextIndex {
 }
 
 export const tableName = (generation: number): string => `messages_fts_${generation}`;
+export const summaryTableName = (generation: number): string => `summaries_fts_${generation}`;
 
 /** Every document carries one term for its conversation, so that a search inside one reads no other. */
 export const scopeTerm = (conversationId: number): string => `c${conversationId}`;

@@ -6,6 +6,7 @@ import { EngineError } from "../../model/errors.ts";
 import type { Connection } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
 import * as folding from "./migrations/0002-folding.ts";
+import * as recall from "./migrations/0003-recall.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -15,7 +16,7 @@ interface Migration {
   readonly sql: string;
 }
 
-const MIGRATIONS: readonly Migration[] = [archive, folding];
+const MIGRATIONS: readonly Migration[] = [archive, folding, recall];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -8,7 +8,7 @@ import { EngineError } from "../../model/errors.ts";
 import type { Derive } from "../store.ts";
 import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { tableName } from "./full-text-index.ts";
+import { summaryTableName, tableName } from "./full-text-index.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
 
@@ -16,6 +16,9 @@ const BATCH = 200;
 const NEXT_MESSAGES = `
   SELECT message_id, conversation_id, body, encoding FROM messages
   WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id LIMIT ${BATCH}`;
+const SUMMARIES = `
+  SELECT r.summary_ref, s.summary_id, s.conversation_id, s.content FROM summary_refs r JOIN summaries s USING (summary_id)
+  WHERE r.summary_ref > ? ORDER BY r.summary_ref LIMIT ${BATCH}`;
 const COUNT = "SELECT count(*) AS n FROM messages WHERE forgotten_at IS NULL";
 const GENERATIONS = "SELECT name FROM sqlite_schema WHERE name LIKE 'messages\\_fts\\_%' ESCAPE '\\' AND sql LIKE 'CREATE VIRTUAL%'";
 
@@ -47,6 +50,7 @@ export async function reindex(
       // Only inside a write transaction is it certain that no message arrived behind the last one seen.
       const behind = connection.get(NEXT_MESSAGES, last ?? after);
       if (behind !== undefined) return false;
+      fillSummaries(context, generation);
       index.swapTo(generation);
       return true;
     });
@@ -58,6 +62,24 @@ export async function reindex(
     }
     // Lets other calls to this connection, and a cancellation, in between.
     await setImmediate();
+  }
+}
+
+/** Summaries are few beside the messages, so the last transaction takes them all. */
+function fillSummaries({ connection, index }: StoreContext, generation: number): void {
+  const table = summaryTableName(generation);
+  for (let after = 0; ; ) {
+    const rows = connection.all(SUMMARIES, after);
+    for (const row of rows) {
+      index.insertSummary(table, row.summary_ref as number, {
+        summaryId: row.summary_id as string,
+        conversationId: row.conversation_id as number,
+        content: row.content as string,
+      });
+    }
+    const last = rows.at(-1);
+    if (!last) return;
+    after = last.summary_ref as number;
   }
 }
 

@@ -1,0 +1,117 @@
+/** The table of `lcm assemble --explain`: what was chosen for a context, what each piece costs, what it stands for, and who accepts it. */
+import type { AssembledContext, ExplainedItem } from "@lossless/core/assemble/assemble.ts";
+import { checkGrammar, PROVIDERS } from "@lossless/core/assemble/grammars.ts";
+import type { Provider } from "@lossless/core/assemble/grammars.ts";
+import { countOf, formatCount, formatShare, formatSpan } from "../format.ts";
+import { terminalColumns } from "../output.ts";
+import { renderBar } from "../progress.ts";
+import { style } from "../style.ts";
+import { renderPairs, renderTable } from "../table.ts";
+
+const ITEM_BAR = 10;
+const TOTAL_BAR = 30;
+
+export interface GrammarCheck {
+  readonly provider: Provider;
+  readonly accepts: boolean;
+  /** The first rule that is broken. */
+  readonly problem: string | null;
+}
+
+export function checkGrammars({ neutral }: AssembledContext): GrammarCheck[] {
+  return PROVIDERS.map((provider) => {
+    const [first] = checkGrammar(provider, neutral);
+    const problem = first === undefined ? null : `${first.rule} at message ${first.index}: ${first.detail}`;
+    return { provider, accepts: first === undefined, problem };
+  });
+}
+
+export function renderExplanation(context: AssembledContext, timezone: string): string {
+  return [renderItems(context.items), renderTotals(context, timezone)].join("\n\n");
+}
+
+function renderItems(items: readonly ExplainedItem[]): string {
+  const largest = Math.max(1, ...items.map((item) => item.tokens));
+  return renderTable(
+    [
+      { title: "KIND" },
+      { title: "ID", style: style.name },
+      { title: "DEPTH", align: "right" },
+      { title: "FOR", align: "right" },
+      { title: "TOKENS", align: "right" },
+      { title: "" },
+      { title: "WHY", flexible: true, style: style.faint },
+    ],
+    items.map((item) => [
+      item.role ?? item.kind,
+      describeIds(item),
+      item.depth < 0 ? "" : String(item.depth),
+      formatCount(item.messages),
+      formatCount(item.tokens),
+      paintBar(item, renderBar(item.tokens / largest, ITEM_BAR)),
+      describeReason(item),
+    ]),
+    { maxWidth: terminalColumns(), styleTitle: style.faint },
+  );
+}
+
+/** A range is named by its ends; of everything else there is one id. */
+const describeIds = ({ kind, ids }: ExplainedItem): string => (kind === "range" ? ids.join("…") : (ids[0] ?? ""));
+
+/** A stub is known by its role like a message; that it is cut short must be seen. */
+const describeReason = ({ kind, reason }: ExplainedItem): string => (kind === "stub" ? `cut short: ${reason}` : reason);
+
+function paintBar({ kind }: ExplainedItem, bar: string): string {
+  if (kind === "summary") return style.name(bar);
+  return kind === "message" ? style.good(bar) : style.warning(bar);
+}
+
+function renderTotals(context: AssembledContext, timezone: string): string {
+  const { estimatedTokens, budgetTokens, mode, epoch, fingerprint } = context;
+  const share = Math.min(1, estimatedTokens / budgetTokens);
+  const size = `${formatCount(estimatedTokens)} of ${formatCount(budgetTokens)} tokens (${formatShare(estimatedTokens, budgetTokens)})`;
+  return renderPairs(
+    [
+      ["Context", `${style.good(renderBar(share, TOTAL_BAR))}  ${size}`],
+      ["Stands for", describeCover(context)],
+      ["Folded", describeFolded(context.items, timezone)],
+      ["Mode", MODES[mode]],
+      ["Accepted by", checkGrammars(context).map(describeCheck).join(", ")],
+      ["Epoch", `${epoch}, fingerprint ${fingerprint}`],
+    ],
+    style.faint,
+  );
+}
+
+const MODES: Readonly<Record<AssembledContext["mode"], string>> = {
+  whole: "whole: everything that is not folded fits",
+  tight: "tight: coarser where the budget ends",
+  least: "least: only the newest user message and open tool calls fit",
+};
+
+/** Every message is represented once, or the line says so. */
+function describeCover({ items, shownMessages }: AssembledContext): string {
+  const count = (kind: ExplainedItem["kind"]): number =>
+    items.filter((item) => item.kind === kind).reduce((sum, item) => sum + item.messages, 0);
+  const represented = items.reduce((sum, item) => sum + item.messages, 0);
+  const kinds = [
+    `${formatCount(count("message"))} as they are`,
+    `${formatCount(count("summary"))} under ${countOf(items.filter((item) => item.kind === "summary").length, "summary", "summaries")}`,
+    ...(count("stub") > 0 ? [`${formatCount(count("stub"))} cut short`] : []),
+    ...(count("range") > 0 ? [`${formatCount(count("range"))} in a line`] : []),
+  ];
+  const total = `${formatCount(represented)} of ${countOf(shownMessages, "message")}`;
+  const paint = represented === shownMessages ? style.good : style.bad;
+  return `${paint(total)}: ${kinds.join(", ")}`;
+}
+
+function describeFolded(items: readonly ExplainedItem[], timezone: string): string {
+  const folded = items.filter((item) => item.kind === "summary" || item.kind === "range");
+  const earliest = folded.find((item) => item.earliestAt !== null)?.earliestAt ?? null;
+  const latest = folded.findLast((item) => item.latestAt !== null)?.latestAt ?? null;
+  return folded.length === 0 ? "nothing" : formatSpan(earliest, latest, timezone);
+}
+
+function describeCheck({ provider, accepts, problem }: GrammarCheck): string {
+  return accepts ? style.good(provider) : style.bad(`not ${provider} (${problem})`);
+}

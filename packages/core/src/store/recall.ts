@@ -1,0 +1,130 @@
+/**
+ * The part of the store port that recall needs: what stands where, what stands beside it, texts in bulk, and grants.
+ *
+ * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
+ */
+
+/** What a search may see. Absent fields do not narrow. */
+export interface RecallScope {
+  readonly owner?: string;
+  readonly conversationIds?: readonly number[];
+  /** ms UTC: written at or after, and before. */
+  readonly since?: number;
+  readonly before?: number;
+  readonly role?: string;
+}
+
+export type DocumentKind = "message" | "summary";
+
+export interface ClueRequest {
+  readonly kind: DocumentKind;
+  /** FTS5 expressions over the columns of the index, made by `text/match.ts`. */
+  readonly matches: readonly string[];
+  readonly scope: RecallScope;
+  /** At most this many documents are listed for each, the newest. */
+  readonly limit: number;
+}
+
+export interface ClueListing {
+  /** Newest first. For messages their ids, for summaries their rows in the index. */
+  readonly ids: number[];
+  /** Documents of the scope that hold it: exact, or an estimate when it is too common to list. */
+  readonly frequency: number;
+  /** Documents older than this were not looked at; null when all were. */
+  readonly listedFrom: number | null;
+}
+
+export interface CluesFound {
+  /** Documents in the scope. */
+  readonly total: number;
+  /** Times of the oldest and newest message of the scope. */
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  readonly listings: ClueListing[];
+}
+
+/** A document and where it stands. */
+export interface DocumentPlace {
+  readonly id: number;
+  readonly conversationId: number;
+  /** Documents of one group that follow each other have numbers that follow each other. */
+  readonly group: number;
+  readonly position: number;
+  readonly words: number;
+  readonly createdAt: number;
+}
+
+export interface MessageText {
+  readonly messageId: number;
+  readonly conversationId: number;
+  readonly seq: number;
+  readonly position: number;
+  readonly eventId: string;
+  readonly role: string;
+  readonly tokens: number;
+  readonly createdAt: number;
+  /** What was handed in, large payloads put back. */
+  readonly bytes: Uint8Array;
+}
+
+export interface FoundSummary {
+  readonly ref: number;
+  readonly summaryId: string;
+  readonly conversationId: number;
+  readonly kind: "leaf" | "condensed";
+  readonly depth: number;
+  readonly tokens: number;
+  readonly earliestAt: number;
+  readonly latestAt: number;
+  readonly createdAt: number;
+  readonly content: string;
+}
+
+/** Permission of a sub-agent to read a part of what its issuer may read, for a while and up to a number of tokens. */
+export interface Grant {
+  readonly grantId: string;
+  readonly owner: string;
+  readonly issuerKey: string;
+  readonly holderKey: string;
+  readonly conversationIds: readonly number[];
+  /** Empty: all summaries of the conversations. */
+  readonly summaryIds: readonly string[];
+  readonly maxDepth: number;
+  readonly tokenCap: number;
+  readonly tokensUsed: number;
+  readonly expiresAt: number;
+  readonly revokedAt: number | null;
+}
+
+export interface RecallStore {
+  findClues(request: ClueRequest): Promise<CluesFound>;
+  /** Which of the given documents hold each expression. */
+  testClues(request: { kind: DocumentKind; matches: readonly string[]; ids: readonly number[] }): Promise<number[][]>;
+  /** Messages written in one of the ranges (`since` ≤ time < `before`), newest first. */
+  findWritten(request: {
+    scope: RecallScope;
+    ranges: readonly { since: number; before: number }[];
+    limit: number;
+  }): Promise<{ messageId: number; createdAt: number }[]>;
+  /** The places of the given documents and of those up to `reach` beside them; what lies outside the scope is left out. */
+  readPlaces(request: {
+    kind: DocumentKind;
+    ids: readonly number[];
+    reach: number;
+    scope: RecallScope;
+  }): Promise<DocumentPlace[]>;
+  readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
+  readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]>;
+  /** Conversations of a family, or all of an owner, newest first. */
+  listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]>;
+
+  /** Saves a grant unless its issuer has one that is still live; false then. */
+  insertGrant(grant: Grant, now: number): Promise<boolean>;
+  readGrant(grantId: string): Promise<Grant | null>;
+  findGrantOf(holderKey: string, now: number): Promise<Grant | null>;
+  /** Adds to what a live grant has used, up to its cap; the tokens that were left before, or null when the grant is not live. */
+  chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null>;
+  revokeGrants(which: { grantId?: string; issuerKey?: string; holderKey?: string }, now: number): Promise<number>;
+  /** Removes grants that ended before the given time. */
+  sweepGrants(before: number): Promise<number>;
+}
