@@ -5,6 +5,8 @@
 import { Command, CommanderError } from "commander";
 import type { Option } from "commander";
 import { findNearest } from "@lossless/core/model/nearest.ts";
+import { defineAssemble } from "./commands/assemble.ts";
+import { defineCompact } from "./commands/compact.ts";
 import { defineCompletion } from "./commands/completion.ts";
 import { defineConfig } from "./commands/config.ts";
 import { defineConversations } from "./commands/conversations.ts";
@@ -13,7 +15,9 @@ import { defineImport } from "./commands/import.ts";
 import { defineMessages } from "./commands/messages.ts";
 import { defineReindex } from "./commands/reindex.ts";
 import { defineSearch } from "./commands/search.ts";
+import { defineSpend } from "./commands/spend.ts";
 import { defineStatus } from "./commands/status.ts";
+import { defineSummaries } from "./commands/summaries.ts";
 import { defineVerify } from "./commands/verify.ts";
 import { defineVersion } from "./commands/version.ts";
 import { commandPath } from "./context.ts";
@@ -21,7 +25,7 @@ import { usageError } from "./exit.ts";
 import { readVersion } from "./version.ts";
 
 export const DESCRIPTION =
-  "Keeps every message of your agents, word for word, in one file: store, find, show and prove them.";
+  "Keeps every message of your agents, word for word, in one file: store, find, fold, show and prove them.";
 
 export function buildProgram(): Command {
   const program = new Command("lcm")
@@ -39,6 +43,10 @@ export function buildProgram(): Command {
     defineMessages,
     defineImport,
     defineSearch,
+    defineCompact,
+    defineAssemble,
+    defineSummaries,
+    defineSpend,
     defineVerify,
     defineReindex,
     defineConfig,

@@ -137,7 +137,7 @@ export class Folding {
     return { changed };
   }
 
-  async assemble(conversation: ConversationRow, request: AssembleRequest & { cue: string | null }): Promise<AssembledContext | null> {
+  async assemble(conversation: ConversationRow, request: AssembleRequest & { cue?: string | null | undefined }): Promise<AssembledContext | null> {
     const { conversationId } = conversation;
     const budgetTokens = this.#cap(request.budgetTokens);
     const policy = this.#policy(conversation, { ...request, budgetTokens });

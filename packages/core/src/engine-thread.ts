@@ -135,6 +135,7 @@ interface CallOptions {
 /** Calls that may take long and write nothing: they go to the second thread. */
 const READER_CALLS = new Set<keyof Engine>([
   "search",
+  "grep",
   "verify",
   "readMessage",
   "readFile",

@@ -7,6 +7,7 @@ import { setImmediate } from "node:timers/promises";
 import type { AssembledContext } from "./assemble/assemble.ts";
 import { Folding } from "./engine-folding.ts";
 import type { AssembleRequest, CompactAnswer, CompactRequest, ModelSituation } from "./engine-folding.ts";
+import { Recall } from "./engine-recall.ts";
 import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
 import { serializeExact } from "./message/json-text.ts";
 import { viewMessage } from "./message/normalize.ts";
@@ -20,6 +21,7 @@ import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/
 import { compileSessionPatterns } from "./model/session-patterns.ts";
 import type { Settings } from "./model/settings.ts";
 import { buildCue } from "./retrieve/cue.ts";
+import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
 import { searchMessages } from "./retrieve/search.ts";
 import type { SearchAnswer, SearchQuestion } from "./retrieve/search.ts";
 import type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
@@ -103,6 +105,8 @@ export interface Engine {
   readMessage(request: Scope & { messageId: number }): Promise<(MessageBody & { view: MessageView }) | null>;
   readRevisions(request: Scope & { messageId: number }): Promise<MessageRow[]>;
   search(request: SearchQuestion): Promise<SearchAnswer>;
+  /** Search over messages, summaries and files, by words, questions or regular expressions. */
+  grep(request: GrepRequest): Promise<GrepAnswer>;
   /** The context for a budget. Never writes, never waits for folding, never calls a model. Null: no such conversation. */
   assemble(request: ConversationChoice & AssembleRequest & { prompt?: string }): Promise<AssembledContext | null>;
   /** Folds now. */
@@ -167,7 +171,8 @@ export class LocalEngine implements Engine {
   #isStateless: (key: string) => boolean;
   #indexDegraded = false;
   #folding: Folding;
-  #draining = new Set<number>();
+  #recall: Recall;
+  #draining = new Map<number, Promise<void>>();
   #background = new Set<Promise<unknown>>();
   #closing = new AbortController();
 
@@ -185,6 +190,7 @@ export class LocalEngine implements Engine {
       hostModel: options.hostModel ?? null,
     });
     this.#folding = new Folding({ ...parts, summarize });
+    this.#recall = new Recall(parts);
   }
 
   async ingest(request: IngestRequest): Promise<IngestResult> {
@@ -223,9 +229,9 @@ export class LocalEngine implements Engine {
   #drainLater(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): void {
     const { conversationId } = conversation;
     if (this.#draining.has(conversationId) || this.#closing.signal.aborted) return;
-    this.#draining.add(conversationId);
-    const work = setImmediate()
+    const work: Promise<void> = setImmediate()
       .then(() => this.#folding.maintain(conversation, { ...request, signal: this.#closing.signal }))
+      .then(() => undefined)
       .catch((error: unknown) => {
         if (this.#closing.signal.aborted) return;
         const message = error instanceof Error ? error.message : String(error);
@@ -235,6 +241,7 @@ export class LocalEngine implements Engine {
         this.#draining.delete(conversationId);
         this.#background.delete(work);
       });
+    this.#draining.set(conversationId, work);
     this.#background.add(work);
   }
 
@@ -310,6 +317,10 @@ export class LocalEngine implements Engine {
     return searchMessages(this.#store, request);
   }
 
+  async grep(request: GrepRequest): Promise<GrepAnswer> {
+    return this.#recall.grep(request);
+  }
+
   async assemble(
     request: ConversationChoice & AssembleRequest & { prompt?: string },
   ): Promise<AssembledContext | null> {
@@ -317,19 +328,24 @@ export class LocalEngine implements Engine {
     if (!conversation) return null;
     const cue =
       request.prompt === undefined || !this.#settings.recallCue
-        ? null
+        ? undefined
         : await buildCue(this.#store, conversation, request.prompt, this.#settings);
     return this.#folding.assemble(conversation, { ...request, cue });
   }
 
   async compact(request: ConversationChoice & CompactRequest): Promise<CompactAnswer> {
-    return this.#folding.compact(await this.#needConversation(request), request);
+    const conversation = await this.#needConversation(request);
+    await this.#draining.get(conversation.conversationId);
+    return this.#folding.compact(conversation, request);
   }
 
   async maintain(
     request: ConversationChoice & ModelSituation & { budgetTokens: number; signal?: AbortSignal },
   ): Promise<{ changed: boolean }> {
-    return this.#folding.maintain(await this.#needConversation(request), request);
+    const conversation = await this.#needConversation(request);
+    // Work that is under way is joined, so that no summary is made, and paid for, twice.
+    await this.#draining.get(conversation.conversationId);
+    return this.#folding.maintain(conversation, request);
   }
 
   async readSummary(request: Scope & { summaryId: string }): Promise<SummaryNode | null> {

@@ -4,7 +4,8 @@
  * the cursor moves in the transaction of the last rows, so a crash in between only means reading them again.
  */
 
-import type { Arrival, Engine, SessionRef } from "@lossless/core";
+import type { Arrival, Engine, IngestRequest, SessionRef } from "@lossless/core";
+import { POSITION_STEP } from "@lossless/core";
 import { matchUnnamedRows, parseReaderState, writeReaderState, type ReaderState } from "./reader-state.ts";
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
 import {
@@ -24,6 +25,8 @@ export interface CatchUpRequest {
   /** False for reads that are only asked for; they store rows and leave the cursor. */
   readonly moveCursor: boolean;
   readonly turn?: CatchUpTurn;
+  /** What the turn was for; given, the engine watches the threshold of the conversation. */
+  readonly situation?: TurnSituation;
 }
 
 /** A turn to be recorded with its last row. */
@@ -31,7 +34,11 @@ export interface CatchUpTurn {
   readonly advancementKey: string;
   readonly first: EntryPlace;
   readonly last: EntryPlace;
+  /** Nothing but a sign of life: kept, and left out of the context. */
+  readonly isHeartbeat?: boolean;
 }
+
+export type TurnSituation = Pick<IngestRequest, "budgetTokens" | "model" | "contextWindow">;
 
 export type CatchUpResult =
   | {
@@ -163,7 +170,7 @@ async function storeLastBatch(
   const lastReset = rows.findLastIndex((row) => row.kind === "reset");
   let stored = await storeBatch(request, rows.slice(0, lastReset + 1), fromStart);
   const closing = fromStart ? await dropKnown(request, rows.slice(lastReset + 1)) : rows.slice(lastReset + 1);
-  const messages = closing.filter((row) => row.kind === "message");
+  const messages = closing.filter((row) => row.kind === "message").map((row) => hideHeartbeat(row, turn));
   const commits =
     turn !== undefined && (sawLimit || (await findKnown(request, [turn.last.entryId])).size > 0);
   const cursor = writeReaderState(state);
@@ -173,12 +180,17 @@ async function storeLastBatch(
   const result = await engine.ingest({
     session,
     messages: messages.map(toArrival),
-    ...(commits ? { turn: { advancementKey: turn.advancementKey } } : {}),
+    ...(commits ? { turn: { advancementKey: turn.advancementKey }, ...request.situation } : {}),
     ...(moves ? { cursor: { value: cursor } } : {}),
   });
   stored += countStored(result);
   if (commits) return { stored, turn: result.duplicateTurn ? "duplicate" : "committed" };
   return { stored, turn: turn === undefined ? "none" : "unseen" };
+}
+
+function hideHeartbeat(row: MessageRow, turn: CatchUpTurn | undefined): MessageRow {
+  if (turn?.isHeartbeat !== true || row.position < turn.first.seq * POSITION_STEP) return row;
+  return { ...row, hidden: [...row.hidden, "heartbeat"] };
 }
 
 /** After a read from the start most rows are stored; only the others are worth preparing. Resets are cheap and know themselves. */

@@ -30,6 +30,52 @@ export interface SessionParams {
   readonly sessionId: string;
   readonly sessionKey?: string;
   readonly sessionTarget?: SessionTarget;
+  readonly runtimeSettings?: RuntimeSettings;
+  readonly runtimeContext?: RuntimeContext;
+}
+
+export interface RuntimeSettings {
+  readonly model?: { readonly resolved?: string | null; readonly provider?: string | null };
+  readonly limits?: { readonly promptTokenBudget?: number | null };
+}
+
+/** What the host's runtime lends for one call. Which members are there depends on the call. */
+export interface RuntimeContext {
+  readonly provider?: string;
+  readonly model?: string;
+  readonly modelId?: string;
+  readonly modelContextWindow?: number;
+  /** The model's window. */
+  readonly tokenBudget?: number;
+  /** Why the host wants a compaction: `manual`, `overflow` or `budget`. */
+  readonly trigger?: string;
+  /** The host lends this moment for work that was put off. */
+  readonly allowDeferredCompactionExecution?: boolean;
+  readonly llm?: HostLlm;
+  readonly [field: string]: unknown;
+}
+
+export interface HostLlm {
+  complete(params: LlmParams): Promise<LlmAnswer>;
+}
+
+export interface LlmParams {
+  readonly model?: string;
+  readonly messages: readonly { readonly role: "user" | "system" | "assistant"; readonly content: string }[];
+  readonly systemPrompt?: string;
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  readonly reasoning?: string;
+  readonly purpose?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface LlmAnswer {
+  readonly text: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly stopReason?: string;
+  readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number; readonly cacheReadTokens?: number; readonly cacheWriteTokens?: number };
 }
 
 export interface CommitTurnParams extends SessionParams {
@@ -37,11 +83,29 @@ export interface CommitTurnParams extends SessionParams {
   readonly admission: EntryAnchor;
   readonly terminal: EntryAnchor;
   readonly messages: readonly AgentMessage[];
+  /** The turn was started by the host's heartbeat. */
+  readonly isHeartbeat?: boolean;
 }
 
 export interface AssembleParams extends SessionParams {
   readonly messages: readonly AgentMessage[];
   readonly tokenBudget?: number;
+  readonly model?: string;
+  /** What the user just said; only where a turn starts. */
+  readonly prompt?: string;
+  readonly availableTools?: ReadonlySet<string>;
+  readonly citationsMode?: unknown;
+}
+
+export interface AssembleResult {
+  readonly messages: AgentMessage[];
+  readonly estimatedTokens: number;
+  readonly systemPromptAddition?: string;
+  readonly contextProjection?: {
+    readonly mode: "per_turn" | "thread_bootstrap";
+    readonly epoch?: string;
+    readonly fingerprint?: string;
+  };
 }
 
 export interface IngestParams extends SessionParams {
@@ -59,7 +123,25 @@ export interface AfterTurnParams extends IngestBatchParams {
 
 export interface CompactParams extends SessionParams {
   readonly sessionKey: string;
+  /** The model's window. */
+  readonly tokenBudget?: number;
+  readonly currentTokenCount?: number;
+  readonly customInstructions?: string;
+  readonly abortSignal?: AbortSignal;
   readonly [field: string]: unknown;
+}
+
+export interface MaintainParams extends SessionParams {
+  readonly abortSignal?: AbortSignal;
+}
+
+export interface SubagentSpawnParams {
+  readonly parentSessionKey: string;
+  readonly childSessionKey: string;
+  readonly contextMode?: "isolated" | "fork";
+  readonly parentSessionId?: string;
+  readonly childSessionId?: string;
+  readonly ttlMs?: number;
 }
 
 export interface CompactResult {
@@ -99,12 +181,14 @@ export interface ContextEngine {
   readonly info: ContextEngineInfo;
   bootstrap(params: SessionParams): Promise<BootstrapResult>;
   commitTurn(params: CommitTurnParams): Promise<{ status: "committed" | "duplicate" }>;
-  assemble(params: AssembleParams): Promise<{ messages: AgentMessage[]; estimatedTokens: number }>;
+  assemble(params: AssembleParams): Promise<AssembleResult>;
   ingest(params: IngestParams): Promise<{ ingested: boolean }>;
   ingestBatch(params: IngestBatchParams): Promise<{ ingestedCount: number }>;
   afterTurn(params: AfterTurnParams): Promise<void>;
   compact(params: CompactParams): Promise<CompactResult>;
-  maintain(params: SessionParams): Promise<MaintainResult>;
+  maintain(params: MaintainParams): Promise<MaintainResult>;
+  prepareSubagentSpawn(params: SubagentSpawnParams): Promise<{ rollback(): Promise<void> } | undefined>;
+  onSubagentEnded(params: { childSessionKey: string; reason: string }): Promise<void>;
   dispose(): Promise<void>;
 }
 

@@ -4,16 +4,25 @@
  * `globalThis`. An engine is opened by the first user, closed by the last.
  */
 
-import { openEngine, type Engine, type EngineEvent, type Settings } from "@lossless/core";
+import { stat } from "node:fs/promises";
+import { EngineError, openEngine, type Engine, type EngineEvent, type Settings } from "@lossless/core";
+import type { HostLlm } from "./host.ts";
+import { ModelAccess } from "./model-access.ts";
+import { Notes } from "./notes.ts";
 
 export interface SharedEngineOptions {
   readonly settings: Settings;
   readonly workerUrl: URL;
   readonly onEvent: (event: EngineEvent) => void;
+  /** The plugin's own way to a model, where the host gives one. */
+  readonly llm?: HostLlm | undefined;
 }
 
 /** One user's hold on a shared engine. */
 export interface EngineLease {
+  /** What this process remembers, shared by all instances of the plugin. */
+  readonly notes: Notes;
+  readonly models: ModelAccess;
   /** Opens the database on first use. A failed attempt is not remembered: the next call tries again. */
   open(): Promise<Engine>;
   /** Runs tasks of one session one after the other, whichever instance of the plugin asks. */
@@ -23,12 +32,22 @@ export interface EngineLease {
 }
 
 interface Entry {
-  engine: Promise<Engine> | null;
+  engine: Promise<OpenedEngine> | null;
   users: number;
+  readonly notes: Notes;
+  readonly models: ModelAccess;
   readonly lastTasks: Map<string, Promise<void>>;
 }
 
+interface OpenedEngine {
+  readonly engine: Engine;
+  /** Which file was opened: one that was put in its place, or removed, is not written to any more. */
+  readonly file: string | null;
+}
+
 const REGISTRY = Symbol.for("lossless-claw.engines");
+/** A turn waits this long for another process to give the database free; then it goes to the spool. */
+const BUSY_LIMIT_MS = 4_000;
 
 export function leaseEngine(options: SharedEngineOptions): EngineLease {
   const registry = findRegistry();
@@ -38,29 +57,50 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
 
   function entryOf(): Entry {
     let entry = registry.get(key);
-    if (entry === undefined) registry.set(key, (entry = { engine: null, users: 0, lastTasks: new Map() }));
+    if (entry === undefined) {
+      entry = { engine: null, users: 0, notes: new Notes(), models: new ModelAccess(), lastTasks: new Map() };
+      registry.set(key, entry);
+    }
     return entry;
   }
 
+  async function openFile({ models }: Entry): Promise<OpenedEngine> {
+    const engine = await openEngine({
+      database: options.settings.databasePath,
+      filesDir: options.settings.largeFilesDir,
+      settings: options.settings,
+      thread: true,
+      workerUrl: options.workerUrl,
+      busyLimitMs: BUSY_LIMIT_MS,
+      onEvent: options.onEvent,
+      complete: models.complete,
+      create: true,
+    });
+    return { engine, file: await identifyFile(options.settings.databasePath) };
+  }
+
   return {
+    get notes() {
+      return entryOf().notes;
+    },
+    get models() {
+      return entryOf().models;
+    },
     async open() {
       const entry = entryOf();
       if (!holds) {
         holds = true;
         entry.users += 1;
+        entry.models.useOwn(options.llm);
       }
-      entry.engine ??= openEngine({
-        database: options.settings.databasePath,
-        filesDir: options.settings.largeFilesDir,
-        settings: options.settings,
-        thread: true,
-        workerUrl: options.workerUrl,
-        onEvent: options.onEvent,
-        create: true,
-      });
-      const opening = entry.engine;
+      const opening = (entry.engine ??= openFile(entry));
       try {
-        return await opening;
+        const opened = await opening;
+        if ((await identifyFile(options.settings.databasePath)) === opened.file) return opened.engine;
+        if (entry.engine === opening) entry.engine = null;
+        // Its worker may be in the middle of something; nobody waits for it.
+        opened.engine.close().catch(() => undefined);
+        return (await (entry.engine ??= openFile(entry))).engine;
       } catch (error) {
         if (entry.engine === opening) entry.engine = null;
         throw error;
@@ -88,10 +128,26 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       if (entry.users > 0) return;
       registry.delete(key);
       await Promise.all(entry.lastTasks.values());
-      const engine = await entry.engine?.catch(() => null);
-      await engine?.close();
+      const opened = await entry.engine?.catch(() => null);
+      await opened?.engine.close();
     },
   };
+}
+
+/** A name for the file at a path that another file there does not have; null when there is none. */
+async function identifyFile(path: string): Promise<string | null> {
+  try {
+    const { dev, ino } = await stat(path);
+    return `${dev}:${ino}`;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** True for failures of the database itself: the same call may succeed when it is back. */
+export function isDatabaseFailure(error: unknown): boolean {
+  return error instanceof EngineError && (error.code.startsWith("database_") || error.code === "internal");
 }
 
 function findRegistry(): Map<string, Entry> {

@@ -227,8 +227,14 @@ function toRows(event: RawEvent, place: Place, seq: number | null): TranscriptRo
 
 /** The host's own messages (notes, announcements) never have a number, so only the others can be seen to have left the branch. */
 function findHiddenReasons(event: RawEvent, seq: number | null): HiddenReason[] {
-  if (event.type === "custom_message") return event.excludeFromContext === true ? ["meta"] : [];
+  if (event.type === "custom_message") return isKeptFromModel(event) ? ["meta"] : [];
   return seq === null ? ["branch"] : [];
+}
+
+/** Notes for people only, and facts about a running turn, which the host hands to every request itself. */
+function isKeptFromModel(event: RawEvent): boolean {
+  const details = event.details as { runtimeContextCarrier?: unknown } | undefined;
+  return event.excludeFromContext === true || details?.runtimeContextCarrier === true;
 }
 
 function readMessage(event: RawEvent): AgentMessage | undefined {

@@ -73,7 +73,7 @@ async function runAssemble(invocation: Invocation, options: AssembleOptions): Pr
   const timezone = await invocation.timezone();
   await invocation.print({
     data: toContextJson(context),
-    text: () => (options.explain ? renderExplanation(context, timezone) : renderContext(context, timezone)),
+    text: () => (options.explain ? renderExplanation(context) : renderContext(context, timezone)),
   });
 }
 

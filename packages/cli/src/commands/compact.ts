@@ -212,12 +212,13 @@ function renderOutcome(outcome: Outcome, { budget }: CompactOptions, model: Mode
       "After",
       `${style.good(bar(tokensAfter))}  ${formatCount(tokensAfter).padStart(width)} tokens, ${formatShare(tokensAfter, budget)} of the budget`,
     ],
-    ["Passes", `${formatCount(passes)}; stopped because ${reason}`],
+    ["Passes", `${formatCount(passes)}: ${reason}`],
     ["Summaries", describeLevels(levels)],
   ];
   if (standIns > 0) pairs.push(["Stand-ins", `${formatCount(standIns)} for tighter budgets`]);
   pairs.push(["Cost", describeCost(outcome.cost, model)]);
-  return `${mark}  conversation ${conversationId} is folded\n\n${renderPairs(pairs, style.faint)}`;
+  const how = isCancelled ? "partly folded; run it again to go on" : "folded";
+  return `${mark}  conversation ${conversationId} is ${how}\n\n${renderPairs(pairs, style.faint)}`;
 }
 
 function describeLevels(levels: ReadonlyMap<string, number>): string {

@@ -1,6 +1,7 @@
 /** `lcm config`: what the settings are, where each value came from, and changing our own file of them. */
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core/model/errors.ts";
+import { findNearest } from "@lossless/core/model/nearest.ts";
 import { explainSetting, setInConfig, unsetInConfig } from "@lossless/core/model/settings-resolve.ts";
 import type { ConfigObject, SettingExplanation } from "@lossless/core/model/settings-resolve.ts";
 import { canonicalKey, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
@@ -109,8 +110,17 @@ function renderValue(value: unknown): string {
 }
 
 async function runGet(invocation: Invocation, _options: object, name: string): Promise<void> {
-  const { key, value } = explainSetting(name, await invocation.settings());
+  const known = canonicalKey(name);
+  if (known === null) throw unknownSetting(name);
+  const { key, value } = explainSetting(known, await invocation.settings());
   await invocation.print({ data: { key, value }, text: () => makePrintable(renderValue(value)) });
+}
+
+function unknownSetting(name: string): EngineError {
+  const nearest = findNearest(name, SETTING_KEYS);
+  return new EngineError("config", `cannot read setting ${name}: there is no such setting`, {
+    hint: nearest === null ? "lcm config show lists every setting" : `Did you mean ${nearest}?`,
+  });
 }
 
 async function runExplain(invocation: Invocation, _options: object, name: string): Promise<void> {

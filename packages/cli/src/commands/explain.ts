@@ -2,7 +2,7 @@
 import type { AssembledContext, ExplainedItem } from "@lossless/core/assemble/assemble.ts";
 import { checkGrammar, PROVIDERS } from "@lossless/core/assemble/grammars.ts";
 import type { Provider } from "@lossless/core/assemble/grammars.ts";
-import { countOf, formatCount, formatShare, formatSpan } from "../format.ts";
+import { countOf, formatCount, formatShare } from "../format.ts";
 import { terminalColumns } from "../output.ts";
 import { renderBar } from "../progress.ts";
 import { style } from "../style.ts";
@@ -26,8 +26,8 @@ export function checkGrammars({ neutral }: AssembledContext): GrammarCheck[] {
   });
 }
 
-export function renderExplanation(context: AssembledContext, timezone: string): string {
-  return [renderItems(context.items), renderTotals(context, timezone)].join("\n\n");
+export function renderExplanation(context: AssembledContext): string {
+  return [renderItems(context.items), renderTotals(context)].join("\n\n");
 }
 
 function renderItems(items: readonly ExplainedItem[]): string {
@@ -56,17 +56,19 @@ function renderItems(items: readonly ExplainedItem[]): string {
 }
 
 /** A range is named by its ends; of everything else there is one id. */
-const describeIds = ({ kind, ids }: ExplainedItem): string => (kind === "range" ? ids.join("…") : (ids[0] ?? ""));
+const describeIds = ({ kind, ids }: ExplainedItem): string =>
+  kind === "range" ? ids.join("…") : (ids[0] ?? "");
 
 /** A stub is known by its role like a message; that it is cut short must be seen. */
-const describeReason = ({ kind, reason }: ExplainedItem): string => (kind === "stub" ? `cut short: ${reason}` : reason);
+const describeReason = ({ kind, reason }: ExplainedItem): string =>
+  kind === "stub" ? `cut short: ${reason}` : reason;
 
 function paintBar({ kind }: ExplainedItem, bar: string): string {
   if (kind === "summary") return style.name(bar);
   return kind === "message" ? style.good(bar) : style.warning(bar);
 }
 
-function renderTotals(context: AssembledContext, timezone: string): string {
+function renderTotals(context: AssembledContext): string {
   const { estimatedTokens, budgetTokens, mode, epoch, fingerprint } = context;
   const share = Math.min(1, estimatedTokens / budgetTokens);
   const size = `${formatCount(estimatedTokens)} of ${formatCount(budgetTokens)} tokens (${formatShare(estimatedTokens, budgetTokens)})`;
@@ -74,7 +76,6 @@ function renderTotals(context: AssembledContext, timezone: string): string {
     [
       ["Context", `${style.good(renderBar(share, TOTAL_BAR))}  ${size}`],
       ["Stands for", describeCover(context)],
-      ["Folded", describeFolded(context.items, timezone)],
       ["Mode", MODES[mode]],
       ["Accepted by", checkGrammars(context).map(describeCheck).join(", ")],
       ["Epoch", `${epoch}, fingerprint ${fingerprint}`],
@@ -103,13 +104,6 @@ function describeCover({ items, shownMessages }: AssembledContext): string {
   const total = `${formatCount(represented)} of ${countOf(shownMessages, "message")}`;
   const paint = represented === shownMessages ? style.good : style.bad;
   return `${paint(total)}: ${kinds.join(", ")}`;
-}
-
-function describeFolded(items: readonly ExplainedItem[], timezone: string): string {
-  const folded = items.filter((item) => item.kind === "summary" || item.kind === "range");
-  const earliest = folded.find((item) => item.earliestAt !== null)?.earliestAt ?? null;
-  const latest = folded.findLast((item) => item.latestAt !== null)?.latestAt ?? null;
-  return folded.length === 0 ? "nothing" : formatSpan(earliest, latest, timezone);
 }
 
 function describeCheck({ provider, accepts, problem }: GrammarCheck): string {

@@ -53,6 +53,7 @@ const FIRST_STEPS: readonly (readonly [line: string, says: string])[] = [
   ["lcm import ~/.claude/projects", "store your agents' transcripts"],
   ["lcm search why did we choose sqlite", "find anything that was ever said"],
   ["lcm messages tail --conversation 1", "read the end of a conversation"],
+  ["lcm assemble --conversation 1 --budget 32k", "the context a model gets"],
   ["lcm status", "what is stored, and how large it is"],
   ["lcm verify", "prove that nothing was lost or altered"],
 ];

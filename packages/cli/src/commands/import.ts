@@ -5,10 +5,9 @@
 import { stat } from "node:fs/promises";
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
 import { EngineError, ERROR_CODES } from "@lossless/core/model/errors.ts";
 import type { FormatName } from "@lossless/core/transfer/format.ts";
-import type { ImportReport } from "@lossless/core/transfer/import.ts";
+import type { ImportReport, ImportTarget } from "@lossless/core/transfer/import.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatBytes, formatCount, toOneLine } from "../format.ts";
@@ -21,6 +20,7 @@ import { addExamples } from "./shared.ts";
 interface ImportOptions {
   readonly format: FormatName | "auto";
   readonly session?: string;
+  readonly dryRun?: boolean;
 }
 
 /** A file to import; `isNamed` when the person asked for this very file. */
@@ -50,6 +50,7 @@ export function defineImport(program: Command): void {
         .default("auto"),
     )
     .option("--session <key>", "store under this session key instead of the file's own")
+    .option("--dry-run", "read everything and say what would be stored; store nothing")
     .action(toAction(runImport));
   command.addHelpText(
     "after",
@@ -60,6 +61,7 @@ a file again, or after it has grown, adds only what is new. Lines that cannot be
   addExamples(command, [
     ["lcm import session.jsonl", "one file"],
     ["lcm import ~/.claude/projects", "every session below a folder"],
+    ["lcm import ~/.claude/projects --dry-run", "look before you store"],
     ["lcm import old.jsonl --db archive.db --owner alice", "somebody's file into an archive of its own"],
   ]);
 }
@@ -109,12 +111,8 @@ async function runImport(
   if (sources.length > 0) {
     await runCancellable(
       (signal) =>
-        invocation.withArchive(
-          "create",
-          (engine) => importAll(engine, invocation, { ...options, sources, tally, signal }),
-          {
-            thread: true,
-          },
+        withTarget(invocation, options.dryRun ?? false, (target) =>
+          importAll(target, invocation, { ...options, sources, tally, signal }),
         ),
       { isPatient: true, what: "the import" },
     );
@@ -124,9 +122,32 @@ async function runImport(
   if (failure !== undefined) process.exitCode = ERROR_CODES.invalid_input.exit;
   const { imported, skipped, conversations, problems } = tally;
   await invocation.print({
-    data: { imported, skipped, conversations: conversations.size, problems },
-    text: () => renderTally(tally),
+    data: {
+      imported,
+      skipped,
+      conversations: conversations.size,
+      problems,
+      ...(options.dryRun ? { dryRun: true } : {}),
+    },
+    text: () => renderTally(tally, options.dryRun ?? false),
   });
+}
+
+/** The archive, or with a dry run something that only looks like one. */
+async function withTarget(
+  invocation: Invocation,
+  isDry: boolean,
+  work: (target: ImportTarget) => Promise<void>,
+): Promise<void> {
+  if (!isDry) return invocation.withArchive("create", work, { thread: true });
+  const { settings } = await invocation.settings();
+  const { createDryTarget } = await import("./dry-run.ts");
+  try {
+    return await invocation.withArchive("read", (engine) => work(createDryTarget(engine, settings)));
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== "database_missing") throw error;
+    return work(createDryTarget(null, settings));
+  }
 }
 
 async function listSources(
@@ -167,17 +188,18 @@ interface Work extends ImportOptions {
   readonly signal: AbortSignal;
 }
 
-async function importAll(engine: Engine, invocation: Invocation, work: Work): Promise<void> {
+async function importAll(target: ImportTarget, invocation: Invocation, work: Work): Promise<void> {
   const progress = startProgress("Importing", { isWanted: !invocation.isJson });
   try {
     const total = work.sources.reduce((sum, source) => sum + source.bytes, 0);
     let before = 0;
     for (const source of work.sources) {
-      const report = await importSource(engine, invocation, work, source, { progress, before, total });
+      const report = await importSource(target, invocation, work, source, { progress, before, total });
       before += source.bytes;
       if (report === null) continue;
       work.tally.add(report);
-      if (!invocation.isJson && !process.stderr.isTTY) printNote(describeReport(report));
+      if (!invocation.isJson && !process.stderr.isTTY)
+        printNote(describeReport(report, work.dryRun ?? false));
     }
   } finally {
     progress.finish();
@@ -185,7 +207,7 @@ async function importAll(engine: Engine, invocation: Invocation, work: Work): Pr
 }
 
 async function importSource(
-  engine: Engine,
+  target: ImportTarget,
   { owner }: Invocation,
   { format, session, signal, tally }: Work,
   { path, isNamed }: Source,
@@ -194,7 +216,7 @@ async function importSource(
   const { importTranscript } = await import("@lossless/core/transfer/import.ts");
   try {
     return await importTranscript({
-      engine,
+      engine: target,
       path,
       format,
       owner,
@@ -216,15 +238,18 @@ async function importSource(
 
 const isAboutTheFile = ({ code }: EngineError): boolean => code === "invalid_input" || code === "not_found";
 
-function describeReport(report: ImportReport): string {
+function describeReport(report: ImportReport, isDry: boolean): string {
   const { path, imported, revisions, skipped, conversationId } = report;
-  const where = conversationId === null ? "" : `, conversation ${conversationId}`;
-  return `${toOneLine(path)}: ${formatCount(imported + revisions)} stored, ${formatCount(skipped)} known before${where}`;
+  const where = conversationId === null || isDry ? "" : `, conversation ${conversationId}`;
+  return `${toOneLine(path)}: ${formatCount(imported + revisions)} ${isDry ? "new" : "stored"}, ${formatCount(skipped)} known before${where}`;
 }
 
-function renderTally({ imported, skipped, conversations, files, problems, failures }: Tally): string {
+function renderTally(
+  { imported, skipped, conversations, files, problems, failures }: Tally,
+  isDry: boolean,
+): string {
   const mark = failures.length === 0 ? style.good("ok") : style.warning("partly");
-  const summary = `${mark}  ${countOf(files, "file")}: ${countOf(imported, "message")} stored, ${formatCount(skipped)} known before, in ${countOf(conversations.size, "conversation")}`;
+  const summary = `${mark}  ${countOf(files, "file")}: ${countOf(imported, "message")} ${isDry ? "would be stored" : "stored"}, ${formatCount(skipped)} known before, in ${countOf(conversations.size, "conversation")}`;
   if (problems.length === 0) return summary;
   const shown = problems.slice(0, SHOWN_PROBLEMS).map(renderProblem);
   const more = problems.length - shown.length;

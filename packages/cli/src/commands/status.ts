@@ -1,36 +1,123 @@
-/** `lcm status`: what is stored, how large it is, and whether anything needs attention. */
+/**
+ * `lcm status`: what is stored, how large it is, and whether anything needs attention. With a session, or when there is only one
+ * conversation, also how it is folded.
+ */
 import type { Command } from "commander";
-import type { StatusReport } from "@lossless/core/engine.ts";
+import type { Engine, FoldingStatus, StatusReport } from "@lossless/core/engine.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import type { Debt, Guard } from "@lossless/core/store/folding.ts";
+import type { ConversationRow } from "@lossless/core/store/store.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
-import { countOf, formatBytes, formatCount, formatTime, toIso } from "../format.ts";
+import {
+  countOf,
+  formatBytes,
+  formatCompression,
+  formatCount,
+  formatShare,
+  formatTime,
+  toIso,
+  toOneLine,
+} from "../format.ts";
 import { style } from "../style.ts";
 import { renderPairs } from "../table.ts";
-import { addExamples } from "./shared.ts";
+import { measureRaw } from "./raw-tokens.ts";
+import { addExamples, findBySession, toConversationJson } from "./shared.ts";
+
+interface Folding extends FoldingStatus {
+  /** Tokens of all shown messages as they are. */
+  readonly rawTokens: number;
+}
+
+type Report = StatusReport & { readonly folding: Folding | null };
 
 export function defineStatus(program: Command): void {
   const command = program
     .command("status")
     .description("what is stored, how large it is, and whether anything needs attention")
+    .option("--session <key>", "how the newest conversation of this session key or id is folded")
     .action(toAction(runStatus));
   addExamples(command, [
     ["lcm status", "the archive of your settings"],
+    ["lcm status --session agent:main:main", "one session: context, summaries, compaction owed"],
     ["lcm status --db team.db", "another archive"],
     ["lcm status --owner main --json", "one agent's share, for a program"],
   ]);
 }
 
-async function runStatus(invocation: Invocation): Promise<void> {
-  const status = await invocation.withArchive("read", (engine) => engine.status(invocation.scope));
+async function runStatus(invocation: Invocation, { session }: { readonly session?: string }): Promise<void> {
+  const report = await invocation.withArchive("read", async (engine) => {
+    const sessionKey = await chooseSession(engine, invocation, session);
+    const status = await engine.status({
+      ...invocation.scope,
+      ...(sessionKey === null ? {} : { sessionKey }),
+    });
+    return { ...status, folding: await completeFolding(engine, invocation, status) };
+  });
   const timezone = await invocation.timezone();
-  await invocation.print({ data: toStatusJson(status), text: () => renderStatus(status, timezone) });
+  await invocation.print({ data: toStatusJson(report), text: () => renderStatus(report, timezone) });
 }
 
-function toStatusJson({ conversation: _conversation, ...status }: StatusReport): object {
-  return { ...status, lastStoredAt: toIso(status.lastStoredAt), lastMessageAt: toIso(status.lastMessageAt) };
+/** The session that was named; the only one there is when none was. */
+async function chooseSession(
+  engine: Engine,
+  invocation: Invocation,
+  session: string | undefined,
+): Promise<string | null> {
+  if (session === undefined) {
+    const { items } = await engine.listConversations({ ...invocation.scope, limit: 2 });
+    return items.length === 1 ? (items[0]?.sessionKey ?? null) : null;
+  }
+  const found = await findBySession(engine, invocation, session);
+  if (found !== null) return found.sessionKey;
+  throw new EngineError("not_found", `cannot find a conversation of session ${session}`, {
+    hint: "lcm conversations list shows every session",
+  });
 }
 
-function renderStatus(status: StatusReport, timezone: string): string {
+async function completeFolding(
+  engine: Engine,
+  { scope }: Invocation,
+  { conversation, folding }: StatusReport,
+): Promise<Folding | null> {
+  if (conversation === null || folding === null) return null;
+  const rawTokens = await measureRaw(engine, scope, conversation.conversationId, folding.contextTokens);
+  return { ...folding, rawTokens };
+}
+
+function toStatusJson({ conversation, folding, guards, ...status }: Report): object {
+  return {
+    ...status,
+    lastStoredAt: toIso(status.lastStoredAt),
+    lastMessageAt: toIso(status.lastMessageAt),
+    conversation: conversation && toConversationJson(conversation),
+    folding: folding && {
+      ...folding,
+      debt: folding.debt && toDebtJson(folding.debt),
+      compression: folding.contextTokens === 0 ? null : folding.rawTokens / folding.contextTokens,
+    },
+    guards: guards.map(toGuardJson),
+  };
+}
+
+const toDebtJson = (debt: Debt): object => ({
+  ...debt,
+  requestedAt: toIso(debt.requestedAt),
+  nextAttemptAt: toIso(debt.nextAttemptAt),
+  leaseUntil: toIso(debt.leaseUntil),
+});
+
+export const toGuardJson = (guard: Guard): object => ({ ...guard, openUntil: toIso(guard.openUntil) });
+
+function renderStatus(status: Report, timezone: string): string {
+  const blocks = [renderPairs(describeArchive(status, timezone), style.faint)];
+  if (status.conversation !== null && status.folding !== null) {
+    blocks.push(renderPairs(describeFolding(status.conversation, status.folding, timezone), style.faint));
+  }
+  return blocks.join("\n\n");
+}
+
+function describeArchive(status: Report, timezone: string): [string, string][] {
   const pairs: [string, string][] = [
     [
       "Database",
@@ -54,9 +141,13 @@ function renderStatus(status: StatusReport, timezone: string): string {
     ["Last message", formatTime(status.lastMessageAt, timezone)],
     ["Last stored", formatTime(status.lastStoredAt, timezone)],
     ["Search index", describeIndex(status)],
+    ...status.guards.map((guard): [string, string] => [
+      "Paused",
+      style.warning(describeGuard(guard, timezone)),
+    ]),
   ];
   if (!status.enabled) pairs.unshift(["Storing", style.warning("switched off (enabled: false)")]);
-  return renderPairs(pairs, style.faint);
+  return pairs;
 }
 
 const describeRevisions = ({ revisions }: StatusReport): string =>
@@ -72,4 +163,56 @@ export function describeHidden(hidden: StatusReport["hidden"]): string {
 function describeIndex({ index }: StatusReport): string {
   if (index.kind === "ready") return style.good("ready");
   return style.warning(`degraded: ${index.reason}; run lcm reindex`);
+}
+
+/** Why models are not called right now. */
+export function describeGuard({ name, openUntil, reason }: Guard, timezone: string): string {
+  return `${toOneLine(name)} until ${formatTime(openUntil, timezone)}: ${toOneLine(reason)}`;
+}
+
+function describeFolding(
+  { conversationId, sessionKey }: ConversationRow,
+  folding: Folding,
+  timezone: string,
+): [string, string][] {
+  const { contextTokens, contextMessages, rawTokens, foldRevision, debt } = folding;
+  return [
+    ["Conversation", `${style.name(String(conversationId))} of ${toOneLine(sessionKey)}`],
+    ["Context", `${formatCount(contextTokens)} tokens for ${countOf(contextMessages, "message")}`],
+    [
+      "Compression",
+      `${formatCompression(rawTokens, contextTokens)} (${formatCount(rawTokens)} tokens as they are)`,
+    ],
+    ["Summaries", describeSummaries(folding)],
+    ["Epoch", `${formatCount(foldRevision)} changes of the folded part`],
+    ["Owed", debt === null ? "nothing" : style.warning(describeDebt(debt, timezone))],
+    ["Prompt cache", describeCache(folding)],
+  ];
+}
+
+function describeSummaries({ summaries }: Folding): string {
+  const { cover, reserve, prepared, stale, extractive } = summaries;
+  const marks = [
+    `${formatCount(extractive)} extractive`,
+    stale === 0 ? "0 stale" : style.warning(`${formatCount(stale)} stale`),
+  ];
+  return `${formatCount(cover)} (${marks.join(", ")}), ${countOf(reserve, "stand-in")}, ${formatCount(prepared)} prepared`;
+}
+
+function describeDebt(debt: Debt, timezone: string): string {
+  const parts = [
+    `compaction for ${formatCount(debt.budgetTokens)} tokens since ${formatTime(debt.requestedAt, timezone)}`,
+    ...(debt.attempts === 0
+      ? []
+      : [`${countOf(debt.attempts, "try", "tries")}, next ${formatTime(debt.nextAttemptAt, timezone)}`]),
+    ...(debt.leaseUntil !== null && debt.leaseUntil > Date.now() ? ["being worked on"] : []),
+    ...(debt.lastFailure === null ? [] : [toOneLine(debt.lastFailure)]),
+  ];
+  return parts.join("; ");
+}
+
+function describeCache({ cache }: Folding): string {
+  if (cache === null) return "not reported by a host";
+  const { requests, promptTokens, cachedTokens } = cache;
+  return `${formatShare(cachedTokens, promptTokens)} of ${formatCount(promptTokens)} prompt tokens in ${countOf(requests, "request")}`;
 }

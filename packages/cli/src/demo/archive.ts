@@ -1,38 +1,16 @@
-/** The demo's first half: storing a conversation, looking at what was stored, and getting it back unchanged. */
+/** The demo's archive: looking at what was stored, storing it again, and getting it back unchanged. */
 import { hash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { basename } from "node:path";
 import type { LargeFileRow } from "@lossless/core/store/store.ts";
 import type { StatusReport } from "@lossless/core/engine.ts";
 import { importTranscript } from "@lossless/core/transfer/import.ts";
-import { describeHidden } from "../commands/status.ts";
-import { countOf, formatBytes, formatCount, formatSeconds, toOneLine } from "../format.ts";
-import { renderBar, startProgress } from "../progress.ts";
+import { countOf, formatBytes, formatCount, toOneLine } from "../format.ts";
 import { style } from "../style.ts";
 import { renderPairs } from "../table.ts";
 import { truncateToWidth } from "../width.ts";
 import { countLanguages } from "./languages.ts";
 import { COLUMNS, readAll } from "./tour.ts";
 import type { StoredMessage, Tour } from "./tour.ts";
-
-export async function importSample(tour: Tour): Promise<void> {
-  tour.explain(
-    "Six weeks of an agent's work for a small plant shop: talk, tools, logs, a pasted inventory, in English, German, Spanish, Chinese and Japanese.",
-  );
-  const progress = startProgress("   Importing", { isWanted: true });
-  const startedAt = performance.now();
-  const report = await tour.withArchive((engine) =>
-    importTranscript({
-      engine,
-      path: tour.sample,
-      onProgress: ({ bytesDone, bytesTotal }) =>
-        progress.update(bytesDone, bytesTotal, formatBytes(bytesDone)),
-    }),
-  );
-  progress.finish();
-  tour.tell(`\n${basename(tour.sample)}  ${style.good(renderBar(1, 28))}  ${formatBytes(report.bytes)}`);
-  tour.tell(`${countOf(report.imported, "line")} stored in ${formatSeconds(performance.now() - startedAt)}`);
-}
 
 export async function importAgain(tour: Tour): Promise<void> {
   const report = await tour.withArchive((engine) => importTranscript({ engine, path: tour.sample }));
@@ -61,6 +39,9 @@ export async function showStored(tour: Tour): Promise<void> {
 /** What a conversation holds, counted message by message. */
 class Inventory {
   readonly roles = new Map<string, number>();
+  readonly hidden = new Map<string, number>();
+  /** Of the messages a model may see. */
+  tokens = 0;
   readonly parts = new Map<string, number>();
   readonly tools = new Map<string, number>();
   readonly fileIds = new Set<string>();
@@ -69,6 +50,8 @@ class Inventory {
 
   add({ row, parts, view }: StoredMessage): void {
     if (view.isMessage) increment(this.roles, row.role);
+    for (const reason of row.hidden) increment(this.hidden, reason);
+    if (row.hidden.length === 0) this.tokens += row.tokens;
     for (const part of view.parts) {
       increment(this.parts, part.type.replace("_", " "));
       if (part.type === "tool_call") increment(this.tools, part.toolName ?? "unnamed");
@@ -91,17 +74,22 @@ const listCounts = (counts: ReadonlyMap<string, number>, most = 6): string =>
 
 function describeStored(status: StatusReport, inventory: Inventory): [string, string][] {
   const cut = (text: string): string => truncateToWidth(text, COLUMNS - 17);
-  const share = Math.round((100 * (status.databaseBytes + status.filesBytes)) / status.arrivalBytes);
   return [
     ["Messages", cut(listCounts(inventory.roles))],
     ["Parts", cut(listCounts(inventory.parts))],
     ["Tool calls", cut(listCounts(inventory.tools))],
     ["Languages", cut(listCounts(countLanguages(inventory.texts), 5))],
-    ["Hidden", cut(`${describeHidden(status.hidden)} (kept, not shown to a model)`)],
-    ["Tokens", `about ${formatCount(status.tokens)}`],
+    ["Hidden", cut(`${listCounts(inventory.hidden)} (kept, not shown to a model)`)],
+    ["Tokens", `about ${formatCount(inventory.tokens)}`],
     ["Raw JSON", formatBytes(status.arrivalBytes)],
-    ["Database", `${formatBytes(status.databaseBytes)}, with the search index`],
-    ["Large files", `${formatBytes(status.filesBytes)} beside it; together ${share} % of the raw JSON`],
+    [
+      "Database",
+      `${formatBytes(status.databaseBytes)}, with ${formatCount(status.summaries)} summaries and the search index`,
+    ],
+    [
+      "Large files",
+      `${countOf(inventory.files.length, "file")}, ${formatBytes(status.filesBytes)} beside it`,
+    ],
   ];
 }
 

@@ -9,17 +9,21 @@ import { parseArgs } from "node:util";
 import { describeFailure } from "../exit.ts";
 import { printFailure } from "../output.ts";
 import { style } from "../style.ts";
-import { compareBytes, importAgain, importSample, showStored } from "./archive.ts";
+import { compareBytes, importAgain, showStored } from "./archive.ts";
 import { searchSample } from "./find.ts";
 import { suggestNext } from "./next.ts";
+import { openFolded } from "./open-folded.ts";
+import { playConversation, showBudgets } from "./play.ts";
 import { findTampering, proveArchive } from "./proof.ts";
 import { Tour } from "./tour.ts";
 import type { Step } from "./tour.ts";
 
 const STEPS: readonly Step[] = [
-  { title: "Import a conversation", run: importSample },
+  { title: "A long conversation in a small window", run: playConversation },
+  { title: "For any budget, all of it is represented", run: showBudgets },
+  { title: "Open what was folded, down to the very words", run: openFolded },
   { title: "What was stored", run: showStored },
-  { title: "Import it again: nothing is stored twice", run: importAgain },
+  { title: "Import the whole transcript: nothing is stored twice", run: importAgain },
   { title: "What comes out is what went in, byte for byte", run: compareBytes },
   { title: "Search", run: searchSample },
   { title: "Prove that all of it is whole", run: proveArchive },
@@ -42,7 +46,7 @@ async function main(): Promise<void> {
     return;
   }
   const tour = new Tour(prepareFolder(values.folder));
-  tour.say(`${style.title("lossless-claw")}: every message kept, found and proven. A short tour.`);
+  tour.say(`${style.title("lossless-claw")}: every message kept, folded, found and proven. A short tour.`);
   tour.say(style.faint(`Everything happens in ${tour.folder}`));
   for (const [index, step] of STEPS.entries()) {
     tour.say(`\n${style.name(String(index + 1))}  ${style.title(step.title)}\n`);

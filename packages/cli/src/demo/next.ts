@@ -7,6 +7,12 @@ export async function suggestNext(tour: Tour): Promise<void> {
   const database = tour.database;
   const suggestions: readonly (readonly [says: string, words: readonly string[]])[] = [
     ["Look around", ["status"]],
+    [
+      "See what a model with room for 8,000 tokens gets, and why",
+      ["assemble", "--budget", "8k", "--explain"],
+    ],
+    ["Draw the graph of summaries", ["summaries", "tree"]],
+    ["Fold it further", ["compact", "--budget", "32k", "--target", "10k"]],
     ["Read the end of the conversation", ["messages", "tail", "--limit", "5"]],
     ["Ask something else", ["search", "fern", "supplier"]],
     ["Get the transcript back, byte for byte", ["messages", "list", "--raw"]],

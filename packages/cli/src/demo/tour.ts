@@ -32,7 +32,8 @@ export class Tour {
   /** Opens the archive for one step. The person's own settings play no part, so that the tour is the same everywhere. */
   async withArchive<T>(work: (engine: Engine) => Promise<T>, database = this.database): Promise<T> {
     const { settings } = resolveSettings({ config: { databasePath: database, pruneHeartbeatOk: true } });
-    const engine = await openEngine({ database, filesDir: settings.largeFilesDir, settings });
+    // Nothing else waits for this thread, and starting others would take longer than most steps.
+    const engine = await openEngine({ database, filesDir: settings.largeFilesDir, settings, thread: false });
     try {
       return await work(engine);
     } finally {

@@ -6,15 +6,16 @@
  * archive, budget and model give the same bytes.
  */
 import { hash } from "node:crypto";
-import { messageTokens } from "../message/normalize.ts";
-import type { ModelIdentity, PartView } from "../model/message.ts";
+import { partTokens } from "../message/normalize.ts";
+import type { ModelIdentity } from "../model/message.ts";
 import type { TailPolicy } from "../model/tail.ts";
 import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
-import type { CoverTail, SummaryNode } from "../store/folding.ts";
-import type { Store } from "../store/store.ts";
+import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
+import type { CoverTail, ShownSummary } from "../store/folding.ts";
+import type { ShownMessage, Store } from "../store/store.ts";
 import { choose } from "./choose.ts";
 import type { Choice, ChosenItem } from "./choose.ts";
-import type { ModelMessage, ModelPart, Provider } from "./grammars.ts";
+import type { ModelMessage, Provider } from "./grammars.ts";
 import { toModelMessage } from "./model-view.ts";
 import { formatRangeId, renderRange, renderSummary } from "./render.ts";
 import { repairMessages } from "./repair.ts";
@@ -30,8 +31,11 @@ export interface AssembleOptions {
   readonly tokenFactor: number;
   readonly model: ModelIdentity | null;
   readonly provider?: Provider;
-  /** A few cited lines found for the prompt; the last message, never part of the stable front. */
-  readonly cue: string | null;
+  /**
+   * A few cited lines found for the prompt; the last message, never part of the stable front. Null: nothing was found, and the room for it
+   * stays free, so that the front does not depend on what is found. Absent: none was looked for.
+   */
+  readonly cue?: string | null | undefined;
   readonly estimate: (text: string) => number;
 }
 
@@ -57,6 +61,11 @@ export interface AssembledContext {
 /** How much of the cover is read: the choice looks ahead of its budget, see `choose.ts`. */
 const READ_SHARE = 3;
 const MAX_TRIES = 6;
+/** What is kept free for a cue. */
+const MAX_CUE_TOKENS = 600;
+const CUE_SHARE = 0.1;
+/** Its opening line, what it says, and its closing line say nothing by themselves. */
+const MIN_CUE_LINES = 3;
 
 export async function assembleContext(store: Store, options: AssembleOptions): Promise<AssembledContext | null> {
   const cover = await store.readCoverTail({
@@ -65,28 +74,47 @@ export async function assembleContext(store: Store, options: AssembleOptions): P
     maxMessages: options.tail.freshTailCount,
   });
   if (!cover) return null;
-  const cueTokens = options.cue === null ? 0 : options.estimate(options.cue) + MESSAGE_OVERHEAD_TOKENS;
-  let room = options.budgetTokens - applyFactor(cueTokens, options.tokenFactor);
+  const cueRoom = options.cue === undefined ? 0 : Math.min(MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
+  const cue = fitCue(options.cue ?? null, cueRoom, options);
+  const budgetTokens = options.budgetTokens - cueRoom;
   // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
+  let marginTokens = 0;
   for (let tries = 1; ; tries++) {
-    const choice = chooseFrom(cover, options, Math.max(0, room));
-    const context = await writeContext(store, cover, choice, options);
+    const choice = chooseFrom(cover, options, { budgetTokens, marginTokens });
+    const context = await writeContext(store, cover, choice, cue, options);
     const excess = context.estimatedTokens - options.budgetTokens;
     if (excess <= 0 || choice.mode === "least" || tries >= MAX_TRIES) return context;
-    room -= excess + tries * 16;
+    marginTokens += excess + tries * 16;
   }
 }
 
-function chooseFrom(cover: CoverTail, options: AssembleOptions, budgetTokens: number): Choice {
+/** The cue as far as there is room for it: its last lines, before the one that closes it, go first. */
+function fitCue(cue: string | null, roomTokens: number, { estimate, tokenFactor }: AssembleOptions): string | null {
+  const lines = cue?.split("\n") ?? [];
+  while (lines.length > MIN_CUE_LINES) {
+    const text = lines.join("\n");
+    if (applyFactor(estimate(text) + MESSAGE_OVERHEAD_TOKENS, tokenFactor) <= roomTokens) return text;
+    lines.splice(-2, 1);
+  }
+  return null;
+}
+
+function chooseFrom(
+  cover: CoverTail,
+  options: AssembleOptions,
+  room: { budgetTokens: number; marginTokens: number },
+): Choice {
+  const summaries = [...cover.items.filter(isSummaryItem), ...cover.summariesBefore];
   return choose({
     items: cover.items,
     counters: cover.counters,
-    budgetTokens,
+    ...room,
     tokenFactor: options.tokenFactor,
     tail: options.tail,
     reserve: cover.reserve,
-    summariesBefore: (position) => cover.summariesBefore.filter((item) => item.startPosition < position),
-    newestUserBefore: () => cover.newestUser,
+    summariesBefore: (position) => summaries.filter((item) => item.startPosition < position),
+    newestUserBefore: (position) =>
+      cover.items.find((item) => item.startPosition < position && isUserMessage(item)) ?? cover.newestUser,
   });
 }
 
@@ -94,13 +122,17 @@ async function writeContext(
   store: Store,
   cover: CoverTail,
   choice: Choice,
+  cue: string | null,
   options: AssembleOptions,
 ): Promise<AssembledContext> {
   const loaded = await loadChosen(store, choice.items);
   const drafts = choice.items.map((item) => draftItem(item, loaded, options));
-  const withCue = options.cue === null ? drafts : [...drafts, textMessage(options.cue)];
+  const withCue = cue === null ? drafts : [...drafts, textMessage(cue)];
   const neutral = withCue.length === 0 ? [] : repairMessages(withCue, options.provider ? { provider: options.provider } : {});
-  const messages = writeMessages(neutral, (seq) => (seq === undefined ? 0 : (loaded.times.get(seq) ?? 0)));
+  const messages = writeMessages(neutral, {
+    timeOf: (seq) => (seq === undefined ? 0 : (loaded.times.get(seq) ?? 0)),
+    modelOf: (seq) => (seq === undefined ? undefined : loaded.models.get(seq)),
+  });
   const stable = choice.items.slice(0, choice.stableItems);
   return {
     conversationId: options.conversationId,
@@ -117,25 +149,23 @@ async function writeContext(
 }
 
 interface Loaded {
-  readonly messages: ReadonlyMap<number, { messageId: number; seq: number; createdAt: number; bytes: Uint8Array }>;
-  readonly summaries: ReadonlyMap<string, SummaryNode>;
+  readonly messages: ReadonlyMap<number, ShownMessage>;
+  readonly summaries: ReadonlyMap<string, ShownSummary>;
   readonly times: ReadonlyMap<number, number>;
   readonly roles: Map<number, string>;
+  readonly models: Map<number, ModelIdentity>;
 }
 
 async function loadChosen(store: Store, items: readonly ChosenItem[]): Promise<Loaded> {
   const messageIds = items.flatMap((item) => (item.messageId === null ? [] : [item.messageId]));
   const shown = await store.readShown(messageIds);
-  const summaries = new Map<string, SummaryNode>();
-  for (const { summaryId } of items) {
-    const summary = summaryId === null ? null : await store.readSummary(summaryId);
-    if (summary) summaries.set(summary.summaryId, summary);
-  }
+  const summaries = await store.readShownSummaries(items.flatMap((item) => item.summaryId ?? []));
   return {
     messages: new Map(shown.map((message) => [message.messageId, message])),
-    summaries,
+    summaries: new Map(summaries.map((summary) => [summary.summaryId, summary])),
     times: new Map(shown.map((message) => [message.seq, message.createdAt])),
     roles: new Map(),
+    models: new Map(),
   };
 }
 
@@ -147,8 +177,9 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
   if (message) {
     const stub = item.kind === "stub" ? { id: item.ids[0] ?? "", tokens: item.tokens } : null;
-    const draft = toModelMessage(message, { model: options.model, stub });
+    const draft = toModelMessage(message, { model: options.model, stub, estimate: options.estimate });
     loaded.roles.set(message.seq, draft.role);
+    if (draft.model) loaded.models.set(message.seq, draft.model);
     return draft;
   }
   const ids = item.ids.map((id) => Number(id.slice("msg_".length)));
@@ -162,17 +193,8 @@ function countTokens(messages: readonly ModelMessage[], estimate: (text: string)
   for (const { role, parts } of messages) {
     // Each result is written as a message of its own.
     const results = role === "tool" ? new Set(parts.map((part) => part.toolCallId)).size : 1;
-    tokens += (results - 1) * MESSAGE_OVERHEAD_TOKENS;
-    tokens += messageTokens({ role, rawRole: role, isMessage: true, parts: parts.map(toCounted) }, estimate);
+    tokens += Math.max(1, results) * MESSAGE_OVERHEAD_TOKENS;
+    for (const part of parts) tokens += part.tokens ?? partTokens({ ...part, text: part.text ?? "" }, estimate);
   }
   return tokens;
 }
-
-const toCounted = ({ type, text = "", payloadBytes }: ModelPart): PartView => ({
-  ordinal: 0,
-  at: 0,
-  length: 0,
-  type,
-  text,
-  ...(payloadBytes === undefined ? {} : { payloadBytes }),
-});

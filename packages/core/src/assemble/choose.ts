@@ -38,6 +38,8 @@ export interface ChooseRequest {
   readonly items: Iterable<CoverItem>;
   readonly counters: CoverCounters;
   readonly budgetTokens: number;
+  /** Part of the budget that is left free; the anchor does not move because of it. */
+  readonly marginTokens?: number;
   /** The model's factor on stored counts; it changes only with an epoch. */
   readonly tokenFactor?: number;
   readonly tail: TailPolicy;
@@ -99,28 +101,36 @@ interface Scene {
   readonly request: ChooseRequest;
   readonly reader: PieceReader;
   readonly costs: LineCosts;
-  /** The budget in stored tokens. */
+  /** In stored tokens: the budget, and what of it may be used. */
   readonly budget: number;
+  readonly room: number;
   readonly factor: number;
 }
 
 function openScene(request: ChooseRequest): Scene {
   const costs = request.costs ?? DEFAULT_LINE_COSTS;
   const factor = request.tokenFactor ?? 1;
-  let budget = Math.floor(request.budgetTokens / factor);
-  while (budget > 0 && applyFactor(budget, factor) > request.budgetTokens) budget--;
-  return { request, reader: new PieceReader(request.items, costs), costs, budget, factor };
+  const budget = divideByFactor(request.budgetTokens, factor);
+  const room = divideByFactor(Math.max(0, request.budgetTokens - (request.marginTokens ?? 0)), factor);
+  return { request, reader: new PieceReader(request.items, costs), costs, budget, room, factor };
+}
+
+/** The most stored tokens that are, with the model's factor, at most this many. */
+function divideByFactor(tokens: number, factor: number): number {
+  let stored = Math.floor(tokens / factor);
+  while (stored > 0 && applyFactor(stored, factor) > tokens) stored--;
+  return stored;
 }
 
 function chooseWhole(scene: Scene): Choice | null {
-  const { reader, budget, request } = scene;
+  const { reader, room, request } = scene;
   let tokens = 0;
   let messages = 0;
   let count = 0;
   for (let piece = reader.at(0); piece !== undefined; piece = reader.at(++count)) {
     tokens += piece.tokens;
     messages += piece.messages;
-    if (tokens > budget) return null;
+    if (tokens > room) return null;
   }
   if (messages < request.counters.shownMessages) return null;
   const items = reader.takeOldestFirst(0, count).flatMap((piece) => showPiece(piece, "the whole cover fits"));
@@ -129,16 +139,16 @@ function chooseWhole(scene: Scene): Choice | null {
 
 /** The front for 80 % up to the anchor, the rest verbatim; null when that cannot be kept. */
 function chooseTight(scene: Scene): Choice | null {
-  const { budget, request } = scene;
+  const { budget, room, request } = scene;
   const quantum = Math.max(1, Math.floor(budget * ANCHOR_SHARE));
   const anchor = Math.floor(request.counters.shownTokens / quantum) * quantum;
   const { cut, crossing } = findCut(scene, request.counters.shownTokens - anchor);
-  const capacity = Math.floor(budget * FRONT_SHARE) - crossing;
+  const capacity = Math.floor(budget * FRONT_SHARE) - (budget - room) - crossing;
   const front = readFront(scene, cut, capacity, true);
   const choice = chooseFront(front);
   const verbatim = scene.reader.takeOldestFirst(0, cut);
   const tokens = verbatim.reduce((sum, piece) => sum + piece.tokens, choice.tokens);
-  if (choice.tokens > capacity || tokens > budget) return null;
+  if (choice.tokens > capacity || tokens > room) return null;
   const head = showFront(scene, front, choice);
   const items = [...head, ...verbatim.flatMap((piece) => showPiece(piece, "verbatim since the anchor"))];
   return close(scene, "tight", items, head.length, anchor);
@@ -146,9 +156,9 @@ function chooseTight(scene: Scene): Choice | null {
 
 /** Without an anchor, for the whole budget: when single messages are large beside it. */
 function chooseFresh(scene: Scene): Choice {
-  const front = readFront(scene, 0, scene.budget, false);
+  const front = readFront(scene, 0, scene.room, false);
   const choice = chooseFront(front);
-  if (choice.tokens <= scene.budget) return close(scene, "tight", showFront(scene, front, choice), 0, null);
+  if (choice.tokens <= scene.room) return close(scene, "tight", showFront(scene, front, choice), 0, null);
   return close(scene, "least", showFront(scene, front, chooseLeast(front)), 0, null);
 }
 

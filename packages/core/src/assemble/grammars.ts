@@ -25,7 +25,9 @@ export interface ModelPart {
   readonly isError?: boolean | undefined;
   /** Bytes of an image, or of base64 that is not in the text: they are sent and cost tokens. */
   readonly payloadBytes?: number | undefined;
-  /** The block as it arrived, carried along for whoever writes the provider's own format. */
+  /** What it costs, where that is known without counting it again. */
+  readonly tokens?: number | undefined;
+  /** The block as it arrived, carried along for whoever writes the provider's own format; absent where the text is all of it. */
   readonly source?: unknown;
 }
 

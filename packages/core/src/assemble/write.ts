@@ -2,6 +2,7 @@
  * Writes the neutral list in the message format of pi and OpenClaw: `user`, `assistant`, `toolResult`, content in blocks. Blocks
  * that arrived in that format come back as they were; blocks of other dialects are translated.
  */
+import type { ModelIdentity } from "../model/message.ts";
 import type { ModelMessage, ModelPart } from "./grammars.ts";
 
 export interface ContextMessage {
@@ -11,16 +12,26 @@ export interface ContextMessage {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly isError?: boolean;
+  /** Who wrote a message of the assistant, as far as it is known. */
+  readonly writtenBy?: ModelIdentity;
 }
 
 export type ContextBlock = Readonly<Record<string, unknown>> & { readonly type: string };
 
-export function writeMessages(messages: readonly ModelMessage[], timeOf: (seq: number | undefined) => number): ContextMessage[] {
+/** What is known of a stored message beside its parts, by its `seq`. */
+export interface MessageOrigins {
+  timeOf(seq: number | undefined): number;
+  modelOf(seq: number | undefined): ModelIdentity | undefined;
+}
+
+export function writeMessages(messages: readonly ModelMessage[], origins: MessageOrigins): ContextMessage[] {
   return messages.flatMap((message) => {
-    const timestamp = timeOf(message.seq);
+    const timestamp = origins.timeOf(message.seq);
     if (message.role === "tool") return writeResults(message.parts, timestamp);
-    const role = message.role === "assistant" ? "assistant" : "user";
-    return [{ role, content: message.parts.map((part) => writeBlock(part)), timestamp }];
+    const content = message.parts.map((part) => writeBlock(part));
+    if (message.role !== "assistant") return [{ role: "user", content, timestamp }];
+    const writtenBy = origins.modelOf(message.seq);
+    return [{ role: "assistant", content, timestamp, ...(writtenBy === undefined ? {} : { writtenBy }) }];
   });
 }
 

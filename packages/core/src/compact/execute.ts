@@ -5,17 +5,17 @@
  * Invariants: whatever ends a sweep (deadline, abort, crash) leaves a whole cover behind, because each step is published on its own; a
  * run that changed meanwhile is planned again, never forced; a summary that exists is published and not paid again.
  */
-import type { Boundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import { EngineError } from "../model/errors.ts";
 import { findFreshTail } from "../model/tail.ts";
-import type { FoldRun, PublishOutcome, RunItem, SummaryText } from "../store/folding.ts";
+import { isUserMessage, MAX_INTERVENING_MESSAGES } from "../model/tool-groups.ts";
+import type { CoverTail, FoldRun, PublishOutcome, RunItem, SummaryText } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
 import type { CompactionPolicy } from "./policy.ts";
 import { planReserve } from "./plan-reserve.ts";
 import { explainStop, planPrepared, planRound, planSweep, recordPass, startRounds, startSweep } from "./plan.ts";
 import type { FoldStep, StopReason, SweepState } from "./plan.ts";
-import type { PlanScope } from "./runs.ts";
+import type { PlanScope, PlanWindow } from "./runs.ts";
 
 /** One summary of one run; see `summarize/summarize.ts`. Passed in, because folding knows no models. */
 export type SummarizeRun = (request: {
@@ -62,31 +62,36 @@ interface CoverView {
   readonly shownTokens: number;
 }
 
+/** Beyond the tail's own limits, so that the tool group at its edge is seen whole. */
+const TAIL_LOOK_BACK_MESSAGES = 2 * MAX_INTERVENING_MESSAGES;
+
 /** Reads what a plan needs: the oldest part of the cover, and from the newest part where the tail begins. */
 async function readView({ store, policy, conversationId }: FoldContext): Promise<CoverView> {
   const head = await store.readCoverHead({ conversationId, maxMessageTokens: 3 * policy.leafChunkTokens });
-  const tail = await store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: policy.freshTailCount + 1 });
+  const tail = await store.readCoverTail({
+    conversationId,
+    // A turn is whole in the tail up to this many tokens; read as far, its length is known.
+    maxTokens: head.isWhole ? 0 : (policy.turnMaxTokens ?? Number.MAX_SAFE_INTEGER),
+    maxMessages: head.isWhole ? 0 : policy.freshTailCount + TAIL_LOOK_BACK_MESSAGES,
+  });
   if (!tail) throw new EngineError("not_found", `cannot fold conversation ${conversationId}: there is no such conversation`);
-  const boundaries: readonly Boundary[] = tail.boundaries;
-  const reserve = tail.reserve;
-  const shownTokens = tail.counters.shownTokens;
+  const { boundaries, reserve } = tail;
+  const { shownTokens } = tail.counters;
   if (head.isWhole) return { items: head.items, scope: { boundaries, reserve }, shownTokens };
-  const newest = [...(tail.newestUser ? [tail.newestUser] : []), ...tail.items.toReversed()];
-  const fresh = findFreshTail(newest, policy);
-  const pinned = fresh.pinned;
-  const window = {
-    tailStartPosition: newest[fresh.startIndex]?.startPosition ?? Number.MAX_SAFE_INTEGER,
-    pinned:
-      pinned === null
-        ? null
-        : {
-            startPosition: newest[pinned.startIndex]?.startPosition ?? 0,
-            endPosition: newest[pinned.endIndex - 1]?.endPosition ?? 0,
-          },
-    shownTokens,
-    prefixTokens: head.prefixTokens,
-  };
+  const window = { ...findTailWindow(tail, policy), shownTokens, prefixTokens: head.prefixTokens };
   return { items: head.items, scope: { boundaries, reserve, window }, shownTokens };
+}
+
+function findTailWindow(tail: CoverTail, policy: CompactionPolicy): Pick<PlanWindow, "tailStartPosition" | "pinned"> {
+  const newest = tail.items.toReversed();
+  const fresh = findFreshTail(newest, policy);
+  const hasUser = fresh.pinned !== null || newest.slice(fresh.startIndex).some(isUserMessage);
+  const pinned = fresh.pinned ? newest.slice(fresh.pinned.startIndex, fresh.pinned.endIndex) : hasUser ? [] : [tail.newestUser];
+  const [first, last] = [pinned[0], pinned.at(-1)];
+  return {
+    tailStartPosition: newest[fresh.startIndex]?.startPosition ?? Number.MAX_SAFE_INTEGER,
+    pinned: first && last ? { startPosition: first.startPosition, endPosition: last.endPosition } : null,
+  };
 }
 
 /** One sweep: passes until the plan is empty or time is up. */

@@ -113,7 +113,10 @@ export function readBlock(bytes: Buffer, block: Located, resultOf: ResultOf | nu
 
 function makePart(range: ByteRange, type: PartType, readable: ReadableText, extras: Extras): PartDraft {
   const part: Record<string, unknown> = { at: range.at, length: range.length, type, text: readable.text };
-  for (const [key, value] of Object.entries(extras)) if (value !== undefined) part[key] = value;
+  for (const key of Object.keys(extras)) {
+    const value = extras[key as keyof Extras];
+    if (value !== undefined) part[key] = value;
+  }
   if (readable.hiddenBytes > 0) part["payloadBytes"] = readable.hiddenBytes;
   return part as unknown as PartDraft;
 }

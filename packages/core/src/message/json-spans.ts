@@ -167,7 +167,7 @@ function endOfContainer(bytes: Buffer, from: number): number {
 }
 
 /** One past the closing quote of the literal that opens at `from`, or -1 when it never closes. */
-function endOfString(bytes: Buffer, from: number): number {
+export function endOfString(bytes: Buffer, from: number): number {
   let at = from + 1;
   const near = Math.min(bytes.length, at + SHORT_STRING_BYTES);
   for (; at < near; at++) {

@@ -216,9 +216,16 @@ function viewUnreadable(bytes: Buffer): MessageView {
   return { role: "other", rawRole: "", parts: [part], isMessage: false };
 }
 
-function dropUndefined<T extends object>(object: T): Partial<{ [K in keyof T]: Exclude<T[K], undefined> }> {
-  const entries = Object.entries(object).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as Partial<{ [K in keyof T]: Exclude<T[K], undefined> }>;
+type Known<T> = Partial<{ [K in keyof T]: Exclude<T[K], undefined> }>;
+
+/** Called for every message that is read, so without lists of entries. */
+function dropUndefined<T extends object>(object: T): Known<T> {
+  const known: Record<string, unknown> = {};
+  for (const key of Object.keys(object)) {
+    const value = object[key as keyof T];
+    if (value !== undefined) known[key] = value;
+  }
+  return known as Known<T>;
 }
 
 function readTime(object: JsonObject): number | undefined {
@@ -307,7 +314,8 @@ export function messageTokens(view: MessageView, estimate: (text: string) => num
   return tokens;
 }
 
-function partTokens(part: PartView, estimate: (text: string) => number): number {
+/** What one part adds to the tokens of its message. */
+export function partTokens(part: Pick<PartView, "type" | "text" | "payloadBytes">, estimate: (text: string) => number): number {
   const text = part.text === "" ? 0 : estimate(part.text);
   if (part.type === "image" || part.type === "file")
     return text + (part.payloadBytes === undefined ? 0 : IMAGE_TOKENS);
@@ -315,7 +323,7 @@ function partTokens(part: PartView, estimate: (text: string) => number): number 
   return text + inline + frameTokens(part);
 }
 
-function frameTokens(part: PartView): number {
+function frameTokens(part: Pick<PartView, "type" | "text">): number {
   if (part.type === "tool_result") return TOOL_FRAME_TOKENS;
   if (part.type !== "tool_call") return 0;
   return TOOL_FRAME_TOKENS + Math.ceil(ARGUMENT_LINE_TOKENS * part.text.split("\n").length);

@@ -9,6 +9,7 @@ export const ERROR_CODES = {
   aborted: { exit: 1, when: "the caller cancelled the operation" },
   usage: { exit: 2, when: "an argument is missing, unknown or out of range" },
   invalid_input: { exit: 2, when: "the data handed in cannot be read" },
+  denied: { exit: 3, when: "a sub-agent holds no grant for what it asks, or its grant has ended" },
   not_found: { exit: 3, when: "no conversation, message, summary or file has this id" },
   config: { exit: 4, when: "a setting is unknown or has an impossible value" },
   database_missing: { exit: 5, when: "the database file does not exist and the command does not create one" },

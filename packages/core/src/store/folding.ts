@@ -27,16 +27,16 @@ export interface CoverTail {
   readonly reserve: ReserveSummary[];
   /** Shown summaries older than `items`, newest first. */
   readonly summariesBefore: CoverItem[];
-  /** The newest user message, when it is older than `items`. */
+  /** The newest user message older than `items`. */
   readonly newestUser: CoverItem | null;
 }
 
-/** The oldest part of a cover, as far as a fold can use it; hidden items included. */
+/** The oldest part of a cover, as far as a fold can use it; hidden items included, but for what a boundary hides. */
 export interface CoverHead {
   readonly items: CoverItem[];
   /** Whether `items` is the whole cover. */
   readonly isWhole: boolean;
-  /** Tokens of shown summaries in the cover that start before the position. */
+  /** Tokens of the shown summaries of the whole cover. */
   readonly prefixTokens: number;
 }
 
@@ -80,10 +80,15 @@ export interface SummaryRow {
   readonly createdAt: number;
 }
 
-/** A summary and its neighbours in the graph. */
-export interface SummaryNode extends SummaryRow {
-  /** What it was made from, oldest first: summaries, and for leaves messages. */
+/** A summary with what is written of it in a context. */
+export interface ShownSummary extends SummaryRow {
+  /** Summaries it was made from, oldest first. */
   readonly sourceIds: string[];
+}
+
+/** A summary and its neighbours in the graph. */
+export interface SummaryNode extends ShownSummary {
+  /** Messages a leaf was made from, oldest first. */
   readonly messageIds: number[];
   /** Summaries made from it. */
   readonly derivedIds: string[];
@@ -176,6 +181,8 @@ export interface FoldingStore {
   /** Puts a stored summary in the place of the run it was made from. */
   publishStored(request: { conversationId: number; summaryId: string; run: FoldRun; now: number }): Promise<PublishOutcome>;
   readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null>;
+  /** Several summaries as a context shows them; ids that are not known are left out. */
+  readShownSummaries(summaryIds: readonly string[]): Promise<ShownSummary[]>;
   listSummaries(request: {
     conversationId: number;
     after: string | null;

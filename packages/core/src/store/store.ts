@@ -159,6 +159,8 @@ export interface ShownMessage {
   readonly seq: number;
   readonly createdAt: number;
   readonly bytes: Uint8Array;
+  /** Its stored count; null where references stand in for payloads, which then have to be counted. */
+  readonly tokens: number | null;
 }
 
 /** Keyset paging: `after` is the cursor of the last row seen; null starts at the beginning. */

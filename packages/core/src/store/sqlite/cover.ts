@@ -5,7 +5,7 @@
 import { isHiddenByBoundary } from "../../model/boundaries.ts";
 import type { Boundary } from "../../model/boundaries.ts";
 import type { CoverItem } from "../../model/cover.ts";
-import type { ReserveSummary } from "../../model/reserve.ts";
+import type { ReserveSummary, Span } from "../../model/reserve.ts";
 import type { CoverCounters, CoverHead, CoverTail } from "../folding.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -17,15 +17,19 @@ const ITEM_SOURCE = `
   FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
 const ITEMS_NEWEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
-  WHERE i.conversation_id = ? AND i.hidden = 0 ORDER BY i.start_pos DESC, i.seq DESC`;
+  WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos >= ? ORDER BY i.start_pos DESC, i.seq DESC`;
 const ITEMS_OLDEST_FIRST = `
-  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? ORDER BY i.start_pos, i.seq`;
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
 const SUMMARIES_BEFORE = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
-  WHERE i.conversation_id = ? AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < ? ORDER BY i.start_pos DESC LIMIT ?`;
+  WHERE i.conversation_id = ? AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < ? ORDER BY i.start_pos DESC`;
+/** Several formats hand tool results over under the user's role; those are no words of a person. */
 const USER_BEFORE = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = ?1 AND i.hidden = 0 AND (i.start_pos, i.seq) < (?2, ?3) AND m.role = 'user'
+    AND NOT EXISTS (
+      SELECT 1 FROM message_parts p
+      WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.type <> 'tool_call' AND p.tool_call_id IS NOT NULL)
   ORDER BY i.start_pos DESC, i.seq DESC LIMIT 1`;
 const TOOL_PARTS = `
   SELECT type, tool_call_id FROM message_parts WHERE message_id = ? AND tool_call_id IS NOT NULL ORDER BY ordinal`;
@@ -35,13 +39,18 @@ const BOUNDARIES = `
   WHERE conversation_id = ? AND undone_at IS NULL AND reason = 'new' ORDER BY position`;
 const HIDDEN_BEFORE = `
   SELECT coalesce(sum(messages), 0) AS messages, coalesce(sum(tokens), 0) AS tokens FROM context_items
-  WHERE conversation_id = ? AND hidden = 0 AND end_pos < ? AND depth < ?`;
+  WHERE conversation_id = ?1 AND hidden = 0 AND start_pos < ?2 AND end_pos < ?2 AND depth >= ?3 AND depth < ?4`;
 const RESERVE = `
   SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq FROM summaries
   WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 ORDER BY start_pos`;
-const PREFIX_TOKENS = `
-  SELECT coalesce(sum(tokens), 0) AS n FROM context_items
-  WHERE conversation_id = ? AND summary_id IS NOT NULL AND hidden = 0`;
+const SUMMARY_SPANS = `
+  SELECT start_pos, end_pos, tokens, messages, depth FROM context_items
+  WHERE conversation_id = ? AND summary_id IS NOT NULL AND hidden = 0 ORDER BY start_pos`;
+const SHOWN_WITHIN = `
+  SELECT start_pos, end_pos, tokens, messages, depth FROM context_items
+  WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ? AND start_pos <= ?`;
+const END_BEFORE = `
+  SELECT end_pos FROM context_items WHERE conversation_id = ? AND start_pos < ? ORDER BY start_pos DESC, seq DESC LIMIT 1`;
 
 /** Summaries looked at beyond what a budget holds: enough for any budget that is worth having. */
 const MAX_SUMMARIES_BEFORE = 400;
@@ -58,21 +67,55 @@ export function readCoverTail(
     const items = readNewest(connection, request, boundaries);
     const oldest = items.at(-1);
     const before = oldest?.startPosition ?? Number.MAX_SAFE_INTEGER;
-    const hasUser = items.some((item) => item.role === "user");
     return {
       conversationId,
       foldRevision: conversation.fold_revision as number,
       items,
       counters: countShown(connection, conversationId, conversation, boundaries),
       boundaries,
-      reserve: readReserve(connection, conversationId, conversation.epoch_seq as number),
-      summariesBefore: connection
-        .all(SUMMARIES_BEFORE, conversationId, before, MAX_SUMMARIES_BEFORE)
-        .map((row) => toItem(connection, row))
-        .filter((item) => !isHiddenByBoundary(item, boundaries)),
-      newestUser: hasUser || !oldest ? null : readUserBefore(connection, conversationId, oldest, boundaries),
+      reserve: readReserve(connection, conversationId, conversation.epoch_seq as number, boundaries),
+      summariesBefore: [...takeFirst(walkSummariesBefore(connection, conversationId, before, boundaries), MAX_SUMMARIES_BEFORE)],
+      newestUser: oldest ? readUserBefore(connection, conversationId, oldest, boundaries) : null,
     };
   });
+}
+
+/** Where the part of a cover begins that no boundary hides: what lies before it is reached by its deep summaries, not by walking. */
+function findFloor(boundaries: readonly Boundary[]): number {
+  return boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
+}
+
+function* walkNewestFirst(
+  connection: Connection,
+  conversationId: number,
+  boundaries: readonly Boundary[],
+): Generator<CoverItem, void> {
+  const floor = findFloor(boundaries);
+  const rows = connection.statement(ITEMS_NEWEST_FIRST).iterate(conversationId, floor) as Iterable<Row>;
+  for (const row of rows) yield toItem(connection, row);
+  if (floor > 0) yield* walkSummariesBefore(connection, conversationId, floor, boundaries);
+}
+
+function* walkSummariesBefore(
+  connection: Connection,
+  conversationId: number,
+  before: number,
+  boundaries: readonly Boundary[],
+): Generator<CoverItem, void> {
+  const rows = connection.statement(SUMMARIES_BEFORE).iterate(conversationId, before) as Iterable<Row>;
+  for (const row of rows) {
+    const item = toItem(connection, row);
+    if (!isHiddenByBoundary(item, boundaries)) yield item;
+  }
+}
+
+function* takeFirst<T>(items: Iterable<T>, count: number): Generator<T, void> {
+  let taken = 0;
+  if (count <= 0) return;
+  for (const item of items) {
+    yield item;
+    if (++taken >= count) return;
+  }
 }
 
 function readNewest(
@@ -83,14 +126,7 @@ function readNewest(
   const items: CoverItem[] = [];
   let tokens = 0;
   let messages = 0;
-  const rows = connection.statement(ITEMS_NEWEST_FIRST).iterate(request.conversationId) as Iterable<Row>;
-  for (const row of rows) {
-    const item = toItem(connection, row);
-    if (isHiddenByBoundary(item, boundaries)) {
-      // Before a boundary that keeps only deep summaries, those are read by depth, not by walking everything.
-      if (item.depth < 0) break;
-      continue;
-    }
+  for (const item of walkNewestFirst(connection, request.conversationId, boundaries)) {
     items.push(item);
     tokens += item.tokens;
     messages += item.depth < 0 ? 1 : 0;
@@ -124,53 +160,94 @@ function countShown(
 ): CoverCounters {
   let shownMessages = conversation.shown_messages as number;
   let shownTokens = conversation.shown_tokens as number;
-  const newest = boundaries.filter(({ retainDepth }) => retainDepth >= 0).at(-1);
-  if (newest) {
-    const hidden = connection.get<{ messages: number; tokens: number }>(
-      HIDDEN_BEFORE,
-      conversationId,
-      newest.position,
-      newest.retainDepth,
-    );
+  // From the newest boundary back: an older one hides more only where it retains less.
+  let shownFrom = Number.MIN_SAFE_INTEGER;
+  for (const { position, retainDepth } of boundaries.toReversed()) {
+    if (retainDepth < 0 || retainDepth <= shownFrom) continue;
+    const hidden = connection.get<{ messages: number; tokens: number }>(HIDDEN_BEFORE, conversationId, position, shownFrom, retainDepth);
     shownMessages -= hidden?.messages ?? 0;
     shownTokens -= hidden?.tokens ?? 0;
+    shownFrom = retainDepth;
   }
   return { shownMessages, shownTokens, firstAt: conversation.first_at as number | null };
 }
 
 /** Stand-ins that are not stale; one made since the epoch began says so, because a context begun before it must not change. */
-function readReserve(connection: Connection, conversationId: number, epochSeq: number): ReserveSummary[] {
-  return connection.all(RESERVE, conversationId).map((row) => ({
-    summaryId: row.summary_id as string,
-    startPosition: row.start_pos as number,
-    endPosition: row.end_pos as number,
-    messages: row.messages as number,
-    tokens: row.tokens as number,
-    depth: row.depth as number,
-    isRoot: row.is_root === 1,
-    isVerified: true,
-    ...((row.made_at_seq as number) > epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
-  }));
+function readReserve(
+  connection: Connection,
+  conversationId: number,
+  epochSeq: number,
+  boundaries: readonly Boundary[],
+): ReserveSummary[] {
+  return connection.all(RESERVE, conversationId).map((row) => {
+    const reserve = {
+      summaryId: row.summary_id as string,
+      startPosition: row.start_pos as number,
+      endPosition: row.end_pos as number,
+      messages: row.messages as number,
+      tokens: row.tokens as number,
+      depth: row.depth as number,
+      isRoot: row.is_root === 1,
+    };
+    return {
+      ...reserve,
+      isVerified: reserve.isRoot && isExact(connection, conversationId, reserve, boundaries),
+      ...((row.made_at_seq as number) > epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
+    };
+  });
 }
+
+/** Whether a stand-in begins and ends where items do and counts exactly the shown messages between. */
+function isExact(
+  connection: Connection,
+  conversationId: number,
+  reserve: Span,
+  boundaries: readonly Boundary[],
+): boolean {
+  const { startPosition, endPosition } = reserve;
+  const before = connection.get<{ end_pos: number }>(END_BEFORE, conversationId, startPosition);
+  if (before !== undefined && before.end_pos >= startPosition) return false;
+  let messages = 0;
+  for (const row of connection.all<SpanRow>(SHOWN_WITHIN, conversationId, startPosition, endPosition)) {
+    if (isHiddenByBoundary(toSpan(row), boundaries) || row.end_pos > endPosition) return false;
+    messages += row.messages;
+  }
+  return messages === reserve.messages;
+}
+
+interface SpanRow {
+  start_pos: number;
+  end_pos: number;
+  tokens: number;
+  messages: number;
+  depth: number;
+}
+
+const toSpan = (row: SpanRow) => ({ endPosition: row.end_pos, depth: row.depth });
 
 export function readCoverHead(
   { connection }: StoreContext,
   request: { conversationId: number; maxMessageTokens: number },
 ): CoverHead {
+  const { conversationId, maxMessageTokens } = request;
   return connection.read(() => {
-    const items: CoverItem[] = [];
+    const boundaries = readBoundaries(connection, conversationId);
+    const floor = findFloor(boundaries);
+    const items = floor > 0 ? [...walkSummariesBefore(connection, conversationId, floor, boundaries)].reverse() : [];
     let tokens = 0;
     let isWhole = true;
-    for (const row of connection.statement(ITEMS_OLDEST_FIRST).iterate(request.conversationId) as Iterable<Row>) {
+    for (const row of connection.statement(ITEMS_OLDEST_FIRST).iterate(conversationId, floor) as Iterable<Row>) {
       const item = toItem(connection, row);
       items.push(item);
       if (item.depth < 0 && item.hidden === 0) tokens += item.tokens;
-      if (tokens > request.maxMessageTokens) {
+      if (tokens > maxMessageTokens) {
         isWhole = false;
         break;
       }
     }
-    const prefixTokens = connection.get<{ n: number }>(PREFIX_TOKENS, request.conversationId)?.n ?? 0;
+    const prefixTokens = connection
+      .all<SpanRow>(SUMMARY_SPANS, conversationId)
+      .reduce((sum, row) => sum + (isHiddenByBoundary(toSpan(row), boundaries) ? 0 : row.tokens), 0);
     return { items, isWhole, prefixTokens };
   });
 }

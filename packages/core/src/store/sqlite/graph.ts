@@ -1,5 +1,5 @@
 /** Reading the summary graph: one summary with its neighbours, and lists of them. */
-import type { SummaryNode, SummaryRow, SummaryState } from "../folding.ts";
+import type { ShownSummary, SummaryNode, SummaryRow, SummaryState } from "../folding.ts";
 import type { Page } from "../store.ts";
 import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -38,6 +38,19 @@ export function readSummary({ connection }: StoreContext, summaryId: string, own
       fileIds: ids<string>(FILES),
     };
   });
+}
+
+const SELECT_SHOWN = "SELECT * FROM summaries WHERE summary_id = ?";
+
+export function readShownSummaries({ connection }: StoreContext, summaryIds: readonly string[]): ShownSummary[] {
+  return connection.read(() =>
+    summaryIds.flatMap((summaryId) => {
+      const row = connection.get(SELECT_SHOWN, summaryId);
+      if (!row) return [];
+      const sources = row.kind === "leaf" ? [] : connection.all<{ id: string }>(SOURCES, summaryId);
+      return [{ ...toSummary(row), sourceIds: sources.map(({ id }) => id) }];
+    }),
+  );
 }
 
 export function listSummaries(

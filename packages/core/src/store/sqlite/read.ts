@@ -166,38 +166,58 @@ export function restoreBytes(row: Row, parts: readonly Row[], readFile: (path: s
 }
 
 const SELECT_SHOWN = `
-  SELECT m.message_id, m.seq, m.created_at, coalesce(n.message_id, m.message_id) AS version_id,
-         coalesce(n.body, m.body) AS body, coalesce(n.encoding, m.encoding) AS encoding
+  SELECT m.seq, m.created_at, coalesce(n.message_id, m.message_id) AS version_id, coalesce(n.body, m.body) AS body,
+         coalesce(n.encoding, m.encoding) AS encoding, coalesce(n.arrival_bytes, m.arrival_bytes) AS arrival_bytes,
+         coalesce(n.tokens, m.tokens) AS tokens
   FROM messages m LEFT JOIN messages n ON n.message_id = m.newest WHERE m.message_id = ?`;
 const SELECT_PAYLOADS = `
   SELECT p.at, p.length, p.file_id, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
   FROM message_parts p JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.at`;
 
 export function readShown({ connection }: StoreContext, messageIds: readonly number[]): ShownMessage[] {
-  return connection.read(() =>
-    messageIds.flatMap((messageId) => {
-      const row = connection.get(SELECT_SHOWN, messageId);
-      if (!row) return [];
-      const body = decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number });
-      const splices = connection.all(SELECT_PAYLOADS, row.version_id as number).map((part) => ({
-        at: part.at as number,
-        length: part.length as number,
-        encoding: "json" as const,
-        content: Buffer.from(
-          renderReference({
-            fileId: part.file_id as string,
-            fileName: part.file_name as string | null,
-            mimeType: part.mime_type as string,
-            byteSize: part.byte_size as number,
-            explorationSummary: part.exploration_summary as string,
-          }),
-        ),
-      }));
-      return [
-        { messageId, seq: row.seq as number, createdAt: row.created_at as number, bytes: spliceRanges(body, splices) },
-      ];
-    }),
-  );
+  return connection.read(() => {
+    const select = connection.statement(SELECT_SHOWN);
+    const shown: ShownMessage[] = [];
+    for (const messageId of messageIds) {
+      const row = select.get(messageId) as ShownRow | undefined;
+      if (!row) continue;
+      const { seq, created_at: createdAt, tokens } = row;
+      const body = decodeBody(row);
+      // A body as long as what was handed in has lost nothing to a file.
+      const isWhole = body.byteLength === row.arrival_bytes;
+      const bytes = isWhole ? body : spliceRanges(body, readReferences(connection, row.version_id));
+      shown.push({ messageId, seq, createdAt, bytes, tokens: isWhole ? tokens : null });
+    }
+    return shown;
+  });
+}
+
+interface ShownRow {
+  seq: number;
+  created_at: number;
+  version_id: number;
+  body: Uint8Array;
+  encoding: number;
+  arrival_bytes: number;
+  tokens: number;
+}
+
+/** What stands in a shown message for each payload that lives in a file. */
+function readReferences(connection: Connection, versionId: number): Parameters<typeof spliceRanges>[1] {
+  return connection.all(SELECT_PAYLOADS, versionId).map((part) => ({
+    at: part.at as number,
+    length: part.length as number,
+    encoding: "json" as const,
+    content: Buffer.from(
+      renderReference({
+        fileId: part.file_id as string,
+        fileName: part.file_name as string | null,
+        mimeType: part.mime_type as string,
+        byteSize: part.byte_size as number,
+        explorationSummary: part.exploration_summary as string,
+      }),
+    ),
+  }));
 }
 
 /** What was cut out of a message, as far as its references tell. */

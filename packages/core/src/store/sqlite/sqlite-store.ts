@@ -11,6 +11,7 @@ import type {
   Guard,
   PublishOutcome,
   RunItem,
+  ShownSummary,
   SpendGroup,
   SpendRecord,
   StoreSummary,
@@ -18,6 +19,7 @@ import type {
   SummaryRow,
 } from "../folding.ts";
 import { LargeFiles } from "../large-files.ts";
+import type { ClueRequest, CluesFound, DocumentPlace, FoundSummary, Grant, MessageText, RecallScope } from "../recall.ts";
 import type {
   AppendBatch,
   AppendResult,
@@ -43,9 +45,12 @@ import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
+import { findClues, testClues } from "./find-clues.ts";
 import { FullTextIndex } from "./full-text-index.ts";
+import * as grants from "./grants.ts";
 import * as graph from "./graph.ts";
 import { migrate } from "./migrate.ts";
+import * as places from "./places.ts";
 import * as read from "./read.ts";
 import { recordBoundary, relabel, setHidden } from "./records.ts";
 import { reindex } from "./reindex.ts";
@@ -202,6 +207,10 @@ export class SqliteStore implements Store {
     return this.#do("read", () => graph.readSummary(this.#context, summaryId, owner));
   }
 
+  async readShownSummaries(summaryIds: readonly string[]): Promise<ShownSummary[]> {
+    return this.#do("read", () => graph.readShownSummaries(this.#context, summaryIds));
+  }
+
   async listSummaries(request: Parameters<Store["listSummaries"]>[0]): Promise<Page<SummaryRow>> {
     return this.#do("read", () => graph.listSummaries(this.#context, request));
   }
@@ -256,6 +265,58 @@ export class SqliteStore implements Store {
 
   async readCacheUsage(conversationId: number): ReturnType<Store["readCacheUsage"]> {
     return this.#do("read", () => books.readCacheUsage(this.#context, conversationId));
+  }
+
+  async findClues(request: ClueRequest): Promise<CluesFound> {
+    return this.#do("search", () => findClues(this.#context, request));
+  }
+
+  async testClues(request: Parameters<Store["testClues"]>[0]): Promise<number[][]> {
+    return this.#do("search", () => testClues(this.#context, request));
+  }
+
+  async findWritten(request: Parameters<Store["findWritten"]>[0]): ReturnType<Store["findWritten"]> {
+    return this.#do("search", () => places.findWritten(this.#context, request));
+  }
+
+  async readPlaces(request: Parameters<Store["readPlaces"]>[0]): Promise<DocumentPlace[]> {
+    return this.#do("search", () => places.readPlaces(this.#context, request));
+  }
+
+  async readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]> {
+    return this.#do("read", () => places.readTexts(this.#context, messageIds, scope));
+  }
+
+  async readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]> {
+    return this.#do("read", () => places.readFoundSummaries(this.#context, refs, scope));
+  }
+
+  async listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]> {
+    return this.#do("read", () => places.listScope(this.#context, request));
+  }
+
+  async insertGrant(grant: Grant, now: number): Promise<boolean> {
+    return this.#do("write", () => grants.insertGrant(this.#context, grant, now));
+  }
+
+  async readGrant(grantId: string): Promise<Grant | null> {
+    return this.#do("read", () => grants.readGrant(this.#context, grantId));
+  }
+
+  async findGrantOf(holderKey: string, now: number): Promise<Grant | null> {
+    return this.#do("read", () => grants.findGrantOf(this.#context, holderKey, now));
+  }
+
+  async chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null> {
+    return this.#do("write", () => grants.chargeGrant(this.#context, grantId, tokens, now));
+  }
+
+  async revokeGrants(which: Parameters<Store["revokeGrants"]>[0], now: number): Promise<number> {
+    return this.#do("write", () => grants.revokeGrants(this.#context, which, now));
+  }
+
+  async sweepGrants(before: number): Promise<number> {
+    return this.#do("write", () => grants.sweepGrants(this.#context, before));
   }
 
   async verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport> {

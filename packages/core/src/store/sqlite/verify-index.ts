@@ -1,42 +1,90 @@
 /**
- * Compares the full-text index with the texts it was made from, in bounded memory: every message must have a row with the right
- * number of terms, and the sum of the hashes of all terms in the index must be the sum over all texts. Any term added, lost or changed
- * shifts one of the two.
+ * Compares the full-text index with the texts it was made from, in bounded memory: every message and every summary must have a row with
+ * the right number of terms, and the sum of the hashes of all terms in the index must be the sum over all texts. Any term added, lost or
+ * changed shifts one of the two.
  */
 import { formatMessageId } from "../../model/ids.ts";
+import { analyzeForIndex } from "../../text/index.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { scopeTerm } from "./full-text-index.ts";
 import type { Problems } from "./verify-problems.ts";
 
 const COLUMNS = ["words", "idents", "scope"] as const;
 const MEND = "run lcm reindex; no message is affected";
+const SUMMARIES = `
+  SELECT s.summary_id, s.conversation_id, s.content, coalesce(r.summary_ref, 0) AS ref
+  FROM summaries s LEFT JOIN summary_refs r USING (summary_id) WHERE s.summary_id > ? ORDER BY s.summary_id LIMIT 256`;
+
+interface Terms {
+  readonly words: string;
+  readonly idents: string;
+}
 
 export class IndexCheck {
-  #context: StoreContext;
-  #problems: Problems;
-  #usable: boolean;
-  #expectedRows = 0;
-  #expected = new TermSum();
+  #connection: Connection;
+  #messages: TableCheck | null = null;
+  #summaries: TableCheck | null = null;
 
-  constructor(context: StoreContext, problems: Problems) {
-    this.#context = context;
-    this.#problems = problems;
-    const reason = context.index.problem();
-    this.#usable = reason === null;
-    if (reason !== null) problems.add("index", "index", `search is degraded: ${reason}; ${MEND}`);
+  constructor({ connection, index }: StoreContext, problems: Problems) {
+    this.#connection = connection;
+    const reason = index.problem();
+    if (reason !== null) {
+      problems.add("index", "index", `search is degraded: ${reason}; ${MEND}`);
+      return;
+    }
+    this.#messages = new TableCheck(connection, index.table, "messages", problems);
+    this.#summaries = new TableCheck(connection, index.summaryTable, "summaries", problems);
   }
 
   /** Notes what the index must hold for a message, and checks its row. */
-  expect(messageId: number, conversationId: number, terms: { words: string; idents: string }): void {
+  expect(messageId: number, conversationId: number, terms: Terms): void {
+    this.#messages?.expect(messageId, formatMessageId(messageId), conversationId, terms);
+  }
+
+  finish(): void {
+    if (this.#summaries) this.#expectSummaries(this.#summaries);
+    this.#messages?.finish();
+    this.#summaries?.finish();
+  }
+
+  #expectSummaries(check: TableCheck): void {
+    for (let after = ""; ; ) {
+      const rows = this.#connection.all<{ summary_id: string; conversation_id: number; content: string; ref: number }>(SUMMARIES, after);
+      for (const row of rows) check.expect(row.ref, row.summary_id, row.conversation_id, analyzeForIndex(row.content));
+      const last = rows.at(-1);
+      if (!last) return;
+      after = last.summary_id;
+    }
+  }
+}
+
+/** One table of the index against what it must hold. */
+class TableCheck {
+  #connection: Connection;
+  #table: string;
+  #what: string;
+  #problems: Problems;
+  #usable = true;
+  #expectedRows = 0;
+  #expected = new TermSum();
+
+  constructor(connection: Connection, table: string, what: string, problems: Problems) {
+    this.#connection = connection;
+    this.#table = table;
+    this.#what = what;
+    this.#problems = problems;
+  }
+
+  expect(rowId: number, name: string, conversationId: number, terms: Terms): void {
     if (!this.#usable) return;
     const texts = [terms.words, terms.idents, scopeTerm(conversationId)];
     const counts = texts.map((text, column) => this.#expected.addText(text, column));
     this.#expectedRows += 1;
-    const sizes = this.#readSizes(messageId);
-    if (sizes === null) {
-      this.#problems.add("index", formatMessageId(messageId), `${formatMessageId(messageId)} is not in the index; ${MEND}`);
-    } else if (sizes.some((size, column) => size !== counts[column])) {
-      this.#problems.add("index", formatMessageId(messageId), `the index has other terms for ${formatMessageId(messageId)}; ${MEND}`);
+    const sizes = this.#readSizes(rowId);
+    if (sizes === null) this.#problems.add("index", name, `${name} is not in the index; ${MEND}`);
+    else if (sizes.some((size, column) => size !== counts[column])) {
+      this.#problems.add("index", name, `the index has other terms for ${name}; ${MEND}`);
     }
   }
 
@@ -51,16 +99,15 @@ export class IndexCheck {
   }
 
   #checkRows(): void {
-    const { connection, index } = this.#context;
-    const rows = connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${index.table}_docsize`)?.n ?? 0;
+    const rows = this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${this.#table}_docsize`)?.n ?? 0;
     if (rows !== this.#expectedRows) {
-      this.#problems.add("index", "index", `the index has ${rows} rows for ${this.#expectedRows} messages; ${MEND}`);
+      this.#problems.add("index", "index", `the index has ${rows} rows for ${this.#expectedRows} ${this.#what}; ${MEND}`);
     }
   }
 
   #checkTerms(): void {
-    const { connection, index } = this.#context;
-    connection.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS temp.index_terms USING fts5vocab (main, ${index.table}, 'col')`);
+    const connection = this.#connection;
+    connection.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS temp.index_terms USING fts5vocab (main, ${this.#table}, 'col')`);
     const found = new TermSum();
     const rows = connection.database.prepare("SELECT term, col, cnt FROM temp.index_terms").iterate() as Iterable<{
       term: string;
@@ -70,14 +117,13 @@ export class IndexCheck {
     for (const { term, col, cnt } of rows) found.addTerm(term, COLUMNS.indexOf(col), cnt);
     connection.exec("DROP TABLE temp.index_terms");
     if (!found.equals(this.#expected)) {
-      this.#problems.add("index", "index", `the index does not match the texts of the messages; ${MEND}`);
+      this.#problems.add("index", "index", `the index does not match the texts of the ${this.#what}; ${MEND}`);
     }
   }
 
-  #readSizes(messageId: number): number[] | null {
-    const { connection, index } = this.#context;
+  #readSizes(rowId: number): number[] | null {
     try {
-      const row = connection.get<{ sz: Uint8Array }>(`SELECT sz FROM ${index.table}_docsize WHERE id = ?`, messageId);
+      const row = this.#connection.get<{ sz: Uint8Array }>(`SELECT sz FROM ${this.#table}_docsize WHERE id = ?`, rowId);
       return row ? decodeVarints(row.sz).slice(0, COLUMNS.length) : null;
     } catch (error) {
       this.#usable = false;
@@ -117,7 +163,7 @@ class TermSum {
 }
 
 /** SQLite's variable-length integers, most significant group first. */
-function decodeVarints(bytes: Uint8Array): number[] {
+export function decodeVarints(bytes: Uint8Array): number[] {
   const values: number[] = [];
   let value = 0;
   for (const byte of bytes) {

@@ -1,0 +1,157 @@
+/**
+ * Finding documents for a question: takes it apart into clues, asks the store where each stands, ranks what was found with its
+ * neighbours. Words too common to be listed never bring in a document; they only re-rank what rarer words found. When every word is that
+ * common, documents that hold two of them are looked for instead.
+ */
+import type { ClueListing, DocumentKind, DocumentPlace, RecallScope, RecallStore } from "../store/recall.ts";
+import { buildClues, isNearDate } from "../text/index.ts";
+import type { NamedDate, Query, QueryClue } from "../text/index.ts";
+import { DATE_WEIGHT, NEIGHBOUR_REACH, rankPlaces, selectSeeds } from "./rank.ts";
+import type { FoundClue, RankedDocument } from "./rank.ts";
+
+/** A word in more documents than this is too common to bring one in. */
+export const COMMON_ABOVE = 20_000;
+/** How many documents are looked at closely, each with its neighbours. */
+const SEEDS = 400;
+/** Of words that are all too common, the rarest are tried in pairs. */
+const PAIRED = 4;
+const DAY_MS = 86_400_000;
+/** How far from a named day its messages may be written; the exact rule is {@link isNearDate}. */
+const DATE_MARGIN_MS = 7 * DAY_MS;
+
+export interface FindRequest {
+  readonly kind: DocumentKind;
+  readonly query: Query;
+  readonly scope: RecallScope;
+  readonly commonAbove?: number;
+}
+
+export interface FoundDocuments {
+  /** Best first. */
+  readonly ranked: readonly RankedDocument[];
+  readonly places: ReadonlyMap<number, DocumentPlace>;
+  /** Documents that hold anything that was asked for, and those among them that hold all of it. */
+  readonly holding: ReadonlySet<number>;
+  readonly complete: number;
+  /** False when words were too common to count every document that holds one. */
+  readonly isExact: boolean;
+}
+
+const NOTHING: FoundDocuments = { ranked: [], places: new Map(), holding: new Set(), complete: 0, isExact: true };
+
+export async function findDocuments(store: RecallStore, request: FindRequest): Promise<FoundDocuments> {
+  const { kind, query, scope, commonAbove = COMMON_ABOVE } = request;
+  const whole = buildClues(query);
+  const parts = query.parts.map(buildClues);
+  const matches = [...new Set([...whole, ...parts.flat()].map(({ match }) => match))];
+  if (matches.length === 0) return NOTHING;
+  const answer = await store.findClues({ kind, matches, scope, limit: commonAbove });
+  const { total } = answer;
+  const listings = new Map(matches.map((match, at) => [match, answer.listings[at] as ClueListing]));
+  const dated = kind === "message" ? await findDated(store, query.dates, scope, answer, commonAbove) : null;
+  const join = (clues: readonly QueryClue[]): ListedClue[] => [
+    ...clues.map((clue) => ({ ...clue, ...(listings.get(clue.match) as ClueListing) })),
+    ...(dated ? [{ ...dated, listedFrom: null }] : []),
+  ];
+  const rare = join(whole).filter(({ listedFrom }) => listedFrom === null);
+  const paired = rare.some(({ ids, weight }) => weight > 0 && ids.length > 0)
+    ? []
+    : await findPairs(store, request, whole, listings, commonAbove);
+  const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
+  if (seeds.length === 0) return NOTHING;
+  const places = await store.readPlaces({ kind, ids: seeds, reach: kind === "message" ? NEIGHBOUR_REACH : 0, scope });
+  await addTested(store, kind, listings, places);
+  const ranked = rankPlaces(
+    { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion },
+    places,
+    total,
+  );
+  const known = new Map(places.map((place) => [place.id, place]));
+  const holding = new Set(whole.flatMap(({ match }) => listings.get(match)?.ids ?? []));
+  const isExact = [...listings.values()].every(({ listedFrom }) => listedFrom === null);
+  const complete = ranked.filter((document) => document.complete).length;
+  return { ranked, places: known, holding, complete, isExact };
+}
+
+interface ListedClue extends FoundClue {
+  readonly listedFrom: number | null;
+}
+
+/** Completes the listings of common words for the places that will be ranked. */
+async function addTested(
+  store: RecallStore,
+  kind: DocumentKind,
+  listings: Map<string, ClueListing>,
+  places: readonly DocumentPlace[],
+): Promise<void> {
+  for (const [match, listing] of listings) {
+    const { listedFrom } = listing;
+    if (listedFrom === null) continue;
+    const older = places.map(({ id }) => id).filter((id) => id < listedFrom);
+    const [found = []] = await store.testClues({ kind, matches: [match], ids: older });
+    listings.set(match, { ...listing, ids: [...listing.ids, ...found] });
+  }
+}
+
+/** Documents that hold two common words are worth a look though neither word is. */
+async function findPairs(
+  store: RecallStore,
+  { kind, scope }: FindRequest,
+  clues: readonly QueryClue[],
+  listings: ReadonlyMap<string, ClueListing>,
+  limit: number,
+): Promise<FoundClue[]> {
+  const common = clues
+    .filter(({ weight, match }) => weight > 0 && !match.includes("NEAR(") && (listings.get(match)?.frequency ?? 0) > 0)
+    .toSorted((a, b) => frequencyOf(listings, a) - frequencyOf(listings, b))
+    .slice(0, PAIRED);
+  const single = common[0];
+  if (single === undefined) return [];
+  const pairs = common.flatMap((one, at) => common.slice(at + 1).map((other) => `(${one.match}) AND (${other.match})`));
+  const answer = await store.findClues({ kind, matches: pairs, scope, limit });
+  const found = answer.listings.map((listing) => ({ weight: 1, required: false, spreads: false, ...listing }));
+  // One word alone, or words that never meet: the newest documents with the rarest of them.
+  return found.some(({ ids }) => ids.length > 0) ? found : [{ ...single, ...(listings.get(single.match) as ClueListing) }];
+}
+
+function frequencyOf(listings: ReadonlyMap<string, ClueListing>, clue: QueryClue): number {
+  return listings.get(clue.match)?.frequency ?? 0;
+}
+
+/** The messages written around the dates a question names, as one more clue. */
+async function findDated(
+  store: RecallStore,
+  dates: readonly NamedDate[],
+  scope: RecallScope,
+  { firstAt, lastAt }: { firstAt: number | null; lastAt: number | null },
+  limit: number,
+): Promise<FoundClue | null> {
+  if (dates.length === 0 || firstAt === null || lastAt === null) return null;
+  const ranges = dates.flatMap((date) => rangesOf(date, firstAt, lastAt));
+  if (ranges.length === 0) return null;
+  const written = await store.findWritten({ scope, ranges, limit });
+  const ids = written
+    .filter(({ createdAt }) => dates.some((date) => isNearDate(date, createdAt)))
+    .map(({ messageId }) => messageId);
+  return { weight: DATE_WEIGHT, required: false, spreads: false, ids, frequency: ids.length };
+}
+
+/** Stretches of time that hold a named date, in each year of the archive when it names none. */
+function rangesOf(date: NamedDate, firstAt: number, lastAt: number): { since: number; before: number }[] {
+  const firstYear = date.year ?? new Date(firstAt).getUTCFullYear() - 1;
+  const lastYear = date.year ?? new Date(lastAt).getUTCFullYear() + 1;
+  const ranges: { since: number; before: number }[] = [];
+  for (let year = firstYear; year <= lastYear; year++) {
+    const month = (date.month ?? 1) - 1;
+    const start = Date.UTC(year, month, date.day ?? 1);
+    const end =
+      date.day !== undefined
+        ? start + DAY_MS
+        : date.month !== undefined
+          ? Date.UTC(year, month + 1, 1)
+          : Date.UTC(year + 1, 0, 1);
+    const range = { since: start - DATE_MARGIN_MS, before: end + DATE_MARGIN_MS };
+    if (range.before > firstAt && range.since <= lastAt) ranges.push(range);
+  }
+  return ranges;
+}

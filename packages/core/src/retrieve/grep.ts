@@ -1,0 +1,310 @@
+/**
+ * Search over messages, summaries and files. Full text: a question as typed works; what holds all of it comes first, the rest by how much
+ * of it a document and its neighbours hold. Regex: see `regex.ts`. The answer says which rule found what, how many there are, and how to
+ * see more.
+ */
+import { EngineError } from "../model/errors.ts";
+import { formatMessageId } from "../model/ids.ts";
+import { searchText, viewMessage } from "../message/normalize.ts";
+import type { FoundSummary, MessageText, RecallScope } from "../store/recall.ts";
+import type { Store } from "../store/store.ts";
+import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
+import type { Query, SnippetRange } from "../text/index.ts";
+import { findDocuments } from "./find.ts";
+import type { FoundDocuments } from "./find.ts";
+import { promoteVerbatim } from "./rank.ts";
+import type { RankedDocument } from "./rank.ts";
+import { readTime } from "./scope.ts";
+import type { Reach, ScopeRequest } from "./scope.ts";
+
+export type GrepMode = "regex" | "full_text";
+export type GrepScope = "messages" | "summaries" | "both" | "files";
+export type GrepSort = "recency" | "relevance" | "hybrid";
+
+export interface GrepRequest extends ScopeRequest {
+  readonly pattern: string;
+  /** `regex` when absent, as documented; without a hit it is retried as full text. */
+  readonly mode?: GrepMode;
+  readonly scope?: GrepScope;
+  readonly fileIds?: readonly string[];
+  /** ISO text or ms: written at or after, and before. */
+  readonly since?: string | number;
+  readonly before?: string | number;
+  readonly role?: string;
+  /** Hits per page, 1–200. */
+  readonly limit?: number;
+  /** Absent: the newest first where every hit holds all that was asked for, else the best first. */
+  readonly sort?: GrepSort;
+  /** `next` of the page before. */
+  readonly after?: string;
+  /** Longest time for a regular expression. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+interface HitBase {
+  readonly id: string;
+  readonly conversationId: number;
+  readonly createdAt: number;
+  readonly snippet: string;
+  /** Where the snippet matches, in UTF-16 units. */
+  readonly ranges: readonly SnippetRange[];
+  /** Higher is better; comparable within one answer. */
+  readonly score: number;
+}
+
+export interface MessageHit extends HitBase {
+  readonly type: "message";
+  readonly messageId: number;
+  readonly eventId: string;
+  readonly seq: number;
+  readonly role: string;
+}
+
+export interface SummaryHit extends HitBase {
+  readonly type: "summary";
+  readonly summaryId: string;
+  readonly kind: "leaf" | "condensed";
+  readonly depth: number;
+}
+
+export interface FileHit extends HitBase {
+  readonly type: "file";
+  readonly fileId: string;
+  readonly fileName: string | null;
+  /** From 1. */
+  readonly line: number;
+  readonly byteOffset: number;
+}
+
+export type GrepHit = MessageHit | SummaryHit | FileHit;
+
+export interface GrepAnswer {
+  readonly hits: GrepHit[];
+  readonly mode: GrepMode;
+  readonly scope: GrepScope;
+  /** What found the hits: all terms, any of them, the expression; `empty` when there was nothing to look for. */
+  readonly rule: "strict" | "relaxed" | "regex" | "empty";
+  /** How many match by that rule. */
+  readonly total: number;
+  /** False: at least so many. */
+  readonly isTotalExact: boolean;
+  /** Pass it as `after` to see the next page; null on the last. */
+  readonly next: string | null;
+  /** True when a regular expression was stopped before it had seen everything. */
+  readonly truncated: boolean;
+  readonly notes: readonly string[];
+  readonly searched: string;
+}
+
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 200;
+export const SNIPPET_CHARS = 200;
+/** How many of the best are read to see whether they hold an identifier as it was typed. */
+const VERBATIM_LOOK = 100;
+/** Keywords found together this often need no looser search. */
+const ENOUGH_COMPLETE = 5;
+/** What an hour of age takes off in hybrid order. */
+const HYBRID_AGE_PER_HOUR = 0.001;
+const HOUR_MS = 3_600_000;
+
+export interface CheckedGrep {
+  readonly pattern: string;
+  readonly kinds: readonly ("message" | "summary")[];
+  readonly scope: RecallScope;
+  readonly limit: number;
+  readonly offset: number;
+  readonly sort: GrepSort | null;
+}
+
+/** Refuses what cannot be meant, and puts the rest in order. */
+export function checkGrep(request: GrepRequest, reach: Reach): CheckedGrep {
+  const pattern = request.pattern?.trim() ?? "";
+  if (pattern === "") throw new EngineError("usage", "cannot search: the pattern is empty", { hint: "pass words, a question or a regular expression" });
+  const limit = request.limit ?? DEFAULT_LIMIT;
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
+    throw new EngineError("usage", `cannot show ${limit} hits: limit is a whole number from 1 to ${MAX_LIMIT}`, {
+      hint: "ask for the next page with after",
+    });
+  }
+  const since = readTime(request.since, "since");
+  const before = readTime(request.before, "before");
+  if (since !== undefined && before !== undefined && since >= before) {
+    throw new EngineError("usage", "cannot search: since must be earlier than before");
+  }
+  const wanted = request.scope ?? "both";
+  return {
+    pattern,
+    kinds: wanted === "both" ? ["message", "summary"] : wanted === "summaries" ? ["summary"] : ["message"],
+    scope: {
+      ...reach.scope,
+      ...(since === undefined ? {} : { since }),
+      ...(before === undefined ? {} : { before }),
+      ...(request.role === undefined ? {} : { role: request.role }),
+    },
+    limit,
+    offset: readOffset(request.after),
+    sort: request.sort ?? null,
+  };
+}
+
+function readOffset(after: string | undefined): number {
+  if (after === undefined) return 0;
+  const offset = Number(/^at_(\d{1,9})$/.exec(after)?.[1]);
+  if (Number.isInteger(offset)) return offset;
+  throw new EngineError("usage", `cannot continue after "${after}": it is not the end of a page`, {
+    hint: "pass next of the page before, unchanged",
+  });
+}
+
+export function nextPage(offset: number, limit: number, available: number): string | null {
+  return offset + limit < available ? `at_${offset + limit}` : null;
+}
+
+interface Candidate {
+  readonly kind: "message" | "summary";
+  readonly id: number;
+  readonly score: number;
+  readonly createdAt: number;
+}
+
+export async function grepFullText(
+  store: Store,
+  request: GrepRequest,
+  reach: Reach,
+  options: { readonly now: number; readonly commonAbove?: number },
+): Promise<GrepAnswer> {
+  const checked = checkGrep(request, reach);
+  const query = analyzeQuery(checked.pattern);
+  const found = await Promise.all(
+    checked.kinds.map(async (kind) => {
+      const documents = await findDocuments(store, { kind, query, scope: checked.scope, ...pickCommon(options) });
+      return { kind, documents: kind === "message" ? await preferVerbatim(store, query, documents, checked.scope) : documents };
+    }),
+  );
+  const complete = found.reduce((sum, { documents }) => sum + documents.complete, 0);
+  const isStrict = isFoundStrictly(query, complete);
+  const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
+  const candidates = found.flatMap(({ kind, documents }) => chooseCandidates(kind, documents, query, isStrict));
+  const ordered = orderCandidates(candidates, sort, options.now, isStrict ? Infinity : checked.limit + checked.offset);
+  const page = ordered.slice(checked.offset, checked.offset + checked.limit);
+  const isEmpty = query.terms.length + query.phrases.length === 0;
+  return {
+    hits: await describeCandidates(store, query, page, checked.scope),
+    mode: "full_text",
+    scope: request.scope ?? "both",
+    rule: isEmpty ? "empty" : isStrict ? "strict" : "relaxed",
+    total: isStrict ? complete : found.reduce((sum, { documents }) => sum + documents.holding.size, 0),
+    isTotalExact: found.every(({ documents }) => documents.isExact),
+    next: nextPage(checked.offset, checked.limit, ordered.length),
+    truncated: false,
+    notes: noteQuery(checked.pattern, query, complete, isStrict),
+    searched: reach.label,
+  };
+}
+
+const pickCommon = ({ commonAbove }: { readonly commonAbove?: number }): { commonAbove?: number } =>
+  commonAbove === undefined ? {} : { commonAbove };
+
+/** Keywords and pasted lines want documents that hold all of them; a question wants its answer, which may hold none. */
+function isFoundStrictly(query: Query, complete: number): boolean {
+  const asked = query.terms.length + query.phrases.length;
+  return !query.isQuestion && (complete >= ENOUGH_COMPLETE || (complete > 0 && asked === 1));
+}
+
+function chooseCandidates(kind: Candidate["kind"], documents: FoundDocuments, query: Query, isStrict: boolean): Candidate[] {
+  const { ranked, places, holding } = documents;
+  const best = ranked[0]?.score ?? 1;
+  return keepOrder(ranked)
+    .filter(({ id, complete }) => (isStrict ? complete : query.isQuestion || holding.has(id)))
+    .map(({ id, score }, rank) => ({
+      kind,
+      id,
+      // Scores of messages and of summaries have other scales; what counts is how near each is to the best of its kind.
+      score: score / best - rank * 1e-9,
+      createdAt: places.get(id)?.createdAt ?? 0,
+    }));
+}
+
+/** Puts candidates in order. In recency order only as many of the best as will be shown take part: the newest of all would be any. */
+function orderCandidates(candidates: readonly Candidate[], sort: GrepSort, now: number, most: number): Candidate[] {
+  const byScore = (scoreOf: (candidate: Candidate) => number): Candidate[] =>
+    candidates.toSorted((a, b) => scoreOf(b) - scoreOf(a) || b.createdAt - a.createdAt);
+  if (sort === "hybrid") {
+    const ageHours = (candidate: Candidate): number => Math.max(0, now - candidate.createdAt) / HOUR_MS;
+    return byScore((candidate) => candidate.score / (1 + ageHours(candidate) * HYBRID_AGE_PER_HOUR));
+  }
+  const best = byScore(({ score }) => score);
+  if (sort === "relevance") return best;
+  return [...best.slice(0, most).toSorted((a, b) => b.createdAt - a.createdAt || b.id - a.id), ...best.slice(most)];
+}
+
+/** The index folds case; of what it found, the best that spell an identifier as it was typed come first. */
+async function preferVerbatim(
+  store: Store,
+  query: Query,
+  documents: FoundDocuments,
+  scope: RecallScope,
+): Promise<FoundDocuments> {
+  if (!query.terms.some(({ kind }) => kind === "identifier")) return documents;
+  const ids = documents.ranked.slice(0, VERBATIM_LOOK).map(({ id }) => id);
+  const texts = new Map((await store.readTexts(ids, scope)).map((text) => [text.messageId, readableText(text)]));
+  const shareOf = (id: number): number => verbatimShare(texts.get(id) ?? "", query);
+  const ranked = promoteVerbatim(documents.ranked, shareOf, { needsAll: !query.isQuestion, limit: VERBATIM_LOOK });
+  return { ...documents, ranked };
+}
+
+/** Scores that fall with the rank, so that the order, in which complete documents lead, survives being merged with other results. */
+function keepOrder(ranked: readonly RankedDocument[]): RankedDocument[] {
+  let lowest = Infinity;
+  return ranked.map((document) => {
+    lowest = Math.min(lowest, document.score);
+    return { ...document, score: lowest };
+  });
+}
+
+export const readableText = (text: MessageText): string => searchText(viewMessage(text.bytes));
+
+async function describeCandidates(
+  store: Store,
+  query: Query,
+  page: readonly Candidate[],
+  scope: RecallScope,
+): Promise<GrepHit[]> {
+  const idsOf = (kind: Candidate["kind"]): number[] => page.filter((hit) => hit.kind === kind).map(({ id }) => id);
+  const messages = new Map((await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]));
+  const summaries = new Map((await store.readFoundSummaries(idsOf("summary"), scope)).map((summary) => [summary.ref, summary]));
+  return page.flatMap(({ kind, id, score }): GrepHit[] => {
+    const message = kind === "message" ? messages.get(id) : undefined;
+    if (message) return [toMessageHit(message, score, makeSnippet(readableText(message), query, { maxChars: SNIPPET_CHARS }))];
+    const summary = kind === "summary" ? summaries.get(id) : undefined;
+    if (summary) return [toSummaryHit(summary, score, makeSnippet(summary.content, query, { maxChars: SNIPPET_CHARS }))];
+    return [];
+  });
+}
+
+interface Cut {
+  readonly text: string;
+  readonly ranges: readonly SnippetRange[];
+}
+
+export function toMessageHit(message: MessageText, score: number, snippet: Cut): MessageHit {
+  const { messageId, eventId, conversationId, seq, role, createdAt } = message;
+  const id = formatMessageId(messageId);
+  return { id, type: "message", messageId, eventId, conversationId, seq, role, createdAt, snippet: snippet.text, ranges: snippet.ranges, score };
+}
+
+export function toSummaryHit(summary: FoundSummary, score: number, snippet: Cut): SummaryHit {
+  const { summaryId, conversationId, kind, depth, latestAt } = summary;
+  return { id: summaryId, type: "summary", summaryId, conversationId, kind, depth, createdAt: latestAt, snippet: snippet.text, ranges: snippet.ranges, score };
+}
+
+function noteQuery(pattern: string, query: Query, complete: number, isStrict: boolean): string[] {
+  const notes: string[] = [];
+  if (looksLikeRegex(pattern)) {
+    notes.push('This reads like a regular expression; full text looks for its words only. Use mode "regex" to match it as written.');
+  }
+  if (!isStrict && complete > 0 && !query.isQuestion) notes.push(`${complete} hold everything that was asked for and come first.`);
+  if (!isStrict && complete === 0) notes.push("Nothing holds everything that was asked for; these hold some of it, best first.");
+  return notes;
+}

@@ -1,0 +1,184 @@
+/**
+ * Where the clues of a question stand: ids from the full-text index, narrowed to what the caller may see. What is too common to be listed
+ * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards.
+ */
+import { EngineError } from "../../model/errors.ts";
+import type { ClueListing, ClueRequest, CluesFound, DocumentKind, RecallScope } from "../recall.ts";
+import type { Connection } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { scopeTerm } from "./full-text-index.ts";
+import type { FullTextIndex } from "./full-text-index.ts";
+
+/** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
+const MAX_SCOPE_TERMS = 200;
+
+const OWNED = "SELECT conversation_id AS id FROM conversations WHERE owner = ?";
+const HAS_OTHER_OWNERS = "SELECT 1 AS found FROM conversations WHERE owner <> ? LIMIT 1";
+const EXTENT_OF_ALL = `
+  SELECT coalesce(sum(message_count), 0) AS messages, coalesce(sum(summary_count), 0) AS summaries, min(first_at) AS first_at,
+         max(last_at) AS last_at, (SELECT min(message_id) FROM messages) AS low, (SELECT max(message_id) FROM messages) AS high
+  FROM conversations`;
+/** Ids grow with arrival, so the first and last of a conversation by `seq` are its lowest and highest. */
+const EXTENT_OF_SOME = `
+  SELECT coalesce(sum(message_count), 0) AS messages, coalesce(sum(summary_count), 0) AS summaries, min(first_at) AS first_at,
+         max(last_at) AS last_at,
+         min((SELECT message_id FROM messages m WHERE m.conversation_id = c.conversation_id ORDER BY seq LIMIT 1)) AS low,
+         max((SELECT message_id FROM messages m WHERE m.conversation_id = c.conversation_id ORDER BY seq DESC LIMIT 1)) AS high
+  FROM conversations c WHERE conversation_id IN (SELECT value FROM json_each(?))`;
+const SUMMARY_EXTENT = "SELECT min(summary_ref) AS low, max(summary_ref) AS high FROM summary_refs";
+/** Every version of a message but its newest. */
+const SUPERSEDED = `
+  SELECT revises AS id FROM messages WHERE revises IS NOT NULL
+  UNION SELECT m.message_id FROM messages m JOIN messages f ON f.message_id = m.revises
+  WHERE m.revises IS NOT NULL AND f.newest <> m.message_id`;
+const TEXT_SUMMARY_STATES = "s.state IN ('cover', 'reserve')";
+
+interface Extent {
+  messages: number;
+  summaries: number;
+  first_at: number | null;
+  last_at: number | null;
+  low: number | null;
+  high: number | null;
+}
+
+export function findClues({ connection, index }: StoreContext, request: ClueRequest): CluesFound {
+  checkIndex(index);
+  return connection.read(() => {
+    const conversations = resolveConversations(connection, request.scope);
+    const extent = readExtent(connection, conversations, request.kind);
+    const superseded = request.kind === "message" ? readSuperseded(connection) : new Set<number>();
+    const list = makeLister(connection, index, request, conversations, extent);
+    return {
+      total: request.kind === "message" ? extent.messages : extent.summaries,
+      firstAt: extent.first_at,
+      lastAt: extent.last_at,
+      listings: request.matches.map((match) => toListing(list(match), superseded, request.limit, extent)),
+    };
+  });
+}
+
+function checkIndex(index: FullTextIndex): void {
+  const problem = index.problem();
+  if (problem === null) return;
+  throw new EngineError("database_corrupt", `cannot search: ${problem}`, { hint: "run lcm reindex; no message is affected" });
+}
+
+/** The conversations of a scope, or null for all of them. */
+export function resolveConversations(connection: Connection, scope: RecallScope): readonly number[] | null {
+  const { owner, conversationIds } = scope;
+  if (owner === undefined) return conversationIds ?? null;
+  if (conversationIds === undefined && !connection.get(HAS_OTHER_OWNERS, owner)) return null;
+  const owned = connection.all<{ id: number }>(OWNED, owner).map(({ id }) => id);
+  if (conversationIds === undefined) return owned;
+  const mine = new Set(owned);
+  return conversationIds.filter((id) => mine.has(id));
+}
+
+function readExtent(connection: Connection, conversations: readonly number[] | null, kind: DocumentKind): Extent {
+  const extent =
+    conversations === null
+      ? connection.get<Extent>(EXTENT_OF_ALL)
+      : connection.get<Extent>(EXTENT_OF_SOME, JSON.stringify(conversations));
+  const found = extent ?? { messages: 0, summaries: 0, first_at: null, last_at: null, low: null, high: null };
+  return kind === "message" ? found : { ...found, ...connection.get<Pick<Extent, "low" | "high">>(SUMMARY_EXTENT) };
+}
+
+function readSuperseded(connection: Connection): Set<number> {
+  return new Set(connection.all<{ id: number }>(SUPERSEDED).map(({ id }) => id));
+}
+
+type Lister = (match: string) => number[];
+
+/** Prepares the query that lists the documents of an expression, newest first. */
+function makeLister(
+  connection: Connection,
+  index: FullTextIndex,
+  { kind, scope, limit }: ClueRequest,
+  conversations: readonly number[] | null,
+  { low, high }: Extent,
+): Lister {
+  if (conversations?.length === 0 || low === null || high === null) return () => [];
+  const table = kind === "message" ? index.table : index.summaryTable;
+  const isNamed = conversations !== null && conversations.length <= MAX_SCOPE_TERMS;
+  const named = isNamed ? ` AND scope : (${conversations.map((id) => `"${scopeTerm(id)}"`).join(" OR ")})` : "";
+  const filters = filterRows(kind, scope, conversations !== null && !isNamed);
+  const values = {
+    low,
+    high,
+    limit: limit + 1,
+    ...(filters.conversations ? { conversations: JSON.stringify(conversations) } : {}),
+    ...(scope.since === undefined ? {} : { since: scope.since }),
+    ...(scope.before === undefined ? {} : { before: scope.before }),
+    ...(scope.role === undefined || kind === "summary" ? {} : { role: scope.role }),
+  };
+  const sql = `
+    SELECT f.rowid AS id FROM ${table} f ${filters.join}
+    WHERE ${table} MATCH :match AND f.rowid BETWEEN :low AND :high ${filters.where} ORDER BY f.rowid DESC LIMIT :limit`;
+  const statement = connection.statement(sql);
+  return (match) => {
+    try {
+      return (statement.all({ ...values, match: `(${match})${named}` }) as { id: number }[]).map(({ id }) => id);
+    } catch (error) {
+      throw new EngineError("database_corrupt", `cannot search: ${(error as Error).message}`, {
+        hint: "run lcm reindex; no message is affected",
+        cause: error,
+      });
+    }
+  };
+}
+
+/** What has to be looked up in the rows themselves; nothing, in the common case. */
+function filterRows(
+  kind: DocumentKind,
+  scope: RecallScope,
+  byConversation: boolean,
+): { join: string; where: string; conversations: boolean } {
+  const isMessage = kind === "message";
+  const row = isMessage ? "m" : "s";
+  const conditions = [
+    ...(isMessage ? [] : [TEXT_SUMMARY_STATES]),
+    ...(byConversation ? [`${row}.conversation_id IN (SELECT value FROM json_each(:conversations))`] : []),
+    ...(scope.since === undefined ? [] : [isMessage ? "m.created_at >= :since" : "s.latest_at >= :since"]),
+    ...(scope.before === undefined ? [] : [isMessage ? "m.created_at < :before" : "s.latest_at < :before"]),
+    ...(scope.role === undefined || !isMessage ? [] : ["m.role = :role"]),
+  ];
+  const join = isMessage
+    ? "JOIN messages m ON m.message_id = f.rowid"
+    : "JOIN summary_refs r ON r.summary_ref = f.rowid JOIN summaries s ON s.summary_id = r.summary_id";
+  return {
+    join: conditions.length === 0 ? "" : join,
+    where: conditions.map((condition) => `AND ${condition}`).join(" "),
+    conversations: byConversation,
+  };
+}
+
+function toListing(ids: readonly number[], superseded: ReadonlySet<number>, limit: number, extent: Extent): ClueListing {
+  const current = superseded.size === 0 ? [...ids] : ids.filter((id) => !superseded.has(id));
+  if (ids.length <= limit) return { ids: current, frequency: current.length, listedFrom: null };
+  const oldest = ids.at(-1) as number;
+  const { low, high } = extent as { low: number; high: number };
+  const frequency = Math.ceil((ids.length * (high - low + 1)) / (high - oldest + 1));
+  return { ids: current, frequency, listedFrom: oldest };
+}
+
+/** Which of some documents hold each expression. Reads the whole list of the expression: for words too common to be listed. */
+export function testClues(
+  { connection, index }: StoreContext,
+  request: { kind: DocumentKind; matches: readonly string[]; ids: readonly number[] },
+): number[][] {
+  checkIndex(index);
+  const { kind, matches, ids } = request;
+  if (ids.length === 0) return matches.map(() => []);
+  const table = kind === "message" ? index.table : index.summaryTable;
+  // The plus keeps SQLite from asking the index once per id.
+  const sql = `
+    SELECT f.rowid AS id FROM ${table} f
+    WHERE ${table} MATCH ?1 AND f.rowid BETWEEN ?2 AND ?3 AND +f.rowid IN (SELECT value FROM json_each(?4))`;
+  const low = ids.reduce((least, id) => Math.min(least, id), Number.MAX_SAFE_INTEGER);
+  const high = ids.reduce((most, id) => Math.max(most, id), 0);
+  const list = JSON.stringify(ids);
+  return connection.read(() =>
+    matches.map((match) => connection.all<{ id: number }>(sql, match, low, high, list).map(({ id }) => id)),
+  );
+}

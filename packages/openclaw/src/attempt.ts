@@ -1,0 +1,167 @@
+/**
+ * One attempt of a turn: the context is chosen once, at its first call, and every later call of the attempt gets the same messages,
+ * whatever was folded meanwhile, because the host appends the open turn itself. Only when what was sent no longer fits is it chosen again.
+ *
+ * The first call's budget leaves out the system prompt and the answer; the later ones do not. The difference between the second and the
+ * first is that overhead, and it is taken off every later budget.
+ */
+
+import type { Engine, SessionRef } from "@lossless/core";
+import type { ModelIdentity } from "@lossless/core/model/message.ts";
+import { parseReaderState } from "./reader-state.ts";
+import { cutToBudget, estimateTokens, isRuntimeCarrier, toHostMessages } from "./context-view.ts";
+import type { AgentMessage, AssembleParams, AssembleResult } from "./host.ts";
+import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
+import { readNewRows, type TranscriptRow } from "./transcript-rows.ts";
+
+export interface Snapshot {
+  readonly messages: AgentMessage[];
+  readonly estimatedTokens: number;
+  readonly contextProjection: NonNullable<AssembleResult["contextProjection"]>;
+  /** Why these are the host's own messages and not the archive's; null when they are the archive's. */
+  readonly fallback: string | null;
+}
+
+/** Where an attempt reads from. */
+export interface AttemptSource {
+  readonly open: () => Promise<Engine>;
+  readonly reader: TranscriptReader;
+  readonly target: TranscriptTarget;
+  readonly session: SessionRef;
+}
+
+const DEFAULT_BUDGET_TOKENS = 100_000;
+/** Rows beyond the archive that a turn is willing to show from the transcript itself. */
+const MAX_UNSTORED_ROWS = 2_000;
+
+export class Attempt {
+  /** The archive holds all of the transcript that this turn may see. */
+  caughtUp = false;
+  /** Outside a durable turn the host hands the open turn over with the history. */
+  isStandalone = false;
+  #calls = 0;
+  #firstBudget: number | null = null;
+  #overhead = 0;
+  #snapshot: Snapshot | null = null;
+  #prompt: string | undefined;
+
+  /** Room of the first call; null before it. */
+  get baseTokens(): number | null {
+    return this.#firstBudget;
+  }
+
+  async assemble(source: AttemptSource, params: AssembleParams, capTokens = Infinity): Promise<Snapshot> {
+    const budget = params.tokenBudget ?? this.#firstBudget ?? DEFAULT_BUDGET_TOKENS;
+    this.#calls += 1;
+    this.#firstBudget ??= budget;
+    this.#prompt ??= params.prompt;
+    if (this.#calls === 2) this.#overhead = Math.max(0, budget - this.#firstBudget);
+    const room = Math.max(1, Math.min(budget - this.#overhead, capTokens));
+    const before = this.#snapshot;
+    if (before === null || before.estimatedTokens > room)
+      this.#snapshot = await this.#choose(source, params, room, before);
+    const snapshot = this.#snapshot!;
+    if (!this.isStandalone || before === null) return snapshot;
+    const open = params.messages.slice(before.messages.length);
+    return {
+      ...snapshot,
+      messages: [...snapshot.messages, ...open],
+      estimatedTokens: snapshot.estimatedTokens + estimateTokens(open),
+    };
+  }
+
+  async #choose(
+    source: AttemptSource,
+    params: AssembleParams,
+    room: number,
+    before: Snapshot | null,
+  ): Promise<Snapshot> {
+    // What the host hands over later is our own answer; only the first call has its view of the history.
+    if (before !== null && before.fallback !== null)
+      return fallBack(before.messages, room, before.fallback);
+    try {
+      return await this.#chooseFromArchive(source, params, room);
+    } catch (error) {
+      if (before !== null) return fallBack(before.messages, room, String(error));
+      return fallBack(params.messages, room, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  async #chooseFromArchive(source: AttemptSource, params: AssembleParams, room: number): Promise<Snapshot> {
+    const { session } = source;
+    const engine = await source.open();
+    const known = await engine.readSession({ sessionId: session.id, owner: session.owner });
+    const unstored = this.caughtUp ? NOTHING : await readUnstored(source, known?.cursor ?? null);
+    const carriers = params.messages.filter(isRuntimeCarrier);
+    const added = [...unstored.messages, ...carriers];
+    const addedTokens = estimateTokens(added);
+    const conversationId = unstored.isCut ? null : (known?.conversationId ?? null);
+    const model = readModel(params);
+    const context =
+      conversationId === null
+        ? null
+        : await engine.assemble({
+            conversationId,
+            owner: session.owner,
+            budgetTokens: Math.max(1, room - addedTokens),
+            ...(this.#prompt === undefined ? {} : { prompt: this.#prompt }),
+            ...(model === undefined ? {} : { model }),
+          });
+    const stored = toHostMessages(context?.messages ?? [], model);
+    const messages = cutWhole([...stored, ...added], room, context?.estimatedTokens ?? 0, addedTokens);
+    return {
+      messages,
+      estimatedTokens: Math.min(room, (context?.estimatedTokens ?? 0) + addedTokens),
+      contextProjection:
+        context === null
+          ? { mode: "per_turn" }
+          : { mode: "thread_bootstrap", epoch: context.epoch, fingerprint: context.fingerprint },
+      fallback: null,
+    };
+  }
+}
+
+/** Rows of the transcript that are not in the archive yet are few; when they alone are too much, the newest of them count. */
+function cutWhole(messages: AgentMessage[], room: number, storedTokens: number, addedTokens: number): AgentMessage[] {
+  return storedTokens + addedTokens <= room || addedTokens === 0 ? messages : cutToBudget(messages, room);
+}
+
+function fallBack(messages: readonly AgentMessage[], room: number, reason: string): Snapshot {
+  const cut = cutToBudget(messages, room);
+  return {
+    messages: cut,
+    estimatedTokens: estimateTokens(cut),
+    contextProjection: { mode: "per_turn" },
+    fallback: reason,
+  };
+}
+
+export function readModel(params: AssembleParams): ModelIdentity | undefined {
+  const model = params.model ?? params.runtimeSettings?.model?.resolved ?? undefined;
+  const provider = params.runtimeSettings?.model?.provider ?? undefined;
+  return model === undefined ? undefined : { model, ...(provider === undefined ? {} : { provider }) };
+}
+
+interface Unstored {
+  readonly messages: AgentMessage[];
+  /** A reset lies among the rows: what is stored comes before it and is not shown. */
+  readonly isCut: boolean;
+}
+
+const NOTHING: Unstored = { messages: [], isCut: false };
+
+async function readUnstored({ reader, target }: AttemptSource, cursor: string | null): Promise<Unstored> {
+  const rows: TranscriptRow[] = [];
+  for await (const read of readNewRows(reader, target, parseReaderState(cursor))) {
+    if (read.kind === "missing" || read.kind === "fenced") break;
+    if (read.kind !== "rows")
+      throw new Error(`the archive is behind and the transcript cannot be read (${read.reason})`);
+    rows.push(...read.rows);
+    if (rows.length > MAX_UNSTORED_ROWS) throw new Error("the archive is far behind the transcript");
+  }
+  const reset = rows.findLastIndex((row) => row.kind === "reset");
+  const messages = rows
+    .slice(reset + 1)
+    .flatMap((row) => (row.kind === "message" && row.hidden.length === 0 ? [row.message] : []));
+  return { messages, isCut: reset >= 0 };
+}

@@ -1,0 +1,80 @@
+/**
+ * From the engine's context to the host's messages, and the host's own messages cut to a budget for when the archive cannot answer.
+ * Pure: the same input gives the same bytes, which is what keeps the front of the prompt stable.
+ */
+
+import { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS, type ContextMessage } from "@lossless/core";
+import type { ModelIdentity } from "@lossless/core/model/message.ts";
+import type { AgentMessage } from "./host.ts";
+
+/** The host counts on these fields; what a call of long ago cost says nothing about this one. */
+const NO_USAGE = {
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  totalTokens: 0,
+  cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
+};
+
+export function toHostMessages(messages: readonly ContextMessage[], model: ModelIdentity | undefined): AgentMessage[] {
+  return messages.map((message) => toHostMessage(message, model));
+}
+
+function toHostMessage({ writtenBy, ...message }: ContextMessage, model: ModelIdentity | undefined): AgentMessage {
+  if (message.role === "user") return { ...message, content: simplify(message.content) };
+  if (message.role !== "assistant") return { ...message };
+  const calls = message.content.some((block) => block.type === "toolCall");
+  return {
+    ...message,
+    api: writtenBy?.api ?? "unknown",
+    provider: writtenBy?.provider ?? model?.provider ?? "unknown",
+    model: writtenBy?.model ?? "unknown",
+    usage: NO_USAGE,
+    stopReason: calls ? "toolUse" : "stop",
+  };
+}
+
+/** The host writes plain text of a user as a string. */
+function simplify(content: ContextMessage["content"]): unknown {
+  const [only] = content;
+  return content.length === 1 && only?.type === "text" && typeof only.text === "string" ? only.text : content;
+}
+
+/** A message of the host's own that carries facts about the running turn; it is never part of the history. */
+export function isRuntimeCarrier(message: AgentMessage): boolean {
+  const details = message.details as { runtimeContextCarrier?: unknown } | undefined;
+  return message.runtimeContextCarrier === true || (message.role === "custom" && details?.runtimeContextCarrier === true);
+}
+
+/** The newest messages that fit. Cut only before a user's message or, where there is none, before a tool group, never inside one. */
+export function cutToBudget(messages: readonly AgentMessage[], budgetTokens: number): AgentMessage[] {
+  let tokens = 0;
+  let start = messages.length;
+  while (start > 0 && tokens + estimateMessageTokens(messages[start - 1]!) <= budgetTokens) {
+    start -= 1;
+    tokens += estimateMessageTokens(messages[start]!);
+  }
+  if (start === 0) return [...messages];
+  const fits = messages.slice(start);
+  const user = fits.findIndex((message) => message.role === "user");
+  const group = fits.findIndex((message) => message.role !== "toolResult");
+  if (user >= 0) return fits.slice(user);
+  return group < 0 ? [] : fits.slice(group);
+}
+
+export function estimateTokens(messages: readonly AgentMessage[]): number {
+  return messages.reduce((sum, message) => sum + estimateMessageTokens(message), 0);
+}
+
+export function estimateMessageTokens(message: AgentMessage): number {
+  const blocks = Array.isArray(message.content)
+    ? (message.content as { type?: string; text?: string }[])
+    : [{ text: message.content ?? message.summary ?? "" }];
+  return blocks.reduce((sum, block) => sum + estimateBlockTokens(block), MESSAGE_OVERHEAD_TOKENS);
+}
+
+function estimateBlockTokens(block: { type?: string; text?: unknown }): number {
+  if (block.type === "image") return IMAGE_TOKENS;
+  return estimateTextTokens(typeof block.text === "string" ? block.text : JSON.stringify(block));
+}

@@ -1,0 +1,94 @@
+/**
+ * The engine's way to a model: the host's own `llm.complete`. While the host lends a session's capability (in `compact` and `maintain`),
+ * that one is used, because it is bound to the session's agent; otherwise the plugin's own. Never throws: the host's errors become the
+ * engine's kinds of failure, because each kind is answered differently.
+ */
+
+import type { Complete, CompleteResult, ModelRef } from "@lossless/core";
+import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
+import type { HostLlm, LlmAnswer } from "./host.ts";
+
+export class ModelAccess {
+  #own: HostLlm | undefined;
+  #lent: HostLlm[] = [];
+
+  /** The newest instance of the plugin is the one whose runtime is alive. */
+  useOwn(llm: HostLlm | undefined): void {
+    this.#own = llm ?? this.#own;
+  }
+
+  /** Uses a lent capability while a task runs. */
+  async lend<T>(llm: HostLlm | undefined, task: () => Promise<T>): Promise<T> {
+    if (llm === undefined) return await task();
+    this.#lent.push(llm);
+    try {
+      return await task();
+    } finally {
+      this.#lent.splice(this.#lent.indexOf(llm), 1);
+    }
+  }
+
+  readonly complete: Complete = async (request, signal) => {
+    // With several sessions at work nobody can say whose capability this call belongs to.
+    const llm = this.#lent.length === 1 ? this.#lent[0] : this.#own;
+    if (llm === undefined) return fail("unavailable", "the host offers no model here");
+    try {
+      const answer = await llm.complete({
+        ...(request.model === null ? {} : { model: nameModel(request.model) }),
+        systemPrompt: request.system,
+        messages: [{ role: "user", content: request.user }],
+        maxTokens: request.maxTokens,
+        ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+        ...(request.allowReasoning === true ? {} : { reasoning: "off" }),
+        purpose: `lossless-claw ${request.purpose}`,
+        signal,
+      });
+      return readAnswer(answer);
+    } catch (error) {
+      return readFailure(error, signal, request.model);
+    }
+  };
+}
+
+function nameModel({ provider, model }: ModelRef): string {
+  return provider === "" ? model : `${provider}/${model}`;
+}
+
+function readAnswer({ text, provider, model, stopReason, usage }: LlmAnswer): CompleteResult {
+  if (typeof text !== "string" || text.trim() === "" || stopReason === "error")
+    return fail("invalid_response", `the model answered without text (${stopReason ?? "no reason given"})`);
+  const cached = (usage?.cacheReadTokens ?? 0) + (usage?.cacheWriteTokens ?? 0);
+  return {
+    kind: "text",
+    text,
+    model: { provider, model },
+    inputTokens: usage?.inputTokens === undefined ? null : usage.inputTokens + cached,
+    outputTokens: usage?.outputTokens ?? null,
+  };
+}
+
+/** What the host or the provider calls an error, in our kinds; the first that matches decides. */
+const KINDS: readonly (readonly [RegExp, CompleteFailureKind])[] = [
+  [/NOT_AUTHORIZED|cannot override/i, "denied"],
+  [/context.?length|context.?window|too many tokens|prompt is too long|overflow/i, "overflow"],
+  [/rate.?limit|\b429\b|quota|overloaded/i, "rate_limited"],
+  [/\b401\b|\b403\b|api key|unauthori[sz]ed|authentication|credential/i, "auth"],
+  [/time.?d? ?out|ETIMEDOUT/i, "timeout"],
+];
+
+export function readFailure(error: unknown, signal: AbortSignal, model: ModelRef | null): CompleteResult {
+  if (signal.aborted) return fail("aborted", "the call was cancelled");
+  const { code = "", message = String(error) } = error as { code?: string; message?: string };
+  const kind = KINDS.find(([pattern]) => pattern.test(`${code} ${message}`))?.[1] ?? "unavailable";
+  if (kind !== "denied" || model === null) return fail(kind, message);
+  return fail(kind, `${message} ${explainOverride(nameModel(model))}`);
+}
+
+/** Which line of the host's configuration lets the plugin use a model of its own. */
+export function explainOverride(model: string): string {
+  return `Allow it with plugins.entries.lossless-claw.llm = {"allowModelOverride": true, "allowedModels": ["${model}"]}.`;
+}
+
+function fail(failure: CompleteFailureKind, message: string): CompleteResult {
+  return { kind: "failure", failure, message };
+}

@@ -1,0 +1,69 @@
+/**
+ * What this process remembers between the host's calls: how much room a session's model gave, what was sent, what does not work right
+ * now. The host makes a new engine for every turn, so this outlives them; it is never the only place of anything that must not be lost.
+ */
+
+import type { ModelIdentity } from "@lossless/core/model/message.ts";
+
+export interface SessionNote {
+  /** Room for messages at the first call of the last turn: the base of the threshold. */
+  baseTokens?: number;
+  /** Tokens of the context that was handed out last. */
+  sentTokens?: number;
+  /** After an overflow: what was sent was too much, so no more than this. */
+  capTokens?: number;
+  model?: ModelIdentity;
+  contextWindow?: number;
+}
+
+/** A part that does not work: since when, how often it failed, what was said last. */
+export interface Trouble {
+  readonly part: string;
+  readonly message: string;
+  readonly since: number;
+  readonly times: number;
+}
+
+/** Sessions are many over months; only the recent ones matter. */
+const MAX_SESSIONS = 500;
+
+export class Notes {
+  #sessions = new Map<string, SessionNote>();
+  #troubles = new Map<string, Trouble>();
+  #told = new Set<string>();
+
+  /** The note of a session, to read and to write. */
+  session(sessionId: string): SessionNote {
+    const note = this.#sessions.get(sessionId) ?? {};
+    this.#sessions.delete(sessionId);
+    this.#sessions.set(sessionId, note);
+    const oldest = this.#sessions.keys().next().value;
+    if (this.#sessions.size > MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
+    return note;
+  }
+
+  /** Notes that a part failed. True when it worked before. */
+  fail(part: string, error: unknown): boolean {
+    const before = this.#troubles.get(part);
+    const message = error instanceof Error ? error.message : String(error);
+    const since = before?.since ?? Date.now();
+    this.#troubles.set(part, { part, message, since, times: (before?.times ?? 0) + 1 });
+    return before === undefined;
+  }
+
+  /** Notes that a part works. True when it did not before. */
+  recover(part: string): boolean {
+    return this.#troubles.delete(part);
+  }
+
+  get troubles(): readonly Trouble[] {
+    return [...this.#troubles.values()];
+  }
+
+  /** True the first time it is asked for a subject: some things are said once. */
+  tellOnce(subject: string): boolean {
+    if (this.#told.has(subject)) return false;
+    this.#told.add(subject);
+    return true;
+  }
+}
