@@ -140,7 +140,7 @@ async function askProbes(engine: Engine, data: string): Promise<Timed[]> {
   }[];
   const keys = new Map<string, string>();
   for (const file of new Set(probes.map((probe) => probe.file))) {
-    await importPaths(engine, [path.join(data, file)], { owner: OWNER });
+    await importPaths({ engine, paths: [path.join(data, file)], owner: OWNER });
     const { items } = await engine.listConversations({ limit: 1 });
     keys.set(file, items[0]?.sessionKey ?? "");
   }

@@ -65,6 +65,7 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
     title: "Books",
     about: "Facts about the archive and its work. None of them is needed to read a message.",
     tables: {
+      summary_refs: "Which row of the full-text index is which summary.",
       meta: "Facts about the archive as a whole: which generation of the index is in use, and whether it can be trusted.",
       token_calibration: "How far the token estimate is off for a model, learnt from what hosts report.",
       expansion_grants: "What a sub-agent may open.",

@@ -8,6 +8,11 @@ declare module "openclaw/plugin-sdk/plugin-entry" {
 declare module "openclaw/plugin-sdk/core" {
   import type { CompactParams, CompactResult } from "./host.ts";
   export function delegateCompactionToRuntime(params: CompactParams): Promise<CompactResult>;
+  export function buildMemorySystemPromptAddition(params: {
+    availableTools: Set<string>;
+    citationsMode?: unknown;
+    agentSessionKey?: string;
+  }): string | undefined;
 }
 
 declare module "openclaw/plugin-sdk/session-transcript-runtime" {

@@ -231,7 +231,9 @@ export interface PluginApi {
   readonly registrationMode: RegistrationMode;
   readonly pluginConfig?: Record<string, unknown>;
   readonly logger: PluginLogger;
-  readonly runtime: { readonly state: { resolveStateDir(): string } };
+  /** The host's whole configuration. */
+  readonly config?: Record<string, unknown>;
+  readonly runtime: { readonly state: { resolveStateDir(): string }; readonly llm?: HostLlm };
   readonly lifecycle?: { onDispose?(dispose: () => void | Promise<void>): void };
   registerContextEngine(id: string, create: () => ContextEngine): void;
   registerCommand(command: CommandDefinition): void;

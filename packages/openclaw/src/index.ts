@@ -5,13 +5,15 @@
  */
 
 import { resolveSettings, type EngineEvent } from "@lossless/core";
-import { delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
+import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
 import { createCommands } from "./command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
 import { leaseEngine } from "./shared-engine.ts";
+import { Spool } from "./spool.ts";
+import { SubagentGrants } from "./subagents.ts";
 import { createHostReader } from "./transcript.ts";
 
 export default definePluginEntry({
@@ -39,12 +41,21 @@ function register(api: PluginApi): void {
     settings,
     workerUrl: new URL("./worker.js", import.meta.url),
     onEvent: (event) => reportEvent(api.logger, event),
+    llm: api.runtime.llm,
+  });
+  const spool = new Spool(settings.databasePath);
+  const grants = new SubagentGrants({
+    open: () => lease.open(),
+    onFailure: (error) => api.logger.warn(`a sub-agent's grant: ${String(error)}`),
   });
   const parts = {
     settings,
     lease,
+    spool,
+    grants,
     reader: createHostReader(),
     delegateCompaction: delegateCompactionToRuntime,
+    describeMemory: buildMemorySystemPromptAddition,
     logger: api.logger,
     version: manifest.version,
   };

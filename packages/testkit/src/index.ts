@@ -1,3 +1,4 @@
+/** What tests share. Heavier tools (hosts, fake models, crash runs) are imported by their own file. */
 export * from "./random.ts";
 export * from "./shared-data.ts";
 export * from "./store-contract.ts";

@@ -8,7 +8,7 @@
 import type { Boundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import type { ReserveSummary } from "../model/reserve.ts";
-import type { Page } from "./store.ts";
+import type { Page } from "./page.ts";
 
 export interface CoverCounters {
   readonly shownMessages: number;

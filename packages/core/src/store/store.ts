@@ -10,10 +10,13 @@
  */
 import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
 import type { FoldingStore } from "./folding.ts";
+import type { Page } from "./page.ts";
 import type { RecallStore } from "./recall.ts";
 
 /** How a cut-out payload turns back into the bytes that were cut. */
 export type PayloadEncoding = "json" | "json-ascii" | "base64" | "raw";
+
+export type { Page } from "./page.ts";
 
 export interface PreparedPart {
   readonly type: PartType | "payload";
@@ -161,12 +164,6 @@ export interface ShownMessage {
   readonly bytes: Uint8Array;
   /** Its stored count; null where references stand in for payloads, which then have to be counted. */
   readonly tokens: number | null;
-}
-
-/** Keyset paging: `after` is the cursor of the last row seen; null starts at the beginning. */
-export interface Page<T> {
-  readonly items: T[];
-  readonly next: string | null;
 }
 
 export interface ListMessages {

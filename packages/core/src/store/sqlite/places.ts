@@ -9,17 +9,17 @@ import { decodeVarints } from "./verify-index.ts";
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
   AND (m.revises IS NULL OR m.message_id = (SELECT f.newest FROM messages f WHERE f.message_id = m.revises))`;
-const IN_SCOPE = `
-  (?1 IS NULL OR m.conversation_id IN (SELECT value FROM json_each(?1)))
-  AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
+const IS_WANTED = `
+  (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
+const IN_SCOPE = `(?1 IS NULL OR m.conversation_id IN (SELECT value FROM json_each(?1))) AND ${IS_WANTED}`;
 const PLACE_COLUMNS = "m.message_id AS id, m.conversation_id, m.session_ref, m.position, m.seq, m.created_at";
 const SEEDS = `
   SELECT ${PLACE_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const BESIDE = (before: boolean): string => `
   SELECT ${PLACE_COLUMNS} FROM messages m
-  WHERE m.conversation_id = ?5 AND (m.position, m.seq) ${before ? "<" : ">"} (?6, ?7) AND m.session_ref = ?8
-    AND ${IN_SCOPE} AND ${IS_CURRENT}
-  ORDER BY m.position ${before ? "DESC" : "ASC"}, m.seq ${before ? "DESC" : "ASC"} LIMIT ?9`;
+  WHERE m.conversation_id = ?1 AND (m.position, m.seq) ${before ? "<" : ">"} (?5, ?6) AND m.session_ref = ?7
+    AND ${IS_WANTED} AND ${IS_CURRENT}
+  ORDER BY m.position ${before ? "DESC" : "ASC"}, m.seq ${before ? "DESC" : "ASC"} LIMIT ?8`;
 const BEFORE = BESIDE(true);
 const AFTER = BESIDE(false);
 const SUMMARY_SCOPE = `
@@ -81,16 +81,16 @@ export function readPlaces(
 /** The seeds and their neighbours, with who follows whom. */
 function readBeside(
   connection: Connection,
-  scope: ScopeValues,
+  [, ...wanted]: ScopeValues,
   seeds: readonly PlaceRow[],
   reach: number,
 ): { rows: Map<number, PlaceRow>; follows: Map<number, number> } {
   const rows = new Map<number, PlaceRow>();
   const follows = new Map<number, number>();
   for (const seed of seeds) {
-    const key = [seed.conversation_id, seed.position, seed.seq, seed.session_ref, reach] as const;
-    const before = reach > 0 ? connection.all<PlaceRow>(BEFORE, ...scope, ...key) : [];
-    const after = reach > 0 ? connection.all<PlaceRow>(AFTER, ...scope, ...key) : [];
+    const key = [seed.conversation_id, ...wanted, seed.position, seed.seq, seed.session_ref, reach] as const;
+    const before = connection.all<PlaceRow>(BEFORE, ...key);
+    const after = connection.all<PlaceRow>(AFTER, ...key);
     const run = [...before.reverse(), seed, ...after];
     run.forEach((row, at) => {
       rows.set(row.id, row);

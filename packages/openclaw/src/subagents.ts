@@ -1,0 +1,60 @@
+/**
+ * What a sub-agent may read of its parent: when the host starts one, it gets a grant for the parent's conversation; when it ends, the grant
+ * ends. Grants are stored by the engine, so a restart neither forgets nor revives one.
+ */
+
+import type { Engine } from "@lossless/core";
+import type { SubagentSpawnParams } from "./host.ts";
+import { readAgentId } from "./session.ts";
+
+/** The calls of the engine that grants need. */
+type GrantingEngine = Engine & {
+  grant?(request: {
+    session: { key: string; owner: string };
+    holderKey: string;
+    conversationIds: readonly number[];
+    ttlMs?: number;
+  }): Promise<{ kind: string }>;
+  revoke?(request: { holderKey: string }): Promise<unknown>;
+};
+
+export class SubagentGrants {
+  #open: () => Promise<Engine>;
+  #fail: (error: unknown) => void;
+
+  constructor(options: { open: () => Promise<Engine>; onFailure: (error: unknown) => void }) {
+    this.#open = options.open;
+    this.#fail = options.onFailure;
+  }
+
+  /** Gives the child its grant. A failure never keeps a sub-agent from starting: it only cannot look back. */
+  async prepare(params: SubagentSpawnParams): Promise<{ rollback(): Promise<void> } | undefined> {
+    const { parentSessionKey, childSessionKey, ttlMs } = params;
+    try {
+      const engine = (await this.#open()) as GrantingEngine;
+      const owner = readAgentId(parentSessionKey);
+      const { items } = await engine.listConversations({ owner, sessionKey: parentSessionKey, limit: 1 });
+      const [conversation] = items;
+      if (conversation === undefined || engine.grant === undefined) return undefined;
+      await engine.grant({
+        session: { key: parentSessionKey, owner },
+        holderKey: childSessionKey,
+        conversationIds: [conversation.conversationId],
+        ...(ttlMs === undefined ? {} : { ttlMs }),
+      });
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+    return { rollback: () => this.end(childSessionKey) };
+  }
+
+  async end(childSessionKey: string): Promise<void> {
+    try {
+      const engine = (await this.#open()) as GrantingEngine;
+      await engine.revoke?.({ holderKey: childSessionKey });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+}
