@@ -122,6 +122,8 @@ export interface Engine {
   spend(request?: { since?: number; by?: "day" | "conversation" | "model" | "purpose" | "all" }): Promise<SpendGroup[]>;
   readFile(request: Scope & { fileId: string }): Promise<(LargeFileRow & { content: Uint8Array | null }) | null>;
   status(request?: Scope & { sessionKey?: string }): Promise<StatusReport>;
+  /** Writes a consistent copy of the database, while others go on writing. See `maintain/backup.ts` for whole backups. */
+  backup(request: { path: string; onProgress?: ProgressFn }): Promise<void>;
   verify(request?: { onProgress?: ProgressFn }): Promise<VerifyReport>;
   reindex(request?: { onProgress?: ProgressFn; signal?: AbortSignal }): Promise<{ messages: number }>;
   close(): Promise<void>;
@@ -412,6 +414,10 @@ export class LocalEngine implements Engine {
   async #readActive(request: Scope & { sessionKey?: string }): Promise<ConversationRow | null> {
     const { items } = await this.#store.listConversations({ ...request, after: null, limit: 1 });
     return items[0] ?? null;
+  }
+
+  async backup(request: { path: string; onProgress?: ProgressFn }): Promise<void> {
+    await this.#store.backup(request.path, request.onProgress ?? (() => undefined));
   }
 
   async verify(request: { onProgress?: ProgressFn } = {}): Promise<VerifyReport> {

@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine, type MessageRow } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createContextEngine } from "../src/context-engine.ts";
 import type { ContextEngine } from "../src/host.ts";
+import { Notes } from "../src/notes.ts";
+import { makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -14,6 +15,7 @@ let archive: Engine;
 let transcript: FakeTranscript;
 let warnings: string[];
 let opened: number;
+let notes: Notes;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-plugin-"));
@@ -21,6 +23,7 @@ beforeEach(async () => {
   transcript = new FakeTranscript();
   warnings = [];
   opened = 0;
+  notes = new Notes();
 });
 
 afterEach(async () => {
@@ -35,20 +38,19 @@ function makeSettings(config: Record<string, unknown> = {}) {
 }
 
 /** A new instance, as the host makes one for every turn. */
-function newEngine(config: Record<string, unknown> = {}): ContextEngine {
-  return createContextEngine({
+function newEngine(config: Record<string, unknown> = {}, open?: () => Promise<Engine>): ContextEngine {
+  return makeEngine({
     settings: makeSettings(config),
-    lease: {
-      open: async () => {
+    folder,
+    open:
+      open ??
+      (async () => {
         opened += 1;
         return archive;
-      },
-      inOrder: async (_sessionId, task) => await task(),
-    },
-    reader: transcript.reader,
-    delegateCompaction: async () => ({ ok: true, compacted: true, reason: "the host did it" }),
-    logger: { info: () => undefined, warn: (text) => warnings.push(text), error: () => undefined },
-    version: "0.0.0",
+      }),
+    transcript,
+    notes,
+    warn: (text) => warnings.push(text),
   });
 }
 
@@ -348,17 +350,6 @@ describe("what is not kept", () => {
     expect(opened).toBe(0);
     expect(await readStored()).toEqual([]);
   });
-});
-
-test("assemble hands the host's messages through, with an estimate", async () => {
-  const messages = [
-    { role: "user", content: "hello there" },
-    { role: "user", content: [{ type: "image", data: "A".repeat(100_000), mimeType: "image/png" }] },
-  ];
-  const result = await newEngine().assemble({ ...session, messages });
-  expect(result.messages).toEqual(messages);
-  expect(result.estimatedTokens).toBeGreaterThan(0);
-  expect(result.estimatedTokens).toBeLessThan(5000);
 });
 
 test("declares the durable contract of the host", () => {

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine, type HiddenReason } from "@lossless/core";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createContextEngine } from "../src/context-engine.ts";
 import type { CommitTurnParams, ContextEngine } from "../src/host.ts";
+import { makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -72,13 +72,11 @@ async function readHidden(archive: Engine, reason: HiddenReason): Promise<string
 }
 
 function newEngine(archive: Engine, stateDir: string, transcript: FakeTranscript): ContextEngine {
-  return createContextEngine({
+  return makeEngine({
     settings: resolveSettings({ config: {}, configSource: "test", stateDir }).settings,
-    lease: { open: async () => archive, inOrder: async (_sessionId, task) => await task() },
-    reader: transcript.reader,
-    delegateCompaction: async () => ({ ok: true, compacted: false }),
-    logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
-    version: "0.0.0",
+    folder: stateDir,
+    open: async () => archive,
+    transcript,
   });
 }
 

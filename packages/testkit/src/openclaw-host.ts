@@ -108,8 +108,12 @@ export interface HostStateOptions {
   readonly modelUrl: string;
   /** Model window in tokens. */
   readonly contextTokens?: number;
+  /** Further models of the fake provider: id and window. */
+  readonly models?: Readonly<Record<string, number>>;
   /** The `plugins` part of the host's configuration. */
   readonly plugins: Record<string, unknown>;
+  /** True: the host's tool search stays on, as it is by default. */
+  readonly toolSearch?: boolean;
   readonly env?: Record<string, string>;
 }
 
@@ -142,17 +146,18 @@ export async function createHostState(options: HostStateOptions): Promise<HostSt
 /** Writes the host's configuration; a running gateway reloads the plugin part by itself. */
 export async function writeHostConfig(
   state: HostState,
-  options: Pick<HostStateOptions, "modelUrl" | "contextTokens" | "plugins">,
+  options: Pick<HostStateOptions, "modelUrl" | "contextTokens" | "models" | "plugins" | "toolSearch">,
 ): Promise<void> {
-  const model = {
-    id: "fake-1",
-    name: "Fake 1",
+  const windows = { "fake-1": options.contextTokens ?? 128_000, ...options.models };
+  const models = Object.entries(windows).map(([id, contextWindow]) => ({
+    id,
+    name: id,
     reasoning: false,
     input: ["text"],
-    contextWindow: options.contextTokens ?? 128_000,
+    contextWindow,
     maxTokens: 1024,
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-  };
+  }));
   const config = {
     gateway: {
       mode: "local",
@@ -165,7 +170,7 @@ export async function writeHostConfig(
     models: {
       mode: "merge",
       providers: {
-        fake: { baseUrl: options.modelUrl, apiKey: "none", api: "openai-completions", models: [model] },
+        fake: { baseUrl: options.modelUrl, apiKey: "none", api: "openai-completions", models },
       },
     },
     // A heartbeat would add turns of its own.
@@ -177,8 +182,8 @@ export async function writeHostConfig(
         heartbeat: { every: "0m" },
       },
     },
-    // Tool search would hide the tools from the model's request.
-    tools: { toolSearch: false },
+    // Tool search would hide the host's own tools from the model's request.
+    tools: { toolSearch: options.toolSearch ?? false },
     plugins: { enabled: true, ...options.plugins },
   };
   await writeFile(state.env.OPENCLAW_CONFIG_PATH!, JSON.stringify(config, null, 2));

@@ -6,10 +6,10 @@
 import { isDivided, isHiddenByBoundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
-import { matchReserve, type ReserveSummary } from "../model/reserve.ts";
+import { matchReserve, type ReserveSummary, type Span } from "../model/reserve.ts";
 import { isSummaryItem } from "../model/tool-groups.ts";
 import { condensedTarget, type CompactionPolicy } from "./policy.ts";
-import { readField, type Field, type PlanScope } from "./runs.ts";
+import { findSummaryRuns, readField, type Bundle, type Field, type PlanScope } from "./runs.ts";
 
 /** A root is remade when more than this share of the budget lies between it and the tail. */
 const ROOT_LAG_SHARE = 0.15;
@@ -39,7 +39,7 @@ export function planReserve(
   scope: PlanScope = {},
 ): ReserveStep | null {
   const field = readField(items, policy, scope);
-  for (const segment of splitSegments(field).reverse()) {
+  for (const segment of splitSegments(field, policy).reverse()) {
     const step = planSegmentRoot(field, segment, policy, budgetTokens);
     if (step !== null) return step;
   }
@@ -47,37 +47,46 @@ export function planReserve(
 }
 
 interface Segment {
-  /** Shown summaries from the segment's beginning up to the first shown item that is none. */
-  readonly summaries: readonly CoverItem[];
+  /** The summaries from the segment's beginning up to the first messages a leaf may still take, as what they stand for. */
+  readonly summaries: readonly Tile[];
   /** Shown items before the tail. */
   readonly shown: readonly CoverItem[];
 }
 
-function splitSegments(field: Field): Segment[] {
-  const { boundaries } = field.scope;
-  const segments: { summaries: CoverItem[]; shown: CoverItem[]; isOpen: boolean }[] = [];
-  let before: CoverItem | undefined;
-  for (const item of field.items.slice(0, field.tail.startIndex)) {
-    if (before === undefined || isDivided(before, item, boundaries))
-      segments.push({ summaries: [], shown: [], isOpen: true });
-    before = item;
-    if (item.hidden !== 0) continue;
-    const segment = must(segments.at(-1), "segment");
-    const isGap = !isSummaryItem(item) || isHiddenByBoundary(item, boundaries);
-    if (isGap) segment.isOpen = false;
-    if (segment.isOpen) segment.summaries.push(item);
-    if (!isHiddenByBoundary(item, boundaries)) segment.shown.push(item);
-  }
-  return segments;
-}
-
-interface Tile {
+/** What a stand-in is made from: a summary of the cover or an earlier stand-in, with the messages stranded before it. */
+interface Tile extends Span {
   readonly id: string;
-  readonly startPosition: number;
-  readonly endPosition: number;
-  readonly messages: number;
   readonly tokens: number;
   readonly depth: number;
+}
+
+function splitSegments(field: Field, policy: CompactionPolicy): Segment[] {
+  const { boundaries } = field.scope;
+  const summaries = findSummaryRuns(field, policy, isSummaryItem).map((run) => run.map((bundle) => toTile(field, bundle)));
+  const segments: CoverItem[][] = [];
+  let before: CoverItem | undefined;
+  for (const item of field.items.slice(0, field.tail.startIndex)) {
+    if (before === undefined || isDivided(before, item, boundaries)) segments.push([]);
+    before = item;
+    if (item.hidden === 0 && !isHiddenByBoundary(item, boundaries)) segments.at(-1)?.push(item);
+  }
+  return segments.map((shown) => {
+    const first = shown[0];
+    return { shown, summaries: summaries.find((run) => run[0]?.startPosition === first?.startPosition) ?? [] };
+  });
+}
+
+function toTile(field: Field, bundle: Bundle): Tile {
+  const items = bundle.map((index) => must(field.items[index], "item of a bundle"));
+  const summary = must(items.at(-1), "summary of a bundle");
+  return {
+    id: must(summary.summaryId, "summary id"),
+    startPosition: must(items[0], "first item of a bundle").startPosition,
+    endPosition: summary.endPosition,
+    messages: items.reduce((sum, item) => sum + item.messages, 0),
+    tokens: items.reduce((sum, item) => sum + item.tokens, 0),
+    depth: summary.depth,
+  };
 }
 
 function planSegmentRoot(
@@ -104,7 +113,7 @@ function planSegmentRoot(
 }
 
 /** The root in force: valid on the cover as it is, and reaching furthest. */
-function findRoot(field: Field, summaries: readonly CoverItem[]): ReserveSummary | null {
+function findRoot(field: Field, summaries: readonly Tile[]): ReserveSummary | null {
   const valid = field.scope.reserve.filter(
     (reserve) => reserve.isRoot && matchReserve(reserve, summaries, 0)?.from === 0,
   );
@@ -112,7 +121,7 @@ function findRoot(field: Field, summaries: readonly CoverItem[]): ReserveSummary
 }
 
 /** Covers the summaries with the coarsest stand-ins that are not roots, oldest first. */
-function layTiles(field: Field, summaries: readonly CoverItem[]): Tile[] {
+function layTiles(field: Field, summaries: readonly Tile[]): Tile[] {
   const widest = new Map<number, { reserve: ReserveSummary; to: number }>();
   for (const reserve of field.scope.reserve) {
     const match = reserve.isRoot ? null : matchReserve(reserve, summaries, 0);
@@ -123,11 +132,7 @@ function layTiles(field: Field, summaries: readonly CoverItem[]): Tile[] {
   for (let index = 0; index < summaries.length;) {
     const item = must(summaries[index], "summary of a segment");
     const wide = widest.get(index);
-    tiles.push(
-      wide === undefined
-        ? { ...item, id: must(item.summaryId, "summary id") }
-        : { ...wide.reserve, id: wide.reserve.summaryId },
-    );
+    tiles.push(wide === undefined ? item : { ...wide.reserve, id: wide.reserve.summaryId });
     index = wide?.to ?? index + 1;
   }
   return tiles;

@@ -17,9 +17,11 @@ import {
   type CompactionPolicy,
 } from "./policy.ts";
 import {
+  countSummaries,
   cutCondensedChunk,
   cutLeafChunks,
   findRuns,
+  findSummaryRuns,
   isWorthFolding,
   readField,
   widenOverHidden,
@@ -191,8 +193,8 @@ function planNext(
 
 function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
   for (const run of findRuns(field, isMessageItem)) {
-    const chunk = cutLeafChunks(field, run, policy).next().value;
-    if (chunk && isWorthFolding(chunk, policy, state.isForced)) return makeLeafStep(field, chunk, policy);
+    for (const chunk of cutLeafChunks(field, run, policy))
+      if (isWorthFolding(chunk, policy, state.isForced)) return makeLeafStep(field, chunk, policy);
   }
   return null;
 }
@@ -206,10 +208,10 @@ function planCondensed(
   for (const depth of field.depths) {
     if (phase === "routine" && policy.sweepMaxDepth >= 0 && depth >= policy.sweepMaxDepth) break;
     const fanout = chooseFanout(policy, depth, phase);
-    for (const run of findRuns(field, (item) => isSummaryItem(item) && item.depth === depth)) {
+    for (const run of findSummaryRuns(field, policy, (item) => isSummaryItem(item) && item.depth === depth)) {
       const chunk = cutCondensedChunk(field, run, policy, depth);
       const enough = phase === "pressure" || chunk.tokens >= minCondensedTokens(policy);
-      if (chunk.members.length < fanout || !enough) continue;
+      if (countSummaries(field, chunk) < fanout || !enough) continue;
       const targetTokens = condensedTarget(policy, chunk.tokens);
       if (targetTokens >= chunk.tokens) continue;
       return makeStep(field, chunk, { kind: "condensed", phase, depth: depth + 1, targetTokens });

@@ -58,6 +58,7 @@ export interface Field {
 export function readField(items: readonly CoverItem[], policy: CompactionPolicy, scope: PlanScope): Field {
   const boundaries = scope.boundaries ?? [];
   const isShown = (item: CoverItem) => item.hidden === 0 && !isHiddenByBoundary(item, boundaries);
+  const shown = items.filter(isShown);
   const { window } = scope;
   const tail = window === undefined ? findFreshTail(items, policy, isShown) : locateTail(items, window);
   let shownTokens = 0;
@@ -72,12 +73,25 @@ export function readField(items: readonly CoverItem[], policy: CompactionPolicy,
   }
   return {
     items,
-    scope: { boundaries, reserve: scope.reserve ?? [] },
+    scope: { boundaries, reserve: (scope.reserve ?? []).filter((reserve) => isInForce(reserve, shown, boundaries)) },
     tail,
     shownTokens: window?.shownTokens ?? shownTokens,
     prefixTokens: window?.prefixTokens ?? prefixTokens,
     depths: [...depths].sort((a, b) => a - b),
   };
+}
+
+/**
+ * Whether a stand-in still stands for neighbours of the cover. One that a boundary came to divide, or whose edges are gone, must not keep
+ * a fold from cutting where it lies. One that reaches beyond what was read is believed.
+ */
+function isInForce(reserve: ReserveSummary, shown: readonly CoverItem[], boundaries: readonly Boundary[]): boolean {
+  const last = shown.at(-1);
+  if (last === undefined || reserve.endPosition > last.endPosition) return true;
+  const match = matchReserve(reserve, shown, 0);
+  if (match === null) return false;
+  const [from, to] = [must(shown[match.from], "first item of a stand-in"), must(shown[match.to - 1], "last item of a stand-in")];
+  return !isDivided(from, to, boundaries);
 }
 
 function locateTail(
@@ -115,9 +129,46 @@ export function findRuns(field: Field, belongs: (item: CoverItem) => boolean): n
     const before = field.items[index - 1];
     if (before !== undefined && isDivided(before, item, boundaries)) close();
     if (isHiddenByBoundary(item, boundaries) || isPinned(field, index)) close();
-    else if (item.hidden !== 0) continue;
-    else if (belongs(item)) run.push(index);
-    else close();
+    else if (item.hidden !== 0 && isMessageItem(item)) continue;
+    else if (belongs(item)) {
+      if (item.hidden === 0) run.push(index);
+    } else close();
+  }
+  close();
+  return runs;
+}
+
+/** A summary with the messages right before it that no leaf will take any more. */
+export type Bundle = readonly number[];
+
+/**
+ * Runs of summaries of one depth, each with the messages stranded before it: what is left between two summaries, such as the user message
+ * of a turn that was folded while it ran, is too little for a leaf of its own and would keep its neighbours apart for ever.
+ */
+export function findSummaryRuns(field: Field, policy: CompactionPolicy, belongs: (item: CoverItem) => boolean): Bundle[][] {
+  const runs: Bundle[][] = [];
+  let run: Bundle[] = [];
+  let stranded: number[] = [];
+  let strandedTokens = 0;
+  const strand = (indexes: number[], tokens: number) => ([stranded, strandedTokens] = [indexes, tokens]);
+  const close = () => {
+    if (run.length > 0) runs.push(run);
+    run = [];
+    strand([], 0);
+  };
+  for (let index = 0; index < field.tail.startIndex; index++) {
+    const item = must(field.items[index], "item of the cover");
+    const before = field.items[index - 1];
+    if (before !== undefined && isDivided(before, item, field.scope.boundaries)) close();
+    if (isHiddenByBoundary(item, field.scope.boundaries) || isPinned(field, index)) close();
+    else if (item.hidden !== 0 && (isMessageItem(item) || belongs(item))) continue;
+    else if (isMessageItem(item)) strand(stranded.concat(index), strandedTokens + item.tokens);
+    else if (belongs(item)) {
+      run.push([...stranded, index]);
+      strand([], 0);
+    } else close();
+    // So much is no leftover: it waits for a leaf of its own.
+    if (strandedTokens > policy.leafChunkTokens) close();
   }
   close();
   return runs;
@@ -163,13 +214,16 @@ export function* cutLeafChunks(
 
 export function cutCondensedChunk(
   field: Field,
-  run: readonly number[],
+  run: readonly Bundle[],
   policy: CompactionPolicy,
   depth: number,
 ): Chunk {
-  const bits = run.map((index) => toBit({ items: [must(field.items[index], "item of a run")] }));
-  return cutChunk(field, { run, offset: 0, bits, next: 0 }, policy.leafChunkTokens, depth + 1);
+  const bits = run.map((bundle) => toBit({ items: bundle.map((index) => must(field.items[index], "item of a run")) }));
+  return cutChunk(field, { run: run.flat(), offset: 0, bits, next: 0 }, policy.leafChunkTokens, depth + 1);
 }
+
+export const countSummaries = (field: Field, chunk: Chunk): number =>
+  chunk.members.filter((index) => isSummaryItem(must(field.items[index], "member of a chunk"))).length;
 
 /** What a cut takes or leaves as a whole: a tool group, or a summary. */
 interface Bit extends Span {

@@ -94,8 +94,9 @@ const BLANK = 4;
 const NEWLINE = 5;
 const WIDE = 6;
 
-const asciiKinds = new Uint8Array(128);
-for (let unit = 0; unit < 128; unit++) asciiKinds[unit] = kindOfAscii(unit);
+/** By UTF-16 unit. */
+const kinds = new Uint8Array(65_536).fill(WIDE);
+for (let unit = 0; unit < 128; unit++) kinds[unit] = kindOfAscii(unit);
 
 function kindOfAscii(unit: number): number {
   if (unit >= 0x61 && unit <= 0x7a) return LETTER;
@@ -106,8 +107,15 @@ function kindOfAscii(unit: number): number {
 }
 
 function kindOf(text: string, at: number): number {
-  const unit = text.charCodeAt(at);
-  return unit < 128 ? (asciiKinds[unit] as number) : WIDE;
+  return kinds[text.charCodeAt(at)] as number;
+}
+
+/** One past the run of a kind that begins before `from`. The end is looked at first: reading behind a text is slow. */
+function endOfRun(text: string, from: number, kind: number): number {
+  const length = text.length;
+  let at = from;
+  while (at < length && kinds[text.charCodeAt(at)] === kind) at++;
+  return at;
 }
 
 /** Which count a character beyond ASCII belongs to. Ranges in the order of how often they are met. */
@@ -152,10 +160,8 @@ function add(counts: Float64Array, feature: number, amount: number): void {
 
 /** One piece of a word: capitals, then small letters, as tokenizers cut `fooBar` and keep `HTTPServer`. */
 function countWord(text: string, start: number, counts: Float64Array): number {
-  let at = start;
-  while (kindOf(text, at) === CAPITAL) at++;
-  const capitals = at - start;
-  while (kindOf(text, at) === LETTER) at++;
+  const capitals = endOfRun(text, start, CAPITAL) - start;
+  const at = endOfRun(text, start + capitals, LETTER);
   const length = at - start;
   const before = start === 0 ? BLANK : kindOf(text, start - 1);
   add(counts, before === BLANK || before === NEWLINE ? SPACED_WORD : JOINED_WORD, 1);
@@ -166,24 +172,21 @@ function countWord(text: string, start: number, counts: Float64Array): number {
 }
 
 function countNumber(text: string, start: number, counts: Float64Array): number {
-  let at = start + 1;
-  while (kindOf(text, at) === NUMBER) at++;
+  const at = endOfRun(text, start + 1, NUMBER);
   add(counts, DIGIT_GROUPS, Math.ceil((at - start) / 3));
   return at;
 }
 
 /** One space belongs to the word after it; more are a token of their own. */
 function countBlanks(text: string, start: number, counts: Float64Array): number {
-  let at = start + 1;
-  while (kindOf(text, at) === BLANK) at++;
+  const at = endOfRun(text, start + 1, BLANK);
   const indent = start > 0 && kindOf(text, start - 1) === NEWLINE;
   if (at - start > 1 || text.charCodeAt(start) === 0x09) add(counts, indent ? INDENTS : GAPS, 1);
   return at;
 }
 
 function countLineEnds(text: string, start: number, counts: Float64Array): number {
-  let at = start + 1;
-  while (kindOf(text, at) === NEWLINE) at++;
+  const at = endOfRun(text, start + 1, NEWLINE);
   if (start === 0 || kindOf(text, start - 1) !== PUNCT) add(counts, LINE_ENDS, 1);
   return at;
 }

@@ -9,6 +9,7 @@
  * - every row of `messages` and `ledger` is a link of its conversation's hash chain, whose head stands in `conversations`.
  */
 import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+import type { CareStore } from "./care.ts";
 import type { FoldingStore } from "./folding.ts";
 import type { Page } from "./page.ts";
 import type { RecallStore } from "./recall.ts";
@@ -262,7 +263,7 @@ export interface DerivedMessage {
 /** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */
 export type Derive = (bytes: Uint8Array, cuts: readonly CutPayload[]) => DerivedMessage;
 
-export interface Store extends FoldingStore, RecallStore {
+export interface Store extends FoldingStore, RecallStore, CareStore {
   append(batch: AppendBatch): Promise<AppendResult>;
   readSession(owner: string | null, sessionId: string): Promise<SessionState | null>;
   knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]>;

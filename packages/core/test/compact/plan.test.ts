@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import type { CoverItem } from "../../src/model/cover.ts";
 import { HIDDEN, POSITION_STEP } from "../../src/model/message.ts";
+import type { ReserveSummary } from "../../src/model/reserve.ts";
 import { findFreshTail } from "../../src/model/tail.ts";
 import { groupItems } from "../../src/model/tool-groups.ts";
 import {
@@ -344,16 +345,42 @@ describe("stored summaries", () => {
     const reserve = {
       summaryId: "sum_r",
       startPosition: 31 * POSITION_STEP,
-      endPosition: 120 * POSITION_STEP,
-      messages: 90,
+      endPosition: 50 * POSITION_STEP,
+      messages: 20,
       tokens: 100,
       depth: 3,
       isRoot: false,
     };
-    expect(planOver(messages(50), TAIL_OF_ONE, sweep(), { reserve: [reserve] })).toMatchObject({
-      startIndex: 0,
-      endIndex: 30,
-    });
+    const p = policy({ freshTailCount: 1, leafChunkTokens: 4_000 });
+    const plan = (stored: ReserveSummary) => planOver(messages(50), p, sweep(), { reserve: [stored] });
+    expect(plan(reserve)).toMatchObject({ startIndex: 0, endIndex: 30 });
+    // One that no longer stands for what lies there is in nobody's way.
+    expect(plan({ ...reserve, messages: 19 })).toMatchObject({ startIndex: 0, endIndex: 40 });
+  });
+
+  test("what a stored leaf leaves over does not keep it from being published", () => {
+    const stored = {
+      summaryId: "sum_p",
+      startPosition: 2 * POSITION_STEP,
+      endPosition: 41 * POSITION_STEP,
+      messages: 40,
+      tokens: 100,
+      depth: 0,
+      isRoot: false,
+    };
+    const p = policy({ freshTailCount: 1, leafChunkTokens: 4_000 });
+    expect(planOver(messages(50), p, sweep(), { reserve: [stored] })).toMatchObject({ startIndex: 1, endIndex: 41, publishId: "sum_p" });
+  });
+
+  test("messages stranded between summaries are condensed with them, and lie under the root", () => {
+    const items = withTail([
+      message(1, { tokens: 40 }),
+      ...Array.from({ length: 4 }, (_, n) => [summary(n * 10 + 2, n * 10 + 10), message(n * 10 + 11, { tokens: 40 })]).flat(),
+      summary(42, 50),
+    ]);
+    const step = planSweep(items, TAIL_OF_ONE, sweep({ stopAtTokens: 10 }));
+    expect(step).toMatchObject({ kind: "condensed", phase: "pressure", startIndex: 0, endIndex: 10, depth: 1, messages: 50 });
+    expect(planReserve(items, TAIL_OF_ONE, BUDGET)).toMatchObject({ isRoot: true, messages: 50, startPosition: POSITION_STEP });
   });
 
   test("a root is made over all summaries before the tail", () => {
@@ -522,7 +549,11 @@ describe("whatever is appended and folded", () => {
     for (let index = tail.pinned?.startIndex ?? 0; index < (tail.pinned?.endIndex ?? 0); index++)
       expect(run).not.toContain(items[index]);
     const shown = run.filter((item) => item.hidden === 0);
-    expect(new Set(shown.map((item) => item.depth))).toEqual(new Set([step.depth - 1]));
+    const depths = new Set(shown.map((item) => item.depth));
+    // A condensed summary takes along messages that are left over before its sources.
+    if (step.kind === "condensed") depths.delete(-1);
+    expect(depths).toEqual(new Set([step.depth - 1]));
+    if (step.kind === "condensed") expect(shown.at(-1)?.depth).toBe(step.depth - 1);
     for (const { position } of boundaries)
       expect(step.startPosition >= position || step.endPosition < position).toBe(true);
     const isDivided = (group: readonly CoverItem[]) =>

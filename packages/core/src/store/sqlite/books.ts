@@ -82,7 +82,7 @@ export function settleDebt(
   });
 }
 
-function toDebt(row: Row): Debt {
+export function toDebt(row: Row): Debt {
   return {
     conversationId: row.conversation_id as number,
     reason: row.reason as string,

@@ -13,15 +13,17 @@ import type { StoreContext } from "./context.ts";
 const ITEM_COLUMNS = `
   i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
   coalesce(m.created_at, s.latest_at) AS created_at, coalesce(m.newest, m.message_id) AS version_id`;
-const ITEM_SOURCE = `
-  FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
+const ITEM_JOINS = `
+  LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
+const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
 const ITEMS_NEWEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
   WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos >= ? ORDER BY i.start_pos DESC, i.seq DESC`;
 const ITEMS_OLDEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
+/** By the index of summaries: the messages between them may be a million. */
 const SUMMARIES_BEFORE = `
-  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  SELECT ${ITEM_COLUMNS} FROM context_items i INDEXED BY items_by_depth ${ITEM_JOINS}
   WHERE i.conversation_id = ? AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < ? ORDER BY i.start_pos DESC`;
 /** Several formats hand tool results over under the user's role; those are no words of a person. */
 const USER_BEFORE = `
@@ -44,7 +46,7 @@ const RESERVE = `
   SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq FROM summaries
   WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 ORDER BY start_pos`;
 const SUMMARY_SPANS = `
-  SELECT start_pos, end_pos, tokens, messages, depth FROM context_items
+  SELECT start_pos, end_pos, tokens, messages, depth FROM context_items INDEXED BY items_by_depth
   WHERE conversation_id = ? AND summary_id IS NOT NULL AND hidden = 0 ORDER BY start_pos`;
 const SHOWN_WITHIN = `
   SELECT start_pos, end_pos, tokens, messages, depth FROM context_items

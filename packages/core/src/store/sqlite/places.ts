@@ -9,25 +9,31 @@ import { decodeVarints } from "./verify-index.ts";
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
   AND (m.revises IS NULL OR m.message_id = (SELECT f.newest FROM messages f WHERE f.message_id = m.revises))`;
-const IS_WANTED = `
-  (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
-const IN_SCOPE = `(?1 IS NULL OR m.conversation_id IN (SELECT value FROM json_each(?1))) AND ${IS_WANTED}`;
-const PLACE_COLUMNS = "m.message_id AS id, m.conversation_id, m.session_ref, m.position, m.seq, m.created_at";
+const IN_SCOPE = `
+  (?1 IS NULL OR m.conversation_id IN (SELECT value FROM json_each(?1)))
+  AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
+/** A revision stands where its first version stood. */
+const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
 const SEEDS = `
-  SELECT ${PLACE_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
-const BESIDE = (before: boolean): string => `
-  SELECT ${PLACE_COLUMNS} FROM messages m
-  WHERE m.conversation_id = ?1 AND (m.position, m.seq) ${before ? "<" : ">"} (?5, ?6) AND m.session_ref = ?7
-    AND ${IS_WANTED} AND ${IS_CURRENT}
-  ORDER BY m.position ${before ? "DESC" : "ASC"}, m.seq ${before ? "DESC" : "ASC"} LIMIT ?8`;
-const BEFORE = BESIDE(true);
-const AFTER = BESIDE(false);
+  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS place
+  FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+/** What arrived beside the seeds, themselves included, each once. The length of the words is the first number the index keeps for a row. */
+const BESIDE = (table: string): string => `
+  WITH seeds AS MATERIALIZED (${SEEDS}),
+  rows AS (
+    SELECT m.message_id FROM seeds s JOIN messages m
+    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - ?6 AND s.place + ?6
+    UNION SELECT id FROM seeds)
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, d.sz
+  FROM rows r JOIN messages m USING (message_id) LEFT JOIN ${table}_docsize d ON d.id = m.message_id
+  WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const SUMMARY_SCOPE = `
   s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (SELECT value FROM json_each(?1)))
   AND (?2 IS NULL OR s.latest_at >= ?2) AND (?3 IS NULL OR s.latest_at < ?3)`;
-const SUMMARY_PLACES = `
-  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
-  JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE}`;
+const SUMMARY_PLACES = (table: string): string => `
+  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, d.sz
+  FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id)
+  LEFT JOIN ${table}_docsize d ON d.id = r.summary_ref WHERE ${SUMMARY_SCOPE}`;
 const SUMMARIES = `
   SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
@@ -42,16 +48,16 @@ const SCOPE = `
   SELECT conversation_id AS id FROM conversations
   WHERE (?1 IS NULL OR owner = ?1) AND (?2 IS NULL OR session_key = ?2) ORDER BY conversation_id DESC`;
 
-/** Between two runs of neighbours: farther than any neighbour reaches. */
+/** Summaries have no neighbours: they stand farther apart than any reaches. */
 const GAP = 100;
 
 interface PlaceRow {
   id: number;
   conversation_id: number;
   session_ref: number;
-  position: number;
-  seq: number;
+  place: number;
   created_at: number;
+  sz: Uint8Array | null;
 }
 
 type ScopeValues = [string | null, number | null, number | null, string | null];
@@ -73,53 +79,25 @@ export function readPlaces(
   return connection.read(() => {
     const scope = bindScope(connection, request.scope);
     if (request.kind === "summary") return readSummaryPlaces(connection, index.summaryTable, scope, request.ids);
-    const seeds = connection.all<PlaceRow>(SEEDS, ...scope, JSON.stringify(request.ids));
-    return numberPlaces(connection, index.table, readBeside(connection, scope, seeds, request.reach));
+    const sql = BESIDE(index.table);
+    const rows = connection.all<PlaceRow>(sql, ...scope, JSON.stringify(request.ids), request.reach);
+    return groupPlaces(rows);
   });
 }
 
-/** The seeds and their neighbours, with who follows whom. */
-function readBeside(
-  connection: Connection,
-  [, ...wanted]: ScopeValues,
-  seeds: readonly PlaceRow[],
-  reach: number,
-): { rows: Map<number, PlaceRow>; follows: Map<number, number> } {
-  const rows = new Map<number, PlaceRow>();
-  const follows = new Map<number, number>();
-  for (const seed of seeds) {
-    const key = [seed.conversation_id, ...wanted, seed.position, seed.seq, seed.session_ref, reach] as const;
-    const before = connection.all<PlaceRow>(BEFORE, ...key);
-    const after = connection.all<PlaceRow>(AFTER, ...key);
-    const run = [...before.reverse(), seed, ...after];
-    run.forEach((row, at) => {
-      rows.set(row.id, row);
-      const previous = run[at - 1];
-      if (previous) follows.set(row.id, previous.id);
-    });
-  }
-  return { rows, follows };
-}
-
-function numberPlaces(
-  connection: Connection,
-  table: string,
-  { rows, follows }: { rows: Map<number, PlaceRow>; follows: Map<number, number> },
-): DocumentPlace[] {
-  const ordered = [...rows.values()].toSorted(
-    (a, b) => a.session_ref - b.session_ref || a.conversation_id - b.conversation_id || a.position - b.position || a.seq - b.seq,
-  );
-  let position = 0;
-  let previous = 0;
-  return ordered.map((row) => {
-    position += follows.get(row.id) === previous ? 1 : GAP;
-    previous = row.id;
+/** Messages of one session and conversation are a group; their order of arrival numbers them. */
+function groupPlaces(rows: readonly PlaceRow[]): DocumentPlace[] {
+  const groups = new Map<string, number>();
+  return rows.map((row) => {
+    const name = `${row.session_ref}.${row.conversation_id}`;
+    const group = groups.get(name) ?? groups.size;
+    groups.set(name, group);
     return {
       id: row.id,
       conversationId: row.conversation_id,
-      group: row.session_ref,
-      position,
-      words: countWords(connection, table, row.id),
+      group,
+      position: row.place,
+      words: readLength(row.sz),
       createdAt: row.created_at,
     };
   });
@@ -128,21 +106,26 @@ function numberPlaces(
 function readSummaryPlaces(connection: Connection, table: string, scope: ScopeValues, ids: readonly number[]): DocumentPlace[] {
   const [conversations, since, before] = scope;
   return connection
-    .all<{ id: number; conversation_id: number; latest_at: number }>(SUMMARY_PLACES, conversations, since, before, JSON.stringify(ids))
+    .all<{ id: number; conversation_id: number; latest_at: number; sz: Uint8Array | null }>(
+      SUMMARY_PLACES(table),
+      conversations,
+      since,
+      before,
+      JSON.stringify(ids),
+    )
     .map((row, at) => ({
       id: row.id,
       conversationId: row.conversation_id,
       group: row.conversation_id,
       position: at * GAP,
-      words: countWords(connection, table, row.id),
+      words: readLength(row.sz),
       createdAt: row.latest_at,
     }));
 }
 
 /** The index keeps the length of each column; the first is the words. */
-function countWords(connection: Connection, table: string, id: number): number {
-  const row = connection.get<{ sz: Uint8Array }>(`SELECT sz FROM ${table}_docsize WHERE id = ?`, id);
-  return row ? (decodeVarints(row.sz)[0] ?? 0) : 0;
+function readLength(sizes: Uint8Array | null): number {
+  return sizes === null ? 0 : (decodeVarints(sizes)[0] ?? 0);
 }
 
 export function readTexts(

@@ -3,6 +3,7 @@
  * thread, or in a command-line process, never on a host's main thread.
  */
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
+import type { DoubtfulSummary } from "../care.ts";
 import type {
   CoverHead,
   CoverTail,
@@ -41,6 +42,7 @@ import type {
 } from "../store.ts";
 import { append } from "./append.ts";
 import * as books from "./books.ts";
+import * as care from "./care.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { readCoverHead, readCoverTail } from "./cover.ts";
@@ -317,6 +319,22 @@ export class SqliteStore implements Store {
 
   async sweepGrants(before: number): Promise<number> {
     return this.#do("write", () => grants.sweepGrants(this.#context, before));
+  }
+
+  async backup(path: string, onProgress: (done: number, total: number) => void): Promise<void> {
+    return care.backup(this.#context, path, onProgress);
+  }
+
+  async listDebts(): Promise<Debt[]> {
+    return this.#do("read", () => care.listDebts(this.#context));
+  }
+
+  async listPublished(request: { after: string; limit: number }): Promise<DoubtfulSummary[]> {
+    return this.#do("read", () => care.listPublished(this.#context, request));
+  }
+
+  async listFilePaths(): Promise<string[]> {
+    return this.#do("read", () => care.listFilePaths(this.#context));
   }
 
   async verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport> {

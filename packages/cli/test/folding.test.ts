@@ -1,0 +1,340 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseSince } from "../src/commands/spend.ts";
+import { parseTokens } from "../src/commands/shared.ts";
+import { displayWidth } from "../src/width.ts";
+import { createRunner, makeFolder, parseEnvelope, parseError, SAMPLE } from "./support.ts";
+import type { Envelope, Run } from "./support.ts";
+
+const SESSION = "pi:3f6c1d52-8a0e-4b7d-9e41-c2a5d7b80f16";
+const folder = makeFolder();
+const run = createRunner(folder.path);
+const database = join(folder.path, "folded.db");
+const raw = join(folder.path, "raw.db");
+
+const lcm = (...args: string[]): Promise<Run> => run([...args, "--db", database]);
+const text = async (...args: string[]): Promise<string> => {
+  const result = await lcm(...args);
+  expect(result.stderr).toBe("");
+  expect(result.status).toBe(0);
+  return result.stdout.toString("utf8");
+};
+const json = async (...args: string[]): Promise<Envelope> => {
+  const result = await lcm(...args, "--json");
+  expect(result.stderr).toBe("");
+  expect(result.status).toBe(0);
+  return parseEnvelope(result);
+};
+
+interface Item {
+  readonly kind: string;
+  readonly ids: readonly string[];
+  readonly tokens: number;
+  readonly messages: number;
+  readonly depth: number;
+  readonly reason: string;
+}
+
+let compacted: Run;
+let before: Envelope;
+
+beforeAll(async () => {
+  await run(["import", SAMPLE, "--db", database]);
+  await run(["import", SAMPLE, "--db", raw]);
+  before = await json("status");
+  compacted = await lcm("compact", "--session", SESSION, "--budget", "32k");
+});
+afterAll(folder.remove);
+
+describe("compact", () => {
+  test("tells each pass on stderr, and what was saved and what it cost on stdout", async () => {
+    expect(compacted.status).toBe(0);
+    const passes = compacted.stderr.match(/^pass \d+: [\d,]+ tokens$/gm) ?? [];
+    expect(passes.length).toBeGreaterThan(3);
+    const shown = compacted.stdout.toString("utf8");
+    expect(shown).toMatch(/Before\s+█+ {2}[\d,]+ tokens/);
+    expect(shown).toMatch(/After\s+█+░+ +[\d,]+ tokens, \d+ % of the budget/);
+    expect(shown).toMatch(/Passes\s+\d+: under the target/);
+    expect(shown).toMatch(/Stand-ins\s+\d+ for tighter budgets/);
+    expect(shown).toMatch(/Cost\s+nothing: no model was used/);
+    expect(await text("verify")).toContain("everything is whole");
+  });
+
+  test("says why it folds nothing below the threshold", async () => {
+    expect(await text("compact", "--budget", "32k")).toContain(
+      "nothing was folded in conversation 1: below threshold",
+    );
+    const { data, command } = await json("compact", "--budget", "32000", "--conversation", "1");
+    expect(command).toBe("compact");
+    expect(data).toMatchObject({
+      conversationId: 1,
+      compacted: false,
+      reason: "below threshold",
+      passes: 0,
+      summaryIds: [],
+      cost: { calls: 0, inputTokens: 0, outputTokens: 0 },
+    });
+    expect(data["tokensAfter"]).toBe(data["tokensBefore"]);
+  });
+
+  test("folds down to a target, without stand-ins when they are not wanted", async () => {
+    const result = await run(
+      ["compact", "--budget", "64k", "--target", "40k", "--no-reserve", "--no-model", "--json", "--db", raw],
+      {},
+    );
+    expect(result.stderr).toBe("");
+    const { data } = parseEnvelope(result);
+    expect(data).toMatchObject({ compacted: true, reason: "under the target", standIns: 0 });
+    expect(data["tokensAfter"]).toBeLessThanOrEqual(40_000);
+    expect(data["passes"]).toBe((data["summaryIds"] as string[]).length);
+    const reserve = await run(["summaries", "list", "--state", "reserve", "--json", "--db", raw]);
+    expect(parseEnvelope(reserve).data.items).toEqual([]);
+  });
+
+  test("refuses a missing or impossible budget and an unknown conversation", async () => {
+    expect((await lcm("compact")).status).toBe(2);
+    const bad = await lcm("compact", "--budget", "much");
+    expect(bad.status).toBe(2);
+    expect(bad.stderr).toContain("32k");
+    expect((await lcm("compact", "--budget", "32k", "--conversation", "99")).status).toBe(3);
+    expect((await lcm("compact", "--budget", "32k", "--session", "nobody")).status).toBe(3);
+    expect((await lcm("compact", "--budget", "32k", "--owner", "somebody")).status).toBe(3);
+  });
+});
+
+describe("assemble", () => {
+  test.each([2000, 8000, 32_000, 200_000])(
+    "for %i tokens stands for every message and fits",
+    async (budget) => {
+      for (const database of ["folded.db", "raw.db"]) {
+        const args = ["assemble", "--budget", String(budget), "--json", "--db", join(folder.path, database)];
+        const { data } = parseEnvelope(await run(args));
+        const items = data.items as unknown as readonly Item[];
+        expect(data["estimatedTokens"]).toBeLessThanOrEqual(budget);
+        expect(data["budgetTokens"]).toBe(budget);
+        expect(items.reduce((sum, item) => sum + item.messages, 0)).toBe(data["shownMessages"]);
+        expect(items.every((item) => item.reason !== "" && item.ids.length > 0)).toBe(true);
+        expect(data["grammars"]).toHaveLength(5);
+        expect(data["grammars"]).not.toContainEqual(expect.objectContaining({ accepts: false }));
+      }
+    },
+  );
+
+  test("gives the same bytes for the same question, by conversation and by session", async () => {
+    const one = await json("assemble", "--conversation", "1", "--budget", "8k");
+    const two = await json("assemble", "--session", SESSION, "--budget", "8000");
+    expect(two.data).toEqual(one.data);
+    expect(Object.keys(one.data)).toEqual(
+      expect.arrayContaining(["messages", "estimatedTokens", "epoch", "fingerprint", "mode", "items"]),
+    );
+    expect(one.data.items[0]).toMatchObject({ kind: "summary", role: null });
+  });
+
+  test("prints what the model reads", async () => {
+    const shown = await text("assemble", "--budget", "32k");
+    expect(shown).toMatch(/^user$/m);
+    expect(shown).toContain('<summary id="sum_');
+    expect(shown).toMatch(/\[tool call: \w+\]/);
+    expect(shown).toMatch(/[\d,]+ of 32,000 tokens; \d+ items for 1,2\d\d messages/);
+  });
+
+  test("explains each item with a bar, and the whole", async () => {
+    const shown = await text("assemble", "--budget", "32k", "--explain");
+    expect(shown).toMatch(/^KIND\s+ID\s+DEPTH\s+FOR\s+TOKENS\s+WHY$/m);
+    expect(shown).toMatch(/^summary\s+sum_[0-9a-f]{16}\s+1\s+[\d,]+\s+[\d,]+\s+█+░*\s+\S/m);
+    expect(shown).toMatch(/^user\s+msg_\d+\s+1\s+\d+\s+[█░]+\s+\S/m);
+    expect(shown).toMatch(
+      /Stands for\s+1,265 of 1,265 messages: \d+ as they are, [\d,]+ under \d+ summaries/,
+    );
+    expect(shown).toMatch(/Accepted by\s+anthropic, openai-chat, openai-responses, gemini, bedrock/);
+  });
+
+  test("adds what the prompt is about at the end", async () => {
+    const cued = await json(
+      "assemble",
+      "--budget",
+      "32k",
+      "--prompt",
+      "which back-off cap did we decide for the carrier?",
+    );
+    const plain = await json("assemble", "--budget", "32k");
+    const [last] = (cued.data["messages"] as { content: { text?: string }[] }[]).slice(-1);
+    expect(JSON.stringify(last)).toContain("45 s");
+    expect(cued.data["fingerprint"]).toBe(plain.data["fingerprint"]);
+  });
+
+  test("takes a model and one provider's grammar, and refuses an unknown one", async () => {
+    const { data } = await json(
+      "assemble",
+      "--budget",
+      "8k",
+      "--model",
+      "anthropic/claude",
+      "--provider",
+      "anthropic",
+    );
+    expect(data["grammars"]).toContainEqual({ provider: "anthropic", accepts: true, problem: null });
+    expect((await lcm("assemble", "--budget", "8k", "--provider", "nobody")).status).toBe(2);
+  });
+});
+
+describe("summaries", () => {
+  test("paging gives each summary once", async () => {
+    const all = await json("summaries", "list", "--limit", "500");
+    const seen: unknown[] = [];
+    let after: string | null = null;
+    do {
+      const page: Envelope = await json(
+        "summaries",
+        "list",
+        "--limit",
+        "5",
+        ...(after === null ? [] : ["--after", after]),
+      );
+      seen.push(...page.data.items.map((item) => item["id"]));
+      after = page.pagination?.next ?? null;
+    } while (after !== null);
+    expect(seen).toEqual(all.data.items.map((item) => item["id"]));
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(all.data.items[0]).toMatchObject({ level: "extractive", isStale: false });
+    expect(await text("summaries", "list", "--limit", "2")).toContain("More: --after");
+    expect((await json("summaries", "list", "--state", "prepared")).data.items).toEqual([]);
+  });
+
+  test("show goes both ways: down to the messages, and up to what was made from it", async () => {
+    const { data } = await json("summaries", "list", "--limit", "500");
+    const condensed = data.items.find((item) => item["depth"] === 1);
+    const up = await json("summaries", "show", String(condensed?.["id"]));
+    const sourceIds = up.data["sourceIds"] as string[];
+    expect(sourceIds.length).toBeGreaterThan(1);
+    const leaf = await json("summaries", "show", String(sourceIds[0]));
+    expect(leaf.data["derivedIds"]).toContain(condensed?.["id"]);
+    const messageIds = leaf.data["messageIds"] as string[];
+    expect(messageIds.length).toBeGreaterThanOrEqual(Number(leaf.data["messages"]));
+    expect((await json("messages", "show", String(messageIds[0]))).data).toMatchObject({ id: messageIds[0] });
+    const shown = await text("summaries", "show", String(sourceIds[0]));
+    expect(shown).toMatch(/Stands for\s+\d+ messages, msg_\d+ to msg_\d+/);
+    expect(shown).toContain("Made into");
+    expect(shown).toContain(String(leaf.data["content"]).split("\n")[0]);
+    expect(await text("summaries", "show", String(condensed?.["id"]))).toContain("Made from");
+  });
+
+  test("tree draws every summary above its sources", async () => {
+    const shown = await text("summaries", "tree");
+    expect(shown).toMatch(/^sum_[0-9a-f]{16}\s+1\s+cover/m);
+    expect(shown).toMatch(/^├─ sum_[0-9a-f]{16}\s+0\s+cover/m);
+    expect(shown).toMatch(/^└─ sum_[0-9a-f]{16}\s+0\s+cover/m);
+    expect(shown).toMatch(/^sum_[0-9a-f]{16}\s+2\s+reserve.*root$/m);
+    const { data } = await json("summaries", "tree");
+    const ids = new Set(data.items.map((item) => item["id"]));
+    const listed = await json("summaries", "list", "--limit", "500");
+    expect(ids).toEqual(new Set(listed.data.items.map((item) => item["id"])));
+    const [top] = data.items;
+    const below = await json("summaries", "tree", String(top?.["id"]));
+    expect(below.data.items).toHaveLength(1 + (top?.["sourceIds"] as string[]).length);
+  });
+
+  test("an unknown id, a wrong one and another owner's are refused", async () => {
+    expect((await lcm("summaries", "show", "sum_0000000000000000")).status).toBe(3);
+    expect((await lcm("summaries", "show", "msg_1")).status).toBe(2);
+    const { data } = await json("summaries", "list", "--limit", "1");
+    expect(
+      (await lcm("summaries", "show", String(data.items[0]?.["id"]), "--owner", "somebody")).status,
+    ).toBe(3);
+  });
+
+  test("a conversation without summaries is no error", async () => {
+    const other = join(folder.path, "empty.db");
+    await run(["import", SAMPLE, "--db", other]);
+    expect((await run(["summaries", "list", "--db", other])).stdout.toString("utf8")).toBe("No summaries.\n");
+    expect((await run(["summaries", "tree", "--db", other])).stdout.toString("utf8")).toBe("No summaries.\n");
+  });
+});
+
+describe("status", () => {
+  test("tells the folding of the only conversation, and of a session", async () => {
+    const shown = await text("status");
+    expect(shown).toMatch(/Context\s+[\d,]+ tokens for 1,265 messages/);
+    expect(shown).toMatch(/Compression\s+\d+\.\d : 1/);
+    expect(shown).toMatch(/Summaries\s+\d+ \(\d+ extractive, 0 stale\), 1 stand-in, 0 prepared/);
+    expect(shown).toMatch(/Owed\s+nothing/);
+    const { data } = await json("status", "--session", SESSION);
+    expect(data["conversation"]).toMatchObject({ id: 1, sessionKey: SESSION });
+    expect(data["folding"]).toMatchObject({ debt: null, cache: null });
+    expect(data["guards"]).toEqual([]);
+    expect((await lcm("status", "--session", "nobody")).status).toBe(3);
+  });
+
+  test("the tokens as they are do not change by folding", async () => {
+    const after = await json("status");
+    const folding = (envelope: Envelope): Record<string, number> =>
+      envelope.data["folding"] as Record<string, number>;
+    expect(folding(after)["rawTokens"]).toBe(folding(before)["contextTokens"]);
+    expect(folding(after)["compression"]).toBeGreaterThan(5);
+    expect(folding(before)["compression"]).toBe(1);
+  });
+
+  test("says nothing about folding when there are several conversations", async () => {
+    const several = join(folder.path, "several.db");
+    await run(["import", SAMPLE, "--db", several]);
+    await run(["import", SAMPLE, "--session", "agent:other:main", "--owner", "other", "--db", several]);
+    const { data } = parseEnvelope(await run(["status", "--json", "--db", several]));
+    expect(data["folding"]).toBeNull();
+    expect((await run(["compact", "--budget", "32k", "--db", several])).status).toBe(2);
+  });
+});
+
+describe("spend", () => {
+  test("without any call says so, and where the caps are", async () => {
+    const shown = await text("spend");
+    expect(shown).toContain("No model was called");
+    expect(shown).toMatch(/Today\s+0 tokens, no cap/);
+    const { data } = await json("spend", "--since", "7d", "--by", "model");
+    expect(data).toMatchObject({
+      by: "model",
+      items: [],
+      total: { calls: 0, inputTokens: 0, outputTokens: 0 },
+    });
+    expect(data["caps"]).toMatchObject({ tokensPerDay: null, callsInWindow: 0 });
+  });
+
+  test("refuses a time it cannot read, and a share of one owner", async () => {
+    const bad = await lcm("spend", "--since", "yesterday", "--json");
+    expect(parseError(bad)).toMatchObject({ code: "usage" });
+    expect((await lcm("spend", "--owner", "main")).status).toBe(2);
+  });
+
+  test("a date is the begin of that day where the person lives", () => {
+    const now = Date.UTC(2026, 1, 20, 12);
+    expect(parseSince("7d", now, "UTC")).toBe(Date.UTC(2026, 1, 13, 12));
+    expect(parseSince("12h", now, "UTC")).toBe(Date.UTC(2026, 1, 20, 0));
+    expect(parseSince("2026-02-01", now, "UTC")).toBe(Date.UTC(2026, 1, 1));
+    expect(parseSince("2026-02-01", now, "Pacific/Auckland")).toBe(Date.UTC(2026, 0, 31, 11));
+    expect(parseSince("2026-02-01", now, "America/Los_Angeles")).toBe(Date.UTC(2026, 1, 1, 8));
+    expect(parseSince("2026-02-01T10:00:00Z", now, "UTC")).toBe(Date.UTC(2026, 1, 1, 10));
+    for (const bad of ["", "7", "7x", "2026-02-31", "2026-13-01", "soon"]) {
+      expect(() => parseSince(bad, now, "UTC"), bad).toThrow("cannot read --since");
+    }
+  });
+});
+
+describe("options", () => {
+  test.each([
+    ["32000", 32_000],
+    ["32_000", 32_000],
+    ["32k", 32_000],
+    ["1.5k", 1500],
+    ["1M", 1_000_000],
+  ])("%s are %i tokens", (typed, tokens) => {
+    expect(parseTokens(typed)).toBe(tokens);
+  });
+
+  test.each(["", "0", "-1", "k", "1e3", "32kb", "1,000"])("%j are no tokens", (typed) => {
+    expect(() => parseTokens(typed)).toThrow("number of tokens");
+  });
+});
+
+test("tables of summaries fit a line of a usual terminal", async () => {
+  const shown = await text("summaries", "tree");
+  expect(Math.max(...shown.split("\n").map(displayWidth))).toBeLessThanOrEqual(120);
+});

@@ -1,0 +1,207 @@
+/**
+ * Backups: a folder with a copy of the database and of every large file, proven before it counts. Made while agents go on writing;
+ * restored only after the copy has been proven again, and the archive it replaces is kept beside it.
+ *
+ * Invariant: a folder under its final name is a whole, verified backup. Whatever is interrupted leaves a `.partial` folder, which the
+ * next run removes.
+ */
+import { constants, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { copyFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Engine } from "../engine.ts";
+import { EngineError } from "../model/errors.ts";
+import { openEngine } from "../open-engine.ts";
+
+const DATABASE_NAME = "lcm.db";
+const FILES_NAME = "lcm-files";
+const PARTIAL = ".partial";
+
+export interface BackupEntry {
+  readonly path: string;
+  readonly createdAt: number;
+  readonly bytes: number;
+}
+
+export interface BackupReport {
+  readonly path: string;
+  readonly messages: number;
+  readonly conversations: number;
+  readonly files: number;
+  readonly bytes: number;
+  /** Older backups that were removed because more than `keep` were there. */
+  readonly removed: readonly string[];
+}
+
+export interface BackupOptions {
+  readonly engine: Engine;
+  readonly databasePath: string;
+  readonly filesDir: string;
+  /** Where to put it; beside the database, named by the time, when absent. */
+  readonly target?: string;
+  /** How many timestamped backups to keep; all when absent. */
+  readonly keep?: number;
+  readonly now?: number;
+  readonly onProgress?: (step: "database" | "files" | "verify", done: number, total: number) => void;
+}
+
+export async function createBackup(options: BackupOptions): Promise<BackupReport> {
+  const { databasePath, filesDir } = options;
+  const target = options.target ?? `${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`;
+  if (existsSync(target)) {
+    throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, { hint: "name another --out" });
+  }
+  const partial = `${target}${PARTIAL}`;
+  rmSync(partial, { recursive: true, force: true });
+  mkdirSync(partial, { recursive: true, mode: 0o700 });
+  try {
+    const copy = join(partial, DATABASE_NAME);
+    await options.engine.backup({ path: copy, onProgress: (done, total) => options.onProgress?.("database", done, total) });
+    // After the database: a file named by it was written before its row was.
+    copyFiles(filesDir, join(partial, FILES_NAME), (done, total) => options.onProgress?.("files", done, total));
+    const counts = await prove(copy, (done, total) => options.onProgress?.("verify", done, total));
+    renameSync(partial, target);
+    const removed = options.keep === undefined ? [] : pruneBackups(databasePath, options.keep);
+    return { path: target, ...counts, bytes: folderBytes(target), removed };
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Backups beside a database, newest first. */
+export function listBackups(databasePath: string): BackupEntry[] {
+  const folder = dirname(databasePath);
+  const prefix = `${basename(databasePath)}.backup-`;
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(prefix) && !name.endsWith(PARTIAL))
+    .sort()
+    .reverse()
+    .map((name) => join(folder, name))
+    .filter((path) => existsSync(join(path, DATABASE_NAME)))
+    .map((path) => ({ path, createdAt: statSync(join(path, DATABASE_NAME)).mtimeMs, bytes: folderBytes(path) }));
+}
+
+export function pruneBackups(databasePath: string, keep: number): string[] {
+  const removed = listBackups(databasePath)
+    .slice(Math.max(1, keep))
+    .map((entry) => entry.path);
+  for (const path of removed) rmSync(path, { recursive: true });
+  return removed;
+}
+
+export interface RestoreReport {
+  readonly databasePath: string;
+  /** Where the archive that was replaced is now; null when there was none. */
+  readonly keptAt: string | null;
+  readonly messages: number;
+  readonly conversations: number;
+  readonly files: number;
+}
+
+export interface RestoreOptions {
+  readonly backupPath: string;
+  readonly databasePath: string;
+  readonly filesDir: string;
+  readonly now?: number;
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+/** Puts a backup in the place of the archive. Nobody else may have the database open. */
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const source = join(options.backupPath, DATABASE_NAME);
+  if (!existsSync(source)) {
+    throw new EngineError("not_found", `cannot restore ${options.backupPath}: it is no backup folder`, {
+      hint: "lcm backup list shows what there is",
+    });
+  }
+  const { databasePath, filesDir } = options;
+  const incoming = `${databasePath}.restoring`;
+  const incomingFiles = `${filesDir}.restoring`;
+  for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
+  mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
+  copyFileSync(source, incoming, constants.COPYFILE_FICLONE);
+  mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
+  copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
+  const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
+  const keptAt = await setAside(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
+  renameSync(incomingFiles, filesDir);
+  renameSync(incoming, databasePath);
+  return { databasePath, keptAt, ...counts };
+}
+
+/** Moves the present archive away, once nobody else has it open. */
+async function setAside(databasePath: string, filesDir: string, stamp: string): Promise<string | null> {
+  if (!existsSync(databasePath)) {
+    if (existsSync(filesDir)) renameSync(filesDir, `${filesDir}.before-restore-${stamp}`);
+    return null;
+  }
+  await claimAlone(databasePath);
+  const kept = `${databasePath}.before-restore-${stamp}`;
+  renameSync(databasePath, kept);
+  for (const suffix of ["-wal", "-shm"]) if (existsSync(databasePath + suffix)) renameSync(databasePath + suffix, kept + suffix);
+  if (existsSync(filesDir)) renameSync(filesDir, `${filesDir}.before-restore-${stamp}`);
+  return kept;
+}
+
+/** Fails when another process has the database open; leaves everything written to it in the one file. */
+async function claimAlone(databasePath: string): Promise<void> {
+  const { DatabaseSync } = await import("node:sqlite");
+  const database = new DatabaseSync(databasePath, { timeout: 500 });
+  try {
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    throw new EngineError("database_busy", `cannot replace the database ${databasePath}: another process has it open`, {
+      hint: "stop the agent host and other lcm commands, then try again",
+      cause: error,
+    });
+  } finally {
+    database.close();
+  }
+}
+
+async function prove(
+  database: string,
+  onProgress: (done: number, total: number) => void,
+  filesDir = join(dirname(database), FILES_NAME),
+): Promise<{ messages: number; conversations: number; files: number }> {
+  const engine = await openEngine({ database, filesDir, create: false, thread: false });
+  try {
+    const report = await engine.verify({ onProgress });
+    const broken = report.problems.filter((problem) => problem.code !== "index");
+    if (broken.length > 0) {
+      throw new EngineError("verification_failed", `cannot use ${database}: ${broken[0]?.message}`, {
+        hint: "run lcm verify for the whole list",
+      });
+    }
+    const { messages, conversations, files } = report;
+    return { messages, conversations, files };
+  } finally {
+    await engine.close();
+  }
+}
+
+function copyFiles(from: string, to: string, onProgress: (done: number, total: number) => void): void {
+  if (!existsSync(from)) return;
+  const folders = readdirSync(from).filter((name) => /^\d+$/.test(name));
+  for (const [done, folder] of folders.entries()) {
+    onProgress(done, folders.length);
+    cpSync(join(from, folder), join(to, folder), {
+      recursive: true,
+      mode: constants.COPYFILE_FICLONE,
+      filter: (path) => !path.endsWith(".tmp"),
+    });
+  }
+  onProgress(folders.length, folders.length);
+}
+
+function folderBytes(path: string): number {
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
+
+/** `20260214-110207`, in UTC, so that names sort by time. */
+function formatStamp(at: number): string {
+  return new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-");
+}

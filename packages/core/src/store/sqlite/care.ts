@@ -1,0 +1,52 @@
+/** Care: copying the database page by page, and the lists the doctor reads. */
+import { backup as backupDatabase } from "node:sqlite";
+import type { DoubtfulSummary } from "../care.ts";
+import type { Debt } from "../folding.ts";
+import { toDebt } from "./books.ts";
+import { translate } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+
+const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
+const PUBLISHED = `
+  SELECT summary_id, conversation_id, depth, tokens, source_tokens, level, model, stale, content FROM summaries
+  WHERE state = 'cover' AND summary_id > ? ORDER BY summary_id LIMIT ?`;
+const FILE_PATHS = "SELECT storage_path FROM large_files ORDER BY storage_path";
+/** Pages copied between two looks at other work. */
+const PAGES_AT_ONCE = 500;
+
+export async function backup(
+  { connection }: StoreContext,
+  path: string,
+  onProgress: (done: number, total: number) => void,
+): Promise<void> {
+  try {
+    await backupDatabase(connection.database, path, {
+      rate: PAGES_AT_ONCE,
+      progress: ({ totalPages, remainingPages }) => onProgress(totalPages - remainingPages, totalPages),
+    });
+  } catch (error) {
+    throw translate(error, "copy", connection.path);
+  }
+}
+
+export function listDebts({ connection }: StoreContext): Debt[] {
+  return connection.all(DEBTS).map(toDebt);
+}
+
+export function listPublished({ connection }: StoreContext, request: { after: string; limit: number }): DoubtfulSummary[] {
+  return connection.all(PUBLISHED, request.after, request.limit).map((row) => ({
+    summaryId: row.summary_id as string,
+    conversationId: row.conversation_id as number,
+    depth: row.depth as number,
+    tokens: row.tokens as number,
+    sourceTokens: row.source_tokens as number,
+    level: row.level as string,
+    model: row.model as string,
+    isStale: row.stale === 1,
+    content: row.content as string,
+  }));
+}
+
+export function listFilePaths({ connection }: StoreContext): string[] {
+  return connection.all<{ storage_path: string }>(FILE_PATHS).map((row) => row.storage_path);
+}

@@ -1,0 +1,91 @@
+import { openEngine } from "@lossless/core";
+import { createBackup, listBackups, restoreBackup } from "@lossless/core/maintain/backup.ts";
+import { makeTemporaryFolder } from "@lossless/testkit";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const session = { key: "agent:main:test", id: "session-1", owner: "main" };
+const message = (i: number) => ({ eventId: `e${i}`, message: { role: "user", content: `message number ${i}` } });
+const big = { eventId: "big", message: { role: "user", content: `see ${"lorem ipsum dolor ".repeat(12_000)}` } };
+
+describe("a backup", () => {
+  test("is made while messages arrive, is proven, and comes back whole", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath });
+    await engine.ingest({ session, messages: [big, ...Array.from({ length: 300 }, (_, i) => message(i))] });
+    let arriving = 300;
+    const report = await createBackup({
+      engine,
+      databasePath,
+      filesDir,
+      onProgress: () => void engine.ingest({ session, messages: [message(arriving++)] }),
+    });
+    expect(report.messages).toBeGreaterThanOrEqual(301);
+    expect(report.files).toBe(1);
+    await engine.ingest({ session, messages: [{ eventId: "later", message: { role: "user", content: "after the backup" } }] });
+    await engine.close();
+    expect(readdirSync(folder.path).filter((name) => name.endsWith(".partial"))).toEqual([]);
+    expect(listBackups(databasePath).map((entry) => entry.path)).toEqual([report.path]);
+
+    const restored = await restoreBackup({ backupPath: report.path, databasePath, filesDir });
+    expect(restored.messages).toBe(report.messages);
+    const again = await openEngine({ database: databasePath, thread: false });
+    expect((await again.verify()).problems).toEqual([]);
+    expect(await again.knownEvents({ sessionId: "session-1", eventIds: ["later", "e0"] })).toEqual(["e0"]);
+    await again.close();
+    const kept = await openEngine({ database: restored.keptAt ?? "", filesDir: `${filesDir}${restored.keptAt?.slice(databasePath.length)}`, thread: false });
+    expect(await kept.knownEvents({ sessionId: "session-1", eventIds: ["later"] })).toEqual(["later"]);
+    expect((await kept.verify()).problems).toEqual([]);
+    await kept.close();
+  });
+
+  test("that was damaged is refused, and the archive stays as it is", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath, thread: false });
+    await engine.ingest({ session, messages: [big, message(1)] });
+    const report = await createBackup({ engine, databasePath, filesDir });
+    await engine.close();
+    const files = join(report.path, "lcm-files", "1");
+    writeFileSync(join(files, readdirSync(files)[0] ?? ""), "not what it was");
+    const before = readFileSync(databasePath);
+    await expect(restoreBackup({ backupPath: report.path, databasePath, filesDir })).rejects.toMatchObject({
+      code: "verification_failed",
+    });
+    expect(readFileSync(databasePath).equals(before)).toBe(true);
+  });
+
+  test("is not restored over a database that somebody has open", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath });
+    await engine.ingest({ session, messages: [message(1)] });
+    const report = await createBackup({ engine, databasePath, filesDir });
+    await expect(restoreBackup({ backupPath: report.path, databasePath, filesDir })).rejects.toMatchObject({
+      code: "database_busy",
+    });
+    expect((await engine.verify()).ok).toBe(true);
+    await engine.close();
+  });
+
+  test("keeps only as many as asked for, and never writes over another", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath, thread: false });
+    await engine.ingest({ session, messages: [message(1)] });
+    for (let day = 1; day <= 4; day++) {
+      await createBackup({ engine, databasePath, filesDir, now: Date.UTC(2026, 0, day), keep: 2 });
+    }
+    const left = listBackups(databasePath).map((entry) => entry.path);
+    expect(left.map((path) => path.slice(-15))).toEqual(["20260104-000000", "20260103-000000"]);
+    await expect(createBackup({ engine, databasePath, filesDir, target: left[0] ?? "" })).rejects.toMatchObject({ code: "usage" });
+    expect(existsSync(left[0] ?? "")).toBe(true);
+    await engine.close();
+  });
+});

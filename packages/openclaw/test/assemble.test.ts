@@ -1,0 +1,221 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkGrammar, openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AgentMessage, AssembleParams, ContextEngine } from "../src/host.ts";
+import { Notes } from "../src/notes.ts";
+import { makeEngine } from "./engine-parts.ts";
+import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
+
+const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
+const written = { api: "fake-api", provider: "fake", model: "fake-1" };
+
+let folder: string;
+let archive: Engine;
+let transcript: FakeTranscript;
+let notes: Notes;
+let failure: Error | null;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "lossless-assemble-"));
+  archive = await openEngine({ database: join(folder, "lcm.db"), settings: makeSettings(), thread: false });
+  transcript = new FakeTranscript();
+  notes = new Notes();
+  failure = null;
+});
+
+afterEach(async () => {
+  const report = await archive.verify();
+  await archive.close();
+  await rm(folder, { recursive: true, force: true });
+  expect(report.problems).toEqual([]);
+});
+
+function makeSettings() {
+  return resolveSettings({ config: {}, configSource: "test", stateDir: folder }).settings;
+}
+
+function newEngine(): ContextEngine {
+  return makeEngine({
+    settings: makeSettings(),
+    folder,
+    open: async () => {
+      if (failure) throw failure;
+      return archive;
+    },
+    transcript,
+    notes,
+    describeMemory: () => "Ask the memory first.",
+  });
+}
+
+async function playTurn(text: string, answer = `answer to ${text}`): Promise<void> {
+  const engine = newEngine();
+  if (transcript.events.length > 0) await engine.bootstrap(session);
+  const first = transcript.say("user", text);
+  const last = transcript.say("assistant", [{ type: "text", text: answer }], written);
+  await engine.commitTurn(transcript.turn(first, last));
+}
+
+function ask(tokenBudget: number, fields: Partial<AssembleParams> = {}): AssembleParams {
+  return {
+    ...session,
+    messages: [],
+    tokenBudget,
+    model: "fake-1",
+    runtimeSettings: { model: { provider: "fake", resolved: "fake-1" } },
+    ...fields,
+  };
+}
+
+function textOf(messages: readonly AgentMessage[]): string {
+  return JSON.stringify(messages.map((message) => message.content));
+}
+
+describe("the first call of an attempt", () => {
+  test("answers from the archive, whatever the host hands over", async () => {
+    await playTurn("one");
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const { messages, contextProjection } = await engine.assemble(
+      ask(10_000, { messages: [{ role: "user", content: "a merged view" }] }),
+    );
+    expect(messages).toEqual([
+      expect.objectContaining({ role: "user", content: "one", timestamp: 1000 }),
+      expect.objectContaining({
+        role: "assistant",
+        content: [{ type: "text", text: "answer to one" }],
+        ...written,
+        stopReason: "stop",
+        usage: expect.objectContaining({ totalTokens: 0 }),
+      }),
+    ]);
+    expect(contextProjection).toMatchObject({ mode: "thread_bootstrap", epoch: expect.any(String) });
+  });
+
+  test("is empty for a session that has just begun", async () => {
+    expect(await newEngine().assemble(ask(10_000))).toMatchObject({ messages: [], estimatedTokens: 0 });
+  });
+
+  test("shows rows that are not stored yet at their place, up to the fence", async () => {
+    await playTurn("stored");
+    transcript.say("user", "/lcm status");
+    transcript.say("assistant", [{ type: "text", text: "fine" }], written);
+    transcript.fence = transcript.say("user", "the turn that runs now");
+    const { messages } = await newEngine().assemble(ask(10_000));
+    expect(messages.map((message) => message.role)).toEqual(["user", "assistant", "user", "assistant"]);
+    expect(textOf(messages)).toContain("/lcm status");
+    expect(textOf(messages)).not.toContain("runs now");
+  });
+
+  test("shows nothing from before a reset that is not stored yet", async () => {
+    await playTurn("before");
+    transcript.reset("reset");
+    transcript.say("user", "after");
+    expect(textOf((await newEngine().assemble(ask(10_000))).messages)).toBe('["after"]');
+  });
+
+  test("passes runtime context on", async () => {
+    await playTurn("one");
+    const carrier = { role: "user", content: "it is noon", runtimeContextCarrier: true };
+    const { messages } = await newEngine().assemble(ask(10_000, { messages: [carrier] }));
+    expect(messages.at(-1)).toEqual(carrier);
+    expect(messages).toHaveLength(3);
+  });
+
+  test("keeps a long history within the budget, folded or not, in a valid order", async () => {
+    for (let turn = 0; turn < 60; turn++) await playTurn(`question ${turn} ${"word ".repeat(120)}`);
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const { messages, estimatedTokens } = await engine.assemble(ask(4000));
+    expect(estimatedTokens).toBeLessThanOrEqual(4000);
+    expect(textOf(messages)).toContain("question 59");
+    const context = await archive.assemble({ sessionKey: SESSION_KEY, budgetTokens: 4000 });
+    expect(checkGrammar("anthropic", context!.neutral)).toEqual([]);
+  });
+
+  test("adds a short prompt of its own and the memory plugin's, the same each time", async () => {
+    await playTurn("one");
+    const additions = [];
+    for (const tools of [["lcm_grep"], ["lcm_grep"], []])
+      additions.push((await newEngine().assemble(ask(9000, { availableTools: new Set(tools) }))).systemPromptAddition);
+    expect(additions[0]).toBe(additions[1]);
+    expect(additions[0]).toMatch(/lcm_grep.*\n\nAsk the memory first\.$/s);
+    expect(additions[2]).not.toContain("lcm_grep");
+  });
+});
+
+describe("later calls of an attempt", () => {
+  test("give the same messages, although rows were stored and the host hands over ours", async () => {
+    await playTurn("one");
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const first = await engine.assemble(ask(5000, { prompt: "two" }));
+    transcript.say("user", "two");
+    await newEngine().bootstrap(session);
+    const again = await engine.assemble(ask(9000, { messages: first.messages }));
+    expect(again.messages).toEqual(first.messages);
+    expect((await newEngine().assemble(ask(5000))).messages).not.toEqual(first.messages);
+  });
+
+  test("shrink only when what was sent no longer fits beside the overhead", async () => {
+    for (let turn = 0; turn < 10; turn++) await playTurn(`question ${turn} ${"word ".repeat(100)}`);
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const first = await engine.assemble(ask(4000));
+    await engine.assemble(ask(10_000));
+    expect((await engine.assemble(ask(9000))).messages).toEqual(first.messages);
+    const tight = await engine.assemble(ask(7000));
+    expect(tight.estimatedTokens).toBeLessThanOrEqual(1000);
+    expect(tight.messages).not.toEqual(first.messages);
+  });
+
+  test("carry the open turn where the host does not append it itself", async () => {
+    await playTurn("one");
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const { messages } = await engine.assemble(ask(5000));
+    const open = { role: "user", content: "outside a durable turn" };
+    await engine.afterTurn({ ...session, messages: [...messages, open], prePromptMessageCount: messages.length });
+    expect((await engine.assemble(ask(5000, { messages: [...messages, open] }))).messages.at(-1)).toEqual(open);
+  });
+});
+
+describe("without the archive", () => {
+  const call = { type: "toolCall", id: "c1", name: "clock", arguments: {} };
+  const history = [
+    { role: "user", content: `old ${"word ".repeat(500)}` },
+    { role: "assistant", content: [call] },
+    { role: "toolResult", toolCallId: "c1", content: [{ type: "text", text: "noon" }] },
+    { role: "user", content: "new" },
+    { role: "assistant", content: [{ type: "text", text: "yes" }] },
+  ];
+
+  test("the host's messages are cut to the budget between turns, and it is told", async () => {
+    failure = new Error("the disk is gone");
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const { messages } = await engine.assemble(ask(300, { messages: history }));
+    expect(messages).toEqual(history.slice(3));
+    expect((await engine.assemble(ask(3000, { messages }))).messages).toEqual(messages);
+    expect(notes.troubles.map((trouble) => trouble.part)).toEqual(["archive", "context"]);
+    failure = null;
+    await newEngine().assemble(ask(300));
+    expect(notes.troubles.map((trouble) => trouble.part)).toEqual(["archive"]);
+  });
+
+  test("all of them are handed through when they fit", async () => {
+    failure = new Error("the disk is gone");
+    expect((await newEngine().assemble(ask(9000, { messages: history }))).messages).toEqual(history);
+  });
+
+  test("an archive that is behind a transcript that cannot be read is not used", async () => {
+    await playTurn("stored");
+    transcript.broken = true;
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    expect((await engine.assemble(ask(9000, { messages: history }))).messages).toEqual(history);
+    expect(notes.troubles[0]?.message).toContain("behind");
+  });
+});

@@ -1,0 +1,43 @@
+/** The plugin's engine on an archive in this thread, with everything that only the real host has replaced by something plain. */
+
+import { join } from "node:path";
+import type { Engine, Settings } from "@lossless/core";
+import { createContextEngine, type ContextEngineParts } from "../src/context-engine.ts";
+import type { ContextEngine } from "../src/host.ts";
+import { ModelAccess } from "../src/model-access.ts";
+import { Notes } from "../src/notes.ts";
+import { Spool } from "../src/spool.ts";
+import { SubagentGrants } from "../src/subagents.ts";
+import type { FakeTranscript } from "./fake-transcript.ts";
+
+export interface TestParts {
+  readonly settings: Settings;
+  readonly folder: string;
+  readonly open: () => Promise<Engine>;
+  readonly transcript: FakeTranscript;
+  readonly notes?: Notes;
+  readonly models?: ModelAccess;
+  readonly warn?: (text: string) => void;
+  readonly delegate?: ContextEngineParts["delegateCompaction"];
+  readonly describeMemory?: ContextEngineParts["describeMemory"];
+}
+
+export function makeEngine(parts: TestParts): ContextEngine {
+  const { settings, open, transcript, warn = () => undefined } = parts;
+  return createContextEngine({
+    settings,
+    lease: {
+      open,
+      inOrder: async (_sessionId, task) => await task(),
+      notes: parts.notes ?? new Notes(),
+      models: parts.models ?? new ModelAccess(),
+    },
+    reader: transcript.reader,
+    spool: new Spool(join(parts.folder, "lcm.db")),
+    grants: new SubagentGrants({ open, onFailure: (error) => warn(String(error)) }),
+    delegateCompaction: parts.delegate ?? (async () => ({ ok: true, compacted: true, reason: "the host did it" })),
+    describeMemory: parts.describeMemory ?? (() => undefined),
+    logger: { info: () => undefined, warn, error: () => undefined },
+    version: "0.0.0",
+  });
+}
