@@ -1,8 +1,7 @@
 /**
  * Does a question as typed find the messages that hold its answer? Stores the conversations of the evaluation sets through the engine,
  * asks every question with `grep`, and prints recall, rank and empty answers per set and category beside the baselines. One default for
- * all sets. `--out DIR` writes run files that the scorer of the data folder accepts; `--set NAME` runs one; `--common N` treats words in
- * more than N messages as too common to bring one in.
+ * all sets. `--out DIR` writes run files that the scorer of the data folder accepts; `--set NAME` runs one.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,10 +59,8 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
     const folder = mkdtempSync(path.join(tmpdir(), "lossless-recall-"));
     const engine = await openEngine({ database: path.join(folder, "lcm.db"), thread: false });
     try {
-      const started = performance.now();
       const asked = set === "probes" ? await askProbes(engine, data) : await askSet(engine, data, set);
-      const elapsedMs = performance.now() - started;
-      rows.push(...scoreSet(set, asked, elapsedMs));
+      rows.push(...scoreSet(set, asked));
       if (out !== undefined) writeRun(out, set, asked);
     } finally {
       await engine.close();
@@ -138,21 +135,33 @@ async function askProbes(engine: Engine, data: string): Promise<Timed[]> {
     query: string;
     gold: string[];
   }[];
-  const keys = new Map<string, string>();
-  for (const file of new Set(probes.map((probe) => probe.file))) {
-    await importPaths({ engine, paths: [path.join(data, file)], owner: OWNER });
-    const { items } = await engine.listConversations({ limit: 1 });
-    keys.set(file, items[0]?.sessionKey ?? "");
-  }
+  const files = new Map<string, ImportedFile>();
+  for (const file of new Set(probes.map((probe) => probe.file))) files.set(file, await importFile(engine, path.join(data, file)));
   const asked: Timed[] = [];
   for (const [id, { file, type, query, gold }] of probes.entries()) {
-    const answer = await ask(engine, keys.get(file) ?? "", query);
-    asked.push({ id: String(id), category: type, evidence: gold, ...answer });
+    const { key, lines } = files.get(file) as ImportedFile;
+    const { ranked, ms } = await ask(engine, key, query);
+    asked.push({ id: String(id), category: type, evidence: gold, ranked: ranked.map((event) => lines.get(event) ?? event), ms });
   }
   return asked;
 }
 
-function scoreSet(set: string, asked: readonly Timed[], _elapsedMs: number): Record<string, string | number>[] {
+interface ImportedFile {
+  readonly key: string;
+  /** Lines without an id of their own are known by their number. */
+  readonly lines: ReadonlyMap<string, string>;
+}
+
+async function importFile(engine: Engine, file: string): Promise<ImportedFile> {
+  await importPaths({ engine, paths: [file], owner: OWNER });
+  const { items } = await engine.listConversations({ limit: 1 });
+  const { conversationId = 0, sessionKey: key = "" } = items[0] ?? {};
+  const stored = await engine.listMessages({ conversationId, limit: 10_000 });
+  const numbered = stored.items.map(({ eventId }, line) => [eventId, `L${line}`] as const);
+  return { key, lines: new Map(numbered.filter(([eventId]) => eventId.startsWith("line:"))) };
+}
+
+function scoreSet(set: string, asked: readonly Timed[]): Record<string, string | number>[] {
   const categories = [...Map.groupBy(asked, ({ category }) => category)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const all = { set, category: "all", ...score(asked), baseline: BASELINES[set] ?? "" };
   return [all, ...categories.map(([category, some]) => ({ set, category, ...score(some) }))];

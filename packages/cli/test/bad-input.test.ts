@@ -24,7 +24,17 @@ beforeAll(async () => {
 });
 afterAll(folder.remove);
 
-const READS = [["status"], ["conversations", "list"], ["messages", "list"], ["search", "x"], ["verify"]];
+const READS = [
+  ["status"],
+  ["conversations", "list"],
+  ["messages", "list"],
+  ["search", "x"],
+  ["verify"],
+  ["summaries", "list"],
+  ["assemble", "--budget", "8k"],
+  ["compact", "--budget", "8k"],
+  ["spend"],
+];
 
 describe.each([
   ["not a database", "text.db", "database_foreign"],
@@ -88,10 +98,19 @@ test.each([
   ["messages list --order size", 2, "position, arrival"],
   ["messages list --conversation 1 --session x", 2, "cannot be used with"],
   ["import x --format word", 2, "claude-code"],
+  ["compact --budget 0", 2, "number of tokens"],
+  ["assemble", 2, "--budget"],
+  ["assemble --budget 8k --provider word", 2, "openai-chat"],
+  ["summaries show hello", 2, "sum_"],
+  ["summaries list --state done", 2, "cover, reserve"],
+  ["summaries list --after nonsense", 2, "not a cursor"],
+  ["spend --by colour", 2, "purpose"],
   ["help sarch", 2, "Did you mean search?"],
   ["completion fish", 2, "bash, zsh"],
   ["messages show msg_999", 3, "cannot find message msg_999"],
   ["conversations show 99", 3, "cannot find conversation 99"],
+  ["summaries show sum_0000000000000000", 3, "cannot find summary sum_0000000000000000"],
+  ["assemble --budget 8k --conversation 99", 3, "cannot find conversation 99"],
   ["messages list --session nobody", 3, "cannot find a conversation"],
   ["search x --session nobody", 3, "no such session"],
   ["config get frshTailCount", 4, "freshTailCount"],

@@ -1,7 +1,7 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createRunner, makeFolder, parseEnvelope, readSampleLines, SAMPLE } from "./support.ts";
+import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines, SAMPLE } from "./support.ts";
 import type { Envelope, Run } from "./support.ts";
 
 const LINES = 60;
@@ -243,6 +243,31 @@ describe("import", () => {
     expect(raw.stdout.equals(readFileSync(broken))).toBe(true);
   });
 
+  test("a dry run says what would be stored, and leaves no trace", async () => {
+    const other = join(folder.path, "dry.db");
+    const grown = join(folder.path, "dry.jsonl");
+    writeFileSync(grown, readSampleLines(10));
+    const dry = await run(["import", grown, "--dry-run", "--db", other]);
+    expect(dry.stdout.toString("utf8")).toContain("10 messages would be stored, 0 known before");
+    expect(existsSync(other)).toBe(false);
+    await run(["import", grown, "--db", other]);
+    const before = readFileSync(other);
+    writeFileSync(grown, `${readSampleLines(15)}{"type": "message", cut off\n`);
+    const again = await run(["import", grown, "--dry-run", "--json", "--db", other]);
+    expect(parseEnvelope(again).data).toMatchObject({
+      imported: 6,
+      skipped: 10,
+      conversations: 1,
+      problems: [{ code: "unreadable_line", line: 16 }],
+      dryRun: true,
+    });
+    expect(readFileSync(other).equals(before)).toBe(true);
+    const ignored = await run(["import", grown, "--dry-run", "--json", "--db", other], {
+      env: { LCM_IGNORE_SESSION_PATTERNS: "pi:*" },
+    });
+    expect(parseEnvelope(ignored).data).toMatchObject({ imported: 0, problems: [{ code: "not_stored" }] });
+  });
+
   test("stores nothing when the settings switch storing off", async () => {
     const other = join(folder.path, "off.db");
     const result = await run(["import", transcript, "--db", other, "--json"], {
@@ -301,6 +326,16 @@ describe("config", () => {
   test("says when the environment overrules what was set", async () => {
     const set = await own(["config", "set", "freshTailCount", "40"], { env: { LCM_FRESH_TAIL_COUNT: "20" } });
     expect(set.stdout.toString("utf8")).toContain("no effect while environment LCM_FRESH_TAIL_COUNT");
+  });
+
+  test("an unknown setting is named with the nearest one", async () => {
+    const unknown = await own(["config", "get", "freshTailCont", "--json"]);
+    expect(unknown.status).toBe(4);
+    expect(parseError(unknown)).toEqual({
+      code: "config",
+      message: "cannot read setting freshTailCont: there is no such setting",
+      hint: "Did you mean freshTailCount?",
+    });
   });
 
   test("can take out a key that stops every other command", async () => {
@@ -373,6 +408,7 @@ test("control characters of stored text never reach the terminal", async () => {
     ["messages", "tail"],
     ["messages", "show", "msg_1"],
     ["search", "red"],
+    ["assemble", "--budget", "8k"],
   ]) {
     const shown = await run([...args, "--db", other]);
     expect(shown.stdout.toString("utf8"), args.join(" ")).toContain("red");

@@ -1,5 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { countOf, formatBytes, formatSeconds, formatTime, makePrintable, toOneLine } from "../src/format.ts";
+import {
+  countOf,
+  formatBytes,
+  formatCompression,
+  formatSeconds,
+  formatShare,
+  formatSpan,
+  formatTime,
+  makePrintable,
+  toOneLine,
+} from "../src/format.ts";
 import { renderPairs, renderTable } from "../src/table.ts";
 import { renderProgress } from "../src/progress.ts";
 import { renderCommandLine } from "../src/commands/shared.ts";
@@ -91,6 +101,19 @@ test("counts, times and durations read well", () => {
   expect(formatTime(null, "UTC")).toBe("–");
   expect(formatSeconds(12.4)).toBe("12 ms");
   expect(formatSeconds(61_000)).toBe("1 min 1 s");
+});
+
+test("spans, shares and compression read well", () => {
+  const at = (day: number, hour: number): number => Date.UTC(2026, 1, day, hour);
+  expect(formatSpan(at(2, 7), at(2, 7), "UTC")).toBe("2026-02-02 07:00");
+  expect(formatSpan(at(2, 7), at(2, 19), "UTC")).toBe("2026-02-02 07:00–19:00");
+  expect(formatSpan(at(2, 7), at(4, 9), "UTC")).toBe("2026-02-02 – 2026-02-04");
+  expect(formatSpan(null, null, "UTC")).toBe("–");
+  expect(formatShare(1, 3)).toBe("33 %");
+  expect(formatShare(1, 1000)).toBe("<1 %");
+  expect(formatShare(0, 0)).toBe("0 %");
+  expect(formatCompression(1000, 80)).toBe("12.5 : 1");
+  expect(formatCompression(1000, 0)).toBe("–");
 });
 
 test("stored text cannot steer the terminal", () => {

@@ -23,10 +23,10 @@ export type ToWorker =
 export type FromWorker =
   | { kind: "ready" }
   | { kind: "failed"; error: SerializedError }
-  | { kind: "result"; id: number; value: unknown }
+  | { kind: "result"; id: number; value: unknown; events: readonly EngineEvent[] }
   | { kind: "error"; id: number; error: SerializedError }
   | { kind: "progress"; id: number; done: number; total: number }
-  | { kind: "event"; event: EngineEvent }
+  | { kind: "events"; events: readonly EngineEvent[] }
   | { kind: "complete"; id: number; request: CompleteRequest }
   | { kind: "complete-cancel"; id: number };
 
@@ -54,32 +54,65 @@ export function deserializeError(error: SerializedError): Error {
   return plain;
 }
 
-/** Arrivals with all their bytes in one block, which is handed over instead of copied. */
+/**
+ * Arrivals on their way to the worker: the bytes of all in one block, which is handed over instead of copied. A message with very long
+ * texts travels as it is, because the host's thread can copy it ten times faster than write it as JSON; the worker does that.
+ */
 export interface PackedArrivals {
   readonly block: Uint8Array<ArrayBuffer>;
-  readonly arrivals: readonly (Omit<Arrival, "message" | "bytes"> & { readonly length: number })[];
+  /** `length` is null where the message itself is there. */
+  readonly arrivals: readonly (Omit<Arrival, "bytes"> & { readonly length: number | null })[];
 }
 
+/** Writing a text of this length as JSON takes about a millisecond. */
+const LONG_TEXT_CHARS = 300_000;
+/** More values than this are not looked at: such a message is long for other reasons. */
+const MAX_VALUES = 2_000;
+
 export function packArrivals(arrivals: readonly Arrival[], toBytes: (arrival: Arrival) => Uint8Array): PackedArrivals {
-  const bodies = arrivals.map(toBytes);
-  const block = new Uint8Array(bodies.reduce((sum, body) => sum + body.byteLength, 0));
+  const bodies = arrivals.map((arrival) => (travelsWhole(arrival) ? null : toBytes(arrival)));
+  const block = new Uint8Array(bodies.reduce((sum, body) => sum + (body?.byteLength ?? 0), 0));
   let at = 0;
   for (const body of bodies) {
+    if (body === null) continue;
     block.set(body, at);
     at += body.byteLength;
   }
   return {
     block,
-    arrivals: arrivals.map(({ message: _message, bytes: _bytes, ...rest }, i) => ({
-      ...rest,
-      length: bodies[i]?.byteLength ?? 0,
-    })),
+    arrivals: arrivals.map(({ message, bytes: _bytes, ...rest }, i) => {
+      const length = bodies[i]?.byteLength ?? null;
+      return length === null ? { ...rest, message, length } : { ...rest, length };
+    }),
   };
+}
+
+/** True for a long message that a copy between threads leaves exactly as it is: plain objects, arrays and scalars only. */
+function travelsWhole({ message, bytes }: Arrival): boolean {
+  if (bytes !== undefined) return false;
+  const values: unknown[] = [message];
+  let chars = 0;
+  for (let visited = 0; values.length > 0; visited++) {
+    const value = values.pop();
+    if (typeof value === "string") chars += value.length;
+    else if (typeof value === "object" && value !== null) {
+      if (visited > MAX_VALUES || !isPlainContainer(value)) return false;
+      for (const member of Object.values(value)) values.push(member);
+    } else if (typeof value === "function" || typeof value === "symbol" || typeof value === "bigint") return false;
+  }
+  return chars > LONG_TEXT_CHARS;
+}
+
+function isPlainContainer(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value);
+  return isPlain && !("toJSON" in value);
 }
 
 export function unpackArrivals(packed: PackedArrivals): Arrival[] {
   let at = 0;
   return packed.arrivals.map(({ length, ...rest }) => {
+    if (length === null) return rest;
     const bytes = packed.block.subarray(at, at + length);
     at += length;
     return { ...rest, bytes };

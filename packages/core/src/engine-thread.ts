@@ -38,7 +38,7 @@ class EngineThread {
   }
 
   static async open(options: ThreadOptions, name: string): Promise<EngineThread> {
-    const worker = new Worker(options.workerUrl, { workerData: options.start, name });
+    const worker = new Worker(options.workerUrl, { workerData: options.start, name, resourceLimits: { maxYoungGenerationSizeMb: 8 } });
     const thread = new EngineThread(worker);
     const ready = new Promise<void>((resolve, reject) => {
       worker.on("message", (message: FromWorker) => {
@@ -92,14 +92,16 @@ class EngineThread {
   }
 
   #receive(message: FromWorker, options: ThreadOptions): void {
-    if (message.kind === "event") return options.onEvent?.(message.event);
+    if (message.kind === "events") return message.events.forEach((event) => options.onEvent?.(event));
     if (message.kind === "complete") return void this.#complete(message.id, message.request, options.complete ?? null);
     if (message.kind === "complete-cancel") return this.#completing.get(message.id)?.abort();
     if (message.kind === "ready" || message.kind === "failed") return;
     const pending = this.#pending.get(message.id);
     if (message.kind === "progress") pending?.onProgress?.(message.done, message.total);
-    else if (message.kind === "result") pending?.resolve(message.value);
-    else pending?.reject(deserializeError(message.error));
+    else if (message.kind === "result") {
+      message.events.forEach((event) => options.onEvent?.(event));
+      pending?.resolve(message.value);
+    } else pending?.reject(deserializeError(message.error));
   }
 
   async #complete(id: number, request: CompleteRequest, complete: Complete | null): Promise<void> {

@@ -6,6 +6,7 @@ import { serializeError, unpackArrivals } from "./engine-protocol.ts";
 import type { FromWorker, PackedArrivals, ToWorker, WorkerStart } from "./engine-protocol.ts";
 import type { CompleteRequest, CompleteResult } from "./model/complete.ts";
 import { must } from "./model/errors.ts";
+import type { EngineEvent } from "./model/events.ts";
 import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
 
 const port = must(parentPort, "the port of the engine's thread");
@@ -13,6 +14,8 @@ const send = (message: FromWorker): void => port.postMessage(message);
 const running = new Map<number, AbortController>();
 const completing = new Map<number, (result: CompleteResult) => void>();
 let nextCompletion = 1;
+/** Waking the other thread costs more than most calls, so events ride with the answer of the call that made them. */
+const waitingEvents: EngineEvent[] = [];
 
 try {
   const start = workerData as WorkerStart;
@@ -20,7 +23,7 @@ try {
   const engine = new LocalEngine({
     store,
     settings: start.settings,
-    onEvent: (event) => send({ kind: "event", event }),
+    onEvent: noteEvent,
     complete: start.hasComplete ? completeOnHost : null,
     hostModel: start.hostModel,
   });
@@ -32,6 +35,15 @@ try {
   send({ kind: "ready" });
 } catch (error) {
   send({ kind: "failed", error: serializeError(error) });
+}
+
+function noteEvent(event: EngineEvent): void {
+  if (waitingEvents.push(event) === 1) setImmediate(sendEvents);
+}
+
+/** Sends what no answer has taken along. */
+function sendEvents(): void {
+  if (waitingEvents.length > 0) send({ kind: "events", events: waitingEvents.splice(0) });
 }
 
 /** Model calls are made on the host's thread, where its runtime lives. */
@@ -56,7 +68,7 @@ async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promis
   try {
     const method = engine[call.method as keyof Engine] as (request: unknown) => Promise<unknown>;
     const value = await method.call(engine, readRequest(call, controller.signal));
-    send({ kind: "result", id: call.id, value });
+    send({ kind: "result", id: call.id, value, events: waitingEvents.splice(0) });
   } catch (error) {
     send({ kind: "error", id: call.id, error: serializeError(error) });
   } finally {

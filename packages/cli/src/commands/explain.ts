@@ -55,9 +55,9 @@ function renderItems(items: readonly ExplainedItem[]): string {
   );
 }
 
-/** A range is named by its ends; of everything else there is one id. */
+/** A range is named by its ends, as far as they are known; of everything else there is one id. */
 const describeIds = ({ kind, ids }: ExplainedItem): string =>
-  kind === "range" ? ids.join("…") : (ids[0] ?? "");
+  kind === "range" ? ids.join("…") || "–" : (ids[0] ?? "–");
 
 /** A stub is known by its role like a message; that it is cut short must be seen. */
 const describeReason = ({ kind, reason }: ExplainedItem): string =>

@@ -48,7 +48,7 @@ export async function playConversation(tour: Tour): Promise<void> {
   tour.tell(
     `${style.good("ok")}  ${countOf(moments.length, "turn")} in ${took}, ${countOf(folds, "fold")}. After every single turn the context`,
   );
-  tour.tell("    fits its budget, stands for every message, and five providers' rules hold.");
+  tour.tell("    fits its budget, stands for every message, and five providers accept it.");
   tour.tell(
     `    ${formatShare(sharedChars, promptChars)} of a prompt is the front of the one before: providers cache it.\n`,
   );

@@ -4,6 +4,7 @@
  * gives the same bytes.
  */
 import { formatMessageId } from "../model/ids.ts";
+import { splitMoment } from "../model/zone-format.ts";
 
 export interface SummaryText {
   readonly summaryId: string;
@@ -102,38 +103,9 @@ export function escapeXml(text: string): string {
   );
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-/** `2026-02-14T11:02:07` in the zone; an unknown zone counts as UTC, so that a bad setting never stops a turn. */
+/** `2026-02-14T11:02:07` in the zone. */
 export function formatInstant(at: number, timeZone: string): string {
-  if (!Number.isFinite(at) || Math.abs(at) > 8.64e15) return "unknown";
-  const field: Record<string, string> = {};
-  for (const { type, value } of openFormat(timeZone).formatToParts(at)) field[type] = value;
+  const field = splitMoment(at, timeZone);
+  if (field === null) return "unknown";
   return `${field.year}-${field.month}-${field.day}T${field.hour}:${field.minute}:${field.second}`;
-}
-
-function openFormat(timeZone: string): Intl.DateTimeFormat {
-  const known = formats.get(timeZone);
-  if (known !== undefined) return known;
-  const format = makeFormat(timeZone);
-  formats.set(timeZone, format);
-  return format;
-}
-
-function makeFormat(timeZone: string): Intl.DateTimeFormat {
-  const options: Intl.DateTimeFormatOptions = {
-    year: "numeric",
-    month: "2-digit",
-    day: "2-digit",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hourCycle: "h23",
-  };
-  try {
-    return new Intl.DateTimeFormat("en-GB", { ...options, timeZone });
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    return new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });
-  }
 }

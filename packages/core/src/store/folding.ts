@@ -110,8 +110,23 @@ export interface StoreSummary {
   readonly summary: SummaryText;
   readonly state: "cover" | "reserve" | "prepared";
   readonly isRoot?: boolean;
-  /** A former root that this one takes the place of. */
-  readonly replacesId?: string | null;
+  /** Stand-ins that are its sources in place of the items they stand for. */
+  readonly sourceIds?: readonly string[];
+  readonly now: number;
+}
+
+/** A summary that tells something old, with its sources as they are now. */
+export interface StaleSummary {
+  readonly summary: SummaryRow;
+  readonly run: RunItem[];
+}
+
+export interface RemadeSummary {
+  readonly conversationId: number;
+  readonly replacesId: string;
+  /** The sources it was made from, as they were read. */
+  readonly run: FoldRun;
+  readonly summary: SummaryText;
   readonly now: number;
 }
 
@@ -180,6 +195,15 @@ export interface FoldingStore {
   storeSummary(request: StoreSummary): Promise<PublishOutcome>;
   /** Puts a stored summary in the place of the run it was made from. */
   publishStored(request: { conversationId: number; summaryId: string; run: FoldRun; now: number }): Promise<PublishOutcome>;
+  /** The next published summary to remake because something below it changed; the deepest come first. */
+  readStale(conversationId: number): Promise<StaleSummary | null>;
+  /**
+   * Stores what a stale summary is to be replaced by. Under another summary it takes its place at once, in the context it waits for
+   * `swapRemade`.
+   */
+  storeRemade(request: RemadeSummary): Promise<PublishOutcome>;
+  /** Begins an epoch with the remade summaries that wait. Returns how many there were. */
+  swapRemade(request: { conversationId: number; now: number }): Promise<number>;
   readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null>;
   /** Several summaries as a context shows them; ids that are not known are left out. */
   readShownSummaries(summaryIds: readonly string[]): Promise<ShownSummary[]>;
@@ -197,6 +221,9 @@ export interface FoldingStore {
   /** Takes the lease of a debt that is due; null when there is none, it is not due, or another process holds it. */
   claimDebt(request: { conversationId: number | null; holder: string; now: number; leaseMs: number; force?: boolean }): Promise<Debt | null>;
   renewDebt(request: { conversationId: number; holder: string; until: number }): Promise<boolean>;
+  /** Takes the same lease for upkeep where nothing is owed; false when another process holds it. */
+  claimUpkeep(request: { conversationId: number; holder: string; now: number; leaseMs: number }): Promise<boolean>;
+  releaseUpkeep(request: { conversationId: number; holder: string }): Promise<void>;
   settleDebt(request: { conversationId: number; holder: string; now: number; failure: string | null; retryAt: number | null }): Promise<void>;
 
   recordSpend(record: SpendRecord): Promise<void>;

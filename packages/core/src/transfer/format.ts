@@ -1,11 +1,29 @@
 /**
  * What an importer must know about a transcript format, and the reading that all line formats share. One object per format
- * (`claude-code.ts`, `pi-session.ts`) answers these questions about one line; `import.ts` does everything else once.
+ * (`claude-code.ts`, `pi-session.ts`, …) answers these questions about one line; `import.ts` does everything else once.
  */
 
 import type { HiddenReason } from "../model/message.ts";
 
-export type FormatName = "claude-code" | "pi";
+export const FORMAT_NAMES = [
+  "claude-code",
+  "pi",
+  "codex",
+  "gemini-cli",
+  "qwen",
+  "kimi",
+  "droid",
+  "copilot",
+  "cursor",
+  "grok",
+  "antigravity",
+  "hermes",
+  "swe-agent",
+  "opencode",
+  "openai",
+] as const;
+
+export type FormatName = (typeof FORMAT_NAMES)[number];
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 

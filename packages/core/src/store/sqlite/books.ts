@@ -5,13 +5,22 @@ import type { StoreContext } from "./context.ts";
 
 const ADD_DEBT = `
   INSERT INTO compaction_debt (conversation_id, reason, budget_tokens, requested_at, next_attempt_at) VALUES (?1, 'threshold', ?2, ?3, ?3)
-  ON CONFLICT DO UPDATE SET budget_tokens = excluded.budget_tokens`;
-const SELECT_DEBT = "SELECT * FROM compaction_debt WHERE conversation_id = ?";
+  ON CONFLICT DO UPDATE SET reason = excluded.reason, budget_tokens = excluded.budget_tokens`;
+const SELECT_DEBT = "SELECT * FROM compaction_debt WHERE conversation_id = ? AND reason = 'threshold'";
 const DUE_DEBT = `
   SELECT * FROM compaction_debt
-  WHERE (?1 IS NULL OR conversation_id = ?1) AND (?4 = 1 OR next_attempt_at <= ?2)
+  WHERE reason = 'threshold' AND (?1 IS NULL OR conversation_id = ?1) AND (?4 = 1 OR next_attempt_at <= ?2)
     AND (lease_until IS NULL OR lease_until <= ?2 OR lease_holder = ?3)
   ORDER BY requested_at LIMIT 1`;
+/** Upkeep borrows the row, so that there is one lease for all work on a conversation; nothing is owed by it. */
+const CLAIM_UPKEEP = `
+  INSERT INTO compaction_debt (conversation_id, reason, budget_tokens, requested_at, next_attempt_at, lease_holder, lease_until)
+  VALUES (?1, 'upkeep', 0, ?3, ?3, ?2, ?4)
+  ON CONFLICT DO UPDATE SET lease_holder = excluded.lease_holder, lease_until = excluded.lease_until
+  WHERE lease_until IS NULL OR lease_until <= ?3 OR lease_holder = ?2`;
+const END_UPKEEP = "DELETE FROM compaction_debt WHERE conversation_id = ? AND lease_holder = ? AND reason = 'upkeep'";
+const END_LEASE = `
+  UPDATE compaction_debt SET lease_holder = NULL, lease_until = NULL WHERE conversation_id = ? AND lease_holder = ?`;
 const LEASE_DEBT = "UPDATE compaction_debt SET lease_holder = ?, lease_until = ?, attempts = attempts + 1 WHERE conversation_id = ?";
 const RENEW_DEBT = "UPDATE compaction_debt SET lease_until = ? WHERE conversation_id = ? AND lease_holder = ?";
 const PAY_DEBT = "DELETE FROM compaction_debt WHERE conversation_id = ? AND lease_holder = ?";
@@ -69,6 +78,22 @@ export function renewDebt(
   request: { conversationId: number; holder: string; until: number },
 ): boolean {
   return connection.write(() => connection.change(RENEW_DEBT, request.until, request.conversationId, request.holder) > 0);
+}
+
+export function claimUpkeep(
+  { connection }: StoreContext,
+  request: { conversationId: number; holder: string; now: number; leaseMs: number },
+): boolean {
+  const { conversationId, holder, now, leaseMs } = request;
+  return connection.write(() => connection.change(CLAIM_UPKEEP, conversationId, holder, now, now + leaseMs) > 0);
+}
+
+export function releaseUpkeep({ connection }: StoreContext, request: { conversationId: number; holder: string }): void {
+  const { conversationId, holder } = request;
+  connection.write(() => {
+    connection.run(END_UPKEEP, conversationId, holder);
+    connection.run(END_LEASE, conversationId, holder);
+  });
 }
 
 export function settleDebt(

@@ -3,6 +3,7 @@
  * a folded span change what the summaries above them stand for: counts are kept right at once, the texts become stale and are remade.
  */
 import { must } from "../../model/errors.ts";
+import { HIDDEN } from "../../model/message.ts";
 import type { Connection } from "./connection.ts";
 import type { ConversationHead } from "./conversation-head.ts";
 
@@ -13,10 +14,12 @@ const SOURCE_BEFORE = `
   SELECT s.summary_id FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
   WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) ORDER BY p.ordinal DESC LIMIT 1`;
 const COUNT_MORE = `
-  UPDATE summaries SET messages = messages + ?2, stale = 1,
+  UPDATE summaries SET messages = messages + ?2, stale = max(stale, ?2 <> 0),
          end_pos = max(end_pos, ?3), end_seq = CASE WHEN ?3 > end_pos THEN ?4 ELSE end_seq END
   WHERE summary_id = ?1`;
-const COUNT_MORE_ITEM = "UPDATE context_items SET messages = messages + ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SELECT_ITEM = "SELECT tokens, messages, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SET_ITEM = `
+  UPDATE context_items SET messages = ?, hidden = ?, end_pos = max(end_pos, ?) WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
 const SET_STALE = "UPDATE summaries SET stale = 1 WHERE summary_id = ?";
 const SOURCES = `
   SELECT 'm' AS kind, ordinal FROM summary_messages WHERE summary_id = ?1
@@ -60,11 +63,11 @@ function findPath(connection: Connection, place: Place): Path | null {
 
 const STALE_STAND_INS = `
   UPDATE summaries SET stale = 1
-  WHERE conversation_id = ?1 AND state IN ('prepared', 'reserve') AND start_pos <= ?2 AND end_pos >= ?2`;
+  WHERE conversation_id = ? AND state IN ('prepared', 'reserve') AND start_pos <= ? AND end_pos >= ?`;
 
 /** Whatever was made ahead over a place that changed says something old; it is never shown or published again. */
-export function staleStandIns(connection: Connection, place: Place): void {
-  connection.run(STALE_STAND_INS, place.conversation_id, place.position);
+export function staleStandIns(connection: Connection, place: Place, fromPosition = place.position): void {
+  connection.run(STALE_STAND_INS, place.conversation_id, place.position, fromPosition);
 }
 
 /** Puts a message that arrived inside a folded span under the lowest summary there. False: it lies in no folded span. */
@@ -80,6 +83,8 @@ export function coverLateMessage(
   // A row at the very end of the span came after everything folded there.
   if (!path || isBehind(connection, path, place)) return false;
   const lowest = must(path.summaries.at(-1), "the lowest summary");
+  // Behind the end of that summary, the row makes it longer: stand-ins that ended there no longer do.
+  staleStandIns(connection, place, must(connection.get<{ start_pos: number }>(START_OF, lowest), "the lowest summary").start_pos);
   const ordinal = must(
     connection.get<{ ordinal: number }>(ORDINAL_AFTER, lowest, place.position, place.seq),
     "the place among the sources",
@@ -90,11 +95,12 @@ export function coverLateMessage(
   }
   connection.run(INSERT_LINK, lowest, ordinal, message.messageId);
   const shown = hidden === 0 ? 1 : 0;
-  countPath(connection, path, place, shown);
+  countPath(connection, head, path, place, shown);
   head.noteShown(shown, 0);
   return true;
 }
 
+const START_OF = "SELECT start_pos FROM summaries WHERE summary_id = ?";
 const END_OF = "SELECT end_pos, end_seq FROM summaries WHERE summary_id = ?";
 
 function isBehind(connection: Connection, path: Path, place: Place): boolean {
@@ -103,10 +109,10 @@ function isBehind(connection: Connection, path: Path, place: Place): boolean {
 }
 
 /** A folded message was hidden or shown again: everything above counts one less or more, and says something old. */
-export function countUnderSummaries(connection: Connection, place: Place, shown: number): void {
+export function countUnderSummaries(connection: Connection, head: ConversationHead, place: Place, shown: number): void {
   staleStandIns(connection, place);
   const path = findPath(connection, place);
-  if (path) countPath(connection, path, place, shown);
+  if (path) countPath(connection, head, path, place, shown);
 }
 
 /** A folded message was revised: what stands above it tells of the version before. */
@@ -115,7 +121,13 @@ export function markStale(connection: Connection, place: Place): void {
   for (const summaryId of findPath(connection, place)?.summaries ?? []) connection.run(SET_STALE, summaryId);
 }
 
-function countPath(connection: Connection, path: Path, place: Place, shown: number): void {
+function countPath(connection: Connection, head: ConversationHead, path: Path, place: Place, shown: number): void {
   for (const summaryId of path.summaries) connection.run(COUNT_MORE, summaryId, shown, place.position, place.seq);
-  connection.run(COUNT_MORE_ITEM, shown, place.conversation_id, path.item.start_pos, path.item.seq);
+  const key = [place.conversation_id, path.item.start_pos, path.item.seq] as const;
+  const item = must(connection.get<{ tokens: number; messages: number; hidden: number }>(SELECT_ITEM, ...key), "the item above");
+  const messages = item.messages + shown;
+  // A summary of which nothing is shown any more is not shown either: it would tell what is hidden.
+  const hidden = messages === 0 ? HIDDEN.branch : 0;
+  connection.run(SET_ITEM, messages, hidden, place.position, ...key);
+  head.noteShown(0, (hidden === 0 ? item.tokens : 0) - (item.hidden === 0 ? item.tokens : 0));
 }

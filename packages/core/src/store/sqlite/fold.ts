@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type { FoldRun, PublishOutcome, RunItem, StoreSummary, SummaryText } from "../folding.ts";
+import type { LargeFiles } from "../large-files.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
@@ -13,7 +14,7 @@ import { restoreBytes, SELECT_PARTS } from "./read.ts";
 const RUN_ITEMS = `
   SELECT i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden,
          coalesce(m.newest, m.message_id) AS version_id, coalesce(m.created_at, s.earliest_at) AS earliest_at,
-         coalesce(m.created_at, s.latest_at) AS latest_at, s.descendant_count, s.start_seq, s.end_seq
+         coalesce(m.created_at, s.latest_at) AS latest_at, s.descendant_count, s.start_seq, s.end_seq, s.stale
   FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id
   WHERE i.conversation_id = ?1 AND (i.start_pos, i.seq) >= (?2, ?3) AND (i.start_pos, i.seq) <= (?4, ?5)
   ORDER BY i.start_pos, i.seq`;
@@ -21,8 +22,8 @@ const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHE
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
 const INSERT_SUMMARY = `
   INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
-    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, is_root, made_at_seq, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
 const INSERT_SOURCE_LINK = "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
 const DELETE_ITEMS = `
@@ -38,6 +39,14 @@ const RETIRE_OVERLAPPED = `
   UPDATE summaries SET state = 'retired'
   WHERE conversation_id = ?1 AND state IN ('prepared', 'reserve') AND is_root = 0 AND summary_id <> ?4
     AND start_pos >= ?2 AND end_pos <= ?3`;
+/** A root stays until the next epoch when a longer one is made: a context that was begun with it must not change. */
+const RETIRE_SURPASSED_ROOTS = `
+  UPDATE summaries AS old SET state = 'retired'
+  WHERE conversation_id = ?1 AND state = 'reserve' AND is_root = 1 AND EXISTS (
+    SELECT 1 FROM summaries new
+    WHERE new.conversation_id = ?1 AND new.state = 'reserve' AND new.is_root = 1 AND new.stale = 0
+      AND new.start_pos <= old.start_pos AND new.end_pos >= old.end_pos AND new.summary_id <> old.summary_id
+      AND (new.end_pos > old.end_pos OR old.stale = 1))`;
 
 /** What a summary's hash binds: everything about it that never changes. */
 export function hashSummary(facts: {
@@ -61,26 +70,29 @@ export function readRun(
   keys: readonly { startPosition: number; seq: number }[],
 ): RunItem[] {
   return connection.read(() => {
-    const rows = selectRun(connection, conversationId, keys);
-    return rows.map((row) => ({
-      startPosition: row.start_pos as number,
-      endPosition: row.end_pos as number,
-      seq: row.seq as number,
-      hidden: row.hidden as number,
-      tokens: row.tokens as number,
-      messages: row.messages as number,
-      createdAt: row.earliest_at as number,
-      messageId: row.message_id as number | null,
-      versionId: row.version_id as number | null,
-      bytes: row.version_id === null || row.hidden !== 0 ? null : readBytes(connection, row.version_id as number),
-      summary: row.summary_id === null ? null : toSummary(connection.get(SUMMARY, row.summary_id as string) as Row),
-    }));
+    return toRunItems(connection, files, selectRun(connection, conversationId, keys));
   });
+}
 
-  function readBytes(source: Connection, messageId: number): Uint8Array | null {
-    const row = source.get(MESSAGE, messageId);
-    return row ? restoreBytes(row, source.all(SELECT_PARTS, messageId), (path) => files.read(path)) : null;
-  }
+export function toRunItems(connection: Connection, files: LargeFiles, rows: readonly Row[]): RunItem[] {
+  return rows.map((row) => ({
+    startPosition: row.start_pos as number,
+    endPosition: row.end_pos as number,
+    seq: row.seq as number,
+    hidden: row.hidden as number,
+    tokens: row.tokens as number,
+    messages: row.messages as number,
+    createdAt: row.earliest_at as number,
+    messageId: row.message_id as number | null,
+    versionId: row.version_id as number | null,
+    bytes: row.version_id === null || row.hidden !== 0 ? null : readBytes(connection, files, row.version_id as number),
+    summary: row.summary_id === null ? null : toSummary(connection.get(SUMMARY, row.summary_id as string) as Row),
+  }));
+}
+
+function readBytes(connection: Connection, files: LargeFiles, messageId: number): Uint8Array | null {
+  const row = connection.get(MESSAGE, messageId);
+  return row ? restoreBytes(row, connection.all(SELECT_PARTS, messageId), (path) => files.read(path)) : null;
 }
 
 function selectRun(
@@ -97,7 +109,11 @@ function selectRun(
 /** The run as it is now, if it is still what was read. */
 function matchRun(connection: Connection, conversationId: number, run: FoldRun): Row[] | null {
   const rows = selectRun(connection, conversationId, run);
-  const isSame =
+  return isSameRun(rows, run) ? rows : null;
+}
+
+export function isSameRun(rows: readonly Row[], run: FoldRun): boolean {
+  return (
     rows.length === run.length &&
     rows.every((row, i) => {
       const key = run[i];
@@ -108,21 +124,44 @@ function matchRun(connection: Connection, conversationId: number, run: FoldRun):
         row.version_id === key?.versionId &&
         row.summary_id === key?.summaryId
       );
-    });
-  return isSame ? rows : null;
+    })
+  );
 }
 
-export function storeSummary({ connection, index }: StoreContext, request: StoreSummary): PublishOutcome {
+/**
+ * Puts stand-ins in the place of the rows they were made from. Null when one is gone, stale, or no longer stands for exactly those rows.
+ */
+function replaceByStandIns(connection: Connection, rows: readonly Row[], sourceIds: readonly string[]): Row[] | null {
+  let replaced = [...rows];
+  for (const id of sourceIds) {
+    if (rows.some((row) => row.summary_id === id)) continue;
+    const standIn = connection.get(SUMMARY, id);
+    if (!standIn || standIn.state !== "reserve" || standIn.stale === 1) return null;
+    const lies = (row: Row): boolean =>
+      (row.start_pos as number) >= (standIn.start_pos as number) && (row.end_pos as number) <= (standIn.end_pos as number);
+    const inside = replaced.filter((row) => lies(row) && row.hidden === 0);
+    if (total("messages", inside) !== standIn.messages) return null;
+    const at = replaced.findIndex(lies);
+    replaced = replaced.filter((row) => !lies(row));
+    replaced.splice(at, 0, { ...standIn, seq: standIn.start_seq, message_id: null, hidden: 0, version_id: null });
+  }
+  return replaced;
+}
+
+const total = (column: string, rows: readonly Row[]): number => rows.reduce((sum, row) => sum + (row[column] as number), 0);
+
+export function storeSummary({ connection }: StoreContext, request: StoreSummary): PublishOutcome {
   return connection.write(() => {
-    const { conversationId, run, summary, now } = request;
+    const { conversationId, run, summary, now, state } = request;
     const rows = matchRun(connection, conversationId, run);
-    if (!rows) return { kind: "stale" };
+    const sources = rows && replaceByStandIns(connection, rows, request.sourceIds ?? []);
+    if (!rows || !sources) return { kind: "stale" };
     const head = ConversationHead.read(connection, conversationId);
-    insertSummary(connection, head, request, rows);
-    index.addSummary({ summaryId: summary.summaryId, conversationId, content: summary.content });
-    if (request.replacesId) connection.run(SET_STATE, "retired", request.replacesId);
-    const outcome = request.state === "cover" ? putInPlace(connection, head, rows, summary) : unchanged(summary);
-    head.noteSummary(request.state === "cover");
+    // What retells something old is old itself, until that is remade. Stand-ins are thrown away then.
+    const isStale = state === "cover" && sources.some((row) => row.stale === 1);
+    insertSummary(connection, head, { ...request, isStale }, sources);
+    const outcome = state === "cover" ? putInPlace(connection, head, rows, summary) : unchanged(summary);
+    head.noteSummary(state === "cover");
     head.save(connection, now);
     return outcome;
   });
@@ -157,7 +196,7 @@ export function publishStored(
 }
 
 /** A stored summary may only take the place of exactly what it was made from. */
-function hasSources(connection: Connection, summaryId: string, rows: readonly Row[]): boolean {
+export function hasSources(connection: Connection, summaryId: string, rows: readonly Row[]): boolean {
   const sources = connection.all(SOURCES_OF, summaryId);
   return (
     sources.length === rows.length &&
@@ -173,7 +212,7 @@ function putInPlace(
 ): PublishOutcome {
   const stored = connection.get(SUMMARY, summary.summaryId) as Row;
   const shown = rows.filter((row) => row.hidden === 0);
-  const tokensBefore = shown.reduce((sum, row) => sum + (row.tokens as number), 0);
+  const tokensBefore = total("tokens", shown);
   const range = [rows[0]?.start_pos, rows[0]?.seq, rows.at(-1)?.start_pos, rows.at(-1)?.seq] as number[];
   connection.run(DELETE_ITEMS, head.conversationId, ...range);
   connection.run(
@@ -188,20 +227,25 @@ function putInPlace(
     stored.depth as number,
   );
   connection.run(RETIRE_OVERLAPPED, head.conversationId, stored.start_pos as number, stored.end_pos as number, summary.summaryId);
+  connection.run(RETIRE_SURPASSED_ROOTS, head.conversationId);
   head.noteShown(0, summary.tokens - tokensBefore);
   return { kind: "published", summaryId: summary.summaryId, tokensBefore, tokensAfter: summary.tokens };
 }
 
-function insertSummary(connection: Connection, head: ConversationHead, request: StoreSummary, rows: readonly Row[]): void {
+export interface NewSummary extends Pick<StoreSummary, "conversationId" | "summary" | "state" | "isRoot" | "now"> {
+  readonly isStale?: boolean;
+}
+
+export function insertSummary(connection: Connection, head: ConversationHead, request: NewSummary, rows: readonly Row[]): void {
   const { conversationId, summary, now } = request;
   const { summaryId, content, tokens, model, level } = summary;
   const sources = rows.filter((row) => row.summary_id !== null);
   const shown = rows.filter((row) => row.hidden === 0);
+  const timed = shown.length > 0 ? shown : rows;
   const kind = sources.length > 0 ? "condensed" : "leaf";
   const depth = sources.reduce((deepest, row) => Math.max(deepest, (row.depth as number) + 1), 0);
   const first = rows[0];
   const last = rows.at(-1);
-  const total = (column: string, list: readonly Row[]): number => list.reduce((sum, row) => sum + (row[column] as number), 0);
   connection.run(
     INSERT_SUMMARY,
     summaryId,
@@ -217,12 +261,13 @@ function insertSummary(connection: Connection, head: ConversationHead, request: 
     total("descendant_count", sources) + sources.length,
     tokens,
     total("tokens", shown),
-    Math.min(...shown.map((row) => row.earliest_at as number)),
-    Math.max(...shown.map((row) => row.latest_at as number)),
+    timed.reduce((earliest, row) => Math.min(earliest, row.earliest_at as number), Number.MAX_SAFE_INTEGER),
+    timed.reduce((latest, row) => Math.max(latest, row.latest_at as number), 0),
     content,
     hashSummary({ summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt: now }),
     model,
     level,
+    request.isStale ? 1 : 0,
     request.isRoot ? 1 : 0,
     head.seq,
     now,

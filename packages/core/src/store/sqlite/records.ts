@@ -137,7 +137,7 @@ function showOrHide(connection: Connection, head: ConversationHead, event: Event
     head.noteShown(shown, shown * item.tokens);
   } else if (shown !== 0) {
     head.noteShown(shown, 0);
-    countUnderSummaries(connection, event, shown);
+    countUnderSummaries(connection, head, event, shown);
   }
 }
 

@@ -56,6 +56,7 @@ import * as places from "./places.ts";
 import * as read from "./read.ts";
 import { recordBoundary, relabel, setHidden } from "./records.ts";
 import { reindex } from "./reindex.ts";
+import * as remake from "./remake.ts";
 import { search } from "./search.ts";
 import { verify } from "./verify.ts";
 
@@ -205,6 +206,18 @@ export class SqliteStore implements Store {
     return this.#do("write", () => fold.publishStored(this.#context, request));
   }
 
+  async readStale(conversationId: number): ReturnType<Store["readStale"]> {
+    return this.#do("read", () => remake.readStale(this.#context, conversationId));
+  }
+
+  async storeRemade(request: Parameters<Store["storeRemade"]>[0]): Promise<PublishOutcome> {
+    return this.#do("write", () => remake.storeRemade(this.#context, request));
+  }
+
+  async swapRemade(request: Parameters<Store["swapRemade"]>[0]): Promise<number> {
+    return this.#do("write", () => remake.swapRemade(this.#context, request));
+  }
+
   async readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null> {
     return this.#do("read", () => graph.readSummary(this.#context, summaryId, owner));
   }
@@ -235,6 +248,14 @@ export class SqliteStore implements Store {
 
   async renewDebt(request: Parameters<Store["renewDebt"]>[0]): Promise<boolean> {
     return this.#do("write", () => books.renewDebt(this.#context, request));
+  }
+
+  async claimUpkeep(request: Parameters<Store["claimUpkeep"]>[0]): Promise<boolean> {
+    return this.#do("write", () => books.claimUpkeep(this.#context, request));
+  }
+
+  async releaseUpkeep(request: Parameters<Store["releaseUpkeep"]>[0]): Promise<void> {
+    return this.#do("write", () => books.releaseUpkeep(this.#context, request));
   }
 
   async settleDebt(request: Parameters<Store["settleDebt"]>[0]): Promise<void> {

@@ -17,7 +17,7 @@ const MESSAGES_PAGE = `
   FROM messages m LEFT JOIN messages n ON n.message_id = m.newest
   WHERE m.conversation_id = ? AND m.revises IS NULL AND (m.position, m.seq) > (?, ?)
   ORDER BY m.position, m.seq LIMIT ${PAGE}`;
-const SUMMARY = "SELECT kind, depth, tokens, messages FROM summaries WHERE summary_id = ?";
+const SUMMARY = "SELECT kind, depth, tokens, messages, end_pos, state FROM summaries WHERE summary_id = ?";
 const SOURCES = `
   SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
@@ -108,6 +108,11 @@ function messagesUnder(connection: Connection, item: Row, problems: Problems): n
   for (const column of ["tokens", "messages", "depth"] as const) {
     if (summary[column] !== item[column]) problems.add("cover", id, `the item of ${id} has ${column} ${item[column]}, expected ${summary[column]}`);
   }
+  if ((item.hidden === 0) !== ((summary.messages as number) > 0)) {
+    problems.add("cover", id, `the item of ${id} has hidden ${item.hidden}, and ${summary.messages} messages under it are shown`);
+  }
+  if (summary.end_pos !== item.end_pos) problems.add("cover", id, `the item of ${id} ends at ${item.end_pos}, expected ${summary.end_pos}`);
+  if (summary.state !== "cover") problems.add("cover", id, `the context shows ${id}, which is ${summary.state}`);
   return [...leafMessages(connection, id)];
 }
 

@@ -10,10 +10,10 @@ import type { Problems } from "./verify-problems.ts";
 const SUMMARIES = "SELECT * FROM summaries ORDER BY summary_id";
 const SOURCES = `
   SELECT l.ordinal, m.position AS start_pos, m.seq AS start_seq, m.position AS end_pos, m.seq AS end_seq, NULL AS depth,
-         CASE WHEN m.hidden_now = 0 THEN 1 ELSE 0 END AS messages, 0 AS below
+         CASE WHEN m.hidden_now = 0 THEN 1 ELSE 0 END AS messages, 0 AS below, 0 AS stale
   FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ?1
   UNION ALL
-  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, s.end_seq, s.depth, s.messages, s.descendant_count + 1
+  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, s.end_seq, s.depth, s.messages, s.descendant_count + 1, s.stale
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
   ORDER BY 1`;
 const SUMMARY_COUNT = "SELECT count(*) AS n FROM summaries WHERE conversation_id = ?";
@@ -34,6 +34,9 @@ export function checkGraph(connection: Connection, problems: Problems): void {
       if (summary[column] !== value) {
         problems.add("graph", id, `${column} of ${id} is ${summary[column]}, its sources say ${value}`);
       }
+    }
+    if (summary.state === "cover" && summary.stale === 0 && sources.some((source) => source.stale === 1)) {
+      problems.add("graph", id, `${id} does not count as stale, but something it was made from does`);
     }
     if (sources.some((source, i) => source.ordinal !== i)) {
       problems.add("graph", id, `the sources of ${id} are not numbered one after the other`);

@@ -1,0 +1,57 @@
+/**
+ * Rollout files of Codex: a `session_meta` line, then `response_item` lines (what the model saw and said) between lines of the
+ * program itself (`event_msg`, `turn_context`, `compacted`), which repeat much of it for the screen and are kept hidden. The oldest
+ * files have a bare header and bare items. A resumed file may repeat its header; the first one names the session.
+ */
+
+import { isJsonObject, readId, readTime } from "./format.ts";
+import type { EntryFacts, JsonObject, Recognition, TranscriptFormat, TranscriptSession } from "./format.ts";
+
+const ENVELOPES: ReadonlySet<unknown> = new Set([
+  "session_meta",
+  "response_item",
+  "event_msg",
+  "turn_context",
+  "compacted",
+  "world_state",
+]);
+/** A picture of the working tree, of no use to a reader. */
+const HOUSEHOLD_ITEMS: ReadonlySet<unknown> = new Set(["ghost_snapshot"]);
+
+export const CODEX: TranscriptFormat = {
+  name: "codex",
+  title: "Codex rollout JSONL",
+  branchRule: "path",
+  recognise,
+  readSession,
+  readFacts,
+};
+
+function recognise(entry: JsonObject): Recognition {
+  if (ENVELOPES.has(entry["type"]) && isJsonObject(entry["payload"])) return "certain";
+  return isBareHeader(entry) ? "likely" : "no";
+}
+
+function isBareHeader(entry: JsonObject): boolean {
+  const isUntyped = entry["type"] === undefined && entry["role"] === undefined;
+  return isUntyped && typeof entry["timestamp"] === "string" && readId(entry["id"]) !== undefined && "instructions" in entry;
+}
+
+function readSession(entry: JsonObject): TranscriptSession | null {
+  const header = entry["type"] === "session_meta" ? entry["payload"] : isBareHeader(entry) ? entry : null;
+  const id = isJsonObject(header) ? readId(header["id"]) : undefined;
+  return id === undefined ? null : { id, isSubAgent: false };
+}
+
+function readFacts(entry: JsonObject): EntryFacts {
+  const { payload } = entry;
+  const item = entry["type"] === "response_item" && isJsonObject(payload) ? payload : null;
+  const isBareItem = payload === undefined && typeof entry["type"] === "string" && !ENVELOPES.has(entry["type"]);
+  const isShown = item === null ? isBareItem : !HOUSEHOLD_ITEMS.has(item["type"]);
+  return {
+    createdAt: readTime(entry["timestamp"]),
+    hidden: isShown ? [] : ["meta"],
+    place: "none",
+    isPrompt: false,
+  };
+}

@@ -1,0 +1,58 @@
+/**
+ * Forty turns with tool calls in a small window. Everything that was said stays stored once (the comparison at the end of the run sees
+ * to that); here: each request fits, is valid, keeps its front, and what was folded stands in summaries.
+ */
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkSequence, countShared, historyOf, textOf } from "../requests.ts";
+import { SMALL_WINDOW, type Stage } from "../stage.ts";
+
+export const LONG_CHAT = "agent:main:long";
+const TURNS = 40;
+
+export async function playLongChat(stage: Stage): Promise<void> {
+  writeFileSync(join(stage.state.stateDir, "ws", "notes.txt"), "a line of the notes file. ".repeat(300));
+  const first = stage.model.requests.length;
+  await stage.client.request("sessions.patch", { key: LONG_CHAT, model: "fake/fake-small" });
+  await stage.step(`${TURNS} turns with tool calls in a window of ${SMALL_WINDOW} tokens`, async () => {
+    for (let turn = 1; turn <= TURNS; turn++) await stage.playTurn(writeTurn(turn), LONG_CHAT);
+  });
+  const requests = stage.requestsSince(first);
+  await stage.step(`every one of the ${requests.length} requests fits the window and is valid`, async () => {
+    assert.equal(requests.every((request) => request.model === "fake-small"), true);
+    for (const request of requests) {
+      assert.ok(request.promptTokens < SMALL_WINDOW, `request ${request.number} has ${request.promptTokens} tokens`);
+      checkSequence(request);
+    }
+  });
+  await stage.step("what was folded stands in summaries", async () => {
+    assert.match(textOf(requests.at(-1)!), /<summary id="sum_[0-9a-f]{16}"/);
+    assert.ok(!textOf(requests.at(-1)!).includes("turn 1 asks"), "the first turn is folded");
+    const status = await stage.sendChat("/lcm status", LONG_CHAT);
+    assert.match(status, /summar/i);
+  });
+  await stage.step("the front of the prompt changes only with a fold", async () => {
+    let breaks = 0;
+    for (const [index, request] of requests.entries()) {
+      const before = requests[index - 1];
+      if (before === undefined) continue;
+      const history = historyOf(before);
+      const shared = countShared(history, historyOf(request));
+      if (shared < history.length) {
+        breaks += 1;
+        if (process.argv.includes("--verbose"))
+          console.log(`  request ${request.number} shares ${shared} of ${history.length}`);
+      }
+    }
+    console.log(`      ${breaks} of ${requests.length} requests changed something in front`);
+    assert.ok(breaks <= 10, `${breaks} changes of the front`);
+  });
+}
+
+function writeTurn(turn: number): string {
+  const fact = `turn ${turn} asks: keep in mind that locker ${turn} opens with code ${turn * 7919}.`;
+  if (turn % 4 === 0) return `${fact} CALL_TOOL read {"path":"notes.txt"}`;
+  return `${fact} BIG_REPLY ${turn % 3 === 0 ? 6000 : 2500}`;
+}

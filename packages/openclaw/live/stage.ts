@@ -1,0 +1,180 @@
+/**
+ * What the scenes of the live test play on: one fake model, one host with private state, one gateway at a time. Keeps the count of steps,
+ * ends only what it started, and remembers what every gateway printed.
+ */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { startFakeModel, type FakeModel, type RecordedRequest } from "@lossless/testkit/fake-model.ts";
+import type { GatewayClient } from "@lossless/testkit/gateway-client.ts";
+import {
+  createHostState,
+  ensureHost,
+  killStartedProcesses,
+  startGateway,
+  writeHostConfig,
+  type HostState,
+  type RunningGateway,
+} from "@lossless/testkit/openclaw-host.ts";
+
+export const PLUGIN = "lossless-claw";
+/** A window so small that a chat of forty turns must be folded. */
+export const SMALL_WINDOW = 64_000;
+
+const TIME_LIMIT_MS = 9 * 60_000;
+
+const repository = join(import.meta.dirname, "..", "..", "..");
+
+export class Stage {
+  readonly rootDir = mkdtempSync(join(tmpdir(), "lossless-live-"));
+  readonly printed: (() => string)[] = [];
+  model!: FakeModel;
+  state!: HostState;
+  pluginDir!: string;
+  gateway!: RunningGateway;
+  client!: GatewayClient;
+  #startedAt = performance.now();
+  #passed = 0;
+  #failed = 0;
+  #watchdog = globalThis.setTimeout(
+    () => this.endEarly(`the run took longer than ${TIME_LIMIT_MS / 60_000} minutes`),
+    TIME_LIMIT_MS,
+  );
+
+  constructor() {
+    process.once("SIGINT", () => this.endEarly("interrupted"));
+    process.once("SIGTERM", () => this.endEarly("interrupted"));
+  }
+
+  async open(): Promise<void> {
+    this.model = await startFakeModel();
+    const host = await this.step("the host is installed", () => ensureHost(console.log));
+    this.pluginDir = await this.step("the plugin is built and packed", async () => this.#stagePlugin());
+    this.state = await createHostState({ host, rootDir: this.rootDir, ...this.#describeHost({}) });
+    await this.step("the gateway starts with the plugin", () => this.start());
+  }
+
+  async start(): Promise<void> {
+    this.gateway = await startGateway(this.state);
+    this.printed.push(this.gateway.output);
+    this.client = await this.gateway.connect();
+  }
+
+  async restart(): Promise<void> {
+    this.client.close();
+    await this.start();
+  }
+
+  /** Changes the plugin's configuration under the running gateway and waits until `/lcm status` shows it. */
+  async configure(config: Record<string, unknown>, expected: RegExp, host: HostChange = {}): Promise<void> {
+    await writeHostConfig(this.state, this.#describeHost(config, host));
+    await this.waitForAnswer("agent:main:configuration", "/lcm status", expected);
+  }
+
+  async playTurn(message: string, sessionKey: string): Promise<string> {
+    const { status, text } = await this.client.runTurn(sessionKey, message);
+    assert.equal(status, "ok", `the turn "${message}" ended with ${status}: ${text}`);
+    return text;
+  }
+
+  async sendChat(message: string, sessionKey: string): Promise<string> {
+    return (await this.client.sendChat(sessionKey, message)).text;
+  }
+
+  /** The host takes a change within a second or two; asks until it shows. */
+  async waitForAnswer(sessionKey: string, message: string, expected: RegExp, limitMs = 40_000): Promise<string> {
+    const deadline = performance.now() + limitMs;
+    for (;;) {
+      const text = await this.sendChat(message, sessionKey);
+      if (expected.test(text)) return text;
+      assert.ok(performance.now() < deadline, `the answer to ${message} is still: ${text}`);
+      await setTimeout(250);
+    }
+  }
+
+  /** Requests of one chat, told by a word that every user message of it has. Requests for summaries have other system prompts. */
+  requestsSince(first: number): RecordedRequest[] {
+    return this.model.requests.slice(first).filter((request) => request.tools.length > 0);
+  }
+
+  async step<T>(name: string, run: () => Promise<T>): Promise<T> {
+    try {
+      const result = await run();
+      this.#passed += 1;
+      console.log(`ok    ${this.#elapsed()}  ${name}`);
+      return result;
+    } catch (error) {
+      this.#failed += 1;
+      console.log(
+        `FAIL  ${this.#elapsed()}  ${name}\n${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      );
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    killStartedProcesses();
+    await this.model?.close();
+    clearTimeout(this.#watchdog);
+  }
+
+  endEarly(reason: string): void {
+    this.#failed += 1;
+    console.log(`FAIL  ${this.#elapsed()}  ${reason}`);
+    killStartedProcesses();
+    this.finish();
+  }
+
+  finish(): never {
+    if (this.#failed === 0 && !process.argv.includes("--keep")) rmSync(this.rootDir, { recursive: true, force: true });
+    else console.log(`state kept in ${this.rootDir}`);
+    console.log(`${this.#passed} passed, ${this.#failed} failed`);
+    process.exit(this.#failed === 0 ? 0 : 1);
+  }
+
+  /** The package as it is published: built files, manifest, package.json, and nothing that only the workspace has. */
+  #stagePlugin(): string {
+    const built = spawnSync(process.execPath, [join(repository, "scripts", "build.ts")], {
+      cwd: repository,
+      encoding: "utf8",
+    });
+    assert.equal(built.status, 0, built.stderr);
+    const source = join(repository, "packages", "openclaw");
+    const target = join(this.rootDir, "plugin");
+    mkdirSync(target);
+    for (const name of ["package.json", "openclaw.plugin.json", "dist", "skills"])
+      cpSync(join(source, name), join(target, name), { recursive: true });
+    return target;
+  }
+
+  #describeHost(config: Record<string, unknown>, { toolSearch = false }: HostChange = {}) {
+    return {
+      modelUrl: this.model.url,
+      models: { "fake-small": SMALL_WINDOW },
+      toolSearch,
+      plugins: {
+        load: { paths: [this.pluginDir] },
+        allow: [PLUGIN, "memory-core"],
+        slots: { contextEngine: PLUGIN, memory: "memory-core" },
+        entries: { [PLUGIN]: { enabled: true, config: { ...PATTERNS, ...config } } },
+      },
+    };
+  }
+
+  #elapsed(): string {
+    return `${((performance.now() - this.#startedAt) / 1000).toFixed(1).padStart(6)}s`;
+  }
+}
+
+export interface HostChange {
+  readonly toolSearch?: boolean;
+}
+
+const PATTERNS = {
+  ignoreSessionPatterns: ["agent:*:ignored:**"],
+  statelessSessionPatterns: ["agent:*:stateless:**"],
+};
