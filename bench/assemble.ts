@@ -144,7 +144,7 @@ class Floor {
 
   constructor(path: string) {
     this.#database = new DatabaseSync(path, { readOnly: true });
-    this.#message = this.#database.prepare("SELECT body, encoding FROM messages WHERE message_id = ?");
+    this.#message = this.#database.prepare("SELECT body, encoding, arrival_bytes FROM messages WHERE message_id = ?");
     this.#summary = this.#database.prepare("SELECT content FROM summaries WHERE summary_id = ?");
   }
 
@@ -154,8 +154,8 @@ class Floor {
     for (const { messageId, summaryId } of items) {
       if (summaryId !== null) bodies.push(this.#summary.get(summaryId));
       if (messageId === null) continue;
-      const row = this.#message.get(messageId) as { body: Uint8Array; encoding: number };
-      const bytes = decodeBody(row);
+      const row = this.#message.get(messageId) as { body: Uint8Array; encoding: number; arrival_bytes: number };
+      const bytes = decodeBody(row, row.arrival_bytes);
       bodies.push(JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")));
     }
     this.#database.exec("COMMIT");

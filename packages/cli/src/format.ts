@@ -62,7 +62,9 @@ export function formatSpan(earliest: number | null, latest: number | null, timez
   const [from, to] = [formatTime(earliest, timezone), formatTime(latest, timezone)];
   if (from === to) return from;
   const [fromDay = "", toDay = ""] = [from.split(" ")[0], to.split(" ")[0]];
-  return fromDay === toDay ? `${from}–${to.slice(toDay.length + 1)}` : `${fromDay} – ${toDay}`;
+  if (fromDay === toDay) return `${from}–${to.slice(toDay.length + 1)}`;
+  const isSameYear = fromDay.slice(0, 5) === toDay.slice(0, 5);
+  return `${fromDay} – ${isSameYear ? toDay.slice(5) : toDay}`;
 }
 
 /** `12 %`; a share that is not nothing is never shown as nothing. */

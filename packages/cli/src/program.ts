@@ -6,6 +6,7 @@ import { Command, CommanderError } from "commander";
 import type { Option } from "commander";
 import { findNearest } from "@lossless/core/model/nearest.ts";
 import { defineAssemble } from "./commands/assemble.ts";
+import { defineBackup } from "./commands/backup.ts";
 import { defineCompact } from "./commands/compact.ts";
 import { defineCompletion } from "./commands/completion.ts";
 import { defineConfig } from "./commands/config.ts";
@@ -14,6 +15,7 @@ import { defineHelp, renderWelcome } from "./commands/help.ts";
 import { defineImport } from "./commands/import.ts";
 import { defineMessages } from "./commands/messages.ts";
 import { defineReindex } from "./commands/reindex.ts";
+import { defineRestore } from "./commands/restore.ts";
 import { defineSearch } from "./commands/search.ts";
 import { defineSpend } from "./commands/spend.ts";
 import { defineStatus } from "./commands/status.ts";
@@ -49,6 +51,8 @@ export function buildProgram(): Command {
     defineSpend,
     defineVerify,
     defineReindex,
+    defineBackup,
+    defineRestore,
     defineConfig,
     defineCompletion,
     defineHelp,

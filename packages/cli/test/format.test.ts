@@ -107,7 +107,8 @@ test("spans, shares and compression read well", () => {
   const at = (day: number, hour: number): number => Date.UTC(2026, 1, day, hour);
   expect(formatSpan(at(2, 7), at(2, 7), "UTC")).toBe("2026-02-02 07:00");
   expect(formatSpan(at(2, 7), at(2, 19), "UTC")).toBe("2026-02-02 07:00–19:00");
-  expect(formatSpan(at(2, 7), at(4, 9), "UTC")).toBe("2026-02-02 – 2026-02-04");
+  expect(formatSpan(at(2, 7), at(4, 9), "UTC")).toBe("2026-02-02 – 02-04");
+  expect(formatSpan(at(2, 7), at(400, 7), "UTC")).toBe("2026-02-02 – 2027-03-07");
   expect(formatSpan(null, null, "UTC")).toBe("–");
   expect(formatShare(1, 3)).toBe("33 %");
   expect(formatShare(1, 1000)).toBe("<1 %");

@@ -9,7 +9,7 @@ import { renderSummary } from "./assemble/render.ts";
 import { assembleContext } from "./assemble/assemble.ts";
 import type { AssembledContext } from "./assemble/assemble.ts";
 import type { Provider } from "./assemble/grammars.ts";
-import { compactUntilUnder, prepareNext, reserveNext, sweepOnce } from "./compact/execute.ts";
+import { compactUntilUnder, prepareNext, remakeNext, reserveNext, sweepOnce } from "./compact/execute.ts";
 import type { FoldContext, FoldReport } from "./compact/execute.ts";
 import { shouldCompact } from "./compact/policy.ts";
 import type { CompactionPolicy } from "./compact/policy.ts";
@@ -51,19 +51,32 @@ export interface CompactAnswer {
   readonly summaryIds: readonly string[];
 }
 
+/** Work in a quiet moment, for the budget the conversation is used with. */
+export interface UpkeepRequest extends ModelSituation {
+  readonly budgetTokens: number;
+  readonly signal?: AbortSignal;
+}
+
 export interface AssembleRequest extends ModelSituation {
   readonly budgetTokens: number;
   /** Whose grammar the messages must satisfy; every provider's when absent. */
   readonly provider?: Provider;
 }
 
+/** How long a process that folds is believed to be alive without a sign; it gives one three times as often. */
 const LEASE_MS = 120_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Steps of one kind in one go; what is left is done the next time. */
+const MAX_UPKEEP_STEPS = 200;
 /** Failed folds are tried again after 5 minutes, then 10, at most 30. */
 const BACKOFF_MS = 5 * 60_000;
 const MAX_BACKOFF_MS = 30 * 60_000;
 /** Without a tail limit of its own, the tail is kept to this share of the budget: else a small window folds at every turn. */
 const TAIL_SHARE = 0.2;
+/** A running turn longer than this share of the budget is folded while it runs, else a small window could never be folded. */
+const TURN_SHARE = 0.4;
+/** No provider keeps a prompt cached for longer than this without a request: a new front costs nothing then. */
+const COLD_AFTER_MS = 3_600_000;
 /** Summaries are prepared once this share of the threshold is reached. */
 const PREPARE_SHARE = 0.6;
 
@@ -74,15 +87,28 @@ export class Folding {
   #clock: Clock;
   #emit: EventSink;
   #holder: string;
+  #leaseMs: number;
+  /** Work on a conversation happens one after the other, so that nothing is made, and paid for, twice. */
+  #turns = new Map<number, Promise<unknown>>();
+  /** How many wait to fold a conversation now: upkeep gives way to them after its next step. */
+  #waiting = new Map<number, number>();
   /** The model's factor, fixed while the front of the prompt is: it changes only with an epoch. */
   #factors = new Map<string, { foldRevision: number; factor: number }>();
 
-  constructor(options: { store: Store; settings: Settings; summarize: Summarize; clock: Clock; emit: EventSink }) {
+  constructor(options: {
+    store: Store;
+    settings: Settings;
+    summarize: Summarize;
+    clock: Clock;
+    emit: EventSink;
+    leaseMs?: number | undefined;
+  }) {
     this.#store = options.store;
     this.#settings = options.settings;
     this.#summarize = options.summarize;
     this.#clock = options.clock;
     this.#emit = options.emit;
+    this.#leaseMs = options.leaseMs ?? LEASE_MS;
     this.#holder = `${process.pid}-${Buffer.from(options.clock.random(6)).toString("hex")}`;
   }
 
@@ -105,36 +131,109 @@ export class Folding {
     const force = request.force ?? false;
     const isWanted = force || request.targetTokens !== undefined || (await this.isDue(conversation, request));
     if (!isWanted) return this.#unchanged(conversationId, "below threshold");
-    await this.noteDebt(conversation, request.budgetTokens);
-    const now = this.#clock.now();
-    const debt = await this.#store.claimDebt({ conversationId, holder: this.#holder, now, leaseMs: LEASE_MS, force: true });
-    if (!debt) return this.#unchanged(conversationId, "another process is folding this conversation");
-    return this.#pay(conversation, request, debt.attempts);
+    return this.#takeTurn(conversationId, true, async () => {
+      await this.noteDebt(conversation, request.budgetTokens);
+      const claim = { conversationId, holder: this.#holder, now: this.#clock.now(), leaseMs: this.#leaseMs };
+      const debt = await this.#store.claimDebt({ ...claim, force: true });
+      if (!debt) return this.#unchanged(conversationId, "another process is folding this conversation");
+      return this.#pay(conversation, request, debt.attempts);
+    });
   }
 
   /**
-   * Work for quiet moments: pays the debt that is due, prepares the summaries the next fold will want, and makes stand-ins up to the
-   * root. Returns whether anything was done.
+   * Work for quiet moments: pays the debt that is due, remakes what tells something old, prepares the summaries the next fold will want,
+   * and makes stand-ins up to the root. Returns whether anything was done.
    */
-  async maintain(
-    conversation: ConversationRow,
-    request: { budgetTokens: number; signal?: AbortSignal } & ModelSituation,
-  ): Promise<{ changed: boolean }> {
+  async maintain(conversation: ConversationRow, request: UpkeepRequest): Promise<{ changed: boolean }> {
+    return this.#takeTurn(conversation.conversationId, false, async () => {
+      const paid = await this.#payDebt(conversation, request);
+      const changed = await this.#upkeep(conversation, request);
+      return { changed: paid || changed };
+    });
+  }
+
+  async #payDebt(conversation: ConversationRow, request: UpkeepRequest): Promise<boolean> {
     const { conversationId } = conversation;
-    let changed = false;
     if (await this.isDue(conversation, request)) await this.noteDebt(conversation, request.budgetTokens);
-    const debt = await this.#store.claimDebt({ conversationId, holder: this.#holder, now: this.#clock.now(), leaseMs: LEASE_MS });
-    if (debt) {
-      const isDue = await this.isDue(conversation, { ...request, budgetTokens: debt.budgetTokens });
-      if (isDue) changed = (await this.#pay(conversation, { ...request, budgetTokens: debt.budgetTokens }, debt.attempts)).compacted;
-      else await this.#settle(conversationId, null, 0);
+    const now = this.#clock.now();
+    const debt = await this.#store.claimDebt({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs });
+    if (!debt) return false;
+    const owed = { ...request, budgetTokens: debt.budgetTokens };
+    if (await this.isDue(conversation, owed)) return (await this.#pay(conversation, owed, debt.attempts)).compacted;
+    await this.#settle(conversationId, null, 0);
+    return false;
+  }
+
+  async #upkeep(conversation: ConversationRow, request: UpkeepRequest): Promise<boolean> {
+    const { conversationId } = conversation;
+    const now = this.#clock.now();
+    if (!(await this.#store.claimUpkeep({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs }))) return false;
+    try {
+      return await this.#keepLease(conversationId, request.signal, async (signal) => {
+        const context = await this.#context(conversation, { ...request, signal }, this.#settings.sweepDeadlineMs);
+        let changed = await this.#repeat(context, remakeNext);
+        if (this.#isCold(conversation)) changed = (await this.#store.swapRemade({ conversationId, now })) > 0 || changed;
+        if (await this.#isNear(conversation, request)) changed = (await this.#repeat(context, prepareNext)) || changed;
+        return (await this.#repeat(context, reserveNext)) || changed;
+      });
+    } finally {
+      await this.#store.releaseUpkeep({ conversationId, holder: this.#holder });
     }
-    const context = await this.#context(conversation, request, this.#settings.sweepDeadlineMs);
-    if (await this.#isNear(conversation, request)) {
-      while (!context.signal.aborted && (await prepareNext(context))) changed = true;
+  }
+
+  /** Step after step until nothing is left to do, time is up, or somebody wants to fold now. */
+  async #repeat(context: FoldContext, step: (context: FoldContext) => Promise<boolean>): Promise<boolean> {
+    let steps = 0;
+    const mayGoOn = (): boolean => !context.signal.aborted && !this.#waiting.get(context.conversationId) && steps < MAX_UPKEEP_STEPS;
+    try {
+      while (mayGoOn() && (await step(context))) steps++;
+    } catch (error) {
+      if (!context.signal.aborted) throw error;
     }
-    while (!context.signal.aborted && (await reserveNext(context))) changed = true;
-    return { changed };
+    return steps > 0;
+  }
+
+  #isCold({ lastAt }: ConversationRow): boolean {
+    return lastAt !== null && this.#clock.now() - lastAt > COLD_AFTER_MS;
+  }
+
+  /** Runs work on a conversation after the work that is under way here. Other processes are kept out by the lease. */
+  async #takeTurn<T>(conversationId: number, isUrgent: boolean, work: () => Promise<T>): Promise<T> {
+    const count = (by: number): unknown => isUrgent && this.#waiting.set(conversationId, (this.#waiting.get(conversationId) ?? 0) + by);
+    const before = this.#turns.get(conversationId);
+    count(1);
+    const turn = (async () => {
+      await before?.catch(() => undefined);
+      count(-1);
+      return work();
+    })();
+    this.#turns.set(conversationId, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(conversationId) === turn) this.#turns.delete(conversationId);
+    }
+  }
+
+  /** Gives a sign of life while the work lasts; work whose lease another process took over ends. */
+  async #keepLease<T>(conversationId: number, signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const lost = new AbortController();
+    const renew = async (): Promise<void> => {
+      try {
+        const until = this.#clock.now() + this.#leaseMs;
+        if (!(await this.#store.renewDebt({ conversationId, holder: this.#holder, until }))) lost.abort();
+      } catch (error) {
+        const cause = error instanceof Error ? error.message : String(error);
+        this.#emit({ kind: "degraded", part: "summariser", message: `cannot renew the lease of a fold: ${cause}` });
+      }
+    };
+    const timer = setInterval(() => void renew(), this.#leaseMs / 3);
+    timer.unref();
+    try {
+      return await work(signal ? AbortSignal.any([signal, lost.signal]) : lost.signal);
+    } finally {
+      clearInterval(timer);
+    }
   }
 
   async assemble(conversation: ConversationRow, request: AssembleRequest & { cue?: string | null | undefined }): Promise<AssembledContext | null> {
@@ -161,9 +260,13 @@ export class Folding {
     const { conversationId } = conversation;
     const deadlineMs =
       request.targetTokens === undefined ? this.#settings.sweepDeadlineMs : this.#settings.compactUntilUnderDeadlineMs;
-    const context = await this.#context(conversation, request, deadlineMs);
     try {
-      const report = await this.#fold(context, request);
+      const report = await this.#keepLease(conversationId, request.signal, async (signal) => {
+        const context = await this.#context(conversation, { ...request, signal }, deadlineMs);
+        // A fold begins an epoch in any case: what was remade comes in with it.
+        await this.#store.swapRemade({ conversationId, now: this.#clock.now() });
+        return this.#fold(context, request);
+      });
       const compacted = report.passes > 0;
       // Work that was cut short stays owed; everything else is done, or cannot be done better by trying again.
       const isOpen = report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale";
@@ -205,7 +308,6 @@ export class Folding {
       signal: request.signal ? AbortSignal.any([request.signal, timeout]) : timeout,
       onPass: ({ passes }) => {
         request.onProgress?.(passes, policy.maxSweepIterations);
-        void this.#store.renewDebt({ conversationId, holder: this.#holder, until: this.#clock.now() + LEASE_MS });
       },
       ...(request.customInstructions === undefined ? {} : { customInstructions: request.customInstructions }),
     };
@@ -241,7 +343,7 @@ export class Folding {
       contextThreshold: threshold.contextThreshold,
       freshTailCount: threshold.freshTailCount,
       freshTailMaxTokens: settings.freshTailMaxTokens ?? Math.floor(TAIL_SHARE * request.budgetTokens),
-      turnMaxTokens: threshold.leafChunkTokens,
+      turnMaxTokens: Math.min(threshold.leafChunkTokens, Math.floor(TURN_SHARE * request.budgetTokens)),
       leafMinFanout: settings.leafMinFanout,
       condensedMinFanout: settings.condensedMinFanout,
       condensedMinFanoutHard: settings.condensedMinFanoutHard,

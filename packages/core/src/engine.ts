@@ -159,6 +159,8 @@ export interface LocalEngineOptions {
   readonly complete?: Complete | null;
   /** The model the host would use. */
   readonly hostModel?: ModelRef | null;
+  /** How long a process that folds is believed to be alive without a sign. */
+  readonly leaseMs?: number;
 }
 
 const SYSTEM_CLOCK: Clock = { now: () => Date.now(), random: (size) => randomBytes(size) };
@@ -191,7 +193,7 @@ export class LocalEngine implements Engine {
       complete: options.complete ?? null,
       hostModel: options.hostModel ?? null,
     });
-    this.#folding = new Folding({ ...parts, summarize });
+    this.#folding = new Folding({ ...parts, summarize, leaseMs: options.leaseMs });
     this.#recall = new Recall(parts);
   }
 
@@ -435,6 +437,7 @@ export class LocalEngine implements Engine {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.allSettled(this.#background);
+    await this.#recall.close();
     await this.#store.close();
   }
 

@@ -32,6 +32,8 @@ export interface OpenEngineOptions {
   readonly hostModel?: ModelRef | null;
   /** Time and chance, for tests; only without a thread. */
   readonly clock?: Clock;
+  /** How long a process that folds is believed to be alive without a sign; only without a thread. */
+  readonly leaseMs?: number;
 }
 
 export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
@@ -54,7 +56,10 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   const hostModel = options.hostModel ?? null;
   const onEvent = options.onEvent === undefined ? {} : { onEvent: options.onEvent };
   if (options.thread === false) {
-    const clock = options.clock === undefined ? {} : { clock: options.clock };
+    const clock = {
+      ...(options.clock === undefined ? {} : { clock: options.clock }),
+      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    };
     return new LocalEngine({ store: new SqliteStore(store), settings, complete, hostModel, ...onEvent, ...clock });
   }
   return openThreadedEngine({

@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -131,7 +131,10 @@ export class Stage {
 
   finish(): never {
     if (this.#failed === 0 && !process.argv.includes("--keep")) rmSync(this.rootDir, { recursive: true, force: true });
-    else console.log(`state kept in ${this.rootDir}`);
+    else {
+      writeFileSync(join(this.rootDir, "requests.json"), JSON.stringify(this.model.requests, null, 1));
+      console.log(`state kept in ${this.rootDir}`);
+    }
     console.log(`${this.#passed} passed, ${this.#failed} failed`);
     process.exit(this.#failed === 0 ? 0 : 1);
   }

@@ -1,97 +1,209 @@
 /**
- * `/lcm` and `/lossless` in the chat. Answers are short, because they are read in a chat; they say what is stored and where. Nothing here
- * changes the archive.
+ * `/lcm` and `/lossless` in the chat. Answers are short, because they are read in a chat; what they say comes from the numbers the engine
+ * acts on. What changes something is for senders whom the host knows.
  */
 
-import { EngineError, type Settings, type StatusReport } from "@lossless/core";
+import { EngineError, type Engine, type Settings } from "@lossless/core";
 import type { CommandContext, CommandDefinition } from "./host.ts";
 import { compileCapturePolicy, readAgentId } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
+import type { Spool } from "./spool.ts";
+import {
+  cutAnswer,
+  renderConfig,
+  renderDoctor,
+  renderHits,
+  renderSpend,
+  renderStatus,
+  renderVerify,
+  type Findings,
+} from "./command-text.ts";
 
 export interface CommandParts {
   readonly settings: Settings;
-  readonly lease: Pick<EngineLease, "open">;
+  readonly lease: Pick<EngineLease, "open" | "notes">;
+  readonly spool: Pick<Spool, "size" | "folder">;
+  /** Why a configured model cannot be used, from the check at start; empty when nothing is wrong. */
+  readonly preflight?: () => readonly string[];
 }
 
 const NAMES = ["lcm", "lossless"];
+const DAY_MS = 86_400_000;
+
+interface Ask {
+  readonly parts: CommandParts;
+  readonly context: CommandContext;
+  /** What follows the word. */
+  readonly rest: string;
+}
+
+interface Word {
+  readonly help: string;
+  readonly changes: boolean;
+  answer(ask: Ask): Promise<string>;
+}
+
+const WORDS: Readonly<Record<string, Word>> = {
+  status: { help: "what is stored, what is folded, what does not work", changes: false, answer: answerStatus },
+  compact: { help: "fold now; words behind it are what the summaries should keep", changes: true, answer: answerCompact },
+  search: { help: "find messages of this chat: /lcm search <words>", changes: false, answer: answerSearch },
+  spend: { help: "what summaries cost in the last week", changes: false, answer: answerSpend },
+  verify: { help: "prove that every message is there, byte for byte", changes: false, answer: answerVerify },
+  doctor: { help: "what is wrong and what to do; doctor apply does it", changes: false, answer: answerDoctor },
+  config: { help: "settings that differ from the defaults", changes: false, answer: answerConfig },
+  backup: { help: "how to make a copy", changes: false, answer: answerBackup },
+  rotate: { help: "nothing to rotate on this host", changes: false, answer: answerRotate },
+  help: { help: "this list", changes: false, answer: async () => HELP },
+};
 
 const HELP = [
   "Lossless Claw keeps every message of this chat.",
-  "/lcm status – what is stored, and where",
-  "/lcm help – this list",
+  ...Object.entries(WORDS).map(([word, { help }]) => `/lcm ${word} – ${help}`),
 ].join("\n");
 
 export function createCommands(parts: CommandParts): CommandDefinition[] {
   return NAMES.map((name) => ({
     name,
-    description: "Lossless Claw: what is stored, and where",
+    description: "Lossless Claw: what is kept, folded and found",
     acceptsArgs: true,
-    handler: async (context) => ({ text: await answer(parts, context) }),
+    requireAuth: true,
+    handler: async (context) => ({ text: cutAnswer(await answer(parts, context)) }),
   }));
 }
 
 async function answer(parts: CommandParts, context: CommandContext): Promise<string> {
-  const [word = "status"] = (context.args ?? "").trim().split(/\s+/).filter(Boolean);
-  switch (word.toLowerCase()) {
-    case "status":
-      return await answerStatus(parts, context);
-    case "help":
-      return HELP;
-    default:
-      return `There is no "${word.slice(0, 40)}".\n${HELP}`;
-  }
-}
-
-async function answerStatus(
-  { settings, lease }: CommandParts,
-  { sessionKey, agentId }: CommandContext,
-): Promise<string> {
-  if (!settings.enabled) return "Lossless Claw is switched off (enabled: false). Nothing is stored.";
+  const [, name = "status", rest = ""] = /^\s*(\S+)?\s*(.*)$/s.exec(context.args ?? "") ?? [];
+  const word = Object.hasOwn(WORDS, name.toLowerCase()) ? WORDS[name.toLowerCase()] : undefined;
+  if (word === undefined) return `There is no "${name.slice(0, 40)}".\n${HELP}`;
+  if (word.changes && context.isAuthorizedSender === false) return "Only a sender whom this host knows can ask for that.";
+  if (!parts.settings.enabled && word !== WORDS.help)
+    return "Lossless Claw is switched off (enabled: false). Nothing is stored.";
   try {
-    const engine = await lease.open();
-    const owner = agentId ?? (sessionKey === undefined ? undefined : readAgentId(sessionKey));
-    const status = await engine.status({
-      ...(owner === undefined ? {} : { owner }),
-      ...(sessionKey === undefined ? {} : { sessionKey }),
-    });
-    const isKept = sessionKey === undefined || compileCapturePolicy(settings)(sessionKey);
-    return renderStatus(status, isKept);
+    return await word.answer({ parts, context, rest: rest.trim() });
   } catch (error) {
-    return renderFailure(error);
+    return renderFailure(error, await parts.spool.size().catch(() => 0));
   }
 }
 
-export function renderStatus(status: StatusReport, isKept: boolean): string {
-  const lines = [describeChat(status, isKept)];
-  lines.push(
-    `Archive: ${count(status.messages, "message")} in ${count(status.conversations, "conversation")}, ${formatBytes(status.databaseBytes + status.filesBytes)}`,
-    `Last stored: ${status.lastStoredAt === null ? "nothing yet" : new Date(status.lastStoredAt).toISOString()}`,
-    `Database: ${status.databasePath}`,
-  );
-  lines.push(
-    status.index.kind === "ready"
-      ? "Search index: ready"
-      : `Search index: degraded (${status.index.reason}); run lcm reindex`,
-  );
-  return lines.join("\n");
+function ownerOf({ agentId, sessionKey }: CommandContext): string | undefined {
+  return agentId ?? (sessionKey === undefined ? undefined : readAgentId(sessionKey));
 }
 
-function describeChat({ conversation }: StatusReport, isKept: boolean): string {
-  if (!isKept) return "This chat is not kept (a session pattern says so).";
-  if (conversation === null) return "This chat: nothing stored yet";
-  return `This chat: ${count(conversation.messages, "message")}, about ${conversation.shownTokens.toLocaleString("en")} tokens shown`;
+async function examine({ parts, context }: Ask): Promise<Findings> {
+  const { settings, lease, spool } = parts;
+  const { sessionKey } = context;
+  const owner = ownerOf(context);
+  const engine = await lease.open();
+  const status = await engine.status({
+    ...(owner === undefined ? {} : { owner }),
+    ...(sessionKey === undefined ? {} : { sessionKey }),
+  });
+  return {
+    status,
+    isKept: sessionKey === undefined || compileCapturePolicy(settings)(sessionKey),
+    troubles: lease.notes.troubles,
+    spooledTurns: await spool.size(),
+    spoolFolder: spool.folder,
+    preflight: parts.preflight?.() ?? [],
+  };
 }
 
-function renderFailure(error: unknown): string {
+async function answerStatus(ask: Ask): Promise<string> {
+  return renderStatus(await examine(ask));
+}
+
+async function answerDoctor(ask: Ask): Promise<string> {
+  if (ask.rest.toLowerCase() === "apply") return await applyDoctor(ask);
+  return renderDoctor(await examine(ask));
+}
+
+/** Only what can be made again from what is stored. */
+async function applyDoctor(ask: Ask): Promise<string> {
+  if (ask.context.isAuthorizedSender === false) return "Only a sender whom this host knows can ask for that.";
+  const { status } = await examine(ask);
+  if (status.index.kind === "ready") return "Nothing to repair here.";
+  const { messages } = await (await ask.parts.lease.open()).reindex();
+  return `The search index was made again over ${messages.toLocaleString("en")} messages.`;
+}
+
+async function answerCompact(ask: Ask): Promise<string> {
+  const { context, parts, rest } = ask;
+  const owner = ownerOf(context);
+  const { sessionKey } = context;
+  if (sessionKey === undefined || owner === undefined) return "There is no chat here to fold.";
+  const viaHost = rest === "" ? context.runtimeContext?.compactCurrent : undefined;
+  if (viaHost !== undefined) return describeFold(await viaHost());
+  const engine = await parts.lease.open();
+  const conversation = await findConversation(engine, owner, sessionKey);
+  if (conversation === null) return "Nothing of this chat is stored yet.";
+  const folded = await engine.compact({
+    conversationId: conversation,
+    owner,
+    budgetTokens: 100_000,
+    force: true,
+    ...(rest === "" ? {} : { customInstructions: rest }),
+  });
+  return describeFold(folded);
+}
+
+function describeFold(fold: { compacted: boolean; reason?: string; tokensBefore?: number; tokensAfter?: number }): string {
+  const count = (tokens: number | undefined): string => (tokens ?? 0).toLocaleString("en");
+  if (!fold.compacted) return `Nothing was folded: ${fold.reason ?? "there is nothing to fold"}.`;
+  return `Folded: about ${count(fold.tokensBefore)} tokens became ${count(fold.tokensAfter)}. Every message is still there.`;
+}
+
+async function findConversation(engine: Engine, owner: string, sessionKey: string): Promise<number | null> {
+  const { items } = await engine.listConversations({ owner, sessionKey, limit: 1 });
+  return items[0]?.conversationId ?? null;
+}
+
+async function answerSearch({ parts, context, rest }: Ask): Promise<string> {
+  if (rest === "") return "Say what to look for: /lcm search <words>";
+  const owner = ownerOf(context);
+  const engine = await parts.lease.open();
+  const { items } = await engine.listConversations({
+    ...(owner === undefined ? {} : { owner }),
+    ...(context.sessionKey === undefined ? {} : { sessionKey: context.sessionKey }),
+    limit: 100,
+  });
+  const found = await engine.search({
+    query: rest,
+    limit: 5,
+    conversationIds: items.map((conversation) => conversation.conversationId),
+    ...(owner === undefined ? {} : { owner }),
+  });
+  return renderHits(found, parts.settings.timezone);
+}
+
+async function answerSpend({ parts }: Ask): Promise<string> {
+  const engine = await parts.lease.open();
+  const since = Date.now() - 7 * DAY_MS;
+  return renderSpend(await engine.spend({ since, by: "day" }), await engine.spend({ since, by: "model" }));
+}
+
+async function answerVerify({ parts }: Ask): Promise<string> {
+  return renderVerify(await (await parts.lease.open()).verify());
+}
+
+async function answerConfig({ parts }: Ask): Promise<string> {
+  return renderConfig(parts.settings);
+}
+
+async function answerBackup({ parts }: Ask): Promise<string> {
+  return [
+    `The archive is ${parts.settings.databasePath}, with large files in ${parts.settings.largeFilesDir}.`,
+    "While the gateway runs, copy it with a tool that knows SQLite, for example:",
+    `sqlite3 "${parts.settings.databasePath}" "VACUUM INTO 'lcm-backup.db'"`,
+  ].join("\n");
+}
+
+async function answerRotate(): Promise<string> {
+  return "On this host transcripts are in the host's own database; there are no session files to rotate. Nothing was changed.";
+}
+
+function renderFailure(error: unknown, spooledTurns: number): string {
   const hint = error instanceof EngineError && error.hint !== undefined ? `\n${error.hint}` : "";
-  return `Lossless Claw cannot read its archive: ${error instanceof Error ? error.message : String(error)}${hint}`;
-}
-
-function count(number: number, noun: string): string {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-}
-
-function formatBytes(bytes: number): string {
-  const megabytes = bytes / 1024 ** 2;
-  return megabytes < 1 ? `${Math.ceil(bytes / 1024)} kB` : `${megabytes.toFixed(1)} MB`;
+  const waiting =
+    spooledTurns === 0 ? "" : `\n${spooledTurns} turns wait safely beside the database and are stored when it is back.`;
+  return `Lossless Claw cannot read its archive: ${error instanceof Error ? error.message : String(error)}${hint}${waiting}`;
 }

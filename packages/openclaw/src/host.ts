@@ -200,6 +200,11 @@ export interface PluginLogger {
 
 export interface CommandContext {
   readonly args?: string;
+  /** The host knows the sender and lets them give orders. */
+  readonly isAuthorizedSender?: boolean;
+  readonly runtimeContext?: {
+    compactCurrent?(): Promise<{ compacted: boolean; reason?: string; tokensBefore?: number; tokensAfter?: number }>;
+  };
   readonly agentId?: string;
   readonly sessionKey?: string;
   readonly sessionId?: string;
@@ -209,6 +214,7 @@ export interface CommandDefinition {
   readonly name: string;
   readonly description: string;
   readonly acceptsArgs: boolean;
+  readonly requireAuth: boolean;
   handler(context: CommandContext): Promise<{ text: string }>;
 }
 

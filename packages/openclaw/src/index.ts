@@ -60,7 +60,7 @@ function register(api: PluginApi): void {
     version: manifest.version,
   };
   api.registerContextEngine(ENGINE_ID, () => createContextEngine(parts));
-  for (const command of createCommands({ settings, lease })) api.registerCommand(command);
+  for (const command of createCommands({ settings, lease, spool })) api.registerCommand(command);
   if (!isGateway) return;
   api.registerService({ id: ENGINE_ID, start: () => undefined, stop: () => lease.release() });
   api.lifecycle?.onDispose?.(() => lease.release());

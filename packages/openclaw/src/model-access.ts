@@ -4,7 +4,7 @@
  * engine's kinds of failure, because each kind is answered differently.
  */
 
-import type { Complete, CompleteResult, ModelRef } from "@lossless/core";
+import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
 import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
 import type { HostLlm, LlmAnswer } from "./host.ts";
 
@@ -30,24 +30,39 @@ export class ModelAccess {
 
   readonly complete: Complete = async (request, signal) => {
     // With several sessions at work nobody can say whose capability this call belongs to.
-    const llm = this.#lent.length === 1 ? this.#lent[0] : this.#own;
-    if (llm === undefined) return fail("unavailable", "the host offers no model here");
-    try {
-      const answer = await llm.complete({
-        ...(request.model === null ? {} : { model: nameModel(request.model) }),
-        systemPrompt: request.system,
-        messages: [{ role: "user", content: request.user }],
-        maxTokens: request.maxTokens,
-        ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-        ...(request.allowReasoning === true ? {} : { reasoning: "off" }),
-        purpose: `lossless-claw ${request.purpose}`,
-        signal,
-      });
-      return readAnswer(answer);
-    } catch (error) {
-      return readFailure(error, signal, request.model);
-    }
+    const lent = this.#lent.length === 1 ? this.#lent[0] : undefined;
+    const answer = lent === undefined ? null : await ask(lent, request, signal);
+    // The host takes back what it lent when a turn begins; the work itself goes on.
+    if (answer !== null && answer !== TAKEN_BACK) return answer;
+    if (this.#own === undefined) return fail("unavailable", "the host offers no model here");
+    const own = await ask(this.#own, request, signal);
+    return own === TAKEN_BACK ? fail("unavailable", "the host ended the call") : own;
   };
+}
+
+const TAKEN_BACK = Symbol("the host took its capability back");
+
+async function ask(
+  llm: HostLlm,
+  request: CompleteRequest,
+  signal: AbortSignal,
+): Promise<CompleteResult | typeof TAKEN_BACK> {
+  try {
+    const answer = await llm.complete({
+      ...(request.model === null ? {} : { model: nameModel(request.model) }),
+      systemPrompt: request.system,
+      messages: [{ role: "user", content: request.user }],
+      maxTokens: request.maxTokens,
+      ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+      ...(request.allowReasoning === true ? {} : { reasoning: "off" }),
+      purpose: `lossless-claw ${request.purpose}`,
+      signal,
+    });
+    return readAnswer(answer);
+  } catch (error) {
+    const isAbort = (error as { name?: string }).name === "AbortError";
+    return isAbort && !signal.aborted ? TAKEN_BACK : readFailure(error, signal, request.model);
+  }
 }
 
 function nameModel({ provider, model }: ModelRef): string {

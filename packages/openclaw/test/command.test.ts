@@ -4,14 +4,19 @@ import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createCommands } from "../src/command.ts";
+import type { CommandContext } from "../src/host.ts";
+import { Notes } from "../src/notes.ts";
+import { Spool } from "../src/spool.ts";
 
 const session = { key: "agent:main:chat", id: "s1", owner: "main" };
 
 let folder: string;
 let archive: Engine;
+let notes: Notes;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-command-"));
+  notes = new Notes();
   archive = await openEngine({ database: join(folder, "lcm.db"), thread: false });
 });
 
@@ -24,15 +29,16 @@ async function ask(
   args: string,
   config: Record<string, unknown> = {},
   open = async () => archive,
+  context: Partial<CommandContext> = {},
 ): Promise<string> {
   const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
-  const [command] = createCommands({ settings, lease: { open } });
-  return (await command!.handler({ args, agentId: "main", sessionKey: session.key })).text;
+  const [command] = createCommands({ settings, lease: { open, notes }, spool: new Spool(join(folder, "lcm.db")) });
+  return (await command!.handler({ args, agentId: "main", sessionKey: session.key, ...context })).text;
 }
 
 test("both names are registered", () => {
   const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
-  const commands = createCommands({ settings, lease: { open: async () => archive } });
+  const commands = createCommands({ settings, lease: { open: async () => archive, notes }, spool: new Spool(join(folder, "lcm.db")) });
   expect(commands.map((command) => command.name)).toEqual(["lcm", "lossless"]);
 });
 
@@ -61,4 +67,57 @@ test("status tells a failure instead of failing", async () => {
 test("what does not exist is answered with what does", async () => {
   expect(await ask("frobnicate now")).toMatch(/There is no "frobnicate".*\/lcm status/s);
   expect(await ask("help")).toContain("/lcm status");
+});
+
+async function fill(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) {
+    const messages = [
+      { eventId: `u${turn}`, message: { role: "user", content: `question ${turn} about the harbour crane` } },
+      { eventId: `a${turn}`, message: { role: "assistant", content: `answer ${turn} ${"word ".repeat(80)}` } },
+    ];
+    await archive.ingest({ session, messages });
+  }
+}
+
+test("status and doctor tell what does not work, and that turns wait", async () => {
+  notes.fail("archive", new Error("the disk is full"));
+  await new Spool(join(folder, "lcm.db")).add({
+    advancementKey: "k",
+    admission: { agentId: "main", sessionId: "s1", sessionKey: session.key, entryId: "e1", activeMessagePosition: 0 },
+    terminal: { agentId: "main", sessionId: "s1", sessionKey: session.key, entryId: "e2", activeMessagePosition: 1 },
+    messages: [],
+    sessionId: "s1",
+  });
+  for (const word of ["status", "doctor"]) {
+    const text = await ask(word);
+    expect(text).toContain("the disk is full");
+    expect(text).toContain("1 turn wait");
+  }
+  notes.recover("archive");
+});
+
+test("doctor has nothing to say about an archive that works", async () => {
+  expect(await ask("doctor")).toContain("Nothing is wrong");
+  expect(await ask("doctor apply")).toContain("Nothing to repair");
+});
+
+test("compact folds the chat, with instructions or through the host, for known senders only", async () => {
+  await fill(120);
+  expect(await ask("compact", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
+  expect(await ask("compact keep names")).toMatch(/^Folded: about [\d,]+ tokens became/);
+  expect(await ask("status")).toMatch(/Folded: \d+ summar/);
+  const compactCurrent = async () => ({ compacted: false, reason: "asked the host" });
+  expect(await ask("compact", {}, undefined, { runtimeContext: { compactCurrent } })).toContain("asked the host");
+});
+
+test("search finds messages of this chat, verify proves them, spend and config are short", async () => {
+  await fill(3);
+  expect(await ask("search harbour crane")).toMatch(/msg_\d+ .*crane/);
+  expect(await ask("search")).toContain("Say what");
+  expect(await ask("search zeppelin")).toContain("Nothing was found");
+  expect(await ask("verify")).toContain("Proven: 6 messages");
+  expect(await ask("spend")).toContain("No model was called");
+  expect(await ask("config", { freshTailCount: 7 })).toContain("freshTailCount: 7");
+  expect(await ask("rotate")).toContain("Nothing was changed");
+  expect(await ask("backup")).toContain("lcm.db");
 });

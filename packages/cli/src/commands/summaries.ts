@@ -66,7 +66,7 @@ export function defineSummaries(program: Command): void {
     .option("--all", "also those that were replaced")
     .addArgument(new Argument("[id]", "only what this summary was made from").argParser(parseSummaryName))
     .action(toAction(runTree));
-  tree.addHelpText("after", STATES_HELP);
+  tree.addHelpText("after", `${STATES_HELP}\nA summary that was drawn before is marked with ↑.`);
   addExamples(tree, [
     ["lcm summaries tree --conversation 1", "the whole graph"],
     ["lcm summaries tree sum_0123456789abcdef", "the part below one summary"],
@@ -74,9 +74,9 @@ export function defineSummaries(program: Command): void {
 }
 
 const STATES_HELP = `
-States: cover (part of the folded conversation), reserve (a stand-in for tighter budgets), prepared (made ahead, not in
-use yet), retired (replaced). Marks: stale (what it stands for has changed since), extractive (written without a model),
-root (stood for everything folded when it was made).`;
+FOR says how many messages it stands for. States: cover (part of the folded conversation), reserve (a stand-in for
+tighter budgets), prepared (made ahead, not in use yet), retired (replaced). With it stands: stale (what it stands for
+has changed since), extractive (written without a model), root (stood for everything folded when it was made).`;
 
 async function runList(invocation: Invocation, options: ListOptions): Promise<void> {
   const { limit, after = null, state } = options;
@@ -108,26 +108,22 @@ function renderList(rows: readonly SummaryRow[], next: string | null, timezone: 
   return next === null ? table : `${table}\n\n${style.faint(`More: --after ${next}`)}`;
 }
 
-/** What every table of summaries tells behind the name. */
+/** What every table of summaries tells behind the name; short enough for a tree on a small terminal. */
 const FACT_COLUMNS: readonly Column[] = [
   { title: "DEPTH", align: "right" },
-  { title: "STATE" },
-  { title: "MESSAGES", align: "right" },
+  { title: "FOR", align: "right" },
   { title: "TOKENS", align: "right" },
-  { title: "FROM", align: "right", style: style.faint },
-  { title: "TIME", flexible: true, style: style.faint },
-  { title: "MARKS", style: style.warning },
+  { title: "TIME", style: style.faint },
+  { title: "STATE", flexible: true, style: style.warning },
 ];
 
 function describeFacts(row: SummaryRow, timezone: string): string[] {
   return [
     String(row.depth),
-    row.state,
     formatCount(row.messages),
     formatCount(row.tokens),
-    formatCount(row.sourceTokens),
     formatSpan(row.earliestAt, row.latestAt, timezone),
-    listMarks(row).join(","),
+    [row.state, ...listMarks(row)].join(", "),
   ];
 }
 
@@ -160,7 +156,7 @@ async function runTree(
       return renderTable(
         [{ title: "SUMMARY", style: style.name }, ...FACT_COLUMNS],
         lines.map(({ prefix, node, isRepeated }) => [
-          `${prefix}${node.summaryId}${isRepeated ? " (above)" : ""}`,
+          `${prefix}${node.summaryId}${isRepeated ? "↑" : ""}`,
           ...describeFacts(node, timezone),
         ]),
         { maxWidth: terminalColumns(), styleTitle: style.faint },

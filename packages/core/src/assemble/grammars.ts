@@ -27,7 +27,7 @@ export interface ModelPart {
   readonly payloadBytes?: number | undefined;
   /** What it costs, where that is known without counting it again. */
   readonly tokens?: number | undefined;
-  /** The block as it arrived, carried along for whoever writes the provider's own format; absent where the text is all of it. */
+  /** The block as it arrived, carried along for whoever writes the provider's own format. */
   readonly source?: unknown;
 }
 

@@ -11,7 +11,7 @@ import { findFreshTail } from "../model/tail.ts";
 import { isUserMessage, MAX_INTERVENING_MESSAGES } from "../model/tool-groups.ts";
 import type { CoverTail, FoldRun, PublishOutcome, RunItem, SummaryText } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
-import type { CompactionPolicy } from "./policy.ts";
+import { condensedTarget, leafTarget, type CompactionPolicy } from "./policy.ts";
 import { planReserve } from "./plan-reserve.ts";
 import { explainStop, planPrepared, planRound, planSweep, recordPass, startRounds, startSweep } from "./plan.ts";
 import type { FoldStep, StopReason, SweepState } from "./plan.ts";
@@ -97,6 +97,8 @@ function findTailWindow(tail: CoverTail, policy: CompactionPolicy): Pick<PlanWin
 /** One sweep: passes until the plan is empty or time is up. */
 export async function sweep(context: FoldContext, start: SweepState): Promise<FoldReport> {
   const summaryIds: string[] = [];
+  /** Stored summaries that turned out not to fit what lies there: they are not offered again. */
+  const refused = new Set<string>();
   let state = start;
   let stale = 0;
   let view = await readView(context);
@@ -110,8 +112,9 @@ export async function sweep(context: FoldContext, start: SweepState): Promise<Fo
   });
   for (;;) {
     if (context.signal.aborted) return report(stopReason(context.signal));
-    const step = planSweep(view.items, context.policy, state, view.scope);
-    if (step === null) return report(explainStop(view.items, context.policy, state, view.scope) ?? "nothing_to_fold");
+    const scope = withoutRefused(view.scope, refused);
+    const step = planSweep(view.items, context.policy, state, scope);
+    if (step === null) return report(explainStop(view.items, context.policy, state, scope) ?? "nothing_to_fold");
     let outcome: PublishOutcome;
     try {
       outcome = await foldStep(context, view, step);
@@ -122,7 +125,8 @@ export async function sweep(context: FoldContext, start: SweepState): Promise<Fo
     const before = view.shownTokens;
     view = await readView(context);
     if (outcome.kind === "stale") {
-      if (++stale >= MAX_STALE_IN_A_ROW) return report("stale");
+      if (step.publishId !== null) refused.add(step.publishId);
+      else if (++stale >= MAX_STALE_IN_A_ROW) return report("stale");
       continue;
     }
     stale = 0;
@@ -131,6 +135,11 @@ export async function sweep(context: FoldContext, start: SweepState): Promise<Fo
     state = recordPass(state, step, tokens);
     context.onPass?.({ passes: state.passes, tokensBefore: before, tokensAfter: view.shownTokens, kind: step.kind });
   }
+}
+
+function withoutRefused(scope: PlanScope, refused: ReadonlySet<string>): PlanScope {
+  if (refused.size === 0) return scope;
+  return { ...scope, reserve: (scope.reserve ?? []).filter(({ summaryId }) => !refused.has(summaryId)) };
 }
 
 const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>
@@ -183,11 +192,12 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
     (item) => item.startPosition >= step.startPosition && item.endPosition <= step.endPosition,
   );
   const run = await store.readRun(conversationId, items);
+  const sources = await replaceByStandIns(context, run, step.sourceIds);
   const text = await context.summarize({
     conversationId,
     purpose: "reserve",
     depth: step.depth,
-    run,
+    run: sources.filter(tellsSomething),
     previous: null,
     targetTokens: step.targetTokens,
     sourceTokens: step.inputTokens,
@@ -196,10 +206,69 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
   const outcome = await store.storeSummary({
     conversationId,
     run: toKeys(run),
-    summary: toSummary(context, text, step.depth, run),
+    sourceIds: step.sourceIds,
+    summary: toSummary(context, text, step.depth, sources),
     state: "reserve",
     isRoot: step.isRoot,
-    replacesId: step.replacesId,
+    now: context.now(),
+  });
+  return outcome.kind === "published";
+}
+
+/** The run with earlier stand-ins in the place of what they stand for: a history too long for one call is told in steps. */
+async function replaceByStandIns(
+  { store }: FoldContext,
+  run: readonly RunItem[],
+  sourceIds: readonly string[],
+): Promise<RunItem[]> {
+  let replaced = [...run];
+  for (const id of sourceIds) {
+    if (run.some((item) => item.summary?.summaryId === id)) continue;
+    const summary = await store.readSummary(id);
+    if (!summary) continue;
+    const lies = (item: RunItem): boolean =>
+      item.startPosition >= summary.startPosition && item.endPosition <= summary.endPosition;
+    const at = replaced.findIndex(lies);
+    const { startPosition, endPosition, tokens, messages, earliestAt: createdAt } = summary;
+    const standIn = { startPosition, endPosition, tokens, messages, createdAt, seq: replaced[at]?.seq ?? 0 };
+    replaced = replaced.filter((item) => !lies(item));
+    replaced.splice(at, 0, { ...standIn, hidden: 0, messageId: null, versionId: null, bytes: null, summary });
+  }
+  return replaced;
+}
+
+/** A summary of which nothing is shown any more has nothing to say to the one above it. */
+const tellsSomething = (item: RunItem): boolean => item.summary === null || item.summary.messages > 0;
+
+/** What stands for a run of which nothing is shown; it lies under another summary, which leaves it out. */
+const NOTHING_SHOWN = "[Nothing of this is shown: every message here is hidden.]";
+
+/** Remakes the next summary that tells something old. False: there is none, or it changed meanwhile. */
+export async function remakeNext(context: FoldContext): Promise<boolean> {
+  const { store, policy, conversationId } = context;
+  const stale = await store.readStale(conversationId);
+  if (!stale) return false;
+  const { summary, run } = stale;
+  const shown = run.filter((item) => item.hidden === 0 && tellsSomething(item));
+  const sourceTokens = shown.reduce((sum, item) => sum + item.tokens, 0);
+  const text =
+    shown.length === 0
+      ? ({ content: NOTHING_SHOWN, model: "extractive", level: "extractive" } as const)
+      : await context.summarize({
+          conversationId,
+          purpose: summary.kind,
+          depth: summary.depth,
+          run: shown,
+          previous: null,
+          targetTokens: summary.depth === 0 ? leafTarget(policy, sourceTokens) : condensedTarget(policy, sourceTokens),
+          sourceTokens,
+          signal: context.signal,
+        });
+  const outcome = await store.storeRemade({
+    conversationId,
+    replacesId: summary.summaryId,
+    run: toKeys(run),
+    summary: toSummary(context, text, summary.depth, run),
     now: context.now(),
   });
   return outcome.kind === "published";
@@ -226,7 +295,7 @@ async function summarizeStep(
     conversationId,
     purpose: step.kind,
     depth: step.depth,
-    run,
+    run: run.filter(tellsSomething),
     previous: await readPrevious(context, view, step),
     targetTokens: step.targetTokens,
     sourceTokens: step.inputTokens,
@@ -244,7 +313,7 @@ async function summarizeStep(
 
 function toSummary(
   context: FoldContext,
-  text: Awaited<ReturnType<SummarizeRun>>,
+  text: Omit<Awaited<ReturnType<SummarizeRun>>, "tokens">,
   depth: number,
   run: readonly RunItem[],
 ): SummaryText {

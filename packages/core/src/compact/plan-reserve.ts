@@ -24,8 +24,6 @@ export interface ReserveStep {
   readonly inputTokens: number;
   readonly targetTokens: number;
   readonly isRoot: boolean;
-  /** The root this one takes the place of. */
-  readonly replacesId: string | null;
 }
 
 /**
@@ -109,7 +107,7 @@ function planSegmentRoot(
   const total = tiles.reduce((sum, tile) => sum + tile.tokens, 0);
   const isRoot = total <= policy.leafChunkTokens || tiles.length === 2;
   const sources = isRoot ? tiles : pickInnerRun(tiles, policy);
-  return makeReserveStep(sources, policy, isRoot, isRoot ? (root?.summaryId ?? null) : null);
+  return makeReserveStep(sources, policy, isRoot);
 }
 
 /** The root in force: valid on the cover as it is, and reaching furthest. */
@@ -166,7 +164,6 @@ function makeReserveStep(
   tiles: readonly Tile[],
   policy: CompactionPolicy,
   isRoot: boolean,
-  replacesId: string | null,
 ): ReserveStep {
   const inputTokens = tiles.reduce((sum, tile) => sum + tile.tokens, 0);
   return {
@@ -178,6 +175,5 @@ function makeReserveStep(
     inputTokens,
     targetTokens: condensedTarget(policy, inputTokens),
     isRoot,
-    replacesId,
   };
 }

@@ -5,8 +5,8 @@
  * Invariant: a folder under its final name is a whole, verified backup. Whatever is interrupted leaves a `.partial` folder, which the
  * next run removes.
  */
-import { constants, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { copyFileSync } from "node:fs";
+import { chmodSync, constants, copyFileSync, cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
@@ -48,16 +48,24 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   const { databasePath, filesDir } = options;
   const target = options.target ?? `${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`;
   if (existsSync(target)) {
-    throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, { hint: "name another --out" });
+    throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, {
+      hint: "name another --out",
+    });
   }
   const partial = `${target}${PARTIAL}`;
   rmSync(partial, { recursive: true, force: true });
   mkdirSync(partial, { recursive: true, mode: 0o700 });
   try {
     const copy = join(partial, DATABASE_NAME);
-    await options.engine.backup({ path: copy, onProgress: (done, total) => options.onProgress?.("database", done, total) });
+    await options.engine.backup({
+      path: copy,
+      onProgress: (done, total) => options.onProgress?.("database", done, total),
+    });
+    chmodSync(copy, 0o600);
     // After the database: a file named by it was written before its row was.
-    copyFiles(filesDir, join(partial, FILES_NAME), (done, total) => options.onProgress?.("files", done, total));
+    copyFiles(filesDir, join(partial, FILES_NAME), (done, total) =>
+      options.onProgress?.("files", done, total),
+    );
     const counts = await prove(copy, (done, total) => options.onProgress?.("verify", done, total));
     renameSync(partial, target);
     const removed = options.keep === undefined ? [] : pruneBackups(databasePath, options.keep);
@@ -79,7 +87,11 @@ export function listBackups(databasePath: string): BackupEntry[] {
     .reverse()
     .map((name) => join(folder, name))
     .filter((path) => existsSync(join(path, DATABASE_NAME)))
-    .map((path) => ({ path, createdAt: statSync(join(path, DATABASE_NAME)).mtimeMs, bytes: folderBytes(path) }));
+    .map((path) => ({
+      path,
+      createdAt: statSync(join(path, DATABASE_NAME)).mtimeMs,
+      bytes: folderBytes(path),
+    }));
 }
 
 export function pruneBackups(databasePath: string, keep: number): string[] {
@@ -109,25 +121,51 @@ export interface RestoreOptions {
 
 /** Puts a backup in the place of the archive. Nobody else may have the database open. */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
-  const source = join(options.backupPath, DATABASE_NAME);
-  if (!existsSync(source)) {
-    throw new EngineError("not_found", `cannot restore ${options.backupPath}: it is no backup folder`, {
-      hint: "lcm backup list shows what there is",
-    });
-  }
+  const source = findDatabase(options.backupPath);
   const { databasePath, filesDir } = options;
   const incoming = `${databasePath}.restoring`;
   const incomingFiles = `${filesDir}.restoring`;
   for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
   mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
-  copyFileSync(source, incoming, constants.COPYFILE_FICLONE);
-  mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
-  copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
-  const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
-  const keptAt = await setAside(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
-  renameSync(incomingFiles, filesDir);
-  renameSync(incoming, databasePath);
-  return { databasePath, keptAt, ...counts };
+  try {
+    copyFileSync(source, incoming, constants.COPYFILE_FICLONE);
+    chmodSync(incoming, 0o600);
+    mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
+    copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
+    const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
+    const keptAt = await setAside(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
+    renameSync(incomingFiles, filesDir);
+    renameSync(incoming, databasePath);
+    return { databasePath, keptAt, ...counts };
+  } catch (error) {
+    for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+export interface RestorePlan {
+  readonly backup: BackupEntry;
+  /** The archive that would be set aside; null when there is none. */
+  readonly replaces: { readonly path: string; readonly bytes: number } | null;
+}
+
+/** What {@link restoreBackup} would do. Looks at names and sizes only; the proof comes with the restore itself. */
+export function planRestore(options: Pick<RestoreOptions, "backupPath" | "databasePath">): RestorePlan {
+  const { backupPath, databasePath } = options;
+  const source = findDatabase(backupPath);
+  const present = statSync(databasePath, { throwIfNoEntry: false });
+  return {
+    backup: { path: backupPath, createdAt: statSync(source).mtimeMs, bytes: folderBytes(backupPath) },
+    replaces: present === undefined ? null : { path: databasePath, bytes: present.size },
+  };
+}
+
+function findDatabase(backupPath: string): string {
+  const path = join(backupPath, DATABASE_NAME);
+  if (existsSync(path)) return path;
+  throw new EngineError("not_found", `cannot restore ${backupPath}: it is no backup folder`, {
+    hint: "lcm backup list shows what there is",
+  });
 }
 
 /** Moves the present archive away, once nobody else has it open. */
@@ -139,7 +177,8 @@ async function setAside(databasePath: string, filesDir: string, stamp: string): 
   await claimAlone(databasePath);
   const kept = `${databasePath}.before-restore-${stamp}`;
   renameSync(databasePath, kept);
-  for (const suffix of ["-wal", "-shm"]) if (existsSync(databasePath + suffix)) renameSync(databasePath + suffix, kept + suffix);
+  for (const suffix of ["-wal", "-shm"])
+    if (existsSync(databasePath + suffix)) renameSync(databasePath + suffix, kept + suffix);
   if (existsSync(filesDir)) renameSync(filesDir, `${filesDir}.before-restore-${stamp}`);
   return kept;
 }
@@ -149,12 +188,18 @@ async function claimAlone(databasePath: string): Promise<void> {
   const { DatabaseSync } = await import("node:sqlite");
   const database = new DatabaseSync(databasePath, { timeout: 500 });
   try {
-    database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
+    database.exec(
+      "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)",
+    );
   } catch (error) {
-    throw new EngineError("database_busy", `cannot replace the database ${databasePath}: another process has it open`, {
-      hint: "stop the agent host and other lcm commands, then try again",
-      cause: error,
-    });
+    throw new EngineError(
+      "database_busy",
+      `cannot replace the database ${databasePath}: another process has it open`,
+      {
+        hint: "stop the agent host and other lcm commands, then try again",
+        cause: error,
+      },
+    );
   } finally {
     database.close();
   }

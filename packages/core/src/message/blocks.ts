@@ -3,18 +3,38 @@
  * pi / OpenClaw. One block gives one part, except that a tool result with blocks of its own gives one part for each.
  * Invariants: a part's range is the range of its block in the arrival bytes; parts do not overlap; every tool result has
  * at least one part of type `tool_result` with its call's id; base64 never lands in a part's text.
+ *
+ * Where `bytes` are null nobody asks for places, which cost more than all the rest: every range is `NOWHERE`, and each part
+ * carries its block instead.
  */
 import type { ByteRange, PartType, PartView } from "../model/message.ts";
 import { base64ByteLength, hideBase64, type ReadableText } from "./base64.ts";
 import { findSpan, iterateElements, mapMembers } from "./json-spans.ts";
 import { firstString, isObject, renderJson, renderValue, type JsonObject } from "./readable.ts";
 
-export type PartDraft = Omit<PartView, "ordinal">;
+export interface PartDraft extends Omit<PartView, "ordinal"> {
+  /** The block, or the text that stands for one, when places are not asked for. */
+  readonly block?: unknown;
+}
 
 /** A parsed value and where it stands. */
 export interface Located {
   readonly value: unknown;
   readonly range: ByteRange;
+}
+
+export const NOWHERE: ByteRange = { at: 0, length: 0 };
+
+/** Where the elements of a list stand. */
+export function placeElements(bytes: Buffer | null, { value, range }: Located): Iterable<ByteRange> {
+  return bytes === null ? (value as readonly unknown[]).map(() => NOWHERE) : iterateElements(bytes, range);
+}
+
+/** Where the members of an object stand. */
+export function placeMembers(bytes: Buffer | null, { value, range }: Located): (key: string) => ByteRange | undefined {
+  if (bytes === null) return (key) => (Object.hasOwn(value as JsonObject, key) ? NOWHERE : undefined);
+  const places = mapMembers(bytes, range);
+  return (key) => places.get(key);
 }
 
 /** The call a tool result answers; its text blocks are results, not words of the user. */
@@ -75,20 +95,32 @@ function untypedKind(block: JsonObject): PartType {
 const isImageType = (mimeType: string | undefined): boolean => mimeType?.startsWith("image/") ?? false;
 
 /** Parts of a `content` member: a string, an array of blocks, or something unknown. */
-export function readContent(bytes: Buffer, content: Located, resultOf: ResultOf | null): PartDraft[] {
-  const { value, range } = content;
+export function readContent(bytes: Buffer | null, content: Located, resultOf: ResultOf | null): PartDraft[] {
+  const { value } = content;
   if (value === null || value === undefined) return [];
-  if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
-  if (!Array.isArray(value)) return [readOther(bytes, content, resultOf)];
+  if (!Array.isArray(value)) {
+    const { range } = content;
+    const part = typeof value === "string" ? makeTextPart(range, value, resultOf) : readOther(bytes, content, resultOf);
+    return withBlock(bytes, [part], value);
+  }
   const parts: PartDraft[] = [];
   let index = 0;
-  for (const element of iterateElements(bytes, range)) {
+  for (const element of placeElements(bytes, content)) {
     parts.push(...readBlock(bytes, { value: value[index++] as unknown, range: element }, resultOf));
   }
   return parts;
 }
 
-export function readBlock(bytes: Buffer, block: Located, resultOf: ResultOf | null): PartDraft[] {
+/** Hands the block on to the parts made of it, unless they have one of their own. */
+export function withBlock(bytes: Buffer | null, parts: PartDraft[], block: unknown): PartDraft[] {
+  return bytes === null ? parts.map((part) => ("block" in part ? part : { ...part, block })) : parts;
+}
+
+export function readBlock(bytes: Buffer | null, block: Located, resultOf: ResultOf | null): PartDraft[] {
+  return withBlock(bytes, readParts(bytes, block, resultOf), block.value);
+}
+
+function readParts(bytes: Buffer | null, block: Located, resultOf: ResultOf | null): PartDraft[] {
   const { value, range } = block;
   if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
   if (!isObject(value)) return [readOther(bytes, block, resultOf)];
@@ -129,7 +161,7 @@ export function makeReasoningPart(range: ByteRange, text: string): PartDraft {
   return makePart(range, "reasoning", hideBase64(text), {});
 }
 
-function readOther(bytes: Buffer, { value, range }: Located, resultOf: ResultOf | null): PartDraft {
+function readOther(bytes: Buffer | null, { value, range }: Located, resultOf: ResultOf | null): PartDraft {
   return makePart(range, "other", renderJson(bytes, range, value), resultOf ?? {});
 }
 
@@ -195,7 +227,7 @@ export function readResultOf(object: JsonObject): ResultOf {
   };
 }
 
-function readToolResult(bytes: Buffer, outer: JsonObject, range: ByteRange): PartDraft[] {
+function readToolResult(bytes: Buffer | null, outer: JsonObject, range: ByteRange): PartDraft[] {
   const nested = outer["functionResponse"];
   const block = isObject(nested) ? nested : outer;
   const resultOf = readResultOf(block);
@@ -204,10 +236,10 @@ function readToolResult(bytes: Buffer, outer: JsonObject, range: ByteRange): Par
   if (key === undefined || value === undefined) return [makePart(range, "tool_result", NO_TEXT, resultOf)];
   if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
   const path = block === outer ? [key] : ["functionResponse", key];
-  const content = findSpan(bytes, path, range);
+  const content = bytes === null ? NOWHERE : findSpan(bytes, path, range);
   if (Array.isArray(value) && value.length > 0 && content) {
     const parts = readContent(bytes, { value, range: content }, resultOf);
-    return withResultPart(bytes, range, parts, resultOf);
+    return withResultPart(bytes, { value: outer, range }, parts, resultOf);
   }
   if (isObject(value) && typeof value["type"] === "string" && blockKind(value) === "text") {
     return [makeTextPart(range, firstString(value, "text") ?? "", resultOf)];
@@ -222,15 +254,15 @@ const NO_TEXT: ReadableText = { text: "", hiddenBytes: 0 };
  * a result gets an empty part that stands on the literal of its call's id.
  */
 export function withResultPart(
-  bytes: Buffer,
-  owner: ByteRange,
+  bytes: Buffer | null,
+  owner: Located,
   parts: PartDraft[],
   resultOf: ResultOf,
 ): PartDraft[] {
   if (resultOf.toolCallId === undefined || parts.some((part) => part.type === "tool_result")) return parts;
-  const members = mapMembers(bytes, owner);
-  const idKey = RESULT_ID_KEYS.find((key) => members.has(key));
-  const idRange = idKey === undefined ? undefined : members.get(idKey);
+  const placeOf = placeMembers(bytes, owner);
+  const idKey = RESULT_ID_KEYS.find((key) => placeOf(key) !== undefined);
+  const idRange = idKey === undefined ? undefined : placeOf(idKey);
   return idRange ? [makePart(idRange, "tool_result", NO_TEXT, resultOf), ...parts] : parts;
 }
 

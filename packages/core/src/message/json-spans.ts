@@ -35,8 +35,20 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 /** The range of the one value in the text, without the white space (and byte order mark) around it. */
 export function findRoot(bytes: Buffer): ByteRange | null {
+  return valueAt(bytes, startOfText(bytes));
+}
+
+/** Where a text begins, behind a byte order mark and white space. */
+export function startOfText(bytes: Buffer): number {
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-  return valueAt(bytes, hasMark ? 3 : 0);
+  return skipWhitespace(bytes, hasMark ? 3 : 0);
+}
+
+/** Where a text ends, before white space: of a text that parses, the end of its value. */
+export function endOfText(bytes: Buffer): number {
+  let end = bytes.length;
+  while (end > 0 && isWhitespace(bytes[end - 1])) end--;
+  return end;
 }
 
 /**
@@ -129,10 +141,13 @@ function valueAt(bytes: Buffer, from: number): ByteRange | null {
 function skipWhitespace(bytes: Buffer, from: number): number {
   let at = from;
   for (; at < bytes.length; at++) {
-    const byte = bytes[at];
-    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
+    if (!isWhitespace(bytes[at])) break;
   }
   return at;
+}
+
+function isWhitespace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 /** One past the value that starts at `at`, or -1 when there is none. */
@@ -167,7 +182,7 @@ function endOfContainer(bytes: Buffer, from: number): number {
 }
 
 /** One past the closing quote of the literal that opens at `from`, or -1 when it never closes. */
-export function endOfString(bytes: Buffer, from: number): number {
+function endOfString(bytes: Buffer, from: number): number {
   let at = from + 1;
   const near = Math.min(bytes.length, at + SHORT_STRING_BYTES);
   for (; at < near; at++) {

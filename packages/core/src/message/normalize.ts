@@ -10,16 +10,19 @@ import {
   blockKind,
   makeReasoningPart,
   makeTextPart,
+  placeElements,
+  placeMembers,
   readBlock,
   readContent,
   readResultOf,
   readToolCall,
+  withBlock,
   withResultPart,
   type Located,
   type PartDraft,
   type ResultOf,
 } from "./blocks.ts";
-import { asBuffer, findRoot, iterateElements, mapMembers } from "./json-spans.ts";
+import { asBuffer, endOfText, mapMembers, startOfText } from "./json-spans.ts";
 import { firstString, isObject, renderBytes, renderJson, type JsonObject } from "./readable.ts";
 
 /**
@@ -35,12 +38,28 @@ export function viewMessage(arrival: Uint8Array): MessageView {
   return found ? viewFound(bytes, found, root.value as JsonObject) : viewNoMessage(bytes, root);
 }
 
+/** A part for whoever sends it on: with its block as it was parsed, and no place in the bytes. */
+export type SentPart = Omit<PartView, "at" | "length"> & { readonly block?: unknown };
+
+/** The same view without places, which are most of the work: a context is made of hundreds of messages at once. */
+export function viewForModel(arrival: Uint8Array): Omit<MessageView, "parts"> & { readonly parts: readonly SentPart[] } {
+  const root = parseRoot(asBuffer(arrival));
+  const found = root && isObject(root.value) ? findMessage(null, root.value, root) : null;
+  if (!found) return viewMessage(arrival);
+  const view = viewFound(null, found, root?.value as JsonObject);
+  if (view.parts.every((part) => part.type !== "other")) return view;
+  // Blocks nobody knows are shown as they are written.
+  const written = viewMessage(arrival);
+  const blocks: readonly SentPart[] = view.parts;
+  return { ...written, parts: written.parts.map((part, index) => ({ ...part, block: blocks[index]?.block })) };
+}
+
 function parseRoot(bytes: Buffer): Located | null {
-  const range = findRoot(bytes);
-  if (range === null) return null;
+  const at = startOfText(bytes);
   try {
-    // All the rest is parsed too, so that bytes behind the value make the line unreadable, not half read.
-    return { value: JSON.parse(bytes.toString("utf8", range.at)) as unknown, range };
+    // All the rest is parsed, so that bytes behind the value make the line unreadable, not half read.
+    const value = JSON.parse(bytes.toString("utf8", at)) as unknown;
+    return { value, range: { at, length: endOfText(bytes) - at } };
   } catch {
     return null;
   }
@@ -61,14 +80,14 @@ const ITEM_ROLES: { readonly [type: string]: Role } = {
   custom_tool_call_output: "tool",
 };
 
-function findMessage(bytes: Buffer, root: JsonObject, located: Located): FoundMessage | null {
+function findMessage(bytes: Buffer | null, root: JsonObject, located: Located): FoundMessage | null {
   const own = roleOf(root);
   if (own !== null) return { value: root, range: located.range, rawRole: own };
   for (const key of ["message", "payload"]) {
     const inner = root[key];
     const rawRole = isObject(inner) ? roleOf(inner) : null;
     if (!isObject(inner) || rawRole === null) continue;
-    const range = mapMembers(bytes, located.range).get(key);
+    const range = placeMembers(bytes, located)(key);
     if (range) return { value: inner, range, rawRole };
   }
   return null;
@@ -93,7 +112,7 @@ const ROLES: { readonly [rawRole: string]: Role } = {
   ...ITEM_ROLES,
 };
 
-function viewFound(bytes: Buffer, found: FoundMessage, envelope: JsonObject): MessageView {
+function viewFound(bytes: Buffer | null, found: FoundMessage, envelope: JsonObject): MessageView {
   const message = found.value;
   const named: Role = Object.hasOwn(ROLES, found.rawRole) ? (ROLES[found.rawRole] as Role) : "other";
   const role = named === "user" && holdsOnlyResults(message["content"]) ? "tool" : named;
@@ -119,24 +138,24 @@ function holdsOnlyResults(content: unknown): boolean {
   return content.every((block) => isObject(block) && blockKind(block) === "tool_result");
 }
 
-function readMessageParts(bytes: Buffer, found: FoundMessage, role: Role): PartDraft[] {
+function readMessageParts(bytes: Buffer | null, found: FoundMessage, role: Role): PartDraft[] {
   const message = found.value;
-  const ranges = mapMembers(bytes, found.range);
+  const placeOf = placeMembers(bytes, found);
   const locate = (key: string): Located | null => {
-    const range = ranges.get(key);
+    const range = placeOf(key);
     return range ? { value: message[key], range } : null;
   };
   const resultOf = role === "tool" ? readResultOf(message) : null;
   const reasoning = readStringMembers(message, locate, ["reasoning_content", "reasoning"]);
-  const parts = reasoning.map(({ range, text }) => makeReasoningPart(range, text));
+  const parts = reasoning.flatMap(({ range, text }) => withBlock(bytes, [makeReasoningPart(range, text)], text));
   parts.push(...readBody(bytes, message, locate, resultOf));
   parts.push(...readCalls(bytes, locate("tool_calls"), locate("function_call")));
-  return resultOf ? withResultPart(bytes, found.range, parts, resultOf) : parts;
+  return resultOf ? withResultPart(bytes, found, parts, resultOf) : parts;
 }
 
 /** `content`, or Gemini's `parts`, or the members that stand in for it in messages of other kinds. */
 function readBody(
-  bytes: Buffer,
+  bytes: Buffer | null,
   message: JsonObject,
   locate: (key: string) => Located | null,
   resultOf: ResultOf | null,
@@ -145,22 +164,25 @@ function readBody(
   const body = content ? readContent(bytes, content, resultOf) : [];
   const keys = content ? ["refusal"] : ["command", "output", "summary", "text", "refusal"];
   for (const { key, range, text } of readStringMembers(message, locate, keys)) {
-    body.push(makeTextPart(range, key === "command" ? `$ ${text}` : text, resultOf));
+    const part = makeTextPart(range, key === "command" ? `$ ${text}` : text, resultOf);
+    body.push(...withBlock(bytes, [part], text));
   }
   return body;
 }
 
 /** The `tool_calls` and `function_call` members of OpenAI's chat dialect. */
-function readCalls(bytes: Buffer, list: Located | null, single: Located | null): PartDraft[] {
+function readCalls(bytes: Buffer | null, list: Located | null, single: Located | null): PartDraft[] {
   const parts: PartDraft[] = [];
   if (list && Array.isArray(list.value)) {
     let index = 0;
-    for (const range of iterateElements(bytes, list.range)) {
+    for (const range of placeElements(bytes, list)) {
       const call: unknown = list.value[index++];
-      if (isObject(call)) parts.push(readToolCall(range, call));
+      if (isObject(call)) parts.push(...withBlock(bytes, [readToolCall(range, call)], call));
     }
   }
-  if (single && isObject(single.value)) parts.push(readToolCall(single.range, single.value));
+  if (single && isObject(single.value)) {
+    parts.push(...withBlock(bytes, [readToolCall(single.range, single.value)], single.value));
+  }
   return parts;
 }
 

@@ -74,8 +74,9 @@ const MAX_SHOWN_CHARS = 4096;
 /** Larger values are shown as they are written, without re-serialising all of them for a few lines. */
 const MAX_COMPACT_BYTES = 65_536;
 
-/** Compact JSON of a value, bounded. */
-export function renderJson(bytes: Buffer, range: ByteRange, value: unknown): ReadableText {
+/** Compact JSON of a value, bounded. Nothing without the bytes: what is large is shown as it is written. */
+export function renderJson(bytes: Buffer | null, range: ByteRange, value: unknown): ReadableText {
+  if (bytes === null) return { text: "", hiddenBytes: 0 };
   const json = range.length > MAX_COMPACT_BYTES ? null : writeJson(value);
   if (json === null) return renderBytes(bytes, range);
   const readable = hideBase64(json);

@@ -77,10 +77,17 @@ export function selectSeeds(clues: readonly FoundClue[], total: number, limit: n
     const worth = worthOf(clue, total);
     for (const id of clue.ids) scores.set(id, (scores.get(id) ?? 0) + worth);
   }
+  const least = scores.size <= limit ? 0 : lowestOfBest(scores, limit);
   return [...scores]
+    .filter(([, score]) => score >= least)
     .toSorted((a, b) => b[1] - a[1] || b[0] - a[0])
     .map(([id]) => id)
     .slice(0, limit);
+}
+
+/** The score of the last document that is among the best; sorting bare numbers is much faster than sorting documents. */
+function lowestOfBest(scores: ReadonlyMap<number, number>, count: number): number {
+  return Float64Array.from(scores.values()).sort().at(-count) ?? 0;
 }
 
 /** Where the places of one question stand, in order of group and position. */

@@ -28,9 +28,15 @@ export function encodeBody(bytes: Uint8Array): EncodedBody {
   return { body: bytes, encoding: PLAIN };
 }
 
-export function decodeBody({ body, encoding }: EncodedBody): Uint8Array {
+/** A body decompresses into pieces of this size, and keeps the last one whole however little of it is used. */
+const MAX_CHUNK_BYTES = 16_384;
+const MIN_CHUNK_BYTES = 64;
+
+/** `expectedBytes` saves memory where many short bodies are read: how long the result is, as far as that is known. */
+export function decodeBody({ body, encoding }: EncodedBody, expectedBytes = MAX_CHUNK_BYTES): Uint8Array {
   if (encoding === PLAIN) return body;
   const dictionary = DICTIONARIES[encoding - 1];
   if (!dictionary) throw new Error(`its body has the unknown encoding ${encoding}`);
-  return zstdDecompressSync(body, { dictionary });
+  const chunkSize = Math.max(MIN_CHUNK_BYTES, Math.min(MAX_CHUNK_BYTES, expectedBytes));
+  return zstdDecompressSync(body, { dictionary, chunkSize });
 }

@@ -3,6 +3,7 @@
  *
  * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
  */
+import type { LargeFileRow } from "./store.ts";
 
 /** What a search may see. Absent fields do not narrow. */
 export interface RecallScope {
@@ -114,7 +115,16 @@ export interface RecallStore {
     scope: RecallScope;
   }): Promise<DocumentPlace[]>;
   readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
-  readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]>;
+  /** The current messages of a conversation that arrived after a seq, in order of arrival. */
+  readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<MessageText[]>;
+  /** Summaries by their rows in the index; null gives all of the scope. */
+  readFoundSummaries(refs: readonly number[] | null, scope: RecallScope): Promise<FoundSummary[]>;
+  /** Large files of the scope, newest first; null gives all of them. */
+  listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]>;
+  /** The messages of a conversation from one to another in its order, hidden ones included, revisions left out. */
+  listRun(firstId: number, lastId: number): Promise<number[]>;
+  /** The messages a large file was cut out of. */
+  readFileMessages(fileId: string): Promise<number[]>;
   /** Conversations of a family, or all of an owner, newest first. */
   listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]>;
 

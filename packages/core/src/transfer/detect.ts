@@ -11,11 +11,19 @@ import { basename, join } from "node:path";
 import { EngineError } from "../model/errors.ts";
 
 import { CLAUDE_CODE } from "./claude-code.ts";
+import { CODEX } from "./codex.ts";
 import { parseLine, type FormatName, type JsonObject, type TranscriptFormat } from "./format.ts";
+import { GEMINI_CLI } from "./gemini-cli.ts";
 import { readLines, type Line } from "./lines.ts";
+import { isOpenCodeStorage } from "./opencode.ts";
+import { OTHER_AGENTS } from "./other-agents.ts";
 import { PI_SESSION } from "./pi-session.ts";
 
-export const FORMATS: readonly TranscriptFormat[] = [CLAUDE_CODE, PI_SESSION];
+/** Formats of lines. */
+export const FORMATS: readonly TranscriptFormat[] = [CLAUDE_CODE, PI_SESSION, CODEX, GEMINI_CLI, ...OTHER_AGENTS];
+
+/** Endings of files that are looked at in a folder: lines, documents, archives. */
+const KNOWN_ENDINGS = [".jsonl", ".json", ".traj", ".lcmx", ".lcmx.zst"];
 
 /** A file says what it is long before this; beyond it the search is given up. */
 const HEAD_LINES = 64;
@@ -57,7 +65,7 @@ export async function openTranscript(path: string): Promise<OpenTranscript> {
       "invalid_input",
       `cannot import ${path}: it is ${describeKind(before)}, not a regular file`,
       {
-        hint: "Name a file, or a directory that holds *.jsonl files.",
+        hint: "Name a file, or a directory that holds transcripts.",
       },
     );
   }
@@ -72,14 +80,38 @@ export async function openTranscript(path: string): Promise<OpenTranscript> {
   }
 }
 
-/** The `*.jsonl` files under a directory, or the path itself when it is no directory. Links inside it are not followed. */
+/** True for a file that is one JSON document, by its name. */
+export function isDocumentName(path: string): boolean {
+  return path.endsWith(".json") || path.endsWith(".traj");
+}
+
+/**
+ * The transcripts under a directory, or the path itself when it is no directory or an OpenCode storage folder; such folders stand for
+ * all that lies in them. Links inside the directory are not followed.
+ */
 export async function listTranscripts(path: string): Promise<string[]> {
-  if (!(await statPath(path)).isDirectory()) return [path];
+  if (!(await statPath(path)).isDirectory() || (await isStorage(path))) return [path];
   const entries = await readdir(path, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
     throw createAccessError(path, error);
   });
-  const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"));
-  return files.map((entry) => join(entry.parentPath, entry.name)).sort();
+  const storages: string[] = [];
+  for (const entry of entries) {
+    if (!entry.isDirectory() || !["message", "session"].includes(entry.name)) continue;
+    if (!storages.includes(entry.parentPath) && (await isStorage(entry.parentPath))) storages.push(entry.parentPath);
+  }
+  // A folder of the older layout lies below one that is already named.
+  const roots = storages.filter((root) => !storages.some((other) => other !== root && root.startsWith(join(other, "/"))));
+  const files = entries
+    .filter((entry) => entry.isFile() && KNOWN_ENDINGS.some((ending) => entry.name.endsWith(ending)))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !roots.some((root) => file.startsWith(join(root, "/"))));
+  return [...files, ...roots].sort();
+}
+
+async function isStorage(folder: string): Promise<boolean> {
+  return isOpenCodeStorage(folder).catch((error: unknown) => {
+    throw createAccessError(folder, error);
+  });
 }
 
 export async function detectFormat(transcript: OpenTranscript, signal?: AbortSignal): Promise<Detection> {
@@ -147,8 +179,8 @@ function recognise(entry: JsonObject, isFirst: boolean): TranscriptFormat | null
 }
 
 /** Agents name a session's file after the session; a name that looks like that is the id its lines will give later. */
-function nameFile(path: string, firstLine: Uint8Array): string {
-  const stem = basename(path, ".jsonl");
+export function nameFile(path: string, firstLine: Uint8Array): string {
+  const stem = basename(path).replace(/\.jsonl?$/u, "");
   if (UUID.test(stem)) return stem;
   return `file:${basename(path)}:${createHash("sha256").update(firstLine).digest("hex").slice(0, 12)}`;
 }
@@ -184,5 +216,5 @@ function describeStranger(stranger: JsonObject | null, lines: number): string {
 }
 
 function describeSupported(): string {
-  return `Supported are ${FORMATS.map((format) => `${format.title} (${format.name})`).join(" and ")}.`;
+  return `Supported are ${FORMATS.map((format) => `${format.title} (${format.name})`).join(", ")}.`;
 }

@@ -1,6 +1,7 @@
 /**
  * Imports transcripts: every line of a file becomes one event, stored exactly as it stands. Sits on top of the engine, which
- * it sees as an `ImportTarget`; the formats are described in `claude-code.ts` and `pi-session.ts`.
+ * it sees as an `ImportTarget`; one file describes each format (`claude-code.ts`, `codex.ts`, …). Sources that are no lines are
+ * read by `import-documents.ts`.
  *
  * Importing is repeatable: the same line always gets the same event id, so a second import, one that was killed, or one of a
  * file that has grown adds only what is missing. Lines and cursor are written together; while a batch is being stored, the
@@ -8,6 +9,7 @@
  */
 
 import { createHash, type Hash } from "node:crypto";
+import { stat } from "node:fs/promises";
 
 import { EngineError, must } from "../model/errors.ts";
 import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
@@ -20,6 +22,7 @@ import {
   isUnfinished,
   listTranscripts,
   openTranscript,
+  isDocumentName,
   type FileSession,
   type OpenTranscript,
 } from "./detect.ts";
@@ -32,7 +35,10 @@ import {
   type ParsedLine,
   type TranscriptFormat,
 } from "./format.ts";
+import { chooseIdentity, qualify, whyLeftOut, type SessionChoice } from "./identity.ts";
+import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
 import { createAbortError, MAX_LINE_BYTES, readLines, type Line } from "./lines.ts";
+import { isOpenCodeStorage } from "./opencode.ts";
 
 const BATCH_LINES = 500;
 const BATCH_BYTES = 2 * 1024 * 1024;
@@ -70,7 +76,7 @@ export interface ImportProgress {
   readonly lines: number;
 }
 
-export interface ImportSettings {
+export interface ImportSettings extends SessionChoice {
   readonly engine: ImportTarget;
   readonly format?: FormatName | "auto" | undefined;
   readonly owner?: string | undefined;
@@ -90,6 +96,7 @@ export interface ImportOptions extends ImportSettings {
 /**
  * `unreadable_line`: kept, hidden. `incomplete_line`: the last one, not stored before its writer has finished it.
  * `refused_file`: a file found in a directory that is no transcript. `not_stored`: the settings ask for that.
+ * `left_out`: the caller asked for other sessions only. `conflict`: the archive holds something else in its place.
  * `more_problems`: the list was cut.
  */
 export type ImportProblemCode =
@@ -97,6 +104,8 @@ export type ImportProblemCode =
   | "incomplete_line"
   | "refused_file"
   | "not_stored"
+  | "left_out"
+  | "conflict"
   | "more_problems";
 
 export interface ImportProblem {
@@ -111,6 +120,8 @@ export interface ImportReport {
   readonly format: FormatName | null;
   readonly sessionId: string | null;
   readonly conversationId: number | null;
+  /** All conversations, for a source that holds several sessions. */
+  readonly conversationIds?: readonly number[];
   readonly imported: number;
   /** Lines that were stored before, whether they were read again or not. */
   readonly skipped: number;
@@ -129,26 +140,42 @@ export interface ImportSummary {
 }
 
 /**
- * Imports one file.
+ * Imports one file, or one OpenCode storage folder.
  *
  * @example
  * const report = await importTranscript({ engine, path: "session.jsonl" });
  * console.log(report.imported, report.skipped);
  */
 export async function importTranscript(options: ImportOptions): Promise<ImportReport> {
-  const transcript = await openTranscript(options.path);
+  const { path, format: wanted = "auto" } = options;
+  if (await isStorageFolder(path)) return importOpenCode(options);
+  const transcript = await openTranscript(path);
   try {
-    const format = await chooseFormat(transcript, options);
-    if (format === null) return reportTooEarly(transcript);
-    const { engine, signal, owner = DEFAULT_OWNER } = options;
-    const found = await identifySession(transcript, format, signal);
-    const identity = await chooseIdentity(engine, owner, format, found);
-    const key = options.sessionKey ?? qualify(format, identity.id);
-    const run = new ImportRun(options, transcript, format, identity, { key, id: identity.id, owner });
-    return await run.finish();
+    if (wanted === "hermes" || wanted === "swe-agent" || isDocumentName(path)) return await importDocument(options);
+    if ((wanted === "auto" || wanted === "openai") && (await holdsSessionLines(transcript)))
+      return await importSessionLines(options, transcript);
+    return await importLines(options, transcript);
   } finally {
     await transcript.file.close();
   }
+}
+
+async function importLines(options: ImportOptions, transcript: OpenTranscript): Promise<ImportReport> {
+  const format = await chooseFormat(transcript, options);
+  if (format === null) return reportTooEarly(transcript);
+  const { engine, signal, owner = DEFAULT_OWNER } = options;
+  const found = await identifySession(transcript, format, signal);
+  const identity = await chooseIdentity(engine, owner, format, found);
+  const key = options.sessionKey ?? qualify(format, identity.id);
+  const session = { key, id: identity.id, owner };
+  const leftOut = await whyLeftOut(options, session, transcript.path);
+  if (leftOut !== null) return reportLeftOut(transcript, format.name, session.id, leftOut);
+  return new ImportRun(options, transcript, format, identity, session).finish();
+}
+
+async function isStorageFolder(path: string): Promise<boolean> {
+  const stats = await stat(path).catch(() => null);
+  return stats !== null && stats.isDirectory() && (await isOpenCodeStorage(path));
 }
 
 /** Imports files and directories of files. A file found in a directory that is no transcript is reported, not fatal. */
@@ -179,10 +206,15 @@ export async function importPaths(
     options.onReport?.(report);
     imported += report.imported + report.revisions;
     skipped += report.skipped;
-    if (report.conversationId !== null) conversations.add(report.conversationId);
+    for (const id of listConversations(report)) conversations.add(id);
     for (const problem of report.problems) problems.push({ ...problem, path });
   }
   return { imported, skipped, conversations: conversations.size, problems };
+}
+
+/** The conversations that a report speaks of. */
+export function listConversations({ conversationId, conversationIds }: ImportReport): readonly number[] {
+  return conversationIds ?? (conversationId === null ? [] : [conversationId]);
 }
 
 interface ReadLine {
@@ -493,40 +525,16 @@ async function chooseFormat(
   return detection.kind === "found" ? detection.format : null;
 }
 
-/**
- * A file that was imported before any of its lines named the session keeps the name it was given then. A session that was
- * imported in another format is another archive of the same talk, with its own lines, and so a session of its own.
- */
-async function chooseIdentity(
-  engine: ImportTarget,
-  owner: string,
-  format: TranscriptFormat,
-  found: FileSession,
-): Promise<FileSession> {
-  const { id, standIn } = found;
-  if (
-    standIn !== null &&
-    standIn !== id &&
-    (await engine.readSession({ sessionId: standIn, owner })) !== null
-  ) {
-    return { ...found, id: standIn };
-  }
-  const session = await engine.readSession({ sessionId: id, owner });
-  const stored = parseCursor(session?.cursor ?? null);
-  const isOtherFormat = stored.kind === "import" && stored.format !== format.name;
-  return isOtherFormat ? { ...found, id: qualify(format, id) } : found;
-}
-
-function qualify(format: TranscriptFormat, sessionId: string): string {
-  const prefix = `${format.name}:`;
-  return sessionId.startsWith(prefix) ? sessionId : `${prefix}${sessionId}`;
-}
-
 function reportTooEarly({ path, end }: OpenTranscript): ImportReport {
   const message = "the first line is not finished and waits for its end";
   const problems: ImportProblem[] = end === 0 ? [] : [{ code: "incomplete_line", line: 1, message }];
   const counts = { imported: 0, skipped: 0, revisions: 0, bytes: 0 };
   return { path, format: null, sessionId: null, conversationId: null, ...counts, problems };
+}
+
+function reportLeftOut({ path }: OpenTranscript, format: FormatName, sessionId: string, message: string): ImportReport {
+  const counts = { imported: 0, skipped: 0, revisions: 0, bytes: 0 };
+  return { path, format, sessionId, conversationId: null, ...counts, problems: [{ code: "left_out", line: 0, message }] };
 }
 
 function throwFailure(outcome: Outcome): void {

@@ -394,7 +394,6 @@ describe("stored summaries", () => {
       depth: 2,
       inputTokens: 8_000,
       targetTokens: 2_000,
-      replacesId: null,
     });
     expect(step?.sourceIds).toHaveLength(4);
   });

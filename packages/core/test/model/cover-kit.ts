@@ -133,7 +133,6 @@ export class FakeConversation {
   }
 
   addReserve(step: ReserveStep): void {
-    this.reserve = this.reserve.filter(({ summaryId }) => summaryId !== step.replacesId);
     this.store(step);
   }
 

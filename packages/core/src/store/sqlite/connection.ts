@@ -67,7 +67,7 @@ export class Connection {
       PRAGMA synchronous = FULL;
       PRAGMA foreign_keys = ON;
       PRAGMA temp_store = MEMORY;
-      PRAGMA cache_size = -32768;
+      PRAGMA cache_size = -8192;
       PRAGMA secure_delete = FAST;
     `);
   }
@@ -108,6 +108,13 @@ export class Connection {
 
   all<T = Row>(sql: string, ...values: SQLInputValue[]): T[] {
     return this.statement(sql).all(...values) as T[];
+  }
+
+  /** Rows as arrays, in the order of the columns: where many are read, half the cost of objects. */
+  walk<T extends readonly unknown[]>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
+    const statement = this.statement(sql);
+    statement.setReturnArrays(true);
+    return statement.iterate(...values) as unknown as Iterable<T>;
   }
 
   exec(sql: string): void {

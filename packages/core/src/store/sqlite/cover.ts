@@ -10,9 +10,30 @@ import type { CoverCounters, CoverHead, CoverTail } from "../folding.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 
+/** The tool calls of a message and the answers in it come along as JSON: one statement more for each item would cost more than the item. */
 const ITEM_COLUMNS = `
   i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
-  coalesce(m.created_at, s.latest_at) AS created_at, coalesce(m.newest, m.message_id) AS version_id`;
+  coalesce(m.created_at, s.latest_at), CASE WHEN m.role <> 'system' THEN (
+    SELECT json_group_array(json_array(type, tool_call_id)) FROM (
+      SELECT p.type, p.tool_call_id FROM message_parts p
+      WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.tool_call_id IS NOT NULL ORDER BY p.ordinal)
+  ) END`;
+
+type ItemRow = readonly [
+  startPosition: number,
+  seq: number,
+  endPosition: number,
+  messageId: number | null,
+  summaryId: string | null,
+  tokens: number,
+  messages: number,
+  depth: number,
+  hidden: number,
+  role: string | null,
+  createdAt: number,
+  tools: string | null,
+];
+
 const ITEM_JOINS = `
   LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
@@ -33,8 +54,6 @@ const USER_BEFORE = `
       SELECT 1 FROM message_parts p
       WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.type <> 'tool_call' AND p.tool_call_id IS NOT NULL)
   ORDER BY i.start_pos DESC, i.seq DESC LIMIT 1`;
-const TOOL_PARTS = `
-  SELECT type, tool_call_id FROM message_parts WHERE message_id = ? AND tool_call_id IS NOT NULL ORDER BY ordinal`;
 const CONVERSATION = "SELECT fold_revision, epoch_seq, shown_messages, shown_tokens, first_at FROM conversations WHERE conversation_id = ?";
 const BOUNDARIES = `
   SELECT position, retain_depth FROM boundaries
@@ -93,8 +112,7 @@ function* walkNewestFirst(
   boundaries: readonly Boundary[],
 ): Generator<CoverItem, void> {
   const floor = findFloor(boundaries);
-  const rows = connection.statement(ITEMS_NEWEST_FIRST).iterate(conversationId, floor) as Iterable<Row>;
-  for (const row of rows) yield toItem(connection, row);
+  for (const row of connection.walk<ItemRow>(ITEMS_NEWEST_FIRST, conversationId, floor)) yield toItem(row);
   if (floor > 0) yield* walkSummariesBefore(connection, conversationId, floor, boundaries);
 }
 
@@ -104,9 +122,8 @@ function* walkSummariesBefore(
   before: number,
   boundaries: readonly Boundary[],
 ): Generator<CoverItem, void> {
-  const rows = connection.statement(SUMMARIES_BEFORE).iterate(conversationId, before) as Iterable<Row>;
-  for (const row of rows) {
-    const item = toItem(connection, row);
+  for (const row of connection.walk<ItemRow>(SUMMARIES_BEFORE, conversationId, before)) {
+    const item = toItem(row);
     if (!isHiddenByBoundary(item, boundaries)) yield item;
   }
 }
@@ -143,8 +160,8 @@ function readUserBefore(
   oldest: CoverItem,
   boundaries: readonly Boundary[],
 ): CoverItem | null {
-  const row = connection.get(USER_BEFORE, conversationId, oldest.startPosition, oldest.seq);
-  const item = row ? toItem(connection, row) : null;
+  const [row] = connection.walk<ItemRow>(USER_BEFORE, conversationId, oldest.startPosition, oldest.seq);
+  const item = row ? toItem(row) : null;
   return item && !isHiddenByBoundary(item, boundaries) ? item : null;
 }
 
@@ -238,8 +255,8 @@ export function readCoverHead(
     const items = floor > 0 ? [...walkSummariesBefore(connection, conversationId, floor, boundaries)].reverse() : [];
     let tokens = 0;
     let isWhole = true;
-    for (const row of connection.statement(ITEMS_OLDEST_FIRST).iterate(conversationId, floor) as Iterable<Row>) {
-      const item = toItem(connection, row);
+    for (const row of connection.walk<ItemRow>(ITEMS_OLDEST_FIRST, conversationId, floor)) {
+      const item = toItem(row);
       items.push(item);
       if (item.depth < 0 && item.hidden === 0) tokens += item.tokens;
       if (tokens > maxMessageTokens) {
@@ -254,27 +271,20 @@ export function readCoverHead(
   });
 }
 
-function toItem(connection: Connection, row: Row): CoverItem {
+function toItem(row: ItemRow): CoverItem {
+  const [startPosition, seq, endPosition, messageId, summaryId, tokens, messages, depth, hidden, role, createdAt, tools] = row;
+  const place = { startPosition, endPosition, seq, messageId, summaryId };
+  return { ...place, tokens, messages, depth, hidden, role, createdAt, ...readTools(tools) };
+}
+
+type Tools = Pick<CoverItem, "toolCalls" | "toolResults">;
+
+const NO_TOOLS: Tools = { toolCalls: [], toolResults: [] };
+
+function readTools(json: string | null): Tools {
+  if (json === null || json === "[]") return NO_TOOLS;
   const toolCalls: string[] = [];
   const toolResults: string[] = [];
-  if (row.version_id !== null && row.role !== "system") {
-    for (const part of connection.all<{ type: string; tool_call_id: string }>(TOOL_PARTS, row.version_id as number)) {
-      (part.type === "tool_call" ? toolCalls : toolResults).push(part.tool_call_id);
-    }
-  }
-  return {
-    startPosition: row.start_pos as number,
-    endPosition: row.end_pos as number,
-    seq: row.seq as number,
-    messageId: row.message_id as number | null,
-    summaryId: row.summary_id as string | null,
-    tokens: row.tokens as number,
-    messages: row.messages as number,
-    depth: row.depth as number,
-    hidden: row.hidden as number,
-    role: row.role as string | null,
-    createdAt: row.created_at as number,
-    toolCalls,
-    toolResults,
-  };
+  for (const [type, id] of JSON.parse(json) as [string, string][]) (type === "tool_call" ? toolCalls : toolResults).push(id);
+  return { toolCalls, toolResults };
 }

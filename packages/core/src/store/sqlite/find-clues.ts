@@ -26,10 +26,10 @@ const EXTENT_OF_SOME = `
          max((SELECT message_id FROM messages m WHERE m.conversation_id = c.conversation_id ORDER BY seq DESC LIMIT 1)) AS high
   FROM conversations c WHERE conversation_id IN (SELECT value FROM json_each(?))`;
 const SUMMARY_EXTENT = "SELECT min(summary_ref) AS low, max(summary_ref) AS high FROM summary_refs";
-/** Every version of a message but its newest. */
+/** Every version of a message but its newest. The hints keep the few revisions on the outside of the loop. */
 const SUPERSEDED = `
-  SELECT revises AS id FROM messages WHERE revises IS NOT NULL
-  UNION SELECT m.message_id FROM messages m JOIN messages f ON f.message_id = m.revises
+  SELECT revises AS id FROM messages INDEXED BY messages_by_revision WHERE revises IS NOT NULL
+  UNION ALL SELECT m.message_id FROM messages m INDEXED BY messages_by_revision CROSS JOIN messages f ON f.message_id = m.revises
   WHERE m.revises IS NOT NULL AND f.newest <> m.message_id`;
 const TEXT_SUMMARY_STATES = "s.state IN ('cover', 'reserve')";
 

@@ -10,23 +10,25 @@ import type { ConversationHead } from "./conversation-head.ts";
 const ITEM_BEFORE = `
   SELECT start_pos, seq, end_pos, summary_id FROM context_items
   WHERE conversation_id = ?1 AND (start_pos, seq) <= (?2, ?3) ORDER BY start_pos DESC, seq DESC LIMIT 1`;
-const SOURCE_BEFORE = `
+const SOURCE_AROUND = `
   SELECT s.summary_id FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
-  WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) ORDER BY p.ordinal DESC LIMIT 1`;
+  WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) AND (s.end_pos, s.end_seq) >= (?2, ?3)`;
 const COUNT_MORE = `
-  UPDATE summaries SET messages = messages + ?2, stale = max(stale, ?2 <> 0),
-         end_pos = max(end_pos, ?3), end_seq = CASE WHEN ?3 > end_pos THEN ?4 ELSE end_seq END
-  WHERE summary_id = ?1`;
+  UPDATE summaries SET messages = messages + ?2, stale = max(stale, ?2 <> 0) WHERE summary_id = ?1`;
 const SELECT_ITEM = "SELECT tokens, messages, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const SET_ITEM = `
-  UPDATE context_items SET messages = ?, hidden = ?, end_pos = max(end_pos, ?) WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
+  UPDATE context_items SET messages = ?, hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
 const SET_STALE = "UPDATE summaries SET stale = 1 WHERE summary_id = ?";
 const SOURCES = `
   SELECT 'm' AS kind, ordinal FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT 's', ordinal FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal DESC`;
 const ORDINAL_AFTER = `
-  SELECT coalesce(max(l.ordinal), -1) + 1 AS ordinal FROM summary_messages l JOIN messages m USING (message_id)
-  WHERE l.summary_id = ?1 AND (m.position, m.seq) < (?2, ?3)`;
+  SELECT coalesce(max(ordinal), -1) + 1 AS ordinal FROM (
+    SELECT l.ordinal FROM summary_messages l JOIN messages m USING (message_id)
+    WHERE l.summary_id = ?1 AND (m.position, m.seq) < (?2, ?3)
+    UNION ALL
+    SELECT p.ordinal FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
+    WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) < (?2, ?3))`;
 const SHIFT_MESSAGE = "UPDATE summary_messages SET ordinal = ordinal + 1 WHERE summary_id = ? AND ordinal = ?";
 const SHIFT_SOURCE = "UPDATE summary_parents SET ordinal = ordinal + 1 WHERE summary_id = ? AND ordinal = ?";
 const INSERT_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
@@ -55,7 +57,7 @@ function findPath(connection: Connection, place: Place): Path | null {
   const summaries = [item.summary_id];
   for (;;) {
     const lowest = must(summaries.at(-1), "the lowest summary");
-    const below = connection.get<{ summary_id: string }>(SOURCE_BEFORE, lowest, place.position, place.seq);
+    const below = connection.get<{ summary_id: string }>(SOURCE_AROUND, lowest, place.position, place.seq);
     if (!below) return { item, summaries };
     summaries.push(below.summary_id);
   }
@@ -63,11 +65,11 @@ function findPath(connection: Connection, place: Place): Path | null {
 
 const STALE_STAND_INS = `
   UPDATE summaries SET stale = 1
-  WHERE conversation_id = ? AND state IN ('prepared', 'reserve') AND start_pos <= ? AND end_pos >= ?`;
+  WHERE conversation_id = ?1 AND state IN ('prepared', 'reserve') AND start_pos <= ?2 AND end_pos >= ?2`;
 
 /** Whatever was made ahead over a place that changed says something old; it is never shown or published again. */
-export function staleStandIns(connection: Connection, place: Place, fromPosition = place.position): void {
-  connection.run(STALE_STAND_INS, place.conversation_id, place.position, fromPosition);
+export function staleStandIns(connection: Connection, place: Place): void {
+  connection.run(STALE_STAND_INS, place.conversation_id, place.position);
 }
 
 /** Puts a message that arrived inside a folded span under the lowest summary there. False: it lies in no folded span. */
@@ -83,8 +85,6 @@ export function coverLateMessage(
   // A row at the very end of the span came after everything folded there.
   if (!path || isBehind(connection, path, place)) return false;
   const lowest = must(path.summaries.at(-1), "the lowest summary");
-  // Behind the end of that summary, the row makes it longer: stand-ins that ended there no longer do.
-  staleStandIns(connection, place, must(connection.get<{ start_pos: number }>(START_OF, lowest), "the lowest summary").start_pos);
   const ordinal = must(
     connection.get<{ ordinal: number }>(ORDINAL_AFTER, lowest, place.position, place.seq),
     "the place among the sources",
@@ -100,7 +100,6 @@ export function coverLateMessage(
   return true;
 }
 
-const START_OF = "SELECT start_pos FROM summaries WHERE summary_id = ?";
 const END_OF = "SELECT end_pos, end_seq FROM summaries WHERE summary_id = ?";
 
 function isBehind(connection: Connection, path: Path, place: Place): boolean {
@@ -122,12 +121,12 @@ export function markStale(connection: Connection, place: Place): void {
 }
 
 function countPath(connection: Connection, head: ConversationHead, path: Path, place: Place, shown: number): void {
-  for (const summaryId of path.summaries) connection.run(COUNT_MORE, summaryId, shown, place.position, place.seq);
+  for (const summaryId of path.summaries) connection.run(COUNT_MORE, summaryId, shown);
   const key = [place.conversation_id, path.item.start_pos, path.item.seq] as const;
   const item = must(connection.get<{ tokens: number; messages: number; hidden: number }>(SELECT_ITEM, ...key), "the item above");
   const messages = item.messages + shown;
   // A summary of which nothing is shown any more is not shown either: it would tell what is hidden.
   const hidden = messages === 0 ? HIDDEN.branch : 0;
-  connection.run(SET_ITEM, messages, hidden, place.position, ...key);
+  connection.run(SET_ITEM, messages, hidden, ...key);
   head.noteShown(0, (hidden === 0 ? item.tokens : 0) - (item.hidden === 0 ? item.tokens : 0));
 }

@@ -150,7 +150,8 @@ function replaceByStandIns(connection: Connection, rows: readonly Row[], sourceI
 
 const total = (column: string, rows: readonly Row[]): number => rows.reduce((sum, row) => sum + (row[column] as number), 0);
 
-export function storeSummary({ connection }: StoreContext, request: StoreSummary): PublishOutcome {
+export function storeSummary(context: StoreContext, request: StoreSummary): PublishOutcome {
+  const { connection } = context;
   return connection.write(() => {
     const { conversationId, run, summary, now, state } = request;
     const rows = matchRun(connection, conversationId, run);
@@ -159,7 +160,7 @@ export function storeSummary({ connection }: StoreContext, request: StoreSummary
     const head = ConversationHead.read(connection, conversationId);
     // What retells something old is old itself, until that is remade. Stand-ins are thrown away then.
     const isStale = state === "cover" && sources.some((row) => row.stale === 1);
-    insertSummary(connection, head, { ...request, isStale }, sources);
+    insertSummary(context, head, { ...request, isStale }, sources);
     const outcome = state === "cover" ? putInPlace(connection, head, rows, summary) : unchanged(summary);
     head.noteSummary(state === "cover");
     head.save(connection, now);
@@ -236,7 +237,12 @@ export interface NewSummary extends Pick<StoreSummary, "conversationId" | "summa
   readonly isStale?: boolean;
 }
 
-export function insertSummary(connection: Connection, head: ConversationHead, request: NewSummary, rows: readonly Row[]): void {
+export function insertSummary(
+  { connection, index }: StoreContext,
+  head: ConversationHead,
+  request: NewSummary,
+  rows: readonly Row[],
+): void {
   const { conversationId, summary, now } = request;
   const { summaryId, content, tokens, model, level } = summary;
   const sources = rows.filter((row) => row.summary_id !== null);
@@ -276,4 +282,5 @@ export function insertSummary(connection: Connection, head: ConversationHead, re
     if (row.summary_id !== null) connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, row.summary_id as string);
     else connection.run(INSERT_MESSAGE_LINK, summaryId, ordinal, row.message_id as number);
   }
+  index.addSummary({ summaryId, conversationId, content });
 }

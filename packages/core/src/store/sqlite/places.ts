@@ -1,9 +1,10 @@
 /** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
 import type { DocumentKind, DocumentPlace, FoundSummary, MessageText, RecallScope } from "../recall.ts";
+import type { LargeFileRow } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { resolveConversations } from "./find-clues.ts";
-import { restoreBytes, SELECT_PARTS } from "./read.ts";
+import { readFile, restoreBytes, SELECT_PARTS } from "./read.ts";
 import { decodeVarints } from "./verify-index.ts";
 
 const IS_CURRENT = `
@@ -37,9 +38,27 @@ const SUMMARY_PLACES = (table: string): string => `
 const SUMMARIES = `
   SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
+const ALL_SUMMARIES = `
+  SELECT r.summary_ref, s.* FROM summaries s JOIN summary_refs r USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY s.latest_at DESC`;
+const PLACE_OF = "SELECT conversation_id, position, seq FROM messages WHERE message_id = ?";
+const RUN = `
+  SELECT message_id AS id FROM messages
+  WHERE conversation_id = ?1 AND (position, seq) >= (?2, ?3) AND (position, seq) <= (?4, ?5)
+    AND revises IS NULL AND forgotten_at IS NULL
+  ORDER BY position, seq`;
+const FILE_MESSAGES = "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = ? ORDER BY message_id";
+const FILES = `
+  SELECT f.file_id FROM large_files f
+  WHERE (?1 IS NULL OR f.conversation_id IN (SELECT value FROM json_each(?1))) AND (?2 IS NULL OR f.created_at >= ?2)
+    AND (?3 IS NULL OR f.created_at < ?3) AND (?4 IS NULL OR f.file_id IN (SELECT value FROM json_each(?4)))
+  ORDER BY f.created_at DESC, f.file_id`;
+const TEXT_COLUMNS = `
+  m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding,
+  EXISTS (SELECT 1 FROM message_parts p WHERE p.message_id = m.message_id AND p.file_id IS NOT NULL) AS has_payload`;
+const TEXTS_AFTER = `
+  SELECT ${TEXT_COLUMNS} FROM messages m WHERE m.conversation_id = ?1 AND m.seq > ?2 AND ${IS_CURRENT} ORDER BY m.seq LIMIT ?3`;
 const TEXTS = `
-  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding
-  FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
+  SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
 const WRITTEN = `
   SELECT m.message_id AS id, m.created_at FROM messages m INDEXED BY messages_by_time
   WHERE m.conversation_id = ?1 AND m.created_at >= ?2 AND m.created_at < ?3 ORDER BY m.created_at DESC LIMIT ?4`;
@@ -128,34 +147,58 @@ function readLength(sizes: Uint8Array | null): number {
   return sizes === null ? 0 : (decodeVarints(sizes)[0] ?? 0);
 }
 
-export function readTexts(
-  { connection, files }: StoreContext,
-  messageIds: readonly number[],
-  scope: RecallScope,
-): MessageText[] {
+export function readTexts(context: StoreContext, messageIds: readonly number[], scope: RecallScope): MessageText[] {
+  const { connection } = context;
   return connection.read(() =>
-    connection.all(TEXTS, ...bindScope(connection, scope), JSON.stringify(messageIds)).map((row) => ({
-      messageId: row.message_id as number,
-      conversationId: row.conversation_id as number,
-      seq: row.seq as number,
-      position: row.position as number,
-      eventId: row.event_id as string,
-      role: row.role as string,
-      tokens: row.tokens as number,
-      createdAt: row.created_at as number,
-      bytes: restoreBytes(row, connection.all(SELECT_PARTS, row.message_id as number), (path) => files.read(path)),
-    })),
+    connection
+      .all(TEXTS, ...bindScope(connection, scope), JSON.stringify(messageIds))
+      .map((row) => toText(context, row)),
   );
+}
+
+export function readTextsAfter(context: StoreContext, conversationId: number, afterSeq: number, limit: number): MessageText[] {
+  const { connection } = context;
+  return connection.read(() => connection.all(TEXTS_AFTER, conversationId, afterSeq, limit).map((row) => toText(context, row)));
+}
+
+function toText({ connection, files }: StoreContext, row: Row): MessageText {
+  const messageId = row.message_id as number;
+  const parts = row.has_payload === 1 ? connection.all(SELECT_PARTS, messageId) : [];
+  return {
+    messageId,
+    conversationId: row.conversation_id as number,
+    seq: row.seq as number,
+    position: row.position as number,
+    eventId: row.event_id as string,
+    role: row.role as string,
+    tokens: row.tokens as number,
+    createdAt: row.created_at as number,
+    bytes: restoreBytes(row, parts, (path) => files.read(path)),
+  };
 }
 
 export function readFoundSummaries(
   { connection }: StoreContext,
-  refs: readonly number[],
+  refs: readonly number[] | null,
   scope: RecallScope,
 ): FoundSummary[] {
   return connection.read(() => {
     const [conversations, since, before] = bindScope(connection, scope);
-    return connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs)).map(toFoundSummary);
+    const rows =
+      refs === null
+        ? connection.all(ALL_SUMMARIES, conversations, since, before)
+        : connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
+    return rows.map(toFoundSummary);
+  });
+}
+
+export function listFiles(context: StoreContext, scope: RecallScope, fileIds: readonly string[] | null): LargeFileRow[] {
+  const { connection } = context;
+  return connection.read(() => {
+    const [conversations, since, before] = bindScope(connection, scope);
+    const wanted = fileIds === null ? null : JSON.stringify(fileIds);
+    const rows = connection.all<{ file_id: string }>(FILES, conversations, since, before, wanted);
+    return rows.flatMap(({ file_id }) => readFile(context, file_id) ?? []);
   });
 }
 
@@ -194,6 +237,23 @@ export function findWritten(
     }
     return [...found].map(([messageId, createdAt]) => ({ messageId, createdAt }));
   });
+}
+
+export function listRun({ connection }: StoreContext, firstId: number, lastId: number): number[] {
+  return connection.read(() => {
+    const ends = [firstId, lastId]
+      .flatMap((id) => connection.get<{ conversation_id: number; position: number; seq: number }>(PLACE_OF, id) ?? [])
+      .toSorted((a, b) => a.position - b.position || a.seq - b.seq);
+    const [first, last] = ends;
+    if (!first || !last || first.conversation_id !== last.conversation_id) return [];
+    return connection
+      .all<{ id: number }>(RUN, first.conversation_id, first.position, first.seq, last.position, last.seq)
+      .map(({ id }) => id);
+  });
+}
+
+export function readFileMessages({ connection }: StoreContext, fileId: string): number[] {
+  return connection.all<{ id: number }>(FILE_MESSAGES, fileId).map(({ id }) => id);
 }
 
 export function listScope({ connection }: StoreContext, request: { owner?: string; sessionKey?: string }): number[] {

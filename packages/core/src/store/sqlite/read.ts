@@ -182,7 +182,7 @@ export function readShown({ connection }: StoreContext, messageIds: readonly num
       const row = select.get(messageId) as ShownRow | undefined;
       if (!row) continue;
       const { seq, created_at: createdAt, tokens } = row;
-      const body = decodeBody(row);
+      const body = decodeBody(row, row.arrival_bytes);
       // A body as long as what was handed in has lost nothing to a file.
       const isWhole = body.byteLength === row.arrival_bytes;
       const bytes = isWhole ? body : spliceRanges(body, readReferences(connection, row.version_id));

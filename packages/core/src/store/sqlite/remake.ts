@@ -61,7 +61,8 @@ export function readStale({ connection, files }: StoreContext, conversationId: n
   });
 }
 
-export function storeRemade({ connection }: StoreContext, request: RemadeSummary): PublishOutcome {
+export function storeRemade(context: StoreContext, request: RemadeSummary): PublishOutcome {
+  const { connection } = context;
   const { conversationId, replacesId, summary, now } = request;
   return connection.write(() => {
     const old = connection.get(SUMMARY, replacesId);
@@ -69,7 +70,7 @@ export function storeRemade({ connection }: StoreContext, request: RemadeSummary
     if (!old || old.state !== "cover" || old.stale !== 1 || !isSameRun(rows, request.run)) return { kind: "stale" };
     const head = ConversationHead.read(connection, conversationId);
     const waits = connection.get(IN_COVER, conversationId, old.start_pos as number, old.start_seq as number, replacesId) !== undefined;
-    insertSummary(connection, head, { conversationId, summary, now, state: waits ? "prepared" : "cover" }, rows);
+    insertSummary(context, head, { conversationId, summary, now, state: waits ? "prepared" : "cover" }, rows);
     if (!waits) {
       connection.run(SET_SOURCE, summary.summaryId, replacesId);
       connection.run(SET_STATE, "retired", replacesId);

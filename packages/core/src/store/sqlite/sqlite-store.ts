@@ -310,8 +310,24 @@ export class SqliteStore implements Store {
     return this.#do("read", () => places.readTexts(this.#context, messageIds, scope));
   }
 
-  async readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]> {
+  async readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<MessageText[]> {
+    return this.#do("read", () => places.readTextsAfter(this.#context, conversationId, afterSeq, limit));
+  }
+
+  async listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]> {
+    return this.#do("read", () => places.listFiles(this.#context, scope, fileIds));
+  }
+
+  async readFoundSummaries(refs: readonly number[] | null, scope: RecallScope): Promise<FoundSummary[]> {
     return this.#do("read", () => places.readFoundSummaries(this.#context, refs, scope));
+  }
+
+  async listRun(firstId: number, lastId: number): Promise<number[]> {
+    return this.#do("read", () => places.listRun(this.#context, firstId, lastId));
+  }
+
+  async readFileMessages(fileId: string): Promise<number[]> {
+    return this.#do("read", () => places.readFileMessages(this.#context, fileId));
   }
 
   async listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]> {

@@ -1,0 +1,62 @@
+/** Commands of care, run as a person runs them: each says what it would do before it does it. */
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines } from "./support.ts";
+import type { Envelope, Run } from "./support.ts";
+
+const LINES = 40;
+const folder = makeFolder();
+const run = createRunner(folder.path);
+const database = join(folder.path, "archive.db");
+
+const lcm = (...args: string[]): Promise<Run> => run([...args, "--db", database]);
+const json = async (...args: string[]): Promise<Envelope> => {
+  const result = await lcm(...args, "--json");
+  expect(result.stderr).toBe("");
+  expect(result.status).toBe(0);
+  return parseEnvelope(result);
+};
+const text = async (...args: string[]): Promise<string> => {
+  const result = await lcm(...args);
+  expect(result.stderr).toBe("");
+  expect(result.status).toBe(0);
+  return result.stdout.toString("utf8");
+};
+const verify = async (): Promise<void> => expect((await json("verify")).data).toMatchObject({ ok: true });
+
+beforeAll(async () => {
+  const transcript = join(folder.path, "session.jsonl");
+  writeFileSync(transcript, readSampleLines(LINES));
+  expect((await lcm("import", transcript)).status).toBe(0);
+});
+afterAll(folder.remove);
+
+describe("backup and restore", () => {
+  test("a backup is listed, can be kept to a number, and goes where it is asked to", async () => {
+    expect(await text("backup", "list")).toContain("No backups");
+    const { data } = await json("backup");
+    expect(data).toMatchObject({ messages: LINES, removed: [] });
+    const path = data["path"] as string;
+    expect(statSync(path).mode & 0o777).toBe(0o700);
+    expect(statSync(join(path, "lcm.db")).mode & 0o777).toBe(0o600);
+    expect((await json("backup", "list")).data.items.map((item) => item["path"])).toEqual([path]);
+    const elsewhere = join(folder.path, "elsewhere");
+    expect(await text("backup", "--out", elsewhere)).toContain("copied and verified");
+    expect(parseError(await lcm("backup", "--out", elsewhere, "--json"))).toMatchObject({ code: "usage" });
+    expect((await lcm("backup", "--keep", "0")).status).toBe(2);
+  });
+
+  test("restore only tells until it is told, then keeps what was there", async () => {
+    const backup = (await json("backup", "list")).data.items[0]?.["path"] as string;
+    expect(await text("restore", backup)).toContain("Nothing was done");
+    expect((await json("restore", backup)).data).toMatchObject({ applied: false });
+    const { data } = await json("restore", backup, "--yes");
+    expect(data).toMatchObject({ applied: true, messages: LINES });
+    expect(existsSync(data["keptAt"] as string)).toBe(true);
+    expect(readdirSync(folder.path).filter((name) => name.includes("restoring"))).toEqual([]);
+    await verify();
+    expect((await lcm("restore", join(folder.path, "nowhere"))).status).toBe(3);
+  });
+});

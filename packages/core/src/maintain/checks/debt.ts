@@ -1,0 +1,45 @@
+/** Compaction that is owed and does not get paid: tried again and again, waiting for a day, or owed by a conversation that has ended. */
+import type { Debt } from "../../store/folding.ts";
+import type { CheckInput, Finding } from "../finding.ts";
+
+const MANY_ATTEMPTS = 3;
+const OLD_MS = 24 * 60 * 60_000;
+
+export async function checkDebt({ engine, now }: CheckInput): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const debt of await engine.listDebts()) {
+    const conversation = await engine.readConversation({ conversationId: debt.conversationId });
+    if (conversation !== null && conversation.archivedAt !== null) findings.push(describeInactive(debt));
+    else if (isStuck(debt, now)) findings.push(describeStuck(debt, now));
+  }
+  return findings;
+}
+
+function isStuck({ attempts, requestedAt, lastFailure, leaseUntil }: Debt, now: number): boolean {
+  const isWorkedOn = leaseUntil !== null && leaseUntil > now;
+  return !isWorkedOn && ((attempts >= MANY_ATTEMPTS && lastFailure !== null) || now - requestedAt > OLD_MS);
+}
+
+function describeInactive({ conversationId }: Debt): Finding {
+  return {
+    code: "debt_inactive",
+    severity: "info",
+    id: `conversation ${conversationId}`,
+    message: `conversation ${conversationId} owes compaction, but has ended`,
+    mend: "lcm doctor --fix",
+    fix: { kind: "close_debt", conversationId },
+  };
+}
+
+function describeStuck(debt: Debt, now: number): Finding {
+  const { conversationId, attempts, budgetTokens, lastFailure, requestedAt } = debt;
+  const hours = Math.floor((now - requestedAt) / 3_600_000);
+  const why = lastFailure === null ? "" : `: ${lastFailure}`;
+  return {
+    code: "debt_stuck",
+    severity: "warning",
+    id: `conversation ${conversationId}`,
+    message: `conversation ${conversationId} owes compaction for ${hours} hours, tried ${attempts} times${why}`,
+    mend: `lcm compact --conversation ${conversationId} --budget ${budgetTokens}`,
+  };
+}

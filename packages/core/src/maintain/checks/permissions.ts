@@ -1,0 +1,47 @@
+/** Whether anybody else on the machine can read the archive: database, large files, waiting turns and backups belong to their owner alone. */
+import { readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { LargeFiles } from "../../store/large-files.ts";
+import { listBackups } from "../backup.ts";
+import type { CheckInput, Finding } from "../finding.ts";
+
+const OTHERS = 0o077;
+
+export async function checkPermissions({ databasePath, filesDir }: CheckInput): Promise<Finding[]> {
+  // Windows keeps a profile private by its own means; modes say nothing there.
+  if (process.platform === "win32") return [];
+  const spool = join(dirname(databasePath), "lcm-spool");
+  const paths = [
+    databasePath,
+    `${databasePath}-wal`,
+    `${databasePath}-shm`,
+    filesDir,
+    ...listBelow(filesDir),
+    spool,
+    ...listBelow(spool),
+    ...listBackups(databasePath).flatMap(({ path }) => [path, join(path, "lcm.db")]),
+  ];
+  return paths.flatMap(checkPath);
+}
+
+function listBelow(folder: string): string[] {
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
+  const folders = readdirSync(folder).map((name) => join(folder, name));
+  return [...folders, ...new LargeFiles(folder).list().map((path) => join(folder, path))];
+}
+
+function checkPath(path: string): Finding[] {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || (found.mode & OTHERS) === 0) return [];
+  const mode = found.isDirectory() ? 0o700 : 0o600;
+  return [
+    {
+      code: "permissions_wide",
+      severity: "warning",
+      id: path,
+      message: `others on this machine can reach ${path} (mode ${(found.mode & 0o777).toString(8).padStart(4, "0")})`,
+      mend: `chmod ${mode.toString(8)} ${path}`,
+      fix: { kind: "make_private", path, mode },
+    },
+  ];
+}

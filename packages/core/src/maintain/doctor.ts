@@ -1,0 +1,119 @@
+/**
+ * The doctor: runs every check, and on request mends what can be mended without touching a message or a summary. What needs a model is
+ * only told, with what it would cost.
+ *
+ * Invariant: checking changes nothing. Mending begins with a backup, unless all there is to mend are permissions.
+ */
+import { chmodSync } from "node:fs";
+import { LargeFiles } from "../store/large-files.ts";
+import type { VerifyReport } from "../store/store.ts";
+import { createBackup } from "./backup.ts";
+import { checkBackups } from "./checks/backups.ts";
+import { checkDebt } from "./checks/debt.ts";
+import { checkFiles } from "./checks/files.ts";
+import { checkGuards } from "./checks/guards.ts";
+import { checkPermissions } from "./checks/permissions.ts";
+import { checkProof } from "./checks/proof.ts";
+import { checkIndex } from "./checks/search-index.ts";
+import { checkSettings } from "./checks/settings.ts";
+import { checkSummaries } from "./checks/summaries.ts";
+import { checkVersions } from "./checks/versions.ts";
+import { checkWaiting } from "./checks/waiting.ts";
+import type { Check, CheckInput, Finding, Fix, Severity } from "./finding.ts";
+
+export type { Finding, Fix, Severity } from "./finding.ts";
+
+const CHECKS: readonly Check[] = [
+  checkVersions,
+  checkSettings,
+  checkProof,
+  checkIndex,
+  checkSummaries,
+  checkDebt,
+  checkGuards,
+  checkFiles,
+  checkWaiting,
+  checkPermissions,
+  checkBackups,
+];
+
+const ORDER: Readonly<Record<Severity, number>> = { error: 0, warning: 1, info: 2 };
+
+export interface DoctorOptions extends Omit<CheckInput, "verify" | "now" | "modelProblem"> {
+  readonly now?: number;
+  readonly modelProblem?: string | null;
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+export interface DoctorReport {
+  /** No error was found. */
+  readonly ok: boolean;
+  /** The worst first. */
+  readonly findings: readonly Finding[];
+  readonly counts: Readonly<Record<Severity, number>>;
+  /** What a model would cost for everything that needs one. */
+  readonly cost: { readonly inputTokens: number; readonly outputTokens: number };
+}
+
+export async function examine(options: DoctorOptions): Promise<DoctorReport> {
+  let proof: Promise<VerifyReport> | null = null;
+  const input: CheckInput = {
+    ...options,
+    now: options.now ?? Date.now(),
+    modelProblem: options.modelProblem ?? null,
+    verify: () => (proof ??= options.engine.verify(options.onProgress ? { onProgress: options.onProgress } : {})),
+  };
+  const findings: Finding[] = [];
+  for (const check of CHECKS) findings.push(...(await check(input)));
+  findings.sort((a, b) => ORDER[a.severity] - ORDER[b.severity]);
+  return summarize(findings);
+}
+
+function summarize(findings: readonly Finding[]): DoctorReport {
+  const counts = { info: 0, warning: 0, error: 0 };
+  const cost = { inputTokens: 0, outputTokens: 0 };
+  for (const finding of findings) {
+    counts[finding.severity] += 1;
+    cost.inputTokens += finding.cost?.inputTokens ?? 0;
+    cost.outputTokens += finding.cost?.outputTokens ?? 0;
+  }
+  return { ok: counts.error === 0, findings, counts, cost };
+}
+
+export interface MendReport {
+  /** The backup that was made first; null when none was needed. */
+  readonly backupPath: string | null;
+  readonly mended: readonly Finding[];
+}
+
+/** Mends what findings say can be mended safely. */
+export async function mend(options: DoctorOptions, findings: readonly Finding[]): Promise<MendReport> {
+  const mendable = findings.filter((finding) => finding.fix !== undefined);
+  const isHarmless = (finding: Finding): boolean => finding.fix?.kind === "make_private";
+  const ordered = [...mendable.filter(isHarmless), ...mendable.filter((finding) => !isHarmless(finding))];
+  let backupPath: string | null = null;
+  for (const finding of ordered) {
+    if (!isHarmless(finding)) backupPath ??= (await createBackup(options)).path;
+    await apply(options, finding.fix as Fix);
+  }
+  return { backupPath, mended: ordered };
+}
+
+async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<void> {
+  switch (fix.kind) {
+    case "reindex":
+      await engine.reindex();
+      return;
+    case "make_private":
+      return chmodSync(fix.path, fix.mode);
+    case "close_debt":
+      await engine.closeDebt({ conversationId: fix.conversationId });
+      return;
+    case "remove_file":
+      new LargeFiles(filesDir).discard(fix.storagePath);
+      return;
+    case "finish_forgetting":
+      await engine.finishForgetting();
+      return;
+  }
+}

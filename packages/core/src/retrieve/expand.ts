@@ -1,0 +1,179 @@
+/**
+ * Walking from summaries down to the words they stand for, breadth first, within a number of tokens. Text is verbatim; what the cap leaves
+ * out is named, with the call that gets it.
+ */
+import { EngineError } from "../model/errors.ts";
+import { formatMessageId } from "../model/ids.ts";
+import { estimateTextTokens } from "../model/tokens.ts";
+import type { SummaryNode } from "../store/folding.ts";
+import type { Store } from "../store/store.ts";
+import { cutMessage, readReference, readScope, readSummary } from "./describe.ts";
+import type { DescribedMessage } from "./describe.ts";
+import type { Reach, ScopeRequest } from "./scope.ts";
+
+export interface ExpandRequest extends ScopeRequest {
+  readonly summaryIds?: readonly string[];
+  /** Instead of ids: the summaries full text finds. */
+  readonly query?: string;
+  /** How many steps down; 3 when absent. */
+  readonly maxDepth?: number;
+  readonly tokenCap?: number;
+  /** False: the summaries below, without the messages. */
+  readonly includeMessages?: boolean;
+}
+
+export interface ExpandedSummary {
+  readonly id: string;
+  readonly conversationId: number;
+  readonly kind: "leaf" | "condensed";
+  readonly depth: number;
+  readonly tokens: number;
+  readonly earliestAt: number;
+  readonly latestAt: number;
+  readonly parentIds: readonly string[];
+  readonly sourceMessageIds: readonly string[];
+  /** Null when the cap did not reach it. */
+  readonly content: string | null;
+}
+
+export interface ExpandAnswer {
+  readonly summaries: ExpandedSummary[];
+  readonly messages: DescribedMessage[];
+  readonly citedIds: string[];
+  readonly totalTokens: number;
+  readonly truncated: boolean;
+  /** What was not reached: ids, and how to get them. */
+  readonly left: { readonly summaryIds: string[]; readonly messageIds: string[]; readonly hint: string | null };
+}
+
+export const DEFAULT_EXPAND_DEPTH = 3;
+/** Frame of a message or summary in the output. */
+const FRAME_TOKENS = 12;
+
+export async function expand(
+  store: Store,
+  request: Omit<ExpandRequest, "query">,
+  reach: Reach,
+  options: { readonly tokenCap: number; readonly maxDepth: number },
+): Promise<ExpandAnswer> {
+  const walk = new Walk(store, reach, options.tokenCap);
+  const ids = (request.summaryIds ?? []).map(toSummaryId);
+  await walk.run(ids, options.maxDepth, request.includeMessages ?? true);
+  return walk.answer();
+}
+
+function toSummaryId(text: string): string {
+  const reference = readReference(text);
+  if (reference.kind === "summary") return reference.id;
+  throw new EngineError("usage", `cannot expand ${text}: only summaries are expanded`, { hint: "open it with lcm_describe" });
+}
+
+class Walk {
+  #store: Store;
+  #reach: Reach;
+  #room: number;
+  #cap: number;
+  #summaries: ExpandedSummary[] = [];
+  #messages: DescribedMessage[] = [];
+  #leftSummaries: string[] = [];
+  #leftMessages: string[] = [];
+  #isCut = false;
+
+  constructor(store: Store, reach: Reach, tokenCap: number) {
+    this.#store = store;
+    this.#reach = reach;
+    this.#room = tokenCap;
+    this.#cap = tokenCap;
+  }
+
+  async run(roots: readonly string[], maxDepth: number, includeMessages: boolean): Promise<void> {
+    const seen = new Set<string>();
+    let level = [...new Set(roots)];
+    for (let depth = 0; level.length > 0; depth++) {
+      const below: string[] = [];
+      const leaves: SummaryNode[] = [];
+      for (const id of level) {
+        if (seen.has(id)) continue;
+        seen.add(id);
+        const node = await readSummary(this.#store, this.#reach, id);
+        // The text of the root itself is what the caller has; going down is what was asked for.
+        const isShown = depth > 0 && this.#pay(node.tokens);
+        this.#summaries.push(toExpanded(node, isShown || depth === 0 ? node.content : null));
+        if (depth > 0 && !isShown) this.#leftSummaries.push(id);
+        below.push(...node.sourceIds);
+        if (node.messageIds.length > 0) leaves.push(node);
+      }
+      if (includeMessages) for (const leaf of leaves) await this.#addMessages(leaf.messageIds);
+      if (depth + 1 > maxDepth) {
+        this.#leftSummaries.push(...below.filter((id) => !seen.has(id)));
+        return;
+      }
+      level = below;
+    }
+  }
+
+  async #addMessages(ids: readonly number[]): Promise<void> {
+    for (const [at, id] of ids.entries()) {
+      if (this.#room <= FRAME_TOKENS) {
+        this.#leftMessages.push(...ids.slice(at).map(formatMessageId));
+        return;
+      }
+      const [text] = await this.#store.readTexts([id], readScope(this.#reach));
+      if (!text) continue;
+      const message = cutMessage(text, 0, this.#room - FRAME_TOKENS);
+      this.#messages.push(message);
+      this.#room -= estimateTextTokens(message.text) + FRAME_TOKENS;
+      if (message.textLeft > 0) {
+        this.#isCut = true;
+        this.#leftMessages.push(...ids.slice(at).map(formatMessageId));
+        this.#room = 0;
+        return;
+      }
+    }
+  }
+
+  #pay(tokens: number): boolean {
+    const cost = tokens + FRAME_TOKENS;
+    if (cost > this.#room) return false;
+    this.#room -= cost;
+    return true;
+  }
+
+  answer(): ExpandAnswer {
+    const summaryIds = [...new Set(this.#leftSummaries)];
+    const messageIds = [...new Set(this.#leftMessages)];
+    const truncated = this.#isCut || summaryIds.length + messageIds.length > 0;
+    return {
+      summaries: this.#summaries,
+      messages: this.#messages,
+      citedIds: [...this.#summaries.map(({ id }) => id), ...this.#messages.map(({ id }) => id)],
+      totalTokens: Math.min(this.#cap, this.#cap - this.#room),
+      truncated,
+      left: { summaryIds, messageIds, hint: hintFor(summaryIds, messageIds) },
+    };
+  }
+}
+
+function hintFor(summaryIds: readonly string[], messageIds: readonly string[]): string | null {
+  const [message] = messageIds;
+  const [summary] = summaryIds;
+  if (message !== undefined && messageIds.length > 1) return `open the rest with lcm_describe ${message}..${messageIds.at(-1)}`;
+  if (message !== undefined) return `open the rest with lcm_describe ${message}`;
+  return summary === undefined ? null : `go on from ${summary}, or open it with lcm_describe`;
+}
+
+function toExpanded(node: SummaryNode, content: string | null): ExpandedSummary {
+  const { summaryId, conversationId, kind, depth, tokens, earliestAt, latestAt, sourceIds } = node;
+  return {
+    id: summaryId,
+    conversationId,
+    kind,
+    depth,
+    tokens,
+    earliestAt,
+    latestAt,
+    parentIds: sourceIds,
+    sourceMessageIds: node.messageIds.map(formatMessageId),
+    content,
+  };
+}

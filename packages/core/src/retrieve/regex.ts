@@ -1,0 +1,299 @@
+/**
+ * Search by regular expression: over messages, summaries and the lines of large files. Everything in the scope is tested; where the
+ * pattern must contain whole words, the index says which messages can match at all. Without a hit the pattern is looked for as words, and
+ * the answer says so.
+ */
+import { EngineError } from "../model/errors.ts";
+import { searchText, viewMessage } from "../message/normalize.ts";
+import type { RecallScope } from "../store/recall.ts";
+import type { LargeFileRow, Store } from "../store/store.ts";
+import { analyzeForIndex, requiredLiterals } from "../text/index.ts";
+import { checkGrep, nextPage, readableText, SNIPPET_CHARS, toMessageHit, toSummaryHit } from "./grep.ts";
+import type { CheckedGrep, FileHit, GrepAnswer, GrepHit, GrepRequest } from "./grep.ts";
+import type { GroupTexts, RegexScanner, ScanOutcome } from "./regex-scanner.ts";
+import type { ScanMatch, ScanText } from "./regex-worker.ts";
+import type { Reach } from "./scope.ts";
+
+const MAX_PATTERN_CHARS = 500;
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** Fewer messages than this are read and tested by themselves. */
+const MAX_NARROWED = 2_000;
+const READ_PAGE = 500;
+const MAX_FILE_BYTES = 64_000_000;
+
+/** Refuses a pattern that cannot run, and points at the place. */
+export function checkPattern(pattern: string): void {
+  if (pattern.length > MAX_PATTERN_CHARS) {
+    throw new EngineError("usage", `cannot search: the expression has ${pattern.length} characters, at most ${MAX_PATTERN_CHARS} are taken`, {
+      hint: 'use mode "full_text" for a pasted text',
+    });
+  }
+  const problem = problemOf(pattern);
+  if (problem === null) return;
+  const at = findProblem(pattern, problem);
+  throw new EngineError("usage", `cannot search: ${problem} at character ${at + 1} of the expression\n  ${pattern}\n  ${" ".repeat(at)}^`, {
+    hint: 'escape it with a backslash, or use mode "full_text" to look for words',
+  });
+}
+
+function problemOf(pattern: string): string | null {
+  try {
+    void new RegExp(pattern);
+    return null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return error.message.replace(/^.*\/[a-z]*: /su, "").toLowerCase();
+    throw error;
+  }
+}
+
+/** The first character from which on the pattern has the problem it ends with. */
+function findProblem(pattern: string, problem: string): number {
+  let at = pattern.length;
+  while (at > 1 && problemOf(pattern.slice(0, at - 1)) === problem) at -= 1;
+  return at - 1;
+}
+
+export async function grepRegex(
+  store: Store,
+  scanner: RegexScanner,
+  request: GrepRequest,
+  reach: Reach,
+  now: number,
+): Promise<GrepAnswer> {
+  const checked = checkGrep(request, reach);
+  checkPattern(checked.pattern);
+  const deadline = now + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const job: Job = { store, scanner, checked, limits: { deadline, signal: request.signal } };
+  const outcome = request.scope === "files" ? await scanFiles(job, request.fileIds) : await scanTexts(job);
+  const { limit, offset } = checked;
+  return {
+    hits: await outcome.describe(outcome.order.slice(offset, offset + limit)),
+    mode: "regex",
+    scope: request.scope ?? "both",
+    rule: "regex",
+    total: outcome.order.length,
+    isTotalExact: outcome.stopped === null,
+    next: nextPage(offset, limit, outcome.order.length),
+    truncated: outcome.stopped !== null,
+    notes: noteStop(outcome.stopped, outcome.tested),
+    searched: reach.label,
+  };
+}
+
+interface Job {
+  readonly store: Store;
+  readonly scanner: RegexScanner;
+  readonly checked: CheckedGrep;
+  readonly limits: { readonly deadline: number; readonly signal?: AbortSignal | undefined };
+}
+
+interface Located {
+  readonly kind: "message" | "summary" | "file";
+  readonly match: ScanMatch;
+}
+
+interface Outcome {
+  readonly order: readonly Located[];
+  readonly stopped: ScanOutcome["stopped"];
+  readonly tested: number;
+  describe(page: readonly Located[]): Promise<GrepHit[]>;
+}
+
+function noteStop(stopped: ScanOutcome["stopped"], tested: number): string[] {
+  if (stopped === null) return [];
+  const why = stopped === "timeout" ? "the time limit was reached" : "the search was cancelled";
+  return [`Stopped early: ${why} after ${tested} texts. Hits so far are shown; use a simpler expression, or since and before.`];
+}
+
+async function scanTexts(job: Job): Promise<Outcome> {
+  const { checked, store } = job;
+  const parts: (ScanOutcome & { kind: Located["kind"] })[] = [];
+  for (const kind of checked.kinds) {
+    if (parts.some(({ stopped }) => stopped !== null)) break;
+    parts.push({ kind, ...(kind === "message" ? await scanMessages(job) : await scanSummaries(job)) });
+  }
+  const order = parts
+    .flatMap(({ kind, matches }) => matches.map((match) => ({ kind, match })))
+    .toSorted((a, b) => b.match[3] - a.match[3] || b.match[0] - a.match[0]);
+  return {
+    order,
+    stopped: parts.find(({ stopped }) => stopped !== null)?.stopped ?? null,
+    tested: parts.reduce((sum, { tested }) => sum + tested, 0),
+    describe: (page) => describeTexts(store, checked.scope, page),
+  };
+}
+
+async function scanMessages(job: Job): Promise<ScanOutcome> {
+  const { store, scanner, checked, limits } = job;
+  const { scope, pattern } = checked;
+  const narrowed = await narrow(store, pattern, scope);
+  if (narrowed !== null) {
+    const texts = (await store.readTexts(narrowed, scope)).map((text) => ({ ...toScanText(text), text: readableText(text) }));
+    return texts.length === 0 ? { matches: [], tested: 0, stopped: null } : scanner.scan(pattern, texts, limits);
+  }
+  const conversations = scope.conversationIds ?? (await store.listScope(scope.owner === undefined ? {} : { owner: scope.owner }));
+  const groups = conversations.map((conversationId): GroupTexts => ({
+    group: conversationId,
+    read: (afterSeq) => readConversation(store, conversationId, afterSeq),
+  }));
+  return scanner.scanGroups(pattern, groups, scope, limits);
+}
+
+async function* readConversation(
+  store: Store,
+  conversationId: number,
+  afterSeq: number,
+): AsyncGenerator<{ texts: ScanText[]; lastSeq: number }> {
+  for (let after = afterSeq; ; ) {
+    const page = await store.readTextsAfter(conversationId, after, READ_PAGE);
+    const last = page.at(-1);
+    if (!last) return;
+    after = last.seq;
+    yield {
+      texts: page.map((text) => ({ ...toScanText(text), text: searchText(viewMessage(text.bytes)) })),
+      lastSeq: after,
+    };
+  }
+}
+
+const toScanText = ({ messageId, createdAt, role }: { messageId: number; createdAt: number; role: string }): Omit<ScanText, "text"> => ({
+  id: messageId,
+  createdAt,
+  role,
+});
+
+/** The messages that can match, when the index can tell and they are few; null: all have to be tested. */
+async function narrow(store: Store, pattern: string, scope: RecallScope): Promise<number[] | null> {
+  const words = [...new Set(requiredLiterals(pattern).flatMap(wholeWords))];
+  if (words.length === 0) return null;
+  const matches = words.map((word) => `words : "${word}"`);
+  const { listings } = await store.findClues({ kind: "message", matches, scope, limit: MAX_NARROWED });
+  const complete = listings.filter(({ listedFrom }) => listedFrom === null).toSorted((a, b) => a.ids.length - b.ids.length);
+  const [first, ...rest] = complete.map(({ ids }) => new Set(ids));
+  return first ? [...first].filter((id) => rest.every((ids) => ids.has(id))) : null;
+}
+
+/** Index words of a literal that are certain to stand as words in any text that contains it: those with blanks on both sides. */
+function wholeWords(literal: string): string[] {
+  return [...literal.matchAll(/(?<=\s)[A-Za-z0-9]+(?=\s)/g)]
+    .map(([word]) => analyzeForIndex(word).words)
+    .filter((term) => /^[a-z0-9]+$/.test(term));
+}
+
+async function scanSummaries(job: Job): Promise<ScanOutcome> {
+  const { store, scanner, checked, limits } = job;
+  const summaries = await store.readFoundSummaries(null, checked.scope);
+  if (summaries.length === 0) return { matches: [], tested: 0, stopped: null };
+  const texts = summaries.map(({ ref, latestAt, content }) => ({ id: ref, createdAt: latestAt, role: "", text: content }));
+  return scanner.scan(checked.pattern, texts, limits);
+}
+
+async function describeTexts(store: Store, scope: RecallScope, page: readonly Located[]): Promise<GrepHit[]> {
+  const idsOf = (kind: Located["kind"]): number[] => page.filter((one) => one.kind === kind).map(({ match }) => match[0]);
+  const messages = new Map((await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]));
+  const refs = idsOf("summary");
+  const summaries = new Map((refs.length === 0 ? [] : await store.readFoundSummaries(refs, scope)).map((one) => [one.ref, one]));
+  return page.flatMap(({ kind, match }): GrepHit[] => {
+    const message = kind === "message" ? messages.get(match[0]) : undefined;
+    if (message) return [toMessageHit(message, 1, cutAround(readableText(message), match[1], match[2]))];
+    const summary = kind === "summary" ? summaries.get(match[0]) : undefined;
+    return summary ? [toSummaryHit(summary, 1, cutAround(summary.content, match[1], match[2]))] : [];
+  });
+}
+
+/** The text around a match, in whole words, white space as single blanks. */
+export function cutAround(text: string, start: number, end: number): { text: string; ranges: { start: number; end: number }[] } {
+  const room = Math.max(0, SNIPPET_CHARS - (end - start));
+  const from = start <= room / 2 ? 0 : wordStart(text, start - Math.floor(room / 2), start);
+  const until = Math.min(text.length, Math.max(from + SNIPPET_CHARS, start + 1));
+  const to = until === text.length ? until : wordEnd(text, Math.min(end, until), until);
+  const lead = from > 0 ? "…" : "";
+  const flatten = (part: string): string => part.replace(/\s+/g, " ");
+  const before = flatten(text.slice(from, start));
+  const matched = flatten(text.slice(start, Math.min(end, to)));
+  const at = lead.length + before.length;
+  return {
+    text: `${lead}${before}${matched}${flatten(text.slice(Math.min(end, to), to))}${to < text.length ? "…" : ""}`,
+    ranges: matched === "" ? [] : [{ start: at, end: at + matched.length }],
+  };
+}
+
+function wordStart(text: string, from: number, most: number): number {
+  const space = text.slice(from, most).search(/\s\S/);
+  return space >= 0 ? from + space + 1 : from;
+}
+
+function wordEnd(text: string, least: number, to: number): number {
+  const space = text.slice(least, to).search(/\s\S*$/);
+  return space >= 0 ? least + space : to;
+}
+
+/** Files line by line: each matching line is a hit. */
+async function scanFiles(job: Job, fileIds: readonly string[] | undefined): Promise<Outcome> {
+  const { store, scanner, checked, limits } = job;
+  const files = await store.listFiles(checked.scope, fileIds ?? null);
+  const lines: { file: LargeFileRow; line: number; byteOffset: number; text: string }[] = [];
+  let tested = 0;
+  let stopped: ScanOutcome["stopped"] = null;
+  const order: Located[] = [];
+  for (const file of files) {
+    const content = file.lineCount === null ? null : await store.readFileContent(file.fileId, checked.scope.owner);
+    if (content === null || content.byteLength > MAX_FILE_BYTES) continue;
+    const first = lines.length;
+    lines.push(...splitLines(content).map((line) => ({ file, ...line })));
+    const texts = lines.slice(first).map(({ text }, at) => ({ id: first + at, createdAt: file.createdAt, role: "", text }));
+    const outcome = await scanner.scan(checked.pattern, texts, limits);
+    tested += outcome.tested;
+    stopped = outcome.stopped;
+    order.push(...outcome.matches.map((match) => ({ kind: "file" as const, match })));
+    if (stopped !== null) break;
+  }
+  const describe = async (page: readonly Located[]): Promise<GrepHit[]> =>
+    page.flatMap(({ match }): FileHit[] => {
+      const found = lines[match[0]];
+      return found ? [toFileHit(found, match)] : [];
+    });
+  return { order, stopped, tested, describe };
+}
+
+function splitLines(content: Uint8Array): { line: number; byteOffset: number; text: string }[] {
+  const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+  const lines: { line: number; byteOffset: number; text: string }[] = [];
+  for (let at = 0; at < buffer.length; ) {
+    const end = buffer.indexOf(10, at);
+    const stop = end < 0 ? buffer.length : end;
+    lines.push({ line: lines.length + 1, byteOffset: at, text: buffer.toString("utf8", at, stop).replace(/\r$/, "") });
+    at = stop + 1;
+  }
+  return lines;
+}
+
+function toFileHit(
+  { file, line, byteOffset, text }: { file: LargeFileRow; line: number; byteOffset: number; text: string },
+  match: ScanMatch,
+): FileHit {
+  const snippet = cutAround(text, match[1], match[2]);
+  const { fileId, fileName, conversationId, createdAt } = file;
+  return {
+    id: fileId,
+    type: "file",
+    fileId,
+    fileName,
+    conversationId,
+    createdAt,
+    line,
+    byteOffset: byteOffset + Buffer.byteLength(text.slice(0, match[1])),
+    snippet: snippet.text,
+    ranges: snippet.ranges,
+    score: 1,
+  };
+}
+
+/** What a pattern says when it is read as words: its literals, in order. */
+export function readAsWords(pattern: string): string {
+  return pattern
+    .replace(/\\[bBdDwWsSnrtfv]/g, " ")
+    .replace(/\\([^A-Za-z0-9])/g, "$1")
+    .replace(/\(\?[:=!<]+|[()[\]{}|*+?^$]|\.(?=[*+?])/g, " ")
+    .trim();
+}

@@ -1,0 +1,59 @@
+/** Under which session a source is stored, and whether the caller wants that session at all. */
+
+import { stat } from "node:fs/promises";
+
+import { parseCursor } from "./cursor.ts";
+import type { FileSession } from "./detect.ts";
+import type { FormatName } from "./format.ts";
+import type { ImportTarget } from "./import.ts";
+
+export interface SessionChoice {
+  /** Session ids, session keys or both; absent: every session. */
+  readonly sessionFilter?: readonly string[] | undefined;
+  /** ms UTC: sources that were last changed before are left out. */
+  readonly since?: number | undefined;
+}
+
+/**
+ * A file that was imported before any of its lines named the session keeps the name it was given then. A session that was
+ * imported in another format is another archive of the same talk, with its own lines, and so a session of its own.
+ */
+export async function chooseIdentity(
+  engine: ImportTarget,
+  owner: string,
+  format: { readonly name: FormatName },
+  found: FileSession,
+): Promise<FileSession> {
+  const { id, standIn } = found;
+  if (
+    standIn !== null &&
+    standIn !== id &&
+    (await engine.readSession({ sessionId: standIn, owner })) !== null
+  ) {
+    return { ...found, id: standIn };
+  }
+  const session = await engine.readSession({ sessionId: id, owner });
+  const stored = parseCursor(session?.cursor ?? null);
+  const isOtherFormat = stored.kind === "import" && stored.format !== format.name;
+  return isOtherFormat ? { ...found, id: qualify(format, id) } : found;
+}
+
+export function qualify(format: { readonly name: FormatName }, sessionId: string): string {
+  const prefix = `${format.name}:`;
+  return sessionId.startsWith(prefix) ? sessionId : `${prefix}${sessionId}`;
+}
+
+/** Why a session is left out, or null. */
+export async function whyLeftOut(
+  choice: SessionChoice,
+  session: { readonly id: string; readonly key: string },
+  path: string,
+): Promise<string | null> {
+  const { sessionFilter, since } = choice;
+  if (sessionFilter !== undefined && sessionFilter.length > 0) {
+    const names = [session.id, session.key];
+    if (!sessionFilter.some((wanted) => names.includes(wanted))) return `session ${session.id} was not asked for`;
+  }
+  if (since !== undefined && (await stat(path)).mtimeMs < since) return "it was last changed before the given time";
+  return null;
+}

@@ -1,0 +1,72 @@
+/** The archive against what the host itself wrote: every message row stored exactly once, unchanged, in the host's order. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { openEngine, type Engine } from "@lossless/core";
+import { readArchive, type ArchivedRow } from "./archive-reader.ts";
+import type { Stage } from "./stage.ts";
+import { readWitness, type Witness, type WitnessedRow } from "./transcript-witness.ts";
+
+export interface Comparison {
+  readonly database: string;
+  /** Chats that must be in this database, whole. Nothing else may be. */
+  readonly isKept: (sessionKey: string) => boolean;
+}
+
+export async function compareWithHost(stage: Stage, comparisons: readonly Comparison[]): Promise<void> {
+  const witness = readWitness(stage.state.stateDir);
+  await stage.step("no turn is left undelivered", async () => assert.equal(witness.undelivered, 0));
+  for (const comparison of comparisons) await compareDatabase(stage, witness, comparison);
+}
+
+async function compareDatabase(stage: Stage, witness: Witness, { database, isKept }: Comparison): Promise<void> {
+  // The worker that was shipped, so that the archive is judged by the code that wrote it.
+  const engine = await openEngine({
+    database: join(stage.state.stateDir, database),
+    create: false,
+    workerUrl: pathToFileURL(join(stage.pluginDir, "dist", "worker.js")),
+  });
+  try {
+    const archived = await readArchive(engine);
+    const kept = witness.messages.filter((row) => isKept(row.sessionKey));
+    await stage.step(`${database}: each of the host's ${kept.length} message rows is stored once, unchanged`, async () =>
+      compareRows(archived, kept),
+    );
+    await stage.step(`${database}: the rows stand in the order of the host, and those off its branch are hidden`, async () =>
+      compareOrder(archived, kept),
+    );
+    await stage.step(`${database}: the archive proves itself`, () => prove(engine, kept.length));
+  } finally {
+    await engine.close();
+  }
+}
+
+function compareRows(archived: readonly ArchivedRow[], kept: readonly WitnessedRow[]): void {
+  const rows = Map.groupBy(archived, (row) => `${row.sessionId} ${row.eventId}`);
+  for (const row of kept) {
+    const stored = rows.get(`${row.sessionId} ${row.entryId}`) ?? [];
+    assert.equal(stored.length, 1, `${row.sessionKey} ${row.entryId} (${row.role}) is stored ${stored.length} times`);
+    assert.deepEqual(stored[0]!.message, row.message);
+  }
+  const strangers = new Set(archived.map((row) => row.sessionKey));
+  for (const row of kept) strangers.delete(row.sessionKey);
+  assert.deepEqual([...strangers], [], "chats that are not to be kept");
+  assert.equal(archived.length, kept.length, "nothing else is stored");
+}
+
+function compareOrder(archived: readonly ArchivedRow[], kept: readonly WitnessedRow[]): void {
+  const bySession = Map.groupBy(archived, (row) => row.sessionId);
+  for (const [sessionId, rows] of Map.groupBy(kept, (row) => row.sessionId)) {
+    assert.deepEqual(
+      (bySession.get(sessionId) ?? []).map((row) => [row.eventId, row.hidden]),
+      rows.map((row) => [row.entryId, row.onBranch ? [] : ["branch"]]),
+    );
+  }
+}
+
+async function prove(engine: Engine, messages: number): Promise<void> {
+  const report = await engine.verify();
+  assert.deepEqual(report.problems, []);
+  assert.equal(report.messages, messages);
+}

@@ -1,0 +1,37 @@
+/** Compaction that somebody asks for: the provider that refuses a prompt, and a person. */
+
+import assert from "node:assert/strict";
+import { textOf } from "../requests.ts";
+import type { Stage } from "../stage.ts";
+
+export const COMPACTION_CHAT = "agent:main:compaction";
+
+export async function playCompaction(stage: Stage): Promise<void> {
+  for (let turn = 1; turn <= 4; turn++)
+    await stage.playTurn(`item ${turn} belongs to Ada. BIG_REPLY 9000`, COMPACTION_CHAT);
+  await stage.step("a provider that refuses the prompt gets a smaller one, and the turn succeeds", async () => {
+    const first = stage.model.requests.length;
+    await stage.playTurn("OVERFLOW_ONCE first SAY it fits now", COMPACTION_CHAT);
+    const requests = stage.requestsSince(first);
+    assert.deepEqual(
+      requests.map((request) => request.answer),
+      ["overflow", "text"],
+    );
+    assert.ok(requests[1]!.promptTokens < requests[0]!.promptTokens, "the second prompt is smaller");
+  });
+  await stage.step("/compact keep names folds, and passes the wish on", async () => {
+    for (let turn = 5; turn <= 12; turn++)
+      await stage.playTurn(`item ${turn} belongs to Grace. BIG_REPLY 3000`, COMPACTION_CHAT);
+    const first = stage.model.requests.length;
+    const answer = await stage.sendChat("/compact keep names", COMPACTION_CHAT);
+    assert.match(answer, /Compacted/i);
+    const asked = stage.model.requests.slice(first).filter((request) => request.tools.length === 0);
+    assert.ok(asked.length > 0, "a model was asked for a summary");
+    assert.ok(
+      asked.some((request) => textOf(request).includes("keep names")),
+      "the wish is in the prompt",
+    );
+    await stage.playTurn("SAY after the fold", COMPACTION_CHAT);
+    assert.match(textOf(stage.requestsSince(first).at(-1)!), /<summary id="sum_/);
+  });
+}

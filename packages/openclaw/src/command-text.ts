@@ -1,0 +1,136 @@
+/** The words of `/lcm`: from the engine's numbers to a few lines for a chat. Pure. */
+
+import { resolveSettings, type SearchAnswer, type Settings, type SpendGroup, type StatusReport, type VerifyReport } from "@lossless/core";
+import type { Trouble } from "./notes.ts";
+
+/** All that `status` and `doctor` speak of. */
+export interface Findings {
+  readonly status: StatusReport;
+  readonly isKept: boolean;
+  readonly troubles: readonly Trouble[];
+  readonly spooledTurns: number;
+  readonly spoolFolder: string;
+  readonly preflight: readonly string[];
+}
+
+const MAX_ANSWER_CHARS = 1800;
+
+export function cutAnswer(text: string): string {
+  return text.length <= MAX_ANSWER_CHARS ? text : `${text.slice(0, MAX_ANSWER_CHARS - 1)}…`;
+}
+
+export function renderStatus(findings: Findings): string {
+  const { status } = findings;
+  const problems = listProblems(findings);
+  return [
+    describeChat(findings),
+    ...describeFolding(status),
+    `Archive: ${count(status.messages, "message")} in ${count(status.conversations, "conversation")}, ${formatBytes(status.databaseBytes + status.filesBytes)}`,
+    `Last stored: ${status.lastStoredAt === null ? "nothing yet" : new Date(status.lastStoredAt).toISOString()}`,
+    `Database: ${status.databasePath}`,
+    ...(problems.length === 0 ? ["All parts work."] : problems.map((problem) => `! ${problem.what}`)),
+  ].join("\n");
+}
+
+export function renderDoctor(findings: Findings): string {
+  const problems = listProblems(findings);
+  if (problems.length === 0) return "Nothing is wrong. /lcm verify proves the archive itself.";
+  return problems.map(({ what, remedy }) => `- ${what}${remedy === "" ? "" : `\n  ${remedy}`}`).join("\n");
+}
+
+interface Problem {
+  readonly what: string;
+  readonly remedy: string;
+}
+
+function listProblems({ status, troubles, spooledTurns, spoolFolder, preflight }: Findings): Problem[] {
+  const problems: Problem[] = troubles
+    .filter((trouble) => trouble.part !== "spool")
+    .map((trouble) => ({
+      what: `${trouble.part}: ${trouble.message} (since ${formatTime(trouble.since)}, ${trouble.times}×)`,
+      remedy: "The chat goes on; what was said is stored as soon as this works again.",
+    }));
+  if (spooledTurns > 0)
+    problems.push({
+      what: `${count(spooledTurns, "turn")} wait in ${spoolFolder}`,
+      remedy: "They are stored in order with the next turn of their chat.",
+    });
+  if (status.index.kind !== "ready")
+    problems.push({ what: `search index: ${status.index.reason}`, remedy: "/lcm doctor apply makes it again." });
+  for (const guard of status.guards)
+    problems.push({
+      what: `models are not called until ${formatTime(guard.openUntil)}: ${guard.reason}`,
+      remedy: "Until then summaries are made without a model.",
+    });
+  const failure = status.folding?.debt?.lastFailure;
+  if (failure) problems.push({ what: `folding: ${failure}`, remedy: "It is tried again by itself." });
+  problems.push(...preflight.map((what) => ({ what, remedy: "" })));
+  return problems;
+}
+
+function describeChat({ status, isKept }: Findings): string {
+  const { conversation } = status;
+  if (!isKept) return "This chat is not kept (a session pattern says so).";
+  if (conversation === null) return "This chat: nothing stored yet";
+  return `This chat: ${count(conversation.messages, "message")}, about ${conversation.shownTokens.toLocaleString("en")} tokens shown`;
+}
+
+function describeFolding({ folding }: StatusReport): string[] {
+  if (folding === null) return [];
+  const { cover, stale, extractive } = folding.summaries;
+  if (cover === 0) return ["Folded: nothing yet"];
+  const notes = [
+    extractive > 0 ? `${extractive} made without a model` : "",
+    stale > 0 ? `${stale} to be remade` : "",
+    folding.debt === null ? "" : "more is due",
+  ].filter((note) => note !== "");
+  const cache =
+    folding.cache === null || folding.cache.promptTokens === 0
+      ? []
+      : [`Cached by the provider: ${Math.round((100 * folding.cache.cachedTokens) / folding.cache.promptTokens)} %`];
+  return [`Folded: ${count(cover, "summary", "summaries")}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`, ...cache];
+}
+
+export function renderHits({ hits }: SearchAnswer, timeZone: string): string {
+  if (hits.length === 0) return "Nothing was found in this chat.";
+  return hits
+    .map((hit) => `${hit.id} ${new Date(hit.createdAt).toLocaleDateString("en-CA", { timeZone })} ${hit.role}: ${hit.snippet}`)
+    .join("\n");
+}
+
+export function renderSpend(days: readonly SpendGroup[], models: readonly SpendGroup[]): string {
+  if (days.length === 0) return "No model was called for summaries in the last seven days.";
+  const line = ({ key, calls, inputTokens, outputTokens }: SpendGroup): string =>
+    `${key}: ${count(calls, "call")}, ${inputTokens.toLocaleString("en")} tokens in, ${outputTokens.toLocaleString("en")} out`;
+  return ["Summaries in the last seven days", ...days.map(line), "By model", ...models.map(line)].join("\n");
+}
+
+export function renderVerify(report: VerifyReport): string {
+  const { problems } = report;
+  if (problems.length === 0)
+    return `Proven: ${count(report.messages, "message")} and ${count(report.summaries, "summary", "summaries")}, each byte in its place.`;
+  const shown = problems.slice(0, 5).map((problem) => `- ${problem.message}`);
+  return [`${count(problems.length, "problem")} found:`, ...shown].join("\n");
+}
+
+export function renderConfig(settings: Settings): string {
+  const defaults = resolveSettings({ env: {}, config: {} }).settings;
+  const changed = Object.entries(settings).filter(
+    ([key, value]) => JSON.stringify(value) !== JSON.stringify((defaults as unknown as Record<string, unknown>)[key]),
+  );
+  if (changed.length === 0) return "All settings are the defaults.";
+  return changed.map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n");
+}
+
+function count(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
+}
+
+function formatTime(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
+
+function formatBytes(bytes: number): string {
+  const megabytes = bytes / 1024 ** 2;
+  return megabytes < 1 ? `${Math.ceil(bytes / 1024)} kB` : `${megabytes.toFixed(1)} MB`;
+}

@@ -1,0 +1,176 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { CompactParams, ContextEngine, HostLlm, LlmParams } from "../src/host.ts";
+import { ModelAccess, readFailure } from "../src/model-access.ts";
+import { Notes } from "../src/notes.ts";
+import { makeEngine } from "./engine-parts.ts";
+import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
+
+const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
+
+let folder: string;
+let archive: Engine;
+let transcript: FakeTranscript;
+let notes: Notes;
+let models: ModelAccess;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "lossless-compact-"));
+  models = new ModelAccess();
+  archive = await openEngine({ database: join(folder, "lcm.db"), thread: false, complete: models.complete });
+  transcript = new FakeTranscript();
+  notes = new Notes();
+});
+
+afterEach(async () => {
+  const report = await archive.verify();
+  await archive.close();
+  await rm(folder, { recursive: true, force: true });
+  expect(report.problems).toEqual([]);
+});
+
+function newEngine(config: Record<string, unknown> = {}): ContextEngine {
+  return makeEngine({
+    settings: resolveSettings({ config, configSource: "test", stateDir: folder }).settings,
+    folder,
+    open: async () => archive,
+    transcript,
+    notes,
+    models,
+  });
+}
+
+async function playTurns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) {
+    const engine = newEngine();
+    if (transcript.events.length > 0) await engine.bootstrap(session);
+    const first = transcript.say("user", `locker ${turn} opens with code ${turn * 7919}`);
+    const last = transcript.say("assistant", `noted, locker ${turn}. ${"word ".repeat(200)}`);
+    await engine.commitTurn(transcript.turn(first, last));
+  }
+}
+
+/** The size of the next context. */
+async function measure(tokenBudget = 60_000): Promise<number> {
+  const engine = newEngine();
+  await engine.bootstrap(session);
+  return (await engine.assemble({ ...session, messages: [], tokenBudget })).estimatedTokens;
+}
+
+function ask(trigger: string, fields: Partial<CompactParams> = {}): CompactParams {
+  return { ...session, tokenBudget: 128_000, ...fields, runtimeContext: { trigger, ...fields.runtimeContext } };
+}
+
+describe("compact", () => {
+  test("folds when a person asks for it, and says how much", async () => {
+    await playTurns(60);
+    const before = await measure();
+    const answer = await newEngine().compact(ask("manual"));
+    expect(answer).toMatchObject({ ok: true, compacted: true, result: { tokensBefore: before } });
+    expect((answer.result as { tokensAfter: number }).tokensAfter).toBeLessThan(before);
+    expect(await measure()).toBeLessThan(before);
+  });
+
+  test("makes room after an overflow, also when there is nothing to fold", async () => {
+    await playTurns(3);
+    const before = await measure();
+    expect(await newEngine().compact(ask("overflow"))).toMatchObject({ ok: true, compacted: true });
+    expect(await measure()).toBeLessThan(before);
+  });
+
+  test("has nothing to give when the context is not what overflowed", async () => {
+    const first = transcript.say("user", "hi");
+    await newEngine().commitTurn(transcript.turn(first, transcript.say("assistant", "hello")));
+    await measure();
+    expect(await newEngine().compact(ask("overflow"))).toMatchObject({ ok: true, compacted: false });
+  });
+
+  test("learns from the host's count of the whole prompt how much room there is", async () => {
+    await playTurns(60);
+    await measure(40_000);
+    const params = ask("budget", { currentTokenCount: 60_000, tokenBudget: 64_000 });
+    expect(await newEngine().compact(params)).toMatchObject({ ok: true, compacted: true });
+    expect(await measure(40_000)).toBeLessThan(0.7 * 64_000 - 30_000);
+  });
+
+  test("ends at once when the host gives up", async () => {
+    await playTurns(60);
+    const abortSignal = AbortSignal.abort();
+    const result = newEngine().compact(ask("manual", { abortSignal }));
+    await expect(result.then((answer) => answer.compacted)).resolves.toBe(false);
+  });
+
+  test("uses the model that the host lends, with the wish in the prompt", async () => {
+    const asked: LlmParams[] = [];
+    const llm: HostLlm = {
+      complete: async (params) => {
+        asked.push(params);
+        throw Object.assign(new Error("told to fail"), { code: "SOMETHING" });
+      },
+    };
+    await playTurns(60);
+    await newEngine().compact(ask("manual", { customInstructions: "keep codes", runtimeContext: { llm } }));
+    expect(asked.length).toBeGreaterThan(0);
+    expect(`${asked[0]!.systemPrompt}${asked[0]!.messages[0]!.content}`).toContain("keep codes");
+  });
+
+  test("is the host's for a session that is not kept", async () => {
+    const config = { ignoreSessionPatterns: ["agent:**"] };
+    expect(await newEngine(config).compact(ask("manual"))).toMatchObject({ reason: "the host did it" });
+    expect(newEngine({ enabled: false }).info.ownsCompaction).toBe(false);
+  });
+});
+
+describe("maintain", () => {
+  test("works only in moments that the host lends", async () => {
+    await playTurns(60);
+    await measure(12_000);
+    expect(await newEngine().maintain(session)).toMatchObject({ reason: "nothing to maintain" });
+    const runtimeContext = { allowDeferredCompactionExecution: true };
+    expect(await newEngine().maintain({ ...session, runtimeContext })).toMatchObject({
+      changed: false,
+      reason: expect.stringContaining("folded"),
+    });
+    expect((await archive.status({ sessionKey: SESSION_KEY })).folding?.summaries.cover).toBeGreaterThan(0);
+  });
+});
+
+describe("the host's models", () => {
+  const request = { model: null, system: "s", user: "u", maxTokens: 10, purpose: "test" };
+  const signal = new AbortController().signal;
+
+  test("a call that the host takes back goes on with the plugin's own", async () => {
+    const abort = Object.assign(new Error("yielded to a foreground turn"), { name: "AbortError" });
+    models.useOwn({ complete: async () => ({ text: "own", provider: "p", model: "m" }) });
+    const lent: HostLlm = { complete: async () => Promise.reject(abort) };
+    const answer = await models.lend(lent, () => models.complete(request, signal));
+    expect(answer).toMatchObject({ kind: "text", text: "own" });
+  });
+
+  test.each([
+    ["LLM_COMPLETION_NOT_AUTHORIZED", "cannot override the target model.", "denied"],
+    ["", "429 rate limit reached", "rate_limited"],
+    ["", "maximum context length exceeded", "overflow"],
+    ["", "401 invalid API key", "auth"],
+    ["ETIMEDOUT", "connect", "timeout"],
+    ["", "socket hang up", "unavailable"],
+  ])("%s %s is %s", (code, message, failure) => {
+    const error = Object.assign(new Error(message), { code });
+    expect(readFailure(error, signal, { provider: "p", model: "m" })).toMatchObject({ failure });
+  });
+
+  test("a denied model names the line that allows it", () => {
+    const error = Object.assign(new Error("no"), { code: "LLM_COMPLETION_NOT_AUTHORIZED" });
+    expect(readFailure(error, signal, { provider: "p", model: "m" })).toMatchObject({
+      message: expect.stringContaining('"allowedModels": ["p/m"]'),
+    });
+  });
+
+  test("an answer without text is no answer", async () => {
+    models.useOwn({ complete: async () => ({ text: " ", provider: "p", model: "m" }) });
+    expect(await models.complete(request, signal)).toMatchObject({ failure: "invalid_response" });
+  });
+});
