@@ -75,7 +75,7 @@ describe("compact", () => {
   });
 
   test("makes room after an overflow, also when there is nothing to fold", async () => {
-    await playTurns(3);
+    await playTurns(6);
     const before = await measure();
     expect(await newEngine().compact(ask("overflow"))).toMatchObject({ ok: true, compacted: true });
     expect(await measure()).toBeLessThan(before);

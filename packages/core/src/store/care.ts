@@ -1,5 +1,10 @@
-/** The part of the store port that care needs: copies of the whole, and lists of what deserves a look. */
-import type { Debt } from "./folding.ts";
+/**
+ * The part of the store port that care needs: copies of the whole, lists of what deserves a look, and the few ways in which something
+ * stored may change afterwards: a summary gives way to a better one, a summary gives way to its sources, a message is forgotten.
+ *
+ * Invariant: each of these is one transaction that leaves a whole cover, a right graph, right counters and a chain that continues.
+ */
+import type { Debt, RunItem, SummaryText } from "./folding.ts";
 
 /** A summary that a person should know about. */
 export interface DoubtfulSummary {
@@ -14,12 +19,89 @@ export interface DoubtfulSummary {
   readonly content: string;
 }
 
+/** A new text for a published summary, made from the sources it has now. */
+export interface SummaryReplacement {
+  readonly oldId: string;
+  readonly summary: SummaryText;
+  /** Tokens of what it was made from. */
+  readonly sourceTokens: number;
+  /** What it was made from, as {@link nameSource} names it; anything else by now makes the request stale. */
+  readonly sourceKeys: readonly string[];
+}
+
+/** Names a source and its version. */
+export function nameSource(item: Pick<RunItem, "messageId" | "versionId" | "summary">): string {
+  return item.summary === null ? `m${item.versionId ?? item.messageId}` : item.summary.summaryId;
+}
+
+export type ReplaceOutcome =
+  | { readonly kind: "replaced"; readonly summaryId: string; readonly tokensBefore: number; readonly tokensAfter: number }
+  | { readonly kind: "stale" };
+
+export interface DissolveReport {
+  readonly summaryId: string;
+  readonly conversationId: number;
+  /** What stands in its place, oldest first. */
+  readonly sources: readonly { readonly id: string; readonly tokens: number; readonly isShown: boolean }[];
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  /** Its number among the items of the context, and how many items follow it: those move back. */
+  readonly ordinal: number;
+  readonly itemsBehind: number;
+}
+
+/** Everything that forgetting some messages touches. */
+export interface ForgetPlan {
+  /** All versions of all events, those forgotten before left out. */
+  readonly messageIds: readonly number[];
+  readonly conversationIds: readonly number[];
+  readonly arrivalBytes: number;
+  /** Large files no other message uses. */
+  readonly files: readonly { readonly fileId: string; readonly storagePath: string; readonly byteSize: number }[];
+  /** Summaries that rest on them, the finest first. Published ones need a new text, the others are only erased. */
+  readonly summaries: readonly {
+    readonly summaryId: string;
+    readonly conversationId: number;
+    readonly depth: number;
+    readonly isPublished: boolean;
+    readonly tokens: number;
+  }[];
+}
+
+export interface ForgetRequest {
+  readonly messageIds: readonly number[];
+  /** Summaries to be remade although they do not rest on the messages: their text was found to tell of them. */
+  readonly alsoSummaryIds: readonly string[];
+  readonly replacements: readonly SummaryReplacement[];
+  /** Why, for the record in the chain. */
+  readonly reason: string;
+  readonly now: number;
+}
+
+export type ForgetOutcome = { readonly kind: "forgotten"; readonly plan: ForgetPlan } | { readonly kind: "stale" };
+
 export interface CareStore {
   /** Writes a consistent copy of the database to a path that does not exist yet, while others go on writing. */
   backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;
   listDebts(): Promise<Debt[]>;
+  /** Drops the debt of a conversation that has ended; false when it has not, or owes nothing. */
+  closeDebt(conversationId: number): Promise<boolean>;
   /** Published summaries, in the order of their ids. */
-  listPublished(request: { after: string; limit: number }): Promise<DoubtfulSummary[]>;
+  listPublished(request: { after: string; limit: number; conversationId?: number }): Promise<DoubtfulSummary[]>;
   /** Paths of all large files the archive names, below the files folder. */
   listFilePaths(): Promise<string[]>;
+  readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }>;
+  /** What a summary is made from, oldest first, as a summariser reads it. */
+  readSources(summaryId: string): Promise<RunItem[]>;
+  /** Puts a new summary in the place of a published one, wherever that stands. The old text is kept, retired. */
+  replaceSummary(replacement: SummaryReplacement, now: number): Promise<ReplaceOutcome>;
+  /** Puts the sources of a summary back into the context; `isDry`: only tells. Null: it does not stand in the context. */
+  dissolveSummary(request: { summaryId: string; isDry: boolean; now: number }): Promise<DissolveReport | null>;
+  planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan>;
+  /** Erases messages and what rests on them. The freed pages are wiped by {@link wipeFreed}. */
+  forget(request: ForgetRequest): Promise<ForgetOutcome>;
+  /** True from a forgetting until its freed pages have been wiped. */
+  isForgettingOpen(): Promise<boolean>;
+  /** Rewrites the file so that nothing deleted is left in it; false while another process keeps the old pages in use. */
+  wipeFreed(): Promise<boolean>;
 }

@@ -72,6 +72,17 @@ export class LargeFiles {
     return true;
   }
 
+  /** Removes a file of ours that no row names, unfinished ones included; false when it is not ours or gone. */
+  discard(path: string): boolean {
+    const match = /^(\d{1,16}\/file_[0-9a-f]{16}\.[a-z0-9]{1,8})(\.\d+\.tmp)?$/.exec(path);
+    const target = match ? this.#locate(match[1] ?? "", false) : null;
+    if (!match || target === null) return false;
+    const unwanted = `${target}${match[2] ?? ""}`;
+    if (!lstatSync(unwanted, { throwIfNoEntry: false })) return false;
+    unlinkSync(unwanted);
+    return true;
+  }
+
   /** Bytes of all files below the root. */
   totalBytes(): number {
     let total = 0;

@@ -5,11 +5,15 @@ import type { Debt } from "../folding.ts";
 import { toDebt } from "./books.ts";
 import { translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { SCHEMA_VERSION } from "./migrate.ts";
 
 const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
 const PUBLISHED = `
   SELECT summary_id, conversation_id, depth, tokens, source_tokens, level, model, stale, content FROM summaries
-  WHERE state = 'cover' AND summary_id > ? ORDER BY summary_id LIMIT ?`;
+  WHERE state = 'cover' AND summary_id > ?1 AND (?3 IS NULL OR conversation_id = ?3) ORDER BY summary_id LIMIT ?2`;
+const CLOSE_DEBT = `
+  DELETE FROM compaction_debt WHERE conversation_id = ?1
+    AND EXISTS (SELECT 1 FROM conversations WHERE conversation_id = ?1 AND archived_at IS NOT NULL)`;
 const FILE_PATHS = "SELECT storage_path FROM large_files ORDER BY storage_path";
 /** Pages copied between two looks at other work. */
 const PAGES_AT_ONCE = 500;
@@ -33,8 +37,17 @@ export function listDebts({ connection }: StoreContext): Debt[] {
   return connection.all(DEBTS).map(toDebt);
 }
 
-export function listPublished({ connection }: StoreContext, request: { after: string; limit: number }): DoubtfulSummary[] {
-  return connection.all(PUBLISHED, request.after, request.limit).map((row) => ({
+export function closeDebt({ connection }: StoreContext, conversationId: number): boolean {
+  return connection.write(() => connection.change(CLOSE_DEBT, conversationId) > 0);
+}
+
+export function readVersions({ connection }: StoreContext): { schemaVersion: number; storedSchemaVersion: number } {
+  const row = connection.get<{ user_version: number }>("PRAGMA user_version");
+  return { schemaVersion: SCHEMA_VERSION, storedSchemaVersion: row?.user_version ?? 0 };
+}
+
+export function listPublished({ connection }: StoreContext, request: { after: string; limit: number; conversationId?: number }): DoubtfulSummary[] {
+  return connection.all(PUBLISHED, request.after, request.limit, request.conversationId ?? null).map((row) => ({
     summaryId: row.summary_id as string,
     conversationId: row.conversation_id as number,
     depth: row.depth as number,

@@ -126,6 +126,17 @@ export class Connection {
     this.#statements.clear();
   }
 
+  /** Writes the log back into the file and empties it; false when others kept it in use for as long as a call may wait. */
+  emptyLog(): boolean {
+    const deadline = Date.now() + this.#busyLimitMs;
+    for (let attempt = 0; ; attempt++) {
+      const row = this.retry(() => this.database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { busy: number }, "empty the log of");
+      if (row.busy === 0) return true;
+      if (Date.now() >= deadline) return false;
+      sleepMs(Math.min(50, 1 + attempt));
+    }
+  }
+
   /** One read transaction: everything inside sees the same state of the archive. */
   read<T>(work: () => T): T {
     return this.#transact("BEGIN DEFERRED", work, "read");

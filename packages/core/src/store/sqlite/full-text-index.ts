@@ -115,6 +115,31 @@ export class FullTextIndex {
     return this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
   }
 
+  /** Takes a message out of the index. Its terms leave the file only with {@link compress}. */
+  remove(messageId: number): void {
+    this.#remove(this.table, messageId);
+  }
+
+  removeSummary(summaryId: string): void {
+    const ref = this.#connection.get<{ summary_ref: number }>(SELECT_REF, summaryId);
+    if (ref) this.#remove(this.summaryTable, ref.summary_ref);
+  }
+
+  #remove(table: string, rowId: number): void {
+    if (this.problem() !== null) return;
+    const attempt = this.#connection.savepoint(() => this.#connection.run(`DELETE FROM ${table} WHERE rowid = ?`, rowId));
+    if (attempt.kind === "failed") this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
+  }
+
+  /** Merges the index into one piece; only then are the terms of removed rows gone. Inside the caller's transaction. */
+  compress(): void {
+    if (this.problem() !== null) return;
+    for (const table of [this.table, this.summaryTable]) {
+      const attempt = this.#connection.savepoint(() => this.#connection.exec(`INSERT INTO ${table} (${table}) VALUES ('optimize')`));
+      if (attempt.kind === "failed") this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
+    }
+  }
+
   /** Search is degraded from now on, until a rebuild. */
   markProblem(reason: string): string {
     this.#setMeta(PROBLEM, reason);

@@ -67,8 +67,8 @@ const STATUS_CONVERSATIONS = `
          coalesce(sum(arrival_bytes), 0) AS arrival, max(stored_at) AS stored_at, max(last_at) AS last_at
   FROM conversations WHERE ?1 IS NULL OR owner = ?1`;
 const COUNT_HIDDEN = `
-  SELECT hidden, count(*) AS n FROM context_items i JOIN conversations c USING (conversation_id)
-  WHERE hidden <> 0 AND (?1 IS NULL OR c.owner = ?1) GROUP BY hidden`;
+  SELECT hidden_now AS hidden, count(*) AS n FROM messages m JOIN conversations c USING (conversation_id)
+  WHERE m.hidden_now <> 0 AND (?1 IS NULL OR c.owner = ?1) GROUP BY hidden_now`;
 const COUNT_REVISIONS = `
   SELECT count(*) AS n FROM messages m JOIN conversations c USING (conversation_id)
   WHERE revises IS NOT NULL AND (?1 IS NULL OR c.owner = ?1)`;

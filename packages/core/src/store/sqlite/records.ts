@@ -127,7 +127,13 @@ function applyHidden(
 }
 
 /** A message in the cover changes its item; one that was folded changes what its summaries stand for. */
-function showOrHide(connection: Connection, head: ConversationHead, event: EventRow, before: number, after: number): void {
+export function showOrHide(
+  connection: Connection,
+  head: ConversationHead,
+  event: Pick<EventRow, "conversation_id" | "position" | "seq">,
+  before: number,
+  after: number,
+): void {
   const place = [event.conversation_id, event.position, event.seq] as const;
   const shown = (after === 0 ? 1 : 0) - (before === 0 ? 1 : 0);
   const item = connection.get<{ tokens: number }>(SELECT_ITEM, ...place);

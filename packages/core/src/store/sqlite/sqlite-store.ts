@@ -3,7 +3,8 @@
  * thread, or in a command-line process, never on a host's main thread.
  */
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
-import type { DoubtfulSummary } from "../care.ts";
+import type { DissolveReport, DoubtfulSummary, ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
+import type { ReplaceOutcome, SummaryReplacement } from "../care.ts";
 import type {
   CoverHead,
   CoverTail,
@@ -48,6 +49,7 @@ import type { StoreContext } from "./context.ts";
 import { readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, testClues } from "./find-clues.ts";
+import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 import * as grants from "./grants.ts";
 import * as graph from "./graph.ts";
@@ -57,6 +59,7 @@ import * as read from "./read.ts";
 import { recordBoundary, relabel, setHidden } from "./records.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
+import * as replacing from "./replace.ts";
 import { search } from "./search.ts";
 import { verify } from "./verify.ts";
 
@@ -366,7 +369,43 @@ export class SqliteStore implements Store {
     return this.#do("read", () => care.listDebts(this.#context));
   }
 
-  async listPublished(request: { after: string; limit: number }): Promise<DoubtfulSummary[]> {
+  async closeDebt(conversationId: number): Promise<boolean> {
+    return this.#do("write", () => care.closeDebt(this.#context, conversationId));
+  }
+
+  async readVersions(): ReturnType<Store["readVersions"]> {
+    return this.#do("read", () => care.readVersions(this.#context));
+  }
+
+  async readSources(summaryId: string): Promise<RunItem[]> {
+    return this.#do("read", () => replacing.readSources(this.#context, summaryId));
+  }
+
+  async replaceSummary(replacement: SummaryReplacement, now: number): Promise<ReplaceOutcome> {
+    return this.#do("write", () => replacing.replaceSummary(this.#context, replacement, now));
+  }
+
+  async dissolveSummary(request: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveReport | null> {
+    return this.#do("write", () => replacing.dissolveSummary(this.#context, request));
+  }
+
+  async planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan> {
+    return this.#do("read", () => forgetting.planForget(this.#context, messageIds, alsoSummaryIds));
+  }
+
+  async forget(request: ForgetRequest): Promise<ForgetOutcome> {
+    return this.#do("write", () => forgetting.forget(this.#context, request));
+  }
+
+  async isForgettingOpen(): Promise<boolean> {
+    return this.#do("read", () => forgetting.isForgettingOpen(this.#context));
+  }
+
+  async wipeFreed(): Promise<boolean> {
+    return this.#do("write", () => forgetting.wipeFreed(this.#context));
+  }
+
+  async listPublished(request: Parameters<Store["listPublished"]>[0]): Promise<DoubtfulSummary[]> {
     return this.#do("read", () => care.listPublished(this.#context, request));
   }
 

@@ -83,6 +83,7 @@ CREATE TABLE messages (
 ) STRICT;
 CREATE UNIQUE INDEX messages_by_seq ON messages (conversation_id, seq);
 CREATE INDEX messages_by_position ON messages (conversation_id, position, seq);
+CREATE INDEX messages_hidden ON messages (conversation_id, hidden_now) WHERE hidden_now <> 0;
 CREATE INDEX messages_by_revision ON messages (revises) WHERE revises IS NOT NULL;
 
 CREATE TABLE event_ids (

@@ -1,0 +1,178 @@
+/**
+ * The part of the store port that moves whole conversations between archives: rows as they are, in a canonical order, with numbers
+ * that mean nothing outside the file. What a database adds of its own (row ids, chain links, file ids) is left out and made anew.
+ *
+ * Invariant of moving in: after each call the archive verifies. A conversation that was only partly moved in is a shorter, whole one;
+ * moving it in again goes on behind its last row, after every row before has been compared.
+ */
+import type { HiddenReason } from "../model/message.ts";
+import type { SummaryState } from "./folding.ts";
+import type { Derive, PayloadEncoding } from "./store.ts";
+
+export interface MovedSession {
+  readonly owner: string;
+  readonly sessionId: string;
+  readonly cursor: string | null;
+  readonly lastEventId: string | null;
+  readonly baseTokens: number | null;
+}
+
+/** From which of a session's positions on its events belong to the conversation. */
+export interface MovedPlacement {
+  readonly sessionId: string;
+  readonly start: number;
+  readonly base: number;
+}
+
+export interface MovedConversation {
+  readonly owner: string;
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly createdAt: number;
+  readonly archivedAt: number | null;
+  readonly archiveCause: string | null;
+  readonly rows: number;
+  readonly foldRevision: number;
+  readonly epochSeq: number;
+  readonly placements: readonly MovedPlacement[];
+}
+
+export interface MovedFile {
+  readonly sha256: string;
+  readonly fileName: string | null;
+  readonly mimeType: string;
+  readonly byteSize: number;
+  readonly lineCount: number | null;
+  readonly extension: string;
+  readonly explorationSummary: string;
+  readonly createdAt: number;
+}
+
+/** Where a payload was cut out of a message, and the file that holds it. */
+export interface MovedCut {
+  readonly at: number;
+  readonly length: number;
+  readonly encoding: PayloadEncoding;
+  readonly sha256: string;
+}
+
+export interface MovedMessage {
+  readonly kind: "message";
+  readonly seq: number;
+  readonly sessionId: string;
+  readonly eventId: string;
+  readonly eventKind: "entry" | "provisional";
+  readonly position: number;
+  readonly createdAt: number;
+  readonly role: string;
+  readonly tokens: number;
+  /** Reasons it was hidden for when it arrived; later changes are rows of the ledger. */
+  readonly hidden: readonly HiddenReason[];
+  /** seq of the first message of the event. */
+  readonly revises: number | null;
+  /** What was handed in, large payloads cut out; empty when forgotten. */
+  readonly body: Uint8Array;
+  readonly cuts: readonly MovedCut[];
+  readonly salt: Uint8Array;
+  readonly commitment: Uint8Array;
+  readonly forgottenAt: number | null;
+}
+
+/** A change that is no message. Of kind `file`, the body names the file by its content. */
+export interface MovedLedger {
+  readonly kind: "ledger";
+  readonly seq: number;
+  readonly change: string;
+  readonly body: string;
+  readonly at: number;
+}
+
+export type MovedRow = MovedMessage | MovedLedger;
+
+export interface MovedSummary {
+  readonly summaryId: string;
+  readonly kind: "leaf" | "condensed";
+  readonly depth: number;
+  readonly state: SummaryState;
+  readonly startPosition: number;
+  readonly startSeq: number;
+  readonly endPosition: number;
+  readonly endSeq: number;
+  readonly messages: number;
+  readonly descendantCount: number;
+  readonly tokens: number;
+  readonly sourceTokens: number;
+  readonly earliestAt: number;
+  readonly latestAt: number;
+  readonly content: string;
+  readonly model: string;
+  readonly level: string;
+  readonly isStale: boolean;
+  readonly isRoot: boolean;
+  readonly madeAtSeq: number;
+  readonly createdAt: number;
+  /** In order: seqs of messages, ids of summaries. */
+  readonly sources: readonly (number | string)[];
+}
+
+export interface MovedTurn {
+  readonly sessionId: string;
+  readonly owner: string;
+  readonly key: string;
+  readonly at: number;
+}
+
+/** A conversation of this archive, to be read by its id. */
+export interface ListedConversation extends MovedConversation {
+  readonly conversationId: number;
+  readonly summaries: number;
+  readonly lastAt: number | null;
+}
+
+export interface MoveChoice {
+  readonly owner?: string | undefined;
+  readonly conversationIds?: readonly number[] | undefined;
+}
+
+/** A conversation found in, or made for, an import. */
+export interface OpenedConversation {
+  readonly conversationId: number;
+  /** Rows that are there already. */
+  readonly rows: number;
+  /** Set when it had to be stored as archived, because its family has an active conversation. */
+  readonly archivedInstead: boolean;
+}
+
+export type OpenOutcome =
+  | ({ readonly kind: "opened" } & OpenedConversation)
+  /** Its events are in this archive already, somewhere else. */
+  | { readonly kind: "conflict"; readonly reason: string };
+
+export interface TransferStore {
+  /** Runs `work` on one state of the archive, whatever others write meanwhile. Only reads of this interface may be made inside. */
+  withSnapshot<T>(work: () => Promise<T>): Promise<T>;
+  /** By owner, session key and age: an order that another archive gives them too. */
+  listMoved(choice: MoveChoice): Promise<ListedConversation[]>;
+  readMovedSessions(conversationIds: readonly number[]): Promise<{ sessions: MovedSession[]; turns: MovedTurn[] }>;
+  readMovedRows(conversationId: number, afterSeq: number, limit: number): Promise<MovedRow[]>;
+  readMovedFile(conversationId: number, sha256: string): Promise<{ file: MovedFile; content: Uint8Array | null } | null>;
+  readMovedSummaries(conversationId: number, offset: number, limit: number): Promise<MovedSummary[]>;
+  /** The summaries that stand in the cover, oldest first. */
+  readMovedCover(conversationId: number): Promise<string[]>;
+
+  moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
+  /** Finds the `nth` conversation of the same owner, key and age, or makes it. */
+  openMoved(conversation: MovedConversation, nth: number, now: number): Promise<OpenOutcome>;
+  /** The seq of the first of these rows that is not what is stored; null when all are. */
+  compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null>;
+  moveRows(
+    conversationId: number,
+    rows: readonly MovedRow[],
+    files: ReadonlyMap<string, { file: MovedFile; content: Uint8Array }>,
+    derive: Derive,
+    now: number,
+  ): Promise<void>;
+  moveSummaries(conversationId: number, summaries: readonly MovedSummary[]): Promise<{ stored: number; known: number }>;
+  /** Puts exactly these summaries into the cover, in the place of what lies under them. */
+  moveCover(conversationId: number, cover: readonly string[], folds: { foldRevision: number; epochSeq: number }): Promise<void>;
+}
