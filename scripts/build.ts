@@ -1,6 +1,6 @@
 /**
- * Builds what is published: the OpenClaw plugin as two files without dependencies (the plugin, and the worker its engine runs in) and its
- * manifest. The host's own modules stay outside and are resolved by the host.
+ * Builds what is published: the OpenClaw plugin as a few files without dependencies (the plugin, the worker its engine runs in, what the
+ * host's doctor asks) and its manifest. The host's own modules stay outside and are resolved by the host.
  */
 
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -31,7 +31,12 @@ async function buildPlugin(): Promise<void> {
   const outdir = join(plugin, "dist");
   await rm(outdir, { recursive: true, force: true });
   const { metafile } = await build({
-    entryPoints: { index: join(plugin, "src", "index.ts"), worker: join(core, "src", "engine-worker.ts") },
+    entryPoints: {
+      index: join(plugin, "src", "index.ts"),
+      "doctor-contract-api": join(plugin, "src", "doctor-contract.ts"),
+      worker: join(core, "src", "engine-worker.ts"),
+      "regex-worker": join(core, "src", "retrieve", "regex-worker.ts"),
+    },
     outdir,
     bundle: true,
     platform: "node",

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseSince } from "../src/commands/spend.ts";
 import { parseTokens } from "../src/commands/shared.ts";
-import { displayWidth } from "../src/width.ts";
 import { createRunner, makeFolder, parseEnvelope, parseError, SAMPLE } from "./support.ts";
 import type { Envelope, Run } from "./support.ts";
 
@@ -332,9 +331,4 @@ describe("options", () => {
   test.each(["", "0", "-1", "k", "1e3", "32kb", "1,000"])("%j are no tokens", (typed) => {
     expect(() => parseTokens(typed)).toThrow("number of tokens");
   });
-});
-
-test("a tree of summaries fits a small terminal", async () => {
-  const shown = await text("summaries", "tree");
-  expect(Math.max(...shown.split("\n").map(displayWidth))).toBeLessThanOrEqual(90);
 });

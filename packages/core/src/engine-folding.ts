@@ -240,8 +240,7 @@ export class Folding {
     const { conversationId } = conversation;
     const budgetTokens = this.#cap(request.budgetTokens);
     const policy = this.#policy(conversation, { ...request, budgetTokens });
-    const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
-    const tokenFactor = await this.#factor(conversationId, cover?.foldRevision ?? 0, request.model);
+    const tokenFactor = await this.#factor(conversationId, conversation.foldRevision, request.model);
     return assembleContext(this.#store, {
       conversationId,
       budgetTokens,
@@ -303,7 +302,7 @@ export class Folding {
       conversationId,
       budgetTokens: request.budgetTokens,
       makeSummaryId: () => `sum_${Buffer.from(this.#clock.random(8)).toString("hex")}`,
-      measure: (summary) => this.#measure(summary),
+      measure: (summary) => measureSummary(summary, this.#settings.timezone),
       now: () => this.#clock.now(),
       signal: request.signal ? AbortSignal.any([request.signal, timeout]) : timeout,
       onPass: ({ passes }) => {
@@ -311,25 +310,6 @@ export class Folding {
       },
       ...(request.customInstructions === undefined ? {} : { customInstructions: request.customInstructions }),
     };
-  }
-
-  /** Tokens of a summary as the assembler will write it. */
-  #measure({ content, depth, run }: { content: string; depth: number; run: readonly RunItem[] }): number {
-    const sources = run.flatMap((item) => (item.summary === null ? [] : [item.summary]));
-    const text = renderSummary(
-      {
-        summaryId: "sum_0000000000000000",
-        kind: sources.length > 0 ? "condensed" : "leaf",
-        depth,
-        descendantCount: sources.reduce((sum, source) => sum + source.descendantCount + 1, 0),
-        earliestAt: run[0]?.createdAt ?? 0,
-        latestAt: run.at(-1)?.createdAt ?? 0,
-        sourceIds: sources.map((source) => source.summaryId),
-        content,
-      },
-      this.#settings.timezone,
-    );
-    return estimateTextTokens(text) + MESSAGE_OVERHEAD_TOKENS;
   }
 
   #policy(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): CompactionPolicy {
@@ -393,6 +373,28 @@ export class Folding {
     const tokens = cover?.counters.shownTokens ?? 0;
     return { conversationId, compacted: false, reason, tokensBefore: tokens, tokensAfter: tokens, passes: 0, summaryIds: [] };
   }
+}
+
+/** Tokens of a summary as the assembler will write it. */
+export function measureSummary(
+  { content, depth, run }: { content: string; depth: number; run: readonly RunItem[] },
+  timeZone: string,
+): number {
+  const sources = run.flatMap((item) => (item.summary === null ? [] : [item.summary]));
+  const text = renderSummary(
+    {
+      summaryId: "sum_0000000000000000",
+      kind: sources.length > 0 ? "condensed" : "leaf",
+      depth,
+      descendantCount: sources.reduce((sum, source) => sum + source.descendantCount + 1, 0),
+      earliestAt: run[0]?.createdAt ?? 0,
+      latestAt: run.at(-1)?.createdAt ?? 0,
+      sourceIds: sources.map((source) => source.summaryId),
+      content,
+    },
+    timeZone,
+  );
+  return estimateTextTokens(text) + MESSAGE_OVERHEAD_TOKENS;
 }
 
 function nameModel(model: ModelIdentity | undefined): string | null {

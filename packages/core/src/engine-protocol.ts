@@ -12,7 +12,7 @@ export interface WorkerStart {
   readonly settings: Settings;
   /** The host has a way to a model; calls go back to its thread. */
   readonly hasComplete: boolean;
-  readonly hostModel: ModelRef | null;
+  readonly hostModel?: ModelRef | null;
 }
 
 export type ToWorker =

@@ -1,9 +1,19 @@
 /**
- * Recall as the engine offers it: search, describe, expand, ask and grants. Resolves who asks and what they may see, then hands over to
- * `retrieve/`; decides nothing about ranking or rendering itself.
+ * Recall as the engine offers it: search, describe, expand, ask and grants. Resolves who asks and what they may see, clamps what a grant
+ * allows, then hands over to `retrieve/`; decides nothing about ranking or rendering itself.
  */
-import type { Clock } from "./model/events.ts";
+import type { Complete, CompleteResult, ModelRef } from "./model/complete.ts";
+import { EngineError } from "./model/errors.ts";
+import type { Clock, EventSink } from "./model/events.ts";
 import type { Settings } from "./model/settings.ts";
+import { ASK_SYSTEM, checkCitations, DEFAULT_ANSWER_TOKENS, finishAnswer, gatherPassages, renderQuestion } from "./retrieve/ask.ts";
+import type { AskAnswer, AskFailure, AskFailureCode, AskRequest, Gathered } from "./retrieve/ask.ts";
+import { describe } from "./retrieve/describe.ts";
+import type { Described, DescribeRequest } from "./retrieve/describe.ts";
+import { DEFAULT_EXPAND_DEPTH, expand } from "./retrieve/expand.ts";
+import type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
+import { createGrant } from "./retrieve/grants.ts";
+import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
 import { grepFullText } from "./retrieve/grep.ts";
 import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
 import { grepRegex, readAsWords } from "./retrieve/regex.ts";
@@ -11,21 +21,45 @@ import { RegexScanner } from "./retrieve/regex-scanner.ts";
 import { resolveReach } from "./retrieve/scope.ts";
 import type { Reach, ScopeRequest } from "./retrieve/scope.ts";
 import type { Store } from "./store/store.ts";
+import { nameCandidate, parseModelRef } from "./summarize/candidates.ts";
+import { GuardBook } from "./summarize/guards.ts";
+import { callModel } from "./summarize/model-call.ts";
+
+export interface RecallOptions {
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly emit: EventSink;
+  readonly complete: Complete | null;
+}
+
+const MAX_TIMEOUT_MS = 600_000;
 
 export class Recall {
   #store: Store;
   #settings: Settings;
   #clock: Clock;
+  #emit: EventSink;
+  #complete: Complete | null;
+  #guards: GuardBook;
   #scanner = new RegexScanner();
+  /** Sessions with an answer under way: one at a time each. */
+  #asking = new Set<string>();
 
-  constructor(options: { store: Store; settings: Settings; clock: Clock }) {
+  constructor(options: RecallOptions) {
     this.#store = options.store;
     this.#settings = options.settings;
     this.#clock = options.clock;
+    this.#emit = options.emit;
+    this.#complete = options.complete;
+    this.#guards = new GuardBook(options);
   }
 
   async grep(request: GrepRequest): Promise<GrepAnswer> {
     const reach = await this.#reach(request);
+    if (reach.grant && reach.grant.summaryIds.length > 0) {
+      throw new EngineError("denied", "cannot search: the grant of this session is for named summaries", { hint: "expand them with lcm_expand" });
+    }
     const now = this.#clock.now();
     if (request.scope !== "files" && request.mode === "full_text") return grepFullText(this.#store, request, reach, { now });
     const found = await this.#grepRegex(request, reach);
@@ -37,18 +71,160 @@ export class Recall {
   }
 
   #grepRegex(request: GrepRequest, reach: Reach): Promise<GrepAnswer> {
-    const isFullText = request.mode === "full_text";
-    const pattern = isFullText ? escapePattern(request.pattern) : request.pattern;
+    const pattern = request.mode === "full_text" ? escapePattern(request.pattern) : request.pattern;
     return grepRegex(this.#store, this.#scanner, { ...request, pattern }, reach, Date.now());
+  }
+
+  async describe(request: DescribeRequest): Promise<Described> {
+    const reach = await this.#reach({ ...request, allConversations: request.conversationId === undefined });
+    const tokenCap = this.#cap(request.tokenCap, reach);
+    const described = await describe(this.#store, request, reach, tokenCap);
+    await this.#charge(reach, described.type === "messages" ? described.messages.reduce((sum, { tokens }) => sum + tokens, 0) : tokenCap);
+    return described;
+  }
+
+  async expand(request: ExpandRequest): Promise<ExpandAnswer> {
+    const reach = await this.#reach({ ...request, allConversations: request.allConversations ?? request.conversationId === undefined });
+    const summaryIds = await this.#chooseSummaries(request, reach);
+    const answer = await expand(this.#store, { ...request, summaryIds }, reach, {
+      tokenCap: this.#cap(request.tokenCap, reach),
+      maxDepth: Math.min(request.maxDepth ?? DEFAULT_EXPAND_DEPTH, reach.grant?.maxDepth ?? Infinity),
+    });
+    await this.#charge(reach, answer.totalTokens);
+    return answer;
+  }
+
+  /** The named summaries, or those full text finds. */
+  async #chooseSummaries(request: ExpandRequest, reach: Reach): Promise<readonly string[]> {
+    if (request.summaryIds && request.summaryIds.length > 0) return request.summaryIds;
+    const query = request.query?.trim() ?? "";
+    if (query === "") throw new EngineError("usage", "cannot expand: name summaryIds or a query", { hint: "lcm_grep finds summaries" });
+    if (reach.grant && reach.grant.summaryIds.length > 0) return reach.grant.summaryIds;
+    const found = await grepFullText(
+      this.#store,
+      { ...request, pattern: query, scope: "summaries", limit: 10, sort: "relevance" },
+      reach,
+      { now: this.#clock.now() },
+    );
+    return found.hits.flatMap((hit) => (hit.type === "summary" ? [hit.summaryId] : []));
+  }
+
+  async ask(request: AskRequest): Promise<AskAnswer> {
+    if (request.delegated) {
+      throw new EngineError("denied", "cannot ask: a sub-agent cannot send another one", { hint: "use lcm_expand" });
+    }
+    const started = Date.now();
+    const reach = await this.#reach(request);
+    const maxTokens = request.maxTokens ?? DEFAULT_ANSWER_TOKENS;
+    const gathered = await gatherPassages(this.#store, request, reach, this.#cap(request.tokenCap, reach));
+    const asked = this.#complete && gathered.passages.length > 0 ? await this.#write(request, gathered, maxTokens, started) : null;
+    return finishAnswer(gathered, asked?.written ?? null, asked?.failure ?? null, maxTokens);
+  }
+
+  /** An answer from the passages, by the deadline or not at all. */
+  async #write(
+    request: AskRequest,
+    gathered: Gathered,
+    maxTokens: number,
+    started: number,
+  ): Promise<{ written: { text: string; citedIds: string[] } | null; failure: AskFailure | null }> {
+    const origin = request.session?.key ?? "";
+    if (this.#asking.has(origin)) return fail("DELEGATED_EXPANSION_IN_FLIGHT", "another question of this session is being answered");
+    if (!(await this.#guards.allowsCall())) return fail("DELEGATED_EXPANSION_SPAWN_FAILED", "the spending rules allow no model call now");
+    this.#asking.add(origin);
+    try {
+      const limitMs = Math.min(request.timeoutMs ?? this.#settings.delegationTimeoutMs, MAX_TIMEOUT_MS) - (Date.now() - started);
+      const result = await this.#callModel(request, gathered, maxTokens, Math.max(1, limitMs));
+      if (result.kind === "failure") return fail(failureCode(result), result.message);
+      const { text, citedIds, unknown } = checkCitations(result.text, gathered.passages);
+      if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model answered nothing");
+      if (citedIds.length === 0 && unknown.length > 0) {
+        return fail("DELEGATED_EXPANSION_REPLY_INVALID", `the answer rests on ids that were not read: ${unknown.slice(0, 5).join(", ")}`);
+      }
+      return { written: { text, citedIds }, failure: null };
+    } finally {
+      this.#asking.delete(origin);
+    }
+  }
+
+  async #callModel(request: AskRequest, gathered: Gathered, maxTokens: number, timeoutMs: number): Promise<CompleteResult> {
+    const model = parseModelRef(this.#settings.expansionModel, this.#settings.expansionProvider) ?? null;
+    const started = Date.now();
+    const call = {
+      model,
+      system: ASK_SYSTEM,
+      user: renderQuestion(request.prompt, gathered.passages),
+      maxTokens,
+      temperature: 0.1,
+      purpose: "ask",
+    };
+    const signal = request.signal ?? new AbortController().signal;
+    const result = await callModel(this.#complete as Complete, call, { signal, timeoutMs });
+    await this.#record(model, result, gathered, Date.now() - started);
+    return result;
+  }
+
+  async #record(asked: ModelRef | null, result: CompleteResult, gathered: Gathered, durationMs: number): Promise<void> {
+    const isText = result.kind === "text";
+    const ref = isText ? result.model : asked;
+    const inputTokens = (isText ? result.inputTokens : null) ?? 0;
+    const outputTokens = (isText ? result.outputTokens : null) ?? 0;
+    await this.#store.recordSpend({
+      at: this.#clock.now(),
+      conversationId: gathered.passages[0]?.conversationId ?? null,
+      purpose: "ask",
+      provider: ref?.provider ?? "host",
+      model: ref?.model ?? "default",
+      inputTokens,
+      outputTokens,
+      durationMs,
+      outcome: isText ? "accepted" : result.failure,
+    });
+    this.#emit({ kind: "spend", purpose: "ask", model: nameCandidate(ref), inputTokens, outputTokens });
+  }
+
+  async createGrant(request: GrantRequest): Promise<GrantOutcome> {
+    const grantId = `grant_${Buffer.from(this.#clock.random(8)).toString("hex")}`;
+    const owner = this.#settings.shareAcrossOwners ? undefined : request.session.owner;
+    const tokenCap = this.#settings.maxExpandTokens;
+    return createGrant(this.#store, request, { now: this.#clock.now(), grantId, tokenCap, owner });
+  }
+
+  async revokeGrants(which: { grantId?: string; issuerKey?: string; holderKey?: string }): Promise<number> {
+    return this.#store.revokeGrants(which, this.#clock.now());
   }
 
   async close(): Promise<void> {
     await this.#scanner.close();
   }
 
+  /** Tokens a call may give back: what it asks for, what the settings allow, what its grant has left. */
+  #cap(asked: number | undefined, { grant }: Reach): number {
+    if (asked !== undefined && (!Number.isInteger(asked) || asked < 1)) {
+      throw new EngineError("usage", `cannot give ${asked} tokens: tokenCap is a whole number from 1 on`);
+    }
+    const wanted = asked ?? this.#settings.maxExpandTokens;
+    if (grant === null) return wanted;
+    const left = grant.tokenCap - grant.tokensUsed;
+    if (left <= 0) throw new EngineError("denied", "cannot read more: the tokens of the grant are used up", { hint: "answer from what was read" });
+    return Math.min(wanted, left);
+  }
+
+  async #charge({ grant }: Reach, tokens: number): Promise<void> {
+    if (grant !== null) await this.#store.chargeGrant(grant.grantId, tokens, this.#clock.now());
+  }
+
   #reach(request: ScopeRequest): Promise<Reach> {
     return resolveReach({ store: this.#store, settings: this.#settings, now: this.#clock.now() }, request);
   }
+}
+
+const fail = (errorCode: AskFailureCode, error: string): { written: null; failure: AskFailure } => ({ written: null, failure: { errorCode, error } });
+
+function failureCode(result: CompleteResult & { kind: "failure" }): AskFailureCode {
+  if (result.failure === "timeout") return "DELEGATED_EXPANSION_TIMEOUT";
+  if (result.failure === "invalid_response") return "DELEGATED_EXPANSION_REPLY_INVALID";
+  return result.failure === "aborted" ? "DELEGATED_EXPANSION_WAIT_FAILED" : "DELEGATED_EXPANSION_SPAWN_FAILED";
 }
 
 /** Files have no index of words: a full-text pattern is looked for in their lines as it is written. */

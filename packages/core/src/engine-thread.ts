@@ -138,6 +138,8 @@ interface CallOptions {
 const READER_CALLS = new Set<keyof Engine>([
   "search",
   "grep",
+  "describe",
+  "expand",
   "verify",
   "readMessage",
   "readFile",
@@ -147,6 +149,12 @@ const READER_CALLS = new Set<keyof Engine>([
   "listSummaries",
   "status",
   "spend",
+  "listDebts",
+  "listPublished",
+  "listFilePaths",
+  "readVersions",
+  "isForgettingOpen",
+  "planForget",
 ]);
 
 export async function openThreadedEngine(options: ThreadOptions): Promise<Engine> {
@@ -162,7 +170,9 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
   };
   const call = async (method: keyof Engine, request: object): Promise<unknown> => {
     const { onProgress, signal, ...rest } = request as { onProgress?: ProgressFn; signal?: AbortSignal };
-    const thread = READER_CALLS.has(method) ? await openReader() : writer;
+    // What a sub-agent reads is charged to its grant, which is a write.
+    const isReading = READER_CALLS.has(method) && !("delegated" in rest && rest.delegated === true);
+    const thread = isReading ? await openReader() : writer;
     return thread.call(method, rest, { onProgress, signal });
   };
   const own = {

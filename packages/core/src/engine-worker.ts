@@ -25,7 +25,7 @@ try {
     settings: start.settings,
     onEvent: noteEvent,
     complete: start.hasComplete ? completeOnHost : null,
-    hostModel: start.hostModel,
+    ...(start.hostModel === undefined ? {} : { hostModel: start.hostModel }),
   });
   port.on("message", (message: ToWorker) => {
     if (message.kind === "cancel") running.get(message.id)?.abort();

@@ -5,6 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { AssembledContext } from "./assemble/assemble.ts";
+import { Care } from "./engine-care.ts";
+import type { CareEngine, ForgetAnswer, RewriteAnswer, RewriteRequest } from "./engine-care.ts";
 import { Folding } from "./engine-folding.ts";
 import type { AssembleRequest, CompactAnswer, CompactRequest, ModelSituation } from "./engine-folding.ts";
 import { Recall } from "./engine-recall.ts";
@@ -21,9 +23,14 @@ import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/
 import { compileSessionPatterns } from "./model/session-patterns.ts";
 import type { Settings } from "./model/settings.ts";
 import { buildCue } from "./retrieve/cue.ts";
+import type { AskAnswer, AskRequest } from "./retrieve/ask.ts";
+import type { Described, DescribeRequest } from "./retrieve/describe.ts";
+import type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
+import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
 import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
 import { searchMessages } from "./retrieve/search.ts";
 import type { SearchAnswer, SearchQuestion } from "./retrieve/search.ts";
+import type { DissolveReport, DoubtfulSummary, ForgetPlan } from "./store/care.ts";
 import type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
 import type {
   AppendEvent,
@@ -80,7 +87,7 @@ export interface Scope {
  * const report = await engine.verify();
  * await engine.close();
  */
-export interface Engine {
+export interface Engine extends CareEngine {
   /** Stores events, all or none. Known events add nothing; changed ones add a revision. */
   ingest(request: IngestRequest): Promise<IngestResult>;
   readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null>;
@@ -107,6 +114,15 @@ export interface Engine {
   search(request: SearchQuestion): Promise<SearchAnswer>;
   /** Search over messages, summaries and files, by words, questions or regular expressions. */
   grep(request: GrepRequest): Promise<GrepAnswer>;
+  /** Opens a summary, a large file, a message or a run of messages, verbatim, in pages. */
+  describe(request: DescribeRequest): Promise<Described>;
+  /** From summaries down to the words they stand for, within a number of tokens. */
+  expand(request: ExpandRequest): Promise<ExpandAnswer>;
+  /** Cited passages for a question and, where there is a model, an answer written from them. */
+  ask(request: AskRequest): Promise<AskAnswer>;
+  /** Lets the session of a sub-agent read a part of what its issuer may read. */
+  createGrant(request: GrantRequest): Promise<GrantOutcome>;
+  revokeGrants(which: { grantId?: string; issuerKey?: string; holderKey?: string }): Promise<number>;
   /** The context for a budget. Never writes, never waits for folding, never calls a model. Null: no such conversation. */
   assemble(request: ConversationChoice & AssembleRequest & { prompt?: string }): Promise<AssembledContext | null>;
   /** Folds now. */
@@ -157,7 +173,7 @@ export interface LocalEngineOptions {
   readonly clock?: Clock;
   /** The way to a model; without one the engine writes its summaries itself. */
   readonly complete?: Complete | null;
-  /** The model the host would use. */
+  /** The model the host would use; null when the host chooses by itself, absent outside a host. */
   readonly hostModel?: ModelRef | null;
   /** How long a process that folds is believed to be alive without a sign. */
   readonly leaseMs?: number;
@@ -176,6 +192,7 @@ export class LocalEngine implements Engine {
   #indexDegraded = false;
   #folding: Folding;
   #recall: Recall;
+  #care: Care;
   #draining = new Map<number, Promise<void>>();
   #background = new Set<Promise<unknown>>();
   #closing = new AbortController();
@@ -191,10 +208,12 @@ export class LocalEngine implements Engine {
     const summarize = createSummarizer({
       ...parts,
       complete: options.complete ?? null,
-      hostModel: options.hostModel ?? null,
+      ...(options.hostModel === undefined ? {} : { hostModel: options.hostModel }),
     });
     this.#folding = new Folding({ ...parts, summarize, leaseMs: options.leaseMs });
-    this.#recall = new Recall(parts);
+    this.#recall = new Recall({ ...parts, complete: options.complete ?? null });
+    const extract = createSummarizer({ ...parts, complete: null });
+    this.#care = new Care({ ...parts, summarize, extract, reindex: () => this.reindex() });
   }
 
   async ingest(request: IngestRequest): Promise<IngestResult> {
@@ -325,6 +344,26 @@ export class LocalEngine implements Engine {
     return this.#recall.grep(request);
   }
 
+  async describe(request: DescribeRequest): Promise<Described> {
+    return this.#recall.describe(request);
+  }
+
+  async expand(request: ExpandRequest): Promise<ExpandAnswer> {
+    return this.#recall.expand(request);
+  }
+
+  async ask(request: AskRequest): Promise<AskAnswer> {
+    return this.#recall.ask(request);
+  }
+
+  async createGrant(request: GrantRequest): Promise<GrantOutcome> {
+    return this.#recall.createGrant(request);
+  }
+
+  async revokeGrants(which: { grantId?: string; issuerKey?: string; holderKey?: string }): Promise<number> {
+    return this.#recall.revokeGrants(which);
+  }
+
   async assemble(
     request: ConversationChoice & AssembleRequest & { prompt?: string },
   ): Promise<AssembledContext | null> {
@@ -431,6 +470,51 @@ export class LocalEngine implements Engine {
     if (this.#indexDegraded) this.#emit({ kind: "recovered", part: "index" });
     this.#indexDegraded = false;
     return { messages };
+  }
+
+  async listDebts(): Promise<Debt[]> {
+    return this.#store.listDebts();
+  }
+
+  async closeDebt(request: { conversationId: number }): Promise<boolean> {
+    return this.#store.closeDebt(request.conversationId);
+  }
+
+  async listPublished(request: { after: string; limit: number; conversationId?: number }): Promise<DoubtfulSummary[]> {
+    return this.#store.listPublished(request);
+  }
+
+  async listFilePaths(): Promise<string[]> {
+    return this.#store.listFilePaths();
+  }
+
+  async readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }> {
+    return this.#store.readVersions();
+  }
+
+  async rewriteSummary(request: RewriteRequest): Promise<RewriteAnswer> {
+    return this.#care.rewrite(request);
+  }
+
+  async dissolveSummary(request: { summaryId: string; isDry: boolean }): Promise<DissolveReport | null> {
+    return this.#care.dissolve(request);
+  }
+
+  async planForget(request: { messageIds: readonly number[] }): Promise<ForgetPlan> {
+    return this.#care.planForget(request.messageIds);
+  }
+
+  async forget(request: { messageIds: readonly number[]; reason: string }): Promise<ForgetAnswer> {
+    await Promise.allSettled(this.#draining.values());
+    return this.#care.forget(request);
+  }
+
+  async isForgettingOpen(): Promise<boolean> {
+    return this.#store.isForgettingOpen();
+  }
+
+  async finishForgetting(): Promise<boolean> {
+    return this.#care.finishForgetting();
   }
 
   /** Waits for work in the background to stop at its next step; what was published stays. */

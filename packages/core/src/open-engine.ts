@@ -28,7 +28,7 @@ export interface OpenEngineOptions {
   readonly onEvent?: EventSink;
   /** The way to a model; without one the engine writes its summaries itself. Called on this thread. */
   readonly complete?: Complete | null;
-  /** The model the host would use by itself. */
+  /** The model the host would use by itself; null: the host chooses. Absent outside a host. */
   readonly hostModel?: ModelRef | null;
   /** Time and chance, for tests; only without a thread. */
   readonly clock?: Clock;
@@ -53,17 +53,17 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
     ...(options.busyLimitMs === undefined ? {} : { busyLimitMs: options.busyLimitMs }),
   };
   const complete = options.complete ?? null;
-  const hostModel = options.hostModel ?? null;
+  const hostModel = options.hostModel === undefined ? {} : { hostModel: options.hostModel };
   const onEvent = options.onEvent === undefined ? {} : { onEvent: options.onEvent };
   if (options.thread === false) {
     const clock = {
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     };
-    return new LocalEngine({ store: new SqliteStore(store), settings, complete, hostModel, ...onEvent, ...clock });
+    return new LocalEngine({ store: new SqliteStore(store), settings, complete, ...hostModel, ...onEvent, ...clock });
   }
   return openThreadedEngine({
-    start: { store, settings, hasComplete: complete !== null, hostModel },
+    start: { store, settings, hasComplete: complete !== null, ...hostModel },
     workerUrl: options.workerUrl ?? defaultWorkerUrl(),
     complete,
     ...onEvent,

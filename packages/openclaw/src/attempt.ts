@@ -104,6 +104,8 @@ export class Attempt {
             conversationId,
             owner: session.owner,
             budgetTokens: Math.max(1, room - addedTokens),
+            // The strictest grammar whose messages stay apart; the host joins them for the providers that want it.
+            provider: "anthropic",
             ...(this.#prompt === undefined ? {} : { prompt: this.#prompt }),
             ...(model === undefined ? {} : { model }),
           });

@@ -22,7 +22,7 @@ export function toHostMessages(messages: readonly ContextMessage[], model: Model
 }
 
 function toHostMessage({ writtenBy, ...message }: ContextMessage, model: ModelIdentity | undefined): AgentMessage {
-  if (message.role === "user") return { ...message, content: simplify(message.content) };
+  if (message.role === "user") return toUserMessage(message);
   if (message.role !== "assistant") return { ...message };
   const calls = message.content.some((block) => block.type === "toolCall");
   return {
@@ -33,6 +33,11 @@ function toHostMessage({ writtenBy, ...message }: ContextMessage, model: ModelId
     usage: NO_USAGE,
     stopReason: calls ? "toolUse" : "stop",
   };
+}
+
+/** Our own lines (summaries, ranges, the cue) have no time: the host would write it before them, and it is in them already. */
+function toUserMessage({ timestamp, ...message }: ContextMessage): AgentMessage {
+  return { ...message, content: simplify(message.content), ...(timestamp === 0 ? {} : { timestamp }) };
 }
 
 /** The host writes plain text of a user as a string. */

@@ -239,11 +239,32 @@ export interface PluginApi {
   readonly logger: PluginLogger;
   /** The host's whole configuration. */
   readonly config?: Record<string, unknown>;
-  readonly runtime: { readonly state: { resolveStateDir(): string }; readonly llm?: HostLlm };
+  readonly runtime: PluginRuntime;
   readonly lifecycle?: { onDispose?(dispose: () => void | Promise<void>): void };
   registerContextEngine(id: string, create: () => ContextEngine): void;
   registerCommand(command: CommandDefinition): void;
   registerService(service: PluginService): void;
+  on(hook: "session_end", listen: (event: SessionEndEvent) => Promise<void>): void;
+}
+
+export interface PluginRuntime {
+  readonly state: { resolveStateDir(): string };
+  readonly llm?: HostLlm;
+  readonly agent?: {
+    readonly session?: {
+      listSessionEntries?(params: { agentId: string }): readonly {
+        readonly sessionKey: string;
+        readonly entry?: { readonly sessionId?: string; readonly updatedAt?: number };
+      }[];
+    };
+  };
+}
+
+export interface SessionEndEvent {
+  readonly sessionId: string;
+  readonly sessionKey?: string;
+  /** `new`, `reset`, `idle`, `daily`, `compaction`, `deleted`, `shutdown`, `restart` or `unknown`. */
+  readonly reason?: string;
 }
 
 export interface PluginEntry {

@@ -4,13 +4,16 @@
  * and opens nothing; the archive is opened by the first turn.
  */
 
-import { resolveSettings, type EngineEvent } from "@lossless/core";
+import { existsSync } from "node:fs";
+import { resolveSettings, type EngineEvent, type Settings } from "@lossless/core";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
 import { createCommands } from "./command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
+import { compileCapturePolicy } from "./session.ts";
+import { importSessions, listHostSessions, noteSessionEnd, type SessionHookParts } from "./session-hooks.ts";
 import { leaseEngine } from "./shared-engine.ts";
 import { Spool } from "./spool.ts";
 import { SubagentGrants } from "./subagents.ts";
@@ -62,8 +65,41 @@ function register(api: PluginApi): void {
   api.registerContextEngine(ENGINE_ID, () => createContextEngine(parts));
   for (const command of createCommands({ settings, lease, spool })) api.registerCommand(command);
   if (!isGateway) return;
-  api.registerService({ id: ENGINE_ID, start: () => undefined, stop: () => lease.release() });
+  const isCaptured = compileCapturePolicy(settings);
+  const hookParts = { lease, reader: parts.reader, isCaptured, logger: api.logger };
+  api.on("session_end", (event) => noteSessionEnd(hookParts, event));
+  const stopping = new AbortController();
+  api.registerService({
+    id: ENGINE_ID,
+    start: () => importEarlierSessions(api, hookParts, settings, stopping.signal),
+    stop: async () => {
+      stopping.abort();
+      await lease.release();
+    },
+  });
   api.lifecycle?.onDispose?.(() => lease.release());
+}
+
+/** Only where there is no archive yet: afterwards every session is read by its own turns. Nobody waits for it. */
+function importEarlierSessions(
+  api: PluginApi,
+  parts: SessionHookParts,
+  settings: Settings,
+  signal: AbortSignal,
+): void {
+  if (!settings.enabled || existsSync(settings.databasePath)) return;
+  const sessions = listHostSessions(api);
+  api.logger.info(describeFirstStart(settings, sessions.length));
+  if (sessions.length === 0) return;
+  importSessions(parts, sessions, signal).then(
+    (messages) => api.logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`),
+    (error: unknown) => api.logger.warn(`earlier sessions could not be read: ${String(error)}`),
+  );
+}
+
+function describeFirstStart({ databasePath }: Settings, sessions: number): string {
+  const earlier = sessions === 0 ? "" : ` The history of ${sessions} sessions is being read; no model is called for that.`;
+  return `every message is kept from now on in ${databasePath}.${earlier}`;
 }
 
 function reportEvent(logger: PluginLogger, event: EngineEvent): void {

@@ -4,6 +4,7 @@
  */
 
 import { settingsJsonSchema, settingsUiHints } from "@lossless/core/model/settings-schema.ts";
+import { TOOL_NAMES } from "./tool-names.ts";
 
 export function renderManifest(plugin: { version: string; description: string }): string {
   const manifest = {
@@ -14,6 +15,9 @@ export function renderManifest(plugin: { version: string; description: string })
     kind: "context-engine",
     categories: ["context"],
     activation: { onStartup: true },
+    contracts: { tools: [...TOOL_NAMES] },
+    skills: ["./skills"],
+    doctorContract: { configRepair: true },
     configSchema: settingsJsonSchema(),
     uiHints: settingsUiHints(),
   };

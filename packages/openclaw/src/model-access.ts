@@ -9,6 +9,8 @@ import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
 import type { HostLlm, LlmAnswer } from "./host.ts";
 
 export class ModelAccess {
+  /** Told when a call fails, with the host's own words. */
+  onFailure: (message: string) => void = () => undefined;
   #own: HostLlm | undefined;
   #lent: HostLlm[] = [];
 
@@ -33,11 +35,16 @@ export class ModelAccess {
     const lent = this.#lent.length === 1 ? this.#lent[0] : undefined;
     const answer = lent === undefined ? null : await ask(lent, request, signal);
     // The host takes back what it lent when a turn begins; the work itself goes on.
-    if (answer !== null && answer !== TAKEN_BACK) return answer;
-    if (this.#own === undefined) return fail("unavailable", "the host offers no model here");
+    if (answer !== null && answer !== TAKEN_BACK) return this.#report(answer);
+    if (this.#own === undefined) return this.#report(fail("unavailable", "the host offers no model here"));
     const own = await ask(this.#own, request, signal);
-    return own === TAKEN_BACK ? fail("unavailable", "the host ended the call") : own;
+    return this.#report(own === TAKEN_BACK ? fail("unavailable", "the host ended the call") : own);
   };
+
+  #report(result: CompleteResult): CompleteResult {
+    if (result.kind === "failure" && result.failure !== "aborted") this.onFailure(`${result.failure}: ${result.message}`);
+    return result;
+  }
 }
 
 const TAKEN_BACK = Symbol("the host took its capability back");

@@ -92,6 +92,9 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
         holds = true;
         entry.users += 1;
         entry.models.useOwn(options.llm);
+        entry.models.onFailure = (message) => {
+          if (entry.notes.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });
+        };
       }
       const opening = (entry.engine ??= openFile(entry));
       try {

@@ -192,6 +192,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
     (item) => item.startPosition >= step.startPosition && item.endPosition <= step.endPosition,
   );
   const run = await store.readRun(conversationId, items);
+  if (countMessages(run) !== step.messages) return false;
   const sources = await replaceByStandIns(context, run, step.sourceIds);
   const text = await context.summarize({
     conversationId,
@@ -236,6 +237,10 @@ async function replaceByStandIns(
   }
   return replaced;
 }
+
+/** Nothing is paid for a run that is not what was planned: it could never be published. */
+const countMessages = (run: readonly RunItem[]): number =>
+  run.reduce((sum, item) => sum + (item.hidden === 0 ? item.messages : 0), 0);
 
 /** A summary of which nothing is shown any more has nothing to say to the one above it. */
 const tellsSomething = (item: RunItem): boolean => item.summary === null || item.summary.messages > 0;
@@ -291,6 +296,7 @@ async function summarizeStep(
 ): Promise<PublishOutcome> {
   const { store, conversationId } = context;
   const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
+  if (countMessages(run) !== step.messages) return { kind: "stale" };
   const text = await context.summarize({
     conversationId,
     purpose: step.kind,

@@ -46,7 +46,7 @@ export interface BackupOptions {
 
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const { databasePath, filesDir } = options;
-  const target = options.target ?? `${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`;
+  const target = options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
   if (existsSync(target)) {
     throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, {
       hint: "name another --out",
@@ -244,6 +244,14 @@ function folderBytes(path: string): number {
   return readdirSync(path, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
+
+/** Two backups within a second have different names, too. */
+function findFreeName(path: string): string {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? path : `${path}-${number}`;
+    if (!existsSync(name)) return name;
+  }
 }
 
 /** `20260214-110207`, in UTC, so that names sort by time. */

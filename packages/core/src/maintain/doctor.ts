@@ -61,7 +61,8 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
     ...options,
     now: options.now ?? Date.now(),
     modelProblem: options.modelProblem ?? null,
-    verify: () => (proof ??= options.engine.verify(options.onProgress ? { onProgress: options.onProgress } : {})),
+    verify: () =>
+      (proof ??= options.engine.verify(options.onProgress ? { onProgress: options.onProgress } : {})),
   };
   const findings: Finding[] = [];
   for (const check of CHECKS) findings.push(...(await check(input)));
@@ -93,10 +94,14 @@ export async function mend(options: DoctorOptions, findings: readonly Finding[])
   const ordered = [...mendable.filter(isHarmless), ...mendable.filter((finding) => !isHarmless(finding))];
   let backupPath: string | null = null;
   for (const finding of ordered) {
-    if (!isHarmless(finding)) backupPath ??= (await createBackup(options)).path;
+    if (!isHarmless(finding)) backupPath ??= await backUp(options);
     await apply(options, finding.fix as Fix);
   }
   return { backupPath, mended: ordered };
+}
+
+async function backUp({ engine, databasePath, filesDir }: DoctorOptions): Promise<string> {
+  return (await createBackup({ engine, databasePath, filesDir })).path;
 }
 
 async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<void> {

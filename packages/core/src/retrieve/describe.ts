@@ -6,7 +6,7 @@ import { EngineError } from "../model/errors.ts";
 import { formatMessageId, isFileId, isSummaryId, parseMessageId } from "../model/ids.ts";
 import { estimateTextTokens } from "../model/tokens.ts";
 import type { SummaryNode } from "../store/folding.ts";
-import type { MessageText } from "../store/recall.ts";
+import type { Grant, MessageText } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import { readableText } from "./grep.ts";
 import { mayRead } from "./scope.ts";
@@ -131,7 +131,8 @@ export async function describe(store: Store, request: DescribeRequest, reach: Re
 }
 
 type Reference =
-  | { readonly kind: "summary" | "file"; readonly id: string }
+  | { readonly kind: "summary"; readonly id: string }
+  | { readonly kind: "file"; readonly id: string }
   | { readonly kind: "messages"; readonly first: number; readonly last: number };
 
 /** Finds the one id in what was typed or copied. */
@@ -194,8 +195,28 @@ async function describeSummary({ store, reach, tokenCap }: Opener, id: string, r
 /** A summary the caller may read, or an error that does not tell a foreign one from none. */
 export async function readSummary(store: Store, reach: Reach, id: string): Promise<SummaryNode> {
   const node = await store.readSummary(id, reach.owner);
-  if (!node || !mayRead(reach, node.conversationId)) throw notFound(id);
+  if (!node || !mayRead(reach, node.conversationId) || !(await isGranted(store, reach.grant, [id]))) throw notFound(id);
   return node;
+}
+
+/** Whether one of the summaries is, or lies below, one the grant names. */
+async function isGranted(store: Store, grant: Grant | null, summaryIds: readonly string[]): Promise<boolean> {
+  if (grant === null || grant.summaryIds.length === 0) return true;
+  const seen = new Set<string>();
+  const queue = [...summaryIds];
+  for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
+    if (grant.summaryIds.includes(id)) return true;
+    if (seen.has(id)) continue;
+    seen.add(id);
+    queue.push(...((await store.readSummary(id))?.derivedIds ?? []));
+  }
+  return false;
+}
+
+async function areGranted(store: Store, grant: Grant | null, messageIds: readonly number[]): Promise<boolean> {
+  if (grant === null || grant.summaryIds.length === 0) return true;
+  for (const id of messageIds) if (!(await isGranted(store, grant, await store.listSummariesOf(id)))) return false;
+  return true;
 }
 
 /** The summaries below one, nearest first, and which of them the cap still pays for. */
@@ -218,6 +239,8 @@ async function describeFile({ store, reach, tokenCap }: Opener, id: string, requ
   const file = await store.readFile(id, reach.owner);
   if (!file || !mayRead(reach, file.conversationId)) throw notFound(id);
   checkConversation(file.conversationId, request, id);
+  const messageIds = await store.readFileMessages(id);
+  if (!(await areGranted(store, reach.grant, messageIds))) throw notFound(id);
   const content = await store.readFileContent(id, reach.owner);
   const range = content === null ? null : chooseRange(file, content, request, tokenCap);
   return {
@@ -231,7 +254,7 @@ async function describeFile({ store, reach, tokenCap }: Opener, id: string, requ
     createdAt: file.createdAt,
     explorationSummary: file.explorationSummary,
     storagePath: file.storagePath,
-    messageIds: (await store.readFileMessages(id)).map(formatMessageId),
+    messageIds: messageIds.map(formatMessageId),
     content: range?.text ?? null,
     byteOffset: range?.from ?? 0,
     byteEnd: range?.to ?? 0,
@@ -307,6 +330,7 @@ async function describeRun(
     throw new EngineError("usage", `cannot open ${id}: its ends lie in two conversations`, { hint: "open each message by itself" });
   }
   const ids = first === last ? [first] : await store.listRun(start.messageId, end.messageId);
+  if (!(await areGranted(store, reach.grant, ids))) throw notFound(id);
   const place = readPlace(request.after);
   const from = Math.max(0, ids.indexOf(place.messageId));
   const shown: DescribedMessage[] = [];

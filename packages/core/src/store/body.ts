@@ -20,6 +20,8 @@ export interface EncodedBody {
 export function encodeBody(bytes: Uint8Array): EncodedBody {
   if (bytes.byteLength > COMPRESS_ABOVE_BYTES) {
     const compressed = zstdCompressSync(bytes, {
+      // The result lies in a buffer of this size; the default of 64 kB a body would make a batch of them weigh 30 MB.
+      chunkSize: bytes.byteLength,
       dictionary: must(DICTIONARIES[CURRENT_VERSION - 1], "the dictionary"),
       params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
     });

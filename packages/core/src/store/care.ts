@@ -35,7 +35,12 @@ export function nameSource(item: Pick<RunItem, "messageId" | "versionId" | "summ
 }
 
 export type ReplaceOutcome =
-  | { readonly kind: "replaced"; readonly summaryId: string; readonly tokensBefore: number; readonly tokensAfter: number }
+  | {
+      readonly kind: "replaced";
+      readonly summaryId: string;
+      readonly tokensBefore: number;
+      readonly tokensAfter: number;
+    }
   | { readonly kind: "stale" };
 
 export interface DissolveReport {
@@ -57,7 +62,11 @@ export interface ForgetPlan {
   readonly conversationIds: readonly number[];
   readonly arrivalBytes: number;
   /** Large files no other message uses. */
-  readonly files: readonly { readonly fileId: string; readonly storagePath: string; readonly byteSize: number }[];
+  readonly files: readonly {
+    readonly fileId: string;
+    readonly storagePath: string;
+    readonly byteSize: number;
+  }[];
   /** Summaries that rest on them, the finest first. Published ones need a new text, the others are only erased. */
   readonly summaries: readonly {
     readonly summaryId: string;
@@ -78,7 +87,9 @@ export interface ForgetRequest {
   readonly now: number;
 }
 
-export type ForgetOutcome = { readonly kind: "forgotten"; readonly plan: ForgetPlan } | { readonly kind: "stale" };
+export type ForgetOutcome =
+  | { readonly kind: "forgotten"; readonly plan: ForgetPlan }
+  | { readonly kind: "stale" };
 
 export interface CareStore {
   /** Writes a consistent copy of the database to a path that does not exist yet, while others go on writing. */
@@ -87,7 +98,11 @@ export interface CareStore {
   /** Drops the debt of a conversation that has ended; false when it has not, or owes nothing. */
   closeDebt(conversationId: number): Promise<boolean>;
   /** Published summaries, in the order of their ids. */
-  listPublished(request: { after: string; limit: number; conversationId?: number }): Promise<DoubtfulSummary[]>;
+  listPublished(request: {
+    after: string;
+    limit: number;
+    conversationId?: number;
+  }): Promise<DoubtfulSummary[]>;
   /** Paths of all large files the archive names, below the files folder. */
   listFilePaths(): Promise<string[]>;
   readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }>;
@@ -96,7 +111,11 @@ export interface CareStore {
   /** Puts a new summary in the place of a published one, wherever that stands. The old text is kept, retired. */
   replaceSummary(replacement: SummaryReplacement, now: number): Promise<ReplaceOutcome>;
   /** Puts the sources of a summary back into the context; `isDry`: only tells. Null: it does not stand in the context. */
-  dissolveSummary(request: { summaryId: string; isDry: boolean; now: number }): Promise<DissolveReport | null>;
+  dissolveSummary(request: {
+    summaryId: string;
+    isDry: boolean;
+    now: number;
+  }): Promise<DissolveReport | null>;
   planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan>;
   /** Erases messages and what rests on them. The freed pages are wiped by {@link wipeFreed}. */
   forget(request: ForgetRequest): Promise<ForgetOutcome>;

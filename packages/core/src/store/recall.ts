@@ -123,6 +123,8 @@ export interface RecallStore {
   listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]>;
   /** The messages of a conversation from one to another in its order, hidden ones included, revisions left out. */
   listRun(firstId: number, lastId: number): Promise<number[]>;
+  /** The summaries made directly from a message. */
+  listSummariesOf(messageId: number): Promise<string[]>;
   /** The messages a large file was cut out of. */
   readFileMessages(fileId: string): Promise<number[]>;
   /** Conversations of a family, or all of an owner, newest first. */

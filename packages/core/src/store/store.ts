@@ -13,6 +13,7 @@ import type { CareStore } from "./care.ts";
 import type { FoldingStore } from "./folding.ts";
 import type { Page } from "./page.ts";
 import type { RecallStore } from "./recall.ts";
+import type { TransferStore } from "./transfer.ts";
 
 /** How a cut-out payload turns back into the bytes that were cut. */
 export type PayloadEncoding = "json" | "json-ascii" | "base64" | "raw";
@@ -102,6 +103,8 @@ export interface ConversationRow {
   readonly shownMessages: number;
   readonly shownTokens: number;
   readonly summaries: number;
+  /** Counts changes of the folded prefix. */
+  readonly foldRevision: number;
   readonly firstAt: number | null;
   readonly lastAt: number | null;
   readonly arrivalBytes: number;
@@ -263,7 +266,7 @@ export interface DerivedMessage {
 /** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */
 export type Derive = (bytes: Uint8Array, cuts: readonly CutPayload[]) => DerivedMessage;
 
-export interface Store extends FoldingStore, RecallStore, CareStore {
+export interface Store extends FoldingStore, RecallStore, TransferStore, CareStore {
   append(batch: AppendBatch): Promise<AppendResult>;
   readSession(owner: string | null, sessionId: string): Promise<SessionState | null>;
   knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]>;

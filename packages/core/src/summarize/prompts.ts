@@ -18,7 +18,15 @@ export interface SummaryPromptInput {
   readonly targetTokens: number;
   readonly customInstructions?: string;
   readonly timeZone: string;
+  /** Briefs of the operator's own, by name. */
+  readonly briefs?: BriefTexts;
 }
+
+/** The names briefs have in a folder of prompts: one per depth, the last for all that are deeper. */
+export const BRIEF_NAMES = ["leaf", "condensed-d1", "condensed-d2", "condensed-d3"] as const;
+export type BriefName = (typeof BRIEF_NAMES)[number];
+/** What to keep, what to leave out and in which form, as text. */
+export type BriefTexts = { readonly [Name in BriefName]?: string };
 
 export interface SummaryPrompt {
   readonly system: string;
@@ -133,12 +141,11 @@ const FRAME = [
 ].join("\n");
 
 export function buildSummaryPrompt(input: SummaryPromptInput): SummaryPrompt {
-  const brief = pickBrief(input.depth, input.mode);
+  const own = input.briefs?.[nameBrief(input.depth)]?.trim();
   const sections = [
-    brief.task,
-    list("Keep:", brief.keep),
-    list("Leave out:", brief.drop),
-    list("Form:", [...brief.form, ...commonForm(input)]),
+    own
+      ? `${own}\n\n${list("Form:", commonForm(input))}`
+      : renderBrief(pickBrief(input.depth, input.mode), commonForm(input)),
     input.mode === "aggressive" && input.depth > 0 ? TIGHTEN : "",
     custom(input.customInstructions),
     continuity(input.previous),
@@ -146,6 +153,24 @@ export function buildSummaryPrompt(input: SummaryPromptInput): SummaryPrompt {
     `Now write the summary, at most ${input.targetTokens} tokens, and end with the line "${CLOSING_PREFIX} …".`,
   ];
   return { system: FRAME, user: sections.filter((section) => section !== "").join("\n\n") };
+}
+
+function nameBrief(depth: number): BriefName {
+  return BRIEF_NAMES[Math.max(0, Math.min(depth, BRIEF_NAMES.length - 1))] ?? "condensed-d3";
+}
+
+/** The brief of this name as text, to be copied and changed. */
+export function renderOwnBrief(name: BriefName): string {
+  return renderBrief(pickBrief(BRIEF_NAMES.indexOf(name), "normal"), []);
+}
+
+function renderBrief(brief: Brief, moreForm: readonly string[]): string {
+  return [
+    brief.task,
+    list("Keep:", brief.keep),
+    list("Leave out:", brief.drop),
+    list("Form:", [...brief.form, ...moreForm]),
+  ].join("\n\n");
 }
 
 function pickBrief(depth: number, mode: SummaryMode): Brief {

@@ -3,6 +3,7 @@
  * guards. It always ends in a text, because the last level needs no model; only an abort ends without one.
  */
 import type { RunItem } from "../store/folding.ts";
+import type { BriefTexts } from "./prompts.ts";
 
 export interface SummarizeRequest {
   readonly conversationId: number;
@@ -17,6 +18,8 @@ export interface SummarizeRequest {
   readonly sourceTokens: number;
   /** Asked for with this call; stands in for the setting, also when empty. */
   readonly customInstructions?: string;
+  /** Briefs of the operator's own, in the place of ours. */
+  readonly briefs?: BriefTexts;
   readonly signal: AbortSignal;
 }
 

@@ -232,6 +232,7 @@ function buildRequest(job: ModelJob, candidate: Candidate, plan: Plan): Complete
     customInstructions: request.customInstructions ?? settings.customInstructions,
     timeZone: settings.timezone,
     ...(request.previous === null ? {} : { previous: request.previous }),
+    ...(request.briefs === undefined ? {} : { briefs: request.briefs }),
   });
   return {
     model: candidate,

@@ -3,20 +3,30 @@ import { resolve, sep } from "node:path";
 import type { Settings } from "../../model/settings.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
-export async function checkSettings({ settings, databasePath, filesDir, modelProblem }: CheckInput): Promise<Finding[]> {
+export async function checkSettings({
+  settings,
+  databasePath,
+  filesDir,
+  modelProblem,
+}: CheckInput): Promise<Finding[]> {
   const findings = [...findContradictions(settings)];
   if (modelProblem !== null) {
-    findings.push(describe("summaryModel", "warning", `the model for summaries cannot be used: ${modelProblem}`));
+    findings.push(
+      describe("summaryModel", "warning", `the model for summaries cannot be used: ${modelProblem}`),
+    );
   }
   if (resolve(databasePath).startsWith(resolve(filesDir) + sep)) {
-    findings.push(describe("largeFilesDir", "warning", "the database lies inside the folder of the large files"));
+    findings.push(
+      describe("largeFilesDir", "warning", "the database lies inside the folder of the large files"),
+    );
   }
   return findings;
 }
 
 function* findContradictions(settings: Settings): Generator<Finding> {
   const { leafTargetTokens, leafChunkTokens, condensedTargetTokens, spendMaxTokensPerDay } = settings;
-  if (!settings.enabled) yield describe("enabled", "warning", "nothing is stored: the engine is switched off");
+  if (!settings.enabled)
+    yield describe("enabled", "warning", "nothing is stored: the engine is switched off");
   if (leafTargetTokens >= leafChunkTokens) {
     const text = `a summary may have ${leafTargetTokens} tokens, what it is made from at most ${leafChunkTokens}: folding saves nothing`;
     yield describe("leafTargetTokens", "error", text);

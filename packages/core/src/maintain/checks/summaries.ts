@@ -29,7 +29,7 @@ export async function checkSummaries(input: CheckInput): Promise<Finding[]> {
 }
 
 async function* walkPublished({ engine }: CheckInput): AsyncGenerator<DoubtfulSummary> {
-  for (let after = ""; ; ) {
+  for (let after = ""; ;) {
     const page = await engine.listPublished({ after, limit: PAGE });
     yield* page;
     const last = page.at(-1);
@@ -41,11 +41,18 @@ async function* walkPublished({ engine }: CheckInput): AsyncGenerator<DoubtfulSu
 export type Damage = "stand_in" | "truncated" | "empty" | "reasoning" | "not_smaller" | "stale";
 
 /** The worst thing about a summary, or null. */
-export function findDamage(summary: Pick<DoubtfulSummary, "content" | "model" | "tokens" | "sourceTokens" | "isStale">): Damage | null {
+export function findDamage(
+  summary: Pick<DoubtfulSummary, "content" | "model" | "tokens" | "sourceTokens" | "isStale">,
+): Damage | null {
   const text = summary.content.trim();
   if (text === "") return "empty";
   const tail = text.slice(-TAIL_CHARS);
-  if (text.startsWith(FALLBACK_MARKER) || tail.includes(FALLBACK_MARKER) || summary.model === "emergency-fallback") return "stand_in";
+  if (
+    text.startsWith(FALLBACK_MARKER) ||
+    tail.includes(FALLBACK_MARKER) ||
+    summary.model === "emergency-fallback"
+  )
+    return "stand_in";
   if (TRUNCATED.test(tail) || TRUNCATED.test(text.slice(0, TAIL_CHARS))) return "truncated";
   if (stripReasoning(text) !== text) return "reasoning";
   if (summary.isStale) return "stale";
@@ -66,7 +73,8 @@ function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput):
   const { summaryId, conversationId } = summary;
   return {
     code: `summary_${damage}`,
-    severity: damage === "empty" || damage === "reasoning" ? "error" : damage === "not_smaller" ? "info" : "warning",
+    severity:
+      damage === "empty" || damage === "reasoning" ? "error" : damage === "not_smaller" ? "info" : "warning",
     id: summaryId,
     message: `${summaryId} of conversation ${conversationId} ${SAYS[damage]}`,
     mend: `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
@@ -75,10 +83,19 @@ function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput):
 }
 
 /** What one call for a summary of this size costs, roughly. */
-function estimateCost(summary: Pick<DoubtfulSummary, "depth" | "sourceTokens" | "content">, { settings }: CheckInput): Required<Finding>["cost"] {
+function estimateCost(
+  summary: Pick<DoubtfulSummary, "depth" | "sourceTokens" | "content">,
+  { settings }: CheckInput,
+): Required<Finding>["cost"] {
   const target = summary.depth === 0 ? settings.leafTargetTokens : settings.condensedTargetTokens;
   const inputTokens = summary.sourceTokens + PROMPT_TOKENS;
-  return { inputTokens, outputTokens: Math.min(target, Math.max(estimateTextTokens(summary.content), Math.ceil(summary.sourceTokens / 3))) };
+  return {
+    inputTokens,
+    outputTokens: Math.min(
+      target,
+      Math.max(estimateTextTokens(summary.content), Math.ceil(summary.sourceTokens / 3)),
+    ),
+  };
 }
 
 interface Tally {
@@ -96,7 +113,10 @@ function count(tallies: Map<number, Tally>, summary: DoubtfulSummary, input: Che
   tallies.set(summary.conversationId, tally);
 }
 
-function describeExtractive(conversationId: number, { summaries, inputTokens, outputTokens }: Tally): Finding {
+function describeExtractive(
+  conversationId: number,
+  { summaries, inputTokens, outputTokens }: Tally,
+): Finding {
   return {
     code: "summary_extractive",
     severity: "info",

@@ -67,7 +67,7 @@ export class Connection {
       PRAGMA synchronous = FULL;
       PRAGMA foreign_keys = ON;
       PRAGMA temp_store = MEMORY;
-      PRAGMA cache_size = -8192;
+      PRAGMA cache_size = -16384;
       PRAGMA secure_delete = FAST;
     `);
   }

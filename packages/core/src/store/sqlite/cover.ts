@@ -43,6 +43,9 @@ const ITEMS_NEWEST_FIRST = `
 const ITEMS_OLDEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
 /** By the index of summaries: the messages between them may be a million. */
+const FIRST_BETWEEN = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos > ? AND i.start_pos < ? ORDER BY i.start_pos, i.seq LIMIT 1`;
 const SUMMARIES_BEFORE = `
   SELECT ${ITEM_COLUMNS} FROM context_items i INDEXED BY items_by_depth ${ITEM_JOINS}
   WHERE i.conversation_id = ? AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < ? ORDER BY i.start_pos DESC`;
@@ -252,7 +255,7 @@ export function readCoverHead(
   return connection.read(() => {
     const boundaries = readBoundaries(connection, conversationId);
     const floor = findFloor(boundaries);
-    const items = floor > 0 ? [...walkSummariesBefore(connection, conversationId, floor, boundaries)].reverse() : [];
+    const items = floor > 0 ? readRetained(connection, conversationId, floor, boundaries) : [];
     let tokens = 0;
     let isWhole = true;
     for (const row of connection.walk<ItemRow>(ITEMS_OLDEST_FIRST, conversationId, floor)) {
@@ -268,6 +271,23 @@ export function readCoverHead(
       .all<SpanRow>(SUMMARY_SPANS, conversationId)
       .reduce((sum, row) => sum + (isHiddenByBoundary(toSpan(row), boundaries) ? 0 : row.tokens), 0);
     return { items, isWhole, prefixTokens };
+  });
+}
+
+/**
+ * What stays visible before a boundary, oldest first. Where hidden items lie between two such summaries, the first of them comes along:
+ * it is what keeps the two apart.
+ */
+function readRetained(
+  connection: Connection,
+  conversationId: number,
+  floor: number,
+  boundaries: readonly Boundary[],
+): CoverItem[] {
+  const summaries = [...walkSummariesBefore(connection, conversationId, floor, boundaries)].reverse();
+  return summaries.flatMap((summary, index) => {
+    const next = summaries[index + 1]?.startPosition ?? floor;
+    return [summary, ...[...connection.walk<ItemRow>(FIRST_BETWEEN, conversationId, summary.startPosition, next)].map(toItem)];
   });
 }
 

@@ -14,6 +14,7 @@ import { ConversationHead } from "./conversation-head.ts";
 import { hashSummary } from "./fold.ts";
 import { hasSources, putInstead } from "./replace.ts";
 import { showOrHide } from "./records.ts";
+import { dropUnfinished } from "./reindex.ts";
 
 /** All versions of the events that the given ids belong to. */
 const VERSIONS = `
@@ -35,17 +36,20 @@ const TOUCHED = `
   SELECT s.summary_id, s.conversation_id, s.depth, s.state, s.tokens FROM touched t JOIN summaries s ON s.summary_id = t.id
   ORDER BY s.depth, s.conversation_id, s.start_pos, s.summary_id`;
 const DELETE_PARTS = "DELETE FROM message_parts WHERE message_id = ?";
-const ERASE = "UPDATE messages SET body = x'', salt = x'', encoding = 0, forgotten_at = ? WHERE message_id = ?";
+const ERASE =
+  "UPDATE messages SET body = x'', salt = x'', encoding = 0, forgotten_at = ? WHERE message_id = ?";
 const SET_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const DELETE_FILE = "DELETE FROM large_files WHERE file_id = ?";
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
-const ERASE_SUMMARY = "UPDATE summaries SET state = 'retired', content = ?, tokens = ?, hash = ?, is_root = 0 WHERE summary_id = ?";
+const ERASE_SUMMARY =
+  "UPDATE summaries SET state = 'retired', content = ?, tokens = ?, hash = ?, is_root = 0 WHERE summary_id = ?";
 const DROP_DEBT = `
   DELETE FROM compaction_debt WHERE conversation_id = ?1
     AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ?1 AND forgotten_at IS NULL)`;
 const OPEN = "forgetting_open";
 const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = ?";
-const SET_OPEN = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
+const SET_OPEN =
+  "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
 const CLOSE = "DELETE FROM meta WHERE key = ?";
 
 interface VersionRow {
@@ -80,7 +84,11 @@ interface Selection {
   readonly summaries: readonly TouchedRow[];
 }
 
-function select(connection: Connection, messageIds: readonly number[], alsoSummaryIds: readonly string[]): Selection {
+function select(
+  connection: Connection,
+  messageIds: readonly number[],
+  alsoSummaryIds: readonly string[],
+): Selection {
   const versions = connection.all<VersionRow>(VERSIONS, JSON.stringify(messageIds));
   const ids = JSON.stringify(versions.map((version) => version.message_id));
   return {
@@ -103,7 +111,11 @@ function toPlan({ versions, files, summaries }: Selection): ForgetPlan {
     messageIds: versions.map((version) => version.message_id),
     conversationIds: [...new Set(versions.map((version) => version.conversation_id))],
     arrivalBytes: versions.reduce((sum, version) => sum + version.arrival_bytes, 0),
-    files: files.map((file) => ({ fileId: file.file_id, storagePath: file.storage_path, byteSize: file.byte_size })),
+    files: files.map((file) => ({
+      fileId: file.file_id,
+      storagePath: file.storage_path,
+      byteSize: file.byte_size,
+    })),
     summaries: summaries.map((summary) => ({
       summaryId: summary.summary_id,
       conversationId: summary.conversation_id,
@@ -130,13 +142,16 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetOut
     context.index.compress();
     return { kind: "forgotten", plan: toPlan(selection) };
   });
-  if (outcome.kind === "forgotten") for (const { storagePath } of outcome.plan.files) context.files.remove(storagePath);
+  if (outcome.kind === "forgotten")
+    for (const { storagePath } of outcome.plan.files) context.files.remove(storagePath);
   return outcome;
 }
 
 /** Whether the new texts are for exactly the published summaries that are touched, made from what those have now. */
 function matches(connection: Connection, { summaries }: Selection, { replacements }: ForgetRequest): boolean {
-  const published = summaries.filter((summary) => summary.state === "cover").map((summary) => summary.summary_id);
+  const published = summaries
+    .filter((summary) => summary.state === "cover")
+    .map((summary) => summary.summary_id);
   const offered = new Map(replacements.map((replacement) => [replacement.oldId, replacement]));
   if (published.length !== offered.size) return false;
   return published.every((id) => {
@@ -156,7 +171,8 @@ class Heads {
 
   of(conversationId: number): ConversationHead {
     let head = this.#heads.get(conversationId);
-    if (!head) this.#heads.set(conversationId, (head = ConversationHead.read(this.#connection, conversationId)));
+    if (!head)
+      this.#heads.set(conversationId, (head = ConversationHead.read(this.#connection, conversationId)));
     return head;
   }
 
@@ -169,7 +185,12 @@ class Heads {
   }
 }
 
-function eraseMessages({ connection, index }: StoreContext, heads: Heads, { versions, files }: Selection, request: ForgetRequest): void {
+function eraseMessages(
+  { connection, index }: StoreContext,
+  heads: Heads,
+  { versions, files }: Selection,
+  request: ForgetRequest,
+): void {
   const { reason, now } = request;
   const seqs = new Map<number, number[]>();
   for (const version of versions) {
@@ -181,10 +202,13 @@ function eraseMessages({ connection, index }: StoreContext, heads: Heads, { vers
     index.remove(messageId);
   }
   for (const { file_id: fileId } of files) connection.run(DELETE_FILE, fileId);
-  const filesOf = (id: number): string[] => files.filter((file) => file.conversation_id === id).map((file) => file.file_id);
+  const filesOf = (id: number): string[] =>
+    files.filter((file) => file.conversation_id === id).map((file) => file.file_id);
   const touched = new Set([...seqs.keys(), ...files.map((file) => file.conversation_id)]);
   for (const id of touched) {
-    heads.of(id).takeRecord(connection, "forget", { reason, seqs: seqs.get(id) ?? [], files: filesOf(id) }, now);
+    heads
+      .of(id)
+      .takeRecord(connection, "forget", { reason, seqs: seqs.get(id) ?? [], files: filesOf(id) }, now);
   }
 }
 
@@ -195,7 +219,12 @@ function hide(connection: Connection, head: ConversationHead, version: VersionRo
 }
 
 /** From the finest up, so that each new one is made of new ones. */
-function replaceSummaries(context: StoreContext, heads: Heads, { summaries }: Selection, request: ForgetRequest): void {
+function replaceSummaries(
+  context: StoreContext,
+  heads: Heads,
+  { summaries }: Selection,
+  request: ForgetRequest,
+): void {
   const offered = new Map(request.replacements.map((replacement) => [replacement.oldId, replacement]));
   for (const { summary_id: id, conversation_id: conversationId } of summaries) {
     const replacement = offered.get(id);
@@ -239,7 +268,9 @@ export function isForgettingOpen({ connection }: StoreContext): boolean {
  * Writes the whole file anew and empties the write-ahead log, so that no freed page, no gap in a page and no old log frame is left. Other
  * processes may go on reading and writing; one that holds a transaction open for long keeps the log from being emptied.
  */
-export function wipeFreed({ connection }: StoreContext): boolean {
+export function wipeFreed(context: StoreContext): boolean {
+  const { connection } = context;
+  dropUnfinished(context);
   connection.forgetStatements();
   // On the disk, because the copy is as large as the database; it holds nothing but what is kept.
   connection.exec("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE");

@@ -46,6 +46,9 @@ const RUN = `
   WHERE conversation_id = ?1 AND (position, seq) >= (?2, ?3) AND (position, seq) <= (?4, ?5)
     AND revises IS NULL AND forgotten_at IS NULL
   ORDER BY position, seq`;
+const SUMMARIES_OF = `
+  SELECT l.summary_id AS id FROM summary_messages l JOIN summaries s USING (summary_id)
+  WHERE l.message_id = ? AND s.state IN ('cover', 'reserve') ORDER BY s.depth, l.summary_id`;
 const FILE_MESSAGES = "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = ? ORDER BY message_id";
 const FILES = `
   SELECT f.file_id FROM large_files f
@@ -250,6 +253,10 @@ export function listRun({ connection }: StoreContext, firstId: number, lastId: n
       .all<{ id: number }>(RUN, first.conversation_id, first.position, first.seq, last.position, last.seq)
       .map(({ id }) => id);
   });
+}
+
+export function listSummariesOf({ connection }: StoreContext, messageId: number): string[] {
+  return connection.all<{ id: string }>(SUMMARIES_OF, messageId).map(({ id }) => id);
 }
 
 export function readFileMessages({ connection }: StoreContext, fileId: string): number[] {

@@ -27,7 +27,7 @@ import { findSession } from "./placement.ts";
 
 const CONVERSATION_COLUMNS = `
   c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause, c.message_count,
-  c.shown_messages, c.shown_tokens, c.summary_count, c.first_at, c.last_at, c.arrival_bytes`;
+  c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
 const LIST_CONVERSATIONS = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c
   WHERE c.conversation_id < ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR c.session_key = ?3)
@@ -109,6 +109,7 @@ function toConversation(row: Row): ConversationRow {
     shownMessages: row.shown_messages as number,
     shownTokens: row.shown_tokens as number,
     summaries: row.summary_count as number,
+    foldRevision: row.fold_revision as number,
     firstAt: row.first_at as number | null,
     lastAt: row.last_at as number | null,
     arrivalBytes: row.arrival_bytes as number,

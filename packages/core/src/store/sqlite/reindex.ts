@@ -83,7 +83,8 @@ function fillSummaries({ connection, index }: StoreContext, generation: number):
   }
 }
 
-function dropUnfinished({ connection, index }: StoreContext): void {
+/** Tables of a rebuild that was interrupted: nobody reads them, but they hold terms. */
+export function dropUnfinished({ connection, index }: StoreContext): void {
   const current = index.table;
   const stale = connection
     .all<{ name: string }>(GENERATIONS)

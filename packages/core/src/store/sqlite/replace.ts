@@ -38,7 +38,8 @@ const COPY_SOURCES = `
   SELECT ?2, ordinal, parent_summary_id FROM summary_parents WHERE summary_id = ?1`;
 const MOVE_DERIVED = "UPDATE summary_parents SET parent_summary_id = ?2 WHERE parent_summary_id = ?1";
 const RETIRE = "UPDATE summaries SET state = 'retired' WHERE summary_id = ?";
-const ITEM = "SELECT start_pos, seq, tokens, messages FROM context_items WHERE conversation_id = ? AND summary_id = ?";
+const ITEM =
+  "SELECT start_pos, seq, tokens, messages FROM context_items WHERE conversation_id = ? AND summary_id = ?";
 const SET_ITEM = `
   UPDATE context_items SET summary_id = ?, tokens = ?, messages = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
 const DELETE_ITEM = "DELETE FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
@@ -70,17 +71,26 @@ export function readSources({ connection, files }: StoreContext, summaryId: stri
       messageId: row.message_id as number | null,
       versionId,
       bytes: versionId === null || hidden !== 0 ? null : readBytes(versionId),
-      summary: row.source_id === null ? null : toSummary(must(connection.get(SUMMARY, row.source_id as string), "a source")),
+      summary:
+        row.source_id === null
+          ? null
+          : toSummary(must(connection.get(SUMMARY, row.source_id as string), "a source")),
     };
   }
 
   function readBytes(versionId: number): Uint8Array | null {
     const row = connection.get(VERSION, versionId);
-    return row ? restoreBytes(row, connection.all(SELECT_PARTS, versionId), (path) => files.read(path)) : null;
+    return row
+      ? restoreBytes(row, connection.all(SELECT_PARTS, versionId), (path) => files.read(path))
+      : null;
   }
 }
 
-export function replaceSummary(context: StoreContext, replacement: SummaryReplacement, now: number): ReplaceOutcome {
+export function replaceSummary(
+  context: StoreContext,
+  replacement: SummaryReplacement,
+  now: number,
+): ReplaceOutcome {
   const { connection } = context;
   return connection.write(() => {
     const old = connection.get(SUMMARY, replacement.oldId);
@@ -94,7 +104,10 @@ export function replaceSummary(context: StoreContext, replacement: SummaryReplac
 }
 
 /** Whether a summary still has the sources, in the versions, that a new text was made from. */
-export function hasSources(connection: Connection, { oldId, sourceKeys }: Pick<SummaryReplacement, "oldId" | "sourceKeys">): boolean {
+export function hasSources(
+  connection: Connection,
+  { oldId, sourceKeys }: Pick<SummaryReplacement, "oldId" | "sourceKeys">,
+): boolean {
   const present = connection
     .all<{ source_id: string | null; message_id: number | null; version_id: number | null }>(SOURCES, oldId)
     .map((row) => row.source_id ?? `m${row.version_id}`);
@@ -110,16 +123,45 @@ export function putInstead(
 ): void {
   const { conversationId } = head;
   const { summaryId, content, tokens, model, level } = summary;
-  const old = must(connection.get(SUMMARY, oldId), `summary ${oldId}`);
-  const messages = connection.all<{ messages: number }>(SOURCES, oldId).reduce((sum, row) => sum + row.messages, 0);
-  const facts = { summaryId, conversationId, kind: old.kind as string, depth: old.depth as number, content, tokens, model, level, createdAt: now };
-  connection.run(INSERT_LIKE, oldId, summaryId, messages, tokens, sourceTokens, content, hashSummary(facts), model, level, head.seq, now);
+  const old: Row = must(connection.get(SUMMARY, oldId), `summary ${oldId}`);
+  const messages = connection
+    .all<{ messages: number }>(SOURCES, oldId)
+    .reduce((sum, row) => sum + row.messages, 0);
+  const facts = {
+    summaryId,
+    conversationId,
+    kind: old.kind as string,
+    depth: old.depth as number,
+    content,
+    tokens,
+    model,
+    level,
+    createdAt: now,
+  };
+  connection.run(
+    INSERT_LIKE,
+    oldId,
+    summaryId,
+    messages,
+    tokens,
+    sourceTokens,
+    content,
+    hashSummary(facts),
+    model,
+    level,
+    head.seq,
+    now,
+  );
   connection.run(COPY_MESSAGES, oldId, summaryId);
   connection.run(COPY_SOURCES, oldId, summaryId);
   connection.run(MOVE_DERIVED, oldId, summaryId);
   connection.run(RETIRE, oldId);
   index.addSummary({ summaryId, conversationId, content });
-  const item = connection.get<{ start_pos: number; seq: number; tokens: number; messages: number }>(ITEM, conversationId, oldId);
+  const item = connection.get<{ start_pos: number; seq: number; tokens: number; messages: number }>(
+    ITEM,
+    conversationId,
+    oldId,
+  );
   if (item) {
     connection.run(SET_ITEM, summaryId, tokens, messages, conversationId, item.start_pos, item.seq);
     head.noteShown(messages - item.messages, tokens - item.tokens);
@@ -133,14 +175,28 @@ export function dissolveSummary(
 ): DissolveReport | null {
   const work = (): DissolveReport | null => {
     const summary = connection.get(SUMMARY, summaryId);
-    if (!summary) throw new EngineError("not_found", `cannot dissolve ${summaryId}: there is no such summary`);
+    if (!summary)
+      throw new EngineError("not_found", `cannot dissolve ${summaryId}: there is no such summary`);
     const conversationId = summary.conversation_id as number;
-    const item = connection.get<{ start_pos: number; seq: number; tokens: number }>(ITEM, conversationId, summaryId);
+    const item = connection.get<{ start_pos: number; seq: number; tokens: number }>(
+      ITEM,
+      conversationId,
+      summaryId,
+    );
     if (!item) return null;
     const sources = connection.all(SOURCES, summaryId);
-    const places = connection.get<{ before: number; behind: number }>(COUNT_ITEMS, conversationId, item.start_pos, item.seq);
-    const tokensAfter = sources.reduce((sum, row) => sum + (row.hidden === 0 ? (row.tokens as number) : 0), 0);
-    if (!isDry) putSourcesBack(connection, conversationId, summaryId, item, sources, tokensAfter - item.tokens, now);
+    const places = connection.get<{ before: number; behind: number }>(
+      COUNT_ITEMS,
+      conversationId,
+      item.start_pos,
+      item.seq,
+    );
+    const tokensAfter = sources.reduce(
+      (sum, row) => sum + (row.hidden === 0 ? (row.tokens as number) : 0),
+      0,
+    );
+    if (!isDry)
+      putSourcesBack(connection, conversationId, summaryId, item, sources, tokensAfter - item.tokens, now);
     return {
       summaryId,
       conversationId,
@@ -190,4 +246,3 @@ function putSourcesBack(
   head.noteSummary(true, 0);
   head.save(connection, now);
 }
-

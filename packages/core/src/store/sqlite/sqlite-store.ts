@@ -41,6 +41,7 @@ import type {
   Store,
   VerifyReport,
 } from "../store.ts";
+import type { ListedConversation, MoveChoice, MovedRow, MovedSummary, OpenOutcome } from "../transfer.ts";
 import { append } from "./append.ts";
 import * as books from "./books.ts";
 import * as care from "./care.ts";
@@ -61,6 +62,8 @@ import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
 import * as replacing from "./replace.ts";
 import { search } from "./search.ts";
+import * as transfer from "./transfer.ts";
+import * as transferIn from "./transfer-in.ts";
 import { verify } from "./verify.ts";
 
 export interface SqliteStoreOptions {
@@ -329,6 +332,10 @@ export class SqliteStore implements Store {
     return this.#do("read", () => places.listRun(this.#context, firstId, lastId));
   }
 
+  async listSummariesOf(messageId: number): Promise<string[]> {
+    return this.#do("read", () => places.listSummariesOf(this.#context, messageId));
+  }
+
   async readFileMessages(fileId: string): Promise<number[]> {
     return this.#do("read", () => places.readFileMessages(this.#context, fileId));
   }
@@ -411,6 +418,58 @@ export class SqliteStore implements Store {
 
   async listFilePaths(): Promise<string[]> {
     return this.#do("read", () => care.listFilePaths(this.#context));
+  }
+
+  async withSnapshot<T>(work: () => Promise<T>): Promise<T> {
+    return transfer.withSnapshot(this.#context, work);
+  }
+
+  async listMoved(choice: MoveChoice): Promise<ListedConversation[]> {
+    return this.#do("read", () => transfer.listMoved(this.#context, choice));
+  }
+
+  async readMovedSessions(conversationIds: readonly number[]): ReturnType<Store["readMovedSessions"]> {
+    return this.#do("read", () => transfer.readMovedSessions(this.#context, conversationIds));
+  }
+
+  async readMovedRows(conversationId: number, afterSeq: number, limit: number): Promise<MovedRow[]> {
+    return this.#do("read", () => transfer.readMovedRows(this.#context, conversationId, afterSeq, limit));
+  }
+
+  async readMovedFile(conversationId: number, sha256: string): ReturnType<Store["readMovedFile"]> {
+    return this.#do("read", () => transfer.readMovedFile(this.#context, conversationId, sha256));
+  }
+
+  async readMovedSummaries(conversationId: number, offset: number, limit: number): Promise<MovedSummary[]> {
+    return this.#do("read", () => transfer.readMovedSummaries(this.#context, conversationId, offset, limit));
+  }
+
+  async readMovedCover(conversationId: number): Promise<string[]> {
+    return this.#do("read", () => transfer.readMovedCover(this.#context, conversationId));
+  }
+
+  async moveSessions(...request: Parameters<Store["moveSessions"]>): Promise<void> {
+    return this.#do("write", () => transferIn.moveSessions(this.#context, ...request));
+  }
+
+  async openMoved(...request: Parameters<Store["openMoved"]>): Promise<OpenOutcome> {
+    return this.#do("write", () => transferIn.openMoved(this.#context, ...request));
+  }
+
+  async compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
+    return this.#do("read", () => transferIn.compareMoved(this.#context, conversationId, rows));
+  }
+
+  async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {
+    return this.#do("write", () => transferIn.moveRows(this.#context, ...request));
+  }
+
+  async moveSummaries(...request: Parameters<Store["moveSummaries"]>): ReturnType<Store["moveSummaries"]> {
+    return this.#do("write", () => transferIn.moveSummaries(this.#context, ...request));
+  }
+
+  async moveCover(...request: Parameters<Store["moveCover"]>): Promise<void> {
+    return this.#do("write", () => transferIn.moveCover(this.#context, ...request));
   }
 
   async verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport> {

@@ -126,6 +126,7 @@ function checkChain(
   const name = `conversation ${id}`;
   const ledger = connection.all(LEDGER, id);
   const changes: HiddenChanges = new Map();
+  const tombs = readTombs(ledger);
   const totals = { count: 0, bytes: 0, last: 0, firstAt: null as number | null, lastAt: null as number | null };
   let previous: Uint8Array = chainGenesis({
     conversationId: id,
@@ -144,7 +145,7 @@ function checkChain(
       if (!equalBytes(chainRecord(previous, facts), record.chain)) {
         problems.add("chain", `${name} seq ${seq}`, `the ledger record at seq ${seq} does not continue the chain`);
       }
-      replayRecord(connection, id, facts, changes, problems, state);
+      replayRecord(connection, id, facts, { changes, tombs, problems, state });
       previous = record.chain as Uint8Array;
       expected = seq + 1;
     }
@@ -157,6 +158,7 @@ function checkChain(
       takeRecords(seq);
       checkGap(expected, seq, name, problems);
       checkMessage(context, message, previous, derive, index, problems);
+      checkTomb(connection, message, tombs, problems);
       totals.count += 1;
       totals.bytes += message.arrival_bytes as number;
       totals.last = Math.max(totals.last, message.position as number);
@@ -244,6 +246,45 @@ function checkMessage(
   index.expect(id, message.conversation_id as number, derived.terms);
 }
 
+/** What the ledger says was forgotten: messages with the time, and files with the seqs of the records that name them. */
+interface Tombs {
+  readonly messages: ReadonlyMap<number, number>;
+  readonly files: ReadonlyMap<string, number>;
+}
+
+function readTombs(ledger: readonly Row[]): Tombs {
+  const messages = new Map<number, number>();
+  const files = new Map<string, number>();
+  for (const record of ledger) {
+    const body = record.kind === "forget" ? parseBody(record.body as string) : null;
+    if (body === null) continue;
+    for (const seq of body.seqs as number[]) messages.set(seq, record.at as number);
+    for (const fileId of body.files as string[]) files.set(fileId, record.seq as number);
+  }
+  return { messages, files };
+}
+
+/** A message is erased exactly when a record says so, and then nothing of it is left. */
+function checkTomb(connection: Connection, message: Row, tombs: Tombs, problems: Problems): void {
+  const name = formatMessageId(message.message_id as number);
+  const recordedAt = tombs.messages.get(message.seq as number) ?? null;
+  if (message.forgotten_at !== recordedAt) {
+    const text =
+      recordedAt === null
+        ? `${name} is marked as forgotten, but no record says so`
+        : `the ledger says that ${name} was forgotten, the message does not`;
+    problems.add("forgotten", name, text);
+    return;
+  }
+  if (recordedAt === null) return;
+  const isEmpty = equalBytes(NOTHING, message.body) && equalBytes(NOTHING, message.salt) && message.encoding === 0;
+  if (!isEmpty || connection.all(SELECT_PARTS, message.message_id as number).length > 0) {
+    problems.add("forgotten", name, `${name} was forgotten, but something of it is left`);
+  }
+}
+
+const NOTHING = new Uint8Array();
+
 function rebuild(context: StoreContext, message: Row, parts: readonly Row[], problems: Problems): Uint8Array | null {
   const name = formatMessageId(message.message_id as number);
   try {
@@ -279,22 +320,20 @@ function replayRecord(
   connection: Connection,
   conversationId: number,
   record: { seq: number; kind: string; body: string },
-  changes: HiddenChanges,
-  problems: Problems,
-  state: VerifyState,
+  replay: { changes: HiddenChanges; tombs: Tombs; problems: Problems; state: VerifyState },
 ): void {
+  const { changes, tombs, problems, state } = replay;
   const name = `conversation ${conversationId} seq ${record.seq}`;
   const body = parseBody(record.body);
   if (body === null) {
     problems.add("ledger", name, "the ledger record is not JSON");
   } else if (record.kind === "hide" || record.kind === "show") {
     const mask = HIDDEN[body.reason as HiddenReason] ?? 0;
-    for (const seq of body.seqs as number[]) {
-      const list = changes.get(seq) ?? [];
-      list.push({ hide: record.kind === "hide", mask });
-      changes.set(seq, list);
-    }
+    noteHidden(changes, body.seqs as number[], { hide: record.kind === "hide", mask });
+  } else if (record.kind === "forget") {
+    noteHidden(changes, body.seqs as number[], { hide: true, mask: HIDDEN.forgotten });
   } else if (record.kind === "file") {
+    if ((tombs.files.get(body.fileId as string) ?? 0) > record.seq) return;
     state.files += 1;
     const file = connection.get(FILE, body.fileId as string);
     if (!file || hashFacts(Object.values(file) as (string | number | null)[]) !== body.facts) {
@@ -313,6 +352,14 @@ function replayRecord(
       row?.retain_depth === body.retainDepth &&
       row?.shown_before === body.shownBefore;
     if (!same) problems.add("boundary", name, `the boundary ${body.eventId} is not what the ledger recorded`);
+  }
+}
+
+function noteHidden(changes: HiddenChanges, seqs: readonly number[], change: { hide: boolean; mask: number }): void {
+  for (const seq of seqs) {
+    const list = changes.get(seq) ?? [];
+    list.push(change);
+    changes.set(seq, list);
   }
 }
 

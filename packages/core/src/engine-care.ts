@@ -1,0 +1,291 @@
+/**
+ * Care as the engine offers it: lists for the doctor, summaries written anew, and forgetting. Joins the store with the summariser; what to
+ * do, and whether, is decided by `maintain/` and the person who asks.
+ */
+import { measureSummary } from "./engine-folding.ts";
+import { viewMessage, searchText } from "./message/normalize.ts";
+import { EngineError } from "./model/errors.ts";
+import type { Clock, EventSink } from "./model/events.ts";
+import { HIDDEN } from "./model/message.ts";
+import type { Settings } from "./model/settings.ts";
+import type { DissolveReport, DoubtfulSummary, ForgetPlan, SummaryReplacement } from "./store/care.ts";
+import { nameSource } from "./store/care.ts";
+import type { Debt, RunItem, SummaryNode } from "./store/folding.ts";
+import type { Store } from "./store/store.ts";
+import type { Summarize, SummarizeResult } from "./summarize/summarize.ts";
+import type { BriefTexts } from "./summarize/prompts.ts";
+
+export interface RewriteRequest {
+  readonly summaryId: string;
+  /** Only makes the new text; nothing changes but the ledger of spending. */
+  readonly isDry: boolean;
+  /** Writes it without a model. */
+  readonly isExtractive?: boolean;
+  readonly customInstructions?: string;
+  /** Own briefs in the place of ours. */
+  readonly briefs?: BriefTexts;
+  readonly signal?: AbortSignal;
+}
+
+export interface RewriteAnswer {
+  readonly oldId: string;
+  /** The summary that stands in its place; null when it was dry, or the text did not change. */
+  readonly newId: string | null;
+  readonly before: { readonly content: string; readonly tokens: number; readonly model: string };
+  readonly after: {
+    readonly content: string;
+    readonly tokens: number;
+    readonly model: string;
+    readonly level: string;
+  };
+}
+
+export interface ForgetAnswer {
+  readonly plan: ForgetPlan;
+  /** Old and new ids of the published summaries that were remade. */
+  readonly remade: readonly { readonly oldId: string; readonly newId: string }[];
+  /** Whether the freed pages have been wiped; false when another process kept them in use. */
+  readonly isWiped: boolean;
+}
+
+/** What the engine offers beside storing, folding and finding. */
+export interface CareEngine {
+  listDebts(): Promise<Debt[]>;
+  closeDebt(request: { conversationId: number }): Promise<boolean>;
+  listPublished(request: {
+    after: string;
+    limit: number;
+    conversationId?: number;
+  }): Promise<DoubtfulSummary[]>;
+  listFilePaths(): Promise<string[]>;
+  readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }>;
+  /** Writes a published summary anew from its sources. */
+  rewriteSummary(request: RewriteRequest): Promise<RewriteAnswer>;
+  /** Puts the sources of a summary back into the context. Null: it does not stand there by itself. */
+  dissolveSummary(request: { summaryId: string; isDry: boolean }): Promise<DissolveReport | null>;
+  /** What forgetting these messages would touch. */
+  planForget(request: { messageIds: readonly number[] }): Promise<ForgetPlan>;
+  /** Erases messages, and everything that was made from them. Cannot be undone. */
+  forget(request: { messageIds: readonly number[]; reason: string }): Promise<ForgetAnswer>;
+  isForgettingOpen(): Promise<boolean>;
+  /** Wipes what a forgetting freed, when it could not do so itself. */
+  finishForgetting(): Promise<boolean>;
+}
+
+export interface CareParts {
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly emit: EventSink;
+  readonly summarize: Summarize;
+  /** The same without a model. */
+  readonly extract: Summarize;
+  readonly reindex: () => Promise<unknown>;
+}
+
+/** Others may store while new texts are made; then everything is planned again. */
+const MAX_TRIES = 5;
+/** This many words in a row, in a summary that does not rest on the message, did not come there by chance. */
+const SHINGLE_WORDS = 8;
+const PAGE = 256;
+
+export class Care {
+  #parts: CareParts;
+
+  constructor(parts: CareParts) {
+    this.#parts = parts;
+  }
+
+  async rewrite(request: RewriteRequest): Promise<RewriteAnswer> {
+    const { store, clock } = this.#parts;
+    const node = await this.#needPublished(request.summaryId);
+    const run = await store.readSources(node.summaryId);
+    const text = await this.#write(node, run, request);
+    const { content, tokens, model } = node;
+    const summary = {
+      ...text,
+      summaryId: this.#makeId(),
+      tokens: this.#measure(text.content, node.depth, run),
+    };
+    const answer = {
+      oldId: node.summaryId,
+      before: { content, tokens, model },
+      after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
+    };
+    if (request.isDry || text.content === content) return { ...answer, newId: null };
+    const replacement = {
+      oldId: node.summaryId,
+      summary,
+      sourceTokens: sumShown(run),
+      sourceKeys: run.map(nameSource),
+    };
+    const outcome = await store.replaceSummary(replacement, clock.now());
+    if (outcome.kind === "stale") {
+      throw new EngineError("internal", `cannot rewrite ${node.summaryId}: it changed meanwhile`, {
+        hint: "run it again",
+      });
+    }
+    return { ...answer, newId: outcome.summaryId };
+  }
+
+  async #needPublished(summaryId: string): Promise<SummaryNode> {
+    const node = await this.#parts.store.readSummary(summaryId);
+    if (node?.state === "cover") return node;
+    const why =
+      node === null ? "there is no such summary" : `it is ${node.state}, no part of a context rests on it`;
+    throw new EngineError("not_found", `cannot rewrite ${summaryId}: ${why}`, {
+      hint: "lcm summaries list shows what there is",
+    });
+  }
+
+  #write(node: SummaryNode, run: readonly RunItem[], request: RewriteRequest): Promise<SummarizeResult> {
+    const { settings, summarize, extract } = this.#parts;
+    const { customInstructions, briefs } = request;
+    return (request.isExtractive ? extract : summarize)({
+      conversationId: node.conversationId,
+      purpose: node.kind,
+      depth: node.depth,
+      run,
+      previous: null,
+      targetTokens: node.depth === 0 ? settings.leafTargetTokens : settings.condensedTargetTokens,
+      sourceTokens: sumShown(run),
+      signal: request.signal ?? new AbortController().signal,
+      ...(customInstructions === undefined ? {} : { customInstructions }),
+      ...(briefs === undefined ? {} : { briefs }),
+    });
+  }
+
+  dissolve(request: { summaryId: string; isDry: boolean }): Promise<DissolveReport | null> {
+    return this.#parts.store.dissolveSummary({ ...request, now: this.#parts.clock.now() });
+  }
+
+  async planForget(messageIds: readonly number[]): Promise<ForgetPlan> {
+    const { store } = this.#parts;
+    const direct = await store.planForget(messageIds, []);
+    return store.planForget(messageIds, await this.#findEchoes(direct));
+  }
+
+  async forget(request: { messageIds: readonly number[]; reason: string }): Promise<ForgetAnswer> {
+    const { store, clock } = this.#parts;
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const direct = await store.planForget(request.messageIds, []);
+      const alsoSummaryIds = await this.#findEchoes(direct);
+      const plan = await store.planForget(request.messageIds, alsoSummaryIds);
+      const replacements = await this.#remake(plan);
+      const outcome = await store.forget({ ...request, alsoSummaryIds, replacements, now: clock.now() });
+      if (outcome.kind === "stale") continue;
+      const remade = replacements.map(({ oldId, summary }) => ({ oldId, newId: summary.summaryId }));
+      return { plan: outcome.plan, remade, isWiped: await this.finishForgetting() };
+    }
+    throw new EngineError("database_busy", "cannot forget: the conversation changes too fast", {
+      hint: "try again in a quieter moment",
+    });
+  }
+
+  async finishForgetting(): Promise<boolean> {
+    const { store, reindex } = this.#parts;
+    // A damaged index may hold anything; a new one holds only what is there.
+    if ((await store.status()).index.kind === "degraded") await reindex();
+    return store.wipeFreed();
+  }
+
+  /** New texts for the published summaries, the finest first: each from what is left of its sources. */
+  async #remake(plan: ForgetPlan): Promise<SummaryReplacement[]> {
+    const forgotten = new Set(plan.messageIds);
+    const made = new Map<string, SummaryReplacement & { isEmpty: boolean }>();
+    for (const { summaryId, isPublished } of plan.summaries) {
+      if (!isPublished) continue;
+      const node = await this.#needPublished(summaryId);
+      const sources = await this.#parts.store.readSources(summaryId);
+      const left = sources.map((item) => withoutForgotten(item, forgotten, made));
+      const isEmpty = left.every(
+        (item) => item.hidden !== 0 || (item.summary !== null && item.messages === 0),
+      );
+      const text = isEmpty
+        ? renderPlace(node, this.#parts.clock.now())
+        : await this.#write(node, left, { summaryId, isDry: true, isExtractive: true });
+      const tokens = this.#measure(text.content, node.depth, left);
+      made.set(summaryId, {
+        oldId: summaryId,
+        summary: { ...text, summaryId: this.#makeId(), tokens },
+        sourceTokens: sumShown(left),
+        // What it will have been made from, once those below it have been replaced, is checked under the old names.
+        sourceKeys: sources.map(nameSource),
+        isEmpty,
+      });
+    }
+    return [...made.values()].map(({ isEmpty: _isEmpty, ...replacement }) => replacement);
+  }
+
+  /** Summaries that do not rest on the messages and yet repeat them: a model was shown the summary before the run. */
+  async #findEchoes(plan: ForgetPlan): Promise<string[]> {
+    const touched = new Set(plan.summaries.map((summary) => summary.summaryId));
+    const shingles = new Set<string>();
+    for (const messageId of plan.messageIds) {
+      const body = await this.#parts.store.readMessage(messageId);
+      if (body)
+        for (const shingle of listShingles(searchText(viewMessage(body.bytes)))) shingles.add(shingle);
+    }
+    const echoes: string[] = [];
+    for (const conversationId of plan.conversationIds) {
+      for await (const { summaryId, content } of this.#walkSummaries(conversationId)) {
+        if (touched.has(summaryId)) continue;
+        if (listShingles(content).some((shingle) => shingles.has(shingle))) echoes.push(summaryId);
+      }
+    }
+    return echoes;
+  }
+
+  async *#walkSummaries(conversationId: number): AsyncGenerator<{ summaryId: string; content: string }> {
+    for (let after: string | null = null; ;) {
+      const page = await this.#parts.store.listSummaries({ conversationId, after, limit: PAGE });
+      yield* page.items;
+      if (page.next === null) return;
+      after = page.next;
+    }
+  }
+
+  #measure(content: string, depth: number, run: readonly RunItem[]): number {
+    return measureSummary({ content, depth, run }, this.#parts.settings.timezone);
+  }
+
+  #makeId(): string {
+    return `sum_${Buffer.from(this.#parts.clock.random(8)).toString("hex")}`;
+  }
+}
+
+function withoutForgotten(
+  item: RunItem,
+  forgotten: ReadonlySet<number>,
+  made: ReadonlyMap<string, SummaryReplacement & { isEmpty: boolean }>,
+): RunItem {
+  if (item.messageId !== null && forgotten.has(item.messageId))
+    return { ...item, hidden: item.hidden | HIDDEN.forgotten, bytes: null };
+  const replacement = item.summary === null ? undefined : made.get(item.summary.summaryId);
+  if (item.summary === null || replacement === undefined) return item;
+  const { content, tokens } = replacement.summary;
+  return {
+    ...item,
+    tokens,
+    messages: replacement.isEmpty ? 0 : item.messages,
+    summary: { ...item.summary, content, tokens },
+  };
+}
+
+/** Stands where everything was forgotten. */
+function renderPlace(node: SummaryNode, now: number): SummarizeResult {
+  const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
+  const content = `[LCM forgotten] Messages from ${day(node.earliestAt)} to ${day(node.latestAt)} stood here. They were removed on request on ${day(now)}.`;
+  return { content, tokens: 0, model: "extractive", level: "extractive" };
+}
+
+const sumShown = (run: readonly RunItem[]): number =>
+  run.reduce((sum, item) => sum + (item.hidden === 0 ? item.tokens : 0), 0);
+
+function listShingles(text: string): string[] {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const shingles: string[] = [];
+  for (let at = 0; at + SHINGLE_WORDS <= words.length; at++)
+    shingles.push(words.slice(at, at + SHINGLE_WORDS).join(" "));
+  return shingles;
+}

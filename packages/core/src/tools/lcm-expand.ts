@@ -1,0 +1,49 @@
+/** `lcm_expand`: from summaries to their words, for sub-agents that hold a grant. */
+import { EngineError } from "../model/errors.ts";
+import type { ExpandAnswer, ExpandRequest } from "../retrieve/expand.ts";
+import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
+import type { ToolDefinition } from "./tool.ts";
+
+type Params = Omit<ExpandRequest, "session" | "owner" | "delegated">;
+
+export const expandTool: ToolDefinition = {
+  name: "lcm_expand",
+  description: "For sub-agents: open summaries down to their messages, within your grant.",
+  parameters: {
+    type: "object",
+    properties: {
+      summaryIds: { type: "array", items: { type: "string" } },
+      query: { type: "string", description: "instead of ids" },
+      maxDepth: { type: "integer", minimum: 1 },
+      tokenCap: { type: "integer", minimum: 1 },
+      includeMessages: { type: "boolean" },
+      ...SCOPE_PROPERTIES,
+    },
+    additionalProperties: false,
+  },
+  async run({ engine, session, timeZone }, params) {
+    const request = readParams<Params>(expandTool, params);
+    if (!isSubagentKey(session.key)) {
+      throw new EngineError("denied", "cannot run lcm_expand: it is for sub-agents", { hint: "use lcm_expand_query or lcm_describe" });
+    }
+    const answer = await engine.expand({ ...request, session, delegated: true });
+    return { text: renderExpanded(answer, timeZone), details: answer };
+  },
+};
+
+/** The host names the session of a sub-agent `agent:<id>:subagent:<uuid>`. */
+export const isSubagentKey = (key: string): boolean => /(?:^|:)subagent:/.test(key);
+
+export function renderExpanded(answer: ExpandAnswer, timeZone?: string): string {
+  const summaries = answer.summaries.map(({ id, kind, depth, content, parentIds }) => {
+    const sources = parentIds.length > 0 ? `, made from ${parentIds.join(" ")}` : "";
+    return `[${id}] ${kind}, depth ${depth}${sources}\n${content ?? "(beyond the cap)"}`;
+  });
+  const messages = answer.messages.map(({ id, role, createdAt, text, textLeft }) => {
+    const cut = textLeft > 0 ? `… (${textLeft} characters left)` : "";
+    return `[${id}] ${role}, ${formatTime(createdAt, timeZone)}\n${text}${cut}`;
+  });
+  const { summaryIds, messageIds, hint } = answer.left;
+  const left = answer.truncated ? [`Left out: ${summaryIds.length} summaries, ${messageIds.length} messages; ${hint ?? "raise tokenCap"}.`] : [];
+  return [...summaries, ...messages, ...left].join("\n\n");
+}

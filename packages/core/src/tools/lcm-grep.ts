@@ -1,0 +1,65 @@
+/** `lcm_grep`: search, the first of the three steps taught to agents. */
+import type { GrepAnswer, GrepHit, GrepRequest } from "../retrieve/grep.ts";
+import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
+import type { ToolDefinition } from "./tool.ts";
+
+type Params = Omit<GrepRequest, "session" | "owner" | "delegated" | "signal" | "timeoutMs">;
+
+/** Longest text a search gives a model. */
+const MAX_CHARS = 40_000;
+
+export const grepTool: ToolDefinition = {
+  name: "lcm_grep",
+  description:
+    "Search everything said in this session, also what was folded away. full_text takes questions, words, \"phrases\", identifiers. Hits carry ids; open them with lcm_describe.",
+  parameters: {
+    type: "object",
+    properties: {
+      pattern: { type: "string" },
+      mode: { type: "string", enum: ["regex", "full_text"], description: "default regex; without a hit retried as full_text" },
+      scope: { type: "string", enum: ["messages", "summaries", "both", "files"] },
+      fileIds: { type: "array", items: { type: "string" } },
+      ...SCOPE_PROPERTIES,
+      since: { type: "string", description: "ISO time" },
+      before: { type: "string" },
+      role: { type: "string", enum: ["user", "assistant", "tool", "system"] },
+      limit: { type: "integer", minimum: 1, maximum: 200 },
+      sort: { type: "string", enum: ["recency", "relevance", "hybrid"] },
+      after: { type: "string", description: "next page" },
+    },
+    required: ["pattern"],
+    additionalProperties: false,
+  },
+  async run({ engine, session, signal, timeZone }, params) {
+    const request = readParams<Params>(grepTool, params);
+    const answer = await engine.grep({ ...request, session, ...(signal ? { signal } : {}) });
+    return { text: renderGrep(request.pattern, answer, timeZone), details: answer };
+  },
+};
+
+export function renderGrep(pattern: string, answer: GrepAnswer, timeZone?: string): string {
+  const { hits, total, isTotalExact, mode, rule, searched, next, notes } = answer;
+  const count = `${isTotalExact ? "" : "at least "}${total}`;
+  const lines = [`${count} found for ${JSON.stringify(clip(pattern))} (${mode}, ${rule}) in ${searched}, ${hits.length} shown.`, ...notes];
+  let size = lines.join("\n").length;
+  for (const [at, hit] of hits.entries()) {
+    const line = renderHit(hit, timeZone);
+    size += line.length + 1;
+    if (size > MAX_CHARS) {
+      lines.push(`(${hits.length - at} more on this page are left out; ask for fewer with limit)`);
+      break;
+    }
+    lines.push(line);
+  }
+  if (next !== null) lines.push(`More: after="${next}".`);
+  return lines.join("\n");
+}
+
+const clip = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
+
+function renderHit(hit: GrepHit, timeZone?: string): string {
+  const time = formatTime(hit.createdAt, timeZone);
+  if (hit.type === "message") return `[conv=${hit.conversationId} ${hit.id}] (${hit.role}, ${time}): ${hit.snippet}`;
+  if (hit.type === "summary") return `[conv=${hit.conversationId} ${hit.id}] (${hit.kind}, depth ${hit.depth}, ${time}): ${hit.snippet}`;
+  return `[conv=${hit.conversationId} ${hit.id}] (${hit.fileName ?? "file"}, line ${hit.line}, byte ${hit.byteOffset}): ${hit.snippet}`;
+}

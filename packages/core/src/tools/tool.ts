@@ -1,0 +1,99 @@
+/**
+ * What a tool is, for any host: a name, a description, a JSON Schema, and a function that gives compact text for the model and the same
+ * as structured details. Who asks comes from the host's context, never from the arguments.
+ */
+import type { Engine } from "../engine.ts";
+import { EngineError } from "../model/errors.ts";
+import type { SessionRef } from "../model/message.ts";
+
+export interface ToolContext {
+  readonly engine: Pick<Engine, "grep" | "describe" | "expand" | "ask">;
+  readonly session: Pick<SessionRef, "key" | "owner"> & { readonly id?: string };
+  readonly signal?: AbortSignal;
+  /** How times are written; UTC when absent. */
+  readonly timeZone?: string;
+}
+
+export interface ToolResult {
+  readonly text: string;
+  readonly details: unknown;
+}
+
+interface PropertySchema {
+  readonly type: "string" | "integer" | "boolean" | "array";
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly items?: { readonly type: "string" };
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+export interface ToolSchema {
+  readonly type: "object";
+  readonly properties: Readonly<Record<string, PropertySchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties: false;
+}
+
+export interface ToolDefinition {
+  readonly name: "lcm_grep" | "lcm_describe" | "lcm_expand_query" | "lcm_expand";
+  readonly description: string;
+  readonly parameters: ToolSchema;
+  run(context: ToolContext, params: unknown): Promise<ToolResult>;
+}
+
+/** Where a search looks; the same words in every tool. */
+export const SCOPE_PROPERTIES = {
+  conversationId: { type: "integer", description: "only this conversation" },
+  allConversations: { type: "boolean", description: "all your conversations, not only this session's" },
+} as const satisfies ToolSchema["properties"];
+
+/** Checks arguments against the schema; models send wrong ones, and the answer should teach. Null counts as absent. */
+export function readParams<T>(tool: Pick<ToolDefinition, "name" | "parameters">, params: unknown): T {
+  const given = (params ?? {}) as Record<string, unknown>;
+  if (typeof given !== "object" || Array.isArray(given)) throw refuse(tool.name, "its arguments are not an object", tool.parameters);
+  const checked: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const schema = tool.parameters.properties[name];
+    if (!schema) throw refuse(tool.name, `there is no parameter ${name}`, tool.parameters);
+    if (value === null || value === undefined) continue;
+    checked[name] = checkValue(tool, name, schema, value);
+  }
+  for (const name of tool.parameters.required ?? []) {
+    if (checked[name] === undefined) throw refuse(tool.name, `${name} is missing`, tool.parameters);
+  }
+  return checked as T;
+}
+
+function checkValue(
+  tool: Pick<ToolDefinition, "name" | "parameters">,
+  name: string,
+  schema: PropertySchema,
+  value: unknown,
+): unknown {
+  if (schema.type === "integer") {
+    const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+    const { minimum = -Infinity, maximum = Infinity } = schema;
+    if (Number.isInteger(number) && (number as number) >= minimum && (number as number) <= maximum) return number;
+  } else if (schema.type === "array") {
+    const list = typeof value === "string" ? [value] : value;
+    if (Array.isArray(list) && list.every((item) => typeof item === "string")) return list;
+  } else if (typeof value === schema.type && (!schema.enum || schema.enum.includes(value as string))) return value;
+  const wanted = schema.enum ? `one of ${schema.enum.join(", ")}` : describeType(schema);
+  throw refuse(tool.name, `${name} must be ${wanted}`, tool.parameters);
+}
+
+function describeType({ type, minimum, maximum }: PropertySchema): string {
+  if (type === "array") return "a list of texts";
+  if (type !== "integer") return `a ${type}`;
+  return maximum === undefined ? `a whole number from ${minimum ?? 1} on` : `a whole number from ${minimum ?? 0} to ${maximum}`;
+}
+
+function refuse(name: string, why: string, schema: ToolSchema): EngineError {
+  return new EngineError("usage", `cannot run ${name}: ${why}`, { hint: `parameters: ${Object.keys(schema.properties).join(", ")}` });
+}
+
+/** `2026-03-01 09:30`, in the zone of the user. */
+export function formatTime(time: number, timeZone = "UTC"): string {
+  return new Date(time).toLocaleString("sv-SE", { timeZone }).slice(0, 16);
+}

@@ -1,0 +1,104 @@
+/**
+ * What happens to sessions outside their turns. A hook only asks for a read of the transcript, which holds the resets; the ends that the
+ * transcript does not hold (a day or a pause is over, a session was deleted) are written down as boundaries, known by the session's id.
+ * At the first start, the history of sessions that were there before the plugin is read in the background, the newest first.
+ */
+
+import type { Engine, SessionRef } from "@lossless/core";
+import { catchUp } from "./catch-up.ts";
+import type { PluginApi, PluginLogger, SessionEndEvent } from "./host.ts";
+import { readAddress, readAgentId } from "./session.ts";
+import type { EngineLease } from "./shared-engine.ts";
+import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
+
+export interface SessionHookParts {
+  readonly lease: Pick<EngineLease, "open" | "inOrder" | "notes">;
+  readonly reader: TranscriptReader;
+  readonly isCaptured: (sessionKey: string) => boolean;
+  readonly logger: PluginLogger;
+}
+
+/** Ends that start a new conversation although the transcript says nothing of them. */
+const ENDS = { idle: "idle", daily: "daily", deleted: "deleted" } as const;
+
+export async function noteSessionEnd(parts: SessionHookParts, event: SessionEndEvent): Promise<void> {
+  const { sessionId, sessionKey, reason = "unknown" } = event;
+  if (sessionKey === undefined || !parts.isCaptured(sessionKey)) return;
+  const { session, target } = readAddress({ sessionId, sessionKey });
+  await settle(parts, session.id, async (engine) => {
+    // A session that nobody spoke in has nothing to end.
+    if (!(await readSession(parts, engine, session, target))) return;
+    const end = Object.hasOwn(ENDS, reason) ? ENDS[reason as keyof typeof ENDS] : null;
+    if (end !== null) await engine.recordBoundary({ session, eventId: `end:${sessionId}`, reason: end });
+  });
+}
+
+/** True when the session has rows in the archive. */
+async function readSession(
+  { reader }: SessionHookParts,
+  engine: Engine,
+  session: SessionRef,
+  target: TranscriptTarget,
+): Promise<boolean> {
+  await catchUp({ engine, reader, target, session, moveCursor: false });
+  return (await engine.readSession({ sessionId: session.id, owner: session.owner })) !== null;
+}
+
+/** A hook must never stop what it listens to. */
+async function settle(
+  { lease, logger }: SessionHookParts,
+  sessionId: string,
+  task: (engine: Engine) => Promise<void>,
+): Promise<void> {
+  try {
+    await lease.inOrder(sessionId, async () => await task(await lease.open()));
+  } catch (error) {
+    if (lease.notes.fail("sessions", error)) logger.warn(`sessions: ${String(error)}`);
+  }
+}
+
+export interface KnownSession {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly updatedAt: number;
+}
+
+/** Sessions of the host, the one used last first. */
+export function listHostSessions(api: Pick<PluginApi, "config" | "runtime">): KnownSession[] {
+  const list = api.runtime.agent?.session?.listSessionEntries;
+  if (list === undefined) return [];
+  const agents = (api.config?.agents as { list?: { id?: string }[] } | undefined)?.list ?? [];
+  const agentIds = new Set(["main", ...agents.flatMap(({ id }) => (typeof id === "string" ? [id] : []))]);
+  return [...agentIds]
+    .flatMap((agentId) => list({ agentId }))
+    .flatMap(({ sessionKey, entry }) =>
+      typeof entry?.sessionId === "string"
+        ? [{ sessionKey, sessionId: entry.sessionId, updatedAt: entry.updatedAt ?? 0 }]
+        : [],
+    )
+    .toSorted((a, b) => b.updatedAt - a.updatedAt);
+}
+
+/** Reads sessions that the archive does not know, one after the other. A turn of one of them reads it itself and does not wait for this. */
+export async function importSessions(
+  parts: SessionHookParts,
+  sessions: readonly KnownSession[],
+  signal: AbortSignal,
+): Promise<number> {
+  const { lease } = parts;
+  let imported = 0;
+  const wanted = sessions.filter(({ sessionKey }) => parts.isCaptured(sessionKey));
+  for (const [index, { sessionId, sessionKey }] of wanted.entries()) {
+    if (signal.aborted) break;
+    const owner = readAgentId(sessionKey);
+    await settle(parts, sessionId, async (engine) => {
+      if ((await engine.readSession({ sessionId, owner })) !== null) return;
+      lease.notes.fail("import", new Error(`history of earlier sessions is being read: ${index + 1} of ${wanted.length}`));
+      const { session, target } = readAddress({ sessionId, sessionKey });
+      const read = await catchUp({ engine, reader: parts.reader, target, session, moveCursor: true });
+      if (read.kind === "caught-up") imported += read.stored;
+    });
+  }
+  lease.notes.recover("import");
+  return imported;
+}
