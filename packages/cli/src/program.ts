@@ -11,6 +11,7 @@ import { defineCompact } from "./commands/compact.ts";
 import { defineCompletion } from "./commands/completion.ts";
 import { defineConfig } from "./commands/config.ts";
 import { defineConversations } from "./commands/conversations.ts";
+import { defineDoctor } from "./commands/doctor.ts";
 import { defineHelp, renderWelcome } from "./commands/help.ts";
 import { defineImport } from "./commands/import.ts";
 import { defineMessages } from "./commands/messages.ts";
@@ -51,6 +52,7 @@ export function buildProgram(): Command {
     defineSpend,
     defineVerify,
     defineReindex,
+    defineDoctor,
     defineBackup,
     defineRestore,
     defineConfig,

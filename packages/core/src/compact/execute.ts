@@ -5,6 +5,7 @@
  * Invariants: whatever ends a sweep (deadline, abort, crash) leaves a whole cover behind, because each step is published on its own; a
  * run that changed meanwhile is planned again, never forced; a summary that exists is published and not paid again.
  */
+import { setImmediate } from "node:timers/promises";
 import type { CoverItem } from "../model/cover.ts";
 import { EngineError } from "../model/errors.ts";
 import { findFreshTail } from "../model/tail.ts";
@@ -67,6 +68,8 @@ const TAIL_LOOK_BACK_MESSAGES = 2 * MAX_INTERVENING_MESSAGES;
 
 /** Reads what a plan needs: the oldest part of the cover, and from the newest part where the tail begins. */
 async function readView({ store, policy, conversationId }: FoldContext): Promise<CoverView> {
+  // Every step passes here. Without a model nothing else waits for the event loop, and a cancellation or a deadline could not come in.
+  await setImmediate();
   const head = await store.readCoverHead({ conversationId, maxMessageTokens: 3 * policy.leafChunkTokens });
   const tail = await store.readCoverTail({
     conversationId,
