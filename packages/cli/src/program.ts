@@ -12,6 +12,7 @@ import { defineCompletion } from "./commands/completion.ts";
 import { defineConfig } from "./commands/config.ts";
 import { defineConversations } from "./commands/conversations.ts";
 import { defineDoctor } from "./commands/doctor.ts";
+import { defineForget } from "./commands/forget.ts";
 import { defineHelp, renderWelcome } from "./commands/help.ts";
 import { defineImport } from "./commands/import.ts";
 import { defineMessages } from "./commands/messages.ts";
@@ -23,6 +24,7 @@ import { defineStatus } from "./commands/status.ts";
 import { defineSummaries } from "./commands/summaries.ts";
 import { defineVerify } from "./commands/verify.ts";
 import { defineVersion } from "./commands/version.ts";
+import { defineWeb } from "./commands/web.ts";
 import { commandPath } from "./context.ts";
 import { usageError } from "./exit.ts";
 import { readVersion } from "./version.ts";
@@ -50,11 +52,13 @@ export function buildProgram(): Command {
     defineAssemble,
     defineSummaries,
     defineSpend,
+    defineWeb,
     defineVerify,
     defineReindex,
     defineDoctor,
     defineBackup,
     defineRestore,
+    defineForget,
     defineConfig,
     defineCompletion,
     defineHelp,

@@ -1,7 +1,6 @@
 /** Commands of care, run as a person runs them: each says what it would do before it does it. */
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines } from "./support.ts";
 import type { Envelope, Run } from "./support.ts";
@@ -58,5 +57,44 @@ describe("backup and restore", () => {
     expect(readdirSync(folder.path).filter((name) => name.includes("restoring"))).toEqual([]);
     await verify();
     expect((await lcm("restore", join(folder.path, "nowhere"))).status).toBe(3);
+  });
+});
+
+describe("doctor", () => {
+  test("says what is wrong and what to do, and mends what is safe", async () => {
+    expect(await text("doctor")).toMatch(/0 errors/);
+    chmodSync(database, 0o644);
+    const { data } = await json("doctor");
+    expect(data["ok"]).toBe(true);
+    const findings = data["findings"] as readonly Record<string, unknown>[];
+    expect(findings.find((finding) => finding["code"] === "permissions_wide")).toMatchObject({
+      severity: "warning",
+      id: database,
+      mend: `chmod 600 ${database}`,
+      isSafeToFix: true,
+    });
+    expect(await text("doctor", "--fix")).toContain("mended");
+    expect(statSync(database).mode & 0o777).toBe(0o600);
+    await verify();
+  });
+});
+
+describe("forget", () => {
+  test("needs a choice, tells first, then removes and leaves a receipt", async () => {
+    expect((await lcm("forget")).status).toBe(2);
+    expect((await lcm("forget", "--older-than", "soon")).status).toBe(2);
+    const { data } = await json("forget", "--message", "msg_5");
+    expect(data).toMatchObject({ applied: false, messages: ["msg_5"] });
+    expect(await text("forget", "--pattern", "no message holds this")).toContain("Nothing matches");
+    expect(await text("forget", "--message", "msg_5,msg_6")).toContain("Nothing was done");
+    const done = await json("forget", "--message", "msg_5", "--reason", "a test", "--apply");
+    const receipt = done.data["receipt"] as Record<string, unknown>;
+    expect(receipt).toMatchObject({ messages: ["msg_5"], isWiped: true, reason: "a test" });
+    expect((receipt["olderCopies"] as unknown[]).length).toBeGreaterThan(0);
+    expect(existsSync(done.data["receiptPath"] as string)).toBe(true);
+    await verify();
+    expect(await text("forget", "--older-than", "1h", "--apply")).toContain("forgotten");
+    await verify();
+    expect((await json("messages", "list", "--limit", "5")).data.items[4]?.["forgottenAt"]).not.toBeNull();
   });
 });

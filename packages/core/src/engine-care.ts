@@ -12,6 +12,7 @@ import type { DissolveReport, DoubtfulSummary, ForgetPlan, SummaryReplacement } 
 import { nameSource } from "./store/care.ts";
 import type { Debt, RunItem, SummaryNode } from "./store/folding.ts";
 import type { Store } from "./store/store.ts";
+import { FALLBACK_MARKER } from "./summarize/extractive.ts";
 import type { Summarize, SummarizeResult } from "./summarize/summarize.ts";
 import type { BriefTexts } from "./summarize/prompts.ts";
 
@@ -21,6 +22,8 @@ export interface RewriteRequest {
   readonly isDry: boolean;
   /** Writes it without a model. */
   readonly isExtractive?: boolean;
+  /** Takes only a text that a model wrote, or that was meant to be written without one: not a stand-in after a failure. */
+  readonly mustHeal?: boolean;
   readonly customInstructions?: string;
   /** Own briefs in the place of ours. */
   readonly briefs?: BriefTexts;
@@ -29,7 +32,7 @@ export interface RewriteRequest {
 
 export interface RewriteAnswer {
   readonly oldId: string;
-  /** The summary that stands in its place; null when it was dry, or the text did not change. */
+  /** The summary that stands in its place; null when it was dry, the text did not change, or it would not have healed. */
   readonly newId: string | null;
   readonly before: { readonly content: string; readonly tokens: number; readonly model: string };
   readonly after: {
@@ -112,7 +115,8 @@ export class Care {
       before: { content, tokens, model },
       after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
     };
-    if (request.isDry || text.content === content) return { ...answer, newId: null };
+    const isNoBetter = text.content === content || (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
+    if (request.isDry || isNoBetter) return { ...answer, newId: null };
     const replacement = {
       oldId: node.summaryId,
       summary,
@@ -220,20 +224,20 @@ export class Care {
   /** Summaries that do not rest on the messages and yet repeat them: a model was shown the summary before the run. */
   async #findEchoes(plan: ForgetPlan): Promise<string[]> {
     const touched = new Set(plan.summaries.map((summary) => summary.summaryId));
-    const shingles = new Set<string>();
-    for (const messageId of plan.messageIds) {
-      const body = await this.#parts.store.readMessage(messageId);
-      if (body)
-        for (const shingle of listShingles(searchText(viewMessage(body.bytes)))) shingles.add(shingle);
-    }
-    const echoes: string[] = [];
+    const holders = new Map<string, string[]>();
     for (const conversationId of plan.conversationIds) {
       for await (const { summaryId, content } of this.#walkSummaries(conversationId)) {
         if (touched.has(summaryId)) continue;
-        if (listShingles(content).some((shingle) => shingles.has(shingle))) echoes.push(summaryId);
+        for (const shingle of listShingles(content)) holders.set(shingle, [...(holders.get(shingle) ?? []), summaryId]);
       }
     }
-    return echoes;
+    const echoes = new Set<string>();
+    for (const messageId of holders.size === 0 ? [] : plan.messageIds) {
+      const body = await this.#parts.store.readMessage(messageId);
+      const text = body === null ? "" : searchText(viewMessage(body.bytes));
+      for (const shingle of listShingles(text)) for (const id of holders.get(shingle) ?? []) echoes.add(id);
+    }
+    return [...echoes];
   }
 
   async *#walkSummaries(conversationId: number): AsyncGenerator<{ summaryId: string; content: string }> {

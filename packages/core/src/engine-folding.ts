@@ -9,7 +9,7 @@ import { renderSummary } from "./assemble/render.ts";
 import { assembleContext } from "./assemble/assemble.ts";
 import type { AssembledContext } from "./assemble/assemble.ts";
 import type { Provider } from "./assemble/grammars.ts";
-import { compactUntilUnder, prepareNext, remakeNext, reserveNext, sweepOnce } from "./compact/execute.ts";
+import { compactUntilUnder, foldAtThreshold, prepareNext, remakeNext, reserveNext, sweepOnce } from "./compact/execute.ts";
 import type { FoldContext, FoldReport } from "./compact/execute.ts";
 import { shouldCompact } from "./compact/policy.ts";
 import type { CompactionPolicy } from "./compact/policy.ts";
@@ -34,7 +34,7 @@ export interface CompactRequest extends ModelSituation {
   readonly budgetTokens: number;
   /** Fold although the threshold is not crossed, however little there is to fold. */
   readonly force?: boolean;
-  /** Fold until the context has at most this many tokens; without it, until it is below the threshold. */
+  /** Fold until the context has at most this many tokens; without it, everything outside the tail is folded. */
   readonly targetTokens?: number;
   readonly customInstructions?: string;
   readonly signal?: AbortSignal;
@@ -283,8 +283,8 @@ export class Folding {
 
   async #fold(context: FoldContext, request: CompactRequest): Promise<FoldReport> {
     if (request.targetTokens !== undefined) return compactUntilUnder(context, request.targetTokens);
-    const stopAtTokens = request.force ? null : Math.max(0, Math.ceil(context.policy.contextThreshold * request.budgetTokens) - 1);
-    return sweepOnce(context, { isForced: request.force ?? false, stopAtTokens });
+    if (request.force) return sweepOnce(context, { isForced: true, stopAtTokens: null });
+    return foldAtThreshold(context, Math.max(0, Math.ceil(context.policy.contextThreshold * request.budgetTokens) - 1));
   }
 
   async #context(

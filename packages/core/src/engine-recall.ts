@@ -114,11 +114,16 @@ export class Recall {
       throw new EngineError("denied", "cannot ask: a sub-agent cannot send another one", { hint: "use lcm_expand" });
     }
     const started = Date.now();
-    const reach = await this.#reach(request);
     const maxTokens = request.maxTokens ?? DEFAULT_ANSWER_TOKENS;
-    const gathered = await gatherPassages(this.#store, request, reach, this.#cap(request.tokenCap, reach));
-    const asked = this.#complete && gathered.passages.length > 0 ? await this.#write(request, gathered, maxTokens, started) : null;
+    const gathered = request.gathered ?? (await this.#gather(request));
+    const isWritten = this.#complete !== null && !request.withoutModel && gathered.passages.length > 0;
+    const asked = isWritten ? await this.#write(request, gathered, maxTokens, started) : null;
     return finishAnswer(gathered, asked?.written ?? null, asked?.failure ?? null, maxTokens);
+  }
+
+  async #gather(request: AskRequest): Promise<Gathered> {
+    const reach = await this.#reach(request);
+    return gatherPassages(this.#store, request, reach, this.#cap(request.tokenCap, reach));
   }
 
   /** An answer from the passages, by the deadline or not at all. */

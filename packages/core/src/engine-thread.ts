@@ -11,6 +11,7 @@ import type { FromWorker, ToWorker, WorkerStart } from "./engine-protocol.ts";
 import type { Complete, CompleteRequest, CompleteResult } from "./model/complete.ts";
 import { EngineError } from "./model/errors.ts";
 import type { EventSink } from "./model/events.ts";
+import type { AskAnswer, AskRequest } from "./retrieve/ask.ts";
 
 export interface ThreadOptions {
   readonly start: WorkerStart;
@@ -168,10 +169,10 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
     );
     return reader;
   };
-  const call = async (method: keyof Engine, request: object): Promise<unknown> => {
+  const call = async (method: keyof Engine, request: object, isOnReader = READER_CALLS.has(method)): Promise<unknown> => {
     const { onProgress, signal, ...rest } = request as { onProgress?: ProgressFn; signal?: AbortSignal };
     // What a sub-agent reads is charged to its grant, which is a write.
-    const isReading = READER_CALLS.has(method) && !("delegated" in rest && rest.delegated === true);
+    const isReading = isOnReader && !("delegated" in rest && rest.delegated === true);
     const thread = isReading ? await openReader() : writer;
     return thread.call(method, rest, { onProgress, signal });
   };
@@ -181,6 +182,12 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
       const packed = packArrivals(messages, arrivalBytes);
       const transfer = [packed.block.buffer];
       return (await writer.call("ingest", { ...rest, packed }, { transfer })) as IngestResult;
+    },
+    /** The search runs beside the writes; only what a model call spends is written. */
+    async ask(request: AskRequest): Promise<AskAnswer> {
+      const found = (await call("ask", { ...request, withoutModel: true }, true)) as AskAnswer;
+      if (!options.complete || request.withoutModel || found.passages.length === 0) return found;
+      return (await call("ask", { ...request, gathered: found })) as AskAnswer;
     },
     async close(): Promise<void> {
       const opened = await reader;

@@ -40,7 +40,15 @@ export { resolveSettings } from "./model/settings-resolve.ts";
 export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
 export { importPaths, importTranscript } from "./transfer/import.ts";
 export type { ImportReport } from "./transfer/import.ts";
+export type { AskAnswer, AskFailure, AskRequest, Passage } from "./retrieve/ask.ts";
+export type { Described, DescribedMessage, DescribeRequest } from "./retrieve/describe.ts";
+export type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
+export type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
+export type { FileHit, GrepAnswer, GrepHit, GrepRequest, MessageHit, SummaryHit } from "./retrieve/grep.ts";
+export type { Caller } from "./retrieve/scope.ts";
 export type { SearchAnswer, SearchQuestion, SearchResultHit } from "./retrieve/search.ts";
+export { MAIN_TOOLS, RECALL_GUIDANCE, SUBAGENT_TOOLS, toolsFor } from "./tools/index.ts";
+export type { ToolContext, ToolDefinition, ToolResult } from "./tools/index.ts";
 export type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
 export type {
   ArchiveStatus,

@@ -22,7 +22,9 @@ export function checkSequence({ messages, number }: RecordedRequest): void {
 export function historyOf({ messages }: RecordedRequest): string[] {
   return messages
     .filter((message) => message.role !== "system" && !isInternal(message))
-    .map((message) => JSON.stringify([message.role, message.content, message.tool_calls, message.tool_call_id]));
+    .map((message) =>
+      JSON.stringify([message.role, message.content, message.tool_calls, message.tool_call_id]),
+    );
 }
 
 /** How many of the leading messages two requests have in common. */

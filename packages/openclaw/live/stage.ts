@@ -72,7 +72,7 @@ export class Stage {
   /** Changes the plugin's configuration under the running gateway and waits until `/lcm status` shows it. */
   async configure(config: Record<string, unknown>, expected: RegExp, host: HostChange = {}): Promise<void> {
     await writeHostConfig(this.state, this.#describeHost(config, host));
-    await this.waitForAnswer("agent:main:configuration", "/lcm status", expected);
+    await this.waitForAnswer("agent:main:ignored:configuration", "/lcm status", expected);
   }
 
   async playTurn(message: string, sessionKey: string): Promise<string> {
@@ -86,7 +86,12 @@ export class Stage {
   }
 
   /** The host takes a change within a second or two; asks until it shows. */
-  async waitForAnswer(sessionKey: string, message: string, expected: RegExp, limitMs = 40_000): Promise<string> {
+  async waitForAnswer(
+    sessionKey: string,
+    message: string,
+    expected: RegExp,
+    limitMs = 40_000,
+  ): Promise<string> {
     const deadline = performance.now() + limitMs;
     for (;;) {
       const text = await this.sendChat(message, sessionKey);
@@ -130,7 +135,8 @@ export class Stage {
   }
 
   finish(): never {
-    if (this.#failed === 0 && !process.argv.includes("--keep")) rmSync(this.rootDir, { recursive: true, force: true });
+    if (this.#failed === 0 && !process.argv.includes("--keep"))
+      rmSync(this.rootDir, { recursive: true, force: true });
     else {
       writeFileSync(join(this.rootDir, "requests.json"), JSON.stringify(this.model.requests, null, 1));
       console.log(`state kept in ${this.rootDir}`);

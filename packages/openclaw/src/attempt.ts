@@ -77,8 +77,7 @@ export class Attempt {
     before: Snapshot | null,
   ): Promise<Snapshot> {
     // What the host hands over later is our own answer; only the first call has its view of the history.
-    if (before !== null && before.fallback !== null)
-      return fallBack(before.messages, room, before.fallback);
+    if (before !== null && before.fallback !== null) return fallBack(before.messages, room, before.fallback);
     try {
       return await this.#chooseFromArchive(source, params, room);
     } catch (error) {
@@ -124,7 +123,12 @@ export class Attempt {
 }
 
 /** Rows of the transcript that are not in the archive yet are few; when they alone are too much, the newest of them count. */
-function cutWhole(messages: AgentMessage[], room: number, storedTokens: number, addedTokens: number): AgentMessage[] {
+function cutWhole(
+  messages: AgentMessage[],
+  room: number,
+  storedTokens: number,
+  addedTokens: number,
+): AgentMessage[] {
   return storedTokens + addedTokens <= room || addedTokens === 0 ? messages : cutToBudget(messages, room);
 }
 

@@ -1,6 +1,13 @@
 /** The words of `/lcm`: from the engine's numbers to a few lines for a chat. Pure. */
 
-import { resolveSettings, type SearchAnswer, type Settings, type SpendGroup, type StatusReport, type VerifyReport } from "@lossless/core";
+import {
+  resolveSettings,
+  type SearchAnswer,
+  type Settings,
+  type SpendGroup,
+  type StatusReport,
+  type VerifyReport,
+} from "@lossless/core";
 import type { Trouble } from "./notes.ts";
 
 /** All that `status` and `doctor` speak of. */
@@ -52,11 +59,14 @@ function listProblems({ status, troubles, spooledTurns, spoolFolder, preflight }
     }));
   if (spooledTurns > 0)
     problems.push({
-      what: `${count(spooledTurns, "turn")} wait in ${spoolFolder}`,
+      what: `${count(spooledTurns, "turn waits", "turns wait")} in ${spoolFolder}`,
       remedy: "They are stored in order with the next turn of their chat.",
     });
   if (status.index.kind !== "ready")
-    problems.push({ what: `search index: ${status.index.reason}`, remedy: "/lcm doctor apply makes it again." });
+    problems.push({
+      what: `search index: ${status.index.reason}`,
+      remedy: "/lcm doctor apply makes it again.",
+    });
   for (const guard of status.guards)
     problems.push({
       what: `models are not called until ${formatTime(guard.openUntil)}: ${guard.reason}`,
@@ -87,14 +97,22 @@ function describeFolding({ folding }: StatusReport): string[] {
   const cache =
     folding.cache === null || folding.cache.promptTokens === 0
       ? []
-      : [`Cached by the provider: ${Math.round((100 * folding.cache.cachedTokens) / folding.cache.promptTokens)} %`];
-  return [`Folded: ${count(cover, "summary", "summaries")}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`, ...cache];
+      : [
+          `Cached by the provider: ${Math.round((100 * folding.cache.cachedTokens) / folding.cache.promptTokens)} %`,
+        ];
+  return [
+    `Folded: ${count(cover, "summary", "summaries")}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`,
+    ...cache,
+  ];
 }
 
 export function renderHits({ hits }: SearchAnswer, timeZone: string): string {
   if (hits.length === 0) return "Nothing was found in this chat.";
   return hits
-    .map((hit) => `${hit.id} ${new Date(hit.createdAt).toLocaleDateString("en-CA", { timeZone })} ${hit.role}: ${hit.snippet}`)
+    .map(
+      (hit) =>
+        `${hit.id} ${new Date(hit.createdAt).toLocaleDateString("en-CA", { timeZone })} ${hit.role}: ${hit.snippet}`,
+    )
     .join("\n");
 }
 
@@ -116,10 +134,13 @@ export function renderVerify(report: VerifyReport): string {
 export function renderConfig(settings: Settings): string {
   const defaults = resolveSettings({ env: {}, config: {} }).settings;
   const changed = Object.entries(settings).filter(
-    ([key, value]) => JSON.stringify(value) !== JSON.stringify((defaults as unknown as Record<string, unknown>)[key]),
+    ([key, value]) =>
+      JSON.stringify(value) !== JSON.stringify((defaults as unknown as Record<string, unknown>)[key]),
   );
   if (changed.length === 0) return "All settings are the defaults.";
-  return changed.map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n");
+  return changed
+    .map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join("\n");
 }
 
 function count(number: number, noun: string, plural = `${noun}s`): string {

@@ -3,6 +3,8 @@
  * acts on. What changes something is for senders whom the host knows.
  */
 
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { EngineError, type Engine, type Settings } from "@lossless/core";
 import type { CommandContext, CommandDefinition } from "./host.ts";
 import { compileCapturePolicy, readAgentId } from "./session.ts";
@@ -44,14 +46,26 @@ interface Word {
 }
 
 const WORDS: Readonly<Record<string, Word>> = {
-  status: { help: "what is stored, what is folded, what does not work", changes: false, answer: answerStatus },
-  compact: { help: "fold now; words behind it are what the summaries should keep", changes: true, answer: answerCompact },
+  status: {
+    help: "what is stored, what is folded, what does not work",
+    changes: false,
+    answer: answerStatus,
+  },
+  compact: {
+    help: "fold now; words behind it are what the summaries should keep",
+    changes: true,
+    answer: answerCompact,
+  },
   search: { help: "find messages of this chat: /lcm search <words>", changes: false, answer: answerSearch },
   spend: { help: "what summaries cost in the last week", changes: false, answer: answerSpend },
   verify: { help: "prove that every message is there, byte for byte", changes: false, answer: answerVerify },
-  doctor: { help: "what is wrong and what to do; doctor apply does it", changes: false, answer: answerDoctor },
+  doctor: {
+    help: "what is wrong and what to do; doctor apply does it",
+    changes: false,
+    answer: answerDoctor,
+  },
   config: { help: "settings that differ from the defaults", changes: false, answer: answerConfig },
-  backup: { help: "how to make a copy", changes: false, answer: answerBackup },
+  backup: { help: "write a copy of the database beside it", changes: true, answer: answerBackup },
   rotate: { help: "nothing to rotate on this host", changes: false, answer: answerRotate },
   help: { help: "this list", changes: false, answer: async () => HELP },
 };
@@ -75,7 +89,8 @@ async function answer(parts: CommandParts, context: CommandContext): Promise<str
   const [, name = "status", rest = ""] = /^\s*(\S+)?\s*(.*)$/s.exec(context.args ?? "") ?? [];
   const word = Object.hasOwn(WORDS, name.toLowerCase()) ? WORDS[name.toLowerCase()] : undefined;
   if (word === undefined) return `There is no "${name.slice(0, 40)}".\n${HELP}`;
-  if (word.changes && context.isAuthorizedSender === false) return "Only a sender whom this host knows can ask for that.";
+  if (word.changes && context.isAuthorizedSender === false)
+    return "Only a sender whom this host knows can ask for that.";
   if (!parts.settings.enabled && word !== WORDS.help)
     return "Lossless Claw is switched off (enabled: false). Nothing is stored.";
   try {
@@ -146,7 +161,12 @@ async function answerCompact(ask: Ask): Promise<string> {
   return describeFold(folded);
 }
 
-function describeFold(fold: { compacted: boolean; reason?: string; tokensBefore?: number; tokensAfter?: number }): string {
+function describeFold(fold: {
+  compacted: boolean;
+  reason?: string;
+  tokensBefore?: number;
+  tokensAfter?: number;
+}): string {
   const count = (tokens: number | undefined): string => (tokens ?? 0).toLocaleString("en");
   if (!fold.compacted) return `Nothing was folded: ${fold.reason ?? "there is nothing to fold"}.`;
   return `Folded: about ${count(fold.tokensBefore)} tokens became ${count(fold.tokensAfter)}. Every message is still there.`;
@@ -190,11 +210,13 @@ async function answerConfig({ parts }: Ask): Promise<string> {
 }
 
 async function answerBackup({ parts }: Ask): Promise<string> {
-  return [
-    `The archive is ${parts.settings.databasePath}, with large files in ${parts.settings.largeFilesDir}.`,
-    "While the gateway runs, copy it with a tool that knows SQLite, for example:",
-    `sqlite3 "${parts.settings.databasePath}" "VACUUM INTO 'lcm-backup.db'"`,
-  ].join("\n");
+  const { databasePath, largeFilesDir } = parts.settings;
+  const stamp = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-");
+  const folder = join(dirname(databasePath), "lcm-backups");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const path = join(folder, `lcm-${stamp}.db`);
+  await (await parts.lease.open()).backup({ path });
+  return `A consistent copy of the database is ${path}. Large files are in ${largeFilesDir}; lcm backup copies and proves both.`;
 }
 
 async function answerRotate(): Promise<string> {
@@ -204,6 +226,8 @@ async function answerRotate(): Promise<string> {
 function renderFailure(error: unknown, spooledTurns: number): string {
   const hint = error instanceof EngineError && error.hint !== undefined ? `\n${error.hint}` : "";
   const waiting =
-    spooledTurns === 0 ? "" : `\n${spooledTurns} turns wait safely beside the database and are stored when it is back.`;
+    spooledTurns === 0
+      ? ""
+      : `\n${spooledTurns} turns wait safely beside the database and are stored when it is back.`;
   return `Lossless Claw cannot read its archive: ${error instanceof Error ? error.message : String(error)}${hint}${waiting}`;
 }

@@ -9,6 +9,7 @@
 
 import { POSITION_STEP, type Arrival, type Engine, type SessionRef, type Settings } from "@lossless/core";
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
+import { RECALL_GUIDANCE } from "@lossless/core/tools/index.ts";
 import { Attempt, readModel, type Snapshot } from "./attempt.ts";
 import { catchUp, type CatchUpResult, type CatchUpTurn, type TurnSituation } from "./catch-up.ts";
 import { estimateTokens } from "./context-view.ts";
@@ -67,6 +68,9 @@ const BOOTSTRAP_LIMIT_MS = 4_000;
 const SHARE_OF_WINDOW = 0.6;
 /** After an overflow the next context is at most this share of the one that was too large. */
 const OVERFLOW_SHARE = 0.7;
+/** What the host keeps of a window for the answer. */
+const HOST_RESERVE_TOKENS = 20_000;
+const HOST_RESERVE_SHARE = 0.25;
 /** The host asks for compaction when a prompt takes more than about three quarters of the window. */
 const WINDOW_SHARE = 0.7;
 /** The host's own part of a prompt never takes more than the rest of this from the messages. */
@@ -97,7 +101,8 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
   }
 
   function noteFailure(part: string, error: unknown): void {
-    if (lease.notes.fail(part, error)) logger.warn(`${part}: ${error instanceof Error ? error.message : String(error)}`);
+    if (lease.notes.fail(part, error))
+      logger.warn(`${part}: ${error instanceof Error ? error.message : String(error)}`);
   }
 
   function noteSuccess(part: string): void {
@@ -123,10 +128,18 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
   }
 
   /** Stores a turn, and before it the turns of its session that wait in the spool. */
-  async function storeTurn(params: CommitTurnParams, address: SessionAddress): Promise<"committed" | "duplicate"> {
+  async function storeTurn(
+    params: CommitTurnParams,
+    address: SessionAddress,
+  ): Promise<"committed" | "duplicate"> {
     const engine = await lease.open();
     await drainSpool(engine, address.session.id);
-    return await commit(engine, address, params, readSituation(params, lease.notes.session(address.session.id)));
+    return await commit(
+      engine,
+      address,
+      params,
+      readSituation(params, lease.notes.session(address.session.id)),
+    );
   }
 
   async function drainSpool(engine: Engine, sessionId: string): Promise<void> {
@@ -146,7 +159,8 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     const turn = readTurn(turnParams);
     const asked = { engine, reader, target, session, moveCursor: true, turn };
     const read = await catchUp({ ...asked, ...(situation === undefined ? {} : { situation }) });
-    if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate")) return read.turn;
+    if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate"))
+      return read.turn;
     const reason = read.kind === "unavailable" ? read.reason : "it does not show the turn";
     logger.warn(
       `the transcript of ${session.key} could not be used for a turn (${reason}); stored as handed over, to be named later`,
@@ -181,7 +195,10 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     const timer = setTimeout(() => limit.resolve({ kind: "later" }), BOOTSTRAP_LIMIT_MS);
     const first = await Promise.race([reading, limit.promise]).finally(() => clearTimeout(timer));
     if (first?.kind === "later") {
-      noteFailure("import", new Error(`the history of ${address.session.key} is being read in the background`));
+      noteFailure(
+        "import",
+        new Error(`the history of ${address.session.key} is being read in the background`),
+      );
       reading.then(
         () => noteSuccess("import"),
         (error: unknown) => noteFailure("archive", error),
@@ -217,6 +234,7 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     async commitTurn(params) {
       const address = readAddress(params);
       if (!isCaptured(address.session.key)) return { status: "committed" };
+      learnRoom(params, lease.notes.session(address.session.id));
       return await lease.inOrder(address.session.id, async () => {
         try {
           const status = await storeTurn(params, address);
@@ -237,10 +255,12 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       const attempt = attempts.get(session.id) ?? startAttempt(session.id);
       const note = lease.notes.session(session.id);
       const source = { open: () => lease.open(), reader, session, target };
-      const snapshot = await attempt.assemble(source, params, note.capTokens);
+      const cap = Math.min(note.capTokens ?? Infinity, note.roomTokens ?? Infinity);
+      const snapshot = await attempt.assemble(source, params, cap);
       if (snapshot.fallback === null) noteSuccess("context");
-      else noteFailure("context", new Error(`the host's own messages were used because ${snapshot.fallback}`));
-      note.baseTokens = Math.min(attempt.baseTokens ?? Infinity, note.capTokens ?? Infinity);
+      else
+        noteFailure("context", new Error(`the host's own messages were used because ${snapshot.fallback}`));
+      note.baseTokens = Math.min(attempt.baseTokens ?? Infinity, cap);
       note.sentTokens = snapshot.estimatedTokens;
       rememberModel(note, readModel(params));
       return describeSnapshot(snapshot, params);
@@ -306,7 +326,7 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       ...(citationsMode === undefined ? {} : { citationsMode }),
       ...(sessionKey === undefined ? {} : { agentSessionKey: sessionKey }),
     });
-    const own = tools.has("lcm_grep") ? RECALL_GUIDE : FOLDING_GUIDE;
+    const own = tools.has("lcm_grep") ? RECALL_GUIDANCE : FOLDING_GUIDE;
     return [own, memory ?? ""].filter((text) => text !== "").join("\n\n");
   }
 
@@ -347,7 +367,9 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       owner: session.owner,
       ...readSituation(params, note),
       budgetTokens: base,
-      ...(trigger === "manual" ? { force: true } : { targetTokens: note.capTokens ?? Math.floor(OVERFLOW_SHARE * base) }),
+      ...(trigger === "manual"
+        ? { force: true }
+        : { targetTokens: note.capTokens ?? Math.floor(OVERFLOW_SHARE * base) }),
       ...(params.customInstructions ? { customInstructions: params.customInstructions } : {}),
       ...(params.abortSignal ? { signal: params.abortSignal } : {}),
     });
@@ -362,7 +384,10 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     const { currentTokenCount: whole, tokenBudget: window } = params;
     const cap =
       trigger === "budget" && whole !== undefined && window !== undefined
-        ? Math.max(Math.floor(WINDOW_SHARE * window - (whole - sent)), Math.floor(MIN_SHARE * (note.baseTokens ?? sent)))
+        ? Math.max(
+            Math.floor(WINDOW_SHARE * window - (whole - sent)),
+            Math.floor(MIN_SHARE * (note.baseTokens ?? sent)),
+          )
         : Math.floor(OVERFLOW_SHARE * sent);
     if (cap < MIN_CAP_TOKENS || cap >= (note.capTokens ?? Infinity)) return false;
     note.capTokens = cap;
@@ -383,7 +408,9 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
         ...readSituation(params, note),
         ...(params.abortSignal ? { signal: params.abortSignal } : {}),
       });
-      return describeMaintenance(changed ? "folded in the archive; the transcript is as it was" : "nothing to fold");
+      return describeMaintenance(
+        changed ? "folded in the archive; the transcript is as it was" : "nothing to fold",
+      );
     } catch (error) {
       if (params.abortSignal?.aborted === true) throw error;
       noteFailure("folding", error);
@@ -392,9 +419,8 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
   }
 }
 
-const RECALL_GUIDE =
-  "Older parts of this conversation may appear as <summary> blocks. Nothing is lost: lcm_grep finds earlier messages, lcm_describe opens a summary, message or file by its id, lcm_expand_query answers a question from what was folded. Look there before saying that something is unknown or forgotten.";
-const FOLDING_GUIDE = "Older parts of this conversation may appear as <summary> blocks; the messages behind them are kept.";
+const FOLDING_GUIDE =
+  "Older parts of this conversation may appear as <summary> blocks; the messages behind them are kept.";
 
 const NOT_KEPT: BootstrapResult = { bootstrapped: false, reason: "this session is not kept" };
 
@@ -411,7 +437,12 @@ function describeMaintenance(reason: string): MaintainResult {
   return { changed: false, bytesFreed: 0, rewrittenEntries: 0, reason };
 }
 
-function pickTarget({ agentId, sessionId, sessionKey, storePath }: NonNullable<SessionParams["sessionTarget"]>) {
+function pickTarget({
+  agentId,
+  sessionId,
+  sessionKey,
+  storePath,
+}: NonNullable<SessionParams["sessionTarget"]>) {
   return {
     ...(agentId === undefined ? {} : { agentId }),
     ...(sessionId === undefined ? {} : { sessionId }),
@@ -422,6 +453,23 @@ function pickTarget({ agentId, sessionId, sessionKey, storePath }: NonNullable<S
 
 function rememberModel(note: { model?: ModelIdentity }, model: ModelIdentity | undefined): void {
   if (model !== undefined) note.model = model;
+}
+
+/**
+ * The host's budget for messages leaves out its tools' schemas, which may be as large as the rest. What a provider counted for the last
+ * prompt of a turn, less what we sent and the turn itself, is that part; what it leaves below the point where the host asks for compaction
+ * is the room there really is.
+ */
+function learnRoom({ messages, runtimeContext }: CommitTurnParams, note: SessionNote): void {
+  const window = runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
+  const usage = messages.at(-1)?.usage as
+    | Partial<Record<"input" | "cacheRead" | "cacheWrite", number>>
+    | undefined;
+  const prompt = (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0);
+  if (window === undefined || note.sentTokens === undefined || prompt <= 0) return;
+  const unseen = Math.max(0, prompt - note.sentTokens - estimateTokens(messages.slice(0, -1)));
+  const limit = window - Math.min(HOST_RESERVE_TOKENS, window * HOST_RESERVE_SHARE);
+  note.roomTokens = Math.max(Math.floor(limit - unseen), Math.floor(MIN_SHARE * limit));
 }
 
 /** What is known of the model a turn was for. Without a room there is no threshold to watch. */

@@ -3,7 +3,12 @@
  * Pure: the same input gives the same bytes, which is what keeps the front of the prompt stable.
  */
 
-import { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS, type ContextMessage } from "@lossless/core";
+import {
+  estimateTextTokens,
+  IMAGE_TOKENS,
+  MESSAGE_OVERHEAD_TOKENS,
+  type ContextMessage,
+} from "@lossless/core";
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
 import type { AgentMessage } from "./host.ts";
 
@@ -17,11 +22,17 @@ const NO_USAGE = {
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
 };
 
-export function toHostMessages(messages: readonly ContextMessage[], model: ModelIdentity | undefined): AgentMessage[] {
+export function toHostMessages(
+  messages: readonly ContextMessage[],
+  model: ModelIdentity | undefined,
+): AgentMessage[] {
   return messages.map((message) => toHostMessage(message, model));
 }
 
-function toHostMessage({ writtenBy, ...message }: ContextMessage, model: ModelIdentity | undefined): AgentMessage {
+function toHostMessage(
+  { writtenBy, ...message }: ContextMessage,
+  model: ModelIdentity | undefined,
+): AgentMessage {
   if (message.role === "user") return toUserMessage(message);
   if (message.role !== "assistant") return { ...message };
   const calls = message.content.some((block) => block.type === "toolCall");
@@ -49,7 +60,10 @@ function simplify(content: ContextMessage["content"]): unknown {
 /** A message of the host's own that carries facts about the running turn; it is never part of the history. */
 export function isRuntimeCarrier(message: AgentMessage): boolean {
   const details = message.details as { runtimeContextCarrier?: unknown } | undefined;
-  return message.runtimeContextCarrier === true || (message.role === "custom" && details?.runtimeContextCarrier === true);
+  return (
+    message.runtimeContextCarrier === true ||
+    (message.role === "custom" && details?.runtimeContextCarrier === true)
+  );
 }
 
 /** The newest messages that fit. Cut only before a user's message or, where there is none, before a tool group, never inside one. */

@@ -34,12 +34,14 @@ export const legacyConfigRules = [
   {
     path: ["plugins", "entries", ID],
     message: `${ID} is configured to use models that the host does not let it use; run openclaw doctor --fix to allow exactly these.`,
-    match: (value: unknown) =>
-      findRefusedModels({ plugins: { entries: { [ID]: value } } }).length > 0,
+    match: (value: unknown) => findRefusedModels({ plugins: { entries: { [ID]: value } } }).length > 0,
   },
 ];
 
-export function normalizeCompatibilityConfig({ cfg }: { cfg: Config }): { config: Config; changes: string[] } {
+export function normalizeCompatibilityConfig({ cfg }: { cfg: Config }): {
+  config: Config;
+  changes: string[];
+} {
   const refused = findRefusedModels(cfg);
   const entry = readEntry(cfg);
   if (refused.length === 0 || entry === undefined) return { config: cfg, changes: [] };
@@ -66,7 +68,8 @@ function listModels(config: Config): string[] {
   const fallbacks = Array.isArray(config.fallbackProviders) ? (config.fallbackProviders as unknown[]) : [];
   for (const fallback of fallbacks) {
     const { provider, model } = asConfig(fallback) ?? {};
-    if (readText(provider) !== "" && readText(model) !== "") models.push(`${readText(provider)}/${readText(model)}`);
+    if (readText(provider) !== "" && readText(model) !== "")
+      models.push(`${readText(provider)}/${readText(model)}`);
   }
   return [...new Set(models)];
 }

@@ -75,7 +75,12 @@ export interface LlmAnswer {
   readonly provider: string;
   readonly model: string;
   readonly stopReason?: string;
-  readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number; readonly cacheReadTokens?: number; readonly cacheWriteTokens?: number };
+  readonly usage?: {
+    readonly inputTokens?: number;
+    readonly outputTokens?: number;
+    readonly cacheReadTokens?: number;
+    readonly cacheWriteTokens?: number;
+  };
 }
 
 export interface CommitTurnParams extends SessionParams {
@@ -203,7 +208,12 @@ export interface CommandContext {
   /** The host knows the sender and lets them give orders. */
   readonly isAuthorizedSender?: boolean;
   readonly runtimeContext?: {
-    compactCurrent?(): Promise<{ compacted: boolean; reason?: string; tokensBefore?: number; tokensAfter?: number }>;
+    compactCurrent?(): Promise<{
+      compacted: boolean;
+      reason?: string;
+      tokensBefore?: number;
+      tokensAfter?: number;
+    }>;
   };
   readonly agentId?: string;
   readonly sessionKey?: string;
@@ -216,6 +226,26 @@ export interface CommandDefinition {
   readonly acceptsArgs: boolean;
   readonly requireAuth: boolean;
   handler(context: CommandContext): Promise<{ text: string }>;
+}
+
+/** What the host itself knows of the run that a tool is made for. */
+export interface ToolFactoryContext {
+  readonly agentId?: string;
+  readonly sessionKey?: string;
+  readonly sessionId?: string;
+}
+
+export interface AgentTool {
+  readonly name: string;
+  readonly label: string;
+  readonly description: string;
+  readonly parameters: unknown;
+  readonly catalogMode: "direct-only";
+  execute(
+    callId: string,
+    params: unknown,
+    signal?: AbortSignal,
+  ): Promise<{ content: { type: "text"; text: string }[]; details: unknown }>;
 }
 
 export interface PluginService {
@@ -242,6 +272,7 @@ export interface PluginApi {
   readonly runtime: PluginRuntime;
   readonly lifecycle?: { onDispose?(dispose: () => void | Promise<void>): void };
   registerContextEngine(id: string, create: () => ContextEngine): void;
+  registerTool(create: (context: ToolFactoryContext) => AgentTool[], options: { names: string[] }): void;
   registerCommand(command: CommandDefinition): void;
   registerService(service: PluginService): void;
   on(hook: "session_end", listen: (event: SessionEndEvent) => Promise<void>): void;

@@ -5,18 +5,22 @@
  */
 
 import { existsSync } from "node:fs";
-import { resolveSettings, type EngineEvent, type Settings } from "@lossless/core";
+import { EngineError, resolveSettings, type EngineEvent, type Settings } from "@lossless/core";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
 import { createCommands } from "./command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
+import { explainOverride } from "./model-access.ts";
+import { findRefusedModels } from "./doctor-contract.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
-import { compileCapturePolicy } from "./session.ts";
+import { compileCapturePolicy, compileReadPolicy } from "./session.ts";
 import { importSessions, listHostSessions, noteSessionEnd, type SessionHookParts } from "./session-hooks.ts";
 import { leaseEngine } from "./shared-engine.ts";
 import { Spool } from "./spool.ts";
 import { SubagentGrants } from "./subagents.ts";
+import { TOOL_NAMES } from "./tool-names.ts";
+import { createTools } from "./tools.ts";
 import { createHostReader } from "./transcript.ts";
 
 export default definePluginEntry({
@@ -45,6 +49,7 @@ function register(api: PluginApi): void {
     workerUrl: new URL("./worker.js", import.meta.url),
     onEvent: (event) => reportEvent(api.logger, event),
     llm: api.runtime.llm,
+    isGateway,
   });
   const spool = new Spool(settings.databasePath);
   const grants = new SubagentGrants({
@@ -63,7 +68,12 @@ function register(api: PluginApi): void {
     version: manifest.version,
   };
   api.registerContextEngine(ENGINE_ID, () => createContextEngine(parts));
-  for (const command of createCommands({ settings, lease, spool })) api.registerCommand(command);
+  const toolParts = { settings, lease, isReadable: compileReadPolicy(settings) };
+  if (settings.enabled)
+    api.registerTool((context) => createTools(toolParts, context), { names: [...TOOL_NAMES] });
+  const refused = settings.enabled ? findRefusedModels(api.config ?? {}).map(describeRefusal) : [];
+  for (const command of createCommands({ settings, lease, spool, preflight: () => refused }))
+    api.registerCommand(command);
   if (!isGateway) return;
   const isCaptured = compileCapturePolicy(settings);
   const hookParts = { lease, reader: parts.reader, isCaptured, logger: api.logger };
@@ -71,7 +81,10 @@ function register(api: PluginApi): void {
   const stopping = new AbortController();
   api.registerService({
     id: ENGINE_ID,
-    start: () => importEarlierSessions(api, hookParts, settings, stopping.signal),
+    start: () => {
+      for (const line of refused) api.logger.warn(line);
+      startArchive(api, hookParts, settings, stopping.signal);
+    },
     stop: async () => {
       stopping.abort();
       await lease.release();
@@ -80,25 +93,44 @@ function register(api: PluginApi): void {
   api.lifecycle?.onDispose?.(() => lease.release());
 }
 
-/** Only where there is no archive yet: afterwards every session is read by its own turns. Nobody waits for it. */
-function importEarlierSessions(
+function describeRefusal(model: string): string {
+  return `the host does not let this plugin use ${model}. ${explainOverride(model)} openclaw doctor --fix adds it.`;
+}
+
+/**
+ * Looks at the archive when the gateway starts, so that trouble shows before the first turn. Where there is none yet, the sessions that the
+ * host has are read into a new one; afterwards every session is read by its own turns. Nobody waits for this.
+ */
+function startArchive(
   api: PluginApi,
   parts: SessionHookParts,
   settings: Settings,
   signal: AbortSignal,
 ): void {
-  if (!settings.enabled || existsSync(settings.databasePath)) return;
+  if (!settings.enabled) return;
+  if (existsSync(settings.databasePath)) {
+    parts.lease.open().catch((error: unknown) => {
+      if (parts.lease.notes.fail("archive", error)) api.logger.warn(`archive: ${describeError(error)}`);
+    });
+    return;
+  }
   const sessions = listHostSessions(api);
   api.logger.info(describeFirstStart(settings, sessions.length));
   if (sessions.length === 0) return;
   importSessions(parts, sessions, signal).then(
     (messages) => api.logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`),
-    (error: unknown) => api.logger.warn(`earlier sessions could not be read: ${String(error)}`),
+    (error: unknown) => api.logger.warn(`earlier sessions could not be read: ${describeError(error)}`),
   );
 }
 
+function describeError(error: unknown): string {
+  const hint = error instanceof EngineError && error.hint !== undefined ? `; ${error.hint}` : "";
+  return `${error instanceof Error ? error.message : String(error)}${hint}`;
+}
+
 function describeFirstStart({ databasePath }: Settings, sessions: number): string {
-  const earlier = sessions === 0 ? "" : ` The history of ${sessions} sessions is being read; no model is called for that.`;
+  const earlier =
+    sessions === 0 ? "" : ` The history of ${sessions} sessions is being read; no model is called for that.`;
   return `every message is kept from now on in ${databasePath}.${earlier}`;
 }
 

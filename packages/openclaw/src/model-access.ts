@@ -4,29 +4,41 @@
  * engine's kinds of failure, because each kind is answered differently.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
 import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
-import type { HostLlm, LlmAnswer } from "./host.ts";
+import type { HostLlm, LlmAnswer, LlmParams } from "./host.ts";
+
+/** A capability and the host's scope it belongs to: outside of it, or after its end, the host refuses the call. */
+interface Access {
+  readonly llm: HostLlm;
+  readonly run: RunInScope;
+}
+
+type RunInScope = <T>(task: () => T) => T;
 
 export class ModelAccess {
   /** Told when a call fails, with the host's own words. */
   onFailure: (message: string) => void = () => undefined;
-  #own: HostLlm | undefined;
-  #lent: HostLlm[] = [];
+  onSuccess: () => void = () => undefined;
+  #own: (Access & { readonly isLasting: boolean }) | undefined;
+  #lent: Access[] = [];
 
-  /** The newest instance of the plugin is the one whose runtime is alive. */
-  useOwn(llm: HostLlm | undefined): void {
-    this.#own = llm ?? this.#own;
+  /** The plugin's own capability. The gateway's lasts as long as the process; one that came with an agent's run does not. */
+  useOwn(llm: HostLlm | undefined, run: RunInScope = (task) => task(), isLasting = true): void {
+    if (llm !== undefined && (isLasting || this.#own?.isLasting !== true))
+      this.#own = { llm, run, isLasting };
   }
 
   /** Uses a lent capability while a task runs. */
   async lend<T>(llm: HostLlm | undefined, task: () => Promise<T>): Promise<T> {
     if (llm === undefined) return await task();
-    this.#lent.push(llm);
+    const access = { llm, run: AsyncLocalStorage.snapshot() as RunInScope };
+    this.#lent.push(access);
     try {
       return await task();
     } finally {
-      this.#lent.splice(this.#lent.indexOf(llm), 1);
+      this.#lent.splice(this.#lent.indexOf(access), 1);
     }
   }
 
@@ -42,7 +54,9 @@ export class ModelAccess {
   };
 
   #report(result: CompleteResult): CompleteResult {
-    if (result.kind === "failure" && result.failure !== "aborted") this.onFailure(`${result.failure}: ${result.message}`);
+    if (result.kind === "text") this.onSuccess();
+    if (result.kind === "failure" && result.failure !== "aborted")
+      this.onFailure(`${result.failure}: ${result.message}`);
     return result;
   }
 }
@@ -50,12 +64,12 @@ export class ModelAccess {
 const TAKEN_BACK = Symbol("the host took its capability back");
 
 async function ask(
-  llm: HostLlm,
+  { llm, run }: Access,
   request: CompleteRequest,
   signal: AbortSignal,
 ): Promise<CompleteResult | typeof TAKEN_BACK> {
   try {
-    const answer = await llm.complete({
+    const params: LlmParams = {
       ...(request.model === null ? {} : { model: nameModel(request.model) }),
       systemPrompt: request.system,
       messages: [{ role: "user", content: request.user }],
@@ -64,8 +78,8 @@ async function ask(
       ...(request.allowReasoning === true ? {} : { reasoning: "off" }),
       purpose: `lossless-claw ${request.purpose}`,
       signal,
-    });
-    return readAnswer(answer);
+    };
+    return readAnswer(await run(() => llm.complete(params)));
   } catch (error) {
     const isAbort = (error as { name?: string }).name === "AbortError";
     return isAbort && !signal.aborted ? TAKEN_BACK : readFailure(error, signal, request.model);

@@ -10,6 +10,8 @@ export interface SessionNote {
   baseTokens?: number;
   /** Tokens of the context that was handed out last. */
   sentTokens?: number;
+  /** What the host's own part of the prompt, as the provider counted it, leaves for messages. */
+  roomTokens?: number;
   /** After an overflow: what was sent was too much, so no more than this. */
   capTokens?: number;
   model?: ModelIdentity;

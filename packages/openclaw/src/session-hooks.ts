@@ -93,7 +93,10 @@ export async function importSessions(
     const owner = readAgentId(sessionKey);
     await settle(parts, sessionId, async (engine) => {
       if ((await engine.readSession({ sessionId, owner })) !== null) return;
-      lease.notes.fail("import", new Error(`history of earlier sessions is being read: ${index + 1} of ${wanted.length}`));
+      lease.notes.fail(
+        "import",
+        new Error(`history of earlier sessions is being read: ${index + 1} of ${wanted.length}`),
+      );
       const { session, target } = readAddress({ sessionId, sessionKey });
       const read = await catchUp({ engine, reader: parts.reader, target, session, moveCursor: true });
       if (read.kind === "caught-up") imported += read.stored;

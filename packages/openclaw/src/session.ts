@@ -36,3 +36,9 @@ export function compileCapturePolicy(settings: Settings): (sessionKey: string) =
   const stateless = compileSessionPatterns(settings.statelessSessionPatterns);
   return (sessionKey) => settings.enabled && !ignored.matches(sessionKey) && !stateless.matches(sessionKey);
 }
+
+/** Says which sessions may look back: all but ignored ones; a stateless one writes nothing and may read. */
+export function compileReadPolicy(settings: Settings): (sessionKey: string) => boolean {
+  const ignored = compileSessionPatterns(settings.ignoreSessionPatterns);
+  return (sessionKey) => settings.enabled && !ignored.matches(sessionKey);
+}

@@ -4,6 +4,7 @@
  * `globalThis`. An engine is opened by the first user, closed by the last.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { stat } from "node:fs/promises";
 import { EngineError, openEngine, type Engine, type EngineEvent, type Settings } from "@lossless/core";
 import type { HostLlm } from "./host.ts";
@@ -16,6 +17,8 @@ export interface SharedEngineOptions {
   readonly onEvent: (event: EngineEvent) => void;
   /** The plugin's own way to a model, where the host gives one. */
   readonly llm?: HostLlm | undefined;
+  /** True for the instance that lives as long as the gateway. */
+  readonly isGateway?: boolean;
 }
 
 /** One user's hold on a shared engine. */
@@ -54,6 +57,17 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
   // Other settings need another engine, also for the same file: the archive allows several writers.
   const key = JSON.stringify(options.settings);
   let holds = false;
+  // Answers of the engine's thread arrive in the scope of whoever opened it; models are called in the scope of this registration.
+  const runHere = AsyncLocalStorage.snapshot() as <T>(task: () => T) => T;
+  if (options.isGateway === true) offerModels(entryOf());
+
+  function offerModels({ models, notes }: Entry): void {
+    models.useOwn(options.llm, runHere, options.isGateway === true);
+    models.onSuccess = () => void notes.recover("models");
+    models.onFailure = (message) => {
+      if (notes.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });
+    };
+  }
 
   function entryOf(): Entry {
     let entry = registry.get(key);
@@ -91,10 +105,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       if (!holds) {
         holds = true;
         entry.users += 1;
-        entry.models.useOwn(options.llm);
-        entry.models.onFailure = (message) => {
-          if (entry.notes.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });
-        };
+        offerModels(entry);
       }
       const opening = (entry.engine ??= openFile(entry));
       try {

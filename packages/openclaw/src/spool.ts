@@ -13,7 +13,14 @@ import type { CommitTurnParams } from "./host.ts";
 /** A turn as the host handed it over, without what only lives as long as the call. */
 export type SpooledTurn = Pick<
   CommitTurnParams,
-  "advancementKey" | "admission" | "terminal" | "messages" | "sessionId" | "sessionKey" | "sessionTarget" | "isHeartbeat"
+  | "advancementKey"
+  | "admission"
+  | "terminal"
+  | "messages"
+  | "sessionId"
+  | "sessionKey"
+  | "sessionTarget"
+  | "isHeartbeat"
 >;
 
 interface SpoolFile {
@@ -107,12 +114,17 @@ export class Spool {
     for (const name of await listFolder(this.folder)) {
       if (!name.endsWith(".json")) continue;
       const text = await readFile(join(this.folder, name), "utf8");
-      const { format, spooledAt, turn } = JSON.parse(text) as { format: number; spooledAt: number; turn: SpooledTurn };
+      const { format, spooledAt, turn } = JSON.parse(text) as {
+        format: number;
+        spooledAt: number;
+        turn: SpooledTurn;
+      };
       if (format === FORMAT) files.push({ name, spooledAt, turn });
     }
     return files.toSorted(
       (a, b) =>
-        a.turn.admission.activeMessagePosition - b.turn.admission.activeMessagePosition || a.spooledAt - b.spooledAt,
+        a.turn.admission.activeMessagePosition - b.turn.admission.activeMessagePosition ||
+        a.spooledAt - b.spooledAt,
     );
   }
 
@@ -131,7 +143,10 @@ export class Spool {
       if ((error as NodeJS.ErrnoException).code === "EEXIST") return null;
       throw error;
     }
-    const touch = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), STALE_LOCK_MS / 4);
+    const touch = setInterval(
+      () => void utimes(path, new Date(), new Date()).catch(() => undefined),
+      STALE_LOCK_MS / 4,
+    );
     touch.unref();
     return async () => {
       clearInterval(touch);

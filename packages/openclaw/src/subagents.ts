@@ -7,17 +7,6 @@ import type { Engine } from "@lossless/core";
 import type { SubagentSpawnParams } from "./host.ts";
 import { readAgentId } from "./session.ts";
 
-/** The calls of the engine that grants need. */
-type GrantingEngine = Engine & {
-  grant?(request: {
-    session: { key: string; owner: string };
-    holderKey: string;
-    conversationIds: readonly number[];
-    ttlMs?: number;
-  }): Promise<{ kind: string }>;
-  revoke?(request: { holderKey: string }): Promise<unknown>;
-};
-
 export class SubagentGrants {
   #open: () => Promise<Engine>;
   #fail: (error: unknown) => void;
@@ -31,12 +20,12 @@ export class SubagentGrants {
   async prepare(params: SubagentSpawnParams): Promise<{ rollback(): Promise<void> } | undefined> {
     const { parentSessionKey, childSessionKey, ttlMs } = params;
     try {
-      const engine = (await this.#open()) as GrantingEngine;
+      const engine = await this.#open();
       const owner = readAgentId(parentSessionKey);
       const { items } = await engine.listConversations({ owner, sessionKey: parentSessionKey, limit: 1 });
       const [conversation] = items;
-      if (conversation === undefined || engine.grant === undefined) return undefined;
-      await engine.grant({
+      if (conversation === undefined) return undefined;
+      await engine.createGrant({
         session: { key: parentSessionKey, owner },
         holderKey: childSessionKey,
         conversationIds: [conversation.conversationId],
@@ -51,8 +40,8 @@ export class SubagentGrants {
 
   async end(childSessionKey: string): Promise<void> {
     try {
-      const engine = (await this.#open()) as GrantingEngine;
-      await engine.revoke?.({ holderKey: childSessionKey });
+      const engine = await this.#open();
+      await engine.revokeGrants({ holderKey: childSessionKey });
     } catch (error) {
       this.#fail(error);
     }

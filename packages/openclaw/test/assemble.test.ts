@@ -139,7 +139,9 @@ describe("the first call of an attempt", () => {
     await playTurn("one");
     const additions = [];
     for (const tools of [["lcm_grep"], ["lcm_grep"], []])
-      additions.push((await newEngine().assemble(ask(9000, { availableTools: new Set(tools) }))).systemPromptAddition);
+      additions.push(
+        (await newEngine().assemble(ask(9000, { availableTools: new Set(tools) }))).systemPromptAddition,
+      );
     expect(additions[0]).toBe(additions[1]);
     expect(additions[0]).toMatch(/lcm_grep.*\n\nAsk the memory first\.$/s);
     expect(additions[2]).not.toContain("lcm_grep");
@@ -177,8 +179,14 @@ describe("later calls of an attempt", () => {
     await engine.bootstrap(session);
     const { messages } = await engine.assemble(ask(5000));
     const open = { role: "user", content: "outside a durable turn" };
-    await engine.afterTurn({ ...session, messages: [...messages, open], prePromptMessageCount: messages.length });
-    expect((await engine.assemble(ask(5000, { messages: [...messages, open] }))).messages.at(-1)).toEqual(open);
+    await engine.afterTurn({
+      ...session,
+      messages: [...messages, open],
+      prePromptMessageCount: messages.length,
+    });
+    expect((await engine.assemble(ask(5000, { messages: [...messages, open] }))).messages.at(-1)).toEqual(
+      open,
+    );
   });
 });
 

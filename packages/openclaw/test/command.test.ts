@@ -32,13 +32,21 @@ async function ask(
   context: Partial<CommandContext> = {},
 ): Promise<string> {
   const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
-  const [command] = createCommands({ settings, lease: { open, notes }, spool: new Spool(join(folder, "lcm.db")) });
+  const [command] = createCommands({
+    settings,
+    lease: { open, notes },
+    spool: new Spool(join(folder, "lcm.db")),
+  });
   return (await command!.handler({ args, agentId: "main", sessionKey: session.key, ...context })).text;
 }
 
 test("both names are registered", () => {
   const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
-  const commands = createCommands({ settings, lease: { open: async () => archive, notes }, spool: new Spool(join(folder, "lcm.db")) });
+  const commands = createCommands({
+    settings,
+    lease: { open: async () => archive, notes },
+    spool: new Spool(join(folder, "lcm.db")),
+  });
   expect(commands.map((command) => command.name)).toEqual(["lcm", "lossless"]);
 });
 
@@ -73,7 +81,10 @@ async function fill(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn++) {
     const messages = [
       { eventId: `u${turn}`, message: { role: "user", content: `question ${turn} about the harbour crane` } },
-      { eventId: `a${turn}`, message: { role: "assistant", content: `answer ${turn} ${"word ".repeat(80)}` } },
+      {
+        eventId: `a${turn}`,
+        message: { role: "assistant", content: `answer ${turn} ${"word ".repeat(80)}` },
+      },
     ];
     await archive.ingest({ session, messages });
   }
@@ -83,15 +94,27 @@ test("status and doctor tell what does not work, and that turns wait", async () 
   notes.fail("archive", new Error("the disk is full"));
   await new Spool(join(folder, "lcm.db")).add({
     advancementKey: "k",
-    admission: { agentId: "main", sessionId: "s1", sessionKey: session.key, entryId: "e1", activeMessagePosition: 0 },
-    terminal: { agentId: "main", sessionId: "s1", sessionKey: session.key, entryId: "e2", activeMessagePosition: 1 },
+    admission: {
+      agentId: "main",
+      sessionId: "s1",
+      sessionKey: session.key,
+      entryId: "e1",
+      activeMessagePosition: 0,
+    },
+    terminal: {
+      agentId: "main",
+      sessionId: "s1",
+      sessionKey: session.key,
+      entryId: "e2",
+      activeMessagePosition: 1,
+    },
     messages: [],
     sessionId: "s1",
   });
   for (const word of ["status", "doctor"]) {
     const text = await ask(word);
     expect(text).toContain("the disk is full");
-    expect(text).toContain("1 turn wait");
+    expect(text).toContain("1 turn waits");
   }
   notes.recover("archive");
 });
@@ -107,7 +130,9 @@ test("compact folds the chat, with instructions or through the host, for known s
   expect(await ask("compact keep names")).toMatch(/^Folded: about [\d,]+ tokens became/);
   expect(await ask("status")).toMatch(/Folded: \d+ summar/);
   const compactCurrent = async () => ({ compacted: false, reason: "asked the host" });
-  expect(await ask("compact", {}, undefined, { runtimeContext: { compactCurrent } })).toContain("asked the host");
+  expect(await ask("compact", {}, undefined, { runtimeContext: { compactCurrent } })).toContain(
+    "asked the host",
+  );
 });
 
 test("search finds messages of this chat, verify proves them, spend and config are short", async () => {
@@ -119,5 +144,9 @@ test("search finds messages of this chat, verify proves them, spend and config a
   expect(await ask("spend")).toContain("No model was called");
   expect(await ask("config", { freshTailCount: 7 })).toContain("freshTailCount: 7");
   expect(await ask("rotate")).toContain("Nothing was changed");
-  expect(await ask("backup")).toContain("lcm.db");
+  expect(await ask("backup", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
+  const [, copy] = /copy of the database is (\S+\.db)\./.exec(await ask("backup")) ?? [];
+  const restored = await openEngine({ database: copy!, thread: false, readOnly: true });
+  expect((await restored.status()).messages).toBe(6);
+  await restored.close();
 });

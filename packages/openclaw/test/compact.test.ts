@@ -61,7 +61,12 @@ async function measure(tokenBudget = 60_000): Promise<number> {
 }
 
 function ask(trigger: string, fields: Partial<CompactParams> = {}): CompactParams {
-  return { ...session, tokenBudget: 128_000, ...fields, runtimeContext: { trigger, ...fields.runtimeContext } };
+  return {
+    ...session,
+    tokenBudget: 128_000,
+    ...fields,
+    runtimeContext: { trigger, ...fields.runtimeContext },
+  };
 }
 
 describe("compact", () => {
@@ -94,6 +99,20 @@ describe("compact", () => {
     const params = ask("budget", { currentTokenCount: 60_000, tokenBudget: 64_000 });
     expect(await newEngine().compact(params)).toMatchObject({ ok: true, compacted: true });
     expect(await measure(40_000)).toBeLessThan(0.7 * 64_000 - 30_000);
+  });
+
+  test("learns the same from what the provider counted, before the host has to ask", async () => {
+    await playTurns(30);
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const { estimatedTokens } = await engine.assemble({ ...session, messages: [], tokenBudget: 42_000 });
+    const first = transcript.say("user", "how many tokens was that?");
+    const usage = { input: estimatedTokens + 30_000, output: 5, cacheRead: 0, cacheWrite: 0 };
+    const last = transcript.say("assistant", "many", { usage });
+    const runtimeContext = { modelContextWindow: 64_000 };
+    await engine.commitTurn({ ...transcript.turn(first, last), runtimeContext });
+    expect(notes.session(SESSION_ID).roomTokens).toBeGreaterThan(17_000);
+    expect(notes.session(SESSION_ID).roomTokens).toBeLessThan(19_000);
   });
 
   test("ends at once when the host gives up", async () => {

@@ -35,7 +35,8 @@ export function makeEngine(parts: TestParts): ContextEngine {
     reader: transcript.reader,
     spool: new Spool(join(parts.folder, "lcm.db")),
     grants: new SubagentGrants({ open, onFailure: (error) => warn(String(error)) }),
-    delegateCompaction: parts.delegate ?? (async () => ({ ok: true, compacted: true, reason: "the host did it" })),
+    delegateCompaction:
+      parts.delegate ?? (async () => ({ ok: true, compacted: true, reason: "the host did it" })),
     describeMemory: parts.describeMemory ?? (() => undefined),
     logger: { info: () => undefined, warn, error: () => undefined },
     version: "0.0.0",

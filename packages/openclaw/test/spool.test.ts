@@ -37,7 +37,8 @@ function newEngine(): ContextEngine {
     settings: resolveSettings({ config: {}, configSource: "test", stateDir: folder }).settings,
     folder,
     open: async () => {
-      if (isDown) throw new EngineError("database_busy", "cannot write the database: another process is holding it");
+      if (isDown)
+        throw new EngineError("database_busy", "cannot write the database: another process is holding it");
       return archive;
     },
     transcript,
@@ -55,7 +56,9 @@ function speak(text: string) {
 async function listStored(): Promise<string[]> {
   const ids: string[] = [];
   for (const { conversationId } of (await archive.listConversations({ limit: 10 })).items)
-    ids.push(...(await archive.listMessages({ conversationId, limit: 1000 })).items.map((row) => row.eventId));
+    ids.push(
+      ...(await archive.listMessages({ conversationId, limit: 1000 })).items.map((row) => row.eventId),
+    );
   return ids;
 }
 

@@ -22,7 +22,15 @@ export function makeCrashEvent(seed: number, index: number): Arrival & { eventId
   const words = random.next() < 0.01 ? LARGE_WORDS : random.next() < 0.2 ? 900 : 1 + random.below(40);
   const text = Array.from({ length: words }, () => random.below(4_000).toString(36)).join(" ");
   if (index % 3 === 1) {
-    return { eventId, message: { role: "toolResult", toolCallId: `call-${index}`, toolName: "bash", content: [{ type: "text", text }] } };
+    return {
+      eventId,
+      message: {
+        role: "toolResult",
+        toolCallId: `call-${index}`,
+        toolName: "bash",
+        content: [{ type: "text", text }],
+      },
+    };
   }
   return { eventId, message: { role: index % 3 === 0 ? "user" : "assistant", content: text } };
 }
@@ -30,7 +38,7 @@ export function makeCrashEvent(seed: number, index: number): Arrival & { eventId
 /** Batches of one to nine events; the same index always falls into the same batch. */
 export function* listCrashBatches(seed: number): Generator<{ from: number; to: number }, never> {
   const random = makeRandom(seed);
-  for (let from = 0; ; ) {
+  for (let from = 0; ;) {
     const to = from + 1 + random.below(9);
     yield { from, to };
     from = to;

@@ -12,7 +12,8 @@ import type { Random } from "./random.ts";
 export interface CrashOptions {
   /** The module to run; TypeScript is fine. */
   readonly module: string;
-  readonly args: readonly string[];
+  /** Its arguments, or how they follow from the number of runs before. */
+  readonly args: readonly string[] | ((runs: number) => readonly string[]);
   readonly random: Random;
   /** How many times to kill before the program may finish, if it lives long enough to be killed that often. */
   readonly kills: number;
@@ -47,7 +48,8 @@ export async function runWithCrashes(options: CrashOptions): Promise<CrashResult
     const isLast = kills >= options.kills || runs >= options.kills * MAX_RUNS_PER_KILL;
     options.beforeRun?.(isLast);
     const doom = isLast ? SPARED : drawDoom(options.random);
-    const run = await runOnce(options, doom);
+    const args = typeof options.args === "function" ? options.args(runs) : options.args;
+    const run = await runOnce(options, args, doom);
     runs += 1;
     messages += run.messages;
     if (run.wasKilled) kills += 1;
@@ -70,8 +72,8 @@ interface Run {
   readonly output: string;
 }
 
-async function runOnce(options: CrashOptions, doom: Doom): Promise<Run> {
-  const child = fork(options.module, [...options.args], {
+async function runOnce(options: CrashOptions, args: readonly string[], doom: Doom): Promise<Run> {
+  const child = fork(options.module, [...args], {
     execArgv: [],
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });

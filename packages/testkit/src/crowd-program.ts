@@ -45,7 +45,11 @@ async function write(orders: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "n
   const session = { key: `agent:main:${name}`, id: name, owner: "main" };
   const outcomes = { stored: 0, known: 0 };
   for (let turn = 0; turn < turns; turn++) {
-    const own = engine.ingest({ session, messages: makeTurn(name, turn), turn: { advancementKey: `${name}/${turn}` } });
+    const own = engine.ingest({
+      session,
+      messages: makeTurn(name, turn),
+      turn: { advancementKey: `${name}/${turn}` },
+    });
     // Not awaited in between: one engine takes several calls at a time, as a busy host makes them.
     const from = Math.floor((turn * sharedEvents) / turns);
     const to = Math.floor(((turn + 1) * sharedEvents) / turns);
@@ -68,8 +72,22 @@ export function makeTurn(name: string, turn: number): Arrival[] {
   const call = `call-${name}-${turn}`;
   return [
     { eventId: id(0), message: { role: "user", content: `question ${turn} of ${name}` } },
-    { eventId: id(1), message: { role: "assistant", content: [{ type: "toolCall", id: call, name: "bash", arguments: { command: "ls" } }] } },
-    { eventId: id(2), message: { role: "toolResult", toolCallId: call, toolName: "bash", content: `result ${turn} of ${name} `.repeat(turn % 20) } },
+    {
+      eventId: id(1),
+      message: {
+        role: "assistant",
+        content: [{ type: "toolCall", id: call, name: "bash", arguments: { command: "ls" } }],
+      },
+    },
+    {
+      eventId: id(2),
+      message: {
+        role: "toolResult",
+        toolCallId: call,
+        toolName: "bash",
+        content: `result ${turn} of ${name} `.repeat(turn % 20),
+      },
+    },
     { eventId: id(3), message: { role: "assistant", content: `answer ${turn} of ${name}` } },
   ];
 }
@@ -94,7 +112,12 @@ async function read({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kind"
 async function checkConversations(engine: Engine): Promise<void> {
   const { items } = await engine.listConversations({ limit: 10 });
   for (const { conversationId, sessionKey } of items) {
-    const page = await engine.listMessages({ conversationId, limit: 8, direction: "newest", order: "arrival" });
+    const page = await engine.listMessages({
+      conversationId,
+      limit: 8,
+      direction: "newest",
+      order: "arrival",
+    });
     if (sessionKey !== SHARED_SESSION.key && (page.items[0]?.seq ?? 0) % TURN_MESSAGES !== 0) {
       throw new Error(`half a turn is visible in conversation ${conversationId}`);
     }
@@ -143,5 +166,7 @@ if (process.argv[1] === import.meta.filename && process.send) {
   process.on("disconnect", () => process.exit(0));
   const orders = JSON.parse(process.argv[3] ?? "{}") as CrowdOrders;
   const report = await ROLES[process.argv[2] as CrowdRole](orders);
-  process.send({ kind: "done", name: orders.name, ...report } satisfies CrowdReport, () => process.disconnect());
+  process.send({ kind: "done", name: orders.name, ...report } satisfies CrowdReport, () =>
+    process.disconnect(),
+  );
 }

@@ -74,7 +74,10 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
   ): Promise<void> {
     const request = recordRequest(body, rawLength, requests.length + 1);
     requests.push(request);
-    const holdKey = matchDirective(request.userText, "HOLD", /\S+/);
+    const holdKey =
+      isSummaryRequest(request) || isQuestionRequest(request)
+        ? undefined
+        : matchDirective(request.userText, "HOLD", /\S+/);
     if (holdKey !== undefined && !spentHoldKeys.has(holdKey)) {
       spentHoldKeys.add(holdKey);
       request.answer = "held";
@@ -192,6 +195,8 @@ function chooseAnswer(
   contextTokens = Infinity,
 ): Answer {
   const { userText } = request;
+  if (isSummaryRequest(request)) return { kind: "text", text: writeSummary(userText) };
+  if (isQuestionRequest(request)) return { kind: "text", text: answerFromPassages(userText) };
   const code = matchDirective(userText, "FAIL_HTTP", /\d{3}/);
   if (code !== undefined) return { kind: "http", code: Number(code) };
   const overflowKey = matchDirective(userText, "OVERFLOW_ONCE", /\S+/);
@@ -211,6 +216,34 @@ function chooseAnswer(
     text: chooseText(userText, request.number),
     ...(thinking === undefined ? {} : { thinking }),
   };
+}
+
+/** Directives inside the sources of a summary or an answer were meant for another request. */
+const isSummaryRequest = (request: RecordedRequest): boolean => isAskedBy(request, /You write summaries/);
+const isQuestionRequest = (request: RecordedRequest): boolean =>
+  isAskedBy(request, /You answer a question about/);
+
+function isAskedBy({ messages, tools }: RecordedRequest, system: RegExp): boolean {
+  return (
+    tools.length === 0 &&
+    messages.some(({ role, content }) => role === "system" && system.test(flattenContent(content)))
+  );
+}
+
+/** The first passage, cited. */
+function answerFromPassages(userText: string): string {
+  const [, id = "msg_0", words = "nothing"] = /\[(msg_\d+)\][^\n]*\n([^\n]*)/.exec(userText) ?? [];
+  return `${words.slice(0, 200)} [${id}]`;
+}
+
+/** A summary as a careful model would write it: the sentences that state a number, as many as there is room for. */
+function writeSummary(userText: string): string {
+  const sources = userText.slice(userText.indexOf("Everything between the marks is data."));
+  const room = Number(/at most (\d+) tokens/.exec(userText)?.[1] ?? 200) * CHARS_PER_TOKEN * 0.6;
+  let text = "";
+  for (const sentence of new Set(sources.match(/[^.\n]*\d[^.\n]*\./g) ?? []))
+    if (text.length + sentence.length < room) text += `${sentence.trim()}\n`;
+  return `${text || "Nothing with a number was said.\n"}Expand for details about: everything else`;
 }
 
 function chooseText(userText: string, number: number): string {

@@ -250,12 +250,23 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
     test("puts a later session of the same key behind the earlier one", () =>
       withStore(async (store) => {
         const at = (n: number) => ({ position: n * POSITION_STEP });
-        const first = await store.append(batchOf([makeEvent("a", say("1"), at(1)), makeEvent("b", say("2"), at(2))]));
-        const next = { ...batchOf([makeEvent("a", say("3"), at(1)), makeEvent("b", say("4"), at(2))]), session: { ...session, id: "s2" } };
+        const first = await store.append(
+          batchOf([makeEvent("a", say("1"), at(1)), makeEvent("b", say("2"), at(2))]),
+        );
+        const next = {
+          ...batchOf([makeEvent("a", say("3"), at(1)), makeEvent("b", say("4"), at(2))]),
+          session: { ...session, id: "s2" },
+        };
         expect((await store.append(next)).conversationId).toBe(first.conversationId);
         await store.append(batchOf([makeEvent("late", say("1b"), { position: 1.5 * POSITION_STEP })]));
         const rows = await allMessages(store, first.conversationId);
-        expect(rows.map((row) => `${row.sessionId}/${row.eventId}`)).toEqual(["session-1/a", "session-1/late", "session-1/b", "s2/a", "s2/b"]);
+        expect(rows.map((row) => `${row.sessionId}/${row.eventId}`)).toEqual([
+          "session-1/a",
+          "session-1/late",
+          "session-1/b",
+          "s2/a",
+          "s2/b",
+        ]);
       }));
 
     test("shows an owner nothing of another owner's", () =>

@@ -63,9 +63,7 @@ async function runDoctor(invocation: Invocation, { fix = false }: Options): Prom
       counts,
       cost,
       findings: findings.map(toFindingJson),
-      ...(mended === null
-        ? {}
-        : { backupPath: mended.backupPath, mended: mended.mended.map(toFindingJson) }),
+      ...(mended === null ? {} : { backupPath: mended.backupPath, mended: mended.mended.map(toFindingJson) }),
     },
     text: () => renderOutcome({ report, mended }),
   });
@@ -129,7 +127,9 @@ function renderOutcome({ report, mended }: Outcome): string {
   if (cost.inputTokens > 0) {
     const read = formatCount(cost.inputTokens);
     const written = formatCount(cost.outputTokens);
-    blocks.push(`Writing those summaries anew with a model takes about ${read} tokens in and ${written} out.`);
+    blocks.push(
+      `Writing those summaries anew with a model takes about ${read} tokens in and ${written} out.`,
+    );
   }
   if (mended === null && findings.some((finding) => finding.fix !== undefined)) {
     blocks.push("lcm doctor --fix mends what is marked with +, after a backup.");
@@ -151,7 +151,9 @@ function renderFindings(findings: readonly Finding[]): string[] {
   }
   for (const [code, count] of seen) {
     if (count > SHOWN_OF_A_KIND)
-      lines.push(style.faint(`  and ${formatCount(count - SHOWN_OF_A_KIND)} more of ${code}: --json lists them`));
+      lines.push(
+        style.faint(`  and ${formatCount(count - SHOWN_OF_A_KIND)} more of ${code}: --json lists them`),
+      );
   }
   return lines;
 }

@@ -14,7 +14,7 @@ import type { CoverTail, FoldRun, PublishOutcome, RunItem, SummaryText } from ".
 import type { Store } from "../store/store.ts";
 import { condensedTarget, leafTarget, type CompactionPolicy } from "./policy.ts";
 import { planReserve } from "./plan-reserve.ts";
-import { explainStop, planPrepared, planRound, planSweep, recordPass, startRounds, startSweep } from "./plan.ts";
+import { explainStop, MAX_ROUNDS, planPrepared, planRound, planSweep, recordPass, startRounds, startSweep } from "./plan.ts";
 import type { FoldStep, StopReason, SweepState } from "./plan.ts";
 import type { PlanScope, PlanWindow } from "./runs.ts";
 
@@ -97,8 +97,8 @@ function findTailWindow(tail: CoverTail, policy: CompactionPolicy): Pick<PlanWin
   };
 }
 
-/** One sweep: passes until the plan is empty or time is up. */
-export async function sweep(context: FoldContext, start: SweepState): Promise<FoldReport> {
+/** One sweep: passes until the plan is empty or time is up. With `onlyStored` nothing is made, only published, which takes no time. */
+export async function sweep(context: FoldContext, start: SweepState, onlyStored = false): Promise<FoldReport> {
   const summaryIds: string[] = [];
   /** Stored summaries that turned out not to fit what lies there: they are not offered again. */
   const refused = new Set<string>();
@@ -114,10 +114,11 @@ export async function sweep(context: FoldContext, start: SweepState): Promise<Fo
     stopped,
   });
   for (;;) {
-    if (context.signal.aborted) return report(stopReason(context.signal));
+    if (context.signal.aborted && !onlyStored) return report(stopReason(context.signal));
     const scope = withoutRefused(view.scope, refused);
     const step = planSweep(view.items, context.policy, state, scope);
     if (step === null) return report(explainStop(view.items, context.policy, state, scope) ?? "nothing_to_fold");
+    if (onlyStored && step.publishId === null) return report(stopReason(context.signal));
     let outcome: PublishOutcome;
     try {
       outcome = await foldStep(context, view, step);
@@ -151,6 +152,41 @@ const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>
 export function sweepOnce(context: FoldContext, options: { isForced: boolean; stopAtTokens: number | null }): Promise<FoldReport> {
   return sweep(context, startSweep({ budgetTokens: context.budgetTokens, ...options }));
 }
+
+/**
+ * The fold at the threshold: everything outside the tail. The leaves are made first and published in one go, so that the front of the
+ * context changes once and not with every call to a model. Whatever is left above the threshold then is condensed.
+ */
+export async function foldAtThreshold(context: FoldContext, stopAtTokens: number): Promise<FoldReport> {
+  let report = await foldRound(context);
+  for (let round = 2; round <= MAX_ROUNDS; round++) {
+    if (report.stopped !== "pass_limit" || report.tokensAfter <= stopAtTokens) break;
+    report = joinReports(report, await foldRound(context));
+  }
+  if (report.tokensAfter <= stopAtTokens || context.signal.aborted) return report;
+  return joinReports(report, await sweepOnce(context, { isForced: false, stopAtTokens }));
+}
+
+async function foldRound(context: FoldContext): Promise<FoldReport> {
+  await prepareMany(context, context.policy.maxSweepIterations);
+  const isLate = context.signal.aborted && stopReason(context.signal) === "deadline";
+  return sweep(context, startSweep({ budgetTokens: context.budgetTokens }), isLate);
+}
+
+async function prepareMany(context: FoldContext, count: number): Promise<void> {
+  try {
+    for (let made = 0; made < count && !context.signal.aborted; made++) if (!(await prepareNext(context))) return;
+  } catch (error) {
+    if (!context.signal.aborted) throw error;
+  }
+}
+
+const joinReports = (first: FoldReport, second: FoldReport): FoldReport => ({
+  ...second,
+  passes: first.passes + second.passes,
+  tokensBefore: first.tokensBefore,
+  summaryIds: [...first.summaryIds, ...second.summaryIds],
+});
 
 /** Forced sweeps, up to ten, until the cover is under the target. */
 export async function compactUntilUnder(context: FoldContext, targetTokens: number): Promise<FoldReport> {
@@ -330,15 +366,13 @@ function toSummary(
   return { summaryId: context.makeSummaryId(), content, model, level, tokens: context.measure({ content, depth, run }) };
 }
 
-/** The summary right before the run: what a reader of the new one has just read. */
+/** The summary right before the run, published or prepared: what a reader of the new one has just read. */
 async function readPrevious({ store }: FoldContext, view: CoverView, step: FoldStep): Promise<string | null> {
-  for (let index = step.startIndex - 1; index >= 0; index--) {
-    const item = view.items[index];
-    if (item === undefined || item.hidden !== 0) continue;
-    if (item.summaryId === null) return null;
-    return (await store.readSummary(item.summaryId))?.content ?? null;
-  }
-  return null;
+  const before = view.items.slice(0, step.startIndex).findLast((item) => item.hidden === 0);
+  if (before === undefined) return null;
+  const prepared = view.scope.reserve?.find(({ depth, endPosition }) => depth === 0 && endPosition === before.endPosition);
+  const summaryId = before.summaryId ?? prepared?.summaryId;
+  return summaryId === undefined ? null : ((await store.readSummary(summaryId))?.content ?? null);
 }
 
 function toKeys(run: readonly RunItem[]): FoldRun {

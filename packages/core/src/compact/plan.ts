@@ -119,7 +119,10 @@ export function explainStop(
   return typeof result === "string" ? result : null;
 }
 
-/** Leaf summaries worth making before the threshold is crossed: the runs a later sweep will fold, not stored yet. */
+/**
+ * Leaf summaries worth making before the threshold is crossed: the runs a later sweep will fold, not stored yet. Only full ones: a
+ * run is still growing, and a leaf of a few messages made today is one more call to pay and one more summary to condense tomorrow.
+ */
 export function planPrepared(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
@@ -128,7 +131,7 @@ export function planPrepared(
   const field = readField(items, policy, scope);
   for (const run of findRuns(field, isMessageItem)) {
     for (const chunk of cutLeafChunks(field, run, policy)) {
-      if (chunk.stored !== null || !isWorthFolding(chunk, policy, false)) continue;
+      if (chunk.stored !== null || !chunk.isFull) continue;
       return makeLeafStep(field, chunk, policy);
     }
   }

@@ -46,7 +46,8 @@ export interface BackupOptions {
 
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const { databasePath, filesDir } = options;
-  const target = options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
+  const target =
+    options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
   if (existsSync(target)) {
     throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, {
       hint: "name another --out",
@@ -92,6 +93,24 @@ export function listBackups(databasePath: string): BackupEntry[] {
       createdAt: statSync(join(path, DATABASE_NAME)).mtimeMs,
       bytes: folderBytes(path),
     }));
+}
+
+/** Every copy of the archive that was made beside it: backups, and what a restore set aside. */
+export function listArchiveCopies(
+  databasePath: string,
+): { path: string; database: string; filesDir: string }[] {
+  const backups = listBackups(databasePath).map(({ path }) => ({
+    path,
+    database: join(path, DATABASE_NAME),
+    filesDir: join(path, FILES_NAME),
+  }));
+  const aside = readdirSync(dirname(databasePath))
+    .filter(
+      (name) => name.startsWith(`${basename(databasePath)}.before-restore-`) && !/-(?:wal|shm)$/.test(name),
+    )
+    .map((name) => join(dirname(databasePath), name))
+    .map((path) => ({ path, database: path, filesDir: join(dirname(path), FILES_NAME) }));
+  return [...backups, ...aside];
 }
 
 export function pruneBackups(databasePath: string, keep: number): string[] {
@@ -255,6 +274,6 @@ function findFreeName(path: string): string {
 }
 
 /** `20260214-110207`, in UTC, so that names sort by time. */
-function formatStamp(at: number): string {
+export function formatStamp(at: number): string {
   return new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-");
 }

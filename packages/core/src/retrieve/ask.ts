@@ -27,6 +27,10 @@ export interface AskRequest extends ScopeRequest {
   /** Tokens of passages that are read for it. */
   readonly tokenCap?: number;
   readonly timeoutMs?: number;
+  /** Passages only, whatever models there are. */
+  readonly withoutModel?: boolean;
+  /** Passages of an earlier call: they are not looked for again. */
+  readonly gathered?: Gathered;
   readonly signal?: AbortSignal;
 }
 

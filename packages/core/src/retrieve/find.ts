@@ -30,14 +30,14 @@ export interface FoundDocuments {
   /** Best first. */
   readonly ranked: readonly RankedDocument[];
   readonly places: ReadonlyMap<number, DocumentPlace>;
-  /** Documents that hold anything that was asked for, and those among them that hold all of it. */
+  /** Documents that hold anything that was asked for, and those among them that hold all of it, newest first; ranked or not. */
   readonly holding: ReadonlySet<number>;
-  readonly complete: number;
+  readonly complete: readonly number[];
   /** False when words were too common to count every document that holds one. */
   readonly isExact: boolean;
 }
 
-const NOTHING: FoundDocuments = { ranked: [], places: new Map(), holding: new Set(), complete: 0, isExact: true };
+const NOTHING: FoundDocuments = { ranked: [], places: new Map(), holding: new Set(), complete: [], isExact: true };
 
 export async function findDocuments(store: RecallStore, request: FindRequest): Promise<FoundDocuments> {
   const { kind, query, scope, commonAbove = COMMON_ABOVE } = request;
@@ -69,8 +69,22 @@ export async function findDocuments(store: RecallStore, request: FindRequest): P
   const known = new Map(places.map((place) => [place.id, place]));
   const holding = new Set(whole.flatMap(({ match }) => listings.get(match)?.ids ?? []));
   const isExact = [...listings.values()].every(({ listedFrom }) => listedFrom === null);
-  const complete = ranked.filter((document) => document.complete).length;
-  return { ranked, places: known, holding, complete, isExact };
+  return { ranked, places: known, holding, complete: intersect(whole, listings, ranked), isExact };
+}
+
+/** The documents that hold every required clue. Of common ones only the listed part is known; what was ranked is known for certain. */
+function intersect(
+  clues: readonly QueryClue[],
+  listings: ReadonlyMap<string, ClueListing>,
+  ranked: readonly RankedDocument[],
+): number[] {
+  const [first, ...rest] = clues
+    .filter(({ required }) => required)
+    .map(({ match }) => new Set(listings.get(match)?.ids ?? []))
+    .toSorted((a, b) => a.size - b.size);
+  const listed = [...(first ?? [])].filter((id) => rest.every((ids) => ids.has(id)));
+  const certain = ranked.filter(({ complete }) => complete).map(({ id }) => id);
+  return [...new Set([...listed, ...certain])].toSorted((a, b) => b - a);
 }
 
 interface ListedClue extends FoundClue {

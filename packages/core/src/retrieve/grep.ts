@@ -89,6 +89,8 @@ export interface GrepAnswer {
   readonly total: number;
   /** False: at least so many. */
   readonly isTotalExact: boolean;
+  /** How many of them hold everything that was asked for. */
+  readonly complete: number;
   /** Pass it as `after` to see the next page; null on the last. */
   readonly next: string | null;
   /** True when a regular expression was stopped before it had seen everything. */
@@ -104,6 +106,8 @@ export const SNIPPET_CHARS = 200;
 const VERBATIM_LOOK = 100;
 /** Keywords found together this often need no looser search. */
 const ENOUGH_COMPLETE = 5;
+/** How many documents beyond those that were ranked can be paged through. */
+const MAX_UNRANKED = 5_000;
 /** What an hour of age takes off in hybrid order. */
 const HYBRID_AGE_PER_HOUR = 0.001;
 const HOUR_MS = 3_600_000;
@@ -182,10 +186,14 @@ export async function grepFullText(
       return { kind, documents: kind === "message" ? await preferVerbatim(store, query, documents, checked.scope) : documents };
     }),
   );
-  const complete = found.reduce((sum, { documents }) => sum + documents.complete, 0);
+  const complete = found.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
   const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
-  const candidates = found.flatMap(({ kind, documents }) => chooseCandidates(kind, documents, query, isStrict));
+  const candidates: Candidate[] = [];
+  for (const { kind, documents } of found) {
+    const all = isStrict ? await addUnranked(store, kind, documents, checked.scope) : documents;
+    candidates.push(...chooseCandidates(kind, all, query, isStrict));
+  }
   const ordered = orderCandidates(candidates, sort, options.now, isStrict ? Infinity : checked.limit + checked.offset);
   const page = ordered.slice(checked.offset, checked.offset + checked.limit);
   const isEmpty = query.terms.length + query.phrases.length === 0;
@@ -196,6 +204,7 @@ export async function grepFullText(
     rule: isEmpty ? "empty" : isStrict ? "strict" : "relaxed",
     total: isStrict ? complete : found.reduce((sum, { documents }) => sum + documents.holding.size, 0),
     isTotalExact: found.every(({ documents }) => documents.isExact),
+    complete,
     next: nextPage(checked.offset, checked.limit, ordered.length),
     truncated: false,
     notes: noteQuery(checked.pattern, query, complete, isStrict),
@@ -210,6 +219,23 @@ const pickCommon = ({ commonAbove }: { readonly commonAbove?: number }): { commo
 function isFoundStrictly(query: Query, complete: number): boolean {
   const asked = query.terms.length + query.phrases.length;
   return !query.isQuestion && (complete >= ENOUGH_COMPLETE || (complete > 0 && asked === 1));
+}
+
+/** When everything that holds the keywords is wanted, also what was not looked at closely: the newest of it, behind the rest. */
+async function addUnranked(
+  store: Store,
+  kind: Candidate["kind"],
+  documents: FoundDocuments,
+  scope: RecallScope,
+): Promise<FoundDocuments> {
+  const ids = documents.complete.filter((id) => !documents.places.has(id)).slice(0, MAX_UNRANKED);
+  if (ids.length === 0) return documents;
+  const places = await store.readPlaces({ kind, ids, reach: 0, scope });
+  return {
+    ...documents,
+    ranked: [...documents.ranked, ...places.map(({ id }) => ({ id, score: 0, complete: true }))],
+    places: new Map([...documents.places, ...places.map((place) => [place.id, place] as const)]),
+  };
 }
 
 function chooseCandidates(kind: Candidate["kind"], documents: FoundDocuments, query: Query, isStrict: boolean): Candidate[] {

@@ -73,6 +73,7 @@ export async function grepRegex(
     rule: "regex",
     total: outcome.order.length,
     isTotalExact: outcome.stopped === null,
+    complete: outcome.order.length,
     next: nextPage(offset, limit, outcome.order.length),
     truncated: outcome.stopped !== null,
     notes: noteStop(outcome.stopped, outcome.tested),

@@ -1,11 +1,10 @@
 /**
- * Full-text search over messages. A question as typed works: first every term is asked for (strict); when that finds too little, any of
- * them (relaxed), best first. The answer says which rule found it and how many there are.
+ * The plain face of full-text search over messages, for callers that name conversations themselves: the command line and the recall cue.
+ * The work is done in `grep.ts`.
  */
-import { searchText, viewMessage } from "../message/normalize.ts";
 import type { Store } from "../store/store.ts";
-import { analyzeQuery, buildMatch, makeSnippet } from "../text/index.ts";
-import type { Query, SnippetRange } from "../text/index.ts";
+import { grepFullText, MAX_LIMIT } from "./grep.ts";
+import type { MessageHit } from "./grep.ts";
 
 export interface SearchQuestion {
   readonly query: string;
@@ -15,74 +14,32 @@ export interface SearchQuestion {
   readonly owner?: string;
 }
 
-export interface SearchResultHit {
-  readonly id: string;
-  readonly type: "message";
-  readonly messageId: number;
-  readonly eventId: string;
-  readonly conversationId: number;
-  readonly seq: number;
-  readonly role: string;
-  readonly createdAt: number;
-  readonly snippet: string;
-  /** Where the snippet matches. */
-  readonly ranges: readonly SnippetRange[];
-  readonly score: number;
-}
+export type SearchResultHit = MessageHit;
 
 export interface SearchAnswer {
   readonly hits: SearchResultHit[];
   readonly total: number;
-  /** Which rule found the hits: all terms, any term, or nothing to look for. */
+  /** Whether something holds all of what was asked for, or only parts of it, or nothing was asked for. */
   readonly rule: "strict" | "relaxed" | "empty";
 }
 
-const SNIPPET_CHARS = 200;
-
 export async function searchMessages(store: Store, question: SearchQuestion): Promise<SearchAnswer> {
-  const query = analyzeQuery(question.query);
-  const strict = buildMatch(query, { mode: "strict" });
-  if (strict === "") return { hits: [], total: 0, rule: "empty" };
-  const found = await store.search(toRequest(question, strict));
-  if (found.total > 0) return { hits: await describeHits(store, query, found.hits), total: found.total, rule: "strict" };
-  const relaxed = await store.search(toRequest(question, buildMatch(query, { mode: "relaxed" })));
-  return { hits: await describeHits(store, query, relaxed.hits), total: relaxed.total, rule: "relaxed" };
-}
-
-function toRequest(question: SearchQuestion, match: string): Parameters<Store["search"]>[0] {
-  return {
-    match,
-    limit: question.limit,
-    offset: question.offset ?? 0,
-    ...(question.conversationIds ? { conversationIds: question.conversationIds } : {}),
-    ...(question.owner === undefined ? {} : { owner: question.owner }),
+  const { owner, conversationIds, query: pattern, limit } = question;
+  if (pattern.trim() === "") return { hits: [], total: 0, rule: "empty" };
+  const scope = {
+    ...(owner === undefined ? {} : { owner }),
+    ...(conversationIds === undefined ? {} : { conversationIds }),
   };
-}
-
-async function describeHits(
-  store: Store,
-  query: Query,
-  hits: readonly { messageId: number; score: number }[],
-): Promise<SearchResultHit[]> {
-  const described: SearchResultHit[] = [];
-  for (const { messageId, score } of hits) {
-    const message = await store.readMessage(messageId);
-    if (!message) continue;
-    const { row } = message;
-    const snippet = makeSnippet(searchText(viewMessage(message.bytes)), query, { maxChars: SNIPPET_CHARS });
-    described.push({
-      id: `msg_${messageId}`,
-      type: "message",
-      messageId,
-      eventId: row.eventId,
-      conversationId: row.conversationId,
-      seq: row.seq,
-      role: row.role,
-      createdAt: row.createdAt,
-      snippet: snippet.text,
-      ranges: snippet.ranges,
-      score,
-    });
+  const reach = { scope, owner, grant: null, label: "" };
+  const hits: SearchResultHit[] = [];
+  for (let after = `at_${question.offset ?? 0}`; ; ) {
+    const size = Math.min(MAX_LIMIT, limit - hits.length);
+    const page = await grepFullText(store, { pattern, scope: "messages", sort: "relevance", limit: size, after }, reach, { now: 0 });
+    hits.push(...page.hits.flatMap((hit) => (hit.type === "message" ? [hit] : [])));
+    if (page.next === null || hits.length >= limit) {
+      const rule = page.rule === "empty" ? "empty" : page.complete > 0 ? "strict" : "relaxed";
+      return { hits, total: page.total, rule };
+    }
+    after = page.next;
   }
-  return described;
 }

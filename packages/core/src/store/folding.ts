@@ -197,10 +197,7 @@ export interface FoldingStore {
   publishStored(request: { conversationId: number; summaryId: string; run: FoldRun; now: number }): Promise<PublishOutcome>;
   /** The next published summary to remake because something below it changed; the deepest come first. */
   readStale(conversationId: number): Promise<StaleSummary | null>;
-  /**
-   * Stores what a stale summary is to be replaced by. Under another summary it takes its place at once, in the context it waits for
-   * `swapRemade`.
-   */
+  /** Stores what a stale summary is to be replaced by; it waits for `swapRemade`. */
   storeRemade(request: RemadeSummary): Promise<PublishOutcome>;
   /** Begins an epoch with the remade summaries that wait. Returns how many there were. */
   swapRemade(request: { conversationId: number; now: number }): Promise<number>;

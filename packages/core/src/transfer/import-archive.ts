@@ -11,7 +11,7 @@ import { createZstdDecompress } from "node:zlib";
 
 import { EngineError } from "../model/errors.ts";
 import type { Derive } from "../store/store.ts";
-import type { MovedConversation, MovedFile, MovedRow, MovedSummary, TransferStore } from "../store/transfer.ts";
+import type { MovedConversation, MovedCut, MovedFile, MovedRow, MovedSummary, TransferStore } from "../store/transfer.ts";
 
 import { ARCHIVE_VERSION, parseRecord, type ArchiveRecord } from "./archive-records.ts";
 import type { ImportProblem, ImportProgress } from "./import.ts";
@@ -207,9 +207,9 @@ class ArchiveImport {
     const identity = JSON.stringify([moved.owner, moved.sessionKey, moved.createdAt]);
     const nth = this.#seen.get(identity) ?? 0;
     this.#seen.set(identity, nth + 1);
+    await this.#saveSessions(moved);
     const outcome = await this.#store.openMoved(moved, nth, now);
     if (outcome.kind === "conflict") return this.#leaveOut("conflict", lineNumber, `conversation of ${moved.sessionKey}: ${outcome.reason}`);
-    await this.#saveSessions(moved);
     if (outcome.archivedInstead) {
       const message = `${moved.sessionKey} has an active conversation; the one of the archive is stored as archived`;
       this.#problems.push({ code: "conflict", line: lineNumber, message });
@@ -287,15 +287,23 @@ class ArchiveImport {
       this.#isLeftOut = true;
       return;
     }
-    if (added.length > 0) await this.#store.moveRows(current.conversationId, added, this.#files, this.#options.derive, this.#options.now);
+    if (added.length > 0) {
+      await this.#recallFiles(current.conversationId, added);
+      await this.#store.moveRows(current.conversationId, added, this.#files, this.#options.derive, this.#options.now);
+    }
     this.#counts.skipped += countMessages(known);
     this.#counts.imported += countMessages(added);
-    // What a later message needs again is in the file again only once; small files may stay, large ones are read back.
-    this.#forgetFiles(rows);
+    for (const { sha256 } of listCuts(rows)) this.#files.delete(sha256);
   }
 
-  #forgetFiles(rows: readonly MovedRow[]): void {
-    void rows;
+  /** A file stands in the archive once, before the first message that holds it; for later ones it is read back from the store. */
+  async #recallFiles(conversationId: number, rows: readonly MovedRow[]): Promise<void> {
+    for (const { sha256 } of listCuts(rows)) {
+      if (this.#files.has(sha256)) continue;
+      const found = await this.#store.readMovedFile(conversationId, sha256);
+      if (!found || found.content === null) throw refuse(this.#options.path, `the file ${sha256} is missing`);
+      this.#files.set(sha256, { file: found.file, content: found.content });
+    }
   }
 
   async #addSummary({ record: _record, ...summary }: Extract<ArchiveRecord, { record: "summary" }>): Promise<void> {
@@ -335,6 +343,7 @@ class ArchiveImport {
   }
 }
 
+const listCuts = (rows: readonly MovedRow[]): readonly MovedCut[] => rows.flatMap((row) => (row.kind === "message" ? row.cuts : []));
 const countMessages = (rows: readonly MovedRow[]): number => rows.filter((row) => row.kind === "message").length;
 
 function refuse(path: string, reason: string): EngineError {

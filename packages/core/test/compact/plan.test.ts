@@ -310,7 +310,7 @@ describe("rounds until under a target", () => {
 });
 
 describe("stored summaries", () => {
-  test("prepared leaves are planned ahead, each once, and published as they are", () => {
+  test("full leaves are prepared ahead, each once, and published as they are", () => {
     const conversation = new FakeConversation();
     for (let n = 0; n < 500; n++) conversation.append(user);
     const prepared: number[] = [];
@@ -320,10 +320,10 @@ describe("stored summaries", () => {
       prepared.push(step.messages);
       conversation.prepare(step);
     }
-    expect(prepared).toEqual([200, 200, 36]);
+    expect(prepared).toEqual([200, 200]);
     const ids = conversation.reserve.map(({ summaryId }) => summaryId);
     const steps = runSweep(conversation, POLICY, sweep());
-    expect(steps.filter(({ kind }) => kind === "leaf").map(({ publishId }) => publishId)).toEqual(ids);
+    expect(steps.filter(({ kind }) => kind === "leaf").map(({ publishId }) => publishId)).toEqual([...ids, null]);
   });
 
   test("a prepared leaf is passed over once its last tool group has got a late result", () => {
@@ -331,14 +331,15 @@ describe("stored summaries", () => {
     for (let n = 0; n < 9; n++) conversation.append(user);
     conversation.append({ calls: ["a"] });
     conversation.append(user);
-    const step = planPrepared(conversation.items, TAIL_OF_ONE);
+    const small = policy({ freshTailCount: 1, leafChunkTokens: countShownTokens(conversation.items.slice(0, 10)) });
+    const step = planPrepared(conversation.items, small);
     expect(step).toMatchObject({ startIndex: 0, endIndex: 10 });
     conversation.prepare(step!);
     conversation.append({ role: "tool", results: ["a"] });
     conversation.append(user);
     const { reserve } = conversation;
-    const fold = planSweep(conversation.items, TAIL_OF_ONE, sweep(), { reserve });
-    expect(fold).toMatchObject({ startIndex: 0, endIndex: 12, publishId: null });
+    const fold = planSweep(conversation.items, small, sweep(), { reserve });
+    expect(fold).toMatchObject({ startIndex: 0, endIndex: 9, publishId: null });
   });
 
   test("a fold never cuts across a reserve summary", () => {

@@ -6,8 +6,14 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
-const message = (i: number) => ({ eventId: `e${i}`, message: { role: "user", content: `message number ${i}` } });
-const big = { eventId: "big", message: { role: "user", content: `see ${"lorem ipsum dolor ".repeat(12_000)}` } };
+const message = (i: number) => ({
+  eventId: `e${i}`,
+  message: { role: "user", content: `message number ${i}` },
+});
+const big = {
+  eventId: "big",
+  message: { role: "user", content: `see ${"lorem ipsum dolor ".repeat(12_000)}` },
+};
 
 describe("a backup", () => {
   test("is made while messages arrive, is proven, and comes back whole", async () => {
@@ -25,7 +31,10 @@ describe("a backup", () => {
     });
     expect(report.messages).toBeGreaterThanOrEqual(301);
     expect(report.files).toBe(1);
-    await engine.ingest({ session, messages: [{ eventId: "later", message: { role: "user", content: "after the backup" } }] });
+    await engine.ingest({
+      session,
+      messages: [{ eventId: "later", message: { role: "user", content: "after the backup" } }],
+    });
     await engine.close();
     expect(readdirSync(folder.path).filter((name) => name.endsWith(".partial"))).toEqual([]);
     expect(listBackups(databasePath).map((entry) => entry.path)).toEqual([report.path]);
@@ -36,7 +45,11 @@ describe("a backup", () => {
     expect((await again.verify()).problems).toEqual([]);
     expect(await again.knownEvents({ sessionId: "session-1", eventIds: ["later", "e0"] })).toEqual(["e0"]);
     await again.close();
-    const kept = await openEngine({ database: restored.keptAt ?? "", filesDir: `${filesDir}${restored.keptAt?.slice(databasePath.length)}`, thread: false });
+    const kept = await openEngine({
+      database: restored.keptAt ?? "",
+      filesDir: `${filesDir}${restored.keptAt?.slice(databasePath.length)}`,
+      thread: false,
+    });
     expect(await kept.knownEvents({ sessionId: "session-1", eventIds: ["later"] })).toEqual(["later"]);
     expect((await kept.verify()).problems).toEqual([]);
     await kept.close();
@@ -84,7 +97,9 @@ describe("a backup", () => {
     }
     const left = listBackups(databasePath).map((entry) => entry.path);
     expect(left.map((path) => path.slice(-15))).toEqual(["20260104-000000", "20260103-000000"]);
-    await expect(createBackup({ engine, databasePath, filesDir, target: left[0] ?? "" })).rejects.toMatchObject({ code: "usage" });
+    await expect(
+      createBackup({ engine, databasePath, filesDir, target: left[0] ?? "" }),
+    ).rejects.toMatchObject({ code: "usage" });
     expect(existsSync(left[0] ?? "")).toBe(true);
     await engine.close();
   });

@@ -52,7 +52,8 @@ const edit = (sql: string) => (folder: TemporaryFolder) => {
   database.exec(sql);
   database.close();
 };
-const codes = (findings: readonly Finding[]): string[] => [...new Set(findings.map((finding) => finding.code))].sort();
+const codes = (findings: readonly Finding[]): string[] =>
+  [...new Set(findings.map((finding) => finding.code))].sort();
 const find = (findings: readonly Finding[], code: string): Finding => {
   const found = findings.find((finding) => finding.code === code);
   if (!found) throw new Error(`no ${code} among ${codes(findings).join(", ")}`);
@@ -77,19 +78,23 @@ describe("the doctor", () => {
   });
 
   test("finds compaction that does not get paid, and closes that of an ended conversation", async () => {
-    const owed = "INSERT INTO compaction_debt VALUES (1, 'threshold', 1000, 0, 4, 0, NULL, NULL, 'no answer')";
+    const owed =
+      "INSERT INTO compaction_debt VALUES (1, 'threshold', 1000, 0, 4, 0, NULL, NULL, 'no answer')";
     await withArchive(async (options) => {
       const stuck = find((await examine(options)).findings, "debt_stuck");
       expect(stuck.mend).toBe("lcm compact --conversation 1 --budget 1000");
     }, edit(owed));
-    await withArchive(async (options) => {
-      const { findings } = await examine(options);
-      expect(codes(findings)).toContain("debt_inactive");
-      const { backupPath, mended } = await mend(options, findings);
-      expect(existsSync(backupPath ?? "")).toBe(true);
-      expect(codes(mended)).toEqual(["debt_inactive"]);
-      expect(codes((await examine(options)).findings)).toEqual([]);
-    }, edit(`${owed}; UPDATE conversations SET archived_at = 1`));
+    await withArchive(
+      async (options) => {
+        const { findings } = await examine(options);
+        expect(codes(findings)).toContain("debt_inactive");
+        const { backupPath, mended } = await mend(options, findings);
+        expect(existsSync(backupPath ?? "")).toBe(true);
+        expect(codes(mended)).toEqual(["debt_inactive"]);
+        expect(codes((await examine(options)).findings)).toEqual([]);
+      },
+      edit(`${owed}; UPDATE conversations SET archived_at = 1`),
+    );
   });
 
   test("mends the index, permissions and files nobody names, and nothing else", async () => {
@@ -104,7 +109,12 @@ describe("the doctor", () => {
     };
     await withArchive(async (options, folder) => {
       const { findings } = await examine(options);
-      expect(codes(findings)).toEqual(["backup_old", "file_unreferenced", "index_degraded", "permissions_wide"]);
+      expect(codes(findings)).toEqual([
+        "backup_old",
+        "file_unreferenced",
+        "index_degraded",
+        "permissions_wide",
+      ]);
       await mend(options, findings);
       expect(codes((await examine(options)).findings)).toEqual([]);
       expect(statSync(folder.file("lcm.db")).mode & 0o777).toBe(0o600);

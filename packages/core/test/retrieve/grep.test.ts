@@ -25,7 +25,7 @@ describe("full-text search", () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: TALK });
     const first = async (pattern: string): Promise<unknown> => {
-      const { hits } = await archive.engine.grep({ session: main, pattern, mode: "full_text" });
+      const { hits } = await archive.engine.grep({ session: main, pattern, mode: "full_text", sort: "relevance" });
       return hits[0]?.type === "message" ? hits[0].eventId : null;
     };
     expect(await first("MAX_RETRY_COUNT")).toBe("e3");

@@ -73,7 +73,7 @@ describe("regular expressions", () => {
   });
 
   test("search the lines of large files, with line and byte", async () => {
-    await using archive = await openArchive({ settings: { largeFileThresholdTokens: 200 } });
+    await using archive = await openArchive({ settings: { largeFileThresholdTokens: 1_000 } });
     const lines = Array.from({ length: 300 }, (_, i) => `línea ${i}: value=${i * 3}`);
     await archive.engine.ingest({ session: main, messages: [say("f", "user", lines.join("\n"))] });
     const { hits } = await archive.engine.grep({ session: main, pattern: "value=(30|33)$", scope: "files" });

@@ -9,16 +9,19 @@ export const COMPACTION_CHAT = "agent:main:compaction";
 export async function playCompaction(stage: Stage): Promise<void> {
   for (let turn = 1; turn <= 4; turn++)
     await stage.playTurn(`item ${turn} belongs to Ada. BIG_REPLY 9000`, COMPACTION_CHAT);
-  await stage.step("a provider that refuses the prompt gets a smaller one, and the turn succeeds", async () => {
-    const first = stage.model.requests.length;
-    await stage.playTurn("OVERFLOW_ONCE first SAY it fits now", COMPACTION_CHAT);
-    const requests = stage.requestsSince(first);
-    assert.deepEqual(
-      requests.map((request) => request.answer),
-      ["overflow", "text"],
-    );
-    assert.ok(requests[1]!.promptTokens < requests[0]!.promptTokens, "the second prompt is smaller");
-  });
+  await stage.step(
+    "a provider that refuses the prompt gets a smaller one, and the turn succeeds",
+    async () => {
+      const first = stage.model.requests.length;
+      await stage.playTurn("OVERFLOW_ONCE first SAY it fits now", COMPACTION_CHAT);
+      const requests = stage.requestsSince(first);
+      assert.deepEqual(
+        requests.map((request) => request.answer),
+        ["overflow", "text"],
+      );
+      assert.ok(requests[1]!.promptTokens < requests[0]!.promptTokens, "the second prompt is smaller");
+    },
+  );
   await stage.step("/compact keep names folds, and passes the wish on", async () => {
     for (let turn = 5; turn <= 12; turn++)
       await stage.playTurn(`item ${turn} belongs to Grace. BIG_REPLY 3000`, COMPACTION_CHAT);

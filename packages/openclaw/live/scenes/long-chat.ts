@@ -19,19 +19,26 @@ export async function playLongChat(stage: Stage): Promise<void> {
   await stage.step(`${TURNS} turns with tool calls in a window of ${SMALL_WINDOW} tokens`, async () => {
     for (let turn = 1; turn <= TURNS; turn++) await stage.playTurn(writeTurn(turn), LONG_CHAT);
   });
-  const requests = stage.requestsSince(first);
+  // The host makes requests of its own in between; those of this chat say which turn they are.
+  const requests = stage.requestsSince(first).filter((request) => /turn \d+ asks/.test(request.userText));
   await stage.step(`every one of the ${requests.length} requests fits the window and is valid`, async () => {
-    assert.equal(requests.every((request) => request.model === "fake-small"), true);
+    assert.equal(
+      requests.every((request) => request.model === "fake-small"),
+      true,
+    );
     for (const request of requests) {
-      assert.ok(request.promptTokens < SMALL_WINDOW, `request ${request.number} has ${request.promptTokens} tokens`);
+      assert.ok(
+        request.promptTokens < SMALL_WINDOW,
+        `request ${request.number} has ${request.promptTokens} tokens`,
+      );
       checkSequence(request);
     }
   });
   await stage.step("what was folded stands in summaries", async () => {
     assert.match(textOf(requests.at(-1)!), /<summary id="sum_[0-9a-f]{16}"/);
-    assert.ok(!textOf(requests.at(-1)!).includes("turn 1 asks"), "the first turn is folded");
+    assert.doesNotMatch(textOf(requests.at(-1)!), /code 7919\. BIG_REPLY/, "the first turn is folded");
     const status = await stage.sendChat("/lcm status", LONG_CHAT);
-    assert.match(status, /summar/i);
+    assert.match(status, /Folded: \d+ summar/);
   });
   await stage.step("the front of the prompt changes only with a fold", async () => {
     let breaks = 0;

@@ -9,21 +9,28 @@ const STATELESS_CHAT = "agent:main:stateless:one";
 const SWITCHED_OFF_CHAT = "agent:main:switched-off";
 
 export async function playPolicies(stage: Stage): Promise<void> {
-  await stage.step("an ignored session gets the host's own compaction", () => compactByHost(stage, IGNORED_CHAT));
+  await stage.step("an ignored session gets the host's own compaction", () =>
+    compactByHost(stage, IGNORED_CHAT),
+  );
   await stage.step("a turn in a stateless session", async () => {
     await stage.playTurn("SAY nothing of this is kept", STATELESS_CHAT);
     assert.match(await stage.sendChat("/lcm status", STATELESS_CHAT), /not kept/);
   });
-  await stage.step("the plugin is switched off while the gateway runs, and the host compacts itself", async () => {
-    await stage.configure({ enabled: false }, /switched off/);
-    await compactByHost(stage, SWITCHED_OFF_CHAT);
-  });
+  await stage.step(
+    "the plugin is switched off while the gateway runs, and the host compacts itself",
+    async () => {
+      await stage.configure({ enabled: false }, /switched off/);
+      await compactByHost(stage, SWITCHED_OFF_CHAT);
+    },
+  );
 }
 
 async function compactByHost(stage: Stage, sessionKey: string): Promise<void> {
   for (let turn = 1; turn <= 3; turn++) await stage.playTurn(`private ${turn}. BIG_REPLY 9000`, sessionKey);
   const first = stage.model.requests.length;
   await stage.sendChat("/compact", sessionKey);
-  const asked = stage.model.requests.slice(first).filter((request) => /summarization assistant/.test(textOf(request)));
+  const asked = stage.model.requests
+    .slice(first)
+    .filter((request) => /summarization assistant/.test(textOf(request)));
   assert.ok(asked.length > 0, "the host's own summariser was asked");
 }

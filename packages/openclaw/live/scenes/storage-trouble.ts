@@ -18,40 +18,61 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
     await stage.configure({ databasePath: path }, /trouble/);
     await stage.playTurn("SAY before the trouble", TROUBLE_CHAT);
   });
-  await stage.step("a database that another process holds: the chat goes on, turns wait, status tells", async () => {
-    const other = new DatabaseSync(path);
-    other.exec("BEGIN IMMEDIATE");
-    await stage.playTurn("SAY while it is locked, 1", TROUBLE_CHAT);
-    await stage.playTurn("SAY while it is locked, 2", TROUBLE_CHAT);
-    const sent = JSON.stringify(stage.model.requests.at(-1)!.messages);
-    assert.ok(sent.includes("before the trouble") && sent.includes("locked, 1"), "the context is whole");
-    assert.match(await stage.sendChat("/lcm status", TROUBLE_CHAT), /2 turns wait/);
-    other.exec("ROLLBACK");
-    other.close();
-    await stage.playTurn("SAY free again", TROUBLE_CHAT);
-    assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
-  });
+  await stage.step(
+    "the history of earlier sessions is read into it, and no model is called for that",
+    async () => {
+      const first = stage.model.requests.length;
+      await stage.waitForAnswer(TROUBLE_CHAT, "/lcm status", /in ([4-9]|\d\d) conversations/);
+      await stage.waitForAnswer(TROUBLE_CHAT, "/lcm status", /All parts work/);
+      assert.deepEqual(stage.model.requests.slice(first), []);
+    },
+  );
+  await stage.step(
+    "a database that another process holds: the chat goes on, turns wait, status tells",
+    async () => {
+      const other = new DatabaseSync(path);
+      other.exec("BEGIN IMMEDIATE");
+      await stage.playTurn("SAY while it is locked, 1", TROUBLE_CHAT);
+      await stage.playTurn("SAY while it is locked, 2", TROUBLE_CHAT);
+      const sent = JSON.stringify(stage.model.requests.at(-1)!.messages);
+      assert.ok(sent.includes("before the trouble") && sent.includes("locked, 1"), "the context is whole");
+      assert.match(await stage.sendChat("/lcm status", TROUBLE_CHAT), /2 turns wait/);
+      other.exec("ROLLBACK");
+      other.close();
+      await stage.playTurn("SAY free again", TROUBLE_CHAT);
+      assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
+    },
+  );
   await stage.step("a database that was removed is made again from the transcript", async () => {
-    for (const name of readdirSync(join(path, ".."))) if (name.startsWith("lcm.db")) rmSync(join(path, "..", name));
+    for (const name of readdirSync(join(path, "..")))
+      if (name.startsWith("lcm.db")) rmSync(join(path, "..", name));
     await stage.playTurn("SAY after it was removed", TROUBLE_CHAT);
     const status = await stage.sendChat("/lcm status", TROUBLE_CHAT);
     const [, count] = /This chat: (\d+) messages/.exec(status) ?? [];
     assert.ok(Number(count) >= 10, status);
   });
-  await stage.step("a damaged database: the chat goes on, and nothing is lost when a copy is put back", async () => {
-    const copy = `${path}.copy`;
-    new DatabaseSync(path).exec(`VACUUM INTO '${copy}'`);
-    damage(path);
-    await stage.playTurn("SAY while it is damaged", TROUBLE_CHAT);
-    assert.match(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait|damaged|not a database|malformed|cannot read/i);
-    for (const name of readdirSync(join(path, "..")))
-      if (/^lcm\.db(-wal|-shm)?$/.test(name)) rmSync(join(path, "..", name));
-    copyFileSync(copy, path);
-    rmSync(copy);
-    await stage.playTurn("SAY repaired", TROUBLE_CHAT);
-    assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
-    assert.match(await stage.sendChat("/lcm verify", TROUBLE_CHAT), /Proven/);
-  });
+  await stage.step(
+    "a damaged database: the chat goes on, and nothing is lost when a copy is put back",
+    async () => {
+      const copy = `${path}.copy`;
+      new DatabaseSync(path).exec(`VACUUM INTO '${copy}'`);
+      damage(path);
+      await stage.playTurn("SAY while it is damaged", TROUBLE_CHAT);
+      assert.match(
+        await stage.sendChat("/lcm status", TROUBLE_CHAT),
+        /wait|damaged|not a database|malformed|cannot read/i,
+      );
+      for (const name of readdirSync(join(path, "..")))
+        if (/^lcm\.db(-wal|-shm)?$/.test(name)) rmSync(join(path, "..", name));
+      copyFileSync(copy, path);
+      rmSync(copy);
+      await stage.playTurn("SAY repaired", TROUBLE_CHAT);
+      assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
+      assert.match(await stage.sendChat("/lcm verify", TROUBLE_CHAT), /Proven/);
+      await stage.playTurn("SAY goodbye", TROUBLE_CHAT);
+    },
+  );
+  await stage.configure({}, /state\/lcm\.db/);
 }
 
 /** Overwrites every page but leaves the file where it is. */

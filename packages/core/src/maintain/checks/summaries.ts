@@ -13,13 +13,14 @@ const PAGE = 256;
 /** A marker counts at the beginning or near the end; in the middle it is something that people talked about. */
 const TAIL_CHARS = 80;
 const TRUNCATED = /\[Truncated (?:from [\d,.]+ tokens|for context management)[^\]]*\]/;
+const TRUNCATED_FIRST = new RegExp(`^${TRUNCATED.source}`);
 /** What a prompt costs besides its sources. */
 const PROMPT_TOKENS = 700;
 
 export async function checkSummaries(input: CheckInput): Promise<Finding[]> {
   const findings: Finding[] = [];
   const extractive = new Map<number, Tally>();
-  const hasModel = listCandidates(input.settings).length > 0;
+  const hasModel = listCandidates(input.settings).some((candidate) => candidate !== null);
   for await (const summary of walkPublished(input)) {
     const damage = findDamage(summary);
     if (damage !== null) findings.push(toFinding(summary, damage, input));
@@ -53,7 +54,7 @@ export function findDamage(
     summary.model === "emergency-fallback"
   )
     return "stand_in";
-  if (TRUNCATED.test(tail) || TRUNCATED.test(text.slice(0, TAIL_CHARS))) return "truncated";
+  if (TRUNCATED.test(tail) || TRUNCATED_FIRST.test(text)) return "truncated";
   if (stripReasoning(text) !== text) return "reasoning";
   if (summary.isStale) return "stale";
   if (summary.sourceTokens > 0 && summary.tokens >= summary.sourceTokens) return "not_smaller";

@@ -35,10 +35,15 @@ const SET_STATE = "UPDATE summaries SET state = ? WHERE summary_id = ?";
 const SOURCES_OF = `
   SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
+/** What was made ahead inside a published span has no use any more, unless it waits to replace something below. */
 const RETIRE_OVERLAPPED = `
-  UPDATE summaries SET state = 'retired'
+  UPDATE summaries AS ahead SET state = 'retired'
   WHERE conversation_id = ?1 AND state IN ('prepared', 'reserve') AND is_root = 0 AND summary_id <> ?4
-    AND start_pos >= ?2 AND end_pos <= ?3`;
+    AND start_pos >= ?2 AND end_pos <= ?3
+    AND NOT EXISTS (
+      SELECT 1 FROM summaries s
+      WHERE s.conversation_id = ?1 AND s.state = 'cover' AND s.stale = 1 AND s.depth = ahead.depth
+        AND (s.start_pos, s.end_pos) = (ahead.start_pos, ahead.end_pos))`;
 /** A root stays until the next epoch when a longer one is made: a context that was begun with it must not change. */
 const RETIRE_SURPASSED_ROOTS = `
   UPDATE summaries AS old SET state = 'retired'

@@ -195,7 +195,9 @@ function eraseMessages(
   const seqs = new Map<number, number[]>();
   for (const version of versions) {
     const { conversation_id: conversationId, message_id: messageId } = version;
-    seqs.set(conversationId, [...(seqs.get(conversationId) ?? []), version.seq]);
+    const known = seqs.get(conversationId);
+    if (known) known.push(version.seq);
+    else seqs.set(conversationId, [version.seq]);
     if (version.revises === null) hide(connection, heads.of(conversationId), version);
     connection.run(DELETE_PARTS, messageId);
     connection.run(ERASE, now, messageId);

@@ -11,7 +11,8 @@ const INSERT = `
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SELECT = "SELECT * FROM expansion_grants WHERE grant_id = ?";
 const SELECT_OF_HOLDER = `
-  SELECT * FROM expansion_grants WHERE holder_key = ?1 ORDER BY revoked_at IS NULL AND expires_at > ?2 DESC, expires_at DESC LIMIT 1`;
+  SELECT * FROM expansion_grants WHERE holder_key = ?1
+  ORDER BY revoked_at IS NULL AND expires_at > ?2 DESC, coalesce(revoked_at, expires_at) DESC LIMIT 1`;
 const CHARGE = `
   UPDATE expansion_grants SET tokens_used = min(token_cap, tokens_used + ?3) WHERE grant_id = ?1 AND ${LIVE}`;
 const REVOKE = `

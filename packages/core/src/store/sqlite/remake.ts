@@ -1,8 +1,9 @@
 /**
- * Replacing summaries that tell something old. What lies under another summary is replaced at once, because no context shows it; what
- * stands in the cover waits, stored as prepared, until an epoch begins, so that the front of a running context keeps its bytes.
+ * Replacing summaries that tell something old. What replaces them is made from below and waits, stored as prepared, until an epoch begins:
+ * a context shows its summaries and the ids of what those were made from, and the front of a running context keeps its bytes.
  *
- * Invariant: a replacement has the sources, the span and the counts of what it replaces; the old one is retired and can still be opened.
+ * Invariant: a replacement has the span and the counts of what it replaces, and its sources or what replaces those; the old one is retired
+ * and can still be opened.
  */
 import type { PublishOutcome, RemadeSummary, StaleSummary } from "../folding.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -14,14 +15,17 @@ import { toSummary } from "./graph.ts";
 const IS_SAME_SPAN = `
   w.conversation_id = s.conversation_id AND w.depth = s.depth AND w.messages = s.messages
   AND (w.start_pos, w.start_seq, w.end_pos, w.end_seq) = (s.start_pos, s.start_seq, s.end_pos, s.end_seq)`;
+const IS_WAITING = `w.state = 'prepared' AND w.stale = 0 AND ${IS_SAME_SPAN}`;
+/** Stale itself, not replaced yet, and nothing below it that is stale and not replaced yet. */
 const NEXT_STALE = `
-  SELECT * FROM summaries s
-  WHERE s.conversation_id = ? AND s.state = 'cover' AND s.stale = 1
+  SELECT * FROM summaries t
+  WHERE t.conversation_id = ? AND t.state = 'cover' AND t.stale = 1
+    AND NOT EXISTS (SELECT 1 FROM summaries s JOIN summaries w ON ${IS_WAITING} WHERE s.summary_id = t.summary_id)
     AND NOT EXISTS (
-      SELECT 1 FROM summary_parents p JOIN summaries below ON below.summary_id = p.parent_summary_id
-      WHERE p.summary_id = s.summary_id AND below.stale = 1)
-    AND NOT EXISTS (SELECT 1 FROM summaries w WHERE w.state = 'prepared' AND w.stale = 0 AND ${IS_SAME_SPAN})
-  ORDER BY s.depth, s.start_pos LIMIT 1`;
+      SELECT 1 FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id LEFT JOIN summaries w ON ${IS_WAITING}
+      WHERE p.summary_id = t.summary_id AND s.stale = 1 AND w.summary_id IS NULL)
+  ORDER BY t.depth, t.start_pos LIMIT 1`;
+/** The sources of a summary as they are now, with what is to replace them in their place. */
 const SOURCE_ROWS = `
   SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL AS summary_id,
          coalesce(n.tokens, m.tokens) AS tokens, 1 AS messages, -1 AS depth, m.hidden_now AS hidden,
@@ -30,20 +34,20 @@ const SOURCE_ROWS = `
   FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest
   WHERE l.summary_id = ?1
   UNION ALL
-  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, s.summary_id, s.tokens, s.messages, s.depth, 0, NULL,
-         s.earliest_at, s.latest_at, s.descendant_count, s.start_seq, s.end_seq
-  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
+  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, coalesce(w.summary_id, s.summary_id), coalesce(w.tokens, s.tokens),
+         s.messages, s.depth, 0, NULL, coalesce(w.earliest_at, s.earliest_at), coalesce(w.latest_at, s.latest_at), s.descendant_count,
+         s.start_seq, s.end_seq
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id LEFT JOIN summaries w ON s.stale = 1 AND ${IS_WAITING}
   WHERE p.summary_id = ?1 ORDER BY 1`;
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
-const IN_COVER = "SELECT 1 FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND summary_id = ?";
 const SET_STATE = "UPDATE summaries SET state = ? WHERE summary_id = ?";
-const SET_SOURCE = `
-  UPDATE summary_parents SET parent_summary_id = ?1
-  WHERE parent_summary_id = ?2 AND summary_id IN (SELECT summary_id FROM summaries WHERE state = 'cover')`;
+const REPLACED_SOURCES = `
+  SELECT o.parent_summary_id AS old_id, n.parent_summary_id AS new_id FROM summary_parents o JOIN summary_parents n USING (ordinal)
+  WHERE o.summary_id = ? AND n.summary_id = ? AND o.parent_summary_id <> n.parent_summary_id`;
 const WAITING = `
   SELECT i.start_pos, i.seq, i.hidden, i.tokens, s.summary_id AS old_id, s.end_pos, w.summary_id AS new_id, w.tokens AS new_tokens
   FROM context_items i JOIN summaries s USING (summary_id)
-  JOIN summaries w ON w.state = 'prepared' AND w.stale = 0 AND ${IS_SAME_SPAN}
+  JOIN summaries w ON ${IS_WAITING}
   WHERE i.conversation_id = ? AND s.stale = 1 ORDER BY i.start_pos`;
 const SET_ITEM = `
   UPDATE context_items SET summary_id = ?, tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
@@ -69,12 +73,7 @@ export function storeRemade(context: StoreContext, request: RemadeSummary): Publ
     const rows = connection.all(SOURCE_ROWS, replacesId);
     if (!old || old.state !== "cover" || old.stale !== 1 || !isSameRun(rows, request.run)) return { kind: "stale" };
     const head = ConversationHead.read(connection, conversationId);
-    const waits = connection.get(IN_COVER, conversationId, old.start_pos as number, old.start_seq as number, replacesId) !== undefined;
-    insertSummary(context, head, { conversationId, summary, now, state: waits ? "prepared" : "cover" }, rows);
-    if (!waits) {
-      connection.run(SET_SOURCE, summary.summaryId, replacesId);
-      connection.run(SET_STATE, "retired", replacesId);
-    }
+    insertSummary(context, head, { conversationId, summary, now, state: "prepared" }, rows);
     head.noteSummary(false);
     head.save(connection, now);
     return { kind: "published", summaryId: summary.summaryId, tokensBefore: old.tokens as number, tokensAfter: summary.tokens };
@@ -98,9 +97,17 @@ export function swapRemade({ connection }: StoreContext, request: { conversation
 
 function swap(connection: Connection, head: ConversationHead, row: Row): void {
   const [start, end] = [row.start_pos as number, row.end_pos as number];
-  connection.run(SET_STATE, "cover", row.new_id as string);
-  connection.run(SET_STATE, "retired", row.old_id as string);
+  replace(connection, row.old_id as string, row.new_id as string);
   connection.run(SET_ITEM, row.new_id as string, row.new_tokens as number, head.conversationId, start, row.seq as number);
   connection.run(DROP_STAND_INS, head.conversationId, end, start);
   if (row.hidden === 0) head.noteShown(0, (row.new_tokens as number) - (row.tokens as number));
+}
+
+/** Puts a summary and what it brings along below it in force. */
+function replace(connection: Connection, oldId: string, newId: string): void {
+  connection.run(SET_STATE, "cover", newId);
+  connection.run(SET_STATE, "retired", oldId);
+  for (const below of connection.all<{ old_id: string; new_id: string }>(REPLACED_SOURCES, oldId, newId)) {
+    replace(connection, below.old_id, below.new_id);
+  }
 }

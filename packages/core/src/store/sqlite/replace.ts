@@ -4,6 +4,7 @@
  */
 import { EngineError, must } from "../../model/errors.ts";
 import { formatMessageId } from "../../model/ids.ts";
+import { HIDDEN } from "../../model/message.ts";
 import type { DissolveReport, ReplaceOutcome, SummaryReplacement } from "../care.ts";
 import type { RunItem } from "../folding.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -20,7 +21,8 @@ const SOURCES = `
          coalesce(m.newest, m.message_id) AS version_id, -1 AS depth
   FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest WHERE l.summary_id = ?1
   UNION ALL
-  SELECT p.ordinal, NULL, s.summary_id, s.start_pos, s.end_pos, s.start_seq, 0, s.tokens, s.messages, s.earliest_at, NULL, s.depth
+  SELECT p.ordinal, NULL, s.summary_id, s.start_pos, s.end_pos, s.start_seq,
+         CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, s.tokens, s.messages, s.earliest_at, NULL, s.depth
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
   ORDER BY 1`;
 const VERSION = "SELECT message_id, body, encoding FROM messages WHERE message_id = ?";
@@ -39,9 +41,9 @@ const COPY_SOURCES = `
 const MOVE_DERIVED = "UPDATE summary_parents SET parent_summary_id = ?2 WHERE parent_summary_id = ?1";
 const RETIRE = "UPDATE summaries SET state = 'retired' WHERE summary_id = ?";
 const ITEM =
-  "SELECT start_pos, seq, tokens, messages FROM context_items WHERE conversation_id = ? AND summary_id = ?";
+  "SELECT start_pos, seq, tokens, messages, hidden FROM context_items WHERE conversation_id = ? AND summary_id = ?";
 const SET_ITEM = `
-  UPDATE context_items SET summary_id = ?, tokens = ?, messages = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
+  UPDATE context_items SET summary_id = ?, tokens = ?, messages = ?, hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
 const DELETE_ITEM = "DELETE FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden)
@@ -157,16 +159,25 @@ export function putInstead(
   connection.run(MOVE_DERIVED, oldId, summaryId);
   connection.run(RETIRE, oldId);
   index.addSummary({ summaryId, conversationId, content });
-  const item = connection.get<{ start_pos: number; seq: number; tokens: number; messages: number }>(
-    ITEM,
-    conversationId,
-    oldId,
-  );
+  const item = connection.get<ItemRow>(ITEM, conversationId, oldId);
   if (item) {
-    connection.run(SET_ITEM, summaryId, tokens, messages, conversationId, item.start_pos, item.seq);
-    head.noteShown(messages - item.messages, tokens - item.tokens);
+    // A summary of which nothing is shown any more is not shown either.
+    const hidden = messages > 0 ? 0 : item.hidden || HIDDEN.branch;
+    connection.run(SET_ITEM, summaryId, tokens, messages, hidden, conversationId, item.start_pos, item.seq);
+    head.noteShown(
+      messages - item.messages,
+      (hidden === 0 ? tokens : 0) - (item.hidden === 0 ? item.tokens : 0),
+    );
   }
   head.noteSummary(item !== undefined);
+}
+
+interface ItemRow {
+  start_pos: number;
+  seq: number;
+  tokens: number;
+  messages: number;
+  hidden: number;
 }
 
 export function dissolveSummary(
@@ -178,11 +189,7 @@ export function dissolveSummary(
     if (!summary)
       throw new EngineError("not_found", `cannot dissolve ${summaryId}: there is no such summary`);
     const conversationId = summary.conversation_id as number;
-    const item = connection.get<{ start_pos: number; seq: number; tokens: number }>(
-      ITEM,
-      conversationId,
-      summaryId,
-    );
+    const item = connection.get<ItemRow>(ITEM, conversationId, summaryId);
     if (!item) return null;
     const sources = connection.all(SOURCES, summaryId);
     const places = connection.get<{ before: number; behind: number }>(
@@ -191,12 +198,13 @@ export function dissolveSummary(
       item.start_pos,
       item.seq,
     );
+    const tokensBefore = item.hidden === 0 ? item.tokens : 0;
     const tokensAfter = sources.reduce(
       (sum, row) => sum + (row.hidden === 0 ? (row.tokens as number) : 0),
       0,
     );
     if (!isDry)
-      putSourcesBack(connection, conversationId, summaryId, item, sources, tokensAfter - item.tokens, now);
+      putSourcesBack(connection, conversationId, summaryId, item, sources, tokensAfter - tokensBefore, now);
     return {
       summaryId,
       conversationId,
@@ -205,7 +213,7 @@ export function dissolveSummary(
         tokens: row.tokens as number,
         isShown: row.hidden === 0,
       })),
-      tokensBefore: item.tokens,
+      tokensBefore,
       tokensAfter,
       ordinal: places?.before ?? 0,
       itemsBehind: places?.behind ?? 0,

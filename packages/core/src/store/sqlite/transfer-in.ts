@@ -2,8 +2,7 @@
  * Writing whole conversations that come from another archive. Rows go through the same head as rows that arrive, so that seq, chain
  * and counters are made here and proven here; only times, places, salts and commitments are taken as they are.
  */
-import { commit } from "../../model/chain.ts";
-import { chainGenesis } from "../../model/chain.ts";
+import { chainGenesis, commit } from "../../model/chain.ts";
 import { EngineError, must } from "../../model/errors.ts";
 import { deriveFileId } from "../../model/ids.ts";
 import { HIDDEN, hiddenMask } from "../../model/message.ts";
@@ -309,7 +308,7 @@ class RowMover {
 
   #describeFile(sha256: string): object {
     const fileId = deriveFileId(this.#head.conversationId, sha256);
-    const facts = must(this.#connection.get(FILE_FACTS, fileId), `the row of ${fileId}`);
+    const facts = must(this.#connection.get(FILE_FACTS, fileId), `the row of ${fileId}`) as Row;
     return { fileId, facts: hashFacts(Object.values(facts) as (string | number | null)[]) };
   }
 

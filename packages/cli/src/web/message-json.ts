@@ -1,0 +1,117 @@
+/**
+ * A message as the page shows it: its row and its parts as text. Long parts are cut, so that a page of fifty messages stays small whatever
+ * was pasted into one of them; a single message is given whole. Images are given as bytes of their own, by a few types that a browser
+ * shows and never runs.
+ */
+import type { MessageBody, MessageRow } from "@lossless/core/store/store.ts";
+import type { MessageView, PartView } from "@lossless/core/model/message.ts";
+import { isObject } from "@lossless/core/message/readable.ts";
+
+export interface PartJson {
+  readonly ordinal: number;
+  readonly type: PartView["type"];
+  readonly text: string;
+  /** Length of the whole text. */
+  readonly chars: number;
+  readonly toolCallId: string | null;
+  readonly toolName: string | null;
+  readonly isError: boolean;
+  readonly mimeType: string | null;
+  readonly fileName: string | null;
+  readonly payloadBytes: number | null;
+  /** Whether its picture can be had. */
+  readonly hasImage: boolean;
+}
+
+export interface MessageJson {
+  readonly id: number;
+  /** Null when it cannot be read. */
+  readonly row: MessageRow | null;
+  readonly model: string | null;
+  readonly parts: readonly PartJson[];
+  /** Large files that live outside the message. */
+  readonly fileIds: readonly string[];
+  /** Why it cannot be shown. */
+  readonly problem: string | null;
+}
+
+export function toMessageJson(
+  { row, parts, view }: MessageBody & { readonly view: MessageView },
+  maxChars: number,
+): MessageJson {
+  return {
+    id: row.messageId,
+    row,
+    model: view.model?.model ?? null,
+    parts: view.parts.map((part) => toPartJson(part, maxChars)),
+    fileIds: [...new Set(parts.flatMap((part) => part.fileId ?? []))],
+    problem: null,
+  };
+}
+
+export function toUnreadable(id: number, problem: string): MessageJson {
+  return { id, row: null, model: null, parts: [], fileIds: [], problem };
+}
+
+function toPartJson(part: PartView, maxChars: number): PartJson {
+  const mimeType = part.mimeType ?? null;
+  return {
+    ordinal: part.ordinal,
+    type: part.type,
+    text: part.text.slice(0, maxChars),
+    chars: part.text.length,
+    toolCallId: part.toolCallId ?? null,
+    toolName: part.toolName ?? null,
+    isError: part.isError ?? false,
+    mimeType,
+    fileName: part.fileName ?? null,
+    payloadBytes: part.payloadBytes ?? null,
+    hasImage: part.type === "image" && (part.payloadBytes ?? 0) > 0,
+  };
+}
+
+export interface Picture {
+  readonly mimeType: string;
+  readonly bytes: Buffer;
+}
+
+/** By how files of each type begin: what the message claims is not believed. No SVG, which can hold scripts. */
+const SIGNATURES: readonly (readonly [mimeType: string, begin: RegExp])[] = [
+  ["image/png", /^\x89PNG\r\n\x1a\n/],
+  ["image/jpeg", /^\xff\xd8\xff/],
+  ["image/gif", /^GIF8[79]a/],
+  ["image/webp", /^RIFF[\s\S]{4}WEBP/],
+];
+
+/** The picture of a part, when there is one that may be shown. */
+export function readPicture(bytes: Uint8Array, part: PartView): Picture | null {
+  const block = parseBlock(Buffer.from(bytes).subarray(part.at, part.at + part.length));
+  const found = findBase64(block);
+  if (found === null) return null;
+  const picture = Buffer.from(found, "base64");
+  const head = picture.subarray(0, 16).toString("latin1");
+  const type = SIGNATURES.find(([, begin]) => begin.test(head));
+  return type === undefined ? null : { mimeType: type[0], bytes: picture };
+}
+
+function parseBlock(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8")) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+/** Hosts put the data under `data`, `source.data`, `image_url.url`, …: the longest text that can be base64 is it. */
+function findBase64(block: unknown): string | null {
+  let best: string | null = null;
+  const pending: unknown[] = [block];
+  for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
+    if (typeof value === "string") {
+      const data = value.startsWith("data:") ? value.slice(value.indexOf(",") + 1) : value;
+      if (data.length > (best?.length ?? 15) && /^[A-Za-z0-9+/_=\r\n-]{16}/.test(data)) best = data;
+    } else if (Array.isArray(value)) pending.push(...value.slice(0, 100));
+    else if (isObject(value)) pending.push(...Object.values(value));
+  }
+  return best;
+}

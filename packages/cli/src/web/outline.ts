@@ -1,0 +1,79 @@
+/**
+ * The outline of a conversation: of every message its id, place, role, size and time, in order. With it a page can jump into the middle of
+ * 100,000 messages by a number; the archive itself pages by keys only. Kept in memory, some fifty bytes a message, and extended as the
+ * conversation grows.
+ */
+import type { Engine, Scope } from "@lossless/core/engine.ts";
+import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
+
+export interface OutlineRow {
+  readonly messageId: number;
+  readonly position: number;
+  readonly role: string;
+  /** What it adds to the conversation: nothing when it is hidden or revises an earlier one. */
+  readonly tokens: number;
+  readonly createdAt: number;
+}
+
+const PAGE = 5_000;
+/** Conversations that are remembered at a time. */
+const KEPT = 8;
+
+interface Kept {
+  rows: OutlineRow[];
+  cursor: string | null;
+}
+
+export class Outlines {
+  readonly #engine: Engine;
+  readonly #scope: Scope;
+  readonly #kept = new Map<number, Kept>();
+  readonly #building = new Map<number, Promise<readonly OutlineRow[]>>();
+
+  constructor(engine: Engine, scope: Scope) {
+    this.#engine = engine;
+    this.#scope = scope;
+  }
+
+  /** Of several callers one does the work. */
+  read(conversation: ConversationRow): Promise<readonly OutlineRow[]> {
+    const { conversationId } = conversation;
+    const running = this.#building.get(conversationId);
+    if (running) return running;
+    const work = this.#extend(conversation).finally(() => this.#building.delete(conversationId));
+    this.#building.set(conversationId, work);
+    return work;
+  }
+
+  async #extend({ conversationId, messages }: ConversationRow): Promise<readonly OutlineRow[]> {
+    const known = this.#kept.get(conversationId) ?? { rows: [], cursor: null };
+    if (known.rows.length === messages) return known.rows;
+    let grown = await this.#readOn(conversationId, known);
+    // Late rows have their place in the middle: then everything is read again.
+    if (grown.rows.length < messages && known.cursor !== null) {
+      grown = await this.#readOn(conversationId, { rows: [], cursor: null });
+    }
+    this.#kept.delete(conversationId);
+    this.#kept.set(conversationId, grown);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > KEPT && oldest !== undefined) this.#kept.delete(oldest);
+    return grown.rows;
+  }
+
+  async #readOn(conversationId: number, { rows, cursor }: Kept): Promise<Kept> {
+    const all = [...rows];
+    let after = cursor;
+    for (;;) {
+      const page = await this.#engine.listMessages({ ...this.#scope, conversationId, limit: PAGE, after });
+      for (const row of page.items) all.push(toOutlineRow(row));
+      const last = page.items.at(-1);
+      if (last) after = `${last.position}.${last.seq}`;
+      if (page.next === null) return { rows: all, cursor: after };
+    }
+  }
+}
+
+function toOutlineRow({ messageId, position, role, tokens, createdAt, hidden, revises }: MessageRow): OutlineRow {
+  const counts = hidden.length === 0 && revises === null;
+  return { messageId, position, role, tokens: counts ? tokens : 0, createdAt };
+}

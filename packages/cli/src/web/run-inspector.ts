@@ -1,0 +1,40 @@
+/** Runs the inspector on an open archive until Ctrl-C. Shared by `lcm web` and the demo. */
+import { once } from "node:events";
+import type { Engine, Scope } from "@lossless/core/engine.ts";
+import type { Settings } from "@lossless/core/model/settings.ts";
+import { readVersion } from "../version.ts";
+import { startInspector } from "./server.ts";
+
+export interface RunOptions {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly scope: Scope;
+  readonly port: number;
+  readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
+}
+
+export async function runInspector({ engine, settings, scope, port, onReady }: RunOptions): Promise<void> {
+  const inspector = await startInspector({
+    engine,
+    scope,
+    port,
+    timezone: settings.timezone,
+    version: readVersion(),
+    examine: async () => {
+      const { examine } = await import("@lossless/core/maintain/doctor.ts");
+      return examine({ engine, settings, databasePath: settings.databasePath, filesDir: settings.largeFilesDir });
+    },
+  });
+  const ended = waitForEnd();
+  try {
+    await onReady(inspector);
+    await ended;
+  } finally {
+    await inspector.close();
+  }
+}
+
+/** Ctrl-C, or a polite request of the system. */
+async function waitForEnd(): Promise<void> {
+  await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name)));
+}

@@ -1,0 +1,294 @@
+/**
+ * `lcm forget`: choosing what is to go, telling what that touches, and removing it. The removal itself is the engine's; here are the ways
+ * to choose, the turns that wait in the spool, the backups that still hold the text, and the receipt.
+ *
+ * Invariant: the receipt and everything else that is written here hold ids and counts, never a word of what was forgotten.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import type { Engine } from "../engine.ts";
+import { searchText, viewMessage } from "../message/normalize.ts";
+import { EngineError } from "../model/errors.ts";
+import { formatMessageId } from "../model/ids.ts";
+import { openEngine } from "../open-engine.ts";
+import type { ForgetPlan } from "../store/care.ts";
+import type { ConversationRow, MessageRow } from "../store/store.ts";
+import { formatStamp, listArchiveCopies } from "./backup.ts";
+
+/** What is to go. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
+export interface ForgetSelection {
+  readonly owner?: string;
+  readonly conversationId?: number;
+  readonly messageIds?: readonly number[];
+  /** ms UTC: written at or after, and before. */
+  readonly since?: number;
+  readonly before?: number;
+  /** A text that the message holds, in any case; or a regular expression. */
+  readonly pattern?: string | RegExp;
+}
+
+export interface ForgetOptions {
+  readonly engine: Engine;
+  readonly databasePath: string;
+  readonly selection: ForgetSelection;
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+export interface ForgetPreview extends ForgetPlan {
+  /** Turns in the spool that match; they were never stored. */
+  readonly spoolFiles: readonly string[];
+}
+
+/** Finds what the selection means and what forgetting it touches. Changes nothing. */
+export async function previewForget(options: ForgetOptions): Promise<ForgetPreview> {
+  const messageIds = await findMessages(options);
+  const plan = await options.engine.planForget({ messageIds });
+  return { ...plan, spoolFiles: await findSpooled(options) };
+}
+
+const PAGE = 1_000;
+
+async function findMessages(options: ForgetOptions): Promise<number[]> {
+  const { engine, selection } = options;
+  checkSelection(selection);
+  if (selection.messageIds !== undefined) return findNamed(engine, selection, selection.messageIds);
+  const found: number[] = [];
+  let done = 0;
+  const conversations = await listConversations(engine, selection);
+  const total = conversations.reduce((sum, conversation) => sum + conversation.messages, 0);
+  for (const { conversationId } of conversations) {
+    for await (const row of walkMessages(engine, conversationId)) {
+      options.onProgress?.(++done, total);
+      if (await isWanted(engine, row, selection)) found.push(row.messageId);
+    }
+  }
+  return found;
+}
+
+/** Nothing chosen must never mean everything. */
+function checkSelection({ conversationId, messageIds, since, before, pattern }: ForgetSelection): void {
+  const isEmptyPattern = typeof pattern === "string" && pattern.trim() === "";
+  const chosen = [conversationId, messageIds, since, before, pattern].some((value) => value !== undefined);
+  if (chosen && !isEmptyPattern) return;
+  throw new EngineError("usage", "cannot forget: nothing was chosen", {
+    hint: "name a conversation, messages, a time, an age or a pattern",
+  });
+}
+
+async function findNamed(
+  engine: Engine,
+  selection: ForgetSelection,
+  messageIds: readonly number[],
+): Promise<number[]> {
+  const owner = selection.owner === undefined ? {} : { owner: selection.owner };
+  for (const messageId of messageIds) {
+    const message = await engine.readMessage({ ...owner, messageId });
+    if (message) continue;
+    throw new EngineError(
+      "not_found",
+      `cannot forget ${formatMessageId(messageId)}: there is no such message`,
+      {
+        hint: "lcm messages list shows what there is",
+      },
+    );
+  }
+  return [...messageIds];
+}
+
+async function listConversations(engine: Engine, selection: ForgetSelection): Promise<ConversationRow[]> {
+  const { conversationId } = selection;
+  const owner = selection.owner === undefined ? {} : { owner: selection.owner };
+  if (conversationId !== undefined) {
+    const conversation = await engine.readConversation({ ...owner, conversationId });
+    if (conversation) return [conversation];
+    throw new EngineError(
+      "not_found",
+      `cannot forget conversation ${conversationId}: there is no such conversation`,
+      {
+        hint: "lcm conversations list shows what there is",
+      },
+    );
+  }
+  const rows: ConversationRow[] = [];
+  for (let after: string | null = null; ;) {
+    const page = await engine.listConversations({ ...owner, after, limit: PAGE });
+    rows.push(...page.items);
+    if (page.next === null) return rows;
+    after = page.next;
+  }
+}
+
+async function* walkMessages(engine: Engine, conversationId: number): AsyncGenerator<MessageRow> {
+  for (let after: string | null = null; ;) {
+    const page = await engine.listMessages({ conversationId, after, limit: PAGE, order: "arrival" });
+    yield* page.items;
+    if (page.next === null) return;
+    after = page.next;
+  }
+}
+
+async function isWanted(
+  engine: Engine,
+  row: MessageRow,
+  { since, before, pattern }: ForgetSelection,
+): Promise<boolean> {
+  if (row.forgottenAt !== null) return false;
+  if (since !== undefined && row.createdAt < since) return false;
+  if (before !== undefined && row.createdAt >= before) return false;
+  if (pattern === undefined) return true;
+  const message = await engine.readMessage({ messageId: row.messageId });
+  return message !== null && holdsPattern(message.bytes, pattern);
+}
+
+/** Looks into the text as people see it and into the bytes as they were handed in, so that no escape and no block type hides anything. */
+function holdsPattern(bytes: Uint8Array, pattern: string | RegExp): boolean {
+  const texts = [Buffer.from(bytes).toString("utf8"), searchText(viewMessage(bytes))];
+  if (typeof pattern !== "string") return texts.some((text) => text.search(pattern) >= 0);
+  const wanted = pattern.toLowerCase();
+  return texts.some((text) => text.toLowerCase().includes(wanted));
+}
+
+// ---- the spool
+
+/** Turns that wait beside the database and match: by their session when all of a conversation goes, else by text or time. */
+async function findSpooled({ engine, databasePath, selection }: ForgetOptions): Promise<string[]> {
+  if (selection.messageIds !== undefined) return [];
+  const folder = join(dirname(databasePath), "lcm-spool");
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
+  const { conversationId } = selection;
+  const conversation =
+    conversationId === undefined ? null : await engine.readConversation({ conversationId });
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => join(folder, name))
+    .filter((path) => {
+      const bytes = readFileSync(path);
+      const { spooledAt, turn } = JSON.parse(bytes.toString("utf8")) as {
+        spooledAt: number;
+        turn: { sessionId: string };
+      };
+      if (conversation !== null && turn.sessionId !== conversation.sessionId) return false;
+      if (selection.since !== undefined && spooledAt < selection.since) return false;
+      if (selection.before !== undefined && spooledAt >= selection.before) return false;
+      return selection.pattern === undefined || holdsPattern(bytes, selection.pattern);
+    });
+}
+
+// ---- doing it
+
+export interface Receipt {
+  readonly kind: "lcm-forget-receipt";
+  readonly version: 1;
+  readonly at: string;
+  readonly database: string;
+  readonly reason: string;
+  readonly messages: readonly string[];
+  readonly conversations: readonly number[];
+  readonly bytes: number;
+  /** Published summaries that were written anew without the messages, under new ids. */
+  readonly summariesRemade: readonly { readonly oldId: string; readonly newId: string }[];
+  /** Summaries made ahead or no longer used, of which nothing is left. */
+  readonly summariesErased: readonly string[];
+  readonly files: readonly string[];
+  readonly spoolFiles: readonly string[];
+  /** False: another process kept old pages of the file in use; `lcm doctor --fix` wipes them. */
+  readonly isWiped: boolean;
+  /** Copies of the archive that were made before. `holds`: all, some or none of the messages; unknown when it cannot be read. */
+  readonly olderCopies: readonly { readonly path: string; readonly holds: "yes" | "no" | "unknown" }[];
+}
+
+export interface ForgetResult {
+  readonly receipt: Receipt;
+  readonly receiptPath: string;
+}
+
+/** Removes what the selection means. Cannot be undone. */
+export async function applyForget(
+  options: ForgetOptions & { readonly reason: string; readonly now?: number },
+): Promise<ForgetResult> {
+  const { engine, databasePath, reason } = options;
+  const now = options.now ?? Date.now();
+  const messageIds = await findMessages(options);
+  const spoolFiles = await findSpooled(options);
+  const answer = await engine.forget({ messageIds, reason });
+  for (const path of spoolFiles) rmSync(path, { force: true });
+  const { plan, remade, isWiped } = answer;
+  const receipt: Receipt = {
+    kind: "lcm-forget-receipt",
+    version: 1,
+    at: new Date(now).toISOString(),
+    database: databasePath,
+    reason,
+    messages: plan.messageIds.map(formatMessageId),
+    conversations: plan.conversationIds,
+    bytes: plan.arrivalBytes,
+    summariesRemade: remade,
+    summariesErased: plan.summaries
+      .filter((summary) => !summary.isPublished)
+      .map((summary) => summary.summaryId),
+    files: plan.files.map((file) => file.fileId),
+    spoolFiles,
+    isWiped,
+    olderCopies: await checkCopies(databasePath, plan.messageIds),
+  };
+  return { receipt, receiptPath: writeReceipt(databasePath, receipt, now) };
+}
+
+async function checkCopies(
+  databasePath: string,
+  messageIds: readonly number[],
+): Promise<Receipt["olderCopies"]> {
+  const copies: { path: string; holds: "yes" | "no" | "unknown" }[] = [];
+  for (const { path, database, filesDir } of listArchiveCopies(databasePath)) {
+    copies.push({ path, holds: await holdsAny(database, filesDir, messageIds) });
+  }
+  return copies;
+}
+
+async function holdsAny(
+  database: string,
+  filesDir: string,
+  messageIds: readonly number[],
+): Promise<"yes" | "no" | "unknown"> {
+  let copy: Engine;
+  try {
+    copy = await openEngine({ database, filesDir, readOnly: true, thread: false });
+  } catch (error) {
+    if (error instanceof EngineError) return "unknown";
+    throw error;
+  }
+  try {
+    for (const messageId of messageIds) {
+      const [row] = await copy.readRevisions({ messageId });
+      if (row !== undefined && row.forgottenAt === null) return "yes";
+    }
+    return "no";
+  } finally {
+    await copy.close();
+  }
+}
+
+function writeReceipt(databasePath: string, receipt: Receipt, now: number): string {
+  const base = `${databasePath}.forget-${formatStamp(now)}`;
+  for (let number = 1; ; number++) {
+    const path = `${base}${number === 1 ? "" : `-${number}`}.json`;
+    if (statSync(path, { throwIfNoEntry: false })) continue;
+    const handle = openSync(path, "wx", 0o600);
+    try {
+      writeSync(handle, `${JSON.stringify(receipt, null, 2)}\n`);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    return path;
+  }
+}

@@ -1,0 +1,342 @@
+/**
+ * Imports a database of the documented lossless-claw schema, generations 0.1 to 1.0. Each of its conversations becomes one of ours, in
+ * the same family and order, archived ones included; messages go through the same door as all others, so that a second import adds
+ * nothing and a changed row becomes a revision; summaries keep their ids, texts and sources, and the context its order as far as
+ * our cover can carry it. Rows of the other tables are kept as hidden events; tables that are not read are named.
+ */
+
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { isUtf8 } from "node:buffer";
+
+import { prepareMessage } from "../../ingest/prepare.ts";
+import { hiddenMask, POSITION_STEP, type SessionRef } from "../../model/message.ts";
+import { estimateTextTokens } from "../../model/tokens.ts";
+import type { AppendEvent, PreparedMessage, Store } from "../../store/store.ts";
+import type { ImportProblem, ImportProgress } from "../import.ts";
+import { createAbortError } from "../lines.ts";
+
+import { planGraph, type GraphMessage, type GraphSummary } from "./graph.ts";
+import { nameMessage, renderMessageEvent, renderRowEvent, renderRowsEvent } from "./message.ts";
+import { DocumentedSource, numberOf, textOf, timeOf, type SourceRow } from "./source.ts";
+
+const BATCH_EVENTS = 300;
+const BATCH_BYTES = 2 * 1024 * 1024;
+const BATCH_SUMMARIES = 200;
+const PAGE = 1000;
+const MAX_FILE_BYTES = 64 * 1024 * 1024;
+const DEFAULT_OWNER = "main";
+
+export interface DocumentedImportOptions {
+  readonly path: string;
+  /** Whose the rows are; by default the agent that a session key names. */
+  readonly owner?: string | undefined;
+  readonly sessionFilter?: readonly string[] | undefined;
+  readonly since?: number | undefined;
+  readonly largeFileThresholdTokens: number;
+  readonly now: number;
+  readonly random?: ((size: number) => Uint8Array) | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+}
+
+export interface DocumentedImportReport {
+  readonly path: string;
+  readonly imported: number;
+  readonly skipped: number;
+  readonly revisions: number;
+  readonly summaries: number;
+  readonly conversationIds: readonly number[];
+  readonly problems: readonly ImportProblem[];
+}
+
+export async function importDocumented(store: Store, options: DocumentedImportOptions): Promise<DocumentedImportReport> {
+  const source = new DocumentedSource(options.path);
+  try {
+    const run = new DocumentedImport(store, source, options);
+    await run.importAll();
+    return run.report();
+  } finally {
+    source.close();
+  }
+}
+
+/** The session a documented conversation is stored under: its own number keeps segments of one host session apart. */
+export function nameSession(conversation: SourceRow): string {
+  return `lossless-claw:${numberOf(conversation, "conversation_id") ?? 0}:${textOf(conversation, "session_id") ?? ""}`;
+}
+
+class DocumentedImport {
+  readonly #store: Store;
+  readonly #source: DocumentedSource;
+  readonly #options: DocumentedImportOptions;
+  readonly #problems: ImportProblem[] = [];
+  readonly #conversationIds: number[] = [];
+  readonly #counts = { imported: 0, skipped: 0, revisions: 0, summaries: 0 };
+  readonly #seen = new Map<string, number>();
+  readonly #total: number;
+  #done = 0;
+
+  constructor(store: Store, source: DocumentedSource, options: DocumentedImportOptions) {
+    this.#store = store;
+    this.#source = source;
+    this.#options = options;
+    this.#total = source.count("messages");
+  }
+
+  async importAll(): Promise<void> {
+    for (const conversation of [...this.#source.rows("conversations", "ORDER BY conversation_id")]) {
+      const leftOut = this.#whyLeftOut(conversation);
+      if (leftOut === null) await this.#importConversation(conversation);
+      else this.#note("left_out", leftOut);
+    }
+    for (const { table, rows } of this.#source.listOtherTables()) {
+      this.#note("left_out", `table ${table} (${rows} rows) holds no history and is not imported`);
+    }
+  }
+
+  report(): DocumentedImportReport {
+    return { path: this.#options.path, ...this.#counts, conversationIds: this.#conversationIds, problems: this.#problems };
+  }
+
+  #note(code: ImportProblem["code"], message: string): void {
+    this.#problems.push({ code, line: 0, message });
+  }
+
+  #whyLeftOut(conversation: SourceRow): string | null {
+    const { sessionFilter, since } = this.#options;
+    const id = numberOf(conversation, "conversation_id");
+    const names = [textOf(conversation, "session_id"), textOf(conversation, "session_key"), nameSession(conversation)];
+    if (sessionFilter !== undefined && sessionFilter.length > 0 && !sessionFilter.some((wanted) => names.includes(wanted))) {
+      return `conversation ${id} (session ${names[0] ?? "unnamed"}) was not asked for`;
+    }
+    const changedAt = timeOf(conversation, "updated_at") ?? timeOf(conversation, "created_at");
+    if (since !== undefined && changedAt !== null && changedAt < since) return `conversation ${id} was last changed before the given time`;
+    return null;
+  }
+
+  async #importConversation(conversation: SourceRow): Promise<void> {
+    const id = numberOf(conversation, "conversation_id") ?? 0;
+    const session = this.#describeSession(conversation);
+    const opened = await this.#open(conversation, session);
+    if (opened === null) return;
+    this.#conversationIds.push(opened);
+    const names = new Map<number, string>();
+    await this.#storeEvents(session, this.#readEvents(conversation, names));
+    await this.#storeGraph(id, opened, names);
+  }
+
+  #describeSession(conversation: SourceRow): SessionRef {
+    const sessionId = nameSession(conversation);
+    const key = textOf(conversation, "session_key") ?? sessionId;
+    const owner = this.#options.owner ?? /^agent:([^:]+):/u.exec(key)?.[1] ?? DEFAULT_OWNER;
+    return { key, id: sessionId, owner };
+  }
+
+  async #open(conversation: SourceRow, session: SessionRef): Promise<number | null> {
+    const { now } = this.#options;
+    const createdAt = timeOf(conversation, "created_at") ?? now;
+    const isActive = conversation["active"] === undefined || numberOf(conversation, "active") !== 0;
+    const archivedAt = isActive ? null : (timeOf(conversation, "archived_at") ?? timeOf(conversation, "updated_at") ?? createdAt);
+    const known = await this.#store.readSession(session.owner, session.id);
+    if (known?.conversationId != null) return known.conversationId;
+    const identity = JSON.stringify([session.owner, session.key, createdAt]);
+    const nth = this.#seen.get(identity) ?? 0;
+    this.#seen.set(identity, nth + 1);
+    const outcome = await this.#store.openMoved(
+      {
+        owner: session.owner,
+        sessionKey: session.key,
+        sessionId: session.id,
+        createdAt,
+        archivedAt,
+        archiveCause: isActive ? null : (textOf(conversation, "archive_cause") ?? "archived"),
+        rows: 0,
+        foldRevision: 0,
+        epochSeq: 0,
+        placements: [{ sessionId: session.id, start: 0, base: 0 }],
+      },
+      Number.MAX_SAFE_INTEGER,
+      now,
+    );
+    if (outcome.kind === "opened") {
+      if (outcome.archivedInstead) this.#note("conflict", `${session.key} has an active conversation; the imported one is stored as archived`);
+      return outcome.conversationId;
+    }
+    this.#note("conflict", `conversation of ${session.key}: ${outcome.reason}`);
+    return null;
+  }
+
+  /** First the rows around the messages, at places before the first message, then the messages. */
+  *#readEvents(conversation: SourceRow, names: Map<number, string>): Generator<PendingEvent> {
+    const id = numberOf(conversation, "conversation_id") ?? 0;
+    let place = 0;
+    const hide = (eventId: string, bytes: Buffer): PendingEvent => ({ eventId, bytes, position: ++place, isHidden: true, createdAt: null });
+    yield hide("row:conversation", renderRowEvent("conversations", conversation));
+    const inConversation = "WHERE conversation_id = ?";
+    for (const file of this.#source.rows("large_files", `${inConversation} ORDER BY file_id`, id)) {
+      yield hide(`row:file:${textOf(file, "file_id") ?? ""}`, renderRowEvent("large_files", file, this.#readFile(file)));
+    }
+    for (const summary of this.#source.rows("summaries", `${inConversation} ORDER BY summary_id`, id)) {
+      yield hide(`row:summary:${textOf(summary, "summary_id") ?? ""}`, renderRowEvent("summaries", summary));
+    }
+    for (const table of ["summary_messages", "summary_parents"] as const) {
+      const rows = [...this.#source.rows(table, "WHERE summary_id IN (SELECT summary_id FROM summaries WHERE conversation_id = ?) ORDER BY summary_id, ordinal", id)];
+      if (rows.length > 0) yield hide(`rows:${table}`, renderRowsEvent(table, rows));
+    }
+    const items = [...this.#source.rows("context_items", `${inConversation} ORDER BY ordinal`, id)];
+    if (items.length > 0) yield hide("rows:context_items", renderRowsEvent("context_items", items));
+    yield* this.#readMessages(id, names);
+  }
+
+  *#readMessages(conversationId: number, names: Map<number, string>): Generator<PendingEvent> {
+    const taken = new Set<string>();
+    let number = 0;
+    for (const message of this.#source.rows("messages", "WHERE conversation_id = ? ORDER BY seq, message_id", conversationId)) {
+      const messageId = numberOf(message, "message_id") ?? 0;
+      const parts = [...this.#source.rows("message_parts", "WHERE message_id = ? ORDER BY ordinal", messageId)];
+      const eventId = nameMessage(message, taken);
+      number += 1;
+      names.set(messageId, eventId);
+      yield {
+        eventId,
+        bytes: renderMessageEvent({ message, parts }),
+        position: Math.max(number, numberOf(message, "seq") ?? number) * POSITION_STEP,
+        isHidden: false,
+        createdAt: timeOf(message, "created_at"),
+      };
+    }
+  }
+
+  /** The content of a large file, as a block that can be searched and opened; the row alone when the file is gone. */
+  #readFile(file: SourceRow): unknown {
+    const path = (textOf(file, "storage_uri") ?? "").replace(/^file:\/\//u, "");
+    const id = textOf(file, "file_id") ?? "";
+    if (path === "" || !existsSync(path) || !statSync(path).isFile()) {
+      this.#note("left_out", `the content of ${id} is gone (${path}); its description is kept`);
+      return undefined;
+    }
+    if (statSync(path).size > MAX_FILE_BYTES) {
+      this.#note("left_out", `the content of ${id} has more than ${MAX_FILE_BYTES} bytes and stays where it is (${path})`);
+      return undefined;
+    }
+    const bytes = readFileSync(path);
+    if (isUtf8(bytes)) return bytes.toString("utf8");
+    const media = textOf(file, "mime_type") ?? "application/octet-stream";
+    return [{ type: "file", source: { type: "base64", media_type: media, data: bytes.toString("base64") } }];
+  }
+
+  async #storeEvents(session: SessionRef, events: Iterable<PendingEvent>): Promise<void> {
+    let batch: AppendEvent[] = [];
+    let bytes = 0;
+    const flush = async (): Promise<void> => {
+      const { signal, now, path } = this.#options;
+      if (signal?.aborted) throw createAbortError(path);
+      const { results } = await this.#store.append({ session, events: batch, now });
+      for (const { outcome } of results) {
+        if (outcome === "stored") this.#counts.imported += 1;
+        else if (outcome === "revision") this.#counts.revisions += 1;
+        else this.#counts.skipped += 1;
+      }
+      this.#done += batch.length;
+      this.#options.onProgress?.({ bytesDone: Math.min(this.#done, this.#total), bytesTotal: this.#total, lines: this.#done });
+      [batch, bytes] = [[], 0];
+    };
+    for (const event of events) {
+      batch.push(this.#toAppend(event));
+      bytes += event.bytes.byteLength;
+      if (batch.length >= BATCH_EVENTS || bytes >= BATCH_BYTES) await flush();
+    }
+    if (batch.length > 0) await flush();
+  }
+
+  #toAppend({ eventId, bytes, position, isHidden, createdAt }: PendingEvent): AppendEvent {
+    const { largeFileThresholdTokens, now, random = randomBytes } = this.#options;
+    let prepared: PreparedMessage | null = null;
+    const hidden = hiddenMask(isHidden ? ["meta"] : []);
+    return {
+      eventId,
+      kind: "entry",
+      arrival: bytes,
+      position,
+      prepare: () => (prepared ??= prepareMessage(bytes, { hidden, createdAt: createdAt ?? now, largeFileThresholdTokens, random })),
+    };
+  }
+
+  async #storeGraph(sourceId: number, conversationId: number, names: ReadonlyMap<number, string>): Promise<void> {
+    const { messages, indexes } = await this.#listMessages(conversationId, names);
+    const summaries = this.#readSummaries(sourceId, indexes);
+    if (summaries.length === 0) return;
+    const context = [...this.#source.rows("context_items", "WHERE conversation_id = ? ORDER BY ordinal", sourceId)];
+    const order = context.map((item) => textOf(item, "summary_id")).filter((id) => id !== null);
+    const graph = planGraph(messages, summaries, order);
+    for (const id of graph.rootless) this.#note("left_out", `${id} leads to no message; its row is kept as a hidden event`);
+    for (const id of graph.unplaced) this.#note("conflict", `${id} overlaps or has gaps; it is kept, and its messages are shown instead`);
+    let stored = 0;
+    for (let at = 0; at < graph.summaries.length; at += BATCH_SUMMARIES) {
+      stored += (await this.#store.moveSummaries(conversationId, graph.summaries.slice(at, at + BATCH_SUMMARIES))).stored;
+    }
+    this.#counts.summaries += stored;
+    const [listed] = await this.#store.listMoved({ conversationIds: [conversationId] });
+    // A conversation that was folded here since keeps its own cover.
+    if (listed === undefined || listed.summaries > graph.summaries.length || stored === 0) return;
+    await this.#store.moveCover(conversationId, graph.cover, { foldRevision: listed.foldRevision + 1, epochSeq: listed.rows });
+  }
+
+  /** The messages of the conversation in order, and where each row of the source stands among them. */
+  async #listMessages(
+    conversationId: number,
+    names: ReadonlyMap<number, string>,
+  ): Promise<{ messages: GraphMessage[]; indexes: Map<number, number> }> {
+    const messages: GraphMessage[] = [];
+    const byEvent = new Map<string, number>();
+    let after: string | null = null;
+    do {
+      const page = await this.#store.listMessages({ conversationId, after, limit: PAGE, order: "position", direction: "oldest" });
+      for (const row of page.items) {
+        if (row.revises !== null) continue;
+        byEvent.set(row.eventId, messages.length);
+        const { seq, position, createdAt, tokens } = row;
+        messages.push({ seq, position, createdAt, tokens, isShown: row.hidden.length === 0 });
+      }
+      after = page.next;
+    } while (after !== null);
+    const indexes = new Map<number, number>();
+    for (const [messageId, eventId] of names) {
+      const index = byEvent.get(eventId);
+      if (index !== undefined) indexes.set(messageId, index);
+    }
+    return { messages, indexes };
+  }
+
+  #readSummaries(sourceId: number, indexes: ReadonlyMap<number, number>): GraphSummary[] {
+    const rows = [...this.#source.rows("summaries", "WHERE conversation_id = ? ORDER BY summary_id", sourceId)];
+    return rows.map((row) => {
+      const summaryId = textOf(row, "summary_id") ?? "";
+      const linked = [...this.#source.rows("summary_messages", "WHERE summary_id = ? ORDER BY ordinal", summaryId)];
+      const found = linked.map((link) => indexes.get(numberOf(link, "message_id") ?? -1)).filter((index) => index !== undefined);
+      if (found.length < linked.length) {
+        this.#note("left_out", `${linked.length - found.length} messages that ${summaryId} was made from are not in its conversation`);
+      }
+      const parents = [...this.#source.rows("summary_parents", "WHERE summary_id = ? ORDER BY ordinal", summaryId)];
+      const content = textOf(row, "content") ?? "";
+      return {
+        summaryId,
+        content,
+        tokens: numberOf(row, "token_count") ?? estimateTextTokens(content),
+        model: textOf(row, "model") ?? "unknown",
+        createdAt: timeOf(row, "created_at") ?? this.#options.now,
+        messages: [...new Set(found)],
+        sources: [...new Set(parents.map((parent) => textOf(parent, "parent_summary_id")).filter((id) => id !== null))],
+      };
+    });
+  }
+}
+
+interface PendingEvent {
+  readonly eventId: string;
+  readonly bytes: Buffer;
+  readonly position: number;
+  readonly isHidden: boolean;
+  readonly createdAt: number | null;
+}

@@ -1,0 +1,191 @@
+import { fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
+import { runWithCrashes } from "@lossless/testkit/crash.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+
+import { openEngine } from "../../src/index.ts";
+import type { CompleteResult, Engine } from "../../src/index.ts";
+
+import { ArchiveView, findFaults } from "./context-checks.ts";
+import { answerCall, BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurn, SESSION } from "./fold-program.ts";
+import type { CallNote } from "./fold-program.ts";
+
+const PROGRAM = fileURLToPath(new URL("fold-program.ts", import.meta.url));
+const LEASE_MS = 120_000;
+const SEED = 31;
+const KILLS = 9;
+const TURNS = 130;
+
+async function makeArchive(): Promise<string> {
+  const folder = makeTemporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const database = folder.file("lcm.db");
+  const engine = await open(database);
+  for (let turn = 0; turn < TURNS; turn++) await engine.ingest({ session: SESSION, messages: makeMarkedTurn(turn) });
+  await engine.close();
+  return database;
+}
+
+interface OpenOptions {
+  readonly skewMs?: number;
+  readonly onCall?: (key: string) => void;
+}
+
+async function open(database: string, { skewMs = 0, onCall }: OpenOptions = {}): Promise<Engine> {
+  const engine = await openEngine({
+    database,
+    thread: false,
+    settings: foldSettings(database),
+    complete: async (request): Promise<CompleteResult> => {
+      const { key, answer } = answerCall(request);
+      onCall?.(key);
+      return answer;
+    },
+    clock: { now: () => Date.now() + skewMs, random: (size) => crypto.getRandomValues(new Uint8Array(size)) },
+  });
+  onTestFinished(() => engine.close());
+  return engine;
+}
+
+const compact = (engine: Engine) => engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
+
+async function expectSound(engine: Engine, database: string): Promise<void> {
+  expect((await engine.verify()).problems).toEqual([]);
+  using archive = new ArchiveView(database, CONVERSATION);
+  expect(archive.shown).toHaveLength(2 * TURNS);
+  for (const budgetTokens of [2_000, BUDGET_TOKENS]) {
+    const context = await engine.assemble({ conversationId: CONVERSATION, budgetTokens });
+    expect(context && findFaults(context, archive)).toEqual([]);
+  }
+}
+
+test("a process killed at random moments of a fold leaves a whole cover, and what was stored is never paid for again", async () => {
+  const database = await makeArchive();
+  const runs: string[][] = [];
+  const { kills } = await runWithCrashes({
+    module: PROGRAM,
+    // Each run begins when the lease of the one before has ended.
+    args: (count) => [database, JSON.stringify({ skewMs: count * 2 * LEASE_MS })],
+    random: makeRandom(SEED),
+    kills: KILLS,
+    beforeRun: () => {
+      runs.push([]);
+      using archive = new ArchiveView(database, CONVERSATION);
+      expect(archive.shown).toHaveLength(2 * TURNS);
+    },
+    onMessage: (message) => {
+      const note = message as CallNote | { kind: "done" };
+      if (note.kind === "call") runs.at(-1)?.push(note.key);
+    },
+  });
+  expect(kills).toBe(KILLS);
+  // A call is made only when the one before it has been stored, so of each run only the last one may have been in vain.
+  const paid = new Set<string>();
+  const twice: string[] = [];
+  for (const calls of runs) {
+    twice.push(...calls.filter((key) => paid.has(key)));
+    for (const key of calls.slice(0, -1)) paid.add(key);
+  }
+  expect(twice).toEqual([]);
+  expect(paid.size).toBeGreaterThan(2 * KILLS);
+
+  const calls: string[] = [];
+  const engine = await open(database, { skewMs: 1_000 * LEASE_MS, onCall: (key) => calls.push(key) });
+  await expectSound(engine, database);
+  await compact(engine);
+  await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
+  expect(calls).toEqual([]);
+  const spent = await engine.spend({ by: "all" });
+  expect(spent[0]?.calls).toBeLessThanOrEqual(runs.flat().length);
+});
+
+/** A process that is in the middle of a fold: it has asked its model and waits for the answer. */
+async function startHeld(database: string, options: object = {}): Promise<ChildProcess> {
+  const child = fork(PROGRAM, [database, JSON.stringify({ skewMs: 0, holds: true, ...options })], { execArgv: [] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [message] = (await once(child, "message")) as [CallNote];
+  expect(message.kind).toBe("call");
+  return child;
+}
+
+/** Lets the model answer, this call and all that follow. */
+async function finish(child: ChildProcess): Promise<number> {
+  let calls = 1;
+  child.on("message", (message: { kind: string }) => {
+    if (message.kind !== "call") return;
+    calls += 1;
+    child.send("answer");
+  });
+  child.send("answer");
+  const [status] = (await once(child, "close")) as [number | null];
+  expect(status).toBe(0);
+  return calls;
+}
+
+describe("two processes at one conversation", () => {
+  test("one folds, the other says so and pays nothing", async () => {
+    const database = await makeArchive();
+    const child = await startHeld(database);
+    const calls: string[] = [];
+    const engine = await open(database, { onCall: (key) => calls.push(key) });
+    expect(await compact(engine)).toMatchObject({ compacted: false, reason: "another process is folding this conversation" });
+    expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({ changed: false });
+    expect((await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseHolder).toMatch(new RegExp(`^${child.pid}-`));
+    // Turns go on meanwhile, and so do contexts.
+    await engine.ingest({ session: SESSION, messages: makeMarkedTurn(TURNS) });
+    expect((await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS }))?.mode).toBe("tight");
+    expect(await finish(child)).toBeGreaterThan(5);
+    expect(calls).toEqual([]);
+    expect(await compact(engine)).toMatchObject({ compacted: false, reason: "below threshold" });
+    expect((await engine.verify()).problems).toEqual([]);
+  });
+
+  test("upkeep keeps others out as a fold does", async () => {
+    const database = await makeArchive();
+    const first = await open(database);
+    await compact(first);
+    for (let turn = TURNS; turn < TURNS + 12; turn++) await first.ingest({ session: SESSION, messages: makeMarkedTurn(turn) });
+    await first.close();
+    const child = await startHeld(database);
+    const calls: string[] = [];
+    const engine = await open(database, { onCall: (key) => calls.push(key) });
+    expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({ changed: false });
+    expect(await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS, force: true })).toMatchObject({
+      compacted: false,
+      reason: "another process is folding this conversation",
+    });
+    expect(calls).toEqual([]);
+    await finish(child);
+    expect((await engine.verify()).problems).toEqual([]);
+  });
+
+  test("the lease of a dead process is taken over when it has ended, not before", async () => {
+    const database = await makeArchive();
+    const child = await startHeld(database);
+    child.kill("SIGKILL");
+    await once(child, "close");
+    const early = await open(database, { skewMs: LEASE_MS / 2 });
+    expect(await compact(early)).toMatchObject({ compacted: false, reason: "another process is folding this conversation" });
+    const late = await open(database, { skewMs: LEASE_MS + 60_000 });
+    expect(await compact(late)).toMatchObject({ compacted: true });
+    await expectSound(late, database);
+  });
+
+  test("a process that works for longer than its lease keeps it", async () => {
+    const database = await makeArchive();
+    const leaseMs = 400;
+    const child = await startHeld(database, { leaseMs });
+    const engine = await open(database);
+    const readLease = async () => (await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseUntil ?? 0;
+    const first = await readLease();
+    // Two renewals, however long they take.
+    while ((await readLease()) < first + 2 * (leaseMs / 3)) await sleep(20);
+    expect(await compact(engine)).toMatchObject({ compacted: false });
+    await finish(child);
+  });
+});

@@ -1,0 +1,250 @@
+/** Forgetting leaves nothing of the text anywhere, and an archive whose proof holds. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import { createBackup } from "@lossless/core/maintain/backup.ts";
+import { examine, mend } from "@lossless/core/maintain/doctor.ts";
+import { applyForget, previewForget } from "@lossless/core/maintain/forget.ts";
+import type { ForgetSelection } from "@lossless/core/maintain/forget.ts";
+import { encodeBody, decodeBody } from "../../src/store/body.ts";
+import { makeTemporaryFolder } from "@lossless/testkit";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+const session = { key: "agent:main:test", id: "session-1", owner: "main" };
+
+function messageOf(i: number, more: string): { eventId: string; message: object; createdAt: number } {
+  const text = `step ${i}: sensor ${i} of the greenhouse reported ${20 + (i % 9)} degrees; valve_${i} was opened. ${more}`;
+  return {
+    eventId: `e${i}`,
+    message: { role: i % 2 === 0 ? "user" : "assistant", content: text },
+    createdAt: 1_700_000_000_000 + i * 60_000,
+  };
+}
+
+async function open(folder: string): Promise<Engine> {
+  const database = join(folder, "lcm.db");
+  const settings = resolveSettings({
+    env: {},
+    config: {
+      databasePath: database,
+      freshTailCount: 4,
+      leafChunkTokens: 400,
+      leafTargetTokens: 150,
+      condensedTargetTokens: 200,
+      leafMinFanout: 2,
+      condensedMinFanout: 2,
+    },
+  }).settings;
+  return openEngine({ database, settings, thread: false });
+}
+
+/** Every file below a folder whose bytes hold one of the needles; bodies are looked into as well. */
+function findBytes(folder: string, needles: readonly Buffer[]): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => {
+      const bytes = readFileSync(path);
+      const lower = Buffer.from(bytes.toString("latin1").toLowerCase(), "latin1");
+      return needles.some((needle) => bytes.includes(needle) || lower.includes(needle));
+    });
+}
+
+/** Rows of the database that hold the text, compressed bodies included, and terms of the index. */
+function findRows(path: string, secret: string): string[] {
+  const database = new DatabaseSync(path, { readOnly: true });
+  const found: string[] = [];
+  const tables = database
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
+    .all() as { name: string }[];
+  for (const { name } of tables) {
+    for (const row of database.prepare(`SELECT * FROM ${name}`).all() as Record<string, unknown>[]) {
+      for (const [column, value] of Object.entries(row)) {
+        const text = value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value);
+        if (text.toLowerCase().includes(secret)) found.push(`${name}.${column}`);
+      }
+      if (name === "messages") {
+        const body = decodeBody({ body: row["body"] as Uint8Array, encoding: row["encoding"] as number });
+        if (Buffer.from(body).toString("utf8").toLowerCase().includes(secret)) found.push("messages.body");
+      }
+    }
+  }
+  const indexes = database
+    .prepare("SELECT name FROM sqlite_schema WHERE name LIKE '%\\_fts\\__' ESCAPE '\\'")
+    .all() as { name: string }[];
+  database.close();
+  const terms = new DatabaseSync(path);
+  for (const { name } of indexes) {
+    terms.exec(`CREATE VIRTUAL TABLE temp.terms USING fts5vocab (main, ${name}, 'row')`);
+    const hit = terms.prepare("SELECT term FROM temp.terms WHERE instr(term, ?) > 0").get(secret);
+    if (hit) found.push(name);
+    terms.exec("DROP TABLE temp.terms");
+  }
+  terms.close();
+  return found;
+}
+
+describe("forgetting", () => {
+  test("leaves nothing of the text in any row, term, body, page, file or later backup", async () => {
+    const secrets = fc.stringMatching(/^[a-z]{12,18}$/).map((word) => `zq${word}`);
+    const places = fc.uniqueArray(fc.nat({ max: 119 }), { minLength: 1, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(
+        secrets,
+        places,
+        fc.boolean(),
+        fc.boolean(),
+        async (secret, chosen, isBig, isRevised) => {
+          using folder = makeTemporaryFolder();
+          const engine = await open(folder.path);
+          const databasePath = folder.file("lcm.db");
+          const filesDir = folder.file("lcm-files");
+          const secretMessages = new Map(
+            chosen.map((i) => [
+              i,
+              messageOf(
+                i,
+                `The password is ${secret}. ${isBig && i === chosen[0] ? `${secret} lorem ipsum dolor `.repeat(6_000) : ""}`,
+              ),
+            ]),
+          );
+          await engine.ingest({
+            session,
+            messages: Array.from(
+              { length: 120 },
+              (_, i) => secretMessages.get(i) ?? messageOf(i, "All is well."),
+            ),
+          });
+          if (isRevised) {
+            const first = chosen[0] ?? 0;
+            await engine.ingest({
+              session,
+              messages: [{ ...messageOf(first, `Now it is ${secret}2.`), eventId: `e${first}` }],
+            });
+          }
+          await engine.compact({ conversationId: 1, budgetTokens: 3_000, force: true });
+          await engine.maintain({ conversationId: 1, budgetTokens: 1_500 });
+          expect(findRows(databasePath, secret).length).toBeGreaterThan(0);
+          const before = await createBackup({ engine, databasePath, filesDir });
+
+          const options = { engine, databasePath, selection: { pattern: secret } };
+          const preview = await previewForget(options);
+          expect(preview.messageIds.length).toBe(chosen.length + (isRevised ? 1 : 0));
+          expect((await engine.verify()).problems).toEqual([]);
+          const { receipt, receiptPath } = await applyForget({ ...options, reason: "a test" });
+          expect(receipt.isWiped).toBe(true);
+          expect(receipt.olderCopies).toEqual([{ path: before.path, holds: "yes" }]);
+          expect((await engine.verify()).problems).toEqual([]);
+
+          const after = await createBackup({ engine, databasePath, filesDir });
+          expect(findRows(databasePath, secret)).toEqual([]);
+          const bodies = [...secretMessages.values()].map(({ message }) =>
+            Buffer.from(encodeBody(Buffer.from(JSON.stringify(message))).body).subarray(16, 56),
+          );
+          // The index stores of a term what differs from the one before it, hence the end of the word.
+          const needle = Buffer.from(secret.slice(5));
+          expect(findBytes(before.path, [needle])).not.toEqual([]);
+          const holding = findBytes(folder.path, [needle, ...bodies.filter((body) => body.length >= 24)]);
+          expect(holding.filter((path) => !path.startsWith(before.path))).toEqual([]);
+          expect(findBytes(after.path, [needle])).toEqual([]);
+          expect(statSync(receiptPath).mode & 0o777).toBe(0o600);
+
+          const again = await engine.ingest({ session, messages: [...secretMessages.values()] });
+          expect(new Set(again.results.map((result) => result.outcome))).toEqual(new Set(["forgotten"]));
+          const context = await engine.assemble({ conversationId: 1, budgetTokens: 3_000 });
+          expect(JSON.stringify(context)).not.toContain(secret);
+          await engine.compact({ conversationId: 1, budgetTokens: 1_000, force: true });
+          expect((await engine.verify()).problems).toEqual([]);
+          await engine.close();
+        },
+      ),
+      { numRuns: 8 },
+    );
+  }, 120_000);
+
+  test.each<[string, ForgetSelection, number]>([
+    ["a conversation", { conversationId: 1 }, 60],
+    ["messages", { messageIds: [3, 4] }, 2],
+    ["a time", { since: 1_700_000_000_000 + 10 * 60_000, before: 1_700_000_000_000 + 20 * 60_000 }, 10],
+    ["an expression", { pattern: /valve_1\d\b/ }, 10],
+  ])("chooses by %s, keeps the proof, and says nothing of a second time", async (_name, selection, count) => {
+    using folder = makeTemporaryFolder();
+    const engine = await open(folder.path);
+    const options = { engine, databasePath: folder.file("lcm.db"), selection };
+    await engine.ingest({
+      session,
+      messages: Array.from({ length: 60 }, (_, i) => messageOf(i, "Nothing else.")),
+    });
+    await engine.compact({ conversationId: 1, budgetTokens: 2_000, force: true });
+    const { receipt } = await applyForget({ ...options, reason: "a test" });
+    expect(receipt.messages).toHaveLength(count);
+    expect((await engine.verify()).problems).toEqual([]);
+    expect((await engine.status()).hidden.forgotten).toBeGreaterThanOrEqual(0);
+    expect((await previewForget(options)).messageIds).toEqual([]);
+    for (const { oldId, newId } of receipt.summariesRemade) {
+      expect((await engine.readSummary({ summaryId: oldId }))?.content).toContain(newId);
+    }
+    expect(await engine.assemble({ conversationId: 1, budgetTokens: 1_000 })).not.toBeNull();
+    await engine.close();
+  });
+
+  test("that was interrupted before the pages were wiped is found and finished by the doctor", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await open(folder.path);
+    const databasePath = folder.file("lcm.db");
+    await engine.ingest({
+      session,
+      messages: Array.from({ length: 40 }, (_, i) => messageOf(i, "zqremember")),
+    });
+    const database = new DatabaseSync(databasePath);
+    database.exec("INSERT INTO meta (key, value) VALUES ('forgetting_open', 1)");
+    database.close();
+    const { settings } = resolveSettings({ env: {}, config: { databasePath } });
+    const options = { engine, settings, databasePath, filesDir: folder.file("lcm-files") };
+    const { findings, ok } = await examine(options);
+    expect(ok).toBe(false);
+    await mend(options, findings);
+    expect(await engine.isForgettingOpen()).toBe(false);
+    expect(statSync(`${databasePath}-wal`).size).toBe(0);
+    expect((await engine.verify()).problems).toEqual([]);
+    await engine.close();
+  });
+
+  test("is refused when nothing was chosen", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await open(folder.path);
+    await engine.ingest({ session, messages: [messageOf(1, "")] });
+    const options = { engine, databasePath: folder.file("lcm.db") };
+    for (const selection of [{}, { pattern: "  " }]) {
+      await expect(previewForget({ ...options, selection })).rejects.toMatchObject({ code: "usage" });
+    }
+    await engine.close();
+  });
+
+  test("cannot be faked: a tombstone without a record, or a record without one, is a problem", async () => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    const engine = await open(folder.path);
+    await engine.ingest({ session, messages: [messageOf(1, ""), messageOf(2, ""), messageOf(3, "")] });
+    await engine.forget({ messageIds: [2], reason: "a test" });
+    expect((await engine.verify()).problems).toEqual([]);
+    const verifyAfter = async (sql: string): Promise<string[]> => {
+      const database = new DatabaseSync(path);
+      database.exec(`SAVEPOINT a; ${sql}; RELEASE a`);
+      database.close();
+      return (await engine.verify()).problems.map((problem) => `${problem.code} ${problem.id}`);
+    };
+    expect(
+      await verifyAfter(
+        "UPDATE messages SET forgotten_at = 5, body = x'', salt = x'', encoding = 0 WHERE message_id = 1",
+      ),
+    ).toContain("forgotten msg_1");
+    expect(await verifyAfter("UPDATE messages SET forgotten_at = NULL WHERE message_id = 2")).toContain(
+      "forgotten msg_2",
+    );
+    await engine.close();
+  });
+});

@@ -1,0 +1,116 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Engine } from "@lossless/core";
+import { expandQueryTool, expandTool, toolsFor } from "../../src/tools/index.ts";
+import { longTalk, main, openArchive, other } from "./archive.ts";
+
+const child = { key: "agent:main:subagent:1", id: "sub", owner: "main" };
+
+async function foldedArchive(engine: Engine): Promise<string[]> {
+  await engine.ingest({ session: main, messages: longTalk("n", 90) });
+  await engine.compact({ sessionKey: main.key, owner: main.owner, budgetTokens: 3_000, force: true });
+  const { items } = await engine.listSummaries({ conversationId: 1, limit: 50 });
+  return items.filter(({ kind }) => kind === "leaf").map(({ summaryId }) => summaryId);
+}
+
+describe("grants", () => {
+  test("let a sub-agent expand what they name, until their tokens are used up", async () => {
+    await using archive = await openArchive();
+    const { engine } = archive;
+    const [first = "", second = ""] = await foldedArchive(engine);
+    await expect(engine.expand({ session: child, delegated: true, summaryIds: [first] })).rejects.toMatchObject({ code: "denied" });
+    const outcome = await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [1], summaryIds: [first], tokenCap: 300 });
+    expect(outcome.kind).toBe("granted");
+    const answer = await engine.expand({ session: child, delegated: true, summaryIds: [first], tokenCap: 100_000 });
+    expect(answer.totalTokens).toBeLessThanOrEqual(300);
+    expect(answer.messages.length).toBeGreaterThan(0);
+    await expect(engine.expand({ session: child, delegated: true, summaryIds: [second] })).rejects.toBeTruthy();
+    for (let i = 0; i < 20; i++) await engine.expand({ session: child, delegated: true, summaryIds: [first] }).catch(() => undefined);
+    await expect(engine.expand({ session: child, delegated: true, summaryIds: [first] })).rejects.toMatchObject({ code: "denied" });
+  });
+
+  test("end when revoked or when their time is over, survive a restart, and are one at a time", async () => {
+    await using archive = await openArchive({ thread: true });
+    const { engine } = archive;
+    const [first = ""] = await foldedArchive(engine);
+    const grant = { session: main, holderKey: child.key, conversationIds: [1] };
+    const outcome = await engine.createGrant(grant);
+    expect(await engine.createGrant(grant)).toMatchObject({ kind: "refused", reason: "in_flight" });
+    await engine.expand({ session: child, delegated: true, summaryIds: [first] });
+    if (outcome.kind !== "granted") throw new Error("refused");
+    expect(await engine.revokeGrants({ grantId: outcome.grant.grantId })).toBe(1);
+    await expect(engine.expand({ session: child, delegated: true, summaryIds: [first] })).rejects.toThrow(/revoked/);
+    expect(await engine.createGrant({ ...grant, ttlMs: 1 })).toMatchObject({ kind: "granted" });
+    await expect.poll(() => engine.expand({ session: child, delegated: true, summaryIds: [first] }).catch((error: Error) => error.message)).toMatch(/expired/);
+  });
+
+  test("cannot be handed on, and cannot name what is not the issuer's", async () => {
+    await using archive = await openArchive();
+    const { engine } = archive;
+    await foldedArchive(engine);
+    await engine.ingest({ session: other, messages: longTalk("o", 5) });
+    expect(await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [2] })).toMatchObject({ reason: "not_yours" });
+    await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [1] });
+    expect(await engine.createGrant({ session: child, holderKey: "agent:main:subagent:2", conversationIds: [1] })).toMatchObject({
+      kind: "refused",
+      reason: "recursion",
+    });
+    expect(toolsFor(child.key)).toEqual([expandTool]);
+    expect(toolsFor(main.key)).toContain(expandQueryTool);
+    await expect(engine.ask({ session: child, delegated: true, prompt: "x" })).rejects.toMatchObject({ code: "denied" });
+  });
+});
+
+describe("owners", () => {
+  test("see nothing of each other through any method, argument, id or grant", async () => {
+    await using archive = await openArchive({ settings: { largeFileThresholdTokens: 1_000 } });
+    const { engine } = archive;
+    const summaries = await foldedArchive(engine);
+    const file = `secretword ${"x y ".repeat(3_000)}`;
+    await engine.ingest({ session: main, messages: [{ eventId: "f", message: { role: "user", content: file } }] });
+    await engine.ingest({ session: other, messages: longTalk("o", 20) });
+    const [fileHit] = (await engine.grep({ session: main, pattern: "secretword", scope: "files" })).hits;
+    await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [1] });
+    const ids = [...summaries, fileHit?.id ?? "", "msg_1", "msg_40", "msg_1..msg_30", "msg_80..msg_100"];
+    const words = ["tulips", "secretword", "Note n-\\d+", "what did we agree on about the fence?"];
+    const anyRequest = fc.record(
+      {
+        conversationId: fc.constantFrom(1, 2, 3),
+        allConversations: fc.boolean(),
+        scope: fc.constantFrom("messages" as const, "summaries" as const, "both" as const, "files" as const),
+        mode: fc.constantFrom("regex" as const, "full_text" as const),
+        fileIds: fc.constant([fileHit?.id ?? ""]),
+        delegated: fc.boolean(),
+        owner: fc.constant("main"),
+      },
+      { requiredKeys: [] },
+    );
+    const thief = fc.constantFrom(other, { ...main, owner: "other" }, { ...child, owner: "other", key: "agent:other:subagent:9" });
+    await fc.assert(
+      fc.asyncProperty(thief, anyRequest, fc.constantFrom(...ids), fc.constantFrom(...words), async (session, request, id, word) => {
+        const answers = await Promise.allSettled([
+          engine.grep({ ...request, session, pattern: word }),
+          engine.describe({ ...request, session, id }),
+          engine.expand({ ...request, session, summaryIds: [id] }),
+          engine.expand({ ...request, session, query: word }),
+          engine.ask({ ...request, session, prompt: word, summaryIds: [id] }),
+          engine.ask({ ...request, session, prompt: word }),
+          engine.createGrant({ session, holderKey: session.key, conversationIds: [1], summaryIds: summaries }),
+        ]);
+        for (const answer of answers) {
+          const seen = JSON.stringify(answer.status === "fulfilled" ? answer.value : String(answer.reason));
+          expect(seen).not.toMatch(/Note n-\d|secretword [xy]|"granted"/);
+        }
+      }),
+      { numRuns: 80 },
+    );
+  });
+
+  test("see each other where the operator shares", async () => {
+    await using archive = await openArchive({ settings: { shareAcrossOwners: true } });
+    await archive.engine.ingest({ session: main, messages: longTalk("n", 3) });
+    const { hits } = await archive.engine.grep({ session: other, pattern: "tulips", mode: "full_text", allConversations: true });
+    expect(hits).toHaveLength(1);
+    expect((await archive.engine.describe({ session: other, id: "msg_1" })).type).toBe("messages");
+  });
+});

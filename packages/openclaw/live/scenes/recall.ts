@@ -1,0 +1,75 @@
+/**
+ * The agent's tools in the long chat: what was folded away is found again. And a sub-agent: it may read what it was granted, and has no
+ * tool to look anywhere else.
+ */
+
+import assert from "node:assert/strict";
+import { flattenContent } from "@lossless/testkit/fake-model.ts";
+import type { Stage } from "../stage.ts";
+import { LONG_CHAT } from "./long-chat.ts";
+
+export async function playRecall(stage: Stage): Promise<void> {
+  await stage.step("the agent finds a folded fact with lcm_grep", async () => {
+    const found = await callTool(stage, "lcm_grep", {
+      pattern: "which code opens locker 3?",
+      mode: "full_text",
+    });
+    assert.match(found, /23757/);
+  });
+  await stage.step("and opens what it found with lcm_describe", async () => {
+    assert.match(await callTool(stage, "lcm_describe", { id: "msg_1" }), /./);
+  });
+  await stage.step("and asks lcm_expand_query, which cites passages", async () => {
+    const answer = await callTool(stage, "lcm_expand_query", {
+      query: "locker 5 code",
+      prompt: "Which code opens locker 5?",
+    });
+    assert.match(answer, /39595/);
+    assert.match(answer, /msg_\d+/);
+  });
+  await stage.step("the tools are there also when the host's tool search is on", async () => {
+    await stage.configure({}, /All parts work|This chat/, { toolSearch: true });
+    await stage.playTurn("SAY with tool search", LONG_CHAT);
+    const { tools } = stage.model.requests.findLast((request) =>
+      request.userText.includes("with tool search"),
+    )!;
+    for (const name of ["lcm_grep", "lcm_describe", "lcm_expand_query"])
+      assert.ok(tools.includes(name), tools.join());
+    await stage.configure({}, /This chat/);
+  });
+  await stage.step("a sub-agent gets lcm_expand and reads what it was granted, and nothing else", () =>
+    playSubagent(stage),
+  );
+}
+
+async function playSubagent(stage: Stage): Promise<void> {
+  const first = stage.model.requests.length;
+  const task = `SUBAGENT_TASK CALL_TOOL lcm_expand {"query":"locker 7"}`;
+  await stage.playTurn(`CALL_TOOL sessions_spawn ${JSON.stringify({ task })}`, LONG_CHAT);
+  const isChild = (request: { userText: string; answer: string }): boolean =>
+    request.userText.includes("SUBAGENT_TASK") && !request.userText.includes("sessions_spawn");
+  const child = await stage.model.waitForRequest(
+    (request) => request.number > first && isChild(request) && request.tools.length > 0,
+    60_000,
+  );
+  assert.ok(child.tools.includes("lcm_expand"), "the sub-agent has lcm_expand");
+  assert.ok(!child.tools.includes("lcm_grep"), "and no tool that looks elsewhere");
+  const after = await stage.model.waitForRequest(
+    (request) =>
+      request.number > child.number &&
+      isChild(request) &&
+      request.messages.some((message) => message.role === "tool"),
+    60_000,
+  );
+  const result = flattenContent(after.messages.findLast((message) => message.role === "tool")?.content);
+  assert.match(result, /55433|locker 7/);
+}
+
+/** Lets the agent call a tool, and gives back what the model was told. */
+async function callTool(stage: Stage, name: string, args: Record<string, unknown>): Promise<string> {
+  const first = stage.model.requests.length;
+  await stage.playTurn(`CALL_TOOL ${name} ${JSON.stringify(args)}`, LONG_CHAT);
+  const requests = stage.requestsSince(first);
+  assert.equal(requests[0]?.answer, `tool:${name}`, `the tools were ${requests[0]?.tools.join()}`);
+  return flattenContent(requests.at(-1)!.messages.findLast((message) => message.role === "tool")?.content);
+}

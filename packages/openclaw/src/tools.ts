@@ -1,0 +1,70 @@
+/**
+ * The engine's tools as the host's agents see them. Who asks is what the host says about the run (its session, its agent, whether it is a
+ * sub-agent), never what the model writes into the arguments. The host makes the tools in another instance of the plugin than the engine;
+ * both find the same archive.
+ */
+
+import { EngineError, type Settings } from "@lossless/core";
+import { toolsFor, type ToolDefinition } from "@lossless/core/tools/index.ts";
+import type { AgentTool, ToolFactoryContext } from "./host.ts";
+import { readAgentId } from "./session.ts";
+import type { EngineLease } from "./shared-engine.ts";
+
+export interface ToolParts {
+  readonly settings: Settings;
+  readonly lease: Pick<EngineLease, "open">;
+  /** Sessions whose history may be read. */
+  readonly isReadable: (sessionKey: string) => boolean;
+}
+
+export function createTools(parts: ToolParts, context: ToolFactoryContext): AgentTool[] {
+  const { sessionKey } = context;
+  if (sessionKey === undefined || !parts.isReadable(sessionKey)) return [];
+  return toolsFor(sessionKey).map((tool) => createTool(parts, context, sessionKey, tool));
+}
+
+function createTool(
+  { lease, settings }: ToolParts,
+  { agentId, sessionId }: ToolFactoryContext,
+  sessionKey: string,
+  { name, description, parameters, run }: ToolDefinition,
+): AgentTool {
+  const session = {
+    key: sessionKey,
+    owner: agentId ?? readAgentId(sessionKey),
+    ...(sessionId === undefined ? {} : { id: sessionId }),
+  };
+  return {
+    name,
+    label: LABELS[name],
+    description,
+    parameters,
+    // Without this the host's tool search hides it, and an agent does not look for what it does not know.
+    catalogMode: "direct-only",
+    async execute(_callId, params, signal) {
+      try {
+        const engine = await lease.open();
+        const result = await run(
+          { engine, session, timeZone: settings.timezone, ...(signal === undefined ? {} : { signal }) },
+          params,
+        );
+        return { content: [{ type: "text", text: result.text }], details: result.details };
+      } catch (error) {
+        throw explain(error);
+      }
+    },
+  };
+}
+
+const LABELS: Readonly<Record<ToolDefinition["name"], string>> = {
+  lcm_grep: "Search earlier messages",
+  lcm_describe: "Open an earlier message or summary",
+  lcm_expand_query: "Ask the folded history",
+  lcm_expand: "Read granted history",
+};
+
+/** The host shows the model the message of an error; the hint says what to do instead. */
+function explain(error: unknown): unknown {
+  if (!(error instanceof EngineError) || error.hint === undefined) return error;
+  return new EngineError(error.code, `${error.message} (${error.hint})`, { cause: error });
+}

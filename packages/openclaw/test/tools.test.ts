@@ -1,0 +1,85 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { compileReadPolicy } from "../src/session.ts";
+import { SubagentGrants } from "../src/subagents.ts";
+import { createTools } from "../src/tools.ts";
+
+const session = { key: "agent:main:chat", id: "s1", owner: "main" };
+const child = "agent:main:subagent:1234";
+
+let folder: string;
+let archive: Engine;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "lossless-tools-"));
+  archive = await openEngine({ database: join(folder, "lcm.db"), thread: false });
+  const messages = [
+    { eventId: "e1", message: { role: "user", content: "the locker opens with code 4711" } },
+    { eventId: "e2", message: { role: "assistant", content: "noted" } },
+  ];
+  await archive.ingest({ session, messages });
+  const secret = { eventId: "x1", message: { role: "user", content: "the safe opens with code 9999" } };
+  await archive.ingest({
+    session: { key: "agent:other:chat", id: "s2", owner: "other" },
+    messages: [secret],
+  });
+});
+
+afterEach(async () => {
+  await archive.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function toolsOf(sessionKey: string, config: Record<string, unknown> = {}) {
+  const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
+  const parts = { settings, lease: { open: async () => archive }, isReadable: compileReadPolicy(settings) };
+  return createTools(parts, { sessionKey, agentId: "main", sessionId: "s1" });
+}
+
+async function call(sessionKey: string, name: string, params: Record<string, unknown>): Promise<string> {
+  const tool = toolsOf(sessionKey).find((candidate) => candidate.name === name);
+  const { content } = await tool!.execute("call-1", params);
+  return content[0]!.text;
+}
+
+test("an agent gets the three tools, in sight of the host's tool search; a sub-agent only its own", () => {
+  expect(toolsOf(session.key).map((tool) => tool.name)).toEqual([
+    "lcm_grep",
+    "lcm_describe",
+    "lcm_expand_query",
+  ]);
+  expect(toolsOf(session.key).every((tool) => tool.catalogMode === "direct-only")).toBe(true);
+  expect(toolsOf(child).map((tool) => tool.name)).toEqual(["lcm_expand"]);
+});
+
+test("an ignored session gets none, a stateless one may read", () => {
+  expect(toolsOf(session.key, { ignoreSessionPatterns: ["agent:**"] })).toEqual([]);
+  expect(toolsOf(session.key, { statelessSessionPatterns: ["agent:**"] })).toHaveLength(3);
+});
+
+test("finds what this agent may see, whatever the arguments ask for", async () => {
+  expect(await call(session.key, "lcm_grep", { pattern: "locker code", mode: "full_text" })).toContain(
+    "4711",
+  );
+  const everywhere = { pattern: "safe opens", mode: "full_text", allConversations: true };
+  expect(await call(session.key, "lcm_grep", everywhere)).not.toContain("9999");
+});
+
+test("an error says what to do instead", async () => {
+  await expect(call(session.key, "lcm_grep", { words: "x" })).rejects.toThrow(/parameters: pattern/);
+});
+
+test("a sub-agent reads under its grant, and not before or after", async () => {
+  const grants = new SubagentGrants({
+    open: async () => archive,
+    onFailure: (error) => expect(error).toBeNull(),
+  });
+  await expect(call(child, "lcm_expand", { query: "locker" })).rejects.toThrow(/grant/);
+  await grants.prepare({ parentSessionKey: session.key, childSessionKey: child });
+  await expect(call(child, "lcm_expand", { query: "locker" })).resolves.toBeTypeOf("string");
+  await grants.end(child);
+  await expect(call(child, "lcm_expand", { query: "locker" })).rejects.toThrow(/grant/);
+});
