@@ -22,7 +22,8 @@ export interface DiskResult {
 /** Imports the real Claude Code transcripts, if they are there, and weighs the closed database. */
 export async function measureRealDisk(): Promise<DiskResult | null> {
   const data = findSharedData();
-  const paths = data === null ? [] : listTranscripts(data, "claude-code").filter((path) => path.endsWith(".jsonl"));
+  const paths =
+    data === null ? [] : listTranscripts(data, "claude-code").filter((path) => path.endsWith(".jsonl"));
   return paths.length === 0 ? null : weighImport(paths);
 }
 

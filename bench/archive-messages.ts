@@ -26,8 +26,9 @@ const COMMON =
     .trim()
     .split(/\s+/);
 const SYLLABLES =
-  "an ber con de er fa gen hol in jo ka lor men no or per qui ra sta ter un vi wo xe ya zu pre tion ing ment ler dis sub cor lin mar tes"
-    .split(" ");
+  "an ber con de er fa gen hol in jo ka lor men no or per qui ra sta ter un vi wo xe ya zu pre tion ing ment ler dis sub cor lin mar tes".split(
+    " ",
+  );
 const TOOLS = ["bash", "read", "edit", "grep", "write", "web_search"] as const;
 const FOLDERS = ["src", "packages/core", "lib", "test", "scripts", "app/models", "internal/queue", "docs"];
 const EXTENSIONS = ["ts", "py", "go", "rs", "json", "md", "yaml"];
@@ -100,7 +101,13 @@ export class MessageSource {
         [plan, tool, ...Object.values(call)].join("\n"),
       ),
       this.#seal(
-        { role: "toolResult", toolCallId: callId, toolName: tool, content: [{ type: "text", text: output }], isError: false },
+        {
+          role: "toolResult",
+          toolCallId: callId,
+          toolName: tool,
+          content: [{ type: "text", text: output }],
+          isError: false,
+        },
         output,
       ),
       this.#seal(this.#reply([{ type: "text", text: answer }]), answer),
@@ -117,15 +124,33 @@ export class MessageSource {
 
   #reply(content: unknown[]): Record<string, unknown> {
     const random = this.#random;
-    const usage = { input: random.below(900), output: 40 + random.below(900), cacheRead: random.below(90_000), cacheWrite: random.below(4_000) };
-    return { role: "assistant", content, api: "anthropic-messages", provider: "anthropic", model: "claude-example", usage, stopReason: "stop" };
+    const usage = {
+      input: random.below(900),
+      output: 40 + random.below(900),
+      cacheRead: random.below(90_000),
+      cacheWrite: random.below(4_000),
+    };
+    return {
+      role: "assistant",
+      content,
+      api: "anthropic-messages",
+      provider: "anthropic",
+      model: "claude-example",
+      usage,
+      stopReason: "stop",
+    };
   }
 
   #makeArguments(tool: string): Record<string, string> {
-    if (tool === "bash") return { command: `cd ${this.#path()} && npm run ${this.#word()} -- --filter ${this.#identifier()}` };
+    if (tool === "bash")
+      return { command: `cd ${this.#path()} && npm run ${this.#word()} -- --filter ${this.#identifier()}` };
     if (tool === "grep" || tool === "web_search") return { pattern: this.#identifier(), path: this.#path() };
     if (tool === "read") return { path: this.#path() };
-    return { path: this.#path(), oldText: this.#codeLine(), newText: `${this.#codeLine()}\n${this.#codeLine()}` };
+    return {
+      path: this.#path(),
+      oldText: this.#codeLine(),
+      newText: `${this.#codeLine()}\n${this.#codeLine()}`,
+    };
   }
 
   #makeOutput(size: number): string {
@@ -178,7 +203,8 @@ export class MessageSource {
   /** By rank as in real texts, with a share of words that were never seen before: hashes, numbers, names. */
   #word(): string {
     const random = this.#random;
-    if (random.next() < NEW_WORD_RATE) return random.next() < 0.5 ? this.#hex(7) : `${random.pick(VOCABULARY)}${random.below(10_000)}`;
+    if (random.next() < NEW_WORD_RATE)
+      return random.next() < 0.5 ? this.#hex(7) : `${random.pick(VOCABULARY)}${random.below(10_000)}`;
     if (this.#topic.length > 0 && random.next() < TOPIC_RATE) return random.pick(this.#topic);
     return VOCABULARY[this.#rank(VOCABULARY.length)] ?? "the";
   }
@@ -199,7 +225,7 @@ export function* renderSessionFile(seed: number, bytes: number): Generator<strin
   const source = new MessageSource(seed);
   yield `${JSON.stringify({ type: "session", version: 3, id: `bench-${seed}`, timestamp: new Date(START_MS).toISOString(), cwd: "/home/user" })}\n`;
   let parentId: string | null = null;
-  for (let written = 0; written < bytes; ) {
+  for (let written = 0; written < bytes;) {
     for (const { eventId, message } of source.take(TURN_MESSAGES)) {
       const timestamp = new Date(message.timestamp as number).toISOString();
       const line = `${JSON.stringify({ type: "message", id: eventId, parentId, timestamp, message })}\n`;

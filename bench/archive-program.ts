@@ -48,7 +48,11 @@ class StallProbe {
 
 type Work = () => Promise<number>;
 
-async function prepareWork(task: string, database: string, file: string): Promise<{ work: Work; close: () => Promise<void> }> {
+async function prepareWork(
+  task: string,
+  database: string,
+  file: string,
+): Promise<{ work: Work; close: () => Promise<void> }> {
   const engine = await openEngine({ database, thread: true });
   const session = { key: "agent:main:bench", id: "bench", owner: "main" };
   const close = (): Promise<void> => engine.close();
@@ -62,14 +66,23 @@ async function prepareWork(task: string, database: string, file: string): Promis
   if (task === "turns") {
     const work: Work = async () => {
       let stored = 0;
-      for (const turn of turns) stored += await ingest(turn.map(({ eventId, message }) => ({ eventId, message })));
+      for (const turn of turns)
+        stored += await ingest(turn.map(({ eventId, message }) => ({ eventId, message })));
       return stored;
     };
     return { work, close };
   }
-  const words = turns.flat().map(({ text }) => text).join("\n");
+  const words = turns
+    .flat()
+    .map(({ text }) => text)
+    .join("\n");
   const text = words.repeat(Math.ceil(LARGE_BYTES / words.length)).slice(0, LARGE_BYTES);
-  const message = { role: "toolResult", toolCallId: "call_1", toolName: "bash", content: [{ type: "text", text }] };
+  const message = {
+    role: "toolResult",
+    toolCallId: "call_1",
+    toolName: "bash",
+    content: [{ type: "text", text }],
+  };
   return { work: () => ingest([{ eventId: "large", message }]), close };
 }
 

@@ -18,14 +18,20 @@ export interface Workload {
   readonly commit: number;
   /** Messages per slice: enough for the write-ahead log to be folded back now and then. */
   readonly slice: number;
-  /** Commit size the archive is filled with before it is measured. */
+  /** Commit size the archive is filled with before it is measured; live ones take a few turns at a time, to come there sooner. */
   readonly fill: number;
 }
 
 const IMPORT_BATCH = 500;
-export const SINGLE: Workload = { name: "single messages", commit: 1, slice: 100, fill: TURN_MESSAGES };
-export const TURNS: Workload = { name: "turns of four", commit: TURN_MESSAGES, slice: 200, fill: TURN_MESSAGES };
-export const IMPORT: Workload = { name: "imports", commit: IMPORT_BATCH, slice: IMPORT_BATCH, fill: IMPORT_BATCH };
+const LIVE_FILL = 5 * TURN_MESSAGES;
+export const SINGLE: Workload = { name: "single messages", commit: 1, slice: 100, fill: LIVE_FILL };
+export const TURNS: Workload = { name: "turns of four", commit: TURN_MESSAGES, slice: 200, fill: LIVE_FILL };
+export const IMPORT: Workload = {
+  name: "imports",
+  commit: IMPORT_BATCH,
+  slice: IMPORT_BATCH,
+  fill: IMPORT_BATCH,
+};
 
 export interface SpeedResult {
   readonly workload: Workload;
@@ -83,9 +89,14 @@ class Pair {
   }
 
   /** Microseconds per message of the next slice, in the floor and in the archive. */
-  async measure({ commit, slice }: Workload, floorFirst: boolean): Promise<{ floorUs: number; oursUs: number }> {
+  async measure(
+    { commit, slice }: Workload,
+    floorFirst: boolean,
+  ): Promise<{ floorUs: number; oursUs: number }> {
     const messages = this.#take(slice);
-    const commits = Array.from({ length: slice / commit }, (_, i) => messages.slice(i * commit, (i + 1) * commit));
+    const commits = Array.from({ length: slice / commit }, (_, i) =>
+      messages.slice(i * commit, (i + 1) * commit),
+    );
     const runFloor = (): number => {
       const start = performance.now();
       for (const batch of commits) this.#floor.insert(batch);
@@ -117,11 +128,18 @@ class Pair {
     const session = { key: `agent:main:${id}`, id, owner: "main" };
     // An importer hands over the bytes of lines, a host hands over objects and names the turn.
     if (commit === IMPORT_BATCH) {
-      return this.#engine.ingest({ session, messages: batch.map(({ eventId, bytes }) => ({ eventId, bytes })) });
+      return this.#engine.ingest({
+        session,
+        messages: batch.map(({ eventId, bytes }) => ({ eventId, bytes })),
+      });
     }
     const messages = batch.map(({ eventId, message }) => ({ eventId, message }));
     const advancementKey = `${id}/${batch[0]?.eventId}`;
-    return this.#engine.ingest({ session, messages, ...(commit === TURN_MESSAGES ? { turn: { advancementKey } } : {}) });
+    return this.#engine.ingest({
+      session,
+      messages,
+      ...(commit === TURN_MESSAGES ? { turn: { advancementKey } } : {}),
+    });
   }
 }
 
@@ -167,7 +185,11 @@ interface Sample {
   readonly large: { readonly floorUs: number; readonly oursUs: number };
 }
 
-function summarize(workload: Workload, size: number, samples: readonly Sample[]): { small: SpeedResult; large: SpeedResult } {
+function summarize(
+  workload: Workload,
+  size: number,
+  samples: readonly Sample[],
+): { small: SpeedResult; large: SpeedResult } {
   const side = (key: "small" | "large"): Pick<SpeedResult, "workload" | "floorUs" | "oursUs" | "ratio"> => ({
     workload,
     floorUs: median(samples.map((sample) => sample[key].floorUs)),
@@ -188,5 +210,7 @@ function summarize(workload: Workload, size: number, samples: readonly Sample[])
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+  return sorted.length % 2 === 1
+    ? (sorted[middle] ?? 0)
+    : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }

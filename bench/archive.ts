@@ -50,7 +50,9 @@ function readSizes(args: readonly string[]): number[] {
   if (text === null) return DEFAULT_SIZES;
   const sizes = text.split(",").map(Number);
   if (sizes.some((size) => !Number.isInteger(size) || size < SMALL)) {
-    throw new Error(`cannot measure --sizes ${text}: name whole numbers from ${SMALL} up, with commas between`);
+    throw new Error(
+      `cannot measure --sizes ${text}: name whole numbers from ${SMALL} up, with commas between`,
+    );
   }
   return sizes;
 }
@@ -68,8 +70,15 @@ async function measureAllSpeeds(sizes: readonly number[]): Promise<Row[]> {
       ...(await measureSpeed(size, [IMPORT], showProgress)),
     ];
     // The small archive is measured beside each large one; the last measurement stands for it.
-    found.set(SMALL, results.map((result) => result.small));
-    if (size > SMALL) found.set(size, results.map((result) => result.large));
+    found.set(
+      SMALL,
+      results.map((result) => result.small),
+    );
+    if (size > SMALL)
+      found.set(
+        size,
+        results.map((result) => result.large),
+      );
   }
   const results = [...found.values()].flat();
   return [SINGLE, TURNS, IMPORT].flatMap((workload) =>
@@ -114,7 +123,12 @@ function renderDisk(title: string, disk: DiskResult, limit: number | null): Row[
   const ratio = disk.databaseBytes / disk.rawBytes;
   const both = (disk.databaseBytes + disk.filesBytes) / disk.rawBytes;
   return [
-    { what: `database, ${title}`, unit: "bytes/raw byte", ours: round(ratio, 3), ...(limit === null ? {} : judge(ratio, limit)) },
+    {
+      what: `database, ${title}`,
+      unit: "bytes/raw byte",
+      ours: round(ratio, 3),
+      ...(limit === null ? {} : judge(ratio, limit)),
+    },
     { what: `database and files, ${title}`, unit: "bytes/raw byte", ours: round(both, 3) },
   ];
 }
@@ -127,7 +141,13 @@ async function measureMemory(): Promise<Row> {
   const [report] = await runProgram("import", file, 1);
   const peakMb = (report?.peakBytes ?? Infinity) / 1e6;
   const what = `peak memory, import of ${MEMORY_FILE_BYTES / 1e6} MB`;
-  return { what, messages: report?.messages ?? 0, unit: "MB", ours: round(peakMb), ...judge(peakMb, MAX_MEMORY_MB) };
+  return {
+    what,
+    messages: report?.messages ?? 0,
+    unit: "MB",
+    ours: round(peakMb),
+    ...judge(peakMb, MAX_MEMORY_MB),
+  };
 }
 
 async function measureStalls(): Promise<Row[]> {
@@ -135,15 +155,33 @@ async function measureStalls(): Promise<Row[]> {
   const file = folder.file("session.jsonl");
   writeSessionFile(file, STALL_FILE_BYTES);
   const rows: Row[] = [];
-  for (const [task, title] of [["turns", "turns"], ["import", "import"], ["large", "message of 10 MB"]] as const) {
+  for (const [task, title] of [
+    ["turns", "turns"],
+    ["import", "import"],
+    ["large", "message of 10 MB"],
+  ] as const) {
     showProgress(`watching the main thread: ${title}`);
     const reports = await runProgram(task, file, STALL_RUNS);
     const best = (pick: (report: ProgramReport) => number): number => Math.min(...reports.map(pick));
     const stallMs = best((report) => report.stallMs);
     const messages = reports[0]?.messages ?? 0;
     rows.push(
-      { what: `longest stall, ${title}`, messages, unit: "ms", ours: round(stallMs, 1), ...judge(stallMs, MAX_STALL_MS) },
-      { what: `own work in a stall, ${title}`, messages, unit: "ms", ours: round(best((report) => report.workMs), 1) },
+      {
+        what: `longest stall, ${title}`,
+        messages,
+        unit: "ms",
+        ours: round(stallMs, 1),
+        ...judge(stallMs, MAX_STALL_MS),
+      },
+      {
+        what: `own work in a stall, ${title}`,
+        messages,
+        unit: "ms",
+        ours: round(
+          best((report) => report.workMs),
+          1,
+        ),
+      },
     );
   }
   return rows;

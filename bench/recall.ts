@@ -50,8 +50,10 @@ const BASELINES: Record<string, string> = {
 export async function run(args: readonly string[]): Promise<BenchResult> {
   const data = findSharedData();
   const name = "recall of plain questions";
-  if (data === null) return { name, rows: [], notes: ["the evaluation data is not here; nothing was measured"] };
-  const option = (flag: string): string | undefined => (args.includes(flag) ? args[args.indexOf(flag) + 1] : undefined);
+  if (data === null)
+    return { name, rows: [], notes: ["the evaluation data is not here; nothing was measured"] };
+  const option = (flag: string): string | undefined =>
+    args.includes(flag) ? args[args.indexOf(flag) + 1] : undefined;
   const out = option("--out");
   const only = option("--set");
   const rows: Record<string, string | number>[] = [];
@@ -67,7 +69,11 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
       rmSync(folder, { recursive: true, force: true });
     }
   }
-  return { name, rows, notes: ["baseline: FTS5 with stems, OR, stop words removed, R@10 / MRR; ms: mean per question"] };
+  return {
+    name,
+    rows,
+    notes: ["baseline: FTS5 with stems, OR, stop words removed, R@10 / MRR; ms: mean per question"],
+  };
 }
 
 async function askSet(engine: Engine, data: string, set: string): Promise<Timed[]> {
@@ -136,12 +142,19 @@ async function askProbes(engine: Engine, data: string): Promise<Timed[]> {
     gold: string[];
   }[];
   const files = new Map<string, ImportedFile>();
-  for (const file of new Set(probes.map((probe) => probe.file))) files.set(file, await importFile(engine, path.join(data, file)));
+  for (const file of new Set(probes.map((probe) => probe.file)))
+    files.set(file, await importFile(engine, path.join(data, file)));
   const asked: Timed[] = [];
   for (const [id, { file, type, query, gold }] of probes.entries()) {
     const { key, lines } = files.get(file) as ImportedFile;
     const { ranked, ms } = await ask(engine, key, query);
-    asked.push({ id: String(id), category: type, evidence: gold, ranked: ranked.map((event) => lines.get(event) ?? event), ms });
+    asked.push({
+      id: String(id),
+      category: type,
+      evidence: gold,
+      ranked: ranked.map((event) => lines.get(event) ?? event),
+      ms,
+    });
   }
   return asked;
 }
@@ -162,7 +175,9 @@ async function importFile(engine: Engine, file: string): Promise<ImportedFile> {
 }
 
 function scoreSet(set: string, asked: readonly Timed[]): Record<string, string | number>[] {
-  const categories = [...Map.groupBy(asked, ({ category }) => category)].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const categories = [...Map.groupBy(asked, ({ category }) => category)].toSorted(([a], [b]) =>
+    a < b ? -1 : 1,
+  );
   const all = { set, category: "all", ...score(asked), baseline: BASELINES[set] ?? "" };
   return [all, ...categories.map(([category, some]) => ({ set, category, ...score(some) }))];
 }

@@ -1,8 +1,15 @@
 /** What a benchmark hands back, and how it is shown: an aligned table for people and, with `--json`, one line for programs. */
 
+export interface BenchTable {
+  readonly title: string;
+  readonly rows: BenchResult["rows"];
+}
+
 export interface BenchResult {
   readonly name: string;
   readonly rows: readonly Record<string, string | number>[];
+  /** More tables, each with columns of its own. */
+  readonly tables?: readonly BenchTable[];
   readonly notes?: readonly string[];
 }
 
@@ -30,6 +37,7 @@ export function renderTable(rows: BenchResult["rows"]): string {
 export function printResult(result: BenchResult, options: { readonly json?: boolean } = {}): void {
   console.log(`\n${result.name}\n`);
   if (result.rows.length > 0) console.log(renderTable(result.rows));
+  for (const { title, rows } of result.tables ?? []) console.log(`\n${title}\n\n${renderTable(rows)}`);
   for (const note of result.notes ?? []) console.log(`\n${note}`);
   if (options.json) console.log(JSON.stringify(result));
 }

@@ -39,18 +39,40 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  { name: "rare word", request: { pattern: spell(29_000), mode: "full_text", allConversations: true }, bare: spell(29_000) },
-  { name: "two common words", request: { pattern: `${spell(2)} ${spell(5)}`, mode: "full_text", allConversations: true }, bare: `${spell(2)} ${spell(5)}` },
+  {
+    name: "rare word",
+    request: { pattern: spell(29_000), mode: "full_text", allConversations: true },
+    bare: spell(29_000),
+  },
+  {
+    name: "two common words",
+    request: { pattern: `${spell(2)} ${spell(5)}`, mode: "full_text", allConversations: true },
+    bare: `${spell(2)} ${spell(5)}`,
+  },
   {
     name: "question, everywhere",
     request: { pattern: QUESTION, mode: "full_text", allConversations: true },
     bare: QUESTION,
   },
   { name: "question, one family", request: { pattern: QUESTION, mode: "full_text" } },
-  { name: "phrase", request: { pattern: `"${spell(12)} ${spell(30)}"`, mode: "full_text", allConversations: true }, bare: `"${spell(12)} ${spell(30)}"` },
-  { name: "absent word", request: { pattern: "chrysanthemum", mode: "full_text", allConversations: true }, bare: "chrysanthemum" },
-  { name: "regex with a literal, no hit", request: { pattern: "chrysanthemum\\d+", allConversations: true, scope: "messages" } },
-  { name: "regex without, no hit", request: { pattern: "[xyz]{3}\\d{9}", allConversations: true, scope: "messages" } },
+  {
+    name: "phrase",
+    request: { pattern: `"${spell(12)} ${spell(30)}"`, mode: "full_text", allConversations: true },
+    bare: `"${spell(12)} ${spell(30)}"`,
+  },
+  {
+    name: "absent word",
+    request: { pattern: "chrysanthemum", mode: "full_text", allConversations: true },
+    bare: "chrysanthemum",
+  },
+  {
+    name: "regex with a literal, no hit",
+    request: { pattern: "chrysanthemum\\d+", allConversations: true, scope: "messages" },
+  },
+  {
+    name: "regex without, no hit",
+    request: { pattern: "[xyz]{3}\\d{9}", allConversations: true, scope: "messages" },
+  },
 ];
 
 export async function run(args: readonly string[]): Promise<BenchResult> {
@@ -69,7 +91,11 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
       rmSync(folder, { recursive: true, force: true });
     }
   }
-  return { name: "search latency, ms", rows, notes: ["first: the first call after opening; bare: FTS5 with the same terms, OR, best 50"] };
+  return {
+    name: "search latency, ms",
+    rows,
+    notes: ["first: the first call after opening; bare: FTS5 with the same terms, OR, best 50"],
+  };
 }
 
 async function fill(engine: Engine, size: number): Promise<void> {
@@ -79,7 +105,9 @@ async function fill(engine: Engine, size: number): Promise<void> {
   for (let made = 0; made < size; made += BATCH) {
     const family = (made / BATCH) % families;
     const messages = Array.from({ length: BATCH }, (_, i): Arrival => {
-      const words = Array.from({ length: 15 + Math.floor(chance() * 60) }, () => spell(Math.floor(chance() ** -0.9) % 30_000));
+      const words = Array.from({ length: 15 + Math.floor(chance() * 60) }, () =>
+        spell(Math.floor(chance() ** -0.9) % 30_000),
+      );
       return {
         eventId: `e${made + i}`,
         createdAt: 1_700_000_000_000 + (made + i) * 1_000,
@@ -90,7 +118,12 @@ async function fill(engine: Engine, size: number): Promise<void> {
   }
 }
 
-async function measure(engine: Engine, database: string, size: number, one: Case): Promise<Record<string, string | number>> {
+async function measure(
+  engine: Engine,
+  database: string,
+  size: number,
+  one: Case,
+): Promise<Record<string, string | number>> {
   const times = await repeat(async () => {
     const { signal: _signal, ...request } = { signal: undefined, ...one.request };
     await engine.grep({ session: { key: "bench:0", owner: OWNER }, ...(request as { pattern: string }) });
@@ -115,7 +148,8 @@ async function repeat(work: () => Promise<void>): Promise<{ first: number; media
   }
   const [first = 0, ...rest] = times;
   const sorted = rest.toSorted((a, b) => a - b);
-  const at = (share: number): number => Number((sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1));
+  const at = (share: number): number =>
+    Number((sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1));
   return { first: Number(first.toFixed(1)), median: at(0.5), p95: at(0.95) };
 }
 

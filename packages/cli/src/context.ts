@@ -40,6 +40,7 @@ export class Invocation {
   readonly owner: string | undefined;
   readonly #db: string | undefined;
   readonly #startedAt = performance.now();
+  readonly #typed: Record<string, string> = {};
   #settings: Promise<LoadedSettings> | null = null;
   #notices: readonly string[] = [];
   #database: string | null = null;
@@ -56,6 +57,11 @@ export class Invocation {
     return this.owner === undefined ? {} : { owner: this.owner };
   }
 
+  /** Puts what was typed before what is set. Only before the settings are first asked for. */
+  override(settings: Readonly<Record<string, string>>): void {
+    Object.assign(this.#typed, settings);
+  }
+
   settings(): Promise<LoadedSettings> {
     this.#settings ??= this.#loadSettings();
     return this.#settings;
@@ -67,8 +73,9 @@ export class Invocation {
 
   async #loadSettings(): Promise<LoadedSettings> {
     const { loadSettings } = await import("./config-file.ts");
-    const options =
-      this.#db === undefined ? {} : { options: { source: "--db", config: { databasePath: this.#db } } };
+    const typed = { ...this.#typed, ...(this.#db === undefined ? {} : { databasePath: this.#db }) };
+    const source = Object.keys(this.#typed).length === 0 ? "--db" : "the command line";
+    const options = Object.keys(typed).length === 0 ? {} : { options: { source, config: typed } };
     const loaded = await loadSettings({ env: process.env, ...options });
     this.#notices = loaded.notices;
     if (!this.isJson) for (const notice of loaded.notices) printNote(`note: ${notice}`);

@@ -7,21 +7,28 @@ import type { Option } from "commander";
 import { findNearest } from "@lossless/core/model/nearest.ts";
 import { defineAssemble } from "./commands/assemble.ts";
 import { defineBackup } from "./commands/backup.ts";
+import { defineClean } from "./commands/clean.ts";
 import { defineCompact } from "./commands/compact.ts";
 import { defineCompletion } from "./commands/completion.ts";
 import { defineConfig } from "./commands/config.ts";
 import { defineConversations } from "./commands/conversations.ts";
+import { defineDissolve } from "./commands/dissolve.ts";
 import { defineDoctor } from "./commands/doctor.ts";
 import { defineForget } from "./commands/forget.ts";
 import { defineHelp, renderWelcome } from "./commands/help.ts";
 import { defineImport } from "./commands/import.ts";
 import { defineMessages } from "./commands/messages.ts";
+import { definePrompts } from "./commands/prompts.ts";
 import { defineReindex } from "./commands/reindex.ts";
 import { defineRestore } from "./commands/restore.ts";
+import { defineRepair, defineRewrite } from "./commands/rewrite.ts";
+import { defineRotate } from "./commands/rotate.ts";
 import { defineSearch } from "./commands/search.ts";
 import { defineSpend } from "./commands/spend.ts";
 import { defineStatus } from "./commands/status.ts";
 import { defineSummaries } from "./commands/summaries.ts";
+import { defineSupport } from "./commands/support.ts";
+import { defineTransplant } from "./commands/transplant.ts";
 import { defineVerify } from "./commands/verify.ts";
 import { defineVersion } from "./commands/version.ts";
 import { defineWeb } from "./commands/web.ts";
@@ -59,6 +66,14 @@ export function buildProgram(): Command {
     defineBackup,
     defineRestore,
     defineForget,
+    defineRepair,
+    defineRewrite,
+    defineDissolve,
+    defineTransplant,
+    definePrompts,
+    defineRotate,
+    defineClean,
+    defineSupport,
     defineConfig,
     defineCompletion,
     defineHelp,

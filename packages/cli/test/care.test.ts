@@ -79,6 +79,48 @@ describe("doctor", () => {
   });
 });
 
+describe("summaries", () => {
+  test("are listed for repair and rewriting, shown as a diff, and replaced only when told to", async () => {
+    expect((await lcm("compact", "--budget", "2k", "--target", "1k", "--no-model")).status).toBe(0);
+    expect(await text("repair", "--all")).toContain("nothing to write anew");
+    expect((await lcm("rewrite", "--conversation", "1")).status).toBe(2);
+    const { data } = await json("rewrite", "--all");
+    expect(data.items.length).toBeGreaterThan(0);
+    const id = data.items[0]?.["summaryId"] as string;
+    expect((await run(["rewrite", "--summary", id, "--no-model", "--diff", "--db", database])).status).toBe(
+      0,
+    );
+    const done = await json("rewrite", "--summary", id, "--no-model", "--apply");
+    expect(done.data["rewritten"]).toMatchObject([{ oldId: id }]);
+    await verify();
+  });
+
+  test("are dissolved only when told to", async () => {
+    const { data } = await json("summaries", "list", "--limit", "100");
+    let isDone = false;
+    for (const item of data.items) {
+      const preview = await lcm("dissolve", item["id"] as string);
+      if (preview.status !== 0 || isDone) continue;
+      expect(preview.stdout.toString()).toContain("Nothing was done");
+      expect(await text("dissolve", item["id"] as string, "--apply")).toContain("dissolved");
+      isDone = true;
+    }
+    expect(isDone).toBe(true);
+    await verify();
+    expect((await lcm("dissolve", "sum_0000000000000000")).status).toBe(3);
+  });
+
+  test("have prompts that can be seen and exported", async () => {
+    const prompts = join(folder.path, "prompts");
+    expect((await json("prompts", "export", "--prompt-dir", prompts)).data["written"]).toHaveLength(4);
+    expect(await text("prompts", "list", "--prompt-dir", prompts)).toContain("condensed-d3");
+    writeFileSync(join(prompts, "leaf.md"), "Only the weather.\n");
+    expect(await text("prompts", "diff", "leaf", "--prompt-dir", prompts)).toContain("+ Only the weather.");
+    expect(await text("prompts", "render", "leaf", "--prompt-dir", prompts)).toContain("Only the weather.");
+    expect((await lcm("prompts", "show", "leaves")).status).toBe(2);
+  });
+});
+
 describe("forget", () => {
   test("needs a choice, tells first, then removes and leaves a receipt", async () => {
     expect((await lcm("forget")).status).toBe(2);

@@ -8,7 +8,13 @@ import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import { HIDDEN } from "./model/message.ts";
 import type { Settings } from "./model/settings.ts";
-import type { DissolveReport, DoubtfulSummary, ForgetPlan, SummaryReplacement } from "./store/care.ts";
+import type {
+  DissolveReport,
+  DoubtfulSummary,
+  ForgetPlan,
+  SummaryReplacement,
+  TransplantReport,
+} from "./store/care.ts";
 import { nameSource } from "./store/care.ts";
 import type { Debt, RunItem, SummaryNode } from "./store/folding.ts";
 import type { Store } from "./store/store.ts";
@@ -61,11 +67,19 @@ export interface CareEngine {
     conversationId?: number;
   }): Promise<DoubtfulSummary[]>;
   listFilePaths(): Promise<string[]>;
+  /** Those of the given events whose bytes cannot be read back from the archive exactly as given. */
+  findUnproven(request: {
+    sessionId: string;
+    owner?: string;
+    events: readonly { eventId: string; bytes: Uint8Array }[];
+  }): Promise<string[]>;
   readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }>;
   /** Writes a published summary anew from its sources. */
   rewriteSummary(request: RewriteRequest): Promise<RewriteAnswer>;
   /** Puts the sources of a summary back into the context. Null: it does not stand there by itself. */
   dissolveSummary(request: { summaryId: string; isDry: boolean }): Promise<DissolveReport | null>;
+  /** Copies a conversation with its summaries in front of another one. */
+  transplant(request: { from: number; to: number; isDry: boolean }): Promise<TransplantReport>;
   /** What forgetting these messages would touch. */
   planForget(request: { messageIds: readonly number[] }): Promise<ForgetPlan>;
   /** Erases messages, and everything that was made from them. Cannot be undone. */
@@ -115,7 +129,8 @@ export class Care {
       before: { content, tokens, model },
       after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
     };
-    const isNoBetter = text.content === content || (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
+    const isNoBetter =
+      text.content === content || (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
     if (request.isDry || isNoBetter) return { ...answer, newId: null };
     const replacement = {
       oldId: node.summaryId,
@@ -228,7 +243,8 @@ export class Care {
     for (const conversationId of plan.conversationIds) {
       for await (const { summaryId, content } of this.#walkSummaries(conversationId)) {
         if (touched.has(summaryId)) continue;
-        for (const shingle of listShingles(content)) holders.set(shingle, [...(holders.get(shingle) ?? []), summaryId]);
+        for (const shingle of listShingles(content))
+          holders.set(shingle, [...(holders.get(shingle) ?? []), summaryId]);
       }
     }
     const echoes = new Set<string>();

@@ -77,6 +77,8 @@ const TAIL_SHARE = 0.2;
 const TURN_SHARE = 0.4;
 /** No provider keeps a prompt cached for longer than this without a request: a new front costs nothing then. */
 const COLD_AFTER_MS = 3_600_000;
+/** No summary aims at more than this share of the budget: in a small window it could not be shown beside anything else. */
+const SUMMARY_SHARE = 0.25;
 /** Summaries are prepared once this share of the threshold is reached. */
 const PREPARE_SHARE = 0.6;
 
@@ -92,6 +94,8 @@ export class Folding {
   #turns = new Map<number, Promise<unknown>>();
   /** How many wait to fold a conversation now: upkeep gives way to them after its next step. */
   #waiting = new Map<number, number>();
+  /** The fold revision each conversation was last assembled at here: a stand-in made later waits, so that the front does not change. */
+  #seen = new Map<number, number>();
   /** The model's factor, fixed while the front of the prompt is: it changes only with an epoch. */
   #factors = new Map<string, { foldRevision: number; factor: number }>();
 
@@ -167,6 +171,9 @@ export class Folding {
   async #upkeep(conversation: ConversationRow, request: UpkeepRequest): Promise<boolean> {
     const { conversationId } = conversation;
     const now = this.#clock.now();
+    // A fold that failed is tried again later; work that can wait does not try before it.
+    const debt = await this.#store.readDebt(conversationId);
+    if (debt && debt.nextAttemptAt > now) return false;
     if (!(await this.#store.claimUpkeep({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs }))) return false;
     try {
       return await this.#keepLease(conversationId, request.signal, async (signal) => {
@@ -203,6 +210,7 @@ export class Folding {
     const before = this.#turns.get(conversationId);
     count(1);
     const turn = (async () => {
+      // Whoever asked for it has been told how it ended.
       await before?.catch(() => undefined);
       count(-1);
       return work();
@@ -241,6 +249,7 @@ export class Folding {
     const budgetTokens = this.#cap(request.budgetTokens);
     const policy = this.#policy(conversation, { ...request, budgetTokens });
     const tokenFactor = await this.#factor(conversationId, conversation.foldRevision, request.model);
+    this.#seen.set(conversationId, conversation.foldRevision);
     return assembleContext(this.#store, {
       conversationId,
       budgetTokens,
@@ -303,6 +312,7 @@ export class Folding {
       budgetTokens: request.budgetTokens,
       makeSummaryId: () => `sum_${Buffer.from(this.#clock.random(8)).toString("hex")}`,
       measure: (summary) => measureSummary(summary, this.#settings.timezone),
+      seenRevision: () => this.#seen.get(conversationId) ?? null,
       now: () => this.#clock.now(),
       signal: request.signal ? AbortSignal.any([request.signal, timeout]) : timeout,
       onPass: ({ passes }) => {
@@ -329,8 +339,8 @@ export class Folding {
       condensedMinFanoutHard: settings.condensedMinFanoutHard,
       sweepMaxDepth: settings.sweepMaxDepth,
       leafChunkTokens: threshold.leafChunkTokens,
-      leafTargetTokens: settings.leafTargetTokens,
-      condensedTargetTokens: settings.condensedTargetTokens,
+      leafTargetTokens: Math.min(settings.leafTargetTokens, Math.floor(SUMMARY_SHARE * request.budgetTokens)),
+      condensedTargetTokens: Math.min(settings.condensedTargetTokens, Math.floor(SUMMARY_SHARE * request.budgetTokens)),
       summaryPrefixTargetTokens: settings.summaryPrefixTargetTokens ?? undefined,
       maxSweepIterations: settings.maxSweepIterations,
     };

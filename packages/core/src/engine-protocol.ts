@@ -47,7 +47,11 @@ export function serializeError(error: unknown): SerializedError {
 
 export function deserializeError(error: SerializedError): Error {
   if (error.code !== null && error.code in ERROR_CODES) {
-    return new EngineError(error.code as ErrorCode, error.message, error.hint === null ? {} : { hint: error.hint });
+    return new EngineError(
+      error.code as ErrorCode,
+      error.message,
+      error.hint === null ? {} : { hint: error.hint },
+    );
   }
   const plain = new Error(error.message);
   if (error.stack !== null) plain.stack = error.stack;
@@ -69,7 +73,10 @@ const LONG_TEXT_CHARS = 300_000;
 /** More values than this are not looked at: such a message is long for other reasons. */
 const MAX_VALUES = 2_000;
 
-export function packArrivals(arrivals: readonly Arrival[], toBytes: (arrival: Arrival) => Uint8Array): PackedArrivals {
+export function packArrivals(
+  arrivals: readonly Arrival[],
+  toBytes: (arrival: Arrival) => Uint8Array,
+): PackedArrivals {
   const bodies = arrivals.map((arrival) => (travelsWhole(arrival) ? null : toBytes(arrival)));
   const block = new Uint8Array(bodies.reduce((sum, body) => sum + (body?.byteLength ?? 0), 0));
   let at = 0;
@@ -98,7 +105,8 @@ function travelsWhole({ message, bytes }: Arrival): boolean {
     else if (typeof value === "object" && value !== null) {
       if (visited > MAX_VALUES || !isPlainContainer(value)) return false;
       for (const member of Object.values(value)) values.push(member);
-    } else if (typeof value === "function" || typeof value === "symbol" || typeof value === "bigint") return false;
+    } else if (typeof value === "function" || typeof value === "symbol" || typeof value === "bigint")
+      return false;
   }
   return chars > LONG_TEXT_CHARS;
 }

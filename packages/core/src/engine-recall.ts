@@ -6,7 +6,14 @@ import type { Complete, CompleteResult, ModelRef } from "./model/complete.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import type { Settings } from "./model/settings.ts";
-import { ASK_SYSTEM, checkCitations, DEFAULT_ANSWER_TOKENS, finishAnswer, gatherPassages, renderQuestion } from "./retrieve/ask.ts";
+import {
+  ASK_SYSTEM,
+  checkCitations,
+  DEFAULT_ANSWER_TOKENS,
+  finishAnswer,
+  gatherPassages,
+  renderQuestion,
+} from "./retrieve/ask.ts";
 import type { AskAnswer, AskFailure, AskFailureCode, AskRequest, Gathered } from "./retrieve/ask.ts";
 import { describe } from "./retrieve/describe.ts";
 import type { Described, DescribeRequest } from "./retrieve/describe.ts";
@@ -58,16 +65,27 @@ export class Recall {
   async grep(request: GrepRequest): Promise<GrepAnswer> {
     const reach = await this.#reach(request);
     if (reach.grant && reach.grant.summaryIds.length > 0) {
-      throw new EngineError("denied", "cannot search: the grant of this session is for named summaries", { hint: "expand them with lcm_expand" });
+      throw new EngineError("denied", "cannot search: the grant of this session is for named summaries", {
+        hint: "expand them with lcm_expand",
+      });
     }
     const now = this.#clock.now();
-    if (request.scope !== "files" && request.mode === "full_text") return grepFullText(this.#store, request, reach, { now });
+    if (request.scope !== "files" && request.mode === "full_text")
+      return grepFullText(this.#store, request, reach, { now });
     const found = await this.#grepRegex(request, reach);
     const words = readAsWords(request.pattern);
     if (found.total > 0 || found.truncated || request.scope === "files" || words === "") return found;
-    const answer = await grepFullText(this.#store, { ...request, pattern: words, mode: "full_text" }, reach, { now });
+    const answer = await grepFullText(this.#store, { ...request, pattern: words, mode: "full_text" }, reach, {
+      now,
+    });
     const notes = answer.notes.filter((note) => !note.includes('mode "regex"'));
-    return { ...answer, notes: ["No text matches the regular expression; this is what full text finds for its words.", ...notes] };
+    return {
+      ...answer,
+      notes: [
+        "No text matches the regular expression; this is what full text finds for its words.",
+        ...notes,
+      ],
+    };
   }
 
   #grepRegex(request: GrepRequest, reach: Reach): Promise<GrepAnswer> {
@@ -79,12 +97,20 @@ export class Recall {
     const reach = await this.#reach({ ...request, allConversations: request.conversationId === undefined });
     const tokenCap = this.#cap(request.tokenCap, reach);
     const described = await describe(this.#store, request, reach, tokenCap);
-    await this.#charge(reach, described.type === "messages" ? described.messages.reduce((sum, { tokens }) => sum + tokens, 0) : tokenCap);
+    await this.#charge(
+      reach,
+      described.type === "messages"
+        ? described.messages.reduce((sum, { tokens }) => sum + tokens, 0)
+        : tokenCap,
+    );
     return described;
   }
 
   async expand(request: ExpandRequest): Promise<ExpandAnswer> {
-    const reach = await this.#reach({ ...request, allConversations: request.allConversations ?? request.conversationId === undefined });
+    const reach = await this.#reach({
+      ...request,
+      allConversations: request.allConversations ?? request.conversationId === undefined,
+    });
     const summaryIds = await this.#chooseSummaries(request, reach);
     const answer = await expand(this.#store, { ...request, summaryIds }, reach, {
       tokenCap: this.#cap(request.tokenCap, reach),
@@ -98,7 +124,10 @@ export class Recall {
   async #chooseSummaries(request: ExpandRequest, reach: Reach): Promise<readonly string[]> {
     if (request.summaryIds && request.summaryIds.length > 0) return request.summaryIds;
     const query = request.query?.trim() ?? "";
-    if (query === "") throw new EngineError("usage", "cannot expand: name summaryIds or a query", { hint: "lcm_grep finds summaries" });
+    if (query === "")
+      throw new EngineError("usage", "cannot expand: name summaryIds or a query", {
+        hint: "lcm_grep finds summaries",
+      });
     if (reach.grant && reach.grant.summaryIds.length > 0) return reach.grant.summaryIds;
     const found = await grepFullText(
       this.#store,
@@ -111,7 +140,9 @@ export class Recall {
 
   async ask(request: AskRequest): Promise<AskAnswer> {
     if (request.delegated) {
-      throw new EngineError("denied", "cannot ask: a sub-agent cannot send another one", { hint: "use lcm_expand" });
+      throw new EngineError("denied", "cannot ask: a sub-agent cannot send another one", {
+        hint: "use lcm_expand",
+      });
     }
     const started = Date.now();
     const maxTokens = request.maxTokens ?? DEFAULT_ANSWER_TOKENS;
@@ -134,17 +165,24 @@ export class Recall {
     started: number,
   ): Promise<{ written: { text: string; citedIds: string[] } | null; failure: AskFailure | null }> {
     const origin = request.session?.key ?? "";
-    if (this.#asking.has(origin)) return fail("DELEGATED_EXPANSION_IN_FLIGHT", "another question of this session is being answered");
-    if (!(await this.#guards.allowsCall())) return fail("DELEGATED_EXPANSION_SPAWN_FAILED", "the spending rules allow no model call now");
+    if (this.#asking.has(origin))
+      return fail("DELEGATED_EXPANSION_IN_FLIGHT", "another question of this session is being answered");
+    if (!(await this.#guards.allowsCall()))
+      return fail("DELEGATED_EXPANSION_SPAWN_FAILED", "the spending rules allow no model call now");
     this.#asking.add(origin);
     try {
-      const limitMs = Math.min(request.timeoutMs ?? this.#settings.delegationTimeoutMs, MAX_TIMEOUT_MS) - (Date.now() - started);
+      const limitMs =
+        Math.min(request.timeoutMs ?? this.#settings.delegationTimeoutMs, MAX_TIMEOUT_MS) -
+        (Date.now() - started);
       const result = await this.#callModel(request, gathered, maxTokens, Math.max(1, limitMs));
       if (result.kind === "failure") return fail(failureCode(result), result.message);
       const { text, citedIds, unknown } = checkCitations(result.text, gathered.passages);
       if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model answered nothing");
       if (citedIds.length === 0 && unknown.length > 0) {
-        return fail("DELEGATED_EXPANSION_REPLY_INVALID", `the answer rests on ids that were not read: ${unknown.slice(0, 5).join(", ")}`);
+        return fail(
+          "DELEGATED_EXPANSION_REPLY_INVALID",
+          `the answer rests on ids that were not read: ${unknown.slice(0, 5).join(", ")}`,
+        );
       }
       return { written: { text, citedIds }, failure: null };
     } finally {
@@ -152,7 +190,12 @@ export class Recall {
     }
   }
 
-  async #callModel(request: AskRequest, gathered: Gathered, maxTokens: number, timeoutMs: number): Promise<CompleteResult> {
+  async #callModel(
+    request: AskRequest,
+    gathered: Gathered,
+    maxTokens: number,
+    timeoutMs: number,
+  ): Promise<CompleteResult> {
     const model = parseModelRef(this.#settings.expansionModel, this.#settings.expansionProvider) ?? null;
     const started = Date.now();
     const call = {
@@ -169,7 +212,12 @@ export class Recall {
     return result;
   }
 
-  async #record(asked: ModelRef | null, result: CompleteResult, gathered: Gathered, durationMs: number): Promise<void> {
+  async #record(
+    asked: ModelRef | null,
+    result: CompleteResult,
+    gathered: Gathered,
+    durationMs: number,
+  ): Promise<void> {
     const isText = result.kind === "text";
     const ref = isText ? result.model : asked;
     const inputTokens = (isText ? result.inputTokens : null) ?? 0;
@@ -211,7 +259,10 @@ export class Recall {
     const wanted = asked ?? this.#settings.maxExpandTokens;
     if (grant === null) return wanted;
     const left = grant.tokenCap - grant.tokensUsed;
-    if (left <= 0) throw new EngineError("denied", "cannot read more: the tokens of the grant are used up", { hint: "answer from what was read" });
+    if (left <= 0)
+      throw new EngineError("denied", "cannot read more: the tokens of the grant are used up", {
+        hint: "answer from what was read",
+      });
     return Math.min(wanted, left);
   }
 
@@ -224,12 +275,17 @@ export class Recall {
   }
 }
 
-const fail = (errorCode: AskFailureCode, error: string): { written: null; failure: AskFailure } => ({ written: null, failure: { errorCode, error } });
+const fail = (errorCode: AskFailureCode, error: string): { written: null; failure: AskFailure } => ({
+  written: null,
+  failure: { errorCode, error },
+});
 
 function failureCode(result: CompleteResult & { kind: "failure" }): AskFailureCode {
   if (result.failure === "timeout") return "DELEGATED_EXPANSION_TIMEOUT";
   if (result.failure === "invalid_response") return "DELEGATED_EXPANSION_REPLY_INVALID";
-  return result.failure === "aborted" ? "DELEGATED_EXPANSION_WAIT_FAILED" : "DELEGATED_EXPANSION_SPAWN_FAILED";
+  return result.failure === "aborted"
+    ? "DELEGATED_EXPANSION_WAIT_FAILED"
+    : "DELEGATED_EXPANSION_SPAWN_FAILED";
 }
 
 /** Files have no index of words: a full-text pattern is looked for in their lines as it is written. */

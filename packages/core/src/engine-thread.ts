@@ -26,6 +26,9 @@ interface Pending {
   readonly onProgress: ProgressFn | undefined;
 }
 
+/** What a call leaves behind is garbage at once. The default lets 100 MB of it pile up, and no call is slower for less. */
+const YOUNG_GENERATION_MB = 8;
+
 /** One worker and the calls that wait for its answer. */
 class EngineThread {
   #worker: Worker;
@@ -39,7 +42,11 @@ class EngineThread {
   }
 
   static async open(options: ThreadOptions, name: string): Promise<EngineThread> {
-    const worker = new Worker(options.workerUrl, { workerData: options.start, name, resourceLimits: { maxYoungGenerationSizeMb: 8 } });
+    const worker = new Worker(options.workerUrl, {
+      workerData: options.start,
+      name,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
     const thread = new EngineThread(worker);
     const ready = new Promise<void>((resolve, reject) => {
       worker.on("message", (message: FromWorker) => {
@@ -154,6 +161,7 @@ const READER_CALLS = new Set<keyof Engine>([
   "listPublished",
   "listFilePaths",
   "readVersions",
+  "findUnproven",
   "isForgettingOpen",
   "planForget",
 ]);

@@ -14,6 +14,8 @@ import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
 import { serializeExact } from "./message/json-text.ts";
 import { viewMessage } from "./message/normalize.ts";
 import { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
+import { compileRedaction } from "./ingest/redact.ts";
+import type { Redact } from "./ingest/redact.ts";
 import type { Complete, ModelRef } from "./model/complete.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
@@ -30,7 +32,7 @@ import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
 import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
 import { searchMessages } from "./retrieve/search.ts";
 import type { SearchAnswer, SearchQuestion } from "./retrieve/search.ts";
-import type { DissolveReport, DoubtfulSummary, ForgetPlan } from "./store/care.ts";
+import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "./store/care.ts";
 import type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
 import type {
   AppendEvent,
@@ -189,6 +191,7 @@ export class LocalEngine implements Engine {
   #clock: Clock;
   #isIgnored: (key: string) => boolean;
   #isStateless: (key: string) => boolean;
+  #redact: Redact | null;
   #indexDegraded = false;
   #folding: Folding;
   #recall: Recall;
@@ -204,6 +207,7 @@ export class LocalEngine implements Engine {
     this.#clock = options.clock ?? SYSTEM_CLOCK;
     this.#isIgnored = compileSessionPatterns(options.settings.ignoreSessionPatterns).matches;
     this.#isStateless = compileSessionPatterns(options.settings.statelessSessionPatterns).matches;
+    this.#redact = compileRedaction(options.settings.redactPatterns);
     const parts = { store: this.#store, settings: this.#settings, clock: this.#clock, emit: this.#emit };
     const summarize = createSummarizer({
       ...parts,
@@ -488,6 +492,14 @@ export class LocalEngine implements Engine {
     return this.#store.listFilePaths();
   }
 
+  async findUnproven(request: {
+    sessionId: string;
+    owner?: string;
+    events: readonly { eventId: string; bytes: Uint8Array }[];
+  }): Promise<string[]> {
+    return this.#store.findUnproven(request.owner ?? null, request.sessionId, request.events);
+  }
+
   async readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }> {
     return this.#store.readVersions();
   }
@@ -498,6 +510,10 @@ export class LocalEngine implements Engine {
 
   async dissolveSummary(request: { summaryId: string; isDry: boolean }): Promise<DissolveReport | null> {
     return this.#care.dissolve(request);
+  }
+
+  async transplant(request: { from: number; to: number; isDry: boolean }): Promise<TransplantReport> {
+    return this.#store.transplant({ ...request, now: this.#clock.now() }, deriveMessage);
   }
 
   async planForget(request: { messageIds: readonly number[] }): Promise<ForgetPlan> {
@@ -532,12 +548,14 @@ export class LocalEngine implements Engine {
   }
 
   #toEvent(arrival: Arrival, now: number): AppendEvent {
-    const bytes = arrivalBytes(arrival);
+    const original = arrivalBytes(arrival);
+    const bytes = this.#redact?.(original) ?? original;
     let prepared: PreparedMessage | null = null;
     return {
       eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
       kind: arrival.eventIdKind ?? "entry",
       arrival: bytes,
+      ...(bytes === original ? {} : { original }),
       position: arrival.position ?? null,
       prepare: () =>
         (prepared ??= prepareMessage(bytes, {

@@ -9,7 +9,13 @@
 import type { Engine, SessionRef } from "@lossless/core";
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
 import { parseReaderState } from "./reader-state.ts";
-import { cutToBudget, estimateTokens, isRuntimeCarrier, toHostMessages } from "./context-view.ts";
+import {
+  cutToBudget,
+  estimateTokens,
+  isRuntimeCarrier,
+  restoreImages,
+  toHostMessages,
+} from "./context-view.ts";
 import type { AgentMessage, AssembleParams, AssembleResult } from "./host.ts";
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
 import { readNewRows, type TranscriptRow } from "./transcript-rows.ts";
@@ -108,11 +114,17 @@ export class Attempt {
             ...(this.#prompt === undefined ? {} : { prompt: this.#prompt }),
             ...(model === undefined ? {} : { model }),
           });
-    const stored = toHostMessages(context?.messages ?? [], model);
-    const messages = cutWhole([...stored, ...added], room, context?.estimatedTokens ?? 0, addedTokens);
+    const chosenTokens = (context?.estimatedTokens ?? 0) + addedTokens;
+    const texts = cutWhole(
+      [...toHostMessages(context?.messages ?? [], model), ...added],
+      room,
+      chosenTokens,
+      addedTokens,
+    );
+    const { messages, tokens } = restoreImages(texts, params.messages, room - chosenTokens);
     return {
       messages,
-      estimatedTokens: Math.min(room, (context?.estimatedTokens ?? 0) + addedTokens),
+      estimatedTokens: Math.min(room, chosenTokens + tokens),
       contextProjection:
         context === null
           ? { mode: "per_turn" }
@@ -126,10 +138,10 @@ export class Attempt {
 function cutWhole(
   messages: AgentMessage[],
   room: number,
-  storedTokens: number,
+  chosenTokens: number,
   addedTokens: number,
 ): AgentMessage[] {
-  return storedTokens + addedTokens <= room || addedTokens === 0 ? messages : cutToBudget(messages, room);
+  return chosenTokens <= room || addedTokens === 0 ? messages : cutToBudget(messages, room);
 }
 
 function fallBack(messages: readonly AgentMessage[], room: number, reason: string): Snapshot {

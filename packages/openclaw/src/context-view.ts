@@ -57,6 +57,40 @@ function simplify(content: ContextMessage["content"]): unknown {
   return content.length === 1 && only?.type === "text" && typeof only.text === "string" ? only.text : content;
 }
 
+/**
+ * Puts pictures back into messages of a user: the transcript holds only where they are, the host hands over what is in them. They belong to
+ * the message of the same time. The newest come first, as many as there is room for.
+ */
+export function restoreImages(
+  messages: readonly AgentMessage[],
+  handed: readonly AgentMessage[],
+  roomTokens: number,
+): { messages: AgentMessage[]; tokens: number } {
+  const imagesAt = new Map<unknown, readonly unknown[]>();
+  for (const message of handed) {
+    const images = listImages(message);
+    if (message.role === "user" && images.length > 0) imagesAt.set(message.timestamp, images);
+  }
+  let tokens = 0;
+  const restored = messages.toReversed().map((message) => {
+    const images = message.role === "user" ? (imagesAt.get(message.timestamp) ?? []) : [];
+    const cost = images.length * IMAGE_TOKENS;
+    if (images.length === 0 || listImages(message).length > 0 || tokens + cost > roomTokens) return message;
+    tokens += cost;
+    return { ...message, content: [...toBlocks(message.content), ...images] };
+  });
+  return { messages: restored.toReversed(), tokens };
+}
+
+function listImages({ content }: AgentMessage): readonly unknown[] {
+  if (!Array.isArray(content)) return [];
+  return content.filter((block: { type?: unknown } | null) => block?.type === "image");
+}
+
+function toBlocks(content: unknown): readonly unknown[] {
+  return Array.isArray(content) ? content : [{ type: "text", text: String(content) }];
+}
+
 /** A message of the host's own that carries facts about the running turn; it is never part of the history. */
 export function isRuntimeCarrier(message: AgentMessage): boolean {
   const details = message.details as { runtimeContextCarrier?: unknown } | undefined;

@@ -276,11 +276,19 @@ export interface PluginApi {
   registerCommand(command: CommandDefinition): void;
   registerService(service: PluginService): void;
   on(hook: "session_end", listen: (event: SessionEndEvent) => Promise<void>): void;
+  on(
+    hook: "reply_payload_sending",
+    listen: (event: ReplyEvent) => { payload: ReplyEvent["payload"] } | undefined,
+  ): void;
 }
 
 export interface PluginRuntime {
   readonly state: { resolveStateDir(): string };
   readonly llm?: HostLlm;
+  readonly system?: {
+    /** Puts a line before the next prompt of a session. */
+    enqueueSystemEvent?(text: string, options: { sessionKey: string; agentId?: string }): unknown;
+  };
   readonly agent?: {
     readonly session?: {
       listSessionEntries?(params: { agentId: string }): readonly {
@@ -289,6 +297,12 @@ export interface PluginRuntime {
       }[];
     };
   };
+}
+
+/** An answer on its way to a chat. */
+export interface ReplyEvent {
+  readonly payload: { readonly text?: string; readonly [field: string]: unknown };
+  readonly kind: string;
 }
 
 export interface SessionEndEvent {

@@ -5,7 +5,14 @@
  */
 
 import { existsSync } from "node:fs";
-import { EngineError, resolveSettings, type EngineEvent, type Settings } from "@lossless/core";
+import { join } from "node:path";
+import {
+  EngineError,
+  resolveSettings,
+  type EngineEvent,
+  type SessionRef,
+  type Settings,
+} from "@lossless/core";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
@@ -35,11 +42,12 @@ const DESCRIBING_MODES = new Set(["cli-metadata", "setup-only", "setup-runtime"]
 
 function register(api: PluginApi): void {
   if (DESCRIBING_MODES.has(api.registrationMode)) return;
+  const stateDir = api.runtime.state.resolveStateDir();
   const { settings, notices } = resolveSettings({
     env: process.env,
     config: api.pluginConfig ?? {},
     configSource: `plugins.entries.${ENGINE_ID}.config`,
-    stateDir: api.runtime.state.resolveStateDir(),
+    stateDir,
   });
   const isGateway = api.registrationMode === "full";
   if (isGateway) for (const notice of notices) api.logger.warn(notice);
@@ -51,7 +59,7 @@ function register(api: PluginApi): void {
     llm: api.runtime.llm,
     isGateway,
   });
-  const spool = new Spool(settings.databasePath);
+  const spool = new Spool(placeSpool(settings.databasePath, stateDir));
   const grants = new SubagentGrants({
     open: () => lease.open(),
     onFailure: (error) => api.logger.warn(`a sub-agent's grant: ${String(error)}`),
@@ -64,6 +72,9 @@ function register(api: PluginApi): void {
     reader: createHostReader(),
     delegateCompaction: delegateCompactionToRuntime,
     describeMemory: buildMemorySystemPromptAddition,
+    tell: (session: SessionRef, text: string) => {
+      api.runtime.system?.enqueueSystemEvent?.(text, { sessionKey: session.key, agentId: session.owner });
+    },
     logger: api.logger,
     version: manifest.version,
   };
@@ -77,6 +88,7 @@ function register(api: PluginApi): void {
   if (!isGateway) return;
   const isCaptured = compileCapturePolicy(settings);
   const hookParts = { lease, reader: parts.reader, isCaptured, logger: api.logger };
+  if (settings.enabled && !existsSync(settings.databasePath)) introduceOnce(api, settings);
   api.on("session_end", (event) => noteSessionEnd(hookParts, event));
   const stopping = new AbortController();
   api.registerService({
@@ -91,6 +103,11 @@ function register(api: PluginApi): void {
     },
   });
   api.lifecycle?.onDispose?.(() => lease.release());
+}
+
+/** Beside the database; for one that is no file, in the host's folder. */
+function placeSpool(databasePath: string, stateDir: string): string {
+  return databasePath.includes("://") ? join(stateDir, "lcm.db") : databasePath;
 }
 
 function describeRefusal(model: string): string {
@@ -128,10 +145,29 @@ function describeError(error: unknown): string {
   return `${error instanceof Error ? error.message : String(error)}${hint}`;
 }
 
+/**
+ * The first answer after the plugin was installed says what it does. The host streams less while anybody listens to answers, so this
+ * listens only until the archive exists.
+ */
+function introduceOnce(api: PluginApi, settings: Settings): void {
+  const sessions = listHostSessions(api).length;
+  let isTold = false;
+  api.on("reply_payload_sending", ({ payload, kind }) => {
+    if (isTold || kind !== "final" || !payload.text) return undefined;
+    isTold = true;
+    return {
+      payload: {
+        ...payload,
+        text: `${payload.text}\n\nLossless Claw: ${describeFirstStart(settings, sessions)}`,
+      },
+    };
+  });
+}
+
 function describeFirstStart({ databasePath }: Settings, sessions: number): string {
   const earlier =
     sessions === 0 ? "" : ` The history of ${sessions} sessions is being read; no model is called for that.`;
-  return `every message is kept from now on in ${databasePath}.${earlier}`;
+  return `every message is kept from now on in ${databasePath}.${earlier} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
 }
 
 function reportEvent(logger: PluginLogger, event: EngineEvent): void {

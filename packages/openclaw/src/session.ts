@@ -34,7 +34,9 @@ export function readAgentId(sessionKey: string): string {
 export function compileCapturePolicy(settings: Settings): (sessionKey: string) => boolean {
   const ignored = compileSessionPatterns(settings.ignoreSessionPatterns);
   const stateless = compileSessionPatterns(settings.statelessSessionPatterns);
-  return (sessionKey) => settings.enabled && !ignored.matches(sessionKey) && !stateless.matches(sessionKey);
+  const isStateless = (sessionKey: string): boolean =>
+    settings.skipStatelessSessions && stateless.matches(sessionKey);
+  return (sessionKey) => settings.enabled && !ignored.matches(sessionKey) && !isStateless(sessionKey);
 }
 
 /** Says which sessions may look back: all but ignored ones; a stateless one writes nothing and may read. */

@@ -28,6 +28,8 @@ export interface EngineLease {
   readonly models: ModelAccess;
   /** Opens the database on first use. A failed attempt is not remembered: the next call tries again. */
   open(): Promise<Engine>;
+  /** Forgets an engine whose thread has died; the next call opens another. */
+  discard(): void;
   /** Runs tasks of one session one after the other, whichever instance of the plugin asks. */
   inOrder<T>(sessionId: string, task: () => Promise<T>): Promise<T>;
   /** Gives the hold back; the last one closes the engine. The lease may be used again afterwards. */
@@ -120,6 +122,9 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
         throw error;
       }
     },
+    discard() {
+      entryOf().engine = null;
+    },
     async inOrder(sessionId, task) {
       const { lastTasks } = entryOf();
       const running = (lastTasks.get(sessionId) ?? Promise.resolve()).then(task);
@@ -159,9 +164,15 @@ async function identifyFile(path: string): Promise<string | null> {
   }
 }
 
-/** True for failures of the database itself: the same call may succeed when it is back. */
+/** True for failures of the database or of its thread: the same call may succeed when it is back. */
 export function isDatabaseFailure(error: unknown): boolean {
-  return error instanceof EngineError && (error.code.startsWith("database_") || error.code === "internal");
+  if (!(error instanceof EngineError)) return true;
+  return error.code.startsWith("database_") || error.code === "internal";
+}
+
+/** True when the thread of an engine is gone and no call on it can succeed. */
+export function isThreadFailure(error: unknown): boolean {
+  return !(error instanceof EngineError) || error.code === "database_closed";
 }
 
 function findRegistry(): Map<string, Entry> {

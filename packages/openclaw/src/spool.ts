@@ -89,7 +89,7 @@ export class Spool {
       const files = (await this.#read()).filter((file) => file.turn.sessionId === sessionId);
       for (const { name, turn } of files) {
         await store(turn);
-        await rm(join(this.folder, name));
+        await rm(join(this.folder, name), { force: true });
         await syncFolder(this.folder);
         this.#count(sessionId, -1);
         drained += 1;
@@ -99,6 +99,12 @@ export class Spool {
     } finally {
       await release();
     }
+  }
+
+  /** Takes a turn out of the line that can never be stored, so that the others can. Its file stays, under another name. */
+  async setAside(turn: SpooledTurn): Promise<void> {
+    const path = join(this.folder, nameOf(turn.advancementKey));
+    await rename(path, `${path}.refused`);
   }
 
   async #load(): Promise<Map<string, number>> {

@@ -124,6 +124,21 @@ describe("the first call of an attempt", () => {
     expect(messages).toHaveLength(3);
   });
 
+  test("puts pictures back that the host hands over, where there is room", async () => {
+    await playTurn("look at this");
+    const image = { type: "image", data: "iVBOR", mimeType: "image/png" };
+    const handed = {
+      role: "user",
+      content: [{ type: "text", text: "look at this" }, image],
+      timestamp: 1000,
+    };
+    const { messages } = await newEngine().assemble(ask(10_000, { messages: [handed] }));
+    expect(messages[0]!.content).toEqual([{ type: "text", text: "look at this" }, image]);
+    expect((await newEngine().assemble(ask(100, { messages: [handed] }))).messages[0]!.content).toBe(
+      "look at this",
+    );
+  });
+
   test("keeps a long history within the budget, folded or not, in a valid order", async () => {
     for (let turn = 0; turn < 60; turn++) await playTurn(`question ${turn} ${"word ".repeat(120)}`);
     const engine = newEngine();

@@ -136,6 +136,21 @@ describe("commitTurn", () => {
     expect(warnings).toEqual([]);
   });
 
+  test("keeps a heartbeat that found nothing, and leaves it out of the context", async () => {
+    await playTurn("hello");
+    for (const [text, isQuiet] of [
+      ["HEARTBEAT_OK", true],
+      ["the build is red", false],
+    ] as const) {
+      const first = transcript.say("user", "anything to do?");
+      const last = transcript.say("assistant", [{ type: "text", text }]);
+      await newEngine().commitTurn({ ...transcript.turn(first, last), isHeartbeat: true });
+      const hidden = (await readStored()).slice(-2).map((row) => row.hidden);
+      expect(hidden).toEqual(isQuiet ? [["heartbeat"], ["heartbeat"]] : [[], []]);
+    }
+    await expectStoredOnce();
+  });
+
   test("keeps equal texts apart", async () => {
     for (let turn = 0; turn < 5; turn++) await playTurn("ok");
     expect((await readStored()).length).toBe(10);

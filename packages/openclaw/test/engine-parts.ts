@@ -18,6 +18,7 @@ export interface TestParts {
   readonly notes?: Notes;
   readonly models?: ModelAccess;
   readonly warn?: (text: string) => void;
+  readonly tell?: (text: string) => void;
   readonly delegate?: ContextEngineParts["delegateCompaction"];
   readonly describeMemory?: ContextEngineParts["describeMemory"];
 }
@@ -29,6 +30,7 @@ export function makeEngine(parts: TestParts): ContextEngine {
     lease: {
       open,
       inOrder: async (_sessionId, task) => await task(),
+      discard: () => undefined,
       notes: parts.notes ?? new Notes(),
       models: parts.models ?? new ModelAccess(),
     },
@@ -38,6 +40,7 @@ export function makeEngine(parts: TestParts): ContextEngine {
     delegateCompaction:
       parts.delegate ?? (async () => ({ ok: true, compacted: true, reason: "the host did it" })),
     describeMemory: parts.describeMemory ?? (() => undefined),
+    tell: (_session, text) => parts.tell?.(text),
     logger: { info: () => undefined, warn, error: () => undefined },
     version: "0.0.0",
   });

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolveSettings } from "@lossless/core";
@@ -46,6 +46,26 @@ describe("a shared engine", () => {
     const [before, after] = [lease(), lease({ freshTailCount: 7 })];
     expect(await before.open()).not.toBe(await after.open());
     await Promise.all([before.release(), after.release()]);
+  });
+
+  test("is opened anew when its file was removed or replaced", async () => {
+    const one = lease();
+    const before = await one.open();
+    expect(await one.open()).toBe(before);
+    for (const name of await readdir(folder)) if (name.startsWith("lcm.db")) await rm(join(folder, name));
+    const after = await one.open();
+    expect(after).not.toBe(before);
+    expect((await after.status()).messages).toBe(0);
+    await one.release();
+  });
+
+  test("is opened anew after its thread has died", async () => {
+    const one = lease();
+    const before = await one.open();
+    one.discard();
+    expect(await one.open()).not.toBe(before);
+    await before.close();
+    await one.release();
   });
 
   test("is tried again after it could not be opened", async () => {

@@ -16,6 +16,7 @@ let archive: Engine;
 let transcript: FakeTranscript;
 let notes: Notes;
 let isDown: boolean;
+let told: string[];
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-spool-"));
@@ -23,6 +24,7 @@ beforeEach(async () => {
   transcript = new FakeTranscript();
   notes = new Notes();
   isDown = false;
+  told = [];
 });
 
 afterEach(async () => {
@@ -43,6 +45,7 @@ function newEngine(): ContextEngine {
     },
     transcript,
     notes,
+    tell: (text) => told.push(text),
   });
 }
 
@@ -71,6 +74,7 @@ describe("a database that cannot take a turn", () => {
     expect(await newEngine().commitTurn(turn)).toEqual({ status: "committed" });
     expect(await newEngine().commitTurn(turn)).toEqual({ status: "duplicate" });
     expect(await listSpool()).toHaveLength(1);
+    expect(told).toHaveLength(1);
     const [name] = await listSpool();
     expect((await stat(join(folder, "lcm-spool", name!))).mode & 0o777).toBe(0o600);
     expect(notes.troubles.map((trouble) => trouble.part)).toContain("spool");

@@ -149,7 +149,7 @@ async function readSelection(
   return {
     ...invocation.scope,
     ...(isNamed
-      ? { conversationId: (await chooseConversation(engine, invocation, options)).conversationId }
+      ? { conversationIds: [(await chooseConversation(engine, invocation, options)).conversationId] }
       : {}),
     ...(message === undefined ? {} : { messageIds: message }),
     ...(since === undefined ? {} : { since }),

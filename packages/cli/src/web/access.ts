@@ -50,7 +50,10 @@ export class Gate {
 
   #hasCookie({ headers }: Visit): boolean {
     const pairs = (headers.cookie ?? "").split(";").map((pair) => pair.trim());
-    return pairs.some((pair) => pair.startsWith(`${this.#cookie}=`) && isSame(pair.slice(this.#cookie.length + 1), this.token));
+    return pairs.some(
+      (pair) =>
+        pair.startsWith(`${this.#cookie}=`) && isSame(pair.slice(this.#cookie.length + 1), this.token),
+    );
   }
 
   renderCookie(): string {

@@ -48,7 +48,10 @@ const ROUTES: readonly (readonly [path: RegExp, handler: Handler])[] = [
   [/^\/api\/conversations\/(\d{1,15})\/context$/, (api, id, query) => api.readContext(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/timeline$/, (api, id) => api.readTimeline(Number(id))],
   [/^\/api\/messages\/(?:msg_)?(\d{1,15})$/, (api, id) => api.readMessage(Number(id))],
-  [/^\/api\/messages\/(?:msg_)?(\d{1,15})\/image\/(\d{1,6})$/, (api, id, _query, part) => api.readImage(Number(id), Number(part))],
+  [
+    /^\/api\/messages\/(?:msg_)?(\d{1,15})\/image\/(\d{1,6})$/,
+    (api, id, _query, part) => api.readImage(Number(id), Number(part)),
+  ],
   [/^\/api\/summaries\/(sum_[0-9a-f]{16})$/, (api, id) => api.readSummary(id)],
   [/^\/api\/search$/, (api, _id, query) => api.search(query)],
   [/^\/api\/ask$/, (api, _id, query) => api.ask(query)],
@@ -91,7 +94,9 @@ export class Api {
 
   async listConversations(query: URLSearchParams): Promise<Answer> {
     const limit = readNumber(query, "limit", { least: 1, most: MAX_CONVERSATIONS, otherwise: 200 });
-    return { json: await this.#engine.listConversations({ ...this.#scope, limit, after: query.get("after") }) };
+    return {
+      json: await this.#engine.listConversations({ ...this.#scope, limit, after: query.get("after") }),
+    };
   }
 
   async readConversation(conversationId: number): Promise<Answer> {
@@ -110,13 +115,22 @@ export class Api {
     const conversation = await this.#need(conversationId);
     const limit = readNumber(query, "limit", { least: 1, most: MAX_MESSAGES, otherwise: 50 });
     if (query.has("after") || query.get("from") === "start") {
-      const page = await this.#engine.listMessages({ ...this.#scope, conversationId, limit, after: query.get("after") });
+      const page = await this.#engine.listMessages({
+        ...this.#scope,
+        conversationId,
+        limit,
+        after: query.get("after"),
+      });
       const items = await this.#readMessages(page.items.map(({ messageId }) => messageId));
       return { json: { total: conversation.messages, at: null, items, next: page.next } };
     }
     const outline = await this.#outlines.read(conversation);
     const at = chooseStart(query, outline, limit);
-    if (at < 0) throw new EngineError("not_found", `cannot find msg_${query.get("around")} in conversation ${conversationId}`);
+    if (at < 0)
+      throw new EngineError(
+        "not_found",
+        `cannot find msg_${query.get("around")} in conversation ${conversationId}`,
+      );
     const ids = outline.slice(at, at + limit).map(({ messageId }) => messageId);
     return { json: { total: outline.length, at, items: await this.#readMessages(ids), next: null } };
   }
@@ -126,7 +140,9 @@ export class Api {
     if (message === null) throw new EngineError("not_found", `cannot find msg_${messageId}`);
     const first = message.row.revises ?? messageId;
     const revisions = await this.#engine.readRevisions({ ...this.#scope, messageId: first });
-    const above = (await this.#listSummaries(message.row.conversationId, "cover")).filter((summary) => holds(summary, message.row.position));
+    const above = (await this.#listSummaries(message.row.conversationId, "cover")).filter((summary) =>
+      holds(summary, message.row.position),
+    );
     return {
       json: {
         message: toMessageJson(message, WHOLE_CHARS),
@@ -140,7 +156,11 @@ export class Api {
     const message = await this.#engine.readMessage({ ...this.#scope, messageId });
     const part = message?.view.parts.find((some) => some.ordinal === ordinal);
     const picture = message && part ? readPicture(message.bytes, part) : null;
-    if (picture === null) throw new EngineError("not_found", `cannot show part ${ordinal} of msg_${messageId}: it has no picture`);
+    if (picture === null)
+      throw new EngineError(
+        "not_found",
+        `cannot show part ${ordinal} of msg_${messageId}: it has no picture`,
+      );
     return { picture };
   }
 
@@ -151,7 +171,9 @@ export class Api {
       ({ state }) => isAll || state === "cover" || state === "reserve",
     );
     const condensed = summaries.filter(({ kind }) => kind === "condensed");
-    const nodes = await Promise.all(condensed.map(({ summaryId }) => this.#engine.readSummary({ ...this.#scope, summaryId })));
+    const nodes = await Promise.all(
+      condensed.map(({ summaryId }) => this.#engine.readSummary({ ...this.#scope, summaryId })),
+    );
     return {
       json: {
         conversation,
@@ -162,14 +184,20 @@ export class Api {
   }
 
   async readSummary(summaryId: string): Promise<Answer> {
-    const summary = isSummaryId(summaryId) ? await this.#engine.readSummary({ ...this.#scope, summaryId }) : null;
+    const summary = isSummaryId(summaryId)
+      ? await this.#engine.readSummary({ ...this.#scope, summaryId })
+      : null;
     if (summary === null) throw new EngineError("not_found", `cannot find ${summaryId}`);
     return { json: summary };
   }
 
   async readContext(conversationId: number, query: URLSearchParams): Promise<Answer> {
     await this.#need(conversationId);
-    const budgetTokens = readNumber(query, "budget", { least: MIN_BUDGET, most: MAX_BUDGET, otherwise: 32_000 });
+    const budgetTokens = readNumber(query, "budget", {
+      least: MIN_BUDGET,
+      most: MAX_BUDGET,
+      otherwise: 32_000,
+    });
     const startedAt = performance.now();
     const context = await this.#engine.assemble({ ...this.#scope, conversationId, budgetTokens });
     if (context === null) throw new EngineError("not_found", `cannot find conversation ${conversationId}`);
@@ -188,7 +216,8 @@ export class Api {
 
   async search(query: URLSearchParams): Promise<Answer> {
     const pattern = query.get("q")?.trim() ?? "";
-    if (pattern === "") throw new EngineError("usage", "cannot search for nothing: type a word or a question");
+    if (pattern === "")
+      throw new EngineError("usage", "cannot search for nothing: type a word or a question");
     const request: GrepRequest = {
       ...this.#scope,
       pattern,
@@ -196,7 +225,13 @@ export class Api {
       scope: readWord<GrepScope>(query, "scope", ["both", "messages", "summaries"]),
       limit: readNumber(query, "limit", { least: 1, most: 200, otherwise: 50 }),
       ...(query.has("conversation")
-        ? { conversationId: readNumber(query, "conversation", { least: 1, most: Number.MAX_SAFE_INTEGER, otherwise: 1 }) }
+        ? {
+            conversationId: readNumber(query, "conversation", {
+              least: 1,
+              most: Number.MAX_SAFE_INTEGER,
+              otherwise: 1,
+            }),
+          }
         : { allConversations: true }),
       ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
     };
@@ -208,7 +243,13 @@ export class Api {
   async ask(query: URLSearchParams): Promise<Answer> {
     const prompt = query.get("q")?.trim() ?? "";
     const where = query.has("conversation")
-      ? { conversationId: readNumber(query, "conversation", { least: 1, most: Number.MAX_SAFE_INTEGER, otherwise: 1 }) }
+      ? {
+          conversationId: readNumber(query, "conversation", {
+            least: 1,
+            most: Number.MAX_SAFE_INTEGER,
+            otherwise: 1,
+          }),
+        }
       : { allConversations: true };
     return { json: await this.#engine.ask({ ...this.#scope, ...where, prompt }) };
   }
@@ -251,7 +292,13 @@ export class Api {
     const found: SummaryRow[] = [];
     for (let after: string | null = null; found.length < MAX_SUMMARIES;) {
       const filter = state === undefined ? {} : { state };
-      const page = await this.#engine.listSummaries({ ...this.#scope, ...filter, conversationId, limit: SUMMARY_PAGE, after });
+      const page = await this.#engine.listSummaries({
+        ...this.#scope,
+        ...filter,
+        conversationId,
+        limit: SUMMARY_PAGE,
+        after,
+      });
       found.push(...page.items);
       if (page.next === null) break;
       after = page.next;
@@ -288,7 +335,11 @@ function readNumber(
 }
 
 /** One of a few words; the first when none is given. */
-function readWord<Word extends string>(query: URLSearchParams, name: string, words: readonly [Word, ...Word[]]): Word {
+function readWord<Word extends string>(
+  query: URLSearchParams,
+  name: string,
+  words: readonly [Word, ...Word[]],
+): Word {
   const text = query.get(name) ?? words[0];
   const word = words.find((some) => some === text);
   if (word !== undefined) return word;

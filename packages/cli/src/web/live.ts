@@ -50,8 +50,17 @@ export class Live {
 
   async #readState(): Promise<string> {
     try {
-      const { conversations, messages, revisions, summaries, tokens, lastStoredAt } = await this.#engine.status(this.#scope);
-      return JSON.stringify({ conversations, messages, revisions, summaries, tokens, lastStoredAt, problem: null });
+      const { conversations, messages, revisions, summaries, tokens, lastStoredAt } =
+        await this.#engine.status(this.#scope);
+      return JSON.stringify({
+        conversations,
+        messages,
+        revisions,
+        summaries,
+        tokens,
+        lastStoredAt,
+        problem: null,
+      });
     } catch (error) {
       return JSON.stringify({ problem: error instanceof Error ? error.message : String(error) });
     }

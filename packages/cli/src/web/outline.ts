@@ -73,7 +73,15 @@ export class Outlines {
   }
 }
 
-function toOutlineRow({ messageId, position, role, tokens, createdAt, hidden, revises }: MessageRow): OutlineRow {
+function toOutlineRow({
+  messageId,
+  position,
+  role,
+  tokens,
+  createdAt,
+  hidden,
+  revises,
+}: MessageRow): OutlineRow {
   const counts = hidden.length === 0 && revises === null;
   return { messageId, position, role, tokens: counts ? tokens : 0, createdAt };
 }

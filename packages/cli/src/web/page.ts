@@ -45,7 +45,10 @@ async function findBuilt(folder: string): Promise<string> {
   const found = stamp === null ? builds[0] : builds.find((name) => name === stamp);
   if (found !== undefined) return join(dist, found);
   if (stamp === null) {
-    throw new EngineError("internal", "cannot show the inspector: neither its page nor the source of it is there");
+    throw new EngineError(
+      "internal",
+      "cannot show the inspector: neither its page nor the source of it is there",
+    );
   }
   await build(folder, stamp);
   for (const old of builds.slice(OLD_BUILDS)) await rm(join(dist, old), { recursive: true, force: true });
@@ -85,7 +88,13 @@ async function build(folder: string, stamp: string): Promise<void> {
       legalComments: "none",
       logLevel: "silent",
     });
-    await bundle({ entryPoints: { app: join(source, "app.css") }, outdir: workshop, bundle: true, minify: true, logLevel: "silent" });
+    await bundle({
+      entryPoints: { app: join(source, "app.css") },
+      outdir: workshop,
+      bundle: true,
+      minify: true,
+      logLevel: "silent",
+    });
     for (const name of ["index.html", "icon.svg"]) {
       await writeFile(join(workshop, name), await readFile(join(source, name)));
     }
@@ -100,7 +109,12 @@ async function publish(workshop: string, target: string): Promise<void> {
   try {
     await rename(workshop, target);
   } catch (error) {
-    if (error instanceof Error && "code" in error && ["ENOTEMPTY", "EEXIST", "EPERM"].includes(String(error.code))) return;
+    if (
+      error instanceof Error &&
+      "code" in error &&
+      ["ENOTEMPTY", "EEXIST", "EPERM"].includes(String(error.code))
+    )
+      return;
     throw error;
   }
 }

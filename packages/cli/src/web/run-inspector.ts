@@ -22,7 +22,12 @@ export async function runInspector({ engine, settings, scope, port, onReady }: R
     version: readVersion(),
     examine: async () => {
       const { examine } = await import("@lossless/core/maintain/doctor.ts");
-      return examine({ engine, settings, databasePath: settings.databasePath, filesDir: settings.largeFilesDir });
+      return examine({
+        engine,
+        settings,
+        databasePath: settings.databasePath,
+        filesDir: settings.largeFilesDir,
+      });
     },
   });
   const ended = waitForEnd();

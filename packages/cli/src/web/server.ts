@@ -97,7 +97,8 @@ class Desk {
   async #answer(url: URL, response: ServerResponse): Promise<void> {
     try {
       const answer = await this.#api.answer(url);
-      if (answer === null) return sendJson(response, 404, failure("not_found", "There is nothing at this address."));
+      if (answer === null)
+        return sendJson(response, 404, failure("not_found", "There is nothing at this address."));
       if ("json" in answer) return sendJson(response, 200, answer.json);
       send(response, 200, answer.picture.mimeType, answer.picture.bytes);
     } catch (error) {
@@ -111,9 +112,15 @@ function parseAddress(target: string): URL | null {
   return target.startsWith("/") ? URL.parse(target, "http://inspector.invalid") : null;
 }
 
-const STATUS: Readonly<Record<string, number>> = { usage: 400, invalid_input: 400, not_found: 404, denied: 403 };
+const STATUS: Readonly<Record<string, number>> = {
+  usage: 400,
+  invalid_input: 400,
+  not_found: 404,
+  denied: 403,
+};
 
-const statusOf = (error: unknown): number => (error instanceof EngineError ? (STATUS[error.code] ?? 500) : 500);
+const statusOf = (error: unknown): number =>
+  error instanceof EngineError ? (STATUS[error.code] ?? 500) : 500;
 
 function describe(error: unknown): object {
   if (error instanceof EngineError) return failure(error.code, error.message, error.hint);

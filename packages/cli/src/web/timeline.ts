@@ -45,7 +45,12 @@ export function planTimeline(
     while (at < tops.length && (tops[at]?.endPosition ?? 0) < row.position) {
       const top = tops[at] as SummaryRow;
       contextTokens += top.tokens;
-      folds.push({ index: Math.max(0, index - 1), summaryId: top.summaryId, tokens: top.tokens, sourceTokens: top.sourceTokens });
+      folds.push({
+        index: Math.max(0, index - 1),
+        summaryId: top.summaryId,
+        tokens: top.tokens,
+        sourceTokens: top.sourceTokens,
+      });
       at += 1;
     }
     rawTokens += row.tokens;

@@ -40,6 +40,8 @@ export interface FoldContext {
   readonly makeSummaryId: () => string;
   /** Tokens of a summary as it is sent, with everything written around its text. */
   readonly measure: (summary: { content: string; depth: number; run: readonly RunItem[] }) => number;
+  /** The fold revision a context was last made at, as far as is known. */
+  readonly seenRevision: () => number | null;
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly customInstructions?: string;
@@ -250,6 +252,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
     summary: toSummary(context, text, step.depth, sources),
     state: "reserve",
     isRoot: step.isRoot,
+    seenRevision: context.seenRevision(),
     now: context.now(),
   });
   return outcome.kind === "published";
@@ -352,6 +355,7 @@ async function summarizeStep(
     run: toKeys(run),
     summary: toSummary(context, text, step.depth, run),
     state,
+    seenRevision: context.seenRevision(),
     now: context.now(),
   });
 }

@@ -73,64 +73,10 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
  * words ten thousand times, and searching files reads it line by line anyway.
  */
 function indexTerms(view: MessageView, shown: MessageView): DerivedMessage["terms"] {
-  const whole = analyzeRemembering(searchText(view));
+  const whole = analyzeForIndex(searchText(view));
   if (shown === view) return whole;
-  const around = analyzeRemembering(searchText(shown));
+  const around = analyzeForIndex(searchText(shown));
   return { words: addMissing(around.words, whole.words), idents: addMissing(around.idents, whole.idents) };
-}
-
-interface StretchTerms {
-  readonly words: string;
-  readonly idents: readonly string[];
-}
-
-/** Longer stretches between blanks hardly ever come back. */
-const MAX_REMEMBERED_CHARS = 40;
-const MAX_REMEMBERED = 20_000;
-const remembered = new Map<string, StretchTerms>();
-
-/**
- * The same terms as `analyzeForIndex(text)`, in half the time: no term reaches across a blank, so what stands between two blanks is
- * analysed once and remembered, and texts repeat themselves.
- */
-export function analyzeRemembering(text: string): DerivedMessage["terms"] {
-  const words: string[] = [];
-  const idents = new Set<string>();
-  for (let at = 0; at < text.length; at++) {
-    if (text.charCodeAt(at) <= BLANK) continue;
-    const start = at;
-    while (at < text.length && text.charCodeAt(at) > BLANK) at++;
-    const found = analyzeStretch(takeStretch(text, start, at));
-    if (found.words !== "") words.push(found.words);
-    for (const ident of found.idents) idents.add(ident);
-  }
-  return { words: words.join(" "), idents: [...idents].join(" ") };
-}
-
-/** The space; every unit below it is a blank too. */
-const BLANK = 0x20;
-
-/** A number with an arrow is read over at the start of a line only, so elsewhere a blank must stand before it to tell. */
-function takeStretch(text: string, start: number, end: number): string {
-  const stretch = text.slice(start, end);
-  const first = text.charCodeAt(start);
-  const mayBeLineNumber = !(first < 128 && (first < 0x30 || first > 0x39)) && stretch.includes("→");
-  if (!mayBeLineNumber) return stretch;
-  let lineStart = start;
-  while (text.charCodeAt(lineStart - 1) === BLANK) lineStart--;
-  return lineStart === 0 || text[lineStart - 1] === "\n" ? stretch : `\t${stretch}`;
-}
-
-function analyzeStretch(stretch: string): StretchTerms {
-  const known = remembered.get(stretch);
-  if (known) return known;
-  const { words, idents } = analyzeForIndex(stretch);
-  const terms: StretchTerms = { words, idents: idents === "" ? [] : idents.split(" ") };
-  if (stretch.length <= MAX_REMEMBERED_CHARS) {
-    if (remembered.size >= MAX_REMEMBERED) remembered.clear();
-    remembered.set(stretch, terms);
-  }
-  return terms;
 }
 
 function addMissing(terms: string, more: string): string {

@@ -27,7 +27,7 @@ import { formatStamp, listArchiveCopies } from "./backup.ts";
 /** What is to go. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
 export interface ForgetSelection {
   readonly owner?: string;
-  readonly conversationId?: number;
+  readonly conversationIds?: readonly number[];
   readonly messageIds?: readonly number[];
   /** ms UTC: written at or after, and before. */
   readonly since?: number;
@@ -75,9 +75,9 @@ async function findMessages(options: ForgetOptions): Promise<number[]> {
 }
 
 /** Nothing chosen must never mean everything. */
-function checkSelection({ conversationId, messageIds, since, before, pattern }: ForgetSelection): void {
+function checkSelection({ conversationIds, messageIds, since, before, pattern }: ForgetSelection): void {
   const isEmptyPattern = typeof pattern === "string" && pattern.trim() === "";
-  const chosen = [conversationId, messageIds, since, before, pattern].some((value) => value !== undefined);
+  const chosen = [conversationIds, messageIds, since, before, pattern].some((value) => value !== undefined);
   if (chosen && !isEmptyPattern) return;
   throw new EngineError("usage", "cannot forget: nothing was chosen", {
     hint: "name a conversation, messages, a time, an age or a pattern",
@@ -105,20 +105,24 @@ async function findNamed(
 }
 
 async function listConversations(engine: Engine, selection: ForgetSelection): Promise<ConversationRow[]> {
-  const { conversationId } = selection;
   const owner = selection.owner === undefined ? {} : { owner: selection.owner };
-  if (conversationId !== undefined) {
-    const conversation = await engine.readConversation({ ...owner, conversationId });
-    if (conversation) return [conversation];
-    throw new EngineError(
-      "not_found",
-      `cannot forget conversation ${conversationId}: there is no such conversation`,
-      {
-        hint: "lcm conversations list shows what there is",
-      },
-    );
-  }
   const rows: ConversationRow[] = [];
+  if (selection.conversationIds !== undefined) {
+    for (const conversationId of selection.conversationIds) {
+      const conversation = await engine.readConversation({ ...owner, conversationId });
+      if (conversation) rows.push(conversation);
+      else {
+        throw new EngineError(
+          "not_found",
+          `cannot forget conversation ${conversationId}: there is no such conversation`,
+          {
+            hint: "lcm conversations list shows what there is",
+          },
+        );
+      }
+    }
+    return rows;
+  }
   for (let after: string | null = null; ;) {
     const page = await engine.listConversations({ ...owner, after, limit: PAGE });
     rows.push(...page.items);
@@ -164,9 +168,10 @@ async function findSpooled({ engine, databasePath, selection }: ForgetOptions): 
   if (selection.messageIds !== undefined) return [];
   const folder = join(dirname(databasePath), "lcm-spool");
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
-  const { conversationId } = selection;
-  const conversation =
-    conversationId === undefined ? null : await engine.readConversation({ conversationId });
+  const sessions =
+    selection.conversationIds === undefined
+      ? null
+      : new Set((await listConversations(engine, selection)).map((conversation) => conversation.sessionId));
   return readdirSync(folder)
     .filter((name) => name.endsWith(".json"))
     .map((name) => join(folder, name))
@@ -176,7 +181,7 @@ async function findSpooled({ engine, databasePath, selection }: ForgetOptions): 
         spooledAt: number;
         turn: { sessionId: string };
       };
-      if (conversation !== null && turn.sessionId !== conversation.sessionId) return false;
+      if (sessions !== null && !sessions.has(turn.sessionId)) return false;
       if (selection.since !== undefined && spooledAt < selection.since) return false;
       if (selection.before !== undefined && spooledAt >= selection.before) return false;
       return selection.pattern === undefined || holdsPattern(bytes, selection.pattern);

@@ -33,7 +33,8 @@ export function readPrompts(folder: string): BriefTexts {
   for (const file of readdirSync(folder).filter((name) => name.endsWith(EXTENSION))) {
     const name = parsePromptName(file.slice(0, -EXTENSION.length));
     const text = readFileSync(join(folder, file), "utf8");
-    if (text.trim() === "") throw new EngineError("invalid_input", `cannot use the prompt ${join(folder, file)}: it is empty`);
+    if (text.trim() === "")
+      throw new EngineError("invalid_input", `cannot use the prompt ${join(folder, file)}: it is empty`);
     texts[name] = text;
   }
   return texts;
@@ -71,7 +72,11 @@ export function showPrompt(folder: string | null, name: BriefName): { text: stri
 }
 
 /** The whole of what a model is asked, with a line where the sources stand. */
-export function renderPrompt(folder: string | null, name: BriefName, request: { targetTokens: number; timeZone: string }): SummaryPrompt {
+export function renderPrompt(
+  folder: string | null,
+  name: BriefName,
+  request: { targetTokens: number; timeZone: string },
+): SummaryPrompt {
   return buildSummaryPrompt({
     depth: BRIEF_NAMES.indexOf(name),
     mode: "normal",

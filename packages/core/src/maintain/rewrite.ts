@@ -38,7 +38,7 @@ export async function planRewrite(engine: Engine, selection: RewriteSelection): 
   const { conversationId, summaryId } = selection;
   const wanted = summaryId === undefined ? null : await collect(engine, selection, summaryId);
   const found: (RewriteTarget & { order: number })[] = [];
-  for (let after = ""; ; ) {
+  for (let after = ""; ;) {
     const page = await engine.listPublished({ after, limit: PAGE, conversationId });
     for (const summary of page) {
       if (wanted !== null && !wanted.has(summary.summaryId)) continue;
@@ -58,19 +58,37 @@ function isMeant(summary: DoubtfulSummary, { depth, isDamaged, isExtractive }: R
   return isExtractive !== true || summary.level === "extractive";
 }
 
-async function toTarget(engine: Engine, summary: DoubtfulSummary): Promise<RewriteTarget & { order: number }> {
+async function toTarget(
+  engine: Engine,
+  summary: DoubtfulSummary,
+): Promise<RewriteTarget & { order: number }> {
   const { summaryId, depth, tokens, sourceTokens } = summary;
   const node = await engine.readSummary({ summaryId });
-  return { summaryId, depth, tokens, sourceTokens, damage: findDamage(summary), order: node?.startPosition ?? 0 };
+  return {
+    summaryId,
+    depth,
+    tokens,
+    sourceTokens,
+    damage: findDamage(summary),
+    order: node?.startPosition ?? 0,
+  };
 }
 
 /** A summary and, for a subtree, everything below it. */
-async function collect(engine: Engine, { conversationId, isSubtree }: RewriteSelection, summaryId: string): Promise<Set<string>> {
+async function collect(
+  engine: Engine,
+  { conversationId, isSubtree }: RewriteSelection,
+  summaryId: string,
+): Promise<Set<string>> {
   const node = await engine.readSummary({ summaryId });
   if (node === null || node.conversationId !== conversationId || node.state !== "cover") {
-    throw new EngineError("not_found", `cannot rewrite ${summaryId}: it is no published summary of conversation ${conversationId}`, {
-      hint: "lcm summaries list shows what there is",
-    });
+    throw new EngineError(
+      "not_found",
+      `cannot rewrite ${summaryId}: it is no published summary of conversation ${conversationId}`,
+      {
+        hint: "lcm summaries list shows what there is",
+      },
+    );
   }
   const found = new Set([summaryId]);
   const open = isSubtree === true ? [...node.sourceIds] : [];

@@ -71,7 +71,11 @@ export interface AskAnswer {
   readonly expandedSummaryCount: number;
   readonly totalSourceTokens: number;
   readonly truncated: boolean;
-  readonly conversationBreakdown: { readonly conversationId: number; readonly passages: number; readonly tokens: number }[];
+  readonly conversationBreakdown: {
+    readonly conversationId: number;
+    readonly passages: number;
+    readonly tokens: number;
+  }[];
   /** Conversations with matches that the bound left out. */
   readonly skippedConversations: number;
   readonly passages: Passage[];
@@ -97,19 +101,29 @@ export interface Gathered {
 }
 
 /** The walk: passages for a question, best first. */
-export async function gatherPassages(store: Store, request: AskRequest, reach: Reach, tokenCap: number): Promise<Gathered> {
+export async function gatherPassages(
+  store: Store,
+  request: AskRequest,
+  reach: Reach,
+  tokenCap: number,
+): Promise<Gathered> {
   const question = checkQuestion(request);
   const query = analyzeQuery(question);
   const below = request.summaryIds?.length ? await readBelow(store, request.summaryIds, reach) : null;
-  const scope: RecallScope = below ? { ...readScope(reach), conversationIds: below.conversationIds } : reach.scope;
+  const scope: RecallScope = below
+    ? { ...readScope(reach), conversationIds: below.conversationIds }
+    : reach.scope;
   const found = await findDocuments(store, { kind: "message", query, scope });
-  const ranked = found.ranked.filter(({ id }) => below === null || below.messageIds.has(id)).map(({ id }) => id);
+  const ranked = found.ranked
+    .filter(({ id }) => below === null || below.messageIds.has(id))
+    .map(({ id }) => id);
   // Below named summaries everything is meant; what the question does not find comes after what it finds, in order.
   const order = below === null ? ranked : [...new Set([...ranked, ...below.messageIds])];
   const bounded = boundConversations(order, (id) => found.places.get(id)?.conversationId ?? null);
   const cut = await cutPassages(store, query, bounded.ids, scope, tokenCap);
   const summaries = new Set<string>(below?.summaryIds ?? []);
-  for (const { messageId } of cut.sources) for (const id of await store.listSummariesOf(messageId)) summaries.add(id);
+  for (const { messageId } of cut.sources)
+    for (const id of await store.listSummariesOf(messageId)) summaries.add(id);
   return {
     passages: cut.passages,
     expandedSummaryCount: summaries.size,
@@ -120,7 +134,10 @@ export async function gatherPassages(store: Store, request: AskRequest, reach: R
 
 function checkQuestion(request: AskRequest): string {
   const prompt = request.prompt?.trim() ?? "";
-  if (prompt === "") throw new EngineError("usage", "cannot answer: the prompt is empty", { hint: "say what you want to know" });
+  if (prompt === "")
+    throw new EngineError("usage", "cannot answer: the prompt is empty", {
+      hint: "say what you want to know",
+    });
   return request.query?.trim() || prompt;
 }
 
@@ -136,7 +153,9 @@ async function readBelow(
   const queue = ids.map((text) => {
     const reference = readReference(text);
     if (reference.kind === "summary") return reference.id;
-    throw new EngineError("usage", `cannot look below ${text}: it is not a summary`, { hint: "open it with lcm_describe" });
+    throw new EngineError("usage", `cannot look below ${text}: it is not a summary`, {
+      hint: "open it with lcm_describe",
+    });
   });
   for (let id = queue.shift(); id !== undefined && messageIds.size < MAX_BELOW; id = queue.shift()) {
     if (seen.has(id)) continue;
@@ -181,7 +200,10 @@ async function cutPassages(
   let room = tokenCap;
   const texts = await store.readTexts(ids.slice(0, MAX_PASSAGES), scope);
   for (const text of texts) {
-    const most = Math.min(room - FRAME_TOKENS, Math.max(MIN_PASSAGE_TOKENS, Math.floor(tokenCap * PASSAGE_SHARE)));
+    const most = Math.min(
+      room - FRAME_TOKENS,
+      Math.max(MIN_PASSAGE_TOKENS, Math.floor(tokenCap * PASSAGE_SHARE)),
+    );
     if (most < Math.min(MIN_PASSAGE_TOKENS, tokenCap - FRAME_TOKENS)) break;
     const passage = toPassage(text, query, most);
     if (passage.text === "") continue;
@@ -189,7 +211,11 @@ async function cutPassages(
     sources.push(text);
     room -= passage.tokens + FRAME_TOKENS;
   }
-  return { passages, sources, isFull: passages.length < ids.length || passages.some(({ isWhole }) => !isWhole) };
+  return {
+    passages,
+    sources,
+    isFull: passages.length < ids.length || passages.some(({ isWhole }) => !isWhole),
+  };
 }
 
 function toPassage(message: MessageText, query: Query, maxTokens: number): Passage {
@@ -197,7 +223,16 @@ function toPassage(message: MessageText, query: Query, maxTokens: number): Passa
   const whole = readableText(message).trim();
   const fits = estimateTextTokens(whole) <= maxTokens;
   const text = fits ? whole : cutToTokens(whole, query, maxTokens);
-  return { id: formatMessageId(messageId), eventId, conversationId, role, createdAt, text, tokens: estimateTextTokens(text), isWhole: fits };
+  return {
+    id: formatMessageId(messageId),
+    eventId,
+    conversationId,
+    role,
+    createdAt,
+    text,
+    tokens: estimateTextTokens(text),
+    isWhole: fits,
+  };
 }
 
 /** The stretch of a text that answers most of the question, verbatim but for white space. */
@@ -226,12 +261,22 @@ export function renderPassage({ id, role, createdAt, text }: Passage): string {
 }
 
 /** Ids an answer cites: those that were read, and those that were made up. */
-export function checkCitations(answer: string, passages: readonly Passage[]): { text: string; citedIds: string[]; unknown: string[] } {
+export function checkCitations(
+  answer: string,
+  passages: readonly Passage[],
+): { text: string; citedIds: string[]; unknown: string[] } {
   const read = new Set(passages.map(({ id }) => id));
   const named = [...new Set(answer.match(/\b(?:msg_\d+|sum_[0-9a-f]{16})\b/g) ?? [])];
   const unknown = named.filter((id) => !read.has(id));
-  const text = unknown.reduce((rest, id) => rest.replaceAll(new RegExp(`(?:,\\s*)?\\b${id}\\b`, "g"), ""), answer);
-  return { text: text.replace(/\s?\[\s*,?\s*\]/g, "").trim(), citedIds: named.filter((id) => read.has(id)), unknown };
+  const text = unknown.reduce(
+    (rest, id) => rest.replaceAll(new RegExp(`(?:,\\s*)?\\b${id}\\b`, "g"), ""),
+    answer,
+  );
+  return {
+    text: text.replace(/\s?\[\s*,?\s*\]/g, "").trim(),
+    citedIds: named.filter((id) => read.has(id)),
+    unknown,
+  };
 }
 
 export function finishAnswer(
@@ -246,7 +291,11 @@ export function finishAnswer(
   const sum = (some: readonly Passage[]): number => some.reduce((total, { tokens }) => total + tokens, 0);
   const shown = written ? null : fitPassages(passages, maxTokens);
   return {
-    answer: written?.text ?? (shown && shown.length > 0 ? shown.map(renderPassage).join("\n\n") : "Nothing in the archive speaks of this."),
+    answer:
+      written?.text ??
+      (shown && shown.length > 0
+        ? shown.map(renderPassage).join("\n\n")
+        : "Nothing in the archive speaks of this."),
     answeredBy: written ? "model" : passages.length > 0 ? "passages" : "nothing",
     citedIds: written?.citedIds ?? (shown ?? []).map(({ id }) => id),
     sourceConversationIds,

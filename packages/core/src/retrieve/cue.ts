@@ -20,14 +20,21 @@ export async function buildCue(
   const { conversationId, messages } = conversation;
   // Everything is in the tail: there is nothing to recall.
   if (messages <= settings.freshTailCount) return null;
-  const answer = await searchMessages(store, { query: prompt, limit: CANDIDATES, conversationIds: [conversationId] });
+  const answer = await searchMessages(store, {
+    query: prompt,
+    limit: CANDIDATES,
+    conversationIds: [conversationId],
+  });
   if (answer.rule !== "strict") return null;
   const newest = messages - settings.freshTailCount;
   const best = answer.hits[0]?.score ?? 0;
   const lines = answer.hits
     .filter((hit) => hit.seq <= newest && hit.score >= NEAR_BEST * best)
     .slice(0, MAX_LINES)
-    .map((hit) => `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${hit.snippet}`);
+    .map(
+      (hit) =>
+        `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${hit.snippet}`,
+    );
   if (lines.length === 0) return null;
   return `<recall trust="untrusted">\nEarlier messages that may matter here; open one with lcm_describe.\n${lines.join("\n")}\n</recall>`;
 }

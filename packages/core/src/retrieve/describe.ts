@@ -122,7 +122,12 @@ interface Opener {
   readonly tokenCap: number;
 }
 
-export async function describe(store: Store, request: DescribeRequest, reach: Reach, tokenCap: number): Promise<Described> {
+export async function describe(
+  store: Store,
+  request: DescribeRequest,
+  reach: Reach,
+  tokenCap: number,
+): Promise<Described> {
   const opener = { store, reach, tokenCap };
   const wanted = readReference(request.id);
   if (wanted.kind === "summary") return describeSummary(opener, wanted.id, request);
@@ -138,10 +143,17 @@ type Reference =
 /** Finds the one id in what was typed or copied. */
 export function readReference(text: string): Reference {
   const run = /msg_(\d+)\s*(?:\.\.|…|–|-)\s*(?:msg_)?(\d+)/.exec(text);
-  if (run) return { kind: "messages", first: Math.min(Number(run[1]), Number(run[2])), last: Math.max(Number(run[1]), Number(run[2])) };
+  if (run)
+    return {
+      kind: "messages",
+      first: Math.min(Number(run[1]), Number(run[2])),
+      last: Math.max(Number(run[1]), Number(run[2])),
+    };
   const found = [...new Set(text.match(/\b(?:sum_[0-9a-f]{16}|file_[0-9a-f]{16}|msg_\d+)\b/g) ?? [])];
   if (found.length > 1) {
-    throw new EngineError("usage", `cannot open "${clip(text)}": it names ${found.length} things`, { hint: `open one of ${found.slice(0, 5).join(", ")}` });
+    throw new EngineError("usage", `cannot open "${clip(text)}": it names ${found.length} things`, {
+      hint: `open one of ${found.slice(0, 5).join(", ")}`,
+    });
   }
   const id = found[0] ?? text.trim();
   if (isSummaryId(id)) return { kind: "summary", id };
@@ -161,7 +173,11 @@ function notFound(id: string): EngineError {
   });
 }
 
-async function describeSummary({ store, reach, tokenCap }: Opener, id: string, request: DescribeRequest): Promise<Described> {
+async function describeSummary(
+  { store, reach, tokenCap }: Opener,
+  id: string,
+  request: DescribeRequest,
+): Promise<Described> {
   const node = await readSummary(store, reach, id);
   checkConversation(node.conversationId, request, id);
   const from = readAfter(request.after);
@@ -195,7 +211,8 @@ async function describeSummary({ store, reach, tokenCap }: Opener, id: string, r
 /** A summary the caller may read, or an error that does not tell a foreign one from none. */
 export async function readSummary(store: Store, reach: Reach, id: string): Promise<SummaryNode> {
   const node = await store.readSummary(id, reach.owner);
-  if (!node || !mayRead(reach, node.conversationId) || !(await isGranted(store, reach.grant, [id]))) throw notFound(id);
+  if (!node || !mayRead(reach, node.conversationId) || !(await isGranted(store, reach.grant, [id])))
+    throw notFound(id);
   return node;
 }
 
@@ -213,14 +230,24 @@ async function isGranted(store: Store, grant: Grant | null, summaryIds: readonly
   return false;
 }
 
-async function areGranted(store: Store, grant: Grant | null, messageIds: readonly number[]): Promise<boolean> {
+async function areGranted(
+  store: Store,
+  grant: Grant | null,
+  messageIds: readonly number[],
+): Promise<boolean> {
   if (grant === null || grant.summaryIds.length === 0) return true;
-  for (const id of messageIds) if (!(await isGranted(store, grant, await store.listSummariesOf(id)))) return false;
+  for (const id of messageIds)
+    if (!(await isGranted(store, grant, await store.listSummariesOf(id)))) return false;
   return true;
 }
 
 /** The summaries below one, nearest first, and which of them the cap still pays for. */
-async function readSubtree(store: Store, reach: Reach, root: SummaryNode, tokenCap: number): Promise<SubtreeNode[]> {
+async function readSubtree(
+  store: Store,
+  reach: Reach,
+  root: SummaryNode,
+  tokenCap: number,
+): Promise<SubtreeNode[]> {
   const nodes: SubtreeNode[] = [];
   const queue = [...root.sourceIds];
   let spent = 0;
@@ -235,7 +262,11 @@ async function readSubtree(store: Store, reach: Reach, root: SummaryNode, tokenC
   return nodes;
 }
 
-async function describeFile({ store, reach, tokenCap }: Opener, id: string, request: DescribeRequest): Promise<Described> {
+async function describeFile(
+  { store, reach, tokenCap }: Opener,
+  id: string,
+  request: DescribeRequest,
+): Promise<Described> {
   const file = await store.readFile(id, reach.owner);
   if (!file || !mayRead(reach, file.conversationId)) throw notFound(id);
   checkConversation(file.conversationId, request, id);
@@ -273,7 +304,12 @@ interface FileRange {
   readonly firstLine: number;
 }
 
-function chooseRange(file: LargeFileRow, content: Uint8Array, request: DescribeRequest, tokenCap: number): FileRange | null {
+function chooseRange(
+  file: LargeFileRow,
+  content: Uint8Array,
+  request: DescribeRequest,
+  tokenCap: number,
+): FileRange | null {
   // Only a text has lines; bytes of anything else say nothing to a reader.
   if (file.lineCount === null) return null;
   const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
@@ -286,11 +322,15 @@ function chooseRange(file: LargeFileRow, content: Uint8Array, request: DescribeR
     }
     return at;
   };
-  const start = request.startLine !== undefined ? lineAt(request.startLine) : Math.max(0, request.byteOffset ?? 0);
+  const start =
+    request.startLine !== undefined ? lineAt(request.startLine) : Math.max(0, request.byteOffset ?? 0);
   const end =
     request.endLine !== undefined
       ? lineAt(request.endLine + 1)
-      : Math.min(buffer.length, request.byteLength === undefined ? buffer.length : start + request.byteLength);
+      : Math.min(
+          buffer.length,
+          request.byteLength === undefined ? buffer.length : start + request.byteLength,
+        );
   const from = Math.min(end, Math.max(start, readAfter(request.after)));
   const to = wholeCharacter(buffer, fitBytes(buffer, from, end, tokenCap));
   let firstLine = 1;
@@ -301,7 +341,8 @@ function chooseRange(file: LargeFileRow, content: Uint8Array, request: DescribeR
 /** Where the cap ends, at a line end if one is near. */
 function fitBytes(buffer: Buffer, from: number, end: number, tokenCap: number): number {
   let size = Math.min(end - from, tokenCap * 8);
-  while (size > 64 && estimateTextTokens(buffer.toString("utf8", from, from + size)) > tokenCap) size = Math.floor(size * 0.8);
+  while (size > 64 && estimateTextTokens(buffer.toString("utf8", from, from + size)) > tokenCap)
+    size = Math.floor(size * 0.8);
   const to = from + size;
   if (to >= end) return end;
   const line = buffer.lastIndexOf(10, to - 1);
@@ -323,11 +364,16 @@ async function describeRun(
 ): Promise<Described> {
   const id = first === last ? formatMessageId(first) : `${formatMessageId(first)}..${formatMessageId(last)}`;
   const ends = await store.readTexts([...new Set([first, last])], readScope(reach));
-  const [start, end] = [ends.find((text) => text.messageId === first), ends.find((text) => text.messageId === last)];
+  const [start, end] = [
+    ends.find((text) => text.messageId === first),
+    ends.find((text) => text.messageId === last),
+  ];
   if (!start || !end || !mayRead(reach, start.conversationId)) throw notFound(id);
   checkConversation(start.conversationId, request, id);
   if (start.conversationId !== end.conversationId) {
-    throw new EngineError("usage", `cannot open ${id}: its ends lie in two conversations`, { hint: "open each message by itself" });
+    throw new EngineError("usage", `cannot open ${id}: its ends lie in two conversations`, {
+      hint: "open each message by itself",
+    });
   }
   const ids = first === last ? [first] : await store.listRun(start.messageId, end.messageId);
   if (!(await areGranted(store, reach.grant, ids))) throw notFound(id);
@@ -337,7 +383,7 @@ async function describeRun(
   let room = tokenCap;
   let at = from;
   let textFrom = place.textFrom;
-  for (; at < ids.length && room > 0; ) {
+  for (; at < ids.length && room > 0;) {
     const texts = await store.readTexts(ids.slice(at, at + RUN_PAGE), readScope(reach));
     for (const text of texts) {
       const piece = cutMessage(text, textFrom, room);
@@ -384,11 +430,26 @@ export function cutMessage(message: MessageText, textFrom: number, tokenCap: num
   const whole = readableText(message);
   const page = cutText(whole, textFrom, tokenCap);
   const textLeft = whole.length - page.from - page.text.length;
-  return { id: formatMessageId(messageId), eventId, conversationId, seq, role, createdAt, tokens, text: page.text, textFrom: page.from, textLeft };
+  return {
+    id: formatMessageId(messageId),
+    eventId,
+    conversationId,
+    seq,
+    role,
+    createdAt,
+    tokens,
+    text: page.text,
+    textFrom: page.from,
+    textLeft,
+  };
 }
 
 /** A page of a text. At least a few words, so that every page gets on. */
-export function cutText(text: string, from: number, tokenCap: number): { text: string; from: number; next: string | null } {
+export function cutText(
+  text: string,
+  from: number,
+  tokenCap: number,
+): { text: string; from: number; next: string | null } {
   const start = Math.min(Math.max(0, from), text.length);
   let size = Math.min(text.length - start, Math.max(64, tokenCap * 6));
   while (size > 64 && estimateTextTokens(text.slice(start, start + size)) > tokenCap) {
@@ -418,14 +479,19 @@ function readPlace(after: string | undefined): { messageId: number; textFrom: nu
 }
 
 function badPage(after: string | undefined): EngineError {
-  return new EngineError("usage", `cannot continue after "${after}": it is not the end of a page`, { hint: "pass next of the answer before, unchanged" });
+  return new EngineError("usage", `cannot continue after "${after}": it is not the end of a page`, {
+    hint: "pass next of the answer before, unchanged",
+  });
 }
 
 function checkConversation(conversationId: number, request: ScopeRequest, id: string): void {
   if (request.conversationId !== undefined && request.conversationId !== conversationId) {
-    throw new EngineError("not_found", `cannot open ${id}: it is not in conversation ${request.conversationId}`, {
-      hint: `leave out conversationId`,
-    });
+    throw new EngineError(
+      "not_found",
+      `cannot open ${id}: it is not in conversation ${request.conversationId}`,
+      {
+        hint: `leave out conversationId`,
+      },
+    );
   }
 }
-

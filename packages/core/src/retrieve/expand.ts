@@ -43,7 +43,11 @@ export interface ExpandAnswer {
   readonly totalTokens: number;
   readonly truncated: boolean;
   /** What was not reached: ids, and how to get them. */
-  readonly left: { readonly summaryIds: string[]; readonly messageIds: string[]; readonly hint: string | null };
+  readonly left: {
+    readonly summaryIds: string[];
+    readonly messageIds: string[];
+    readonly hint: string | null;
+  };
 }
 
 export const DEFAULT_EXPAND_DEPTH = 3;
@@ -65,7 +69,9 @@ export async function expand(
 function toSummaryId(text: string): string {
   const reference = readReference(text);
   if (reference.kind === "summary") return reference.id;
-  throw new EngineError("usage", `cannot expand ${text}: only summaries are expanded`, { hint: "open it with lcm_describe" });
+  throw new EngineError("usage", `cannot expand ${text}: only summaries are expanded`, {
+    hint: "open it with lcm_describe",
+  });
 }
 
 class Walk {
@@ -157,7 +163,8 @@ class Walk {
 function hintFor(summaryIds: readonly string[], messageIds: readonly string[]): string | null {
   const [message] = messageIds;
   const [summary] = summaryIds;
-  if (message !== undefined && messageIds.length > 1) return `open the rest with lcm_describe ${message}..${messageIds.at(-1)}`;
+  if (message !== undefined && messageIds.length > 1)
+    return `open the rest with lcm_describe ${message}..${messageIds.at(-1)}`;
   if (message !== undefined) return `open the rest with lcm_describe ${message}`;
   return summary === undefined ? null : `go on from ${summary}, or open it with lcm_describe`;
 }

@@ -37,7 +37,13 @@ export interface FoundDocuments {
   readonly isExact: boolean;
 }
 
-const NOTHING: FoundDocuments = { ranked: [], places: new Map(), holding: new Set(), complete: [], isExact: true };
+const NOTHING: FoundDocuments = {
+  ranked: [],
+  places: new Map(),
+  holding: new Set(),
+  complete: [],
+  isExact: true,
+};
 
 export async function findDocuments(store: RecallStore, request: FindRequest): Promise<FoundDocuments> {
   const { kind, query, scope, commonAbove = COMMON_ABOVE } = request;
@@ -59,7 +65,12 @@ export async function findDocuments(store: RecallStore, request: FindRequest): P
     : await findPairs(store, request, whole, listings, commonAbove);
   const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
   if (seeds.length === 0) return NOTHING;
-  const places = await store.readPlaces({ kind, ids: seeds, reach: kind === "message" ? NEIGHBOUR_REACH : 0, scope });
+  const places = await store.readPlaces({
+    kind,
+    ids: seeds,
+    reach: kind === "message" ? NEIGHBOUR_REACH : 0,
+    scope,
+  });
   await addTested(store, kind, listings, places);
   const ranked = rankPlaces(
     { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion },
@@ -116,16 +127,28 @@ async function findPairs(
   limit: number,
 ): Promise<FoundClue[]> {
   const common = clues
-    .filter(({ weight, match }) => weight > 0 && !match.includes("NEAR(") && (listings.get(match)?.frequency ?? 0) > 0)
+    .filter(
+      ({ weight, match }) =>
+        weight > 0 && !match.includes("NEAR(") && (listings.get(match)?.frequency ?? 0) > 0,
+    )
     .toSorted((a, b) => frequencyOf(listings, a) - frequencyOf(listings, b))
     .slice(0, PAIRED);
   const single = common[0];
   if (single === undefined) return [];
-  const pairs = common.flatMap((one, at) => common.slice(at + 1).map((other) => `(${one.match}) AND (${other.match})`));
+  const pairs = common.flatMap((one, at) =>
+    common.slice(at + 1).map((other) => `(${one.match}) AND (${other.match})`),
+  );
   const answer = await store.findClues({ kind, matches: pairs, scope, limit });
-  const found = answer.listings.map((listing) => ({ weight: 1, required: false, spreads: false, ...listing }));
+  const found = answer.listings.map((listing) => ({
+    weight: 1,
+    required: false,
+    spreads: false,
+    ...listing,
+  }));
   // One word alone, or words that never meet: the newest documents with the rarest of them.
-  return found.some(({ ids }) => ids.length > 0) ? found : [{ ...single, ...(listings.get(single.match) as ClueListing) }];
+  return found.some(({ ids }) => ids.length > 0)
+    ? found
+    : [{ ...single, ...(listings.get(single.match) as ClueListing) }];
 }
 
 function frequencyOf(listings: ReadonlyMap<string, ClueListing>, clue: QueryClue): number {

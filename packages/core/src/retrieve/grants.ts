@@ -31,7 +31,11 @@ export type GrantOutcome =
   | { readonly kind: "granted"; readonly grant: Grant }
   | { readonly kind: "refused"; readonly reason: GrantRefusal; readonly message: string };
 
-const refuse = (reason: GrantRefusal, message: string): GrantOutcome => ({ kind: "refused", reason, message });
+const refuse = (reason: GrantRefusal, message: string): GrantOutcome => ({
+  kind: "refused",
+  reason,
+  message,
+});
 
 export async function createGrant(
   store: Store,
@@ -43,7 +47,8 @@ export async function createGrant(
   const held = await store.findGrantOf(session.key, now);
   if (held && isLive(held, now)) return refuse("recursion", "a sub-agent cannot hand on what it was granted");
   for (const id of request.conversationIds) {
-    if (!(await store.readConversation(id, options.owner))) return refuse("not_yours", `conversation ${id} is not yours to grant`);
+    if (!(await store.readConversation(id, options.owner)))
+      return refuse("not_yours", `conversation ${id} is not yours to grant`);
   }
   for (const id of request.summaryIds ?? []) {
     const summary = await store.readSummary(id, options.owner);
@@ -66,7 +71,9 @@ export async function createGrant(
   };
   await store.sweepGrants(now - KEEP_ENDED_MS);
   const isFirst = await store.insertGrant(grant, now);
-  return isFirst ? { kind: "granted", grant } : refuse("in_flight", "this session already has an expansion under way");
+  return isFirst
+    ? { kind: "granted", grant }
+    : refuse("in_flight", "this session already has an expansion under way");
 }
 
 export function isLive(grant: Grant, now: number): boolean {
@@ -74,10 +81,19 @@ export function isLive(grant: Grant, now: number): boolean {
 }
 
 /** The live grant of a session, or an error that says why there is none. */
-export async function needGrant(store: Store, session: { key: string } | undefined, now: number): Promise<Grant> {
+export async function needGrant(
+  store: Store,
+  session: { key: string } | undefined,
+  now: number,
+): Promise<Grant> {
   const grant = session ? await store.findGrantOf(session.key, now) : null;
   if (grant && isLive(grant, now)) return grant;
-  const why = grant === null ? "this session holds no grant" : grant.revokedAt === null ? "its grant has expired" : "its grant was revoked";
+  const why =
+    grant === null
+      ? "this session holds no grant"
+      : grant.revokedAt === null
+        ? "its grant has expired"
+        : "its grant was revoked";
   throw new EngineError("denied", `cannot read the archive: ${why}`, {
     hint: "ask the main agent; it can use lcm_expand_query",
   });

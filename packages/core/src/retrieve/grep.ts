@@ -124,12 +124,19 @@ export interface CheckedGrep {
 /** Refuses what cannot be meant, and puts the rest in order. */
 export function checkGrep(request: GrepRequest, reach: Reach): CheckedGrep {
   const pattern = request.pattern?.trim() ?? "";
-  if (pattern === "") throw new EngineError("usage", "cannot search: the pattern is empty", { hint: "pass words, a question or a regular expression" });
+  if (pattern === "")
+    throw new EngineError("usage", "cannot search: the pattern is empty", {
+      hint: "pass words, a question or a regular expression",
+    });
   const limit = request.limit ?? DEFAULT_LIMIT;
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw new EngineError("usage", `cannot show ${limit} hits: limit is a whole number from 1 to ${MAX_LIMIT}`, {
-      hint: "ask for the next page with after",
-    });
+    throw new EngineError(
+      "usage",
+      `cannot show ${limit} hits: limit is a whole number from 1 to ${MAX_LIMIT}`,
+      {
+        hint: "ask for the next page with after",
+      },
+    );
   }
   const since = readTime(request.since, "since");
   const before = readTime(request.before, "before");
@@ -182,8 +189,17 @@ export async function grepFullText(
   const query = analyzeQuery(checked.pattern);
   const found = await Promise.all(
     checked.kinds.map(async (kind) => {
-      const documents = await findDocuments(store, { kind, query, scope: checked.scope, ...pickCommon(options) });
-      return { kind, documents: kind === "message" ? await preferVerbatim(store, query, documents, checked.scope) : documents };
+      const documents = await findDocuments(store, {
+        kind,
+        query,
+        scope: checked.scope,
+        ...pickCommon(options),
+      });
+      return {
+        kind,
+        documents:
+          kind === "message" ? await preferVerbatim(store, query, documents, checked.scope) : documents,
+      };
     }),
   );
   const complete = found.reduce((sum, { documents }) => sum + documents.complete.length, 0);
@@ -194,7 +210,12 @@ export async function grepFullText(
     const all = isStrict ? await addUnranked(store, kind, documents, checked.scope) : documents;
     candidates.push(...chooseCandidates(kind, all, query, isStrict));
   }
-  const ordered = orderCandidates(candidates, sort, options.now, isStrict ? Infinity : checked.limit + checked.offset);
+  const ordered = orderCandidates(
+    candidates,
+    sort,
+    options.now,
+    isStrict ? Infinity : checked.limit + checked.offset,
+  );
   const page = ordered.slice(checked.offset, checked.offset + checked.limit);
   const isEmpty = query.terms.length + query.phrases.length === 0;
   return {
@@ -238,7 +259,12 @@ async function addUnranked(
   };
 }
 
-function chooseCandidates(kind: Candidate["kind"], documents: FoundDocuments, query: Query, isStrict: boolean): Candidate[] {
+function chooseCandidates(
+  kind: Candidate["kind"],
+  documents: FoundDocuments,
+  query: Query,
+  isStrict: boolean,
+): Candidate[] {
   const { ranked, places, holding } = documents;
   const best = ranked[0]?.score ?? 1;
   return keepOrder(ranked)
@@ -253,7 +279,12 @@ function chooseCandidates(kind: Candidate["kind"], documents: FoundDocuments, qu
 }
 
 /** Puts candidates in order. In recency order only as many of the best as will be shown take part: the newest of all would be any. */
-function orderCandidates(candidates: readonly Candidate[], sort: GrepSort, now: number, most: number): Candidate[] {
+function orderCandidates(
+  candidates: readonly Candidate[],
+  sort: GrepSort,
+  now: number,
+  most: number,
+): Candidate[] {
   const byScore = (scoreOf: (candidate: Candidate) => number): Candidate[] =>
     candidates.toSorted((a, b) => scoreOf(b) - scoreOf(a) || b.createdAt - a.createdAt);
   if (sort === "hybrid") {
@@ -262,7 +293,10 @@ function orderCandidates(candidates: readonly Candidate[], sort: GrepSort, now: 
   }
   const best = byScore(({ score }) => score);
   if (sort === "relevance") return best;
-  return [...best.slice(0, most).toSorted((a, b) => b.createdAt - a.createdAt || b.id - a.id), ...best.slice(most)];
+  return [
+    ...best.slice(0, most).toSorted((a, b) => b.createdAt - a.createdAt || b.id - a.id),
+    ...best.slice(most),
+  ];
 }
 
 /** The index folds case; of what it found, the best that spell an identifier as it was typed come first. */
@@ -274,9 +308,14 @@ async function preferVerbatim(
 ): Promise<FoundDocuments> {
   if (!query.terms.some(({ kind }) => kind === "identifier")) return documents;
   const ids = documents.ranked.slice(0, VERBATIM_LOOK).map(({ id }) => id);
-  const texts = new Map((await store.readTexts(ids, scope)).map((text) => [text.messageId, readableText(text)]));
+  const texts = new Map(
+    (await store.readTexts(ids, scope)).map((text) => [text.messageId, readableText(text)]),
+  );
   const shareOf = (id: number): number => verbatimShare(texts.get(id) ?? "", query);
-  const ranked = promoteVerbatim(documents.ranked, shareOf, { needsAll: !query.isQuestion, limit: VERBATIM_LOOK });
+  const ranked = promoteVerbatim(documents.ranked, shareOf, {
+    needsAll: !query.isQuestion,
+    limit: VERBATIM_LOOK,
+  });
   return { ...documents, ranked };
 }
 
@@ -297,14 +336,23 @@ async function describeCandidates(
   page: readonly Candidate[],
   scope: RecallScope,
 ): Promise<GrepHit[]> {
-  const idsOf = (kind: Candidate["kind"]): number[] => page.filter((hit) => hit.kind === kind).map(({ id }) => id);
-  const messages = new Map((await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]));
-  const summaries = new Map((await store.readFoundSummaries(idsOf("summary"), scope)).map((summary) => [summary.ref, summary]));
+  const idsOf = (kind: Candidate["kind"]): number[] =>
+    page.filter((hit) => hit.kind === kind).map(({ id }) => id);
+  const messages = new Map(
+    (await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]),
+  );
+  const summaries = new Map(
+    (await store.readFoundSummaries(idsOf("summary"), scope)).map((summary) => [summary.ref, summary]),
+  );
   return page.flatMap(({ kind, id, score }): GrepHit[] => {
     const message = kind === "message" ? messages.get(id) : undefined;
-    if (message) return [toMessageHit(message, score, makeSnippet(readableText(message), query, { maxChars: SNIPPET_CHARS }))];
+    if (message)
+      return [
+        toMessageHit(message, score, makeSnippet(readableText(message), query, { maxChars: SNIPPET_CHARS })),
+      ];
     const summary = kind === "summary" ? summaries.get(id) : undefined;
-    if (summary) return [toSummaryHit(summary, score, makeSnippet(summary.content, query, { maxChars: SNIPPET_CHARS }))];
+    if (summary)
+      return [toSummaryHit(summary, score, makeSnippet(summary.content, query, { maxChars: SNIPPET_CHARS }))];
     return [];
   });
 }
@@ -317,20 +365,47 @@ interface Cut {
 export function toMessageHit(message: MessageText, score: number, snippet: Cut): MessageHit {
   const { messageId, eventId, conversationId, seq, role, createdAt } = message;
   const id = formatMessageId(messageId);
-  return { id, type: "message", messageId, eventId, conversationId, seq, role, createdAt, snippet: snippet.text, ranges: snippet.ranges, score };
+  return {
+    id,
+    type: "message",
+    messageId,
+    eventId,
+    conversationId,
+    seq,
+    role,
+    createdAt,
+    snippet: snippet.text,
+    ranges: snippet.ranges,
+    score,
+  };
 }
 
 export function toSummaryHit(summary: FoundSummary, score: number, snippet: Cut): SummaryHit {
   const { summaryId, conversationId, kind, depth, latestAt } = summary;
-  return { id: summaryId, type: "summary", summaryId, conversationId, kind, depth, createdAt: latestAt, snippet: snippet.text, ranges: snippet.ranges, score };
+  return {
+    id: summaryId,
+    type: "summary",
+    summaryId,
+    conversationId,
+    kind,
+    depth,
+    createdAt: latestAt,
+    snippet: snippet.text,
+    ranges: snippet.ranges,
+    score,
+  };
 }
 
 function noteQuery(pattern: string, query: Query, complete: number, isStrict: boolean): string[] {
   const notes: string[] = [];
   if (looksLikeRegex(pattern)) {
-    notes.push('This reads like a regular expression; full text looks for its words only. Use mode "regex" to match it as written.');
+    notes.push(
+      'This reads like a regular expression; full text looks for its words only. Use mode "regex" to match it as written.',
+    );
   }
-  if (!isStrict && complete > 0 && !query.isQuestion) notes.push(`${complete} hold everything that was asked for and come first.`);
-  if (!isStrict && complete === 0) notes.push("Nothing holds everything that was asked for; these hold some of it, best first.");
+  if (!isStrict && complete > 0 && !query.isQuestion)
+    notes.push(`${complete} hold everything that was asked for and come first.`);
+  if (!isStrict && complete === 0)
+    notes.push("Nothing holds everything that was asked for; these hold some of it, best first.");
   return notes;
 }

@@ -37,7 +37,12 @@ export class RegexScanner {
   #idle: NodeJS.Timeout | null = null;
   #queue: Promise<unknown> = Promise.resolve();
 
-  constructor(workerUrl: URL = new URL(import.meta.url.endsWith(".ts") ? "./regex-worker.ts" : "./regex-worker.js", import.meta.url)) {
+  constructor(
+    workerUrl: URL = new URL(
+      import.meta.url.endsWith(".ts") ? "./regex-worker.ts" : "./regex-worker.js",
+      import.meta.url,
+    ),
+  ) {
     this.#workerUrl = workerUrl;
   }
 
@@ -47,7 +52,12 @@ export class RegexScanner {
   }
 
   /** Tests all texts of groups, reading only those the thread does not have. */
-  scanGroups(pattern: string, groups: readonly GroupTexts[], filter: ScanFilter, limits: Limits): Promise<ScanOutcome> {
+  scanGroups(
+    pattern: string,
+    groups: readonly GroupTexts[],
+    filter: ScanFilter,
+    limits: Limits,
+  ): Promise<ScanOutcome> {
     return this.#enqueue(() => this.#scanGroups(pattern, groups, filter, limits));
   }
 

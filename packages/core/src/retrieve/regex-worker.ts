@@ -34,7 +34,12 @@ export type ToScanner =
 export type ScanMatch = readonly [id: number, start: number, end: number, createdAt: number];
 
 export type FromScanner =
-  | { readonly kind: "progress"; readonly job: number; readonly matches: readonly ScanMatch[]; readonly tested: number }
+  | {
+      readonly kind: "progress";
+      readonly job: number;
+      readonly matches: readonly ScanMatch[];
+      readonly tested: number;
+    }
   | { readonly kind: "done"; readonly job: number };
 
 /** After so many texts, or so much time, the other side hears how far it is. */
@@ -45,7 +50,8 @@ const kept = new Map<number, ScanText[]>();
 
 parentPort?.on("message", (message: ToScanner) => {
   if (message.kind === "drop") kept.clear();
-  else if (message.kind === "keep") kept.set(message.group, [...(kept.get(message.group) ?? []), ...message.texts]);
+  else if (message.kind === "keep")
+    kept.set(message.group, [...(kept.get(message.group) ?? []), ...message.texts]);
   else scan(message);
 });
 

@@ -24,16 +24,24 @@ const MAX_FILE_BYTES = 64_000_000;
 /** Refuses a pattern that cannot run, and points at the place. */
 export function checkPattern(pattern: string): void {
   if (pattern.length > MAX_PATTERN_CHARS) {
-    throw new EngineError("usage", `cannot search: the expression has ${pattern.length} characters, at most ${MAX_PATTERN_CHARS} are taken`, {
-      hint: 'use mode "full_text" for a pasted text',
-    });
+    throw new EngineError(
+      "usage",
+      `cannot search: the expression has ${pattern.length} characters, at most ${MAX_PATTERN_CHARS} are taken`,
+      {
+        hint: 'use mode "full_text" for a pasted text',
+      },
+    );
   }
   const problem = problemOf(pattern);
   if (problem === null) return;
   const at = findProblem(pattern, problem);
-  throw new EngineError("usage", `cannot search: ${problem} at character ${at + 1} of the expression\n  ${pattern}\n  ${" ".repeat(at)}^`, {
-    hint: 'escape it with a backslash, or use mode "full_text" to look for words',
-  });
+  throw new EngineError(
+    "usage",
+    `cannot search: ${problem} at character ${at + 1} of the expression\n  ${pattern}\n  ${" ".repeat(at)}^`,
+    {
+      hint: 'escape it with a backslash, or use mode "full_text" to look for words',
+    },
+  );
 }
 
 function problemOf(pattern: string): string | null {
@@ -103,7 +111,9 @@ interface Outcome {
 function noteStop(stopped: ScanOutcome["stopped"], tested: number): string[] {
   if (stopped === null) return [];
   const why = stopped === "timeout" ? "the time limit was reached" : "the search was cancelled";
-  return [`Stopped early: ${why} after ${tested} texts. Hits so far are shown; use a simpler expression, or since and before.`];
+  return [
+    `Stopped early: ${why} after ${tested} texts. Hits so far are shown; use a simpler expression, or since and before.`,
+  ];
 }
 
 async function scanTexts(job: Job): Promise<Outcome> {
@@ -129,10 +139,16 @@ async function scanMessages(job: Job): Promise<ScanOutcome> {
   const { scope, pattern } = checked;
   const narrowed = await narrow(store, pattern, scope);
   if (narrowed !== null) {
-    const texts = (await store.readTexts(narrowed, scope)).map((text) => ({ ...toScanText(text), text: readableText(text) }));
-    return texts.length === 0 ? { matches: [], tested: 0, stopped: null } : scanner.scan(pattern, texts, limits);
+    const texts = (await store.readTexts(narrowed, scope)).map((text) => ({
+      ...toScanText(text),
+      text: readableText(text),
+    }));
+    return texts.length === 0
+      ? { matches: [], tested: 0, stopped: null }
+      : scanner.scan(pattern, texts, limits);
   }
-  const conversations = scope.conversationIds ?? (await store.listScope(scope.owner === undefined ? {} : { owner: scope.owner }));
+  const conversations =
+    scope.conversationIds ?? (await store.listScope(scope.owner === undefined ? {} : { owner: scope.owner }));
   const groups = conversations.map((conversationId): GroupTexts => ({
     group: conversationId,
     read: (afterSeq) => readConversation(store, conversationId, afterSeq),
@@ -145,7 +161,7 @@ async function* readConversation(
   conversationId: number,
   afterSeq: number,
 ): AsyncGenerator<{ texts: ScanText[]; lastSeq: number }> {
-  for (let after = afterSeq; ; ) {
+  for (let after = afterSeq; ;) {
     const page = await store.readTextsAfter(conversationId, after, READ_PAGE);
     const last = page.at(-1);
     if (!last) return;
@@ -157,7 +173,15 @@ async function* readConversation(
   }
 }
 
-const toScanText = ({ messageId, createdAt, role }: { messageId: number; createdAt: number; role: string }): Omit<ScanText, "text"> => ({
+const toScanText = ({
+  messageId,
+  createdAt,
+  role,
+}: {
+  messageId: number;
+  createdAt: number;
+  role: string;
+}): Omit<ScanText, "text"> => ({
   id: messageId,
   createdAt,
   role,
@@ -169,7 +193,9 @@ async function narrow(store: Store, pattern: string, scope: RecallScope): Promis
   if (words.length === 0) return null;
   const matches = words.map((word) => `words : "${word}"`);
   const { listings } = await store.findClues({ kind: "message", matches, scope, limit: MAX_NARROWED });
-  const complete = listings.filter(({ listedFrom }) => listedFrom === null).toSorted((a, b) => a.ids.length - b.ids.length);
+  const complete = listings
+    .filter(({ listedFrom }) => listedFrom === null)
+    .toSorted((a, b) => a.ids.length - b.ids.length);
   const [first, ...rest] = complete.map(({ ids }) => new Set(ids));
   return first ? [...first].filter((id) => rest.every((ids) => ids.has(id))) : null;
 }
@@ -185,15 +211,25 @@ async function scanSummaries(job: Job): Promise<ScanOutcome> {
   const { store, scanner, checked, limits } = job;
   const summaries = await store.readFoundSummaries(null, checked.scope);
   if (summaries.length === 0) return { matches: [], tested: 0, stopped: null };
-  const texts = summaries.map(({ ref, latestAt, content }) => ({ id: ref, createdAt: latestAt, role: "", text: content }));
+  const texts = summaries.map(({ ref, latestAt, content }) => ({
+    id: ref,
+    createdAt: latestAt,
+    role: "",
+    text: content,
+  }));
   return scanner.scan(checked.pattern, texts, limits);
 }
 
 async function describeTexts(store: Store, scope: RecallScope, page: readonly Located[]): Promise<GrepHit[]> {
-  const idsOf = (kind: Located["kind"]): number[] => page.filter((one) => one.kind === kind).map(({ match }) => match[0]);
-  const messages = new Map((await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]));
+  const idsOf = (kind: Located["kind"]): number[] =>
+    page.filter((one) => one.kind === kind).map(({ match }) => match[0]);
+  const messages = new Map(
+    (await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]),
+  );
   const refs = idsOf("summary");
-  const summaries = new Map((refs.length === 0 ? [] : await store.readFoundSummaries(refs, scope)).map((one) => [one.ref, one]));
+  const summaries = new Map(
+    (refs.length === 0 ? [] : await store.readFoundSummaries(refs, scope)).map((one) => [one.ref, one]),
+  );
   return page.flatMap(({ kind, match }): GrepHit[] => {
     const message = kind === "message" ? messages.get(match[0]) : undefined;
     if (message) return [toMessageHit(message, 1, cutAround(readableText(message), match[1], match[2]))];
@@ -203,7 +239,11 @@ async function describeTexts(store: Store, scope: RecallScope, page: readonly Lo
 }
 
 /** The text around a match, in whole words, white space as single blanks. */
-export function cutAround(text: string, start: number, end: number): { text: string; ranges: { start: number; end: number }[] } {
+export function cutAround(
+  text: string,
+  start: number,
+  end: number,
+): { text: string; ranges: { start: number; end: number }[] } {
   const room = Math.max(0, SNIPPET_CHARS - (end - start));
   const from = start <= room / 2 ? 0 : wordStart(text, start - Math.floor(room / 2), start);
   const until = Math.min(text.length, Math.max(from + SNIPPET_CHARS, start + 1));
@@ -238,11 +278,14 @@ async function scanFiles(job: Job, fileIds: readonly string[] | undefined): Prom
   let stopped: ScanOutcome["stopped"] = null;
   const order: Located[] = [];
   for (const file of files) {
-    const content = file.lineCount === null ? null : await store.readFileContent(file.fileId, checked.scope.owner);
+    const content =
+      file.lineCount === null ? null : await store.readFileContent(file.fileId, checked.scope.owner);
     if (content === null || content.byteLength > MAX_FILE_BYTES) continue;
     const first = lines.length;
     lines.push(...splitLines(content).map((line) => ({ file, ...line })));
-    const texts = lines.slice(first).map(({ text }, at) => ({ id: first + at, createdAt: file.createdAt, role: "", text }));
+    const texts = lines
+      .slice(first)
+      .map(({ text }, at) => ({ id: first + at, createdAt: file.createdAt, role: "", text }));
     const outcome = await scanner.scan(checked.pattern, texts, limits);
     tested += outcome.tested;
     stopped = outcome.stopped;
@@ -260,10 +303,14 @@ async function scanFiles(job: Job, fileIds: readonly string[] | undefined): Prom
 function splitLines(content: Uint8Array): { line: number; byteOffset: number; text: string }[] {
   const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
   const lines: { line: number; byteOffset: number; text: string }[] = [];
-  for (let at = 0; at < buffer.length; ) {
+  for (let at = 0; at < buffer.length;) {
     const end = buffer.indexOf(10, at);
     const stop = end < 0 ? buffer.length : end;
-    lines.push({ line: lines.length + 1, byteOffset: at, text: buffer.toString("utf8", at, stop).replace(/\r$/, "") });
+    lines.push({
+      line: lines.length + 1,
+      byteOffset: at,
+      text: buffer.toString("utf8", at, stop).replace(/\r$/, ""),
+    });
     at = stop + 1;
   }
   return lines;

@@ -50,14 +50,22 @@ export async function resolveReach(context: ScopeContext, request: ScopeRequest)
     return makeReach(owner, [request.conversationId], `conversation ${request.conversationId}`);
   }
   const { session } = request;
-  if (request.allConversations || session === undefined) return makeReach(owner, undefined, "all conversations");
+  if (request.allConversations || session === undefined)
+    return makeReach(owner, undefined, "all conversations");
   const family = await store.listScope({ owner: session.owner, sessionKey: session.key });
   const ids = isCronKey(session.key) ? family.slice(0, 1) : family;
-  return makeReach(owner, ids, ids.length === 1 ? `conversation ${ids[0]}` : `${ids.length} conversations of this session`);
+  return makeReach(
+    owner,
+    ids,
+    ids.length === 1 ? `conversation ${ids[0]}` : `${ids.length} conversations of this session`,
+  );
 }
 
 function makeReach(owner: string | undefined, ids: readonly number[] | undefined, label: string): Reach {
-  const scope = { ...(owner === undefined ? {} : { owner }), ...(ids === undefined ? {} : { conversationIds: ids }) };
+  const scope = {
+    ...(owner === undefined ? {} : { owner }),
+    ...(ids === undefined ? {} : { conversationIds: ids }),
+  };
   return { scope, owner, grant: null, label };
 }
 
@@ -70,14 +78,22 @@ async function resolveGranted(context: ScopeContext, request: ScopeRequest): Pro
   return { ...makeReach(owner, ids, `${ids.length} conversations of the grant`), grant };
 }
 
-async function checkConversation(store: Store, conversationId: number, owner: string | undefined): Promise<void> {
+async function checkConversation(
+  store: Store,
+  conversationId: number,
+  owner: string | undefined,
+): Promise<void> {
   if (!(await store.readConversation(conversationId, owner))) throw notFound(conversationId);
 }
 
 function notFound(conversationId: number): EngineError {
-  return new EngineError("not_found", `cannot read conversation ${conversationId}: there is none that you may read`, {
-    hint: "leave out conversationId, or pass allConversations to search all of yours",
-  });
+  return new EngineError(
+    "not_found",
+    `cannot read conversation ${conversationId}: there is none that you may read`,
+    {
+      hint: "leave out conversationId, or pass allConversations to search all of yours",
+    },
+  );
 }
 
 /** Whether a conversation lies in what a call may read. */

@@ -32,9 +32,14 @@ export async function searchMessages(store: Store, question: SearchQuestion): Pr
   };
   const reach = { scope, owner, grant: null, label: "" };
   const hits: SearchResultHit[] = [];
-  for (let after = `at_${question.offset ?? 0}`; ; ) {
+  for (let after = `at_${question.offset ?? 0}`; ;) {
     const size = Math.min(MAX_LIMIT, limit - hits.length);
-    const page = await grepFullText(store, { pattern, scope: "messages", sort: "relevance", limit: size, after }, reach, { now: 0 });
+    const page = await grepFullText(
+      store,
+      { pattern, scope: "messages", sort: "relevance", limit: size, after },
+      reach,
+      { now: 0 },
+    );
     hits.push(...page.hits.flatMap((hit) => (hit.type === "message" ? [hit] : [])));
     if (page.next === null || hits.length >= limit) {
       const rule = page.rule === "empty" ? "empty" : page.complete > 0 ? "strict" : "relaxed";

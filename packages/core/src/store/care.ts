@@ -5,6 +5,7 @@
  * Invariant: each of these is one transaction that leaves a whole cover, a right graph, right counters and a chain that continues.
  */
 import type { Debt, RunItem, SummaryText } from "./folding.ts";
+import type { Derive } from "./store.ts";
 
 /** A summary that a person should know about. */
 export interface DoubtfulSummary {
@@ -53,6 +54,15 @@ export interface DissolveReport {
   /** Its number among the items of the context, and how many items follow it: those move back. */
   readonly ordinal: number;
   readonly itemsBehind: number;
+}
+
+export interface TransplantReport {
+  readonly from: number;
+  readonly to: number;
+  readonly messages: number;
+  readonly summaries: number;
+  /** The copies of the summaries; empty when nothing was done. */
+  readonly summaryIds: readonly string[];
 }
 
 /** Everything that forgetting some messages touches. */
@@ -105,6 +115,12 @@ export interface CareStore {
   }): Promise<DoubtfulSummary[]>;
   /** Paths of all large files the archive names, below the files folder. */
   listFilePaths(): Promise<string[]>;
+  /** Those of the given events whose bytes cannot be read back from the archive exactly as given. */
+  findUnproven(
+    owner: string | null,
+    sessionId: string,
+    events: readonly { eventId: string; bytes: Uint8Array }[],
+  ): Promise<string[]>;
   readVersions(): Promise<{ schemaVersion: number; storedSchemaVersion: number }>;
   /** What a summary is made from, oldest first, as a summariser reads it. */
   readSources(summaryId: string): Promise<RunItem[]>;
@@ -116,6 +132,8 @@ export interface CareStore {
     isDry: boolean;
     now: number;
   }): Promise<DissolveReport | null>;
+  /** Copies a conversation, with everything in it, in front of another one of the same owner; refuses what is there already. */
+  transplant(request: { from: number; to: number; isDry: boolean; now: number }, derive: Derive): Promise<TransplantReport>;
   planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan>;
   /** Erases messages and what rests on them. The freed pages are wiped by {@link wipeFreed}. */
   forget(request: ForgetRequest): Promise<ForgetOutcome>;

@@ -110,6 +110,8 @@ export interface StoreSummary {
   readonly summary: SummaryText;
   readonly state: "cover" | "reserve" | "prepared";
   readonly isRoot?: boolean;
+  /** The fold revision a context was last made at. At another one than now, none can change, and a stand-in may be used at once. */
+  readonly seenRevision?: number | null;
   /** Stand-ins that are its sources in place of the items they stand for. */
   readonly sourceIds?: readonly string[];
   readonly now: number;

@@ -100,7 +100,11 @@ export interface Grant {
 export interface RecallStore {
   findClues(request: ClueRequest): Promise<CluesFound>;
   /** Which of the given documents hold each expression. */
-  testClues(request: { kind: DocumentKind; matches: readonly string[]; ids: readonly number[] }): Promise<number[][]>;
+  testClues(request: {
+    kind: DocumentKind;
+    matches: readonly string[];
+    ids: readonly number[];
+  }): Promise<number[][]>;
   /** Messages written in one of the ranges (`since` ≤ time < `before`), newest first. */
   findWritten(request: {
     scope: RecallScope;
@@ -136,7 +140,10 @@ export interface RecallStore {
   findGrantOf(holderKey: string, now: number): Promise<Grant | null>;
   /** Adds to what a live grant has used, up to its cap; the tokens that were left before, or null when the grant is not live. */
   chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null>;
-  revokeGrants(which: { grantId?: string; issuerKey?: string; holderKey?: string }, now: number): Promise<number>;
+  revokeGrants(
+    which: { grantId?: string; issuerKey?: string; holderKey?: string },
+    now: number,
+  ): Promise<number>;
   /** Removes grants that ended before the given time. */
   sweepGrants(before: number): Promise<number>;
 }

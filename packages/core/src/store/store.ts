@@ -65,6 +65,8 @@ export interface AppendEvent {
   readonly kind: "entry" | "provisional";
   /** SHA-256 input: the arrival bytes, to compare with what is stored under a known id. */
   readonly arrival: Uint8Array;
+  /** What it was before redaction, where that took something out: a copy stored before the pattern was set is still the same event. */
+  readonly original?: Uint8Array;
   readonly position: number | null;
   readonly prepare: () => PreparedMessage;
 }

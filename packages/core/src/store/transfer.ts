@@ -149,7 +149,7 @@ export type OpenOutcome =
   | { readonly kind: "conflict"; readonly reason: string };
 
 export interface TransferStore {
-  /** Runs `work` on one state of the archive, whatever others write meanwhile. Only reads of this interface may be made inside. */
+  /** Runs `work`, which only reads, on one state of the archive, whatever others write meanwhile. */
   withSnapshot<T>(work: () => Promise<T>): Promise<T>;
   /** By owner, session key and age: an order that another archive gives them too. */
   listMoved(choice: MoveChoice): Promise<ListedConversation[]>;
@@ -161,8 +161,8 @@ export interface TransferStore {
   readMovedCover(conversationId: number): Promise<string[]>;
 
   moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
-  /** Finds the `nth` conversation of the same owner, key and age, or makes it. */
-  openMoved(conversation: MovedConversation, nth: number, now: number): Promise<OpenOutcome>;
+  /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
+  openMoved(conversation: MovedConversation, nth: number | null, now: number): Promise<OpenOutcome>;
   /** The seq of the first of these rows that is not what is stored; null when all are. */
   compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null>;
   moveRows(

@@ -13,7 +13,8 @@ const MAX_IDS = 12;
 
 export const describeTool: ToolDefinition = {
   name: "lcm_describe",
-  description: "Open one id verbatim: sum_… (summary and its sources), file_…, msg_…, or a run msg_3..msg_9. Long ones come in pages.",
+  description:
+    "Open one id verbatim: sum_… (summary and its sources), file_…, msg_…, or a run msg_3..msg_9. Long ones come in pages.",
   parameters: {
     type: "object",
     properties: {
@@ -52,7 +53,8 @@ export function renderDescribed(described: Described, withContent: boolean, time
   return [...lines, ...(next === null ? [] : [more(id, next, `${left} messages left`)])].join("\n\n");
 }
 
-const more = (id: string, next: string, what: string): string => `${what}. More: id="${id}", after="${next}".`;
+const more = (id: string, next: string, what: string): string =>
+  `${what}. More: id="${id}", after="${next}".`;
 
 function listIds(ids: readonly string[]): string {
   return ids.length <= MAX_IDS ? ids.join(" ") : `${ids[0]} … ${ids.at(-1)} (${ids.length})`;

@@ -7,7 +7,8 @@ type Params = Omit<AskRequest, "session" | "owner" | "delegated" | "signal">;
 
 export const expandQueryTool: ToolDefinition = {
   name: "lcm_expand_query",
-  description: "Answer a question about the past with cited, verbatim passages. Give query (what to look for) or summaryIds (where to look).",
+  description:
+    "Answer a question about the past with cited, verbatim passages. Give query (what to look for) or summaryIds (where to look).",
   parameters: {
     type: "object",
     properties: {
@@ -33,6 +34,7 @@ export function renderAnswer(answer: AskAnswer): string {
   const lines = [answer.answer];
   if (answer.failure) lines.push(`(no written answer: ${answer.failure.error}; these are the passages)`);
   if (answer.truncated) lines.push("(more was found than fits; raise tokenCap, or narrow the query)");
-  if (answer.skippedConversations > 0) lines.push(`(${answer.skippedConversations} more conversations have matches)`);
+  if (answer.skippedConversations > 0)
+    lines.push(`(${answer.skippedConversations} more conversations have matches)`);
   return lines.join("\n\n");
 }

@@ -24,7 +24,9 @@ export const expandTool: ToolDefinition = {
   async run({ engine, session, timeZone }, params) {
     const request = readParams<Params>(expandTool, params);
     if (!isSubagentKey(session.key)) {
-      throw new EngineError("denied", "cannot run lcm_expand: it is for sub-agents", { hint: "use lcm_expand_query or lcm_describe" });
+      throw new EngineError("denied", "cannot run lcm_expand: it is for sub-agents", {
+        hint: "use lcm_expand_query or lcm_describe",
+      });
     }
     const answer = await engine.expand({ ...request, session, delegated: true });
     return { text: renderExpanded(answer, timeZone), details: answer };
@@ -44,6 +46,10 @@ export function renderExpanded(answer: ExpandAnswer, timeZone?: string): string 
     return `[${id}] ${role}, ${formatTime(createdAt, timeZone)}\n${text}${cut}`;
   });
   const { summaryIds, messageIds, hint } = answer.left;
-  const left = answer.truncated ? [`Left out: ${summaryIds.length} summaries, ${messageIds.length} messages; ${hint ?? "raise tokenCap"}.`] : [];
+  const left = answer.truncated
+    ? [
+        `Left out: ${summaryIds.length} summaries, ${messageIds.length} messages; ${hint ?? "raise tokenCap"}.`,
+      ]
+    : [];
   return [...summaries, ...messages, ...left].join("\n\n");
 }

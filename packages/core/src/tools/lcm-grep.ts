@@ -11,12 +11,16 @@ const MAX_CHARS = 40_000;
 export const grepTool: ToolDefinition = {
   name: "lcm_grep",
   description:
-    "Search everything said in this session, also what was folded away. full_text takes questions, words, \"phrases\", identifiers. Hits carry ids; open them with lcm_describe.",
+    'Search everything said in this session, also what was folded away. full_text takes questions, words, "phrases", identifiers. Hits carry ids; open them with lcm_describe.',
   parameters: {
     type: "object",
     properties: {
       pattern: { type: "string" },
-      mode: { type: "string", enum: ["regex", "full_text"], description: "default regex; without a hit retried as full_text" },
+      mode: {
+        type: "string",
+        enum: ["regex", "full_text"],
+        description: "default regex; without a hit retried as full_text",
+      },
       scope: { type: "string", enum: ["messages", "summaries", "both", "files"] },
       fileIds: { type: "array", items: { type: "string" } },
       ...SCOPE_PROPERTIES,
@@ -40,7 +44,10 @@ export const grepTool: ToolDefinition = {
 export function renderGrep(pattern: string, answer: GrepAnswer, timeZone?: string): string {
   const { hits, total, isTotalExact, mode, rule, searched, next, notes } = answer;
   const count = `${isTotalExact ? "" : "at least "}${total}`;
-  const lines = [`${count} found for ${JSON.stringify(clip(pattern))} (${mode}, ${rule}) in ${searched}, ${hits.length} shown.`, ...notes];
+  const lines = [
+    `${count} found for ${JSON.stringify(clip(pattern))} (${mode}, ${rule}) in ${searched}, ${hits.length} shown.`,
+    ...notes,
+  ];
   let size = lines.join("\n").length;
   for (const [at, hit] of hits.entries()) {
     const line = renderHit(hit, timeZone);
@@ -59,7 +66,9 @@ const clip = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}
 
 function renderHit(hit: GrepHit, timeZone?: string): string {
   const time = formatTime(hit.createdAt, timeZone);
-  if (hit.type === "message") return `[conv=${hit.conversationId} ${hit.id}] (${hit.role}, ${time}): ${hit.snippet}`;
-  if (hit.type === "summary") return `[conv=${hit.conversationId} ${hit.id}] (${hit.kind}, depth ${hit.depth}, ${time}): ${hit.snippet}`;
+  if (hit.type === "message")
+    return `[conv=${hit.conversationId} ${hit.id}] (${hit.role}, ${time}): ${hit.snippet}`;
+  if (hit.type === "summary")
+    return `[conv=${hit.conversationId} ${hit.id}] (${hit.kind}, depth ${hit.depth}, ${time}): ${hit.snippet}`;
   return `[conv=${hit.conversationId} ${hit.id}] (${hit.fileName ?? "file"}, line ${hit.line}, byte ${hit.byteOffset}): ${hit.snippet}`;
 }

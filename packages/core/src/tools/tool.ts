@@ -51,7 +51,8 @@ export const SCOPE_PROPERTIES = {
 /** Checks arguments against the schema; models send wrong ones, and the answer should teach. Null counts as absent. */
 export function readParams<T>(tool: Pick<ToolDefinition, "name" | "parameters">, params: unknown): T {
   const given = (params ?? {}) as Record<string, unknown>;
-  if (typeof given !== "object" || Array.isArray(given)) throw refuse(tool.name, "its arguments are not an object", tool.parameters);
+  if (typeof given !== "object" || Array.isArray(given))
+    throw refuse(tool.name, "its arguments are not an object", tool.parameters);
   const checked: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(given)) {
     const schema = tool.parameters.properties[name];
@@ -74,11 +75,13 @@ function checkValue(
   if (schema.type === "integer") {
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
     const { minimum = -Infinity, maximum = Infinity } = schema;
-    if (Number.isInteger(number) && (number as number) >= minimum && (number as number) <= maximum) return number;
+    if (Number.isInteger(number) && (number as number) >= minimum && (number as number) <= maximum)
+      return number;
   } else if (schema.type === "array") {
     const list = typeof value === "string" ? [value] : value;
     if (Array.isArray(list) && list.every((item) => typeof item === "string")) return list;
-  } else if (typeof value === schema.type && (!schema.enum || schema.enum.includes(value as string))) return value;
+  } else if (typeof value === schema.type && (!schema.enum || schema.enum.includes(value as string)))
+    return value;
   const wanted = schema.enum ? `one of ${schema.enum.join(", ")}` : describeType(schema);
   throw refuse(tool.name, `${name} must be ${wanted}`, tool.parameters);
 }
@@ -86,11 +89,15 @@ function checkValue(
 function describeType({ type, minimum, maximum }: PropertySchema): string {
   if (type === "array") return "a list of texts";
   if (type !== "integer") return `a ${type}`;
-  return maximum === undefined ? `a whole number from ${minimum ?? 1} on` : `a whole number from ${minimum ?? 0} to ${maximum}`;
+  return maximum === undefined
+    ? `a whole number from ${minimum ?? 1} on`
+    : `a whole number from ${minimum ?? 0} to ${maximum}`;
 }
 
 function refuse(name: string, why: string, schema: ToolSchema): EngineError {
-  return new EngineError("usage", `cannot run ${name}: ${why}`, { hint: `parameters: ${Object.keys(schema.properties).join(", ")}` });
+  return new EngineError("usage", `cannot run ${name}: ${why}`, {
+    hint: `parameters: ${Object.keys(schema.properties).join(", ")}`,
+  });
 }
 
 /** `2026-03-01 09:30`, in the zone of the user. */

@@ -45,3 +45,7 @@ export function makeTurn(number: number, size: TurnSize = {}): Arrival[] {
   add({ role: "assistant", content: [{ type: "text", text: `Answer ${number}: ${drawWords(random, words)}.` }] });
   return turn;
 }
+
+/** The turns from one number up to another, not included, in one batch. */
+export const makeTurns = (from: number, to: number, size: TurnSize = {}): Arrival[] =>
+  Array.from({ length: to - from }, (_, index) => makeTurn(from + index, size)).flat();

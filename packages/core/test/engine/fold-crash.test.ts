@@ -12,7 +12,7 @@ import { openEngine } from "../../src/index.ts";
 import type { CompleteResult, Engine } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";
-import { answerCall, BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurn, SESSION } from "./fold-program.ts";
+import { answerCall, BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurns, SESSION } from "./fold-program.ts";
 import type { CallNote } from "./fold-program.ts";
 
 const PROGRAM = fileURLToPath(new URL("fold-program.ts", import.meta.url));
@@ -26,7 +26,7 @@ async function makeArchive(): Promise<string> {
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
   const engine = await open(database);
-  for (let turn = 0; turn < TURNS; turn++) await engine.ingest({ session: SESSION, messages: makeMarkedTurn(turn) });
+  await engine.ingest({ session: SESSION, messages: makeMarkedTurns(0, TURNS) });
   await engine.close();
   return database;
 }
@@ -100,6 +100,7 @@ test("a process killed at random moments of a fold leaves a whole cover, and wha
   await compact(engine);
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
   expect(calls).toEqual([]);
+  expect((await engine.status({ sessionKey: SESSION.key })).folding?.summaries).toMatchObject({ extractive: 0, stale: 0 });
   const spent = await engine.spend({ by: "all" });
   expect(spent[0]?.calls).toBeLessThanOrEqual(runs.flat().length);
 });
@@ -137,7 +138,7 @@ describe("two processes at one conversation", () => {
     expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({ changed: false });
     expect((await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseHolder).toMatch(new RegExp(`^${child.pid}-`));
     // Turns go on meanwhile, and so do contexts.
-    await engine.ingest({ session: SESSION, messages: makeMarkedTurn(TURNS) });
+    await engine.ingest({ session: SESSION, messages: makeMarkedTurns(TURNS, TURNS + 1) });
     expect((await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS }))?.mode).toBe("tight");
     expect(await finish(child)).toBeGreaterThan(5);
     expect(calls).toEqual([]);
@@ -149,7 +150,7 @@ describe("two processes at one conversation", () => {
     const database = await makeArchive();
     const first = await open(database);
     await compact(first);
-    for (let turn = TURNS; turn < TURNS + 12; turn++) await first.ingest({ session: SESSION, messages: makeMarkedTurn(turn) });
+    await first.ingest({ session: SESSION, messages: makeMarkedTurns(TURNS, TURNS + 12) });
     await first.close();
     const child = await startHeld(database);
     const calls: string[] = [];

@@ -29,7 +29,7 @@ export const foldSettings = (database: string) => settingsFor(database, SMALL);
 const spell = (number: number): string => [...String(number)].map((digit) => "abcdefghij"[Number(digit)]).join("");
 
 /** Short turns, each with a word of its own by which it is known in a prompt. */
-export function makeMarkedTurn(number: number): Arrival[] {
+function makeMarkedTurn(number: number): Arrival[] {
   const random = makeRandom(number + 1);
   const timestamp = START_MS + number * 60_000;
   return [
@@ -37,6 +37,9 @@ export function makeMarkedTurn(number: number): Arrival[] {
     { eventId: `a${number}`, message: { role: "assistant", content: [{ type: "text", text: drawWords(random, 60) }], timestamp: timestamp + 1 } },
   ];
 }
+
+export const makeMarkedTurns = (from: number, to: number): Arrival[] =>
+  Array.from({ length: to - from }, (_, index) => makeMarkedTurn(from + index)).flat();
 
 export interface CallNote {
   readonly kind: "call";

@@ -6,7 +6,7 @@ import { Simulation } from "./simulation.ts";
 /** One seed to look at, or how many to try. */
 const ONLY = process.env.LCM_SEED === undefined ? null : Number(process.env.LCM_SEED);
 const FIRST = Number(process.env.LCM_FIRST_SEED ?? 1);
-const SEEDS = Number(process.env.LCM_SEEDS ?? 24);
+const SEEDS = Number(process.env.LCM_SEEDS ?? 16);
 const STEPS = 60;
 const CHECK_EVERY = 5;
 
@@ -28,7 +28,9 @@ async function simulate(seed: number): Promise<void> {
   }
 }
 
-test("whatever happens to a conversation, the archive proves whole and every context stands for it exactly once", async () => {
+const TIMEOUT_MS = 20_000 * (ONLY === null ? SEEDS : 1);
+
+test("whatever happens to a conversation, the archive proves whole and every context stands for it exactly once", { timeout: TIMEOUT_MS }, async () => {
   if (ONLY !== null) return simulate(ONLY);
   for (let seed = FIRST; seed < FIRST + SEEDS; seed++) await simulate(seed);
 });

@@ -5,7 +5,7 @@ import { openEngine, POSITION_STEP } from "../../src/index.ts";
 import type { Engine, SummaryRow } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";
-import { makeTurn, SESSION, settingsFor, START_MS } from "./conversation.ts";
+import { makeTurns, SESSION, settingsFor, START_MS } from "./conversation.ts";
 
 const BUDGET = 6_000;
 const CONVERSATION = 1;
@@ -32,11 +32,8 @@ async function foldConversation(): Promise<Folded> {
     clock: { now: () => clock.now() + passedMs, random: clock.random },
   });
   onTestFinished(() => engine.close());
-  let line = 0;
-  for (let turn = 0; turn < 80; turn++) {
-    const messages = makeTurn(turn, { calls: 1 }).map((arrival) => ({ ...arrival, position: ++line * POSITION_STEP }));
-    await engine.ingest({ session: SESSION, messages });
-  }
+  const messages = makeTurns(0, 80, { calls: 1 }).map((arrival, line) => ({ ...arrival, position: (line + 1) * POSITION_STEP }));
+  await engine.ingest({ session: SESSION, messages });
   await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET, targetTokens: 3_000 });
   return { engine, database, wait: (ms) => (passedMs += ms) };
 }
@@ -91,7 +88,7 @@ describe("a change under summaries", () => {
     await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
     expect(await listSummaries(engine)).toHaveLength(made);
 
-    for (let turn = 80; turn < 84; turn++) await engine.ingest({ session: SESSION, messages: makeTurn(turn, { calls: 1 }) });
+    await engine.ingest({ session: SESSION, messages: makeTurns(80, 84, { calls: 1 }) });
     await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET, force: true });
     expect(await stale(engine)).toBe(0);
     const after = await listSummaries(engine);

@@ -166,7 +166,7 @@ describe("forgetting", () => {
   }, 120_000);
 
   test.each<[string, ForgetSelection, number]>([
-    ["a conversation", { conversationId: 1 }, 60],
+    ["a conversation", { conversationIds: [1] }, 60],
     ["messages", { messageIds: [3, 4] }, 2],
     ["a time", { since: 1_700_000_000_000 + 10 * 60_000, before: 1_700_000_000_000 + 20 * 60_000 }, 10],
     ["an expression", { pattern: /valve_1\d\b/ }, 10],

@@ -22,8 +22,16 @@ export async function openArchive(
 ): Promise<RecallArchive> {
   const folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");
-  const settings = resolveSettings({ env: {}, config: { databasePath: database, ...options.settings } }).settings;
-  const engine = await openEngine({ database, settings, thread: options.thread ?? false, complete: options.complete ?? null });
+  const settings = resolveSettings({
+    env: {},
+    config: { databasePath: database, ...options.settings },
+  }).settings;
+  const engine = await openEngine({
+    database,
+    settings,
+    thread: options.thread ?? false,
+    complete: options.complete ?? null,
+  });
   return {
     engine,
     async [Symbol.asyncDispose]() {
@@ -33,7 +41,16 @@ export async function openArchive(
   };
 }
 
-const TOPICS = ["tulips", "roses", "the greenhouse door", "compost", "watering", "seed orders", "the fence", "bees"];
+const TOPICS = [
+  "tulips",
+  "roses",
+  "the greenhouse door",
+  "compost",
+  "watering",
+  "seed orders",
+  "the fence",
+  "bees",
+];
 
 /** A conversation long enough to be folded more than once, with one fact per message. */
 export function longTalk(prefix: string, count: number): Arrival[] {
@@ -41,7 +58,9 @@ export function longTalk(prefix: string, count: number): Arrival[] {
     say(
       `${prefix}${i}`,
       i % 2 === 0 ? "user" : "assistant",
-      `Note ${prefix}-${i}: about ${TOPICS[i % TOPICS.length]}, we agreed on option ${i * 7} because row ${i} of the plan says so. `.repeat(3),
+      `Note ${prefix}-${i}: about ${TOPICS[i % TOPICS.length]}, we agreed on option ${i * 7} because row ${i} of the plan says so. `.repeat(
+        3,
+      ),
       i,
     ),
   );

@@ -7,44 +7,68 @@ const TALK = [
   say("q", "user", "How often do we retry a failed upload?", 50),
   say("a", "assistant", "Three times, with exponential backoff.", 51),
 ];
-const text = (answer: string): Complete => async () => ({
-  kind: "text",
-  text: answer,
-  model: { provider: "p", model: "m" },
-  inputTokens: 100,
-  outputTokens: 10,
-});
+const text =
+  (answer: string): Complete =>
+  async () => ({
+    kind: "text",
+    text: answer,
+    model: { provider: "p", model: "m" },
+    inputTokens: 100,
+    outputTokens: 10,
+  });
 
 describe("ask", () => {
   test("answers with verbatim passages and their ids when there is no model", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: TALK });
-    const answer = await archive.engine.ask({ session: main, prompt: "How often do we retry uploads?", tokenCap: 1_000 });
+    const answer = await archive.engine.ask({
+      session: main,
+      prompt: "How often do we retry uploads?",
+      tokenCap: 1_000,
+    });
     expect(answer).toMatchObject({ answeredBy: "passages", failure: null, sourceConversationId: 1 });
-    expect(answer.passages.slice(0, 3).map(({ eventId }) => eventId)).toEqual(expect.arrayContaining(["q", "a"]));
+    expect(answer.passages.slice(0, 3).map(({ eventId }) => eventId)).toEqual(
+      expect.arrayContaining(["q", "a"]),
+    );
     expect(answer.answer).toContain("Three times, with exponential backoff.");
     expect(answer.totalSourceTokens).toBeLessThanOrEqual(1_000);
     expect(answer.conversationBreakdown[0]?.conversationId).toBe(1);
-    for (const id of answer.citedIds) expect((await archive.engine.describe({ session: main, id })).type).toBe("messages");
+    for (const id of answer.citedIds)
+      expect((await archive.engine.describe({ session: main, id })).type).toBe("messages");
   });
 
   test("looks below named summaries only", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: longTalk("n", 90) });
-    await archive.engine.compact({ sessionKey: main.key, owner: main.owner, budgetTokens: 3_000, force: true });
+    await archive.engine.compact({
+      sessionKey: main.key,
+      owner: main.owner,
+      budgetTokens: 3_000,
+      force: true,
+    });
     const { items } = await archive.engine.listSummaries({ conversationId: 1, limit: 10 });
     const leaf = items.find(({ kind }) => kind === "leaf");
     const node = await archive.engine.readSummary({ summaryId: leaf?.summaryId ?? "" });
-    const answer = await archive.engine.ask({ session: main, prompt: "what about tulips?", summaryIds: [leaf?.summaryId ?? ""] });
+    const answer = await archive.engine.ask({
+      session: main,
+      prompt: "what about tulips?",
+      summaryIds: [leaf?.summaryId ?? ""],
+    });
     expect(answer.expandedSummaryCount).toBeGreaterThan(0);
     for (const { id } of answer.passages) expect(node?.messageIds).toContain(Number(id.slice(4)));
   });
 
   test("lets a model write from the passages, and takes out ids it made up", async () => {
-    await using archive = await openArchive({ complete: text("Three times [msg_42, msg_999]. Backoff is used [msg_998].") });
+    await using archive = await openArchive({
+      complete: text("Three times [msg_42, msg_999]. Backoff is used [msg_998]."),
+    });
     await archive.engine.ingest({ session: main, messages: TALK });
     const answer = await archive.engine.ask({ session: main, prompt: "How often do we retry uploads?" });
-    expect(answer).toMatchObject({ answeredBy: "model", citedIds: ["msg_42"], answer: "Three times [msg_42]. Backoff is used." });
+    expect(answer).toMatchObject({
+      answeredBy: "model",
+      citedIds: ["msg_42"],
+      answer: "Three times [msg_42]. Backoff is used.",
+    });
     expect(await archive.engine.spend({ by: "purpose" })).toMatchObject([{ key: "ask", inputTokens: 100 }]);
   });
 
@@ -52,13 +76,20 @@ describe("ask", () => {
     const cases: [Complete, string][] = [
       [text("It was five [msg_777]."), "DELEGATED_EXPANSION_REPLY_INVALID"],
       [text("  "), "DELEGATED_EXPANSION_REPLY_MISSING"],
-      [async () => ({ kind: "failure", failure: "auth", message: "no key" }), "DELEGATED_EXPANSION_SPAWN_FAILED"],
+      [
+        async () => ({ kind: "failure", failure: "auth", message: "no key" }),
+        "DELEGATED_EXPANSION_SPAWN_FAILED",
+      ],
       [() => new Promise(() => undefined), "DELEGATED_EXPANSION_TIMEOUT"],
     ];
     for (const [complete, errorCode] of cases) {
       await using archive = await openArchive({ complete });
       await archive.engine.ingest({ session: main, messages: TALK });
-      const answer = await archive.engine.ask({ session: main, prompt: "How often do we retry uploads?", timeoutMs: 50 });
+      const answer = await archive.engine.ask({
+        session: main,
+        prompt: "How often do we retry uploads?",
+        timeoutMs: 50,
+      });
       expect(answer).toMatchObject({ answeredBy: "passages", failure: { errorCode } });
       expect(answer.passages.length).toBeGreaterThan(0);
     }
@@ -68,9 +99,16 @@ describe("ask", () => {
     await using archive = await openArchive();
     for (let i = 0; i < 9; i++) {
       const session = { key: `agent:main:${i}`, id: `s${i}`, owner: "main" };
-      await archive.engine.ingest({ session, messages: [say("m", "user", `The marigold price in shop ${i} is ${i} coins.`)] });
+      await archive.engine.ingest({
+        session,
+        messages: [say("m", "user", `The marigold price in shop ${i} is ${i} coins.`)],
+      });
     }
-    const answer = await archive.engine.ask({ session: main, prompt: "marigold price?", allConversations: true });
+    const answer = await archive.engine.ask({
+      session: main,
+      prompt: "marigold price?",
+      allConversations: true,
+    });
     expect(answer.sourceConversationIds).toHaveLength(5);
     expect(answer).toMatchObject({ skippedConversations: 4, truncated: true, sourceConversationId: null });
   });

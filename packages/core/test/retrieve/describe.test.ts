@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { Engine } from "@lossless/core";
 import { longTalk, main, openArchive, other, say } from "./archive.ts";
 
-const SMALL = { leafChunkTokens: 1_000, leafTargetTokens: 200, condensedTargetTokens: 300, freshTailCount: 8 };
+const SMALL = {
+  leafChunkTokens: 1_000,
+  leafTargetTokens: 200,
+  condensedTargetTokens: 300,
+  freshTailCount: 8,
+};
 
 async function fold(engine: Engine): Promise<string> {
   for (let round = 0; round < 4; round++) {
@@ -32,17 +37,27 @@ describe("describe", () => {
     await using archive = await openArchive();
     const talk = longTalk("n", 30);
     const long = `${"Ein sehr langer Text mit 中文 und 🌱. ".repeat(400)}Ende`;
-    await archive.engine.ingest({ session: main, messages: [...talk, say("long", "user", long, 40), say("last", "user", "bye", 41)] });
+    await archive.engine.ingest({
+      session: main,
+      messages: [...talk, say("long", "user", long, 40), say("last", "user", "bye", 41)],
+    });
     const texts = new Map<string, string>();
-    for (let after: string | undefined; ; ) {
-      const page = await archive.engine.describe({ session: main, id: "msg_1..msg_32", tokenCap: 300, ...(after ? { after } : {}) });
+    for (let after: string | undefined; ;) {
+      const page = await archive.engine.describe({
+        session: main,
+        id: "msg_1..msg_32",
+        tokenCap: 300,
+        ...(after ? { after } : {}),
+      });
       if (page.type !== "messages") throw new Error("not messages");
-      for (const message of page.messages) texts.set(message.eventId, (texts.get(message.eventId) ?? "") + message.text);
+      for (const message of page.messages)
+        texts.set(message.eventId, (texts.get(message.eventId) ?? "") + message.text);
       if (page.next === null) break;
       after = page.next;
     }
     expect(texts.get("long")).toBe(long);
-    for (const { eventId, message } of talk) expect(texts.get(eventId ?? "")).toBe((message as { content: string }).content);
+    for (const { eventId, message } of talk)
+      expect(texts.get(eventId ?? "")).toBe((message as { content: string }).content);
     expect(texts.size).toBe(32);
   });
 
@@ -53,10 +68,21 @@ describe("describe", () => {
     const [hit] = (await archive.engine.grep({ session: main, pattern: "línea 0:", scope: "files" })).hits;
     const id = hit?.id ?? "";
     const lines = await archive.engine.describe({ session: main, id, startLine: 3, endLine: 4 });
-    expect(lines).toMatchObject({ type: "file", content: "línea 2: 值=6\nlínea 3: 值=9\n", firstLine: 3, next: null, messageIds: ["msg_1"] });
+    expect(lines).toMatchObject({
+      type: "file",
+      content: "línea 2: 值=6\nlínea 3: 值=9\n",
+      firstLine: 3,
+      next: null,
+      messageIds: ["msg_1"],
+    });
     let whole = "";
-    for (let after: string | undefined; ; ) {
-      const page = await archive.engine.describe({ session: main, id, tokenCap: 200, ...(after ? { after } : {}) });
+    for (let after: string | undefined; ;) {
+      const page = await archive.engine.describe({
+        session: main,
+        id,
+        tokenCap: 200,
+        ...(after ? { after } : {}),
+      });
       if (page.type !== "file") throw new Error("not a file");
       whole += page.content;
       if (page.next === null) break;
@@ -93,17 +119,20 @@ describe("expand", () => {
       if (seen.has(id)) continue;
       seen.add(id);
       const answer = await archive.engine.expand({ session: main, summaryIds: [id], tokenCap: 400 });
-      for (const { eventId, text, textLeft } of answer.messages) if (textLeft === 0) reached.set(eventId, text);
+      for (const { eventId, text, textLeft } of answer.messages)
+        if (textLeft === 0) reached.set(eventId, text);
       pending.push(...answer.left.summaryIds, ...answer.summaries.flatMap(({ parentIds }) => parentIds));
       for (const messageId of answer.left.messageIds) {
         const opened = await archive.engine.describe({ session: main, id: messageId, tokenCap: 2_000 });
-        if (opened.type === "messages") for (const { eventId, text } of opened.messages) reached.set(eventId, text);
+        if (opened.type === "messages")
+          for (const { eventId, text } of opened.messages) reached.set(eventId, text);
       }
     }
     expect(root?.messages).toBeGreaterThan(60);
     expect(reached.size).toBe(root?.messages);
     for (const [eventId, text] of reached) {
-      expect(text).toBe((talk.find((one) => one.eventId === eventId)?.message as { content: string }).content);
+      const said = talk.find((one) => one.eventId === eventId)?.message as { content: string } | undefined;
+      expect(text).toBe(said?.content);
     }
   });
 
@@ -117,6 +146,8 @@ describe("expand", () => {
     expect(answer.left.summaryIds.length + answer.left.messageIds.length).toBeGreaterThan(0);
     expect(answer.left.hint).toMatch(/sum_|msg_/);
     await expect(archive.engine.expand({ session: main })).rejects.toMatchObject({ code: "usage" });
-    await expect(archive.engine.expand({ session: other, summaryIds: [rootId] })).rejects.toMatchObject({ code: "not_found" });
+    await expect(archive.engine.expand({ session: other, summaryIds: [rootId] })).rejects.toMatchObject({
+      code: "not_found",
+    });
   });
 });

@@ -18,15 +18,33 @@ describe("grants", () => {
     await using archive = await openArchive();
     const { engine } = archive;
     const [first = "", second = ""] = await foldedArchive(engine);
-    await expect(engine.expand({ session: child, delegated: true, summaryIds: [first] })).rejects.toMatchObject({ code: "denied" });
-    const outcome = await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [1], summaryIds: [first], tokenCap: 300 });
+    await expect(
+      engine.expand({ session: child, delegated: true, summaryIds: [first] }),
+    ).rejects.toMatchObject({ code: "denied" });
+    const outcome = await engine.createGrant({
+      session: main,
+      holderKey: child.key,
+      conversationIds: [1],
+      summaryIds: [first],
+      tokenCap: 300,
+    });
     expect(outcome.kind).toBe("granted");
-    const answer = await engine.expand({ session: child, delegated: true, summaryIds: [first], tokenCap: 100_000 });
+    const answer = await engine.expand({
+      session: child,
+      delegated: true,
+      summaryIds: [first],
+      tokenCap: 100_000,
+    });
     expect(answer.totalTokens).toBeLessThanOrEqual(300);
     expect(answer.messages.length).toBeGreaterThan(0);
-    await expect(engine.expand({ session: child, delegated: true, summaryIds: [second] })).rejects.toBeTruthy();
-    for (let i = 0; i < 20; i++) await engine.expand({ session: child, delegated: true, summaryIds: [first] }).catch(() => undefined);
-    await expect(engine.expand({ session: child, delegated: true, summaryIds: [first] })).rejects.toMatchObject({ code: "denied" });
+    await expect(
+      engine.expand({ session: child, delegated: true, summaryIds: [second] }),
+    ).rejects.toBeTruthy();
+    for (let i = 0; i < 20; i++)
+      await engine.expand({ session: child, delegated: true, summaryIds: [first] }).catch(() => undefined);
+    await expect(
+      engine.expand({ session: child, delegated: true, summaryIds: [first] }),
+    ).rejects.toMatchObject({ code: "denied" });
   });
 
   test("end when revoked or when their time is over, survive a restart, and are one at a time", async () => {
@@ -39,9 +57,17 @@ describe("grants", () => {
     await engine.expand({ session: child, delegated: true, summaryIds: [first] });
     if (outcome.kind !== "granted") throw new Error("refused");
     expect(await engine.revokeGrants({ grantId: outcome.grant.grantId })).toBe(1);
-    await expect(engine.expand({ session: child, delegated: true, summaryIds: [first] })).rejects.toThrow(/revoked/);
+    await expect(engine.expand({ session: child, delegated: true, summaryIds: [first] })).rejects.toThrow(
+      /revoked/,
+    );
     expect(await engine.createGrant({ ...grant, ttlMs: 1 })).toMatchObject({ kind: "granted" });
-    await expect.poll(() => engine.expand({ session: child, delegated: true, summaryIds: [first] }).catch((error: Error) => error.message)).toMatch(/expired/);
+    await expect
+      .poll(() =>
+        engine
+          .expand({ session: child, delegated: true, summaryIds: [first] })
+          .catch((error: Error) => error.message),
+      )
+      .toMatch(/expired/);
   });
 
   test("cannot be handed on, and cannot name what is not the issuer's", async () => {
@@ -49,15 +75,21 @@ describe("grants", () => {
     const { engine } = archive;
     await foldedArchive(engine);
     await engine.ingest({ session: other, messages: longTalk("o", 5) });
-    expect(await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [2] })).toMatchObject({ reason: "not_yours" });
+    expect(
+      await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [2] }),
+    ).toMatchObject({ reason: "not_yours" });
     await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [1] });
-    expect(await engine.createGrant({ session: child, holderKey: "agent:main:subagent:2", conversationIds: [1] })).toMatchObject({
+    expect(
+      await engine.createGrant({ session: child, holderKey: "agent:main:subagent:2", conversationIds: [1] }),
+    ).toMatchObject({
       kind: "refused",
       reason: "recursion",
     });
     expect(toolsFor(child.key)).toEqual([expandTool]);
     expect(toolsFor(main.key)).toContain(expandQueryTool);
-    await expect(engine.ask({ session: child, delegated: true, prompt: "x" })).rejects.toMatchObject({ code: "denied" });
+    await expect(engine.ask({ session: child, delegated: true, prompt: "x" })).rejects.toMatchObject({
+      code: "denied",
+    });
   });
 });
 
@@ -67,7 +99,10 @@ describe("owners", () => {
     const { engine } = archive;
     const summaries = await foldedArchive(engine);
     const file = `secretword ${"x y ".repeat(3_000)}`;
-    await engine.ingest({ session: main, messages: [{ eventId: "f", message: { role: "user", content: file } }] });
+    await engine.ingest({
+      session: main,
+      messages: [{ eventId: "f", message: { role: "user", content: file } }],
+    });
     await engine.ingest({ session: other, messages: longTalk("o", 20) });
     const [fileHit] = (await engine.grep({ session: main, pattern: "secretword", scope: "files" })).hits;
     await engine.createGrant({ session: main, holderKey: child.key, conversationIds: [1] });
@@ -85,23 +120,38 @@ describe("owners", () => {
       },
       { requiredKeys: [] },
     );
-    const thief = fc.constantFrom(other, { ...main, owner: "other" }, { ...child, owner: "other", key: "agent:other:subagent:9" });
+    const thief = fc.constantFrom(
+      other,
+      { ...main, owner: "other" },
+      { ...child, owner: "other", key: "agent:other:subagent:9" },
+    );
     await fc.assert(
-      fc.asyncProperty(thief, anyRequest, fc.constantFrom(...ids), fc.constantFrom(...words), async (session, request, id, word) => {
-        const answers = await Promise.allSettled([
-          engine.grep({ ...request, session, pattern: word }),
-          engine.describe({ ...request, session, id }),
-          engine.expand({ ...request, session, summaryIds: [id] }),
-          engine.expand({ ...request, session, query: word }),
-          engine.ask({ ...request, session, prompt: word, summaryIds: [id] }),
-          engine.ask({ ...request, session, prompt: word }),
-          engine.createGrant({ session, holderKey: session.key, conversationIds: [1], summaryIds: summaries }),
-        ]);
-        for (const answer of answers) {
-          const seen = JSON.stringify(answer.status === "fulfilled" ? answer.value : String(answer.reason));
-          expect(seen).not.toMatch(/Note n-\d|secretword [xy]|"granted"/);
-        }
-      }),
+      fc.asyncProperty(
+        thief,
+        anyRequest,
+        fc.constantFrom(...ids),
+        fc.constantFrom(...words),
+        async (session, request, id, word) => {
+          const answers = await Promise.allSettled([
+            engine.grep({ ...request, session, pattern: word }),
+            engine.describe({ ...request, session, id }),
+            engine.expand({ ...request, session, summaryIds: [id] }),
+            engine.expand({ ...request, session, query: word }),
+            engine.ask({ ...request, session, prompt: word, summaryIds: [id] }),
+            engine.ask({ ...request, session, prompt: word }),
+            engine.createGrant({
+              session,
+              holderKey: session.key,
+              conversationIds: [1],
+              summaryIds: summaries,
+            }),
+          ]);
+          for (const answer of answers) {
+            const seen = JSON.stringify(answer.status === "fulfilled" ? answer.value : String(answer.reason));
+            expect(seen).not.toMatch(/Note n-\d|secretword [xy]|"granted"/);
+          }
+        },
+      ),
       { numRuns: 80 },
     );
   });
@@ -109,7 +159,12 @@ describe("owners", () => {
   test("see each other where the operator shares", async () => {
     await using archive = await openArchive({ settings: { shareAcrossOwners: true } });
     await archive.engine.ingest({ session: main, messages: longTalk("n", 3) });
-    const { hits } = await archive.engine.grep({ session: other, pattern: "tulips", mode: "full_text", allConversations: true });
+    const { hits } = await archive.engine.grep({
+      session: other,
+      pattern: "tulips",
+      mode: "full_text",
+      allConversations: true,
+    });
     expect(hits).toHaveLength(1);
     expect((await archive.engine.describe({ session: other, id: "msg_1" })).type).toBe("messages");
   });

@@ -4,7 +4,12 @@ import { longTalk, main, openArchive, other, say } from "./archive.ts";
 
 const TALK = [
   say("e1", "user", "How should failed uploads be handled?", 0),
-  say("e2", "assistant", "We decided to retry uploads three times with exponential backoff, in uploadQueue_v2.", 1),
+  say(
+    "e2",
+    "assistant",
+    "We decided to retry uploads three times with exponential backoff, in uploadQueue_v2.",
+    1,
+  ),
   say("e3", "user", "Fine. The config key is MAX_RETRY_COUNT in src/upload/queue.ts.", 2),
   say("e4", "assistant", "深圳银行的招聘会在周五。", 3),
   say("e5", "user", "Unrelated: the cat sleeps on the greenhouse roof.", 4),
@@ -15,8 +20,19 @@ describe("full-text search", () => {
   test("finds the answer to a question as typed, best first, and says how it was found", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: TALK });
-    const answer = await archive.engine.grep({ session: main, pattern: "what did we decide about retries?", mode: "full_text", sort: "relevance" });
-    expect(answer.hits[0]).toMatchObject({ type: "message", eventId: "e2", role: "assistant", conversationId: 1, seq: 2 });
+    const answer = await archive.engine.grep({
+      session: main,
+      pattern: "what did we decide about retries?",
+      mode: "full_text",
+      sort: "relevance",
+    });
+    expect(answer.hits[0]).toMatchObject({
+      type: "message",
+      eventId: "e2",
+      role: "assistant",
+      conversationId: 1,
+      seq: 2,
+    });
     expect(answer.hits[0]?.snippet).toContain("retry uploads three times");
     expect(answer).toMatchObject({ rule: "relaxed", mode: "full_text", isTotalExact: true, next: null });
   });
@@ -25,7 +41,12 @@ describe("full-text search", () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: TALK });
     const first = async (pattern: string): Promise<unknown> => {
-      const { hits } = await archive.engine.grep({ session: main, pattern, mode: "full_text", sort: "relevance" });
+      const { hits } = await archive.engine.grep({
+        session: main,
+        pattern,
+        mode: "full_text",
+        sort: "relevance",
+      });
       return hits[0]?.type === "message" ? hits[0].eventId : null;
     };
     expect(await first("MAX_RETRY_COUNT")).toBe("e3");
@@ -40,15 +61,33 @@ describe("full-text search", () => {
   test("narrows by role and time, and pages through everything once", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: longTalk("n", 90) });
-    const users = await archive.engine.grep({ session: main, pattern: "tulips", mode: "full_text", role: "user", limit: 200 });
+    const users = await archive.engine.grep({
+      session: main,
+      pattern: "tulips",
+      mode: "full_text",
+      role: "user",
+      limit: 200,
+    });
     expect(users.hits.length).toBeGreaterThan(5);
     expect(users.hits.every((hit) => hit.type === "message" && hit.role === "user")).toBe(true);
     const since = "2026-03-02T00:00:00Z";
-    const late = await archive.engine.grep({ session: main, pattern: "tulips", mode: "full_text", since, limit: 200 });
+    const late = await archive.engine.grep({
+      session: main,
+      pattern: "tulips",
+      mode: "full_text",
+      since,
+      limit: 200,
+    });
     expect(late.hits.every((hit) => hit.createdAt >= Date.parse(since))).toBe(true);
     const seen: string[] = [];
-    for (let after: string | undefined; ; ) {
-      const page = await archive.engine.grep({ session: main, pattern: "tulips", mode: "full_text", limit: 4, ...(after ? { after } : {}) });
+    for (let after: string | undefined; ;) {
+      const page = await archive.engine.grep({
+        session: main,
+        pattern: "tulips",
+        mode: "full_text",
+        limit: 4,
+        ...(after ? { after } : {}),
+      });
       seen.push(...page.hits.map(({ id }) => id));
       if (page.next === null) break;
       after = page.next;
@@ -60,7 +99,12 @@ describe("full-text search", () => {
   test("orders keywords that are found together by time, newest first", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: longTalk("n", 60) });
-    const { hits, rule } = await archive.engine.grep({ session: main, pattern: "tulips", mode: "full_text", limit: 200 });
+    const { hits, rule } = await archive.engine.grep({
+      session: main,
+      pattern: "tulips",
+      mode: "full_text",
+      limit: 200,
+    });
     expect(rule).toBe("strict");
     const times = hits.map(({ createdAt }) => createdAt);
     expect(times).toEqual(times.toSorted((a, b) => b - a));
@@ -69,8 +113,15 @@ describe("full-text search", () => {
   test("shows a revised message in its newest version only", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: TALK });
-    await archive.engine.ingest({ session: main, messages: [say("e2", "assistant", "We retry uploads five times, zigzag backoff.", 1)] });
-    const { hits, total } = await archive.engine.grep({ session: main, pattern: "backoff", mode: "full_text" });
+    await archive.engine.ingest({
+      session: main,
+      messages: [say("e2", "assistant", "We retry uploads five times, zigzag backoff.", 1)],
+    });
+    const { hits, total } = await archive.engine.grep({
+      session: main,
+      pattern: "backoff",
+      mode: "full_text",
+    });
     expect(total).toBe(1);
     expect(hits.map((hit) => hit.snippet)).toEqual(["We retry uploads five times, zigzag backoff."]);
   });
@@ -80,8 +131,14 @@ describe("full-text search", () => {
     const { engine } = archive;
     await engine.ingest({ session: main, messages: [say("a", "user", "the marigold order")] });
     await engine.recordBoundary({ session: main, eventId: "reset-1", reason: "reset" });
-    await engine.ingest({ session: { ...main, id: "garden-2" }, messages: [say("b", "user", "the second marigold order")] });
-    await engine.ingest({ session: { ...main, key: "agent:main:else", id: "x" }, messages: [say("c", "user", "a marigold elsewhere")] });
+    await engine.ingest({
+      session: { ...main, id: "garden-2" },
+      messages: [say("b", "user", "the second marigold order")],
+    });
+    await engine.ingest({
+      session: { ...main, key: "agent:main:else", id: "x" },
+      messages: [say("c", "user", "a marigold elsewhere")],
+    });
     await engine.ingest({ session: other, messages: [say("d", "user", "a foreign marigold")] });
     const find = async (more: object): Promise<string[]> => {
       const { hits } = await engine.grep({ session: main, pattern: "marigold", mode: "full_text", ...more });
@@ -97,11 +154,27 @@ describe("full-text search", () => {
   test("finds summaries, with their depth and kind", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: longTalk("n", 80) });
-    await archive.engine.compact({ sessionKey: main.key, owner: main.owner, budgetTokens: 3_000, force: true });
-    const { hits } = await archive.engine.grep({ session: main, pattern: "greenhouse door", mode: "full_text", scope: "summaries" });
+    await archive.engine.compact({
+      sessionKey: main.key,
+      owner: main.owner,
+      budgetTokens: 3_000,
+      force: true,
+    });
+    const { hits } = await archive.engine.grep({
+      session: main,
+      pattern: "greenhouse door",
+      mode: "full_text",
+      scope: "summaries",
+    });
     expect(hits.length).toBeGreaterThan(0);
-    for (const hit of hits) expect(hit).toMatchObject({ type: "summary", id: expect.stringMatching(/^sum_[0-9a-f]{16}$/) });
-    const both = await archive.engine.grep({ session: main, pattern: "greenhouse door", mode: "full_text", limit: 200 });
+    for (const hit of hits)
+      expect(hit).toMatchObject({ type: "summary", id: expect.stringMatching(/^sum_[0-9a-f]{16}$/) });
+    const both = await archive.engine.grep({
+      session: main,
+      pattern: "greenhouse door",
+      mode: "full_text",
+      limit: 200,
+    });
     expect(new Set(both.hits.map(({ type }) => type))).toEqual(new Set(["message", "summary"]));
     const report = await archive.engine.verify();
     expect(report.problems).toEqual([]);
@@ -115,10 +188,18 @@ describe("full-text search", () => {
     await engine.ingest({ session: main, messages: TALK });
     const { notes } = await engine.grep({ session: main, pattern: "retry.*backoff", mode: "full_text" });
     expect(notes.join(" ")).toContain("regular expression");
-    await expect(engine.grep({ session: main, pattern: "  ", mode: "full_text" })).rejects.toMatchObject({ code: "usage" });
-    await expect(engine.grep({ session: main, pattern: "x", limit: 201 })).rejects.toMatchObject({ code: "usage" });
-    await expect(engine.grep({ session: main, pattern: "x", since: "2026-02-02", before: "2026-02-01" })).rejects.toMatchObject({ code: "usage" });
-    await expect(engine.grep({ session: main, pattern: "x", since: "yesterdayish" })).rejects.toMatchObject({ code: "usage" });
+    await expect(engine.grep({ session: main, pattern: "  ", mode: "full_text" })).rejects.toMatchObject({
+      code: "usage",
+    });
+    await expect(engine.grep({ session: main, pattern: "x", limit: 201 })).rejects.toMatchObject({
+      code: "usage",
+    });
+    await expect(
+      engine.grep({ session: main, pattern: "x", since: "2026-02-02", before: "2026-02-01" }),
+    ).rejects.toMatchObject({ code: "usage" });
+    await expect(engine.grep({ session: main, pattern: "x", since: "yesterdayish" })).rejects.toMatchObject({
+      code: "usage",
+    });
     await fc.assert(
       fc.asyncProperty(fc.string({ minLength: 1, unit: "binary", maxLength: 60 }), async (text) => {
         if (text.trim() === "") return;

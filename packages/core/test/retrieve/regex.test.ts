@@ -11,12 +11,24 @@ describe("regular expressions", () => {
     await using archive = await openArchive();
     const talk = longTalk("n", 40);
     await archive.engine.ingest({ session: main, messages: talk });
-    for (const pattern of ["option 1\\d7\\b", "about roses, we", "Note n-(3|33):", "^Note n-1", "plan says so\\. $", "OPTION"]) {
+    for (const pattern of [
+      "option 1\\d7\\b",
+      "about roses, we",
+      "Note n-(3|33):",
+      "^Note n-1",
+      "plan says so\\. $",
+      "OPTION",
+    ]) {
       const expected = talk
         .filter(({ message }) => new RegExp(pattern).test((message as { content: string }).content))
         .map(({ eventId }) => eventId)
         .toReversed();
-      const { hits, total, rule } = await archive.engine.grep({ session: main, pattern, scope: "messages", limit: 200 });
+      const { hits, total, rule } = await archive.engine.grep({
+        session: main,
+        pattern,
+        scope: "messages",
+        limit: 200,
+      });
       if (expected.length === 0) expect(rule, pattern).not.toBe("regex");
       else expect([ids(hits), total], pattern).toEqual([expected, expected.length]);
     }
@@ -25,7 +37,8 @@ describe("regular expressions", () => {
   test("see messages that arrived since the last search", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: longTalk("n", 10) });
-    const find = async (): Promise<number> => (await archive.engine.grep({ session: main, pattern: "zeb[r]a\\d", scope: "messages" })).total;
+    const find = async (): Promise<number> =>
+      (await archive.engine.grep({ session: main, pattern: "zeb[r]a\\d", scope: "messages" })).total;
     expect(await find()).toBe(0);
     await archive.engine.ingest({ session: main, messages: [say("z", "user", "a zebra7 came by")] });
     expect(await find()).toBe(1);
@@ -34,7 +47,10 @@ describe("regular expressions", () => {
 
   test("without a hit are looked for as words, and the answer says so", async () => {
     await using archive = await openArchive();
-    await archive.engine.ingest({ session: main, messages: [say("a", "user", "We retry uploads three times.")] });
+    await archive.engine.ingest({
+      session: main,
+      messages: [say("a", "user", "We retry uploads three times.")],
+    });
     const answer = await archive.engine.grep({ session: main, pattern: "how often do we retry uploads?" });
     expect(ids(answer.hits)).toEqual(["a"]);
     expect(answer.mode).toBe("full_text");
@@ -46,7 +62,12 @@ describe("regular expressions", () => {
     await archive.engine.ingest({ session: main, messages: [say("a", "user", `${"a".repeat(60)}!`)] });
     let ticks = 0;
     const timer = setInterval(() => (ticks += 1), 5);
-    const answer = await archive.engine.grep({ session: main, pattern: "^(a+)+$", scope: "messages", timeoutMs: 300 });
+    const answer = await archive.engine.grep({
+      session: main,
+      pattern: "^(a+)+$",
+      scope: "messages",
+      timeoutMs: 300,
+    });
     clearInterval(timer);
     expect(answer).toMatchObject({ truncated: true, isTotalExact: false });
     expect(answer.notes[0]).toContain("Stopped early");
@@ -93,7 +114,9 @@ describe("regular expressions", () => {
         const end = Math.min(text.length, start + length);
         const cut = cutAround(text, start, end);
         const [range] = cut.ranges;
-        expect(range ? cut.text.slice(range.start, range.end) : "").toBe(text.slice(start, end).replace(/\s+/g, " "));
+        expect(range ? cut.text.slice(range.start, range.end) : "").toBe(
+          text.slice(start, end).replace(/\s+/g, " "),
+        );
       }),
     );
   });

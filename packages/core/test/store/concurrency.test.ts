@@ -23,7 +23,10 @@ class Member {
   readonly report: Promise<CrowdReport>;
 
   constructor(role: CrowdRole, orders: CrowdOrders) {
-    this.process = fork(PROGRAM, [role, JSON.stringify(orders)], { execArgv: [], stdio: ["ignore", "ignore", "pipe", "ipc"] });
+    this.process = fork(PROGRAM, [role, JSON.stringify(orders)], {
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
     this.report = this.#watch(`${role} ${orders.name}`);
     // Awaited late by the test; until then a failure is not an unhandled one.
     this.report.catch(() => undefined);
@@ -37,7 +40,8 @@ class Member {
       if (message.kind === "done") report = message as CrowdReport;
     });
     const [status, signal] = (await once(this.process, "close")) as [number | null, string | null];
-    if (status !== 0 || report === null) throw new Error(`${title} ended with ${status ?? signal}: ${errors}`);
+    if (status !== 0 || report === null)
+      throw new Error(`${title} ended with ${status ?? signal}: ${errors}`);
     return report;
   }
 
@@ -53,7 +57,7 @@ class Member {
 
 async function readEventIds(engine: Engine, conversationId: number): Promise<string[]> {
   const ids: string[] = [];
-  for (let after: string | null = null; ; ) {
+  for (let after: string | null = null; ;) {
     const page = await engine.listMessages({ conversationId, after, limit: 1_000 });
     ids.push(...page.items.map((row) => row.eventId));
     if (page.next === null) return ids;
@@ -65,7 +69,12 @@ test("two writers, ten readers and a meddler share a database without losing or 
   using folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");
   await (await openEngine({ database, thread: false })).close();
-  const orders = (name: string): CrowdOrders => ({ database, name, turns: TURNS, sharedEvents: SHARED_EVENTS });
+  const orders = (name: string): CrowdOrders => ({
+    database,
+    name,
+    turns: TURNS,
+    sharedEvents: SHARED_EVENTS,
+  });
   const onlookers = [
     new Member("meddle", orders("meddler")),
     ...Array.from({ length: READERS }, (_, i) => new Member("read", orders(`reader-${i}`))),
@@ -80,7 +89,12 @@ test("two writers, ten readers and a meddler share a database without losing or 
   expect(written.reduce((sum, report) => sum + report.known, 0)).toBe((WRITERS - 1) * SHARED_EVENTS);
 
   const engine = await openEngine({ database, thread: false });
-  expect(await engine.verify()).toMatchObject({ ok: true, problems: [], messages: stored, conversations: WRITERS + 1 });
+  expect(await engine.verify()).toMatchObject({
+    ok: true,
+    problems: [],
+    messages: stored,
+    conversations: WRITERS + 1,
+  });
   for (const { conversationId, sessionKey } of (await engine.listConversations({ limit: 10 })).items) {
     const ids = await readEventIds(engine, conversationId);
     const isShared = sessionKey === SHARED_SESSION.key;
@@ -101,7 +115,9 @@ test("a lock that another process holds for three seconds delays a call, and thi
   await holder.heldLock();
   const since = performance.now();
   let settled = false;
-  const call = engine.ingest({ session: SHARED_SESSION, messages: [sharedArrival(1)] }).finally(() => (settled = true));
+  const call = engine
+    .ingest({ session: SHARED_SESSION, messages: [sharedArrival(1)] })
+    .finally(() => (settled = true));
   let ticks = 0;
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
@@ -126,7 +142,9 @@ test("a lock that outlasts the limit fails the call with database_busy and store
   const holder = new Member("hold", { database, name: "holder", turns: 0, sharedEvents: 0 });
   await holder.heldLock();
   const messages = [sharedArrival(1), sharedArrival(2)];
-  await expect(engine.ingest({ session: SHARED_SESSION, messages })).rejects.toMatchObject({ code: "database_busy" });
+  await expect(engine.ingest({ session: SHARED_SESSION, messages })).rejects.toMatchObject({
+    code: "database_busy",
+  });
   await holder.stop();
   expect(await engine.status()).toMatchObject({ messages: 0, conversations: 0 });
   expect((await engine.ingest({ session: SHARED_SESSION, messages })).results).toMatchObject([

@@ -42,7 +42,7 @@ async function readStored(engine: Engine): Promise<{ eventId: string; messageId:
   if (!conversation) return [];
   const { conversationId } = conversation;
   const stored: { eventId: string; messageId: number }[] = [];
-  for (let after: string | null = null; ; ) {
+  for (let after: string | null = null; ;) {
     const page = await engine.listMessages({ conversationId, after, limit: 1_000, order: "arrival" });
     stored.push(...page.items);
     if (page.next === null) return stored;
@@ -54,7 +54,9 @@ async function readStored(engine: Engine): Promise<{ eventId: string; messageId:
 function checkWholeBatches(ids: ReadonlySet<string>): void {
   let left = ids.size;
   for (const { from, to } of listCrashBatches(SEED)) {
-    const present = Array.from({ length: to - from }, (_, i) => ids.has(`event-${from + i}`)).filter(Boolean).length;
+    const present = Array.from({ length: to - from }, (_, i) => ids.has(`event-${from + i}`)).filter(
+      Boolean,
+    ).length;
     expect([0, to - from]).toContain(present);
     left -= present;
     if (left === 0) return;
@@ -62,7 +64,11 @@ function checkWholeBatches(ids: ReadonlySet<string>): void {
 }
 
 /** The bytes of events are what was handed in: the newest ones, and some by chance. */
-async function checkBytes(engine: Engine, stored: readonly { eventId: string; messageId: number }[], random: Random): Promise<void> {
+async function checkBytes(
+  engine: Engine,
+  stored: readonly { eventId: string; messageId: number }[],
+  random: Random,
+): Promise<void> {
   const chosen = [...stored.slice(-5), ...Array.from({ length: 20 }, () => random.pick(stored))];
   for (const { eventId, messageId } of chosen) {
     const body = await engine.readMessage({ messageId });

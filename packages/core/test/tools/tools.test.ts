@@ -1,6 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { estimateTextTokens } from "@lossless/core";
-import { describeTool, expandQueryTool, expandTool, grepTool, MAIN_TOOLS, RECALL_GUIDANCE, SUBAGENT_TOOLS } from "../../src/tools/index.ts";
+import {
+  describeTool,
+  expandQueryTool,
+  expandTool,
+  grepTool,
+  MAIN_TOOLS,
+  RECALL_GUIDANCE,
+  SUBAGENT_TOOLS,
+} from "../../src/tools/index.ts";
 import { longTalk, main, openArchive, say } from "../retrieve/archive.ts";
 
 describe("the tools", () => {
@@ -17,9 +25,20 @@ describe("the tools", () => {
     await engine.ingest({ session: main, messages: longTalk("n", 80) });
     await engine.compact({ sessionKey: main.key, owner: main.owner, budgetTokens: 3_000, force: true });
     const context = { engine, session: main };
-    const found = await grepTool.run(context, { pattern: "what about the greenhouse door?", mode: "full_text", limit: 10 });
+    const found = await grepTool.run(context, {
+      pattern: "what about the greenhouse door?",
+      mode: "full_text",
+      limit: 10,
+    });
     const asked = await expandQueryTool.run(context, { prompt: "what was agreed about compost?" });
-    const ids = [...new Set([...found.text.matchAll(/\b(?:msg_\d+|sum_[0-9a-f]{16})\b/g), ...asked.text.matchAll(/\bmsg_\d+\b/g)].map(([id]) => id))];
+    const ids = [
+      ...new Set(
+        [
+          ...found.text.matchAll(/\b(?:msg_\d+|sum_[0-9a-f]{16})\b/g),
+          ...asked.text.matchAll(/\bmsg_\d+\b/g),
+        ].map(([id]) => id),
+      ),
+    ];
     expect(ids.length).toBeGreaterThan(8);
     for (const id of ids) {
       const opened = await describeTool.run(context, { id });
@@ -29,7 +48,10 @@ describe("the tools", () => {
 
   test("say what they cut and how to get the rest", async () => {
     await using archive = await openArchive();
-    await archive.engine.ingest({ session: main, messages: [...longTalk("n", 30), say("x", "user", "long ".repeat(5_000))] });
+    await archive.engine.ingest({
+      session: main,
+      messages: [...longTalk("n", 30), say("x", "user", "long ".repeat(5_000))],
+    });
     const context = { engine: archive.engine, session: main };
     const page = await grepTool.run(context, { pattern: "tulips", mode: "full_text", limit: 2 });
     expect(page.text).toMatch(/4 found .* 2 shown[^]*More: after="at_2"/);
@@ -43,11 +65,22 @@ describe("the tools", () => {
     const context = { engine: archive.engine, session: main };
     await expect(grepTool.run(context, { patern: "x" })).rejects.toThrow(/no parameter patern/);
     await expect(grepTool.run(context, {})).rejects.toThrow(/pattern is missing/);
-    await expect(grepTool.run(context, { pattern: "x", limit: 500 })).rejects.toThrow(/limit must be a whole number from 1 to 200/);
-    await expect(grepTool.run(context, { pattern: "x", sort: "best" })).rejects.toThrow(/sort must be one of/);
-    const { text } = await grepTool.run(context, { pattern: "roses", mode: "full_text", limit: "5", since: null });
+    await expect(grepTool.run(context, { pattern: "x", limit: 500 })).rejects.toThrow(
+      /limit must be a whole number from 1 to 200/,
+    );
+    await expect(grepTool.run(context, { pattern: "x", sort: "best" })).rejects.toThrow(
+      /sort must be one of/,
+    );
+    const { text } = await grepTool.run(context, {
+      pattern: "roses",
+      mode: "full_text",
+      limit: "5",
+      since: null,
+    });
     expect(text).toContain("found for");
-    await expect(expandTool.run(context, { summaryIds: ["sum_0000000000000000"] })).rejects.toThrow(/for sub-agents/);
+    await expect(expandTool.run(context, { summaryIds: ["sum_0000000000000000"] })).rejects.toThrow(
+      /for sub-agents/,
+    );
     expect(SUBAGENT_TOOLS.map(({ name }) => name)).toEqual(["lcm_expand"]);
   });
 });

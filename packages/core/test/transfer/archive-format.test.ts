@@ -41,11 +41,18 @@ async function buildArchive(folder: string): Promise<string> {
     await engine.compact({ conversationId: id, budgetTokens: 4000, force: true });
     await engine.maintain({ conversationId: id, budgetTokens: 4000 });
   }
+  await forgetOne(engine, 2, "e9");
   // A late change inside a folded span.
   await engine.ingest({ session: SESSION, messages: [say(4, "changed after it was folded")] });
   expect((await engine.verify()).problems).toEqual([]);
   await engine.close();
   return database;
+}
+
+async function forgetOne(engine: Engine, conversationId: number, eventId: string): Promise<void> {
+  const { items } = await engine.listMessages({ conversationId, limit: 500 });
+  const messageIds = items.filter((row) => row.eventId === eventId).map((row) => row.messageId);
+  await engine.forget({ messageIds, reason: "asked for" });
 }
 
 function openStore(path: string, create = false): SqliteStore {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createHostState, runHostCommand, type HostState } from "@lossless/testkit/openclaw-host.ts";
 import { PLUGIN, type Stage } from "../stage.ts";
@@ -16,6 +16,11 @@ export async function playInstall(stage: Stage): Promise<void> {
     modelUrl: stage.model.url,
     plugins: {},
   });
+  // The package has no dependencies, so installing it needs no network; without this npm asks for news of itself.
+  writeFileSync(
+    join(rootDir, "home", ".npmrc"),
+    "offline=true\naudit=false\nfund=false\nupdate-notifier=false\n",
+  );
   await stage.step("the packed plugin is installed by the host and takes the slot", async () => {
     const archive = pack(stage, rootDir);
     const install = ["plugins", "install", `npm-pack:${archive}`, "--force", "--accept-capabilities"];

@@ -27,6 +27,9 @@ export async function playRecall(stage: Stage): Promise<void> {
     assert.match(answer, /39595/);
     assert.match(answer, /msg_\d+/);
   });
+  await stage.step("a sub-agent gets lcm_expand and reads what it was granted, and nothing else", () =>
+    playSubagent(stage),
+  );
   await stage.step("the tools are there also when the host's tool search is on", async () => {
     await stage.configure({}, /All parts work|This chat/, { toolSearch: true });
     await stage.playTurn("SAY with tool search", LONG_CHAT);
@@ -37,9 +40,6 @@ export async function playRecall(stage: Stage): Promise<void> {
       assert.ok(tools.includes(name), tools.join());
     await stage.configure({}, /This chat/);
   });
-  await stage.step("a sub-agent gets lcm_expand and reads what it was granted, and nothing else", () =>
-    playSubagent(stage),
-  );
 }
 
 async function playSubagent(stage: Stage): Promise<void> {

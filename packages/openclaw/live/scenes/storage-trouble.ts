@@ -16,7 +16,8 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
   const path = join(stage.state.stateDir, TROUBLE_DATABASE);
   await stage.step("the plugin gets a database of its own while the gateway runs", async () => {
     await stage.configure({ databasePath: path }, /trouble/);
-    await stage.playTurn("SAY before the trouble", TROUBLE_CHAT);
+    const answer = await stage.sendChat("SAY before the trouble", TROUBLE_CHAT);
+    if (process.argv.includes("--verbose")) console.log(`      ${answer}`);
   });
   await stage.step(
     "the history of earlier sessions is read into it, and no model is called for that",
@@ -39,7 +40,9 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
       assert.match(await stage.sendChat("/lcm status", TROUBLE_CHAT), /2 turns wait/);
       other.exec("ROLLBACK");
       other.close();
-      await stage.playTurn("SAY free again", TROUBLE_CHAT);
+      await stage.sendChat("SAY free again", TROUBLE_CHAT);
+    const told = JSON.stringify(stage.model.requests.at(-1)!.messages);
+    assert.ok(told.includes("cannot write its archive"), "the agent is told once");
       assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
     },
   );

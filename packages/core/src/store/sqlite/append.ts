@@ -129,7 +129,8 @@ function relate(connection: Connection, sessionRef: number, event: AppendEvent):
   const first = versions[0];
   if (!first) return { kind: "new" };
   if (first.forgotten_at !== null) return { kind: "known", version: first, outcome: "forgotten" };
-  const equal = versions.find((version) => commit(version.salt, event.arrival).equals(version.commitment));
+  const forms = event.original === undefined ? [event.arrival] : [event.arrival, event.original];
+  const equal = versions.find((version) => forms.some((bytes) => commit(version.salt, bytes).equals(version.commitment)));
   return equal ? { kind: "known", version: equal, outcome: "known" } : { kind: "changed", first };
 }
 

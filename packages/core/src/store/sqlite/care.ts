@@ -6,6 +6,7 @@ import { toDebt } from "./books.ts";
 import { translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
+import { restoreBytes, SELECT_PARTS } from "./read.ts";
 
 const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
 const PUBLISHED = `
@@ -44,6 +45,25 @@ export function closeDebt({ connection }: StoreContext, conversationId: number):
 export function readVersions({ connection }: StoreContext): { schemaVersion: number; storedSchemaVersion: number } {
   const row = connection.get<{ user_version: number }>("PRAGMA user_version");
   return { schemaVersion: SCHEMA_VERSION, storedSchemaVersion: row?.user_version ?? 0 };
+}
+
+const VERSIONS_OF = `
+  SELECT v.message_id, v.body, v.encoding FROM sessions s JOIN event_ids e USING (session_ref)
+  JOIN messages v ON v.message_id = e.message_id OR v.revises = e.message_id
+  WHERE (?1 IS NULL OR s.owner = ?1) AND s.session_id = ?2 AND e.event_id = ?3 AND v.forgotten_at IS NULL`;
+
+export function findUnproven(
+  { connection, files }: StoreContext,
+  owner: string | null,
+  sessionId: string,
+  events: readonly { eventId: string; bytes: Uint8Array }[],
+): string[] {
+  const isStored = ({ eventId, bytes }: { eventId: string; bytes: Uint8Array }): boolean =>
+    connection.all(VERSIONS_OF, owner, sessionId, eventId).some((row) => {
+      const parts = connection.all(SELECT_PARTS, row.message_id as number);
+      return Buffer.compare(restoreBytes(row, parts, (path) => files.read(path)), bytes) === 0;
+    });
+  return connection.read(() => events.filter((event) => !isStored(event)).map((event) => event.eventId));
 }
 
 export function listPublished({ connection }: StoreContext, request: { after: string; limit: number; conversationId?: number }): DoubtfulSummary[] {

@@ -69,6 +69,8 @@ export class Connection {
       PRAGMA temp_store = MEMORY;
       PRAGMA cache_size = -16384;
       PRAGMA secure_delete = FAST;
+      -- A turn writes the same two dozen pages as the one before: folding the log back every 16 MB instead of 4 writes them less often.
+      PRAGMA wal_autocheckpoint = 4000;
     `);
   }
 
@@ -140,6 +142,18 @@ export class Connection {
   /** One read transaction: everything inside sees the same state of the archive. */
   read<T>(work: () => T): T {
     return this.#transact("BEGIN DEFERRED", work, "read");
+  }
+
+  /** One read transaction around work that waits in between. Nothing else may use the connection meanwhile. */
+  async readThroughout<T>(work: () => Promise<T>): Promise<T> {
+    this.exec("BEGIN DEFERRED");
+    this.#inTransaction = true;
+    try {
+      return await work();
+    } finally {
+      this.#inTransaction = false;
+      this.exec("COMMIT");
+    }
   }
 
   /** One write transaction; all or nothing. */

@@ -124,6 +124,15 @@ export class ConversationHead {
     this.#changed = true;
   }
 
+  /** The newest seq when the epoch began. */
+  get epochSeq(): number {
+    return this.#row.epoch_seq;
+  }
+
+  get foldRevision(): number {
+    return this.#row.fold_revision;
+  }
+
   get seq(): number {
     return this.#row.head_seq;
   }

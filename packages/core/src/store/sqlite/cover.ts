@@ -214,7 +214,7 @@ function readReserve(
     return {
       ...reserve,
       isVerified: reserve.isRoot && isExact(connection, conversationId, reserve, boundaries),
-      ...((row.made_at_seq as number) > epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
+      ...((row.made_at_seq as number) >= epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
     };
   });
 }

@@ -61,7 +61,9 @@ export function findClues({ connection, index }: StoreContext, request: ClueRequ
 function checkIndex(index: FullTextIndex): void {
   const problem = index.problem();
   if (problem === null) return;
-  throw new EngineError("database_corrupt", `cannot search: ${problem}`, { hint: "run lcm reindex; no message is affected" });
+  throw new EngineError("database_corrupt", `cannot search: ${problem}`, {
+    hint: "run lcm reindex; no message is affected",
+  });
 }
 
 /** The conversations of a scope, or null for all of them. */
@@ -75,13 +77,19 @@ export function resolveConversations(connection: Connection, scope: RecallScope)
   return conversationIds.filter((id) => mine.has(id));
 }
 
-function readExtent(connection: Connection, conversations: readonly number[] | null, kind: DocumentKind): Extent {
+function readExtent(
+  connection: Connection,
+  conversations: readonly number[] | null,
+  kind: DocumentKind,
+): Extent {
   const extent =
     conversations === null
       ? connection.get<Extent>(EXTENT_OF_ALL)
       : connection.get<Extent>(EXTENT_OF_SOME, JSON.stringify(conversations));
   const found = extent ?? { messages: 0, summaries: 0, first_at: null, last_at: null, low: null, high: null };
-  return kind === "message" ? found : { ...found, ...connection.get<Pick<Extent, "low" | "high">>(SUMMARY_EXTENT) };
+  return kind === "message"
+    ? found
+    : { ...found, ...connection.get<Pick<Extent, "low" | "high">>(SUMMARY_EXTENT) };
 }
 
 function readSuperseded(connection: Connection): Set<number> {
@@ -101,7 +109,9 @@ function makeLister(
   if (conversations?.length === 0 || low === null || high === null) return () => [];
   const table = kind === "message" ? index.table : index.summaryTable;
   const isNamed = conversations !== null && conversations.length <= MAX_SCOPE_TERMS;
-  const named = isNamed ? ` AND scope : (${conversations.map((id) => `"${scopeTerm(id)}"`).join(" OR ")})` : "";
+  const named = isNamed
+    ? ` AND scope : (${conversations.map((id) => `"${scopeTerm(id)}"`).join(" OR ")})`
+    : "";
   const filters = filterRows(kind, scope, conversations !== null && !isNamed);
   const values = {
     low,
@@ -118,7 +128,9 @@ function makeLister(
   const statement = connection.statement(sql);
   return (match) => {
     try {
-      return (statement.all({ ...values, match: `(${match})${named}` }) as { id: number }[]).map(({ id }) => id);
+      return (statement.all({ ...values, match: `(${match})${named}` }) as { id: number }[]).map(
+        ({ id }) => id,
+      );
     } catch (error) {
       throw new EngineError("database_corrupt", `cannot search: ${(error as Error).message}`, {
         hint: "run lcm reindex; no message is affected",
@@ -153,7 +165,12 @@ function filterRows(
   };
 }
 
-function toListing(ids: readonly number[], superseded: ReadonlySet<number>, limit: number, extent: Extent): ClueListing {
+function toListing(
+  ids: readonly number[],
+  superseded: ReadonlySet<number>,
+  limit: number,
+  extent: Extent,
+): ClueListing {
   const current = superseded.size === 0 ? [...ids] : ids.filter((id) => !superseded.has(id));
   if (ids.length <= limit) return { ids: current, frequency: current.length, listedFrom: null };
   const oldest = ids.at(-1) as number;

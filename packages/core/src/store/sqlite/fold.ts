@@ -238,7 +238,7 @@ function putInPlace(
   return { kind: "published", summaryId: summary.summaryId, tokensBefore, tokensAfter: summary.tokens };
 }
 
-export interface NewSummary extends Pick<StoreSummary, "conversationId" | "summary" | "state" | "isRoot" | "now"> {
+export interface NewSummary extends Pick<StoreSummary, "conversationId" | "summary" | "state" | "isRoot" | "seenRevision" | "now"> {
   readonly isStale?: boolean;
 }
 
@@ -280,7 +280,8 @@ export function insertSummary(
     level,
     request.isStale ? 1 : 0,
     request.isRoot ? 1 : 0,
-    head.seq,
+    // What no context can have missed counts as made before the epoch.
+    request.seenRevision === undefined || request.seenRevision === head.foldRevision ? head.seq : Math.max(0, head.epochSeq - 1),
     now,
   );
   for (const [ordinal, row] of rows.entries()) {

@@ -11,7 +11,8 @@ import type { IndexState } from "../store.ts";
 import type { Connection } from "./connection.ts";
 
 const GET_META = "SELECT value FROM meta WHERE key = ?";
-const SET_META = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
+const SET_META =
+  "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
 const DELETE_META = "DELETE FROM meta WHERE key = ?";
 const TABLE_EXISTS = "SELECT 1 AS found FROM sqlite_schema WHERE name = ?";
 
@@ -127,16 +128,22 @@ export class FullTextIndex {
 
   #remove(table: string, rowId: number): void {
     if (this.problem() !== null) return;
-    const attempt = this.#connection.savepoint(() => this.#connection.run(`DELETE FROM ${table} WHERE rowid = ?`, rowId));
-    if (attempt.kind === "failed") this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
+    const attempt = this.#connection.savepoint(() =>
+      this.#connection.run(`DELETE FROM ${table} WHERE rowid = ?`, rowId),
+    );
+    if (attempt.kind === "failed")
+      this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
   }
 
   /** Merges the index into one piece; only then are the terms of removed rows gone. Inside the caller's transaction. */
   compress(): void {
     if (this.problem() !== null) return;
     for (const table of [this.table, this.summaryTable]) {
-      const attempt = this.#connection.savepoint(() => this.#connection.exec(`INSERT INTO ${table} (${table}) VALUES ('optimize')`));
-      if (attempt.kind === "failed") this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
+      const attempt = this.#connection.savepoint(() =>
+        this.#connection.exec(`INSERT INTO ${table} (${table}) VALUES ('optimize')`),
+      );
+      if (attempt.kind === "failed")
+        this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
     }
   }
 
@@ -182,9 +189,12 @@ export class FullTextIndex {
   problem(): string | null {
     const noted = this.#meta(PROBLEM);
     if (noted !== null) return String(noted);
-    const isWhole = [this.table, this.summaryTable].every((name) => this.#connection.get(TABLE_EXISTS, name) !== undefined);
+    const isWhole = [this.table, this.summaryTable].every(
+      (name) => this.#connection.get(TABLE_EXISTS, name) !== undefined,
+    );
     if (this.generation === 0 || !isWhole) return "the index is missing";
-    if (Number(this.#meta(ANALYSIS)) !== ANALYSIS_VERSION) return "the index was made by another version of the text analysis";
+    if (Number(this.#meta(ANALYSIS)) !== ANALYSIS_VERSION)
+      return "the index was made by another version of the text analysis";
     return null;
   }
 

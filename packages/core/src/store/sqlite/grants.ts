@@ -52,7 +52,12 @@ export function findGrantOf({ connection }: StoreContext, holderKey: string, now
   return row ? toGrant(row) : null;
 }
 
-export function chargeGrant({ connection }: StoreContext, grantId: string, tokens: number, now: number): number | null {
+export function chargeGrant(
+  { connection }: StoreContext,
+  grantId: string,
+  tokens: number,
+  now: number,
+): number | null {
   return connection.write(() => {
     const row = connection.get<{ token_cap: number; tokens_used: number }>(SELECT, grantId);
     if (!row || connection.change(CHARGE, grantId, now, tokens) === 0) return null;

@@ -49,7 +49,8 @@ const RUN = `
 const SUMMARIES_OF = `
   SELECT l.summary_id AS id FROM summary_messages l JOIN summaries s USING (summary_id)
   WHERE l.message_id = ? AND s.state IN ('cover', 'reserve') ORDER BY s.depth, l.summary_id`;
-const FILE_MESSAGES = "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = ? ORDER BY message_id";
+const FILE_MESSAGES =
+  "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = ? ORDER BY message_id";
 const FILES = `
   SELECT f.file_id FROM large_files f
   WHERE (?1 IS NULL OR f.conversation_id IN (SELECT value FROM json_each(?1))) AND (?2 IS NULL OR f.created_at >= ?2)
@@ -100,7 +101,8 @@ export function readPlaces(
 ): DocumentPlace[] {
   return connection.read(() => {
     const scope = bindScope(connection, request.scope);
-    if (request.kind === "summary") return readSummaryPlaces(connection, index.summaryTable, scope, request.ids);
+    if (request.kind === "summary")
+      return readSummaryPlaces(connection, index.summaryTable, scope, request.ids);
     const sql = BESIDE(index.table);
     const rows = connection.all<PlaceRow>(sql, ...scope, JSON.stringify(request.ids), request.reach);
     return groupPlaces(rows);
@@ -125,7 +127,12 @@ function groupPlaces(rows: readonly PlaceRow[]): DocumentPlace[] {
   });
 }
 
-function readSummaryPlaces(connection: Connection, table: string, scope: ScopeValues, ids: readonly number[]): DocumentPlace[] {
+function readSummaryPlaces(
+  connection: Connection,
+  table: string,
+  scope: ScopeValues,
+  ids: readonly number[],
+): DocumentPlace[] {
   const [conversations, since, before] = scope;
   return connection
     .all<{ id: number; conversation_id: number; latest_at: number; sz: Uint8Array | null }>(
@@ -150,7 +157,11 @@ function readLength(sizes: Uint8Array | null): number {
   return sizes === null ? 0 : (decodeVarints(sizes)[0] ?? 0);
 }
 
-export function readTexts(context: StoreContext, messageIds: readonly number[], scope: RecallScope): MessageText[] {
+export function readTexts(
+  context: StoreContext,
+  messageIds: readonly number[],
+  scope: RecallScope,
+): MessageText[] {
   const { connection } = context;
   return connection.read(() =>
     connection
@@ -159,9 +170,16 @@ export function readTexts(context: StoreContext, messageIds: readonly number[], 
   );
 }
 
-export function readTextsAfter(context: StoreContext, conversationId: number, afterSeq: number, limit: number): MessageText[] {
+export function readTextsAfter(
+  context: StoreContext,
+  conversationId: number,
+  afterSeq: number,
+  limit: number,
+): MessageText[] {
   const { connection } = context;
-  return connection.read(() => connection.all(TEXTS_AFTER, conversationId, afterSeq, limit).map((row) => toText(context, row)));
+  return connection.read(() =>
+    connection.all(TEXTS_AFTER, conversationId, afterSeq, limit).map((row) => toText(context, row)),
+  );
 }
 
 function toText({ connection, files }: StoreContext, row: Row): MessageText {
@@ -195,7 +213,11 @@ export function readFoundSummaries(
   });
 }
 
-export function listFiles(context: StoreContext, scope: RecallScope, fileIds: readonly string[] | null): LargeFileRow[] {
+export function listFiles(
+  context: StoreContext,
+  scope: RecallScope,
+  fileIds: readonly string[] | null,
+): LargeFileRow[] {
   const { connection } = context;
   return connection.read(() => {
     const [conversations, since, before] = bindScope(connection, scope);
@@ -226,7 +248,8 @@ export function findWritten(
 ): { messageId: number; createdAt: number }[] {
   return connection.read(() => {
     const conversations =
-      resolveConversations(connection, request.scope) ?? connection.all<{ id: number }>(ALL_CONVERSATIONS).map(({ id }) => id);
+      resolveConversations(connection, request.scope) ??
+      connection.all<{ id: number }>(ALL_CONVERSATIONS).map(({ id }) => id);
     const { since = 0, before = Number.MAX_SAFE_INTEGER } = request.scope;
     const found = new Map<number, number>();
     for (const range of request.ranges) {
@@ -234,7 +257,12 @@ export function findWritten(
         const room = request.limit - found.size;
         if (room <= 0) break;
         const bounds = [Math.max(since, range.since), Math.min(before, range.before)] as const;
-        const rows = connection.all<{ id: number; created_at: number }>(WRITTEN, conversation, ...bounds, room);
+        const rows = connection.all<{ id: number; created_at: number }>(
+          WRITTEN,
+          conversation,
+          ...bounds,
+          room,
+        );
         for (const row of rows) found.set(row.id, row.created_at);
       }
     }
@@ -245,7 +273,10 @@ export function findWritten(
 export function listRun({ connection }: StoreContext, firstId: number, lastId: number): number[] {
   return connection.read(() => {
     const ends = [firstId, lastId]
-      .flatMap((id) => connection.get<{ conversation_id: number; position: number; seq: number }>(PLACE_OF, id) ?? [])
+      .flatMap(
+        (id) =>
+          connection.get<{ conversation_id: number; position: number; seq: number }>(PLACE_OF, id) ?? [],
+      )
       .toSorted((a, b) => a.position - b.position || a.seq - b.seq);
     const [first, last] = ends;
     if (!first || !last || first.conversation_id !== last.conversation_id) return [];
@@ -263,6 +294,11 @@ export function readFileMessages({ connection }: StoreContext, fileId: string): 
   return connection.all<{ id: number }>(FILE_MESSAGES, fileId).map(({ id }) => id);
 }
 
-export function listScope({ connection }: StoreContext, request: { owner?: string; sessionKey?: string }): number[] {
-  return connection.all<{ id: number }>(SCOPE, request.owner ?? null, request.sessionKey ?? null).map(({ id }) => id);
+export function listScope(
+  { connection }: StoreContext,
+  request: { owner?: string; sessionKey?: string },
+): number[] {
+  return connection
+    .all<{ id: number }>(SCOPE, request.owner ?? null, request.sessionKey ?? null)
+    .map(({ id }) => id);
 }

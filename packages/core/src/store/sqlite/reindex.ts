@@ -20,7 +20,8 @@ const SUMMARIES = `
   SELECT r.summary_ref, s.summary_id, s.conversation_id, s.content FROM summary_refs r JOIN summaries s USING (summary_id)
   WHERE r.summary_ref > ? ORDER BY r.summary_ref LIMIT ${BATCH}`;
 const COUNT = "SELECT count(*) AS n FROM messages WHERE forgotten_at IS NULL";
-const GENERATIONS = "SELECT name FROM sqlite_schema WHERE name LIKE 'messages\\_fts\\_%' ESCAPE '\\' AND sql LIKE 'CREATE VIRTUAL%'";
+const GENERATIONS =
+  "SELECT name FROM sqlite_schema WHERE name LIKE 'messages\\_fts\\_%' ESCAPE '\\' AND sql LIKE 'CREATE VIRTUAL%'";
 
 export async function reindex(
   context: StoreContext,
@@ -33,7 +34,7 @@ export async function reindex(
   dropUnfinished(context);
   connection.write(() => index.createTable(generation));
   let done = 0;
-  for (let after = 0; ; ) {
+  for (let after = 0; ;) {
     if (signal?.aborted) {
       connection.write(() => index.drop(generation));
       throw new EngineError("aborted", "cannot rebuild the index: the operation was cancelled", {
@@ -68,7 +69,7 @@ export async function reindex(
 /** Summaries are few beside the messages, so the last transaction takes them all. */
 function fillSummaries({ connection, index }: StoreContext, generation: number): void {
   const table = summaryTableName(generation);
-  for (let after = 0; ; ) {
+  for (let after = 0; ;) {
     const rows = connection.all(SUMMARIES, after);
     for (const row of rows) {
       index.insertSummary(table, row.summary_ref as number, {
@@ -96,6 +97,9 @@ export function dropUnfinished({ connection, index }: StoreContext): void {
 function toDocument(context: StoreContext, row: Row, derive: Derive): IndexDocument {
   const messageId = row.message_id as number;
   const parts = context.connection.all(SELECT_PARTS, messageId);
-  const terms = derive(restoreBytes(row, parts, (path) => context.files.read(path)), toCuts(parts)).terms;
+  const terms = derive(
+    restoreBytes(row, parts, (path) => context.files.read(path)),
+    toCuts(parts),
+  ).terms;
   return { messageId, conversationId: row.conversation_id as number, ...terms };
 }

@@ -40,6 +40,11 @@ const COPY_SOURCES = `
   SELECT ?2, ordinal, parent_summary_id FROM summary_parents WHERE summary_id = ?1`;
 const MOVE_DERIVED = "UPDATE summary_parents SET parent_summary_id = ?2 WHERE parent_summary_id = ?1";
 const RETIRE = "UPDATE summaries SET state = 'retired' WHERE summary_id = ?";
+/** A text that was made ahead for the same place is not wanted any more. */
+const RETIRE_WAITING = `
+  UPDATE summaries SET state = 'retired'
+  WHERE state = 'prepared' AND (conversation_id, depth, start_pos, start_seq, end_pos, end_seq) =
+    (SELECT conversation_id, depth, start_pos, start_seq, end_pos, end_seq FROM summaries WHERE summary_id = ?)`;
 const ITEM =
   "SELECT start_pos, seq, tokens, messages, hidden FROM context_items WHERE conversation_id = ? AND summary_id = ?";
 const SET_ITEM = `
@@ -158,6 +163,7 @@ export function putInstead(
   connection.run(COPY_SOURCES, oldId, summaryId);
   connection.run(MOVE_DERIVED, oldId, summaryId);
   connection.run(RETIRE, oldId);
+  connection.run(RETIRE_WAITING, oldId);
   index.addSummary({ summaryId, conversationId, content });
   const item = connection.get<ItemRow>(ITEM, conversationId, oldId);
   if (item) {

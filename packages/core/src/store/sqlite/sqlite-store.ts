@@ -4,7 +4,7 @@
  */
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
 import type { DissolveReport, DoubtfulSummary, ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
-import type { ReplaceOutcome, SummaryReplacement } from "../care.ts";
+import type { ReplaceOutcome, SummaryReplacement, TransplantReport } from "../care.ts";
 import type {
   CoverHead,
   CoverTail,
@@ -64,6 +64,7 @@ import * as replacing from "./replace.ts";
 import { search } from "./search.ts";
 import * as transfer from "./transfer.ts";
 import * as transferIn from "./transfer-in.ts";
+import { transplant } from "./transplant.ts";
 import { verify } from "./verify.ts";
 
 export interface SqliteStoreOptions {
@@ -380,6 +381,10 @@ export class SqliteStore implements Store {
     return this.#do("write", () => care.closeDebt(this.#context, conversationId));
   }
 
+  async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
+    return this.#do("read", () => care.findUnproven(this.#context, ...request));
+  }
+
   async readVersions(): ReturnType<Store["readVersions"]> {
     return this.#do("read", () => care.readVersions(this.#context));
   }
@@ -394,6 +399,10 @@ export class SqliteStore implements Store {
 
   async dissolveSummary(request: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveReport | null> {
     return this.#do("write", () => replacing.dissolveSummary(this.#context, request));
+  }
+
+  async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {
+    return this.#do("write", () => transplant(this.#context, request, derive));
   }
 
   async planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan> {
@@ -421,7 +430,7 @@ export class SqliteStore implements Store {
   }
 
   async withSnapshot<T>(work: () => Promise<T>): Promise<T> {
-    return transfer.withSnapshot(this.#context, work);
+    return this.#context.connection.readThroughout(work);
   }
 
   async listMoved(choice: MoveChoice): Promise<ListedConversation[]> {

@@ -52,7 +52,7 @@ const INSERT_MESSAGE = `
   INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
                         hidden_now, arrival_bytes, encoding, body, salt, commitment, chain, forgotten_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const MESSAGE_AT = "SELECT message_id, position, seq, hidden_now, session_ref FROM messages WHERE conversation_id = ? AND seq = ?";
+const MESSAGE_AT = "SELECT message_id, position, seq, hidden_now, revises FROM messages WHERE conversation_id = ? AND seq = ?";
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const SET_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
@@ -91,10 +91,13 @@ export function moveSessions(
   });
 }
 
-export function openMoved({ connection }: StoreContext, moved: MovedConversation, nth: number, now: number): OpenOutcome {
+export function openMoved({ connection }: StoreContext, moved: MovedConversation, nth: number | null, now: number): OpenOutcome {
   return connection.write(() => {
     const { owner, sessionKey, sessionId, createdAt } = moved;
-    const known = connection.get<{ conversation_id: number; head_seq: number }>(SAME_CONVERSATION, owner, sessionKey, createdAt, nth);
+    const known =
+      nth === null
+        ? undefined
+        : connection.get<{ conversation_id: number; head_seq: number }>(SAME_CONVERSATION, owner, sessionKey, createdAt, nth);
     if (known) return { kind: "opened", conversationId: known.conversation_id, rows: known.head_seq, archivedInstead: false };
     const conflict = findConflict(connection, moved);
     if (conflict !== null) return { kind: "conflict", reason: conflict };
@@ -299,9 +302,10 @@ class RowMover {
 
   addRecord(record: MovedLedger): void {
     const body = JSON.parse(record.body) as Record<string, unknown>;
-    const stored = record.change === "file" ? this.#describeFile(body["sha256"] as string) : body;
+    const stored = this.#nameFiles(record.change, body);
     checkSeq(this.#head.takeRecord(this.#connection, record.change, stored, record.at), record.seq);
     if (record.change === "hide" || record.change === "show") this.#applyHidden(record.change, body);
+    else if (record.change === "forget") this.#applyForgotten(body);
     else if (record.change === "relabel") this.#addAlias(body);
     else if (record.change === "boundary") this.#addBoundary(body, record.at);
   }
@@ -312,12 +316,32 @@ class RowMover {
     return { fileId, facts: hashFacts(Object.values(facts) as (string | number | null)[]) };
   }
 
+  /** The body of a record with the ids that files have here. */
+  #nameFiles(change: string, body: Record<string, unknown>): object {
+    if (change === "file" && typeof body["sha256"] === "string") return this.#describeFile(body["sha256"]);
+    if (change !== "forget") return body;
+    const files = (body["files"] as (string | { sha256: string })[]).map((file) =>
+      typeof file === "string" ? file : deriveFileId(this.#head.conversationId, file.sha256),
+    );
+    return { ...body, files };
+  }
+
+  /** Of a forgotten event the first message is hidden; its revisions are never shown by themselves. */
+  #applyForgotten(body: Record<string, unknown>): void {
+    const messages = (body["seqs"] as number[]).map((seq) => this.#messageAt(seq));
+    this.#changeHidden(messages.filter((message) => message.revises === null), (before) => before | HIDDEN.forgotten);
+  }
+
   #applyHidden(change: "hide" | "show", body: Record<string, unknown>): void {
     const bit = HIDDEN[body["reason"] as HiddenReason];
-    for (const seq of body["seqs"] as number[]) {
-      const message = this.#messageAt(seq);
+    const messages = (body["seqs"] as number[]).map((seq) => this.#messageAt(seq));
+    this.#changeHidden(messages, (before) => (change === "hide" ? before | bit : before & ~bit));
+  }
+
+  #changeHidden(messages: readonly MessageAt[], change: (before: number) => number): void {
+    for (const message of messages) {
       const before = message.hidden_now;
-      const after = change === "hide" ? before | bit : before & ~bit;
+      const after = change(before);
       this.#connection.run(SET_HIDDEN, after, message.message_id);
       const place = [this.#head.conversationId, message.position, message.seq] as const;
       const item = this.#connection.get<{ tokens: number }>(ITEM, ...place);
@@ -358,7 +382,7 @@ interface MessageAt {
   position: number;
   seq: number;
   hidden_now: number;
-  session_ref: number;
+  revises: number | null;
 }
 
 function checkSeq(given: number, wanted: number): void {

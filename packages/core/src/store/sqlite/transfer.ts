@@ -1,6 +1,5 @@
 /** Reading whole conversations for an export: rows in canonical order, without the numbers of this database. */
 import { basename } from "node:path";
-import { must } from "../../model/errors.ts";
 import { hiddenReasons } from "../../model/message.ts";
 import { decodeBody } from "../body.ts";
 import type { SummaryState } from "../folding.ts";
@@ -110,7 +109,7 @@ export function readMovedRows(
     kind: "ledger" as const,
     seq: row.seq as number,
     change: row.kind as string,
-    body: row.kind === "file" ? nameFileBySha(connection, row.body as string) : (row.body as string),
+    body: nameFilesByContent(connection, row.kind as string, row.body as string),
     at: row.at as number,
   }));
   return [...messages, ...records].sort((a, b) => a.seq - b.seq);
@@ -147,11 +146,23 @@ function readCuts(connection: Connection, messageId: number): MovedCut[] {
   }));
 }
 
-/** The ledger names a file by an id that depends on this database; its content does not. */
-function nameFileBySha(connection: Connection, body: string): string {
-  const { fileId } = JSON.parse(body) as { fileId: string };
-  const sha256 = must(connection.get<{ sha256: string }>(FILE_CONTENT_OF, fileId), `the row of ${fileId}`).sha256;
-  return JSON.stringify({ sha256 });
+/**
+ * The ledger names files by ids that depend on this database; what moves names them by their content. A file that was forgotten has no
+ * content left: its id stays as it is, and names nothing in any archive.
+ */
+function nameFilesByContent(connection: Connection, change: string, body: string): string {
+  if (change !== "file" && change !== "forget") return body;
+  const shaOf = (fileId: string): string | null => connection.get<{ sha256: string }>(FILE_CONTENT_OF, fileId)?.sha256 ?? null;
+  const parsed = JSON.parse(body) as { fileId: string; files?: readonly string[] };
+  if (change === "file") {
+    const sha256 = shaOf(parsed.fileId);
+    return sha256 === null ? body : JSON.stringify({ sha256 });
+  }
+  const files = (parsed.files ?? []).map((fileId) => {
+    const sha256 = shaOf(fileId);
+    return sha256 === null ? fileId : { sha256 };
+  });
+  return JSON.stringify({ ...parsed, files });
 }
 
 export function readMovedFile(
@@ -209,13 +220,4 @@ export function readMovedSummaries(
 
 export function readMovedCover({ connection }: StoreContext, conversationId: number): string[] {
   return connection.all<{ summary_id: string }>(COVER, conversationId).map((row) => row.summary_id);
-}
-
-export async function withSnapshot<T>({ connection }: StoreContext, work: () => Promise<T>): Promise<T> {
-  connection.exec("BEGIN");
-  try {
-    return await work();
-  } finally {
-    connection.exec("COMMIT");
-  }
 }

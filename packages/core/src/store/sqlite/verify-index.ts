@@ -49,9 +49,15 @@ export class IndexCheck {
   }
 
   #expectSummaries(check: TableCheck): void {
-    for (let after = ""; ; ) {
-      const rows = this.#connection.all<{ summary_id: string; conversation_id: number; content: string; ref: number }>(SUMMARIES, after);
-      for (const row of rows) check.expect(row.ref, row.summary_id, row.conversation_id, analyzeForIndex(row.content));
+    for (let after = ""; ;) {
+      const rows = this.#connection.all<{
+        summary_id: string;
+        conversation_id: number;
+        content: string;
+        ref: number;
+      }>(SUMMARIES, after);
+      for (const row of rows)
+        check.expect(row.ref, row.summary_id, row.conversation_id, analyzeForIndex(row.content));
       const last = rows.at(-1);
       if (!last) return;
       after = last.summary_id;
@@ -99,17 +105,26 @@ class TableCheck {
   }
 
   #checkRows(): void {
-    const rows = this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${this.#table}_docsize`)?.n ?? 0;
+    const rows =
+      this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${this.#table}_docsize`)?.n ?? 0;
     if (rows !== this.#expectedRows) {
-      this.#problems.add("index", "index", `the index has ${rows} rows for ${this.#expectedRows} ${this.#what}; ${MEND}`);
+      this.#problems.add(
+        "index",
+        "index",
+        `the index has ${rows} rows for ${this.#expectedRows} ${this.#what}; ${MEND}`,
+      );
     }
   }
 
   #checkTerms(): void {
     const connection = this.#connection;
-    connection.exec(`CREATE VIRTUAL TABLE IF NOT EXISTS temp.index_terms USING fts5vocab (main, ${this.#table}, 'col')`);
+    connection.exec(
+      `CREATE VIRTUAL TABLE IF NOT EXISTS temp.index_terms USING fts5vocab (main, ${this.#table}, 'col')`,
+    );
     const found = new TermSum();
-    const rows = connection.database.prepare("SELECT term, col, cnt FROM temp.index_terms").iterate() as Iterable<{
+    const rows = connection.database
+      .prepare("SELECT term, col, cnt FROM temp.index_terms")
+      .iterate() as Iterable<{
       term: string;
       col: (typeof COLUMNS)[number];
       cnt: number;
@@ -117,13 +132,20 @@ class TableCheck {
     for (const { term, col, cnt } of rows) found.addTerm(term, COLUMNS.indexOf(col), cnt);
     connection.exec("DROP TABLE temp.index_terms");
     if (!found.equals(this.#expected)) {
-      this.#problems.add("index", "index", `the index does not match the texts of the ${this.#what}; ${MEND}`);
+      this.#problems.add(
+        "index",
+        "index",
+        `the index does not match the texts of the ${this.#what}; ${MEND}`,
+      );
     }
   }
 
   #readSizes(rowId: number): number[] | null {
     try {
-      const row = this.#connection.get<{ sz: Uint8Array }>(`SELECT sz FROM ${this.#table}_docsize WHERE id = ?`, rowId);
+      const row = this.#connection.get<{ sz: Uint8Array }>(
+        `SELECT sz FROM ${this.#table}_docsize WHERE id = ?`,
+        rowId,
+      );
       return row ? decodeVarints(row.sz).slice(0, COLUMNS.length) : null;
     } catch (error) {
       this.#usable = false;

@@ -134,7 +134,7 @@ function toMoved(node: Node, messages: readonly GraphMessage[], isPublished: boo
   const times = covered.map((message) => message.createdAt);
   return {
     summaryId: summary.summaryId,
-    kind: node.depth > 0 || node.descendants > 0 ? "condensed" : "leaf",
+    kind: node.depth > 0 ? "condensed" : "leaf",
     depth: node.depth,
     state: isPublished ? "cover" : "retired",
     startPosition: first?.position ?? 0,

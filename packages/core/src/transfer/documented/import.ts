@@ -73,7 +73,6 @@ class DocumentedImport {
   readonly #problems: ImportProblem[] = [];
   readonly #conversationIds: number[] = [];
   readonly #counts = { imported: 0, skipped: 0, revisions: 0, summaries: 0 };
-  readonly #seen = new Map<string, number>();
   readonly #total: number;
   #done = 0;
 
@@ -85,7 +84,7 @@ class DocumentedImport {
   }
 
   async importAll(): Promise<void> {
-    for (const conversation of [...this.#source.rows("conversations", "ORDER BY conversation_id")]) {
+    for (const conversation of [...this.#source.rows("conversations", { order: ["conversation_id"] })]) {
       const leftOut = this.#whyLeftOut(conversation);
       if (leftOut === null) await this.#importConversation(conversation);
       else this.#note("left_out", leftOut);
@@ -139,10 +138,7 @@ class DocumentedImport {
     const isActive = conversation["active"] === undefined || numberOf(conversation, "active") !== 0;
     const archivedAt = isActive ? null : (timeOf(conversation, "archived_at") ?? timeOf(conversation, "updated_at") ?? createdAt);
     const known = await this.#store.readSession(session.owner, session.id);
-    if (known?.conversationId != null) return known.conversationId;
-    const identity = JSON.stringify([session.owner, session.key, createdAt]);
-    const nth = this.#seen.get(identity) ?? 0;
-    this.#seen.set(identity, nth + 1);
+    if (known !== null && known.conversationId !== null) return known.conversationId;
     const outcome = await this.#store.openMoved(
       {
         owner: session.owner,
@@ -156,7 +152,7 @@ class DocumentedImport {
         epochSeq: 0,
         placements: [{ sessionId: session.id, start: 0, base: 0 }],
       },
-      Number.MAX_SAFE_INTEGER,
+      null,
       now,
     );
     if (outcome.kind === "opened") {
@@ -173,28 +169,42 @@ class DocumentedImport {
     let place = 0;
     const hide = (eventId: string, bytes: Buffer): PendingEvent => ({ eventId, bytes, position: ++place, isHidden: true, createdAt: null });
     yield hide("row:conversation", renderRowEvent("conversations", conversation));
-    const inConversation = "WHERE conversation_id = ?";
-    for (const file of this.#source.rows("large_files", `${inConversation} ORDER BY file_id`, id)) {
+    const where = "conversation_id = ?";
+    for (const file of this.#source.rows("large_files", { where, order: ["file_id"] }, id)) {
       yield hide(`row:file:${textOf(file, "file_id") ?? ""}`, renderRowEvent("large_files", file, this.#readFile(file)));
     }
-    for (const summary of this.#source.rows("summaries", `${inConversation} ORDER BY summary_id`, id)) {
-      yield hide(`row:summary:${textOf(summary, "summary_id") ?? ""}`, renderRowEvent("summaries", summary));
+    const rootless = this.#listRootless(id);
+    for (const row of this.#source.rows("summaries", { where, order: ["summary_id"] }, id)) {
+      const summaryId = textOf(row, "summary_id") ?? "";
+      // The text of a summary is stored once, where forgetting finds it; only one that cannot be a summary keeps it here.
+      const { content: _content, ...facts } = row;
+      yield hide(`row:summary:${summaryId}`, renderRowEvent("summaries", rootless.has(summaryId) ? row : facts));
     }
     for (const table of ["summary_messages", "summary_parents"] as const) {
-      const rows = [...this.#source.rows(table, "WHERE summary_id IN (SELECT summary_id FROM summaries WHERE conversation_id = ?) ORDER BY summary_id, ordinal", id)];
+      const ofConversation = "summary_id IN (SELECT summary_id FROM summaries WHERE conversation_id = ?)";
+      const rows = [...this.#source.rows(table, { where: ofConversation, order: ["summary_id", "ordinal"] }, id)];
       if (rows.length > 0) yield hide(`rows:${table}`, renderRowsEvent(table, rows));
     }
-    const items = [...this.#source.rows("context_items", `${inConversation} ORDER BY ordinal`, id)];
+    const items = [...this.#source.rows("context_items", { where, order: ["ordinal"] }, id)];
     if (items.length > 0) yield hide("rows:context_items", renderRowsEvent("context_items", items));
     yield* this.#readMessages(id, names);
+  }
+
+  /** Summaries that lead to no message of their conversation. */
+  #listRootless(conversationId: number): ReadonlySet<string> {
+    const indexes = new Map<number, number>();
+    for (const message of this.#source.rows("messages", { where: "conversation_id = ?", order: ["seq"] }, conversationId)) {
+      indexes.set(numberOf(message, "message_id") ?? 0, indexes.size);
+    }
+    return new Set(planGraph([], this.#readSummaries(conversationId, indexes), []).rootless);
   }
 
   *#readMessages(conversationId: number, names: Map<number, string>): Generator<PendingEvent> {
     const taken = new Set<string>();
     let number = 0;
-    for (const message of this.#source.rows("messages", "WHERE conversation_id = ? ORDER BY seq, message_id", conversationId)) {
+    for (const message of this.#source.rows("messages", { where: "conversation_id = ?", order: ["seq", "message_id"] }, conversationId)) {
       const messageId = numberOf(message, "message_id") ?? 0;
-      const parts = [...this.#source.rows("message_parts", "WHERE message_id = ? ORDER BY ordinal", messageId)];
+      const parts = [...this.#source.rows("message_parts", { where: "message_id = ?", order: ["ordinal"] }, messageId)];
       const eventId = nameMessage(message, taken);
       number += 1;
       names.set(messageId, eventId);
@@ -267,7 +277,8 @@ class DocumentedImport {
     const { messages, indexes } = await this.#listMessages(conversationId, names);
     const summaries = this.#readSummaries(sourceId, indexes);
     if (summaries.length === 0) return;
-    const context = [...this.#source.rows("context_items", "WHERE conversation_id = ? ORDER BY ordinal", sourceId)];
+    this.#noteLostLinks(sourceId, indexes);
+    const context = [...this.#source.rows("context_items", { where: "conversation_id = ?", order: ["ordinal"] }, sourceId)];
     const order = context.map((item) => textOf(item, "summary_id")).filter((id) => id !== null);
     const graph = planGraph(messages, summaries, order);
     for (const id of graph.rootless) this.#note("left_out", `${id} leads to no message; its row is kept as a hidden event`);
@@ -281,6 +292,16 @@ class DocumentedImport {
     // A conversation that was folded here since keeps its own cover.
     if (listed === undefined || listed.summaries > graph.summaries.length || stored === 0) return;
     await this.#store.moveCover(conversationId, graph.cover, { foldRevision: listed.foldRevision + 1, epochSeq: listed.rows });
+  }
+
+  #noteLostLinks(sourceId: number, indexes: ReadonlyMap<number, number>): void {
+    const where = "summary_id IN (SELECT summary_id FROM summaries WHERE conversation_id = ?)";
+    const lost = new Map<string, number>();
+    for (const link of this.#source.rows("summary_messages", { where, order: ["summary_id"] }, sourceId)) {
+      const id = textOf(link, "summary_id") ?? "";
+      if (!indexes.has(numberOf(link, "message_id") ?? -1)) lost.set(id, (lost.get(id) ?? 0) + 1);
+    }
+    for (const [id, count] of lost) this.#note("left_out", `${count} messages that ${id} was made from are not in its conversation`);
   }
 
   /** The messages of the conversation in order, and where each row of the source stands among them. */
@@ -310,15 +331,12 @@ class DocumentedImport {
   }
 
   #readSummaries(sourceId: number, indexes: ReadonlyMap<number, number>): GraphSummary[] {
-    const rows = [...this.#source.rows("summaries", "WHERE conversation_id = ? ORDER BY summary_id", sourceId)];
+    const rows = [...this.#source.rows("summaries", { where: "conversation_id = ?", order: ["summary_id"] }, sourceId)];
     return rows.map((row) => {
       const summaryId = textOf(row, "summary_id") ?? "";
-      const linked = [...this.#source.rows("summary_messages", "WHERE summary_id = ? ORDER BY ordinal", summaryId)];
+      const linked = [...this.#source.rows("summary_messages", { where: "summary_id = ?", order: ["ordinal"] }, summaryId)];
       const found = linked.map((link) => indexes.get(numberOf(link, "message_id") ?? -1)).filter((index) => index !== undefined);
-      if (found.length < linked.length) {
-        this.#note("left_out", `${linked.length - found.length} messages that ${summaryId} was made from are not in its conversation`);
-      }
-      const parents = [...this.#source.rows("summary_parents", "WHERE summary_id = ? ORDER BY ordinal", summaryId)];
+      const parents = [...this.#source.rows("summary_parents", { where: "summary_id = ?", order: ["ordinal"] }, summaryId)];
       const content = textOf(row, "content") ?? "";
       return {
         summaryId,

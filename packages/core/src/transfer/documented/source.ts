@@ -4,7 +4,7 @@
  */
 
 import { existsSync, openSync, readSync, closeSync, statSync } from "node:fs";
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 
 import { EngineError } from "../../model/errors.ts";
@@ -46,6 +46,8 @@ export class DocumentedSource {
   readonly path: string;
   readonly #database: DatabaseSync;
   readonly #tables: ReadonlySet<string>;
+  readonly #columns = new Map<string, ReadonlySet<string>>();
+  readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string) {
     this.path = path;
@@ -63,16 +65,31 @@ export class DocumentedSource {
     return this.#tables.has(table);
   }
 
-  /** Rows of a table, one at a time; none when the generation has no such table. */
-  *rows(table: ImportedTable, where = "", ...values: SQLInputValue[]): Generator<SourceRow> {
+  /** Rows of a table, one at a time; none when the generation has no such table. Columns it lacks order nothing. */
+  *rows(
+    table: ImportedTable,
+    { where, order }: { where?: string; order: readonly string[] },
+    ...values: SQLInputValue[]
+  ): Generator<SourceRow> {
     if (!this.has(table)) return;
-    const statement = this.#database.prepare(`SELECT * FROM ${table} ${where}`);
+    const columns = order.filter((column) => this.#hasColumn(table, column));
+    const clauses = [where === undefined ? "" : `WHERE ${where}`, columns.length === 0 ? "" : `ORDER BY ${columns.join(", ")}`];
+    const sql = `SELECT * FROM ${table} ${clauses.join(" ")}`;
+    const statement = this.#statements.get(sql) ?? this.#database.prepare(sql);
+    // A statement that is being read cannot be started again; nested reads get one of their own.
+    this.#statements.delete(sql);
     for (const row of statement.iterate(...values)) yield toSourceRow(row);
+    this.#statements.set(sql, statement);
   }
 
-  /** True when rows of the table have the column in this generation. */
-  hasColumn(table: ImportedTable, column: string): boolean {
-    return this.#database.prepare(`SELECT 1 FROM pragma_table_info(?) WHERE name = ?`).get(table, column) !== undefined;
+  #hasColumn(table: ImportedTable, column: string): boolean {
+    const known = this.#columns.get(table) ?? new Set(this.#readColumns(table));
+    this.#columns.set(table, known);
+    return known.has(column);
+  }
+
+  #readColumns(table: string): string[] {
+    return this.#database.prepare("SELECT name FROM pragma_table_info(?)").all(table).map((row) => String(row["name"]));
   }
 
   count(table: string): number {

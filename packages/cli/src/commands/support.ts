@@ -1,0 +1,53 @@
+/** `lcm support`: a file for a bug report, without any message text. */
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { toAction } from "../context.ts";
+import type { Invocation } from "../context.ts";
+import { usageError } from "../exit.ts";
+import { style } from "../style.ts";
+import { readVersion } from "../version.ts";
+import { addExamples } from "./shared.ts";
+
+export function defineSupport(program: Command): void {
+  const command = program
+    .command("support")
+    .description("a file for a bug report: versions, sizes and findings, no message text")
+    .option("--out <path>", "the file to write", "lcm-support.json")
+    .action(toAction(runSupport));
+  addExamples(command, [
+    ["lcm support", "writes lcm-support.json; read it before you send it"],
+    ["lcm support --json", "prints it instead"],
+  ]);
+}
+
+async function runSupport(invocation: Invocation, { out }: { readonly out: string }): Promise<void> {
+  const { buildSupportBundle } = await import("@lossless/core/maintain/support.ts");
+  const { settings, defaults } = await invocation.settings();
+  const bundle = await invocation.withArchive("read", (engine) =>
+    buildSupportBundle({
+      engine,
+      settings,
+      defaults,
+      databasePath: settings.databasePath,
+      filesDir: settings.largeFilesDir,
+      version: readVersion(),
+    }),
+  );
+  const path = resolve(out);
+  if (!invocation.isJson) write(path, bundle);
+  await invocation.print({
+    data: bundle,
+    text: () =>
+      `${style.good("ok")}  ${path}\n    versions, sizes, counts and findings; no text of any message. Read it before you send it.`,
+  });
+}
+
+function write(path: string, bundle: object): void {
+  try {
+    writeFileSync(path, `${JSON.stringify(bundle, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    throw usageError(`cannot write ${path}: something is there already`, "Name another --out");
+  }
+}

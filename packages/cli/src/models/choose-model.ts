@@ -1,0 +1,46 @@
+/** The model for a command: what was typed, else what the settings name, else none. */
+import type { Command } from "commander";
+import type { Invocation, Model } from "../context.ts";
+import { usageError } from "../exit.ts";
+
+export interface ModelOptions {
+  /** A name with `--model`, false with `--no-model`, true without either. */
+  readonly model: string | boolean;
+  readonly provider?: string;
+  readonly baseUrl?: string;
+}
+
+export function addModelOptions(command: Command): Command {
+  return command
+    .option("--model <name>", "the model to use (default: the setting summaryModel)")
+    .option("--no-model", "let the engine write the summaries itself")
+    .option("--provider <name>", "its provider, when the name does not hold it")
+    .option("--base-url <url>", "where the provider is");
+}
+
+/** Must run before anything asks for the settings: what was typed goes before what is set. */
+export async function chooseModel(invocation: Invocation, options: ModelOptions): Promise<Model | null> {
+  const { model, provider, baseUrl } = options;
+  if (model === false) return null;
+  invocation.override({
+    ...(typeof model === "string" ? { summaryModel: model } : {}),
+    ...(provider === undefined ? {} : { summaryProvider: provider }),
+  });
+  const { settings, places } = await invocation.settings();
+  const { openComplete } = await import("./open-complete.ts");
+  const { listCandidates } = await import("@lossless/core/summarize/candidates.ts");
+  const first = listCandidates(settings)[0] ?? null;
+  const env = { ...process.env, ...(baseUrl === undefined ? {} : nameAddress(first?.provider, baseUrl)) };
+  const complete = openComplete({ settings, env, stateDir: places.stateDir });
+  return complete && { complete, ref: first };
+}
+
+function nameAddress(provider: string | undefined, baseUrl: string): Record<string, string> {
+  if (provider === undefined || provider === "") {
+    throw usageError(
+      "cannot use --base-url: it needs a provider",
+      "Name it with --provider, or as provider/model",
+    );
+  }
+  return { [`${provider.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_BASE_URL`]: baseUrl };
+}

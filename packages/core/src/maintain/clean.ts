@@ -1,0 +1,57 @@
+/**
+ * Conversations that nobody will want back: those of sub-agents and of scheduled jobs that have ended. They are shown; removing them is
+ * forgetting them, with all that belongs to it.
+ */
+import type { Engine } from "../engine.ts";
+import type { ConversationRow } from "../store/store.ts";
+
+export type CleanKind = "subagent" | "cron";
+
+const KINDS: Readonly<Record<CleanKind, RegExp>> = {
+  subagent: /^agent:[^:]+:subagent:/,
+  cron: /^agent:[^:]+:cron:/,
+};
+
+export interface Cleanable extends ConversationRow {
+  readonly kind: CleanKind;
+}
+
+export interface CleanOptions {
+  readonly engine: Engine;
+  readonly kinds: readonly CleanKind[];
+  /** Only those whose last message is older than this, ms UTC. */
+  readonly before: number;
+  readonly owner?: string;
+}
+
+const PAGE = 1_000;
+
+/** Ended conversations with something left to remove, the oldest first. */
+export async function listCleanable(options: CleanOptions): Promise<Cleanable[]> {
+  const { engine, kinds, before } = options;
+  const owner = options.owner === undefined ? {} : { owner: options.owner };
+  const found: Cleanable[] = [];
+  for (let after: string | null = null; ;) {
+    const page = await engine.listConversations({ ...owner, after, limit: PAGE });
+    for (const row of page.items) {
+      const kind = kinds.find((candidate) => KINDS[candidate].test(row.sessionKey));
+      if (kind === undefined || !hasEnded(row, kind) || (row.lastAt ?? 0) >= before) continue;
+      if (await hasMessages(engine, row.conversationId)) found.push({ ...row, kind });
+    }
+    if (page.next === null) return found.reverse();
+    after = page.next;
+  }
+}
+
+/** A sub-agent's session is rarely closed by anybody; that its last message is old enough is all that can be known. */
+const hasEnded = (row: ConversationRow, kind: CleanKind): boolean =>
+  kind === "subagent" || row.archivedAt !== null;
+
+async function hasMessages(engine: Engine, conversationId: number): Promise<boolean> {
+  for (let after: string | null = null; ;) {
+    const page = await engine.listMessages({ conversationId, after, limit: PAGE, order: "arrival" });
+    if (page.items.some((row) => row.forgottenAt === null)) return true;
+    if (page.next === null) return false;
+    after = page.next;
+  }
+}

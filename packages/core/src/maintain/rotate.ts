@@ -1,0 +1,319 @@
+/**
+ * Rotating a host's session file: once every line of it is proven to be in the archive, byte for byte, the file is replaced by one with its
+ * header and its newest turns. Nothing is rewritten on trust: the first line that is not proven ends it, and the original is kept.
+ *
+ * Invariant: at every moment the path names a whole file, the old one or the new one.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import type { Engine } from "../engine.ts";
+import { EngineError } from "../model/errors.ts";
+import { POSITION_STEP } from "../model/message.ts";
+import type { Settings } from "../model/settings.ts";
+import { isJsonObject } from "../transfer/format.ts";
+import type { JsonObject } from "../transfer/format.ts";
+import { importTranscript } from "../transfer/import.ts";
+import type { ImportTarget } from "../transfer/import.ts";
+import { createBackup, formatStamp } from "./backup.ts";
+
+export interface RotateOptions {
+  readonly engine: Engine;
+  readonly path: string;
+  readonly freshTailCount: number;
+  readonly owner?: string;
+  /** Only proves and tells. */
+  readonly isDry: boolean;
+  /** The original is kept beside the new file unless this is false. */
+  readonly keepsOriginal?: boolean;
+  /** The archive is backed up first when this says where it is. */
+  readonly backup?: { readonly databasePath: string; readonly filesDir: string };
+  readonly now?: number;
+}
+
+export interface RotateReport {
+  readonly path: string;
+  readonly sessionId: string;
+  readonly lines: number;
+  readonly keptLines: number;
+  readonly preservedTailMessageCount: number;
+  readonly sizeBytes: number;
+  readonly newSizeBytes: number;
+  readonly bytesRemoved: number;
+  readonly originalPath: string | null;
+  readonly backupPath: string | null;
+}
+
+export async function rotateSessionFile(options: RotateOptions): Promise<RotateReport> {
+  const { path, isDry, engine } = options;
+  const before = statSync(path, { throwIfNoEntry: false });
+  if (!before?.isFile()) throw new EngineError("not_found", `cannot rotate ${path}: there is no such file`);
+  const content = readFileSync(path);
+  const sessionId = await prove(options);
+  const entries = parseEntries(path, content);
+  const kept = chooseEntries(entries, options.freshTailCount);
+  const next = Buffer.from(kept.map((line) => `${line}\n`).join(""));
+  const tail = kept.filter((line) => isMessage(JSON.parse(line) as JsonObject)).length;
+  const report = {
+    path,
+    sessionId,
+    lines: entries.length,
+    keptLines: kept.length,
+    preservedTailMessageCount: tail,
+    sizeBytes: content.byteLength,
+    newSizeBytes: next.byteLength,
+    bytesRemoved: content.byteLength - next.byteLength,
+  };
+  if (isDry || report.bytesRemoved <= 0) return { ...report, originalPath: null, backupPath: null };
+  const backupPath = options.backup ? (await createBackup({ engine, ...options.backup })).path : null;
+  const originalPath = replaceFile(options, before, content, next);
+  return { ...report, originalPath, backupPath };
+}
+
+// ---- the proof
+
+/** Reads the file as an import would and compares every line with the archive instead of storing it. Returns the session's id. */
+async function prove({ engine, path, owner }: RotateOptions): Promise<string> {
+  let sessionId = "";
+  const target: ImportTarget = {
+    async ingest({ session, messages }) {
+      sessionId = session.id;
+      const events = messages.map(({ eventId, bytes }) => ({
+        eventId: eventId ?? "",
+        bytes: bytes ?? new Uint8Array(),
+      }));
+      const [missing] = await engine.findUnproven({
+        sessionId,
+        events,
+        ...(owner === undefined ? {} : { owner }),
+      });
+      if (missing === undefined) return { conversationId: 1, results: [] };
+      const arrival = messages.find((message) => message.eventId === missing);
+      throw unproven(path, Math.round((arrival?.position ?? 0) / POSITION_STEP), missing);
+    },
+    readSession: () => Promise.resolve(null),
+    knownEvents: (request) => engine.knownEvents({ ...request, ...(owner === undefined ? {} : { owner }) }),
+    setBranch: () => Promise.resolve({ changed: 0 }),
+  };
+  const { problems } = await importTranscript({ engine: target, path, format: "pi" });
+  const unfinished = problems.find((problem) => problem.code === "incomplete_line");
+  if (unfinished) throw unproven(path, unfinished.line, "the last line is not finished");
+  return sessionId;
+}
+
+function unproven(path: string, line: number, what: string): EngineError {
+  return new EngineError(
+    "verification_failed",
+    `cannot rotate ${path}: line ${line} (${what}) is not proven to be in the archive`,
+    {
+      hint: "import the file first; nothing was changed",
+    },
+  );
+}
+
+// ---- what stays
+
+interface Entry {
+  readonly text: string;
+  readonly value: JsonObject;
+}
+
+function parseEntries(path: string, content: Buffer): Entry[] {
+  return content
+    .toString("utf8")
+    .split("\n")
+    .filter((text) => text.trim() !== "")
+    .map((text) => {
+      const value: unknown = JSON.parse(text);
+      if (isJsonObject(value)) return { text, value };
+      throw new EngineError("invalid_input", `cannot rotate ${path}: a line is no JSON object`);
+    });
+}
+
+/** Of these only the newest of each kind still says something. */
+const STATE_TYPES = ["session_info", "model_change", "thinking_level_change"];
+
+const isMessage = (value: JsonObject): boolean =>
+  value["type"] === "message" && isJsonObject(value["message"]);
+const isUser = (value: JsonObject): boolean =>
+  isMessage(value) && (value["message"] as JsonObject)["role"] === "user";
+
+/** The header, the newest state of each kind, and the tail; each entry follows the one before it where its own parent is gone. */
+export function chooseEntries(entries: readonly Entry[], freshTailCount: number): string[] {
+  const start = findTailStart(entries, freshTailCount);
+  const before = entries.slice(0, start);
+  const headers = before.filter(({ value }) => value["type"] === "session");
+  const states = STATE_TYPES.flatMap((type) => before.findLast(({ value }) => value["type"] === type) ?? []);
+  states.sort((a, b) => entries.indexOf(a) - entries.indexOf(b));
+  const present = new Set<unknown>([null]);
+  let last: unknown = null;
+  return [...headers, ...states, ...entries.slice(start)].map(({ text, value }) => {
+    const isLinked = "parentId" in value;
+    const isLoose = isLinked && !present.has(value["parentId"]);
+    if (isLinked) {
+      last = isLoose ? last : value["parentId"];
+    }
+    const line = isLoose ? JSON.stringify({ ...value, parentId: last }) : text;
+    if (isLinked && typeof value["id"] === "string") {
+      present.add(value["id"]);
+      last = value["id"];
+    }
+    return line;
+  });
+}
+
+function findTailStart(entries: readonly Entry[], freshTailCount: number): number {
+  const messages = entries.flatMap(({ value }, index) => (isMessage(value) ? [index] : []));
+  const from = messages[Math.max(0, messages.length - freshTailCount)] ?? entries.length;
+  const user = messages.findLast((index) => index <= from && isUser(entries[index]?.value ?? {}));
+  return user ?? from;
+}
+
+// ---- replacing
+
+function replaceFile(
+  options: RotateOptions,
+  before: { size: number; mtimeMs: number; mode: number },
+  content: Buffer,
+  next: Buffer,
+): string | null {
+  const { path } = options;
+  const temporary = `${path}.${process.pid}.tmp`;
+  const original = `${path}.rotated-${formatStamp(options.now ?? Date.now())}`;
+  rmSync(temporary, { force: true });
+  const handle = openSync(temporary, "wx", before.mode & 0o777);
+  try {
+    writeSync(handle, next);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  const now = statSync(path);
+  if (now.size !== before.size || now.mtimeMs !== before.mtimeMs || !readFileSync(path).equals(content)) {
+    rmSync(temporary, { force: true });
+    throw new EngineError("database_busy", `cannot rotate ${path}: it was written to meanwhile`, {
+      hint: "try again in a quieter moment",
+    });
+  }
+  if (options.keepsOriginal !== false) linkSync(path, original);
+  renameSync(temporary, path);
+  syncFolder(dirname(path));
+  return options.keepsOriginal === false ? null : original;
+}
+
+function syncFolder(path: string): void {
+  // Windows cannot open a folder for fsync; there the rename itself is all that can be asked for.
+  if (process.platform === "win32") return;
+  const handle = openSync(path, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+// ---- files that have grown too large
+
+export interface SweepOptions {
+  readonly engine: Engine;
+  readonly files: readonly string[];
+  readonly phase: "startup" | "runtime";
+  readonly settings: Settings;
+  readonly databasePath: string;
+  readonly filesDir: string;
+  readonly owner?: string;
+  readonly log: (line: string) => void;
+  readonly now?: () => number;
+}
+
+/** Looks at session files and does what the settings ask for: warns, unless they ask for rotation. Never throws for one file. */
+export async function sweepSessionFiles(options: SweepOptions): Promise<void> {
+  const { settings, phase, files, log } = options;
+  const rules = settings.autoRotateSessionFiles;
+  const mode = rules[phase];
+  if (!rules.enabled || mode === "off") return;
+  const now = options.now ?? Date.now;
+  const startedAt = now();
+  const tally = { scanned: 0, eligible: 0, rotated: 0, warned: 0, skipped: 0, bytesRemoved: 0 };
+  let backup = rules.createBackups
+    ? { databasePath: options.databasePath, filesDir: options.filesDir }
+    : undefined;
+  for (const path of files) {
+    tally.scanned += 1;
+    const sizeBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (sizeBytes <= rules.sizeBytes) {
+      tally.skipped += 1;
+      continue;
+    }
+    tally.eligible += 1;
+    const facts = { phase, sessionFile: path, sizeBytes, thresholdBytes: rules.sizeBytes };
+    if (mode === "warn") {
+      tally.warned += 1;
+      log(renderLog({ ...facts, action: "warn", reason: "larger than the threshold" }));
+      continue;
+    }
+    const fileStartedAt = now();
+    try {
+      const report = await rotateSessionFile({
+        engine: options.engine,
+        path,
+        freshTailCount: settings.freshTailCount,
+        isDry: false,
+        ...(options.owner === undefined ? {} : { owner: options.owner }),
+        ...(backup === undefined ? {} : { backup }),
+      });
+      // One backup is enough for a batch.
+      if (report.backupPath !== null) backup = undefined;
+      tally.rotated += 1;
+      tally.bytesRemoved += report.bytesRemoved;
+      const {
+        sessionId,
+        bytesRemoved,
+        preservedTailMessageCount,
+        backupPath,
+        newSizeBytes: checkpointSize,
+      } = report;
+      const durationMs = now() - fileStartedAt;
+      log(
+        renderLog({
+          ...facts,
+          action: "rotate",
+          sessionId,
+          durationMs,
+          backupPath,
+          bytesRemoved,
+          preservedTailMessageCount,
+          checkpointSize,
+        }),
+      );
+    } catch (error) {
+      tally.warned += 1;
+      log(
+        renderLog({
+          ...facts,
+          action: "warn",
+          error: error instanceof Error ? error.message : String(error),
+        }),
+      );
+    }
+  }
+  if (phase === "startup")
+    log(renderLog({ phase, action: "summary", ...tally, durationMs: now() - startedAt }));
+}
+
+function renderLog(facts: Readonly<Record<string, string | number | null>>): string {
+  const words = Object.entries(facts).map(
+    ([key, value]) =>
+      `${key}=${typeof value === "string" ? JSON.stringify(value).replace(/^"([\w./:-]+)"$/, "$1") : value}`,
+  );
+  return `[lcm] auto-rotate: ${words.join(" ")}`;
+}

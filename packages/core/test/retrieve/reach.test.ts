@@ -1,0 +1,90 @@
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { importPaths } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import { findSharedData, listTranscripts } from "@lossless/testkit";
+import { searchText } from "../../src/message/normalize.ts";
+import { openArchive } from "./archive.ts";
+
+const SMALL = {
+  leafChunkTokens: 4_000,
+  leafTargetTokens: 400,
+  condensedTargetTokens: 500,
+  freshTailCount: 16,
+};
+const OWNER = "main";
+const SAMPLE = path.join(import.meta.dirname, "../../../cli/sample/sample-session.jsonl");
+
+/** Everything that can be opened from some ids on, by describe alone. */
+async function walk(
+  engine: Engine,
+  session: { key: string; owner: string },
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const reached = new Set<string>();
+  const pending = [...ids];
+  for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
+    if (reached.has(id)) continue;
+    reached.add(id);
+    if (!id.startsWith("sum_")) continue;
+    const node = await engine.describe({ session, id });
+    if (node.type === "summary") pending.push(...node.parentIds, ...node.sourceMessageIds);
+  }
+  return reached;
+}
+
+async function checkReach(file: string): Promise<void> {
+  await using archive = await openArchive({ settings: SMALL });
+  const { engine } = archive;
+  await importPaths({ engine, paths: [file], owner: OWNER });
+  for (const { conversationId, sessionKey } of (await engine.listConversations({ limit: 50 })).items) {
+    const session = { key: sessionKey, owner: OWNER };
+    await engine.compact({ conversationId, budgetTokens: 12_000, force: true });
+    await engine.maintain({ conversationId, budgetTokens: 12_000 });
+    const context = await engine.assemble({ conversationId, budgetTokens: 12_000 });
+    const text = JSON.stringify(context?.messages ?? []);
+    const shown = [...new Set(text.match(/sum_[0-9a-f]{16}/g) ?? [])];
+    const summaries = (await engine.listSummaries({ conversationId, limit: 1_000 })).items;
+    const tops = summaries
+      .filter(({ state }) => state === "cover" || state === "reserve")
+      .map(({ summaryId }) => summaryId);
+    expect(shown.every((id) => tops.includes(id))).toBe(true);
+    const reached = await walk(engine, session, tops);
+    const stored = (await engine.listMessages({ conversationId, limit: 10_000 })).items;
+    // What no summary stands for yet is reached as one run, which is what the context's range line names.
+    const open = stored.filter(
+      ({ messageId, revises }) => revises === null && !reached.has(`msg_${messageId}`),
+    );
+    const folded = stored.length - open.length;
+    for (const { messageId } of stored.filter((_, at) => at % 7 === 0)) {
+      const described = await engine.describe({ session, id: `msg_${messageId}`, tokenCap: 10_000_000 });
+      const body = await engine.readMessage({ messageId });
+      const whole = body ? searchText(body.view) : "";
+      expect(described.type === "messages" ? described.messages[0]?.text : null).toBe(whole);
+    }
+    const ids = open.map(({ messageId }) => messageId);
+    if (ids.length > 0) {
+      const seen = new Set<string>();
+      for (let after: string | undefined; ;) {
+        const id = `msg_${ids[0]}..msg_${ids.at(-1)}`;
+        const page = await engine.describe({ session, id, tokenCap: 50_000, ...(after ? { after } : {}) });
+        if (page.type !== "messages") throw new Error("not messages");
+        for (const message of page.messages) seen.add(message.id);
+        if (page.next === null) break;
+        after = page.next;
+      }
+      expect(ids.filter((id) => !seen.has(`msg_${id}`))).toEqual([]);
+    }
+    if (stored.length > 200) expect(folded).toBeGreaterThan(0);
+  }
+}
+
+describe("every message can be reached", () => {
+  test("in the sample session", async () => checkReach(SAMPLE));
+
+  const data = findSharedData();
+  const files = data === null ? [] : listTranscripts(data, "claude-code").slice(0, 3);
+  test.skipIf(files.length === 0)("in real transcripts", async () => {
+    for (const file of files) await checkReach(file);
+  });
+});

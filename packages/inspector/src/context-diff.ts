@@ -1,0 +1,26 @@
+/** What is different between two contexts of one conversation. Pure. The shared front is what a provider's cache can keep. */
+import type { ExplainedItem } from "./api.ts";
+
+export interface ContextDiff {
+  readonly added: number;
+  readonly removed: number;
+  readonly kept: number;
+  /** Of the items after: whether it was not there before. */
+  readonly isNew: readonly boolean[];
+  /** Tokens of the items at the front that are the same, in the same order. */
+  readonly sharedTokens: number;
+}
+
+type Item = Pick<ExplainedItem, "kind" | "ids" | "tokens">;
+
+const keyOf = ({ kind, ids }: Item): string => `${kind} ${ids.join(" ")}`;
+
+export function compareContexts(before: readonly Item[], after: readonly Item[]): ContextDiff {
+  const known = new Set(before.map(keyOf));
+  const isNew = after.map((item) => !known.has(keyOf(item)));
+  const added = isNew.filter(Boolean).length;
+  const kept = after.length - added;
+  const firstChange = after.findIndex((item, index) => keyOf(item) !== keyOf(before[index] ?? { kind: "range", ids: ["none"], tokens: 0 }));
+  const front = firstChange < 0 ? after : after.slice(0, firstChange);
+  return { added, removed: before.length - kept, kept, isNew, sharedTokens: front.reduce((sum, { tokens }) => sum + tokens, 0) };
+}

@@ -1,0 +1,95 @@
+/**
+ * Building the page. Whatever was stored reaches it as text nodes and through nothing else: there is no way here to turn text into markup.
+ * Characters that could reverse the reading direction or hide are shown by their number.
+ */
+
+export type Child = Node | string | number | null | undefined | false;
+type Attributes = Readonly<Record<string, string | number | boolean | undefined | ((event: Event) => void)>>;
+
+/** An element; attributes that are functions listen to events (`onclick`). */
+export function h<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[Name] {
+  const element = document.createElement(name);
+  apply(element, attributes);
+  element.append(...toNodes(children));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function s<Name extends keyof SVGElementTagNameMap>(
+  name: Name,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): SVGElementTagNameMap[Name] {
+  const element = document.createElementNS(SVG, name);
+  apply(element, attributes);
+  element.append(...toNodes(children));
+  return element;
+}
+
+function apply(element: Element, attributes: Attributes): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== undefined && value !== false) element.setAttribute(name, String(value));
+  }
+}
+
+const toNodes = (children: readonly Child[]): (Node | string)[] =>
+  children.flatMap((child) =>
+    child === null || child === undefined || child === false ? [] : typeof child === "number" ? String(child) : child,
+  );
+
+export function fill(element: Element, ...children: readonly Child[]): void {
+  element.replaceChildren(...toNodes(children));
+}
+
+/** Reverse the direction, or cannot be seen. */
+const SNEAKY = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Stored text as nodes: what is sneaky is named, what was searched for is marked. */
+export function textNodes(text: string, mark: RegExp | null = null): Node[] {
+  return cut(text, SNEAKY).flatMap(({ text: piece, isHit }) => {
+    if (isHit) return [h("span", { class: "sneaky", title: "a character that cannot be seen" }, nameCharacter(piece))];
+    if (mark === null) return [document.createTextNode(piece)];
+    return cut(piece, mark).map((part) => (part.isHit ? h("mark", {}, part.text) : document.createTextNode(part.text)));
+  });
+}
+
+const nameCharacter = (text: string): string => `U+${(text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+
+function cut(text: string, pattern: RegExp): { text: string; isHit: boolean }[] {
+  const pieces: { text: string; isHit: boolean }[] = [];
+  let end = 0;
+  for (const match of text.matchAll(pattern)) {
+    if (match[0] === "") continue;
+    if (match.index > end) pieces.push({ text: text.slice(end, match.index), isHit: false });
+    pieces.push({ text: match[0], isHit: true });
+    end = match.index + match[0].length;
+  }
+  if (end < text.length || pieces.length === 0) pieces.push({ text: text.slice(end), isHit: false });
+  return pieces;
+}
+
+/** Marks the words of a search, as far as they stand in a text as typed. */
+export function toMark(query: string): RegExp | null {
+  const words = query.split(/\s+/).filter((word) => word.length > 1 || /[^\x00-\x7f]/.test(word));
+  const escaped = words.slice(0, 20).map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  return escaped.length === 0 ? null : new RegExp(escaped.join("|"), "giu");
+}
+
+/** Runs the last of several calls that come close together. */
+export function debounce<Arguments extends unknown[]>(
+  work: (...values: Arguments) => void,
+  delayMs: number,
+): (...values: Arguments) => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  return (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => work(...values), delayMs);
+  };
+}

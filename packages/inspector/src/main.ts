@@ -1,0 +1,224 @@
+/**
+ * The page: finds the view that the address names, keeps it fresh while agents write, and hands keys to it. Addresses: `#/<view>/<n>` for a
+ * view of conversation n, `#msg_<n>` for a message, `#sum_…` for a summary.
+ */
+import { readMessage, readOverview, readSummary } from "./api.ts";
+import type { News, Overview } from "./api.ts";
+import { fill, h } from "./dom.ts";
+import { countOf, setTimeZone } from "./format.ts";
+import { renderFailure } from "./view.ts";
+import type { View } from "./view.ts";
+import { openContext } from "./views/context.ts";
+import { openConversation } from "./views/conversation.ts";
+import { openGraph } from "./views/graph.ts";
+import { openHealth } from "./views/health.ts";
+import { openOverview } from "./views/overview.ts";
+import { openSearch } from "./views/search.ts";
+import { openTimeline } from "./views/timeline.ts";
+
+const TABS: readonly (readonly [name: string, label: string, needsConversation: boolean])[] = [
+  ["overview", "Overview", false],
+  ["conversation", "Conversation", true],
+  ["graph", "Graph", true],
+  ["context", "Context", true],
+  ["timeline", "Timeline", true],
+  ["search", "Search", false],
+  ["health", "Health", false],
+];
+
+const KEYS: readonly (readonly [key: string, says: string])[] = [
+  ["1 – 7", "the views, in order"],
+  ["/", "search"],
+  ["t", "light or dark"],
+  ["j k g G", "conversation: next, previous, first, last message"],
+  ["f n N", "conversation: search here, next hit, previous hit"],
+  ["arrows + - 0", "graph: walk, zoom, show all"],
+  ["?", "these keys"],
+];
+
+class Page {
+  readonly #root: HTMLElement;
+  readonly #nav = h("nav", { "aria-label": "Views" });
+  readonly #main = h("main", { id: "main", tabindex: -1 });
+  readonly #live = h("span", { class: "live", role: "status" });
+  readonly #picker = h("select", { "aria-label": "Conversation" });
+  readonly #help = renderHelp();
+  #view: View | null = null;
+  #conversationId: number | null = null;
+  #tab = "overview";
+
+  constructor(root: HTMLElement) {
+    this.#root = root;
+  }
+
+  async open(): Promise<void> {
+    applyTheme();
+    systemTheme.addEventListener("change", applyTheme);
+    const theme = h("button", { type: "button", title: "Light or dark (t)", "aria-label": "Light or dark", onclick: toggleTheme }, "◐");
+    const help = h("button", { type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => this.#help.showModal() }, "?");
+    fill(
+      this.#root,
+      h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); this.#main.focus(); } }, "To the content"),
+      h("header", { class: "top" }, h("a", { class: "brand", href: "#/overview" }, "lossless-claw"), this.#nav, h("span", { class: "grow" }), this.#picker, this.#live, theme, help),
+      this.#main,
+      this.#help,
+    );
+    try {
+      this.#renderPicker(await readOverview());
+    } catch (error) {
+      return fill(this.#main, renderFailure(error));
+    }
+    this.#picker.addEventListener("change", () => this.#pick(Number(this.#picker.value)));
+    window.addEventListener("hashchange", () => void this.#route());
+    document.addEventListener("keydown", (event) => this.#press(event));
+    this.#follow();
+    await this.#route();
+  }
+
+  #renderPicker({ conversations, timezone }: Overview): void {
+    setTimeZone(timezone);
+    const { items } = conversations;
+    this.#conversationId ??= items[0]?.conversationId ?? null;
+    fill(this.#picker, ...items.map((row) => h("option", { value: row.conversationId }, `${row.conversationId}: ${row.sessionKey}`)));
+    this.#picker.hidden = items.length < 2;
+    this.#choose(this.#conversationId);
+  }
+
+  #choose(id: number | null): void {
+    this.#conversationId = id;
+    if (id === null) return;
+    // A conversation beyond the first page of the list is added to it.
+    if (![...this.#picker.options].some((option) => Number(option.value) === id)) this.#picker.append(h("option", { value: id }, String(id)));
+    this.#picker.value = String(id);
+  }
+
+  #pick(id: number): void {
+    const isOfConversation = TABS.find(([name]) => name === this.#tab)?.[2];
+    location.hash = `#/${isOfConversation ? this.#tab : "conversation"}/${id}`;
+  }
+
+  async #route(): Promise<void> {
+    const hash = decodeURIComponent(location.hash.slice(1));
+    try {
+      const message = /^msg_(\d+)$/.exec(hash);
+      const summary = /^(sum_[0-9a-f]{16})$/.exec(hash);
+      if (message) {
+        const id = Number(message[1]);
+        const { message: found } = await readMessage(id);
+        this.#choose(found.row?.conversationId ?? this.#conversationId);
+        return this.#show("conversation", openConversation(this.#conversationId ?? 0, id));
+      }
+      if (summary) {
+        const found = await readSummary(summary[1] ?? "");
+        this.#choose(found.conversationId);
+        return this.#show("graph", openGraph(found.conversationId, found.summaryId));
+      }
+      this.#openTab(location.hash.slice(1));
+    } catch (error) {
+      this.#show(this.#tab, { element: h("section", { class: "view" }, renderFailure(error)) });
+    }
+  }
+
+  #openTab(address: string): void {
+    const [path = "", query = ""] = address.split("?", 2);
+    const [, name = "overview", id] = /^\/([a-z]+)(?:\/(\d+))?$/.exec(path) ?? [];
+    if (id !== undefined) this.#choose(Number(id));
+    const conversationId = this.#conversationId;
+    const isOfConversation = TABS.find(([tab]) => tab === name)?.[2] ?? false;
+    if (isOfConversation && conversationId === null) {
+      return this.#show(name, { element: h("section", { class: "view" }, h("p", { class: "faint" }, "Nothing is stored yet. lcm import stores transcripts.")) });
+    }
+    this.#show(name, makeView(name, conversationId ?? 0, new URLSearchParams(query)));
+  }
+
+  #show(tab: string, view: View): void {
+    this.#view?.close?.();
+    this.#view = view;
+    this.#tab = tab;
+    fill(
+      this.#nav,
+      ...TABS.map(([name, label, isOfConversation]) =>
+        h("a", { href: `#/${name}${isOfConversation && this.#conversationId !== null ? `/${this.#conversationId}` : ""}`, "aria-current": name === tab ? "page" : undefined }, label),
+      ),
+    );
+    fill(this.#main, view.element);
+    document.title = `${TABS.find(([name]) => name === tab)?.[1] ?? "Overview"} · lossless-claw`;
+  }
+
+  /** Told by the server when something was stored or folded. */
+  #follow(): void {
+    const events = new EventSource("/api/events");
+    let isFirst = true;
+    events.addEventListener("status", (event) => {
+      const news = JSON.parse((event as MessageEvent<string>).data) as News;
+      this.#live.textContent = news.problem ?? `live, ${countOf(news.messages ?? 0, "message")}`;
+      this.#live.classList.toggle("off", news.problem !== null);
+      if (!isFirst) this.#view?.refresh?.();
+      isFirst = false;
+    });
+    events.addEventListener("error", () => {
+      this.#live.textContent = "lcm web has ended";
+      this.#live.classList.add("off");
+    });
+  }
+
+  #press(event: KeyboardEvent): void {
+    const { key, target } = event;
+    const isTyping = target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (isTyping) {
+      if (key === "Escape") target.blur();
+      return;
+    }
+    const tab = TABS[Number(key) - 1];
+    if (key !== "0" && tab) location.hash = `#/${tab[0]}${tab[2] && this.#conversationId !== null ? `/${this.#conversationId}` : ""}`;
+    else if (key === "/") location.hash = "#/search";
+    else if (key === "?") this.#help.showModal();
+    else if (key === "t") toggleTheme();
+    else if (!this.#view?.press?.(key)) return;
+    event.preventDefault();
+  }
+}
+
+function makeView(name: string, conversationId: number, query: URLSearchParams): View {
+  switch (name) {
+    case "conversation":
+      return openConversation(conversationId, null);
+    case "graph":
+      return openGraph(conversationId, null);
+    case "context":
+      return openContext(conversationId);
+    case "timeline":
+      return openTimeline(conversationId);
+    case "search":
+      return openSearch(query, conversationId === 0 ? null : conversationId);
+    case "health":
+      return openHealth();
+    default:
+      return openOverview();
+  }
+}
+
+function renderHelp(): HTMLDialogElement {
+  const close = h("form", { method: "dialog" }, h("button", {}, "Close"));
+  const rows = KEYS.map(([key, says]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, says)));
+  return h("dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), h("table", {}, h("tbody", {}, ...rows)), close);
+}
+
+const systemTheme = window.matchMedia("(prefers-color-scheme: dark)");
+
+/** What was chosen here, else what the system has. */
+function applyTheme(): void {
+  const theme = localStorage.getItem("theme") ?? (systemTheme.matches ? "dark" : "light");
+  document.documentElement.dataset["theme"] = theme;
+  // Canvases read their colours when they draw.
+  for (const canvas of document.querySelectorAll("canvas")) canvas.dispatchEvent(new Event("themechange"));
+}
+
+function toggleTheme(): void {
+  localStorage.setItem("theme", document.documentElement.dataset["theme"] === "dark" ? "light" : "dark");
+  applyTheme();
+}
+
+const root = document.getElementById("app");
+if (root) void new Page(root).open();

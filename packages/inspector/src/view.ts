@@ -1,0 +1,33 @@
+/** What a view is to the page around it, and what several views show. */
+import { h, textNodes } from "./dom.ts";
+import type { Child } from "./dom.ts";
+
+export interface View {
+  readonly element: HTMLElement;
+  /** The archive has changed. */
+  refresh?(): void;
+  /** True when the key was for it. */
+  press?(key: string): boolean;
+  close?(): void;
+}
+
+export interface Place {
+  readonly name: string;
+  readonly conversationId: number;
+  readonly query: URLSearchParams;
+}
+
+export const renderFailure = (error: unknown): HTMLElement =>
+  h("p", { class: "bad", role: "alert" }, ...textNodes(error instanceof Error ? error.message : String(error)));
+
+export const renderLoading = (what: string): HTMLElement => h("p", { class: "faint", "aria-busy": true }, `Reading ${what} …`);
+
+/** A number with its name. */
+export const renderCard = (name: string, value: Child, more: Child = null): HTMLElement =>
+  h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value, more !== null && h("small", {}, more)));
+
+export const linkMessage = (id: number): HTMLElement => h("a", { class: "id", href: `#msg_${id}` }, `msg_${id}`);
+export const linkSummary = (id: string): HTMLElement => h("a", { class: "id", href: `#${id}` }, id);
+
+/** Depth as a class: colours are in the style sheet. */
+export const depthClass = (depth: number): string => (depth < 0 ? "depth-message" : `depth-${Math.min(depth, 5)}`);

@@ -1,0 +1,264 @@
+/**
+ * Storing what happens: turns that the host hands over, and rows that only the transcript has. Reads through the transcript wherever it can,
+ * so that every row is known by its entry id.
+ *
+ * Kept here: a turn is reported as committed only after its rows and its advancement key are stored in one transaction, or its record is
+ * safely in the spool; turns of a session are stored in the order they came.
+ */
+
+import { POSITION_STEP, type Arrival, type Engine, type SessionRef } from "@lossless/core";
+import { catchUp, type CatchUpResult, type CatchUpTurn, type TurnSituation } from "./catch-up.ts";
+import type {
+  AgentMessage,
+  CommitTurnParams,
+  IngestBatchParams,
+  PluginLogger,
+  SessionParams,
+} from "./host.ts";
+import {
+  nameTurnRows,
+  parseReaderState,
+  readMarks,
+  writeReaderState,
+  type UnnamedTurn,
+} from "./reader-state.ts";
+import { readSituation } from "./room.ts";
+import { readAddress, type SessionAddress } from "./session.ts";
+import { isDatabaseFailure, isThreadFailure, type EngineLease } from "./shared-engine.ts";
+import type { Spool, SpooledTurn } from "./spool.ts";
+import type { TranscriptReader } from "./transcript.ts";
+import { describeError, type Troubles } from "./troubles.ts";
+
+export interface CaptureParts {
+  readonly lease: Pick<EngineLease, "open" | "inOrder" | "discard" | "notes">;
+  readonly reader: TranscriptReader;
+  readonly spool: Spool;
+  readonly troubles: Troubles;
+  readonly logger: PluginLogger;
+  /** Tells the people of a chat something, through their agent. */
+  readonly tell: (session: SessionRef, text: string) => void;
+}
+
+export type Committed = "committed" | "duplicate";
+
+/** A long history is read in the background beyond this; the turn goes on with the host's own messages. */
+const READ_LIMIT_MS = 4_000;
+
+export class Capture {
+  #parts: CaptureParts;
+
+  constructor(parts: CaptureParts) {
+    this.#parts = parts;
+  }
+
+  /** Reads what is new in a session's transcript, for as long as a turn may wait. */
+  async read(params: SessionParams): Promise<CatchUpResult | { kind: "later" }> {
+    const { lease, reader, troubles } = this.#parts;
+    const { session, target } = readAddress(params);
+    const reading = lease.inOrder(session.id, async (): Promise<CatchUpResult> => {
+      const engine = await lease.open();
+      await this.#drainSpool(engine, session.id);
+      return await catchUp({ engine, reader, target, session, moveCursor: true });
+    });
+    const limit = Promise.withResolvers<{ kind: "later" }>();
+    const timer = setTimeout(() => limit.resolve({ kind: "later" }), READ_LIMIT_MS);
+    const first = await Promise.race([reading, limit.promise]).finally(() => clearTimeout(timer));
+    if (first.kind === "later") {
+      troubles.begin("import", new Error(`the history of ${session.key} is being read in the background`));
+      reading.then(
+        () => troubles.end("import"),
+        (error: unknown) => troubles.begin("archive", error),
+      );
+    }
+    return first;
+  }
+
+  /** Reads the transcript for messages that came outside a durable turn; stores the messages themselves only where there is none. */
+  async readFor(params: IngestBatchParams): Promise<number> {
+    const { lease, reader, logger } = this.#parts;
+    const { session, target } = readAddress(params);
+    return await lease.inOrder(session.id, async () => {
+      const engine = await lease.open();
+      const read = await catchUp({ engine, reader, target, session, moveCursor: false });
+      if (read.kind === "caught-up") return read.stored;
+      if (read.kind === "unavailable") {
+        logger.warn(
+          `the transcript of ${session.key} could not be read now (${read.reason}); its rows are stored with the next turn`,
+        );
+        return 0;
+      }
+      const { results } = await engine.ingest({ session, messages: params.messages.map(nameByMarks) });
+      return results.filter((result) => result.outcome === "stored").length;
+    });
+  }
+
+  /** Stores a turn, and before it the turns of its session that wait. What the database cannot take goes to the spool. */
+  async commit(params: CommitTurnParams): Promise<Committed> {
+    const { lease, troubles, tell } = this.#parts;
+    const address = readAddress(params);
+    const { session } = address;
+    return await lease.inOrder(session.id, async () => {
+      try {
+        const engine = await lease.open();
+        await this.#drainSpool(engine, session.id);
+        const situation = readSituation(params, lease.notes.session(session.id));
+        const status = await this.#store(engine, address, params, situation);
+        troubles.end("archive");
+        return status;
+      } catch (error) {
+        if (isThreadFailure(error)) lease.discard();
+        troubles.begin("archive", error);
+        const status = await this.#spool(params, error);
+        if (lease.notes.tellOnce(`spool ${session.key}`)) tell(session, describeTrouble(error));
+        return status;
+      }
+    });
+  }
+
+  async #drainSpool(engine: Engine, sessionId: string): Promise<void> {
+    const { spool, troubles, logger } = this.#parts;
+    const drained = await spool.drain(sessionId, async (turn) => {
+      try {
+        await this.#store(engine, readAddress(turn), turn);
+      } catch (error) {
+        if (isDatabaseFailure(error)) throw error;
+        troubles.begin("a turn in the spool", error);
+        await spool.setAside(turn);
+      }
+    });
+    if (drained > 0) logger.info(`${drained} turns that had waited in the spool are stored`);
+    if ((await spool.size()) === 0) troubles.end("spool");
+  }
+
+  async #store(
+    engine: Engine,
+    { session, target }: SessionAddress,
+    params: SpooledTurn,
+    situation?: TurnSituation,
+  ): Promise<Committed> {
+    const { reader, logger } = this.#parts;
+    const turn = readTurn(params);
+    const asked = { engine, reader, target, session, moveCursor: true, turn };
+    const read = await catchUp({ ...asked, ...(situation === undefined ? {} : { situation }) });
+    if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate"))
+      return read.turn;
+    const reason = read.kind === "unavailable" ? read.reason : "it does not show the turn";
+    logger.warn(
+      `the transcript of ${session.key} could not be used for a turn (${reason}); stored as handed over, to be named later`,
+    );
+    return await storeUnnamedTurn(engine, session, params.messages, turn);
+  }
+
+  /** Keeps a turn that the database cannot take. Throws when the spool cannot either: then the host keeps it. */
+  async #spool(params: CommitTurnParams, cause: unknown): Promise<Committed> {
+    const { spool, troubles } = this.#parts;
+    const { advancementKey, admission, terminal, messages, sessionKey, sessionTarget, isHeartbeat } = params;
+    const isNew = await spool.add({
+      advancementKey,
+      admission,
+      terminal,
+      messages,
+      sessionId: readAddress(params).session.id,
+      ...(sessionKey === undefined ? {} : { sessionKey }),
+      ...(sessionTarget === undefined ? {} : { sessionTarget: pickTarget(sessionTarget) }),
+      ...(isHeartbeat === undefined ? {} : { isHeartbeat }),
+    });
+    troubles.begin("spool", new Error(`turns wait in ${spool.folder} because ${describeError(cause)}`));
+    return isNew ? "committed" : "duplicate";
+  }
+}
+
+function describeTrouble(cause: unknown): string {
+  return `Lossless Claw cannot write its archive right now (${describeError(cause)}). Nothing is lost: turns wait beside the database and are stored when it works again. Please tell the user once; /lcm status says more.`;
+}
+
+function pickTarget({
+  agentId,
+  sessionId,
+  sessionKey,
+  storePath,
+}: NonNullable<SessionParams["sessionTarget"]>) {
+  return {
+    ...(agentId === undefined ? {} : { agentId }),
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...(storePath === undefined ? {} : { storePath }),
+  };
+}
+
+function readTurn({ advancementKey, admission, terminal, isHeartbeat, messages }: SpooledTurn): CatchUpTurn {
+  return {
+    advancementKey,
+    isHeartbeat: isHeartbeat === true && saysNothing(messages.at(-1)),
+    first: { entryId: admission.entryId, seq: admission.activeMessagePosition + 1 },
+    last: { entryId: terminal.entryId, seq: terminal.activeMessagePosition + 1 },
+  };
+}
+
+/** A heartbeat that found nothing to tell answers with this word; one that did tell something is a turn like any other. */
+function saysNothing(answer: AgentMessage | undefined): boolean {
+  return answer !== undefined && JSON.stringify(answer.content).includes("HEARTBEAT_OK");
+}
+
+/** Stores a turn as it was handed over. The reader's state remembers it, so that the next read gives its rows their ids. */
+async function storeUnnamedTurn(
+  engine: Engine,
+  session: SessionRef,
+  messages: readonly AgentMessage[],
+  turn: CatchUpTurn,
+): Promise<Committed> {
+  const { advancementKey } = turn;
+  const isStored =
+    (await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds: [turn.last.entryId] }))
+      .length > 0;
+  if (isStored) return statusOf(await engine.ingest({ session, turn: { advancementKey }, messages: [] }));
+
+  const ends = { advancementKey, firstEntryId: turn.first.entryId, lastEntryId: turn.last.entryId };
+  const eventIds = nameTurnRows(ends, messages.length);
+  const rows = messages.map((message, index) => ({
+    eventId: eventIds[index]!,
+    role: message.role,
+    marks: readMarks(message),
+  }));
+  const unnamed: UnnamedTurn = { ...ends, rows: rows.slice(1, -1) };
+  const state = parseReaderState(
+    (await engine.readSession({ sessionId: session.id, owner: session.owner }))?.cursor ?? null,
+  );
+  const result = await engine.ingest({
+    session,
+    turn: { advancementKey },
+    messages: messages.map((message, index) => placeUnnamed(message, eventIds, index, turn)),
+    cursor: { value: writeReaderState({ ...state, unnamed: [...state.unnamed, unnamed] }) },
+  });
+  return statusOf(result);
+}
+
+function statusOf(result: { duplicateTurn: boolean }): Committed {
+  return result.duplicateTurn ? "duplicate" : "committed";
+}
+
+/** Only the ends' numbers are known; what lies between follows the first and stays before the last. */
+function placeUnnamed(
+  message: AgentMessage,
+  eventIds: readonly string[],
+  index: number,
+  turn: CatchUpTurn,
+): Arrival {
+  const isFirst = index === 0;
+  const isLast = !isFirst && index === eventIds.length - 1;
+  const seq = isLast
+    ? turn.last.seq
+    : Math.min(turn.first.seq + index, Math.max(turn.first.seq, turn.last.seq - 1));
+  return {
+    eventId: eventIds[index]!,
+    eventIdKind: isFirst || isLast ? "entry" : "provisional",
+    message,
+    position: seq * POSITION_STEP + (isFirst || isLast ? 0 : index),
+  };
+}
+
+/** A message without a transcript is known by what the host or the provider called it. */
+function nameByMarks(message: AgentMessage): Arrival {
+  const mark = readMarks(message)[0];
+  return mark === undefined ? { message } : { message, eventId: `${message.role}:${mark}` };
+}
