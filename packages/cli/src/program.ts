@@ -14,6 +14,7 @@ import { defineConfig } from "./commands/config.ts";
 import { defineConversations } from "./commands/conversations.ts";
 import { defineDissolve } from "./commands/dissolve.ts";
 import { defineDoctor } from "./commands/doctor.ts";
+import { defineExport } from "./commands/export.ts";
 import { defineForget } from "./commands/forget.ts";
 import { defineHelp, renderWelcome } from "./commands/help.ts";
 import { defineImport } from "./commands/import.ts";
@@ -54,6 +55,7 @@ export function buildProgram(): Command {
     defineConversations,
     defineMessages,
     defineImport,
+    defineExport,
     defineSearch,
     defineCompact,
     defineAssemble,

@@ -2,12 +2,16 @@
  * `lcm import`: transcripts into the archive. Each file stands for itself: one that cannot be read is reported and the others go on.
  * Importing again adds only what is new, so a cancelled or failed import is repaired by running it again.
  */
-import { stat } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, ERROR_CODES } from "@lossless/core/model/errors.ts";
+import { FORMAT_NAMES } from "@lossless/core/transfer/format.ts";
 import type { FormatName } from "@lossless/core/transfer/format.ts";
 import type { ImportReport, ImportTarget } from "@lossless/core/transfer/import.ts";
+import type { HistoryKind, HistoryReport } from "@lossless/core/transfer/move.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatBytes, formatCount, toOneLine } from "../format.ts";
@@ -15,11 +19,14 @@ import { printNote } from "../output.ts";
 import { startProgress } from "../progress.ts";
 import type { Progress } from "../progress.ts";
 import { style } from "../style.ts";
+import { parseSince } from "./export.ts";
 import { addExamples } from "./shared.ts";
 
 interface ImportOptions {
   readonly format: FormatName | "auto";
   readonly session?: string;
+  readonly sessionFilter?: readonly string[];
+  readonly since?: number;
   readonly dryRun?: boolean;
 }
 
@@ -28,6 +35,8 @@ interface Source {
   readonly path: string;
   readonly bytes: number;
   readonly isNamed: boolean;
+  /** Set for a file that holds whole histories. */
+  readonly history: HistoryKind | null;
 }
 
 interface ImportProblem {
@@ -42,26 +51,33 @@ const SHOWN_PROBLEMS = 20;
 export function defineImport(program: Command): void {
   const command = program
     .command("import")
-    .description("store transcripts of agents: files, or folders of *.jsonl files")
+    .description("store transcripts of agents, archives, and databases of other lossless-claw programs")
     .argument("<path...>", "files and folders")
     .addOption(
       new Option("--format <name>", "what the files are")
-        .choices(["auto", "claude-code", "pi"])
+        .choices(["auto", ...FORMAT_NAMES])
         .default("auto"),
     )
     .option("--session <key>", "store under this session key instead of the file's own")
+    .option("--session-filter <id...>", "only these sessions, by id or key")
+    .option("--since <time>", "only what was changed at this time or later, such as 2026-02-14", parseSince)
     .option("--dry-run", "read everything and say what would be stored; store nothing")
     .action(toAction(runImport));
   command.addHelpText(
     "after",
     `
-Reads Claude Code sessions (claude-code) and OpenClaw or pi sessions (pi). Every line is kept byte for byte. Importing
-a file again, or after it has grown, adds only what is new. Lines that cannot be read are kept, hidden and listed.`,
+Reads sessions of Claude Code, OpenClaw, pi, Codex, Gemini CLI, OpenCode (its storage folder), Hermes, SWE-agent, Qwen,
+Kimi, Droid, Copilot, Cursor, Grok and Antigravity, OpenAI messages, archives (.lcmx, .lcmx.zst), and databases of
+lossless-claw 0.1 to 1.0. Every line or message is kept byte for byte. Importing again, or after a file has grown, adds
+only what is new. Lines that cannot be read are kept, hidden and listed; files that cannot be read are named.`,
   );
   addExamples(command, [
     ["lcm import session.jsonl", "one file"],
     ["lcm import ~/.claude/projects", "every session below a folder"],
     ["lcm import ~/.claude/projects --dry-run", "look before you store"],
+    ["lcm import ~/.local/share/opencode/storage", "all sessions of OpenCode"],
+    ["lcm import backup.lcmx.zst", "an archive, summaries included"],
+    ["lcm import old-lcm.db", "the database of another lossless-claw; it is only read"],
     ["lcm import old.jsonl --db archive.db --owner alice", "somebody's file into an archive of its own"],
   ]);
 }
@@ -70,6 +86,7 @@ a file again, or after it has grown, adds only what is new. Lines that cannot be
 class Tally {
   imported = 0;
   skipped = 0;
+  summaries = 0;
   readonly conversations = new Set<number>();
   readonly problems: ImportProblem[] = [];
   readonly failures: EngineError[] = [];
@@ -79,13 +96,22 @@ class Tally {
     this.files += 1;
     this.imported += report.imported + report.revisions;
     this.skipped += report.skipped;
-    if (report.conversationId) this.conversations.add(report.conversationId);
+    for (const id of report.conversationIds ?? [report.conversationId]) if (id) this.conversations.add(id);
     for (const problem of report.problems) this.problems.push({ ...problem, path: report.path });
     if (report.conversationId === 0) {
       const message =
         "nothing was stored: ignoreSessionPatterns or statelessSessionPatterns covers this session";
       this.problems.push({ code: "ignored_session", line: 0, message, path: report.path });
     }
+  }
+
+  addHistory(report: HistoryReport): void {
+    this.files += 1;
+    this.imported += report.imported + report.revisions;
+    this.skipped += report.skipped;
+    this.summaries += report.summaries;
+    for (const id of report.conversationIds) this.conversations.add(id);
+    for (const problem of report.problems) this.problems.push({ ...problem, path: report.path });
   }
 
   refuse(path: string, error: EngineError, isNamed: boolean): void {
@@ -108,15 +134,18 @@ async function runImport(
   const tally = new Tally();
   const sources = await listSources(paths, options, tally);
   // Nothing to read means nothing to create: a typing error must not leave an empty database behind.
-  if (sources.length > 0) {
-    await runCancellable(
-      (signal) =>
-        withTarget(invocation, options.dryRun ?? false, (target) =>
-          importAll(target, invocation, { ...options, sources, tally, signal }),
-        ),
-      { isPatient: true, what: "the import" },
-    );
-  }
+  const transcripts = sources.filter((source) => source.history === null);
+  const histories = sources.filter((source) => source.history !== null);
+  await runCancellable(
+    async (signal) => {
+      for (const source of histories) await importHistories(invocation, { ...options, sources: [source], tally, signal });
+      if (transcripts.length === 0) return;
+      await withTarget(invocation, options.dryRun ?? false, (target) =>
+        importAll(target, invocation, { ...options, sources: transcripts, tally, signal }),
+      );
+    },
+    { isPatient: true, what: "the import" },
+  );
   const [failure] = tally.failures;
   if (failure !== undefined && tally.files === 0) throw failure;
   if (failure !== undefined) process.exitCode = ERROR_CODES.invalid_input.exit;
@@ -127,6 +156,7 @@ async function runImport(
       skipped,
       conversations: conversations.size,
       problems,
+      ...(tally.summaries > 0 ? { summaries: tally.summaries } : {}),
       ...(options.dryRun ? { dryRun: true } : {}),
     },
     text: () => renderTally(tally, options.dryRun ?? false),
@@ -156,13 +186,18 @@ async function listSources(
   tally: Tally,
 ): Promise<Source[]> {
   const { listTranscripts } = await import("@lossless/core/transfer/detect.ts");
+  const { detectHistory } = await import("@lossless/core/transfer/move.ts");
   const sources: Source[] = [];
   for (const path of paths) {
     try {
       const found = await listTranscripts(path);
       const isNamed = found.length === 1 && found[0] === path;
-      if (isNamed && format === "auto") await checkTranscript(path);
-      for (const file of found) sources.push({ path: file, bytes: (await stat(file)).size, isNamed });
+      for (const file of found) {
+        const stats = await stat(file);
+        const history = stats.isFile() && format === "auto" ? await detectHistory(file) : null;
+        if (isNamed && format === "auto" && history === null && stats.isFile()) await checkTranscript(file);
+        sources.push({ path: file, bytes: stats.size, isNamed, history });
+      }
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       tally.refuse(path, error, true);
@@ -173,12 +208,45 @@ async function listSources(
 
 /** Refuses a file that is no transcript before anything is opened for it. */
 async function checkTranscript(path: string): Promise<void> {
-  const { detectFormat, openTranscript } = await import("@lossless/core/transfer/detect.ts");
+  const { detectFormat, isDocumentName, openTranscript } = await import("@lossless/core/transfer/detect.ts");
+  const { holdsSessionLines } = await import("@lossless/core/transfer/import-documents.ts");
   const transcript = await openTranscript(path);
   try {
-    await detectFormat(transcript);
+    if (!isDocumentName(path) && !(await holdsSessionLines(transcript))) await detectFormat(transcript);
   } finally {
     await transcript.file.close();
+  }
+}
+
+/** Whole histories go past the engine. A dry run reads them into an archive of its own, which is thrown away. */
+async function importHistories(invocation: Invocation, { sources, tally, signal, ...options }: Work): Promise<void> {
+  const { importHistory } = await import("@lossless/core/transfer/move.ts");
+  const { settings } = await invocation.settings();
+  const scratch = options.dryRun ? await mkdtemp(join(tmpdir(), "lcm-dry-")) : null;
+  const progress = startProgress("Importing", { isWanted: !invocation.isJson });
+  try {
+    for (const { path, history, isNamed } of sources) {
+      if (history === null) continue;
+      const report = await importHistory(history, {
+        database: scratch === null ? settings.databasePath : join(scratch, "lcm.db"),
+        filesDir: scratch === null ? settings.largeFilesDir : join(scratch, "files"),
+        path,
+        owner: invocation.owner,
+        sessionFilter: options.sessionFilter,
+        since: options.since,
+        largeFileThresholdTokens: settings.largeFileThresholdTokens,
+        signal,
+        onProgress: ({ bytesDone, bytesTotal }) => progress.update(bytesDone, bytesTotal),
+      }).catch((error: unknown) => {
+        if (!(error instanceof EngineError) || !isAboutTheFile(error)) throw error;
+        tally.refuse(path, error, isNamed);
+        return null;
+      });
+      if (report !== null) tally.addHistory(report);
+    }
+  } finally {
+    progress.finish();
+    if (scratch !== null) await rm(scratch, { recursive: true, force: true });
   }
 }
 
@@ -209,7 +277,7 @@ async function importAll(target: ImportTarget, invocation: Invocation, work: Wor
 async function importSource(
   target: ImportTarget,
   { owner }: Invocation,
-  { format, session, signal, tally }: Work,
+  { format, session, signal, tally, sessionFilter, since }: Work,
   { path, isNamed }: Source,
   { progress, before, total }: { progress: Progress; before: number; total: number },
 ): Promise<ImportReport | null> {
@@ -221,6 +289,8 @@ async function importSource(
       format,
       owner,
       sessionKey: session,
+      sessionFilter,
+      since,
       signal,
       onProgress: ({ bytesDone }) =>
         progress.update(

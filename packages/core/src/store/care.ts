@@ -5,7 +5,7 @@
  * Invariant: each of these is one transaction that leaves a whole cover, a right graph, right counters and a chain that continues.
  */
 import type { Debt, RunItem, SummaryText } from "./folding.ts";
-import type { Derive } from "./store.ts";
+import type { Derive } from "./rows.ts";
 
 /** A summary that a person should know about. */
 export interface DoubtfulSummary {

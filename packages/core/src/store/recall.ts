@@ -3,7 +3,7 @@
  *
  * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
  */
-import type { LargeFileRow } from "./store.ts";
+import type { LargeFileRow } from "./rows.ts";
 
 /** What a search may see. Absent fields do not narrow. */
 export interface RecallScope {

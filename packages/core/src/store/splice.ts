@@ -3,7 +3,7 @@
  * encoding says how that content becomes, byte for byte, what stood in the message. Both directions live here, so that a cut is only
  * made when its way back was tried.
  */
-import type { PayloadEncoding } from "./store.ts";
+import type { PayloadEncoding } from "./rows.ts";
 
 export interface Splice {
   /** Place in the bytes handed in. */

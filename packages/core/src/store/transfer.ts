@@ -7,7 +7,7 @@
  */
 import type { HiddenReason } from "../model/message.ts";
 import type { SummaryState } from "./folding.ts";
-import type { Derive, PayloadEncoding } from "./store.ts";
+import type { Derive, PayloadEncoding } from "./rows.ts";
 
 export interface MovedSession {
   readonly owner: string;

@@ -3,6 +3,8 @@
  * and the view of each, and its summaries with what lies under them. Forgotten messages are left out; hidden ones say so.
  */
 
+import { setImmediate } from "node:timers/promises";
+
 import { viewMessage } from "../message/normalize.ts";
 import type { MessageView } from "../model/message.ts";
 import type { MessageRow, Store, StoredPart } from "../store/store.ts";
@@ -29,6 +31,8 @@ export async function* readMessages(store: Store, conversationId: number): Async
       if (body !== null) yield { row, bytes: body.bytes, view: viewMessage(body.bytes), parts: body.parts };
     }
     after = page.next;
+    // The store works in this thread: without a pause nobody could cancel.
+    await setImmediate();
   } while (after !== null);
 }
 

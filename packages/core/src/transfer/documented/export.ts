@@ -5,7 +5,7 @@
  */
 
 import { createHash, randomUUID } from "node:crypto";
-import { existsSync, renameSync, rmSync } from "node:fs";
+import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 
@@ -33,9 +33,6 @@ export interface DocumentedExportReport extends ExportReport {
 
 export async function exportDocumented(store: Store, options: DocumentedExportOptions): Promise<DocumentedExportReport> {
   const { out } = options;
-  if (existsSync(out)) {
-    throw new EngineError("usage", `cannot write ${out}: it exists`, { hint: "name a file that does not exist yet" });
-  }
   const temporary = `${out}.${process.pid}.tmp`;
   const database = new DatabaseSync(temporary);
   try {

@@ -8,6 +8,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { isUtf8 } from "node:buffer";
+import { setImmediate } from "node:timers/promises";
 
 import { prepareMessage } from "../../ingest/prepare.ts";
 import { hiddenMask, POSITION_STEP, type SessionRef } from "../../model/message.ts";
@@ -243,6 +244,8 @@ class DocumentedImport {
       const { signal, now, path } = this.#options;
       if (signal?.aborted) throw createAbortError(path);
       const { results } = await this.#store.append({ session, events: batch, now });
+      // The store works in this thread: without a pause nobody could cancel.
+      await setImmediate();
       for (const { outcome } of results) {
         if (outcome === "stored") this.#counts.imported += 1;
         else if (outcome === "revision") this.#counts.revisions += 1;

@@ -1,0 +1,253 @@
+/** The nouns of the store port: what is handed in, what comes back. The verbs are in `store.ts`. */
+import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+
+/** How a cut-out payload turns back into the bytes that were cut. */
+export type PayloadEncoding = "json" | "json-ascii" | "base64" | "raw";
+
+export interface PreparedPart {
+  readonly type: PartType | "payload";
+  readonly at: number;
+  readonly length: number;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+}
+
+/** A payload that leaves the message: bytes for a file, and the place and encoding to put it back. */
+export interface PreparedPayload {
+  readonly at: number;
+  readonly length: number;
+  readonly encoding: PayloadEncoding;
+  readonly content: Uint8Array;
+  readonly sha256: string;
+  readonly fileName: string | null;
+  readonly mimeType: string;
+  readonly extension: string;
+  readonly lineCount: number | null;
+  readonly explorationSummary: string;
+}
+
+/** Everything about a message that can be computed before a lock is taken. */
+export interface PreparedMessage extends DerivedMessage {
+  /** ms UTC: the message's own time, else what the caller said, else its arrival. */
+  readonly createdAt: number;
+  /** Bit mask of `HIDDEN`. */
+  readonly hidden: number;
+  readonly body: Uint8Array;
+  /** A code of `body.ts`. */
+  readonly encoding: number;
+  readonly arrivalBytes: number;
+  readonly salt: Uint8Array;
+  readonly commitment: Uint8Array;
+  readonly payloads: readonly PreparedPayload[];
+  /** The model that wrote it, with estimated and reported output tokens, where the host says so. */
+  readonly calibration: { model: string; estimated: number; reported: number } | null;
+}
+
+/** One event of a batch. `prepare` runs at most once, and only if the event turns out to be new. */
+export interface AppendEvent {
+  readonly eventId: string;
+  readonly kind: "entry" | "provisional";
+  /** SHA-256 input: the arrival bytes, to compare with what is stored under a known id. */
+  readonly arrival: Uint8Array;
+  /** What it was before redaction, where that took something out: a copy stored before the pattern was set is still the same event. */
+  readonly original?: Uint8Array;
+  readonly position: number | null;
+  readonly prepare: () => PreparedMessage;
+}
+
+export interface AppendBatch {
+  readonly session: SessionRef;
+  readonly events: readonly AppendEvent[];
+  readonly turn?: { readonly advancementKey: string };
+  readonly cursor?: { readonly value: string | null };
+  readonly now: number;
+}
+
+export interface AppendResult {
+  readonly conversationId: number;
+  readonly results: IngestedMessage[];
+  readonly duplicateTurn: boolean;
+  /** Set when the rows are stored but the full-text index could not take them. */
+  readonly indexProblem: string | null;
+}
+
+export interface SessionState {
+  readonly cursor: string | null;
+  readonly conversationId: number | null;
+  readonly lastEventId: string | null;
+}
+
+export interface ConversationRow {
+  readonly conversationId: number;
+  readonly owner: string;
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly createdAt: number;
+  readonly archivedAt: number | null;
+  readonly archiveCause: string | null;
+  readonly messages: number;
+  readonly shownMessages: number;
+  readonly shownTokens: number;
+  readonly summaries: number;
+  /** Counts changes of the folded prefix. */
+  readonly foldRevision: number;
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  readonly arrivalBytes: number;
+}
+
+export interface MessageRow {
+  readonly messageId: number;
+  readonly conversationId: number;
+  readonly sessionId: string;
+  readonly eventId: string;
+  readonly seq: number;
+  readonly position: number;
+  readonly role: string;
+  readonly tokens: number;
+  readonly createdAt: number;
+  readonly arrivalBytes: number;
+  readonly hidden: HiddenReason[];
+  /** The message this one revises, and the newest revision of this one. */
+  readonly revises: number | null;
+  readonly newest: number | null;
+  readonly forgottenAt: number | null;
+}
+
+export interface StoredPart {
+  readonly ordinal: number;
+  readonly type: PartType | "payload";
+  readonly at: number;
+  readonly length: number;
+  readonly toolCallId: string | null;
+  readonly toolName: string | null;
+  readonly fileId: string | null;
+  readonly encoding: PayloadEncoding | null;
+}
+
+export interface LargeFileRow {
+  readonly fileId: string;
+  readonly conversationId: number;
+  readonly fileName: string | null;
+  readonly mimeType: string;
+  readonly byteSize: number;
+  readonly lineCount: number | null;
+  readonly sha256: string;
+  /** Path below the files folder. */
+  readonly storagePath: string;
+  readonly explorationSummary: string;
+  readonly createdAt: number;
+}
+
+export interface MessageBody {
+  readonly row: MessageRow;
+  readonly parts: StoredPart[];
+  /** The arrival bytes, payloads spliced back in. */
+  readonly bytes: Uint8Array;
+}
+
+export interface ShownMessage {
+  /** The first message of the event, which the cover names. */
+  readonly messageId: number;
+  readonly seq: number;
+  readonly createdAt: number;
+  readonly bytes: Uint8Array;
+  /** Its stored count; null where references stand in for payloads, which then have to be counted. */
+  readonly tokens: number | null;
+}
+
+export interface ListMessages {
+  readonly conversationId: number;
+  readonly after: string | null;
+  readonly limit: number;
+  /** Order of positions, or order of arrival. */
+  readonly order: "position" | "arrival";
+  readonly direction: "oldest" | "newest";
+  readonly owner?: string;
+}
+
+export interface SearchRequest {
+  /** An FTS5-style expression made by `text/query.ts`. */
+  readonly match: string;
+  readonly limit: number;
+  readonly offset: number;
+  readonly conversationIds?: readonly number[];
+  readonly owner?: string;
+}
+
+export interface SearchHit {
+  readonly messageId: number;
+  readonly score: number;
+}
+
+export type IndexState =
+  | { readonly kind: "ready"; readonly messages: number }
+  | { readonly kind: "degraded"; readonly reason: string };
+
+export interface ArchiveStatus {
+  readonly databasePath: string;
+  readonly databaseBytes: number;
+  readonly filesBytes: number;
+  readonly arrivalBytes: number;
+  readonly schemaVersion: number;
+  readonly conversations: number;
+  readonly activeConversations: number;
+  readonly messages: number;
+  readonly hidden: Record<HiddenReason, number>;
+  readonly revisions: number;
+  readonly summaries: number;
+  readonly largeFiles: number;
+  readonly tokens: number;
+  readonly lastStoredAt: number | null;
+  readonly lastMessageAt: number | null;
+  readonly index: IndexState;
+}
+
+export interface BoundaryRequest {
+  readonly session: SessionRef;
+  readonly eventId: string;
+  readonly reason: "new" | "reset" | "idle" | "daily" | "deleted";
+  readonly position: number | null;
+  readonly retainDepth: number;
+  readonly at: number;
+}
+
+export interface Problem {
+  readonly code: string;
+  readonly id: string;
+  readonly message: string;
+}
+
+export interface VerifyCounts {
+  readonly conversations: number;
+  readonly messages: number;
+  readonly summaries: number;
+  readonly files: number;
+}
+
+export interface VerifyReport extends VerifyCounts {
+  readonly ok: boolean;
+  readonly problems: Problem[];
+}
+
+/** A payload as it was cut out: its place in the bytes handed in, and what its reference says. */
+export interface CutPayload {
+  readonly at: number;
+  readonly length: number;
+  readonly fileName: string | null;
+  readonly mimeType: string;
+  readonly byteSize: number;
+  readonly explorationSummary: string;
+}
+
+/** What follows from the bytes of a message and its cut payloads alone. */
+export interface DerivedMessage {
+  readonly role: string;
+  /** Estimate of the message as sent, uncalibrated: payloads count as their references. */
+  readonly tokens: number;
+  readonly parts: readonly PreparedPart[];
+  readonly terms: { readonly words: string; readonly idents: string };
+}
+
+/** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */
+export type Derive = (bytes: Uint8Array, cuts: readonly CutPayload[]) => DerivedMessage;

@@ -1,0 +1,113 @@
+/**
+ * Whole histories in and out of an archive file: the entrance for the command line and for programs. Opens the store itself, because
+ * a move works on rows and not through the engine's verbs; agents may go on using the archive meanwhile.
+ */
+
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+import { deriveMessage } from "../ingest/prepare.ts";
+import { EngineError } from "../model/errors.ts";
+import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+
+import { exportDocumented } from "./documented/export.ts";
+import { importDocumented } from "./documented/import.ts";
+import { isSqliteFile } from "./documented/source.ts";
+import { exportArchive, type ExportOptions, type ExportReport } from "./export-archive.ts";
+import { exportText } from "./export-text.ts";
+import { importArchive, isArchive } from "./import-archive.ts";
+import type { ImportProblem, ImportProgress } from "./import.ts";
+import { exportRemnic } from "./remnic.ts";
+
+export const EXPORT_FORMATS = ["archive", "markdown", "html", "openai", "lossless-claw", "remnic"] as const;
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+/** Where an archive is. */
+export interface ArchivePlace {
+  readonly database: string;
+  /** `lcm-files` beside the database when absent. */
+  readonly filesDir?: string | undefined;
+}
+
+export interface ExportRequest extends ArchivePlace, ExportOptions {
+  readonly format: ExportFormat;
+  /** Replaces a file that is in the way; Remnic databases are always added to. */
+  readonly overwrite?: boolean | undefined;
+  /** For Remnic: does everything and keeps nothing. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/**
+ * Writes conversations to a file.
+ *
+ * @example
+ * await exportConversations({ database: "lcm.db", format: "archive", out: "all.lcmx.zst" });
+ */
+export async function exportConversations(request: ExportRequest): Promise<ExportReport> {
+  const { format, out, overwrite = false } = request;
+  if (format !== "remnic" && !overwrite && existsSync(out)) {
+    throw new EngineError("usage", `cannot write ${out}: it exists`, { hint: "name another file, or say that it may be replaced" });
+  }
+  const store = openStore(request, { readOnly: true, create: false });
+  try {
+    switch (format) {
+      case "archive":
+        return await exportArchive(store, request);
+      case "lossless-claw":
+        return await exportDocumented(store, { ...request, filesDir: filesOf(request) });
+      case "remnic":
+        return await exportRemnic(store, { ...request, now: Date.now() });
+      default:
+        return await exportText(store, format, request);
+    }
+  } finally {
+    await store.close();
+  }
+}
+
+export type HistoryKind = "archive" | "lossless-claw";
+
+/** What a file is, when it holds whole histories and not one transcript. */
+export async function detectHistory(path: string): Promise<HistoryKind | null> {
+  if (isSqliteFile(path)) return "lossless-claw";
+  return existsSync(path) && (await isArchive(path)) ? "archive" : null;
+}
+
+export interface HistoryRequest extends ArchivePlace {
+  readonly path: string;
+  readonly owner?: string | undefined;
+  readonly sessionFilter?: readonly string[] | undefined;
+  readonly since?: number | undefined;
+  readonly largeFileThresholdTokens: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+}
+
+export interface HistoryReport {
+  readonly path: string;
+  readonly kind: HistoryKind;
+  readonly imported: number;
+  readonly skipped: number;
+  readonly revisions: number;
+  readonly summaries: number;
+  readonly conversationIds: readonly number[];
+  readonly problems: readonly ImportProblem[];
+}
+
+/** Reads an archive file, or a database of the documented schema, into an archive. */
+export async function importHistory(kind: HistoryKind, request: HistoryRequest): Promise<HistoryReport> {
+  const store = openStore(request, { readOnly: false, create: true });
+  const now = Date.now();
+  try {
+    if (kind === "lossless-claw") return { kind, ...(await importDocumented(store, { ...request, now })) };
+    return { kind, revisions: 0, ...(await importArchive(store, { ...request, derive: deriveMessage, now })) };
+  } finally {
+    await store.close();
+  }
+}
+
+function openStore(place: ArchivePlace, access: { readOnly: boolean; create: boolean }): SqliteStore {
+  return new SqliteStore({ path: resolve(place.database), filesDir: filesOf(place), ...access });
+}
+
+const filesOf = ({ database, filesDir }: ArchivePlace): string => resolve(filesDir ?? join(dirname(resolve(database)), "lcm-files"));
