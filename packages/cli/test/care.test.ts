@@ -1,5 +1,5 @@
 /** Commands of care, run as a person runs them: each says what it would do before it does it. */
-import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines } from "./support.ts";
@@ -118,6 +118,20 @@ describe("summaries", () => {
     expect(await text("prompts", "diff", "leaf", "--prompt-dir", prompts)).toContain("+ Only the weather.");
     expect(await text("prompts", "render", "leaf", "--prompt-dir", prompts)).toContain("Only the weather.");
     expect((await lcm("prompts", "show", "leaves")).status).toBe(2);
+  });
+});
+
+describe("the rest", () => {
+  test("clean, support, rotate and transplant tell before they act", async () => {
+    expect(await text("clean")).toContain("nothing to clean");
+    const bundle = await json("support");
+    expect(bundle.data).toMatchObject({ kind: "lcm-support", archive: { messages: LINES } });
+    expect(JSON.stringify(bundle.data)).not.toContain("Clawdia");
+    const transcript = join(folder.path, "session.jsonl");
+    const before = readFileSync(transcript);
+    expect(await text("rotate", transcript)).toContain("Nothing was done");
+    expect(readFileSync(transcript).equals(before)).toBe(true);
+    expect((await lcm("transplant", "--from", "1", "--to", "2")).status).toBe(3);
   });
 });
 

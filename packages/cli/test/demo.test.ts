@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { displayWidth } from "../src/width.ts";
 import { createRunner, makeFolder, ROOT, SAMPLE } from "./support.ts";
-import type { Run } from "./support.ts";
+import type { Run, RunOptions } from "./support.ts";
 
 const folder = makeFolder();
 const run = createRunner(folder.path);
@@ -67,7 +67,9 @@ test("the commands it ends with work", async () => {
   const ours = commands.filter((command) => command.includes(place));
   expect(ours.length).toBeGreaterThanOrEqual(7);
   for (const command of ours) {
-    const result = await run(command.split(" "));
+    // The inspector runs until Ctrl-C.
+    const onStart: RunOptions["onStart"] = (child) => child.stdout?.once("data", () => child.kill("SIGINT"));
+    const result = await run(command.split(" "), command.startsWith("web") ? { onStart } : {});
     expect({ command, status: result.status }).toEqual({
       command,
       status: command.startsWith("verify") ? 6 : 0,

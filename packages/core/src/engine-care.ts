@@ -194,11 +194,26 @@ export class Care {
       const outcome = await store.forget({ ...request, alsoSummaryIds, replacements, now: clock.now() });
       if (outcome.kind === "stale") continue;
       const remade = replacements.map(({ oldId, summary }) => ({ oldId, newId: summary.summaryId }));
-      return { plan: outcome.plan, remade, isWiped: await this.finishForgetting() };
+      return { plan: outcome.plan, remade, isWiped: await this.#tryToWipe() };
     }
     throw new EngineError("database_busy", "cannot forget: the conversation changes too fast", {
       hint: "try again in a quieter moment",
     });
+  }
+
+  /** The messages are gone whatever happens here; what is left to do stays noted in the archive, and the doctor finds it. */
+  async #tryToWipe(): Promise<boolean> {
+    try {
+      return await this.finishForgetting();
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      this.#parts.emit({
+        kind: "degraded",
+        part: "files",
+        message: `freed pages could not be wiped: ${error.message}`,
+      });
+      return false;
+    }
   }
 
   async finishForgetting(): Promise<boolean> {

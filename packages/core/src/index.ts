@@ -41,8 +41,10 @@ export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./mod
 export { importPaths, importTranscript } from "./transfer/import.ts";
 export type { ImportReport } from "./transfer/import.ts";
 export { adoptDocumentedDatabase, isDocumentedDatabase } from "./transfer/documented/adopt.ts";
-export { detectHistory, exportConversations, EXPORT_FORMATS, importHistory } from "./transfer/move.ts";
-export type { ExportFormat, ExportRequest, HistoryReport, HistoryRequest } from "./transfer/move.ts";
+export { EXPORT_FORMATS } from "./transfer/format.ts";
+export type { ExportFormat } from "./transfer/format.ts";
+export { detectHistory, exportConversations, importHistory } from "./transfer/move.ts";
+export type { ExportRequest, HistoryReport, HistoryRequest } from "./transfer/move.ts";
 export type { AskAnswer, AskFailure, AskRequest, Passage } from "./retrieve/ask.ts";
 export type { Described, DescribedMessage, DescribeRequest } from "./retrieve/describe.ts";
 export type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";

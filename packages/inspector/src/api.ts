@@ -83,7 +83,7 @@ export interface ContextAnswer {
 export interface TimelineAnswer {
   readonly conversation: ConversationRow;
   readonly points: readonly { index: number; at: number; rawTokens: number; contextTokens: number }[];
-  readonly folds: readonly { index: number; summaryId: string; tokens: number; sourceTokens: number }[];
+  readonly folds: readonly { index: number; summaryId: string; tokens: number; rawTokens: number }[];
   readonly days: readonly { day: string; messages: number; tokens: number }[];
 }
 
@@ -104,23 +104,34 @@ export interface News {
 type Query = Readonly<Record<string, string | number | undefined>>;
 
 async function ask<T>(path: string, query: Query = {}): Promise<T> {
-  const pairs = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
   const search = new URLSearchParams(pairs).toString();
-  const response = await fetch(search === "" ? path : `${path}?${search}`, { headers: { accept: "application/json" } });
-  const body = (await response.json().catch(() => null)) as { error?: { message: string; hint?: string } } | null;
+  const response = await fetch(search === "" ? path : `${path}?${search}`, {
+    headers: { accept: "application/json" },
+  });
+  const body = (await response.json().catch(() => null)) as {
+    error?: { message: string; hint?: string };
+  } | null;
   if (response.ok && body !== null) return body as T;
   const hint = body?.error?.hint === undefined ? "" : ` (${body.error.hint})`;
-  throw new Error(body?.error ? body.error.message + hint : `the inspector answered with status ${response.status}`);
+  throw new Error(
+    body?.error ? body.error.message + hint : `the inspector answered with status ${response.status}`,
+  );
 }
 
 export const readOverview = (): Promise<Overview> => ask("/api/overview");
-export const listConversations = (after: string): Promise<Page<ConversationRow>> => ask("/api/conversations", { after });
+export const listConversations = (after: string): Promise<Page<ConversationRow>> =>
+  ask("/api/conversations", { after });
 export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
-export const listMessages = (id: number, query: Query): Promise<MessagePage> => ask(`/api/conversations/${id}/messages`, query);
+export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
+  ask(`/api/conversations/${id}/messages`, query);
 export const readMessage = (id: number): Promise<MessageDetail> => ask(`/api/messages/${id}`);
 export const readGraph = (id: number): Promise<Graph> => ask(`/api/conversations/${id}/graph`);
 export const readSummary = (id: string): Promise<SummaryNode> => ask(`/api/summaries/${id}`);
-export const readContext = (id: number, budget: number): Promise<ContextAnswer> => ask(`/api/conversations/${id}/context`, { budget });
+export const readContext = (id: number, budget: number): Promise<ContextAnswer> =>
+  ask(`/api/conversations/${id}/context`, { budget });
 export const readTimeline = (id: number): Promise<TimelineAnswer> => ask(`/api/conversations/${id}/timeline`);
 export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
 export const askArchive = (query: Query): Promise<AskReply> => ask("/api/ask", query);

@@ -75,4 +75,6 @@ export function readColours(): Colours {
 }
 
 export const colourOfDepth = (colours: Colours, depth: number): string =>
-  depth < 0 ? colours.message : (colours.depths[Math.min(depth, colours.depths.length - 1)] ?? colours.accent);
+  depth < 0
+    ? colours.message
+    : (colours.depths[Math.min(depth, colours.depths.length - 1)] ?? colours.accent);

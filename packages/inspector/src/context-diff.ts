@@ -20,7 +20,15 @@ export function compareContexts(before: readonly Item[], after: readonly Item[])
   const isNew = after.map((item) => !known.has(keyOf(item)));
   const added = isNew.filter(Boolean).length;
   const kept = after.length - added;
-  const firstChange = after.findIndex((item, index) => keyOf(item) !== keyOf(before[index] ?? { kind: "range", ids: ["none"], tokens: 0 }));
+  const firstChange = after.findIndex(
+    (item, index) => keyOf(item) !== keyOf(before[index] ?? { kind: "range", ids: ["none"], tokens: 0 }),
+  );
   const front = firstChange < 0 ? after : after.slice(0, firstChange);
-  return { added, removed: before.length - kept, kept, isNew, sharedTokens: front.reduce((sum, { tokens }) => sum + tokens, 0) };
+  return {
+    added,
+    removed: before.length - kept,
+    kept,
+    isNew,
+    sharedTokens: front.reduce((sum, { tokens }) => sum + tokens, 0),
+  };
 }

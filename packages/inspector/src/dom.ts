@@ -41,26 +41,34 @@ function apply(element: Element, attributes: Attributes): void {
 
 const toNodes = (children: readonly Child[]): (Node | string)[] =>
   children.flatMap((child) =>
-    child === null || child === undefined || child === false ? [] : typeof child === "number" ? String(child) : child,
+    child === null || child === undefined || child === false
+      ? []
+      : typeof child === "number"
+        ? String(child)
+        : child,
   );
 
 export function fill(element: Element, ...children: readonly Child[]): void {
   element.replaceChildren(...toNodes(children));
 }
 
-/** Reverse the direction, or cannot be seen. */
-const SNEAKY = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+/** Reverses the direction, or cannot be seen; joiners are part of how some languages and emoji are written. */
+const SNEAKY = /(?![\t\n\r\u200c\u200d])[\p{Cf}\p{Cc}]/gu;
 
 /** Stored text as nodes: what is sneaky is named, what was searched for is marked. */
 export function textNodes(text: string, mark: RegExp | null = null): Node[] {
   return cut(text, SNEAKY).flatMap(({ text: piece, isHit }) => {
-    if (isHit) return [h("span", { class: "sneaky", title: "a character that cannot be seen" }, nameCharacter(piece))];
+    if (isHit)
+      return [h("span", { class: "sneaky", title: "a character that cannot be seen" }, nameCharacter(piece))];
     if (mark === null) return [document.createTextNode(piece)];
-    return cut(piece, mark).map((part) => (part.isHit ? h("mark", {}, part.text) : document.createTextNode(part.text)));
+    return cut(piece, mark).map((part) =>
+      part.isHit ? h("mark", {}, part.text) : document.createTextNode(part.text),
+    );
   });
 }
 
-const nameCharacter = (text: string): string => `U+${(text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+const nameCharacter = (text: string): string =>
+  `U+${(text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 
 function cut(text: string, pattern: RegExp): { text: string; isHit: boolean }[] {
   const pieces: { text: string; isHit: boolean }[] = [];
@@ -77,7 +85,7 @@ function cut(text: string, pattern: RegExp): { text: string; isHit: boolean }[] 
 
 /** Marks the words of a search, as far as they stand in a text as typed. */
 export function toMark(query: string): RegExp | null {
-  const words = query.split(/\s+/).filter((word) => word.length > 1 || /[^\x00-\x7f]/.test(word));
+  const words = query.split(/\s+/).filter((word) => word.length > 1 || /[^ -~]/.test(word));
   const escaped = words.slice(0, 20).map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
   return escaped.length === 0 ? null : new RegExp(escaped.join("|"), "giu");
 }

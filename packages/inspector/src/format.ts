@@ -37,7 +37,9 @@ export function setTimeZone(timezone: string): void {
 }
 
 export const formatTime = (ms: number | null): string =>
-  ms === null ? "–" : new Date(ms).toLocaleString("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
+  ms === null
+    ? "–"
+    : new Date(ms).toLocaleString("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
 
 export const formatDay = (ms: number): string => new Date(ms).toLocaleDateString("sv-SE", { timeZone: zone });
 

@@ -108,7 +108,12 @@ function buildScale(nodes: readonly GraphNode[]): Scale {
     at(position, edge) {
       const index = lastAtMost(starts, position);
       if (index < 0) return 0;
-      const [start, end, x, width] = [starts[index] ?? 0, ends[index] ?? 0, before[index] ?? 0, widths[index] ?? 0];
+      const [start, end, x, width] = [
+        starts[index] ?? 0,
+        ends[index] ?? 0,
+        before[index] ?? 0,
+        widths[index] ?? 0,
+      ];
       if (position >= end) return edge === "end" || position > end ? x + width : x;
       if (position === start && edge === "start") return x;
       return x + (width * (position - start)) / Math.max(1, end - start);

@@ -35,7 +35,8 @@ export class Heights {
     const change = height - this.heightOf(index);
     if (Math.abs(change) < 0.5) return false;
     this.#heights[index] = height;
-    for (let node = index + 1; node <= this.count; node += node & -node) this.#tree[node] = (this.#tree[node] ?? 0) + change;
+    for (let node = index + 1; node <= this.count; node += node & -node)
+      this.#tree[node] = (this.#tree[node] ?? 0) + change;
     return true;
   }
 
@@ -43,7 +44,11 @@ export class Heights {
   indexAt(offset: number): number {
     let node = 0;
     let rest = offset;
-    for (let step = 2 ** Math.floor(Math.log2(Math.max(1, this.count))); step > 0; step = Math.floor(step / 2)) {
+    for (
+      let step = 2 ** Math.floor(Math.log2(Math.max(1, this.count)));
+      step > 0;
+      step = Math.floor(step / 2)
+    ) {
       const next = node + step;
       const sum = this.#tree[next] ?? 0;
       if (next <= this.count && sum <= rest) {

@@ -62,7 +62,8 @@ export function splitFences(text: string): TextBlock[] {
   let kept: string[] = [];
   let fence: { mark: string; language: string } | null = null;
   const flush = (): void => {
-    if (kept.length > 0) blocks.push({ kind: fence ? "code" : "text", text: kept.join("\n"), language: fence?.language ?? "" });
+    if (kept.length > 0)
+      blocks.push({ kind: fence ? "code" : "text", text: kept.join("\n"), language: fence?.language ?? "" });
     kept = [];
   };
   for (const line of text.split("\n")) {

@@ -54,12 +54,41 @@ class Page {
   async open(): Promise<void> {
     applyTheme();
     systemTheme.addEventListener("change", applyTheme);
-    const theme = h("button", { type: "button", title: "Light or dark (t)", "aria-label": "Light or dark", onclick: toggleTheme }, "◐");
-    const help = h("button", { type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => this.#help.showModal() }, "?");
+    const theme = h(
+      "button",
+      { type: "button", title: "Light or dark (t)", "aria-label": "Light or dark", onclick: toggleTheme },
+      "◐",
+    );
+    const help = h(
+      "button",
+      { type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => this.#help.showModal() },
+      "?",
+    );
     fill(
       this.#root,
-      h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); this.#main.focus(); } }, "To the content"),
-      h("header", { class: "top" }, h("a", { class: "brand", href: "#/overview" }, "lossless-claw"), this.#nav, h("span", { class: "grow" }), this.#picker, this.#live, theme, help),
+      h(
+        "a",
+        {
+          class: "skip",
+          href: "#main",
+          onclick: (event) => {
+            event.preventDefault();
+            this.#main.focus();
+          },
+        },
+        "To the content",
+      ),
+      h(
+        "header",
+        { class: "top" },
+        h("a", { class: "brand", href: "#/overview" }, "lossless-claw"),
+        this.#nav,
+        h("span", { class: "grow" }),
+        this.#picker,
+        this.#live,
+        theme,
+        help,
+      ),
       this.#main,
       this.#help,
     );
@@ -79,7 +108,12 @@ class Page {
     setTimeZone(timezone);
     const { items } = conversations;
     this.#conversationId ??= items[0]?.conversationId ?? null;
-    fill(this.#picker, ...items.map((row) => h("option", { value: row.conversationId }, `${row.conversationId}: ${row.sessionKey}`)));
+    fill(
+      this.#picker,
+      ...items.map((row) =>
+        h("option", { value: row.conversationId }, `${row.conversationId}: ${row.sessionKey}`),
+      ),
+    );
     this.#picker.hidden = items.length < 2;
     this.#choose(this.#conversationId);
   }
@@ -88,7 +122,8 @@ class Page {
     this.#conversationId = id;
     if (id === null) return;
     // A conversation beyond the first page of the list is added to it.
-    if (![...this.#picker.options].some((option) => Number(option.value) === id)) this.#picker.append(h("option", { value: id }, String(id)));
+    if (![...this.#picker.options].some((option) => Number(option.value) === id))
+      this.#picker.append(h("option", { value: id }, String(id)));
     this.#picker.value = String(id);
   }
 
@@ -126,7 +161,13 @@ class Page {
     const conversationId = this.#conversationId;
     const isOfConversation = TABS.find(([tab]) => tab === name)?.[2] ?? false;
     if (isOfConversation && conversationId === null) {
-      return this.#show(name, { element: h("section", { class: "view" }, h("p", { class: "faint" }, "Nothing is stored yet. lcm import stores transcripts.")) });
+      return this.#show(name, {
+        element: h(
+          "section",
+          { class: "view" },
+          h("p", { class: "faint" }, "Nothing is stored yet. lcm import stores transcripts."),
+        ),
+      });
     }
     this.#show(name, makeView(name, conversationId ?? 0, new URLSearchParams(query)));
   }
@@ -138,7 +179,14 @@ class Page {
     fill(
       this.#nav,
       ...TABS.map(([name, label, isOfConversation]) =>
-        h("a", { href: `#/${name}${isOfConversation && this.#conversationId !== null ? `/${this.#conversationId}` : ""}`, "aria-current": name === tab ? "page" : undefined }, label),
+        h(
+          "a",
+          {
+            href: `#/${name}${isOfConversation && this.#conversationId !== null ? `/${this.#conversationId}` : ""}`,
+            "aria-current": name === tab ? "page" : undefined,
+          },
+          label,
+        ),
       ),
     );
     fill(this.#main, view.element);
@@ -171,7 +219,8 @@ class Page {
       return;
     }
     const tab = TABS[Number(key) - 1];
-    if (key !== "0" && tab) location.hash = `#/${tab[0]}${tab[2] && this.#conversationId !== null ? `/${this.#conversationId}` : ""}`;
+    if (key !== "0" && tab)
+      location.hash = `#/${tab[0]}${tab[2] && this.#conversationId !== null ? `/${this.#conversationId}` : ""}`;
     else if (key === "/") location.hash = "#/search";
     else if (key === "?") this.#help.showModal();
     else if (key === "t") toggleTheme();
@@ -202,7 +251,13 @@ function makeView(name: string, conversationId: number, query: URLSearchParams):
 function renderHelp(): HTMLDialogElement {
   const close = h("form", { method: "dialog" }, h("button", {}, "Close"));
   const rows = KEYS.map(([key, says]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, says)));
-  return h("dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), h("table", {}, h("tbody", {}, ...rows)), close);
+  return h(
+    "dialog",
+    { "aria-label": "Keys" },
+    h("h2", {}, "Keys"),
+    h("table", {}, h("tbody", {}, ...rows)),
+    close,
+  );
 }
 
 const systemTheme = window.matchMedia("(prefers-color-scheme: dark)");

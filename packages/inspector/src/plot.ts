@@ -28,7 +28,9 @@ const BOTTOM = 28;
 const GRID_LINES = 4;
 
 export function drawLines(plot: LinePlot): HTMLElement {
-  const top = niceCeiling(Math.max(1, ...plot.lines.flatMap(({ values }) => values.reduce((a, b) => Math.max(a, b), 0))));
+  const top = niceCeiling(
+    Math.max(1, ...plot.lines.flatMap(({ values }) => values.reduce((a, b) => Math.max(a, b), 0))),
+  );
   const lastX = plot.x.at(-1) ?? 1;
   const toX = (x: number): number => LEFT + ((WIDTH - LEFT - RIGHT) * x) / Math.max(1, lastX);
   const toY = (value: number): number => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * value) / top;
@@ -37,9 +39,13 @@ export function drawLines(plot: LinePlot): HTMLElement {
     "svg",
     { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": plot.label },
     ...drawGrid(top, toY),
-    ...(plot.marks ?? []).map((x) => s("line", { class: "plot-mark", x1: toX(x), x2: toX(x), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 7 })),
+    ...(plot.marks ?? []).map((x) =>
+      s("line", { class: "plot-mark", x1: toX(x), x2: toX(x), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 7 }),
+    ),
     ...plot.lines.flatMap(({ className, values }) => {
-      const points = values.map((value, index) => `${toX(plot.x[index] ?? 0).toFixed(1)},${toY(value).toFixed(1)}`);
+      const points = values.map(
+        (value, index) => `${toX(plot.x[index] ?? 0).toFixed(1)},${toY(value).toFixed(1)}`,
+      );
       const base = `${toX(lastX)},${toY(0)} ${toX(0)},${toY(0)}`;
       return [
         s("polygon", { class: `plot-area ${className}`, points: `${points.join(" ")} ${base}` }),
@@ -49,7 +55,12 @@ export function drawLines(plot: LinePlot): HTMLElement {
     ...plot.axis.map((text, index) =>
       s(
         "text",
-        { class: "plot-text", x: LEFT + ((WIDTH - LEFT - RIGHT) * index) / Math.max(1, plot.axis.length - 1), y: HEIGHT - 6, "text-anchor": anchorOf(index, plot.axis.length) },
+        {
+          class: "plot-text",
+          x: LEFT + ((WIDTH - LEFT - RIGHT) * index) / Math.max(1, plot.axis.length - 1),
+          y: HEIGHT - 6,
+          "text-anchor": anchorOf(index, plot.axis.length),
+        },
         text,
       ),
     ),
@@ -99,7 +110,11 @@ export function drawBars(label: string, bars: readonly Bar[]): HTMLElement {
     ...drawGrid(top, toY),
     ...bars.flatMap(({ name, value, says }, index) => {
       const x = LEFT + slot * (index + 0.5);
-      const bar = s("rect", { class: "plot-bar", x: x - width / 2, y: toY(value), width, height: toY(0) - toY(value), rx: 2 }, s("title", {}, says));
+      const bar = s(
+        "rect",
+        { class: "plot-bar", x: x - width / 2, y: toY(value), width, height: toY(0) - toY(value), rx: 2 },
+        s("title", {}, says),
+      );
       const text = s("text", { class: "plot-text", x, y: BARS_HEIGHT - 6, "text-anchor": "middle" }, name);
       return index % every === 0 ? [bar, text] : [bar];
     }),
@@ -110,11 +125,16 @@ export function drawBars(label: string, bars: readonly Bar[]): HTMLElement {
 function drawGrid(top: number, toY: (value: number) => number): SVGElement[] {
   return Array.from({ length: GRID_LINES + 1 }, (_, index) => (top * index) / GRID_LINES).flatMap((value) => [
     s("line", { class: "plot-grid", x1: LEFT, x2: WIDTH - RIGHT, y1: toY(value), y2: toY(value) }),
-    s("text", { class: "plot-text", x: LEFT - 8, y: toY(value) + 4, "text-anchor": "end" }, formatShort(value)),
+    s(
+      "text",
+      { class: "plot-text", x: LEFT - 8, y: toY(value) + 4, "text-anchor": "end" },
+      formatShort(value),
+    ),
   ]);
 }
 
-const anchorOf = (index: number, count: number): string => (index === 0 ? "start" : index === count - 1 ? "end" : "middle");
+const anchorOf = (index: number, count: number): string =>
+  index === 0 ? "start" : index === count - 1 ? "end" : "middle";
 
 /** The next number that reads well on an axis of four steps. */
 export function niceCeiling(value: number): number {

@@ -18,16 +18,36 @@ export interface Place {
 }
 
 export const renderFailure = (error: unknown): HTMLElement =>
-  h("p", { class: "bad", role: "alert" }, ...textNodes(error instanceof Error ? error.message : String(error)));
+  h(
+    "p",
+    { class: "bad", role: "alert" },
+    ...textNodes(error instanceof Error ? error.message : String(error)),
+  );
 
-export const renderLoading = (what: string): HTMLElement => h("p", { class: "faint", "aria-busy": true }, `Reading ${what} …`);
+export const renderLoading = (what: string): HTMLElement =>
+  h("p", { class: "faint", "aria-busy": true }, `Reading ${what} …`);
+
+/** Does something with what arrives, or shows why it did not. */
+export async function whenRead<T>(
+  answer: Promise<T>,
+  use: (value: T) => void,
+  refuse: (failure: HTMLElement) => void,
+): Promise<void> {
+  try {
+    use(await answer);
+  } catch (error) {
+    refuse(renderFailure(error));
+  }
+}
 
 /** A number with its name. */
 export const renderCard = (name: string, value: Child, more: Child = null): HTMLElement =>
   h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value, more !== null && h("small", {}, more)));
 
-export const linkMessage = (id: number): HTMLElement => h("a", { class: "id", href: `#msg_${id}` }, `msg_${id}`);
+export const linkMessage = (id: number): HTMLElement =>
+  h("a", { class: "id", href: `#msg_${id}` }, `msg_${id}`);
 export const linkSummary = (id: string): HTMLElement => h("a", { class: "id", href: `#${id}` }, id);
 
 /** Depth as a class: colours are in the style sheet. */
-export const depthClass = (depth: number): string => (depth < 0 ? "depth-message" : `depth-${Math.min(depth, 5)}`);
+export const depthClass = (depth: number): string =>
+  depth < 0 ? "depth-message" : `depth-${Math.min(depth, 5)}`;

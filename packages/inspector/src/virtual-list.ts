@@ -30,7 +30,11 @@ export class VirtualList {
     this.#options = options;
     this.#heights = new Heights(options.count, options.estimate);
     this.#space = h("div", { class: "vlist-space", role: "list", "aria-label": options.label });
-    this.element = h("div", { class: "vlist", tabindex: 0, role: "group", "aria-label": options.label }, this.#space);
+    this.element = h(
+      "div",
+      { class: "vlist", tabindex: 0, role: "group", "aria-label": options.label },
+      this.#space,
+    );
     this.element.addEventListener("scroll", () => this.update(), { passive: true });
     new ResizeObserver(() => this.update()).observe(this.element);
     // A row that unfolds, or a picture that arrives, changes its height.
@@ -52,14 +56,16 @@ export class VirtualList {
     if (count === this.count) return;
     const before = this.#heights;
     this.#heights = new Heights(count, this.#options.estimate);
-    for (const index of this.#rows.keys()) if (index < count) this.#heights.set(index, before.heightOf(index));
+    for (const index of this.#rows.keys())
+      if (index < count) this.#heights.set(index, before.heightOf(index));
     this.update();
   }
 
   scrollTo(index: number, place: "start" | "center" = "start"): void {
     // Rows on the way are guessed; after they were seen the place is exact.
     for (let pass = 0; pass < MAX_PASSES; pass++) {
-      const room = place === "center" ? Math.max(0, (this.element.clientHeight - this.#heights.heightOf(index)) / 2) : 0;
+      const room =
+        place === "center" ? Math.max(0, (this.element.clientHeight - this.#heights.heightOf(index)) / 2) : 0;
       this.element.scrollTop = Math.max(0, this.#heights.offsetOf(index) - room);
       this.#draw();
     }
@@ -104,7 +110,8 @@ export class VirtualList {
       this.#announce(first, last);
       if (!hasChanged) break;
     }
-    for (const [index, row] of this.#rows) row.style.transform = `translateY(${this.#heights.offsetOf(index)}px)`;
+    for (const [index, row] of this.#rows)
+      row.style.transform = `translateY(${this.#heights.offsetOf(index)}px)`;
   }
 
   #place(first: number, last: number): void {
@@ -116,7 +123,12 @@ export class VirtualList {
     }
     for (let index = first; index <= last; index++) {
       if (this.#rows.has(index)) continue;
-      const row = h("div", { class: "vrow", role: "listitem", "aria-setsize": this.count, "aria-posinset": index + 1 });
+      const row = h("div", {
+        class: "vrow",
+        role: "listitem",
+        "aria-setsize": this.count,
+        "aria-posinset": index + 1,
+      });
       row.append(this.#options.render(index));
       this.#rows.set(index, row);
       this.#space.append(row);
@@ -125,7 +137,8 @@ export class VirtualList {
 
   #measure(): boolean {
     let hasChanged = false;
-    for (const [index, row] of this.#rows) hasChanged = this.#heights.set(index, row.offsetHeight) || hasChanged;
+    for (const [index, row] of this.#rows)
+      hasChanged = this.#heights.set(index, row.offsetHeight) || hasChanged;
     return hasChanged;
   }
 

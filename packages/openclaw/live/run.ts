@@ -46,8 +46,8 @@ try {
       : []),
   ]);
 } catch (error) {
-  // A failing step has printed its reason; the steps after it would only repeat it.
-  if (process.argv.includes("--verbose")) console.log(error);
+  // The steps after one that failed would only repeat it.
+  stage.tellFailure(error);
 } finally {
   await stage.close();
 }

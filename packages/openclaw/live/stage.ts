@@ -40,6 +40,7 @@ export class Stage {
   #startedAt = performance.now();
   #passed = 0;
   #failed = 0;
+  #lastFailure: unknown = null;
   #watchdog = globalThis.setTimeout(
     () => this.endEarly(`the run took longer than ${TIME_LIMIT_MS / 60_000} minutes`),
     TIME_LIMIT_MS,
@@ -113,12 +114,21 @@ export class Stage {
       console.log(`ok    ${this.#elapsed()}  ${name}`);
       return result;
     } catch (error) {
-      this.#failed += 1;
-      console.log(
-        `FAIL  ${this.#elapsed()}  ${name}\n${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-      );
+      this.#fail(name, error);
       throw error;
     }
+  }
+
+  /** For what went wrong between two steps; the failure of a step has been told. */
+  tellFailure(error: unknown): void {
+    if (error !== this.#lastFailure) this.#fail("between two steps", error);
+  }
+
+  #fail(name: string, error: unknown): void {
+    this.#lastFailure = error;
+    this.#failed += 1;
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    console.log(`FAIL  ${this.#elapsed()}  ${name}\n${text}`);
   }
 
   async close(): Promise<void> {

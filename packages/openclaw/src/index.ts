@@ -1,6 +1,6 @@
 /**
- * The plugin as OpenClaw loads it. It registers the context engine, the chat commands and a service that closes the archive when the
- * gateway stops. The host loads this module several times (for the gateway and beside it for agent runs), so registering does no work
+ * The plugin as OpenClaw loads it. It registers the context engine, the tools, the chat commands and a service that closes the archive when
+ * the gateway stops. The host loads this module several times (for the gateway and beside it for agent runs), so registering does no work
  * and opens nothing; the archive is opened by the first turn.
  */
 
@@ -18,17 +18,17 @@ import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
 import { createCommands } from "./command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
-import { explainOverride } from "./model-access.ts";
 import { findRefusedModels } from "./doctor-contract.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
+import { explainOverride } from "./model-access.ts";
 import { compileCapturePolicy, compileReadPolicy } from "./session.ts";
 import { importSessions, listHostSessions, noteSessionEnd, type SessionHookParts } from "./session-hooks.ts";
-import { leaseEngine } from "./shared-engine.ts";
+import { leaseEngine, type EngineLease } from "./shared-engine.ts";
 import { Spool } from "./spool.ts";
 import { SubagentGrants } from "./subagents.ts";
 import { TOOL_NAMES } from "./tool-names.ts";
 import { createTools } from "./tools.ts";
-import { createHostReader } from "./transcript.ts";
+import { createHostReader, type TranscriptReader } from "./transcript.ts";
 
 export default definePluginEntry({
   id: ENGINE_ID,
@@ -50,8 +50,6 @@ function register(api: PluginApi): void {
     stateDir,
   });
   const isGateway = api.registrationMode === "full";
-  if (isGateway) for (const notice of notices) api.logger.warn(notice);
-
   const lease = leaseEngine({
     settings,
     workerUrl: new URL("./worker.js", import.meta.url),
@@ -60,43 +58,72 @@ function register(api: PluginApi): void {
     isGateway,
   });
   const spool = new Spool(placeSpool(settings.databasePath, stateDir));
+  const plugin: Plugin = {
+    api,
+    settings,
+    lease,
+    spool,
+    reader: createHostReader(),
+    refusals: settings.enabled ? findRefusedModels(api.config ?? {}).map(describeRefusal) : [],
+  };
+  registerForAgents(plugin);
+  if (isGateway) registerForGateway(plugin, notices);
+}
+
+/** What one instance of the plugin is made of. */
+interface Plugin {
+  readonly api: PluginApi;
+  readonly settings: Settings;
+  readonly lease: EngineLease;
+  readonly spool: Spool;
+  readonly reader: TranscriptReader;
+  /** Why configured models cannot be used. */
+  readonly refusals: readonly string[];
+}
+
+/** What agents and their chats need; the host asks for it in every mode. */
+function registerForAgents({ api, settings, lease, spool, reader, refusals }: Plugin): void {
+  const { logger, runtime } = api;
   const grants = new SubagentGrants({
     open: () => lease.open(),
-    onFailure: (error) => api.logger.warn(`a sub-agent's grant: ${String(error)}`),
+    onFailure: (error) => logger.warn(`a sub-agent's grant: ${String(error)}`),
   });
   const parts = {
     settings,
     lease,
     spool,
     grants,
-    reader: createHostReader(),
+    reader,
     delegateCompaction: delegateCompactionToRuntime,
     describeMemory: buildMemorySystemPromptAddition,
-    tell: (session: SessionRef, text: string) => {
-      api.runtime.system?.enqueueSystemEvent?.(text, { sessionKey: session.key, agentId: session.owner });
+    tell: ({ key, owner }: SessionRef, text: string) => {
+      runtime.system?.enqueueSystemEvent?.(text, { sessionKey: key, agentId: owner });
     },
-    logger: api.logger,
+    logger,
     version: manifest.version,
   };
   api.registerContextEngine(ENGINE_ID, () => createContextEngine(parts));
   const toolParts = { settings, lease, isReadable: compileReadPolicy(settings) };
   if (settings.enabled)
     api.registerTool((context) => createTools(toolParts, context), { names: [...TOOL_NAMES] });
-  const refused = settings.enabled ? findRefusedModels(api.config ?? {}).map(describeRefusal) : [];
-  for (const command of createCommands({ settings, lease, spool, preflight: () => refused }))
+  for (const command of createCommands({ settings, lease, spool, preflight: () => refusals }))
     api.registerCommand(command);
-  if (!isGateway) return;
-  const isCaptured = compileCapturePolicy(settings);
-  const hookParts = { lease, reader: parts.reader, isCaptured, logger: api.logger };
-  if (settings.enabled && !existsSync(settings.databasePath)) introduceOnce(api, settings);
-  api.on("session_end", (event) => noteSessionEnd(hookParts, event));
+}
+
+/** What lives as long as the gateway. */
+function registerForGateway(
+  { api, settings, lease, reader, refusals }: Plugin,
+  notices: readonly string[],
+): void {
+  const { logger } = api;
+  const parts = { lease, reader, isCaptured: compileCapturePolicy(settings), logger };
   const stopping = new AbortController();
+  for (const notice of [...notices, ...refusals]) logger.warn(notice);
+  if (settings.enabled && !existsSync(settings.databasePath)) introduceOnce(api, settings);
+  api.on("session_end", (event) => noteSessionEnd(parts, event));
   api.registerService({
     id: ENGINE_ID,
-    start: () => {
-      for (const line of refused) api.logger.warn(line);
-      startArchive(api, hookParts, settings, stopping.signal);
-    },
+    start: () => startArchive(api, parts, settings, stopping.signal),
     stop: async () => {
       stopping.abort();
       await lease.release();

@@ -17,7 +17,7 @@ export interface SharedEngineOptions {
   readonly onEvent: (event: EngineEvent) => void;
   /** The plugin's own way to a model, where the host gives one. */
   readonly llm?: HostLlm | undefined;
-  /** True for the instance that lives as long as the gateway. */
+  /** True for the instance that lives as long as the gateway, false for one that came with an agent's run. */
   readonly isGateway?: boolean;
 }
 
@@ -104,11 +104,12 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
     },
     async open() {
       const entry = entryOf();
-      if (!holds) {
+      // An instance that came with an agent's run is not told when it ends, so it cannot hold anything.
+      if (!holds && options.isGateway !== false) {
         holds = true;
         entry.users += 1;
-        offerModels(entry);
       }
+      offerModels(entry);
       const opening = (entry.engine ??= openFile(entry));
       try {
         const opened = await opening;

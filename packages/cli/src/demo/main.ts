@@ -11,6 +11,7 @@ import { printFailure } from "../output.ts";
 import { style } from "../style.ts";
 import { compareBytes, importAgain, showStored } from "./archive.ts";
 import { searchSample } from "./find.ts";
+import { showInspector } from "./inspector.ts";
 import { suggestNext } from "./next.ts";
 import { openFolded } from "./open-folded.ts";
 import { playConversation, showBudgets } from "./play.ts";
@@ -31,15 +32,16 @@ const STEPS: readonly Step[] = [
   { title: "What to try next", run: suggestNext },
 ];
 
-const HELP = `npm start [-- --folder DIR]
+const HELP = `npm start [-- --folder DIR] [--web]
 
 Shows what lossless-claw does, on a sample conversation. Everything is written to one folder:
   --folder DIR   a folder that does not exist yet (default: one in the system's folder for temporary files)
+  --web          then leave the archive open in the web inspector, until Ctrl-C
 `;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { folder: { type: "string" }, help: { type: "boolean", short: "h" } },
+    options: { folder: { type: "string" }, web: { type: "boolean" }, help: { type: "boolean", short: "h" } },
   });
   if (values.help) {
     process.stdout.write(HELP);
@@ -52,6 +54,7 @@ async function main(): Promise<void> {
     tour.say(`\n${style.name(String(index + 1))}  ${style.title(step.title)}\n`);
     await step.run(tour);
   }
+  if (values.web) await showInspector(tour);
 }
 
 /** A folder that was named is never emptied; our own is. */

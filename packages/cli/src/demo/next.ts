@@ -6,7 +6,8 @@ import type { Tour } from "./tour.ts";
 export async function suggestNext(tour: Tour): Promise<void> {
   const database = tour.database;
   const suggestions: readonly (readonly [says: string, words: readonly string[]])[] = [
-    ["Look around", ["status"]],
+    ["Look around in your browser: the graph, the context, plots", ["web"]],
+    ["The same in numbers", ["status"]],
     [
       "See what a model with room for 8,000 tokens gets, and why",
       ["assemble", "--budget", "8k", "--explain"],

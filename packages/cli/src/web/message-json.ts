@@ -76,11 +76,11 @@ export interface Picture {
 }
 
 /** By how files of each type begin: what the message claims is not believed. No SVG, which can hold scripts. */
-const SIGNATURES: readonly (readonly [mimeType: string, begin: RegExp])[] = [
-  ["image/png", /^\x89PNG\r\n\x1a\n/],
-  ["image/jpeg", /^\xff\xd8\xff/],
-  ["image/gif", /^GIF8[79]a/],
-  ["image/webp", /^RIFF[\s\S]{4}WEBP/],
+const SIGNATURES: readonly (readonly [mimeType: string, hex: RegExp])[] = [
+  ["image/png", /^89504e470d0a1a0a/],
+  ["image/jpeg", /^ffd8ff/],
+  ["image/gif", /^474946383[79]61/],
+  ["image/webp", /^52494646.{8}57454250/],
 ];
 
 /** The picture of a part, when there is one that may be shown. */
@@ -89,8 +89,8 @@ export function readPicture(bytes: Uint8Array, part: PartView): Picture | null {
   const found = findBase64(block);
   if (found === null) return null;
   const picture = Buffer.from(found, "base64");
-  const head = picture.subarray(0, 16).toString("latin1");
-  const type = SIGNATURES.find(([, begin]) => begin.test(head));
+  const head = picture.subarray(0, 16).toString("hex");
+  const type = SIGNATURES.find(([, hex]) => hex.test(head));
   return type === undefined ? null : { mimeType: type[0], bytes: picture };
 }
 

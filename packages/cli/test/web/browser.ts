@@ -8,7 +8,12 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const PLACES = [process.env["LCM_CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const PLACES = [
+  process.env["LCM_CHROMIUM"],
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome",
+];
 const START_MS = 60_000;
 const WAIT_MS = 30_000;
 const LOOK_MS = 25;
@@ -46,9 +51,16 @@ export class Browser {
     const profile = mkdtempSync(join(tmpdir(), "lcm-chromium-"));
     const flags = `--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
       --disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --force-color-profile=srgb --remote-debugging-port=0`;
-    const child = spawn(executable, [...flags.trim().split(/\s+/), `--user-data-dir=${profile}`, "about:blank"], { stdio: ["ignore", "ignore", "pipe"] });
+    const child = spawn(
+      executable,
+      [...flags.trim().split(/\s+/), `--user-data-dir=${profile}`, "about:blank"],
+      { stdio: ["ignore", "ignore", "pipe"] },
+    );
     const port = await readPort(child);
-    const targets = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as { type: string; webSocketDebuggerUrl: string }[];
+    const targets = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
+      type: string;
+      webSocketDebuggerUrl: string;
+    }[];
     const page = targets.find(({ type }) => type === "page");
     if (page === undefined) throw new Error("the browser has no page");
     const socket = new WebSocket(page.webSocketDebuggerUrl);
@@ -75,18 +87,33 @@ export class Browser {
   }
 
   async resize(width: number, height: number): Promise<void> {
-    await this.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
+    await this.send("Emulation.setDeviceMetricsOverride", {
+      width,
+      height,
+      deviceScaleFactor: 1,
+      mobile: false,
+    });
   }
 
   async setScheme(scheme: "light" | "dark"): Promise<void> {
-    await this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+    await this.send("Emulation.setEmulatedMedia", {
+      features: [{ name: "prefers-color-scheme", value: scheme }],
+    });
   }
 
   /** What an expression is worth in the page. */
   async evaluate<T>(expression: string): Promise<T> {
-    const answer = await this.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
-    const { exceptionDetails, result } = answer as { exceptionDetails?: { exception?: { description?: string } }; result: { value: T } };
-    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? "the page threw something");
+    const answer = await this.send("Runtime.evaluate", {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    const { exceptionDetails, result } = answer as {
+      exceptionDetails?: { exception?: { description?: string } };
+      result: { value: T };
+    };
+    if (exceptionDetails)
+      throw new Error(exceptionDetails.exception?.description ?? "the page threw something");
     return result.value;
   }
 
@@ -94,7 +121,10 @@ export class Browser {
   async until(expression: string): Promise<void> {
     const end = Date.now() + WAIT_MS;
     while (!(await this.evaluate<boolean>(`Boolean(${expression})`))) {
-      if (Date.now() > end) throw new Error(`the page never came to: ${expression}\n${await this.evaluate<string>("document.body.innerText.slice(0, 2000)")}`);
+      if (Date.now() > end)
+        throw new Error(
+          `the page never came to: ${expression}\n${await this.evaluate<string>("document.body.innerText.slice(0, 2000)")}`,
+        );
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }
@@ -107,7 +137,13 @@ export class Browser {
 
   async click(x: number, y: number): Promise<void> {
     for (const type of ["mouseMoved", "mousePressed", "mouseReleased"]) {
-      await this.send("Input.dispatchMouseEvent", { type, x, y, button: type === "mouseMoved" ? "none" : "left", clickCount: 1 });
+      await this.send("Input.dispatchMouseEvent", {
+        type,
+        x,
+        y,
+        button: type === "mouseMoved" ? "none" : "left",
+        clickCount: 1,
+      });
     }
   }
 
@@ -136,11 +172,14 @@ export class Browser {
   }
 
   #note(method: string, params: Record<string, unknown>): void {
-    if (method === "Network.requestWillBeSent") this.requests.push((params["request"] as { url: string }).url);
+    if (method === "Network.requestWillBeSent")
+      this.requests.push((params["request"] as { url: string }).url);
     if (method === "Runtime.exceptionThrown") this.troubles.push(JSON.stringify(params["exceptionDetails"]));
-    if (method === "Runtime.consoleAPICalled" && ["error", "warning"].includes(String(params["type"]))) this.troubles.push(JSON.stringify(params["args"]));
+    if (method === "Runtime.consoleAPICalled" && ["error", "warning"].includes(String(params["type"])))
+      this.troubles.push(JSON.stringify(params["args"]));
     const entry = params["entry"] as { level: string; text: string; url?: string } | undefined;
-    if (method === "Log.entryAdded" && entry?.level === "error") this.troubles.push(`${entry.text} ${entry.url ?? ""}`);
+    if (method === "Log.entryAdded" && entry?.level === "error")
+      this.troubles.push(`${entry.text} ${entry.url ?? ""}`);
   }
 }
 

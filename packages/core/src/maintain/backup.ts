@@ -5,12 +5,22 @@
  * Invariant: a folder under its final name is a whole, verified backup. Whatever is interrupted leaves a `.partial` folder, which the
  * next run removes.
  */
-import { chmodSync, constants, copyFileSync, cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+} from "node:fs";
 import { renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { openEngine } from "../open-engine.ts";
+import { LargeFiles } from "../store/large-files.ts";
 
 const DATABASE_NAME = "lcm.db";
 const FILES_NAME = "lcm-files";
@@ -152,9 +162,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
     copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
     const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
-    const keptAt = await setAside(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
-    renameSync(incomingFiles, filesDir);
+    const keptAt = await keepPresent(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
+    // From here on the folder holds the files of both archives, so the one step that exchanges the database finds either whole.
+    addFiles(incomingFiles, filesDir);
     renameSync(incoming, databasePath);
+    dropOthers(filesDir, incomingFiles);
+    rmSync(incomingFiles, { recursive: true, force: true });
     return { databasePath, keptAt, ...counts };
   } catch (error) {
     for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
@@ -187,19 +200,43 @@ function findDatabase(backupPath: string): string {
   });
 }
 
-/** Moves the present archive away, once nobody else has it open. */
-async function setAside(databasePath: string, filesDir: string, stamp: string): Promise<string | null> {
-  if (!existsSync(databasePath)) {
-    if (existsSync(filesDir)) renameSync(filesDir, `${filesDir}.before-restore-${stamp}`);
-    return null;
+/** Gives the present archive a second name, once nobody else has it open; null when there is none. */
+async function keepPresent(databasePath: string, filesDir: string, stamp: string): Promise<string | null> {
+  const suffix = `.before-restore-${stamp}`;
+  const isThere = existsSync(databasePath);
+  if (isThere) await claimAlone(databasePath);
+  if (existsSync(filesDir)) addFiles(filesDir, `${filesDir}${suffix}`);
+  if (!isThere) return null;
+  linkOrCopy(databasePath, `${databasePath}${suffix}`);
+  // Everything is in the one file now; a log left beside it would be taken for the new one's.
+  for (const log of ["-wal", "-shm"]) rmSync(`${databasePath}${log}`, { force: true });
+  return `${databasePath}${suffix}`;
+}
+
+/** Large files are named by their content, so the files of two archives can lie in one folder. */
+function addFiles(from: string, to: string): void {
+  mkdirSync(to, { recursive: true, mode: 0o700 });
+  for (const path of new LargeFiles(from).list()) {
+    mkdirSync(dirname(join(to, path)), { recursive: true, mode: 0o700 });
+    if (!existsSync(join(to, path))) linkOrCopy(join(from, path), join(to, path));
   }
-  await claimAlone(databasePath);
-  const kept = `${databasePath}.before-restore-${stamp}`;
-  renameSync(databasePath, kept);
-  for (const suffix of ["-wal", "-shm"])
-    if (existsSync(databasePath + suffix)) renameSync(databasePath + suffix, kept + suffix);
-  if (existsSync(filesDir)) renameSync(filesDir, `${filesDir}.before-restore-${stamp}`);
-  return kept;
+}
+
+function dropOthers(filesDir: string, wanted: string): void {
+  for (const path of new LargeFiles(filesDir).list()) {
+    if (!existsSync(join(wanted, path))) rmSync(join(filesDir, path));
+  }
+}
+
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "EPERM" && code !== "ENOSYS" && code !== "ENOTSUP" && code !== "EXDEV" && code !== "EMLINK")
+      throw error;
+    copyFileSync(from, to, constants.COPYFILE_FICLONE);
+  }
 }
 
 /** Fails when another process has the database open; leaves everything written to it in the one file. */

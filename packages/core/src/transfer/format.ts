@@ -25,6 +25,11 @@ export const FORMAT_NAMES = [
 
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
+/** What an export can write. */
+export const EXPORT_FORMATS = ["archive", "markdown", "html", "openai", "lossless-claw", "remnic"] as const;
+
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** `certain`: no other known format writes this. `likely`: fits, and counts when nothing before it speaks against it. */

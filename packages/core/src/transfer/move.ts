@@ -15,12 +15,10 @@ import { importDocumented } from "./documented/import.ts";
 import { isSqliteFile } from "./documented/source.ts";
 import { exportArchive, type ExportOptions, type ExportReport } from "./export-archive.ts";
 import { exportText } from "./export-text.ts";
+import type { ExportFormat } from "./format.ts";
 import { importArchive, isArchive } from "./import-archive.ts";
 import type { ImportProblem, ImportProgress } from "./import.ts";
 import { exportRemnic } from "./remnic.ts";
-
-export const EXPORT_FORMATS = ["archive", "markdown", "html", "openai", "lossless-claw", "remnic"] as const;
-export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 /** Where an archive is. */
 export interface ArchivePlace {

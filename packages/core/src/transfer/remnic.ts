@@ -19,8 +19,11 @@ import { listSeqsBelow, readMessages, readSummaries, type ReadMessage } from "./
 import { chooseConversations, type ExportOptions, type ExportReport } from "./export-archive.ts";
 import { isJsonObject, parseLine } from "./format.ts";
 import { readToolArguments } from "./tool-arguments.ts";
+import { createPrivateDatabase } from "./whole-file.ts";
 
 const SCHEMA_VERSION = "2";
+/** How long Remnic, at work on its database, is waited for. */
+const BUSY_MS = 5000;
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS lcm_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -65,7 +68,7 @@ export async function exportRemnic(store: Store, options: RemnicExportOptions): 
   const { out, dryRun = false } = options;
   const isNew = !existsSync(out);
   if (isNew && !dryRun) mkdirSync(dirname(out), { recursive: true, mode: 0o700 });
-  const database = new DatabaseSync(isNew && dryRun ? ":memory:" : out, { timeout: 5000 });
+  const database = isNew && !dryRun ? createPrivateDatabase(out) : new DatabaseSync(isNew ? ":memory:" : out, { timeout: BUSY_MS });
   try {
     if (!dryRun) database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     database.exec("PRAGMA foreign_keys = ON; BEGIN IMMEDIATE");

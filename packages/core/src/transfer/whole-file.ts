@@ -4,8 +4,9 @@
  */
 
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
+import { closeSync, createWriteStream, openSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
 import { finished } from "node:stream/promises";
 import type { Writable } from "node:stream";
 import { createZstdCompress } from "node:zlib";
@@ -33,6 +34,12 @@ export async function writeWholeFile(
     await rm(temporary, { force: true });
     throw describeFailure(path, error);
   }
+}
+
+/** A new database file that only its user may read. SQLite gives its companions the same mode. */
+export function createPrivateDatabase(path: string): DatabaseSync {
+  closeSync(openSync(path, "wx", 0o600));
+  return new DatabaseSync(path);
 }
 
 async function writeChunks(

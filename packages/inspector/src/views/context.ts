@@ -9,7 +9,15 @@ import type { Surface } from "../canvas.ts";
 import { compareContexts } from "../context-diff.ts";
 import type { ContextDiff } from "../context-diff.ts";
 import { debounce, fill, h, textNodes } from "../dom.ts";
-import { budgetOfSlider, countOf, formatCount, formatShare, formatShort, formatTime, sliderOfBudget } from "../format.ts";
+import {
+  budgetOfSlider,
+  countOf,
+  formatCount,
+  formatShare,
+  formatShort,
+  formatTime,
+  sliderOfBudget,
+} from "../format.ts";
 import { renderMessage } from "../message.ts";
 import { depthClass, renderCard, renderFailure, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
@@ -32,13 +40,23 @@ export const openContext = (conversationId: number): View => new ContextView(con
 class ContextView implements View {
   readonly element: HTMLElement;
   readonly #id: number;
-  readonly #slider = h("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "Budget in tokens" });
+  readonly #slider = h("input", {
+    type: "range",
+    min: 0,
+    max: 1000,
+    step: 1,
+    "aria-label": "Budget in tokens",
+  });
   readonly #budget = h("output", { class: "budget" });
   readonly #cards = h("div", {}, renderLoading("the context"));
   readonly #diff = h("p", { class: "diff", role: "status" });
   readonly #strip: Canvas;
   readonly #list = h("div", { class: "fill" });
-  readonly #detail = h("aside", { class: "detail", "aria-live": "polite", "aria-label": "Item" }, h("p", { class: "faint" }, "Click a block or a row to read it."));
+  readonly #detail = h(
+    "aside",
+    { class: "detail", "aria-live": "polite", "aria-label": "Item" },
+    h("p", { class: "faint" }, "Click a block or a row to read it."),
+  );
   #context: ContextAnswer | null = null;
   #change: ContextDiff | null = null;
   #selected = -1;
@@ -52,8 +70,14 @@ class ContextView implements View {
       this.#showBudget(this.#chosen);
       load(this.#chosen);
     });
-    this.#strip = new Canvas("Items of the context in order, each as wide as its tokens", "strip", (surface) => this.#draw(surface));
-    this.#strip.element.addEventListener("click", (event) => this.#select(this.#hit(event.offsetX, event.offsetY)));
+    this.#strip = new Canvas(
+      "Items of the context in order, each as wide as its tokens",
+      "strip",
+      (surface) => this.#draw(surface),
+    );
+    this.#strip.element.addEventListener("click", (event) =>
+      this.#select(this.#hit(event.offsetX, event.offsetY)),
+    );
     this.element = h(
       "section",
       { class: "view column", "aria-label": "Context" },
@@ -102,7 +126,10 @@ class ContextView implements View {
       this.#context = context;
       this.#selected = -1;
       fill(this.#cards, renderTotals(context));
-      fill(this.#diff, ...(before === null || this.#change === null ? [] : [describeDiff(before, context, this.#change)]));
+      fill(
+        this.#diff,
+        ...(before === null || this.#change === null ? [] : [describeDiff(before, context, this.#change)]),
+      );
       this.#renderList(context.items);
       this.#strip.update();
     } catch (error) {
@@ -132,12 +159,24 @@ class ContextView implements View {
         class: `item${index === this.#selected ? " chosen" : ""}${this.#change?.isNew[index] ? " is-new" : ""}`,
         onclick: () => this.#select(index),
       },
-      h("span", { class: "item-kind" }, item.kind === "summary" ? `depth ${item.depth}` : item.kind === "message" ? (item.role ?? "message") : item.kind),
+      h(
+        "span",
+        { class: "item-kind" },
+        item.kind === "summary"
+          ? `depth ${item.depth}`
+          : item.kind === "message"
+            ? (item.role ?? "message")
+            : item.kind,
+      ),
       h("span", { class: "item-id id" }, item.ids.join("…") || "–"),
       h("span", { class: "item-tokens number" }, formatCount(item.tokens)),
       h("span", { class: "item-bar" }, bar),
-      h("span", { class: "item-for faint" }, item.messages === 1 ? "" : `for ${countOf(item.messages, "message")}`),
-      h("span", { class: "item-why faint" }, ...textNodes(item.reason)),
+      h(
+        "span",
+        { class: "item-why faint", title: item.reason },
+        item.messages === 1 ? null : `${formatShort(item.messages)} messages; `,
+        ...textNodes(item.reason),
+      ),
     );
   }
 
@@ -162,7 +201,10 @@ class ContextView implements View {
 
   #eachPiece(width: number, visit: (index: number, row: number, x: number, width: number) => void): void {
     const { items = [], budgetTokens = 1 } = this.#context ?? {};
-    const total = Math.max(1, items.reduce((sum, { tokens }) => sum + tokens, 0));
+    const total = Math.max(
+      1,
+      items.reduce((sum, { tokens }) => sum + tokens, 0),
+    );
     // What is free of the budget stays empty, unless the context is a small part of it.
     const perRow = Math.max(total, Math.min(budgetTokens, total * 1.6)) / STRIP_ROWS;
     let at = 0;
@@ -192,24 +234,42 @@ class ContextView implements View {
     const item = this.#context?.items[index];
     this.#selected = index;
     this.#strip.update();
-    for (const [at, button] of [...this.#list.querySelectorAll(".vrow")].entries()) {
-      button.firstElementChild?.classList.toggle("chosen", Number(button.getAttribute("aria-posinset")) === index + 1 && at >= 0);
+    for (const row of this.#list.querySelectorAll(".vrow")) {
+      row.firstElementChild?.classList.toggle(
+        "chosen",
+        Number(row.getAttribute("aria-posinset")) === index + 1,
+      );
     }
     if (item) void this.#showItem(item);
   }
 
   async #showItem(item: ExplainedItem): Promise<void> {
     const head = [
-      h("p", { class: "tags" }, h("span", { class: `tag ${depthClass(item.depth)}` }, item.kind === "summary" ? `depth ${item.depth}` : item.kind), h("span", { class: "tag" }, `${formatCount(item.tokens)} tokens`)),
+      h(
+        "p",
+        { class: "tags" },
+        h(
+          "span",
+          { class: `tag ${depthClass(item.depth)}` },
+          item.kind === "summary" ? `depth ${item.depth}` : item.kind,
+        ),
+        h("span", { class: "tag" }, `${formatCount(item.tokens)} tokens`),
+      ),
       h("p", {}, h("b", {}, "Why: "), ...textNodes(item.reason)),
-      h("p", { class: "faint" }, `${formatTime(item.earliestAt)} to ${formatTime(item.latestAt)}, stands for ${countOf(item.messages, "message")}`),
+      h(
+        "p",
+        { class: "faint" },
+        `${formatTime(item.earliestAt)} to ${formatTime(item.latestAt)}, stands for ${countOf(item.messages, "message")}`,
+      ),
     ];
     fill(this.#detail, ...head);
     try {
       // A line for a range may name the summary that could not be shown.
       const summaryId = item.summaryId ?? item.ids.find((id) => id.startsWith("sum_"));
-      if (summaryId !== undefined) fill(this.#detail, ...head, ...renderSummary(await readSummary(summaryId)));
-      else if (item.messageId !== null) fill(this.#detail, ...head, renderMessage((await readMessage(item.messageId)).message, null));
+      if (summaryId !== undefined)
+        fill(this.#detail, ...head, ...renderSummary(await readSummary(summaryId)));
+      else if (item.messageId !== null)
+        fill(this.#detail, ...head, renderMessage((await readMessage(item.messageId)).message, null));
     } catch (error) {
       fill(this.#detail, ...head, renderFailure(error));
     }
@@ -231,21 +291,39 @@ function renderTotals(context: ContextAnswer): HTMLElement {
   return h(
     "dl",
     { class: "cards small" },
-    renderCard("Used", formatShare(estimatedTokens, budgetTokens), `${formatCount(estimatedTokens)} of ${formatCount(budgetTokens)} tokens`),
-    renderCard("Stands for", countOf(represented, "message"), represented === shownMessages ? "all of them" : `of ${formatCount(shownMessages)}`),
+    renderCard(
+      "Used",
+      formatShare(estimatedTokens, budgetTokens),
+      `${formatCount(estimatedTokens)} of ${formatCount(budgetTokens)} tokens`,
+    ),
+    renderCard(
+      "Stands for",
+      countOf(represented, "message"),
+      represented === shownMessages ? "all of them" : `of ${formatCount(shownMessages)}`,
+    ),
     renderCard("Verbatim", formatCount(count("message")), `${formatCount(count("stub"))} cut short`),
-    renderCard("Summaries", formatCount(count("summary")), count("range") > 0 ? `${formatCount(count("range"))} lines for ranges` : null),
+    renderCard(
+      "Summaries",
+      formatCount(count("summary")),
+      count("range") > 0 ? `${countOf(count("range"), "line")} for ranges` : null,
+    ),
     renderCard("Mode", context.mode, MODES[context.mode].split(": ")[1] ?? ""),
     renderCard("Made in", `${context.tookMs.toFixed(1)} ms`, `front ${context.fingerprint.slice(0, 8)}`),
   );
 }
 
 function describeDiff(before: ContextAnswer, after: ContextAnswer, diff: ContextDiff): HTMLElement {
-  const what = before.budgetTokens === after.budgetTokens ? "the turn before" : `${formatCount(before.budgetTokens)} tokens`;
+  const what =
+    before.budgetTokens === after.budgetTokens
+      ? "the turn before"
+      : `${formatCount(before.budgetTokens)} tokens`;
   return h(
     "span",
     {},
     h("b", {}, `Against ${what}: `),
-    `${formatCount(diff.added)} came, ${formatCount(diff.removed)} went, ${formatCount(diff.kept)} stayed; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(diff.sharedTokens, after.items.reduce((sum, { tokens }) => sum + tokens, 0))}).`,
+    `${formatCount(diff.added)} came, ${formatCount(diff.removed)} went, ${formatCount(diff.kept)} stayed; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(
+      diff.sharedTokens,
+      after.items.reduce((sum, { tokens }) => sum + tokens, 0),
+    )}).`,
   );
 }

@@ -4,7 +4,7 @@ import type { ConversationDetail, MessageJson } from "../api.ts";
 import { debounce, fill, h, textNodes, toMark } from "../dom.ts";
 import { countOf, formatCount, formatFactor, formatShort } from "../format.ts";
 import { renderMessage } from "../message.ts";
-import { linkSummary, renderFailure, renderLoading } from "../view.ts";
+import { linkSummary, renderFailure, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 import { VirtualList } from "../virtual-list.ts";
 
@@ -24,7 +24,11 @@ class ConversationView implements View {
   readonly #box = h("div", { class: "fill" });
   readonly #hits = h("span", { class: "faint", role: "status" });
   readonly #path = h("div", { class: "path" });
-  readonly #input = h("input", { type: "search", placeholder: "Search in this conversation", "aria-label": "Search in this conversation" });
+  readonly #input = h("input", {
+    type: "search",
+    placeholder: "Search in this conversation",
+    "aria-label": "Search in this conversation",
+  });
   readonly #blocks = new Map<number, readonly MessageJson[] | null>();
   #list: VirtualList | null = null;
   #mark: RegExp | null = null;
@@ -39,7 +43,13 @@ class ConversationView implements View {
     this.#input.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.#step(event.shiftKey ? -1 : 1);
     });
-    this.element = h("section", { class: "view column", "aria-label": "Conversation" }, this.#bar, this.#path, this.#box);
+    this.element = h(
+      "section",
+      { class: "view column", "aria-label": "Conversation" },
+      this.#bar,
+      this.#path,
+      this.#box,
+    );
     fill(this.#box, renderLoading("messages"));
     void this.#open(target);
   }
@@ -91,14 +101,20 @@ class ConversationView implements View {
 
   #renderRow(index: number): HTMLElement {
     const message = this.#blocks.get(Math.floor(index / BLOCK))?.[index % BLOCK];
-    if (message === undefined) return h("div", { class: "message waiting", "aria-busy": true }, h("span", { class: "faint" }, `message ${formatCount(index + 1)} …`));
+    if (message === undefined)
+      return h(
+        "div",
+        { class: "message waiting", "aria-busy": true },
+        h("span", { class: "faint" }, `message ${formatCount(index + 1)} …`),
+      );
     const element = renderMessage(message, this.#mark);
     if (message.id === this.#marked) element.classList.add("target");
     return element;
   }
 
   #need(first: number, last: number): void {
-    for (let block = Math.floor(first / BLOCK); block <= Math.floor(last / BLOCK); block++) void this.#load(block);
+    for (let block = Math.floor(first / BLOCK); block <= Math.floor(last / BLOCK); block++)
+      void this.#load(block);
   }
 
   async #load(block: number): Promise<void> {
@@ -128,7 +144,9 @@ class ConversationView implements View {
     const index = (page.at ?? 0) + page.items.findIndex(({ id }) => id === messageId);
     this.#marked = messageId;
     const blocks = [Math.floor(index / BLOCK) - 1, Math.floor(index / BLOCK), Math.floor(index / BLOCK) + 1];
-    await Promise.all(blocks.filter((block) => block >= 0 && block * BLOCK < page.total).map((block) => this.#load(block)));
+    await Promise.all(
+      blocks.filter((block) => block >= 0 && block * BLOCK < page.total).map((block) => this.#load(block)),
+    );
     this.#list?.invalidate(index, index);
     this.#list?.scrollTo(index, "center");
     void this.#showPath(messageId);
@@ -137,8 +155,16 @@ class ConversationView implements View {
   /** The way from a message up to the summary that stands for it in the context. */
   async #showPath(messageId: number): Promise<void> {
     const { path } = await readMessage(messageId);
-    const steps = path.flatMap((summary) => [" → ", linkSummary(summary.summaryId), h("span", { class: "faint" }, ` depth ${summary.depth}`)]);
-    fill(this.#path, h("b", {}, `msg_${messageId}`), ...(path.length === 0 ? [h("span", { class: "faint" }, " is in the context as it is")] : steps));
+    const steps = path.flatMap((summary) => [
+      " → ",
+      linkSummary(summary.summaryId),
+      h("span", { class: "faint" }, ` depth ${summary.depth}`),
+    ]);
+    fill(
+      this.#path,
+      h("b", {}, `msg_${messageId}`),
+      ...(path.length === 0 ? [h("span", { class: "faint" }, " is in the context as it is")] : steps),
+    );
   }
 
   async #search(text: string): Promise<void> {
@@ -150,7 +176,9 @@ class ConversationView implements View {
       try {
         const answer = await search({ q: query, conversation: this.#id, scope: "messages", limit: 200 });
         if (query !== this.#input.value.trim()) return;
-        this.#found = answer.hits.flatMap((hit) => (hit.type === "message" ? hit.messageId : [])).sort((a, b) => a - b);
+        this.#found = answer.hits
+          .flatMap((hit) => (hit.type === "message" ? hit.messageId : []))
+          .sort((a, b) => a - b);
         this.#hits.textContent = `${answer.isTotalExact ? "" : "at least "}${formatCount(answer.total)} found (${answer.rule})`;
       } catch (error) {
         this.#hits.textContent = error instanceof Error ? error.message : String(error);
@@ -167,17 +195,15 @@ class ConversationView implements View {
   }
 
   refresh(): void {
-    readConversation(this.#id)
-      .then((detail) => {
-        const { messages } = detail.conversation;
-        const lastBlock = Math.floor(Math.max(0, (this.#list?.count ?? 0) - 1) / BLOCK);
-        if (messages === this.#list?.count) return;
-        this.#blocks.delete(lastBlock);
-        if (this.#list === null) return this.#makeList(messages);
-        this.#list.setCount(messages);
-        void this.#load(lastBlock);
-      })
-      .catch((error: unknown) => fill(this.#path, renderFailure(error)));
+    const grow = ({ conversation: { messages } }: ConversationDetail): void => {
+      if (messages === this.#list?.count) return;
+      if (this.#list === null) return this.#makeList(messages);
+      const lastBlock = Math.floor((this.#list.count - 1) / BLOCK);
+      this.#blocks.delete(lastBlock);
+      this.#list.setCount(messages);
+      void this.#load(lastBlock);
+    };
+    void whenRead(readConversation(this.#id), grow, (failure) => fill(this.#path, failure));
   }
 
   press(key: string): boolean {

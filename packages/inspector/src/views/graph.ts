@@ -11,18 +11,19 @@ import { countOf, formatCount, formatDay, formatFactor, formatShort, formatTime 
 import { placeGraph } from "../graph-layout.ts";
 import type { Placed, PlacedNode } from "../graph-layout.ts";
 import { renderBlocks } from "../message.ts";
-import { linkMessage, linkSummary, renderFailure, renderLoading } from "../view.ts";
+import { linkMessage, linkSummary, renderFailure, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 
 const GAP_PX = 1.5;
 const AXIS_PX = 24;
 const TAIL_PX = 22;
-const MAX_ROW_PX = 64;
+const MAX_ROW_PX = 110;
 /** Beyond this many in view, lines between them are only noise. */
 const MAX_EDGES = 3_000;
 const SHOWN_MESSAGES = 200;
 
-export const openGraph = (conversationId: number, selected: string | null): View => new GraphView(conversationId, selected);
+export const openGraph = (conversationId: number, selected: string | null): View =>
+  new GraphView(conversationId, selected);
 
 class GraphView implements View {
   readonly element: HTMLElement;
@@ -45,13 +46,22 @@ class GraphView implements View {
   constructor(conversationId: number, selected: string | null) {
     this.#id = conversationId;
     this.#selected = selected;
-    this.#canvas = new Canvas("Graph of summaries. Arrow keys move between summaries, plus and minus zoom.", "graph", (surface) => this.#draw(surface));
+    this.#canvas = new Canvas(
+      "Graph of summaries. Arrow keys move between summaries, plus and minus zoom.",
+      "graph",
+      (surface) => this.#draw(surface),
+    );
     this.#listen(this.#canvas.element);
     this.element = h(
       "section",
       { class: "view column", "aria-label": "Graph" },
       this.#head,
-      h("div", { class: "fill split" }, h("div", { class: "graph-box" }, this.#canvas.element, this.#tip), this.#detail),
+      h(
+        "div",
+        { class: "fill split" },
+        h("div", { class: "graph-box" }, this.#canvas.element, this.#tip),
+        this.#detail,
+      ),
     );
     fill(this.#detail, renderLoading("summaries"));
     void this.#load();
@@ -80,8 +90,21 @@ class GraphView implements View {
     fill(
       this.#head,
       h("h1", {}, "Summaries"),
-      h("span", { class: "faint" }, nodes.length === 0 ? "nothing is folded yet" : `${countOf(nodes.length, "summary", "summaries")} over ${countOf(this.#placed.foldedWidth, "message")}`),
-      h("span", { class: "legend" }, ...Array.from({ length: deepest + 1 }, (_, depth) => h("span", {}, h("i", { class: `swatch depth-${Math.min(5, depth)}` }), `depth ${depth}`)), h("span", {}, h("i", { class: "swatch hollow" }), "stand-in")),
+      h(
+        "span",
+        { class: "faint" },
+        nodes.length === 0
+          ? "nothing is folded yet"
+          : `${countOf(nodes.length, "summary", "summaries")} over ${countOf(this.#placed.foldedWidth, "message")}`,
+      ),
+      h(
+        "span",
+        { class: "legend" },
+        ...Array.from({ length: deepest + 1 }, (_, depth) =>
+          h("span", {}, h("i", { class: `swatch depth-${Math.min(5, depth)}` }), `depth ${depth}`),
+        ),
+        h("span", {}, h("i", { class: "swatch hollow" }), "stand-in"),
+      ),
       h("span", { class: "grow" }),
       button("−", "Zoom out (-)", () => this.#zoom(1 / 1.5)),
       button("+", "Zoom in (+)", () => this.#zoom(1.5)),
@@ -118,11 +141,14 @@ class GraphView implements View {
   }
 
   #draw({ pen, width, height }: Surface): void {
+    if (this.#graph === null) return;
     if (this.#scale === 0) this.#scale = width / this.#totalWidth;
     const colours = readColours();
     const rowHeight = this.#rowHeight(height);
     const base = height - AXIS_PX - TAIL_PX;
-    const seen = this.#placed.nodes.filter(({ x, width: w }) => x + w >= this.#left && x <= this.#left + width / this.#scale);
+    const seen = this.#placed.nodes.filter(
+      ({ x, width: w }) => x + w >= this.#left && x <= this.#left + width / this.#scale,
+    );
     const isChosen = this.#near.size > 0;
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
@@ -153,7 +179,12 @@ class GraphView implements View {
     this.#drawAxis(pen, width, height, colours.faint);
   }
 
-  #label(pen: CanvasRenderingContext2D, { node }: PlacedNode, box: Box, colours: ReturnType<typeof readColours>): void {
+  #label(
+    pen: CanvasRenderingContext2D,
+    { node }: PlacedNode,
+    box: Box,
+    colours: ReturnType<typeof readColours>,
+  ): void {
     if (box.width < 58 || box.height < 14) return;
     pen.fillStyle = node.state === "cover" ? colours.onDepth : colours.text;
     pen.save();
@@ -166,7 +197,13 @@ class GraphView implements View {
   }
 
   /** Between a summary and each of its sources, in the gap between the rows. */
-  #drawEdges(pen: CanvasRenderingContext2D, seen: readonly PlacedNode[], rowHeight: number, base: number, colour: string): void {
+  #drawEdges(
+    pen: CanvasRenderingContext2D,
+    seen: readonly PlacedNode[],
+    rowHeight: number,
+    base: number,
+    colour: string,
+  ): void {
     for (const placed of seen) {
       const from = this.#boxOf(placed, rowHeight, base);
       for (const id of this.#sources.get(placed.node.summaryId) ?? []) {
@@ -198,18 +235,33 @@ class GraphView implements View {
   }
 
   /** The messages themselves: under summaries, and after them as they are. */
-  #drawTail(pen: CanvasRenderingContext2D, width: number, base: number, colours: ReturnType<typeof readColours>): void {
+  #drawTail(
+    pen: CanvasRenderingContext2D,
+    width: number,
+    base: number,
+    colours: ReturnType<typeof readColours>,
+  ): void {
     const folded = (this.#placed.foldedWidth - this.#left) * this.#scale;
     pen.globalAlpha = 0.3;
     pen.fillStyle = colours.message;
     pen.fillRect(0, base + 4, Math.min(width, folded), TAIL_PX - 8);
     pen.globalAlpha = 1;
-    pen.fillRect(Math.max(0, folded), base + 4, Math.max(0, (this.#totalWidth - this.#left) * this.#scale - Math.max(0, folded)), TAIL_PX - 8);
+    pen.fillRect(
+      Math.max(0, folded),
+      base + 4,
+      Math.max(0, (this.#totalWidth - this.#left) * this.#scale - Math.max(0, folded)),
+      TAIL_PX - 8,
+    );
     pen.fillStyle = colours.text;
-    if (folded > 150) pen.fillText(`${formatCount(this.#placed.foldedWidth)} messages, folded`, 6, base + TAIL_PX / 2);
+    if (folded > 150)
+      pen.fillText(`${formatCount(this.#placed.foldedWidth)} messages, folded`, 6, base + TAIL_PX / 2);
     if (width - folded > 90) {
       pen.fillStyle = colours.onDepth;
-      pen.fillText(`${formatCount(this.#totalWidth - this.#placed.foldedWidth)} as they are`, Math.max(0, folded) + 6, base + TAIL_PX / 2);
+      pen.fillText(
+        `${formatCount(this.#totalWidth - this.#placed.foldedWidth)} as they are`,
+        Math.max(0, folded) + 6,
+        base + TAIL_PX / 2,
+      );
     }
   }
 
@@ -263,7 +315,11 @@ class GraphView implements View {
     const rowHeight = this.#rowHeight(height);
     const row = Math.floor((height - AXIS_PX - TAIL_PX - y) / rowHeight);
     const at = this.#left + x / this.#scale;
-    return (this.#placed.rows[row] ?? []).findLast((placed) => placed.x <= at && at <= placed.x + Math.max(placed.width, 3 / this.#scale)) ?? null;
+    return (
+      (this.#placed.rows[row] ?? []).findLast(
+        (placed) => placed.x <= at && at <= placed.x + Math.max(placed.width, 3 / this.#scale),
+      ) ?? null
+    );
   }
 
   #hover(event: PointerEvent): void {
@@ -300,7 +356,8 @@ class GraphView implements View {
 
   #neighbour(key: string): string | undefined {
     const placed = this.#placed.byId.get(this.#selected ?? "");
-    if (placed === undefined) return key.startsWith("Arrow") ? this.#placed.rows.at(-1)?.[0]?.node.summaryId : undefined;
+    if (placed === undefined)
+      return key.startsWith("Arrow") ? this.#placed.rows.at(-1)?.[0]?.node.summaryId : undefined;
     const row = this.#placed.rows[placed.row] ?? [];
     const at = row.indexOf(placed);
     if (key === "ArrowRight") return row[at + 1]?.node.summaryId;
@@ -315,17 +372,25 @@ class GraphView implements View {
     const placed = id === null ? undefined : this.#placed.byId.get(id);
     if (placed && isBroughtIntoView) this.#bringIntoView(placed);
     this.#canvas.update();
-    if (id === null) return fill(this.#detail, h("p", { class: "faint" }, "Click a summary to see what it says, what it was made from, and the way to the root."));
-    readSummary(id)
-      .then((summary) => {
-        if (this.#selected === id) fill(this.#detail, ...renderSummary(summary));
-      })
-      .catch((error: unknown) => fill(this.#detail, renderFailure(error)));
+    if (id === null)
+      return fill(
+        this.#detail,
+        h(
+          "p",
+          { class: "faint" },
+          "Click a summary to see what it says, what it was made from, and the way to the root.",
+        ),
+      );
+    const show = (summary: SummaryNode): void => {
+      if (this.#selected === id) fill(this.#detail, ...renderSummary(summary));
+    };
+    void whenRead(readSummary(id), show, (failure) => fill(this.#detail, failure));
   }
 
   #bringIntoView({ x, width }: PlacedNode): void {
     const seen = this.#canvas.element.clientWidth / (this.#scale || 1);
-    if (this.#scale > 0 && (x < this.#left || x + width > this.#left + seen)) this.#pan(x + width / 2 - seen / 2 - this.#left);
+    if (this.#scale > 0 && (x < this.#left || x + width > this.#left + seen))
+      this.#pan(x + width / 2 - seen / 2 - this.#left);
   }
 
   refresh(): void {
@@ -373,10 +438,15 @@ function reach(id: string, edges: ReadonlyMap<string, readonly string[]>): Set<s
 }
 
 export function renderSummary(summary: SummaryNode): HTMLElement[] {
-  const pair = (name: string, ...value: (Node | string)[]): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
+  const pair = (name: string, ...value: (Node | string)[]): HTMLElement =>
+    h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
   const links = <T>(ids: readonly T[], link: (id: T) => HTMLElement): Node[] => {
-    const shown: Node[] = ids.slice(0, SHOWN_MESSAGES).flatMap((id) => [link(id), document.createTextNode(" ")]);
-    return ids.length > SHOWN_MESSAGES ? [...shown, document.createTextNode(`and ${formatCount(ids.length - SHOWN_MESSAGES)} more`)] : shown;
+    const shown: Node[] = ids
+      .slice(0, SHOWN_MESSAGES)
+      .flatMap((id) => [link(id), document.createTextNode(" ")]);
+    return ids.length > SHOWN_MESSAGES
+      ? [...shown, document.createTextNode(`and ${formatCount(ids.length - SHOWN_MESSAGES)} more`)]
+      : shown;
   };
   return [
     h("h2", { class: "id" }, summary.summaryId),
@@ -391,11 +461,24 @@ export function renderSummary(summary: SummaryNode): HTMLElement[] {
     h(
       "dl",
       { class: "pairs" },
-      pair("Covers", `${countOf(summary.messages, "message")}, ${formatTime(summary.earliestAt)} to ${formatTime(summary.latestAt)}`),
-      pair("Size", `${formatCount(summary.tokens)} tokens for ${formatCount(summary.sourceTokens)} (${formatFactor(summary.sourceTokens, summary.tokens)})`),
-      pair("Written by", ...textNodes(`${summary.model} (${summary.level}), ${formatTime(summary.createdAt)}`)),
-      summary.derivedIds.length > 0 ? pair("Part of", ...links(summary.derivedIds, linkSummary)) : pair("Part of", "nothing above it"),
-      summary.sourceIds.length > 0 ? pair("Made from", ...links(summary.sourceIds, linkSummary)) : pair("Made from", ...links(summary.messageIds, linkMessage)),
+      pair(
+        "Covers",
+        `${countOf(summary.messages, "message")}, ${formatTime(summary.earliestAt)} to ${formatTime(summary.latestAt)}`,
+      ),
+      pair(
+        "Size",
+        `${formatCount(summary.tokens)} tokens for ${formatCount(summary.sourceTokens)} (${formatFactor(summary.sourceTokens, summary.tokens)})`,
+      ),
+      pair(
+        "Written by",
+        ...textNodes(`${summary.model} (${summary.level}), ${formatTime(summary.createdAt)}`),
+      ),
+      summary.derivedIds.length > 0
+        ? pair("Part of", ...links(summary.derivedIds, linkSummary))
+        : pair("Part of", "nothing above it"),
+      summary.sourceIds.length > 0
+        ? pair("Made from", ...links(summary.sourceIds, linkSummary))
+        : pair("Made from", ...links(summary.messageIds, linkMessage)),
     ),
     h("div", { class: "content" }, ...renderBlocks(summary.content, null)),
   ];

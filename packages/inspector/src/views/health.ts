@@ -24,7 +24,11 @@ export function openHealth(): View {
       "section",
       { class: "view", "aria-label": "Health" },
       h("div", { class: "toolbar" }, h("h1", {}, "Health"), button),
-      h("p", { class: "faint" }, "Rebuilds every message and compares it with its commitment, walks the chains, and looks at the index, summaries, debts, files, permissions and backups. Changes nothing."),
+      h(
+        "p",
+        { class: "faint" },
+        "Rebuilds every message and compares it with its commitment, walks the chains, and looks at the index, summaries, debts, files, permissions and backups. Changes nothing.",
+      ),
       report,
     ),
   };
@@ -33,19 +37,32 @@ export function openHealth(): View {
 function renderReport({ ok, counts, findings }: DoctorReport): HTMLElement[] {
   const total = `${countOf(counts.error, "error")}, ${countOf(counts.warning, "warning")}, ${countOf(counts.info, "note")}`;
   return [
-    h("p", { class: ok ? "good" : "bad" }, h("b", {}, ok ? "Whole and unaltered. " : "Something is wrong. "), total),
+    h(
+      "p",
+      { class: ok ? "good" : "bad" },
+      h("b", {}, ok ? "Whole and unaltered. " : "Something is wrong. "),
+      total,
+    ),
     h(
       "ul",
       { class: "findings" },
-      ...findings.slice(0, 500).map(({ severity, code, id, message, mend }) =>
-        h(
-          "li",
-          { class: `finding ${severity}` },
-          h("header", {}, h("span", { class: "role" }, severity), h("span", { class: "id" }, ...textNodes(code)), h("span", { class: "faint" }, ...textNodes(id))),
-          h("p", { class: "prose" }, ...textNodes(message)),
-          mend !== null && h("pre", { class: "code", tabindex: 0 }, ...textNodes(mend)),
+      ...findings
+        .slice(0, 500)
+        .map(({ severity, code, id, message, mend }) =>
+          h(
+            "li",
+            { class: `finding ${severity}` },
+            h(
+              "header",
+              {},
+              h("span", { class: "role" }, severity),
+              h("span", { class: "id" }, ...textNodes(code)),
+              h("span", { class: "faint" }, ...textNodes(id)),
+            ),
+            h("p", { class: "prose" }, ...textNodes(message)),
+            mend !== null && h("pre", { class: "code", tabindex: 0 }, ...textNodes(mend)),
+          ),
         ),
-      ),
     ),
   ];
 }

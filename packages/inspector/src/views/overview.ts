@@ -2,9 +2,18 @@
 import { listConversations, readOverview, readTimeline } from "../api.ts";
 import type { ConversationRow, Overview, TimelineAnswer } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
-import { countOf, formatAgo, formatBytes, formatCount, formatDay, formatShare, formatShort, formatTime } from "../format.ts";
+import {
+  countOf,
+  formatAgo,
+  formatBytes,
+  formatCount,
+  formatDay,
+  formatShare,
+  formatShort,
+  formatTime,
+} from "../format.ts";
 import { drawLines } from "../plot.ts";
-import { renderCard, renderFailure, renderLoading } from "../view.ts";
+import { renderCard, renderFailure, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 
 export function openOverview(): View {
@@ -21,7 +30,8 @@ export function openOverview(): View {
         (best, row) => (best === null || row.messages > best.messages ? row : best),
         null,
       );
-      if (newest !== null && newest.messages > 0) fill(plot, renderGrowth(await readTimeline(newest.conversationId)));
+      if (newest !== null && newest.messages > 0)
+        fill(plot, renderGrowth(await readTimeline(newest.conversationId)));
     } catch (error) {
       fill(cards, renderFailure(error));
     }
@@ -35,14 +45,28 @@ function renderCards({ status, spend }: Overview): HTMLElement {
   return h(
     "dl",
     { class: "cards" },
-    renderCard("Conversations", formatCount(status.conversations), `${formatCount(status.activeConversations)} active`),
-    renderCard("Messages", formatCount(status.messages), `last ${formatAgo(status.lastMessageAt, Date.now())}`),
+    renderCard(
+      "Conversations",
+      formatCount(status.conversations),
+      `${formatCount(status.activeConversations)} active`,
+    ),
+    renderCard(
+      "Messages",
+      formatCount(status.messages),
+      `last ${formatAgo(status.lastMessageAt, Date.now())}`,
+    ),
     renderCard("Summaries", formatCount(status.summaries), countOf(status.largeFiles, "large file")),
     renderCard("Tokens in contexts", formatShort(status.tokens), "what all conversations stand at"),
-    renderCard("On disk", formatBytes(stored), `${formatShare(stored, status.arrivalBytes)} of ${formatBytes(status.arrivalBytes)} handed in`),
+    renderCard(
+      "On disk",
+      formatBytes(stored),
+      `${formatShare(stored, status.arrivalBytes)} of ${formatBytes(status.arrivalBytes)} handed in`,
+    ),
     renderCard(
       "Spent on models",
-      spend === null || spend.calls === 0 ? "nothing" : `${formatShort(spend.inputTokens + spend.outputTokens)} tokens`,
+      spend === null || spend.calls === 0
+        ? "nothing"
+        : `${formatShort(spend.inputTokens + spend.outputTokens)} tokens`,
       countOf(spend?.calls ?? 0, "call"),
     ),
     renderCard(
@@ -56,10 +80,18 @@ function renderCards({ status, spend }: Overview): HTMLElement {
 function renderNotices({ status }: Overview): HTMLElement {
   const notices = [
     ...(status.enabled ? [] : ["Storing is switched off (setting enabled)."]),
-    ...(status.index.kind === "ready" ? [] : [`The search index is degraded: ${status.index.reason}. lcm reindex builds it anew.`]),
-    ...status.guards.map((guard) => `Models are paused until ${formatTime(guard.openUntil)}: ${guard.reason}`),
+    ...(status.index.kind === "ready"
+      ? []
+      : [`The search index is degraded: ${status.index.reason}. lcm reindex builds it anew.`]),
+    ...status.guards.map(
+      (guard) => `Models are paused until ${formatTime(guard.openUntil)}: ${guard.reason}`,
+    ),
   ];
-  return h("ul", { class: "notices" }, ...notices.map((notice) => h("li", { class: "warn" }, ...textNodes(notice))));
+  return h(
+    "ul",
+    { class: "notices" },
+    ...notices.map((notice) => h("li", { class: "warn" }, ...textNodes(notice))),
+  );
 }
 
 function renderGrowth({ conversation, points, folds }: TimelineAnswer): HTMLElement {
@@ -73,12 +105,19 @@ function renderGrowth({ conversation, points, folds }: TimelineAnswer): HTMLElem
       x: points.map(({ index }) => index),
       lines: [
         { name: "said so far", className: "raw", values: points.map(({ rawTokens }) => rawTokens) },
-        { name: "stands for it in the context", className: "context", values: points.map(({ contextTokens }) => contextTokens) },
+        {
+          name: "stands for it in the context",
+          className: "context",
+          values: points.map(({ contextTokens }) => contextTokens),
+        },
       ],
       marks: folds.slice(-1000).map(({ index }) => index),
       markName: "end of a summary",
-      describeX: (index) => `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
-      axis: [points[0], points[points.length >> 1], last].flatMap((point) => (point ? formatDay(point.at) : [])),
+      describeX: (index) =>
+        `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
+      axis: [points[0], points[points.length >> 1], last].flatMap((point) =>
+        point ? formatDay(point.at) : [],
+      ),
     }),
   );
 }
@@ -90,25 +129,36 @@ function renderTable({ conversations }: Overview): HTMLElement[] {
   more.hidden = next === null;
   more.addEventListener("click", () => {
     if (next === null) return;
-    listConversations(next)
-      .then((page) => {
-        next = page.next;
-        more.hidden = next === null;
-        body.append(...page.items.map(renderRow));
-      })
-      .catch((error: unknown) => more.after(renderFailure(error)));
+    const add = (page: Overview["conversations"]): void => {
+      next = page.next;
+      more.hidden = next === null;
+      body.append(...page.items.map(renderRow));
+    };
+    void whenRead(listConversations(next), add, (failure) => more.after(failure));
   });
   const titles = ["Id", "Session", "Owner", "Messages", "Summaries", "Context", "Last message", "State", ""];
   return [
     h("h2", {}, "Conversations"),
-    h("div", { class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Conversations" }, h("table", {}, h("thead", {}, h("tr", {}, ...titles.map((title) => h("th", { scope: "col" }, title)))), body)),
+    h(
+      "div",
+      { class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Conversations" },
+      h(
+        "table",
+        {},
+        h("thead", {}, h("tr", {}, ...titles.map((title) => h("th", { scope: "col" }, title)))),
+        body,
+      ),
+    ),
     more,
   ];
 }
 
 function renderRow(row: ConversationRow): HTMLElement {
   const id = row.conversationId;
-  const state = row.archivedAt === null ? "active" : `archived${row.archiveCause === null ? "" : ` (${row.archiveCause})`}`;
+  const state =
+    row.archivedAt === null
+      ? "active"
+      : `archived${row.archiveCause === null ? "" : ` (${row.archiveCause})`}`;
   return h(
     "tr",
     {},
@@ -120,7 +170,12 @@ function renderRow(row: ConversationRow): HTMLElement {
     h("td", { class: "number" }, `${formatShort(row.shownTokens)} tokens`),
     h("td", {}, formatTime(row.lastAt)),
     h("td", {}, ...textNodes(state)),
-    h("td", {}, ...["graph", "context", "timeline"].map((view) => h("a", { class: "button-link", href: `#/${view}/${id}` }, view))),
+    h(
+      "td",
+      {},
+      ...["graph", "context", "timeline"].map((view) =>
+        h("a", { class: "button-link", href: `#/${view}/${id}` }, view),
+      ),
+    ),
   );
 }
-

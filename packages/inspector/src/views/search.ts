@@ -4,7 +4,7 @@ import type { AskReply, SearchReply } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { countOf, formatCount, formatTime } from "../format.ts";
-import { renderFailure, renderLoading } from "../view.ts";
+import { renderFailure, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 
 type Hit = SearchReply["hits"][number];
@@ -17,9 +17,33 @@ const RULES = {
 };
 
 export function openSearch(query: URLSearchParams, conversationId: number | null): View {
-  const input = h("input", { type: "search", name: "q", placeholder: "Words, a question, or a regular expression", "aria-label": "Search", value: query.get("q") ?? "" });
-  const mode = choose("mode", "How", [["full_text", "words"], ["regex", "regular expression"], ["ask", "passages for a question"]], query.get("mode"));
-  const scope = choose("scope", "Where", [["both", "messages and summaries"], ["messages", "messages"], ["summaries", "summaries"]], query.get("scope"));
+  const input = h("input", {
+    type: "search",
+    name: "q",
+    placeholder: "Words, a question, or a regular expression",
+    "aria-label": "Search",
+    value: query.get("q") ?? "",
+  });
+  const mode = choose(
+    "mode",
+    "How",
+    [
+      ["full_text", "words"],
+      ["regex", "regular expression"],
+      ["ask", "passages for a question"],
+    ],
+    query.get("mode"),
+  );
+  const scope = choose(
+    "scope",
+    "Where",
+    [
+      ["both", "messages and summaries"],
+      ["messages", "messages"],
+      ["summaries", "summaries"],
+    ],
+    query.get("scope"),
+  );
   const isHere = h("input", { type: "checkbox", name: "here", checked: query.has("here") });
   const results = h("div", { role: "region", "aria-live": "polite", "aria-label": "Results" });
   const form = h(
@@ -33,14 +57,27 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
   );
   const run = async (): Promise<void> => {
     const q = input.value.trim();
-    if (q === "") return fill(results, h("p", { class: "faint" }, "A question as you would ask it works, and so do names from code and languages without spaces."));
+    if (q === "")
+      return fill(
+        results,
+        h(
+          "p",
+          { class: "faint" },
+          "A question as you would ask it works, and so do names from code and languages without spaces.",
+        ),
+      );
     const where = isHere.checked && conversationId !== null ? { conversation: conversationId } : {};
-    history.replaceState(null, "", `#/search?${new URLSearchParams({ q, mode: mode.value, scope: scope.value, ...(isHere.checked ? { here: "1" } : {}) })}`);
+    history.replaceState(
+      null,
+      "",
+      `#/search?${new URLSearchParams({ q, mode: mode.value, scope: scope.value, ...(isHere.checked ? { here: "1" } : {}) })}`,
+    );
     fill(results, renderLoading("the archive"));
     try {
       if (mode.value === "ask") fill(results, ...renderPassages(await askArchive({ q, ...where })));
       else {
-        const ask = (after?: string): Promise<SearchReply> => search({ q, mode: mode.value, scope: scope.value, after, ...where });
+        const ask = (after?: string): Promise<SearchReply> =>
+          search({ q, mode: mode.value, scope: scope.value, after, ...where });
         fill(results, ...renderAnswer(await ask(), ask));
       }
     } catch (error) {
@@ -56,40 +93,61 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
   return { element: h("section", { class: "view", "aria-label": "Search" }, form, results) };
 }
 
-function choose(name: string, label: string, options: readonly (readonly [value: string, says: string])[], chosen: string | null): HTMLSelectElement {
-  return h("select", { name, "aria-label": label }, ...options.map(([value, says]) => h("option", { value, selected: value === chosen }, says)));
+function choose(
+  name: string,
+  label: string,
+  options: readonly (readonly [value: string, says: string])[],
+  chosen: string | null,
+): HTMLSelectElement {
+  return h(
+    "select",
+    { name, "aria-label": label },
+    ...options.map(([value, says]) => h("option", { value, selected: value === chosen }, says)),
+  );
 }
 
 function renderAnswer(answer: SearchReply, ask: (after?: string) => Promise<SearchReply>): Child[] {
   const list = h("ol", { class: "hits" }, ...answer.hits.map(renderHit));
   const total = `${answer.isTotalExact ? "" : "At least "}${countOf(answer.total, "hit")}`;
   return [
-    h("p", { class: "faint" }, `${total} in ${answer.searched}, found by: ${RULES[answer.rule]}; ${answer.tookMs.toFixed(0)} ms.`),
+    h(
+      "p",
+      { class: "faint" },
+      `${total} in ${answer.searched}, found by: ${RULES[answer.rule]}; ${answer.tookMs.toFixed(0)} ms.`,
+    ),
     ...answer.notes.map((note) => h("p", { class: "note" }, ...textNodes(note))),
     list,
     renderMore(answer.next, list, ask),
   ];
 }
 
-function renderMore(next: string | null, list: HTMLElement, ask: (after?: string) => Promise<SearchReply>): HTMLElement | null {
+function renderMore(
+  next: string | null,
+  list: HTMLElement,
+  ask: (after?: string) => Promise<SearchReply>,
+): HTMLElement | null {
   if (next === null) return null;
   const button = h("button", { type: "button", class: "more" }, "More");
   button.addEventListener("click", () => {
     button.disabled = true;
-    ask(next)
-      .then((answer) => {
-        list.append(...answer.hits.map(renderHit));
-        const more = renderMore(answer.next, list, ask);
-        if (more) button.replaceWith(more);
-        else button.remove();
-      })
-      .catch((error: unknown) => button.replaceWith(renderFailure(error)));
+    const add = (answer: SearchReply): void => {
+      list.append(...answer.hits.map(renderHit));
+      const more = renderMore(answer.next, list, ask);
+      if (more) button.replaceWith(more);
+      else button.remove();
+    };
+    void whenRead(ask(next), add, (failure) => button.replaceWith(failure));
   });
   return button;
 }
 
 function renderHit(hit: Hit): HTMLElement {
-  const what = hit.type === "message" ? hit.role : hit.type === "summary" ? `summary, depth ${hit.depth}` : (hit.fileName ?? "file");
+  const what =
+    hit.type === "message"
+      ? hit.role
+      : hit.type === "summary"
+        ? `summary, depth ${hit.depth}`
+        : (hit.fileName ?? "file");
   return h(
     "li",
     { class: "hit" },
@@ -97,7 +155,9 @@ function renderHit(hit: Hit): HTMLElement {
       "header",
       {},
       h("span", { class: "role" }, ...textNodes(what)),
-      hit.type === "file" ? h("span", { class: "id" }, hit.id) : h("a", { class: "id", href: `#${hit.id}` }, hit.id),
+      hit.type === "file"
+        ? h("span", { class: "id" }, hit.id)
+        : h("a", { class: "id", href: `#${hit.id}` }, hit.id),
       h("time", {}, formatTime(hit.createdAt)),
       h("span", { class: "faint" }, `conversation ${formatCount(hit.conversationId)}`),
     ),
@@ -109,7 +169,10 @@ function markRanges(text: string, ranges: Hit["ranges"]): Node[] {
   const nodes: Node[] = [];
   let end = 0;
   for (const range of ranges) {
-    nodes.push(...textNodes(text.slice(end, range.start)), h("mark", {}, ...textNodes(text.slice(range.start, range.end))));
+    nodes.push(
+      ...textNodes(text.slice(end, range.start)),
+      h("mark", {}, ...textNodes(text.slice(range.start, range.end))),
+    );
     end = range.end;
   }
   return [...nodes, ...textNodes(text.slice(end))];
@@ -118,12 +181,27 @@ function markRanges(text: string, ranges: Hit["ranges"]): Node[] {
 function renderPassages({ passages, totalSourceTokens }: AskReply): Child[] {
   if (passages.length === 0) return [h("p", { class: "faint" }, "Nothing in the archive speaks of this.")];
   return [
-    h("p", { class: "faint" }, `${countOf(passages.length, "passage")}, ${formatCount(totalSourceTokens)} tokens, word for word; no model was asked.`),
+    h(
+      "p",
+      { class: "faint" },
+      `${countOf(passages.length, "passage")}, ${formatCount(totalSourceTokens)} tokens, word for word; no model was asked.`,
+    ),
     h(
       "ol",
       { class: "hits" },
       ...passages.map(({ id, role, createdAt, text }) =>
-        h("li", { class: "hit" }, h("header", {}, h("span", { class: "role" }, ...textNodes(role)), h("a", { class: "id", href: `#${id}` }, id), h("time", {}, formatTime(createdAt))), h("p", { class: "prose" }, ...textNodes(text))),
+        h(
+          "li",
+          { class: "hit" },
+          h(
+            "header",
+            {},
+            h("span", { class: "role" }, ...textNodes(role)),
+            h("a", { class: "id", href: `#${id}` }, id),
+            h("time", {}, formatTime(createdAt)),
+          ),
+          h("p", { class: "prose" }, ...textNodes(text)),
+        ),
       ),
     ),
   ];

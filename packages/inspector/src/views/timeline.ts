@@ -26,42 +26,65 @@ export function openTimeline(conversationId: number): View {
 function renderTimeline({ conversation, points, folds, days }: TimelineAnswer): HTMLElement[] {
   const last = points.at(-1);
   if (last === undefined) return [h("p", { class: "faint" }, "Nothing is stored here yet.")];
-  const axis = Array.from({ length: AXIS_LABELS }, (_, index) => points[Math.round(((points.length - 1) * index) / (AXIS_LABELS - 1))]);
-  const saved = folds.reduce((sum, { tokens, sourceTokens }) => sum + sourceTokens - tokens, 0);
+  const axis = Array.from(
+    { length: AXIS_LABELS },
+    (_, index) => points[Math.round(((points.length - 1) * index) / (AXIS_LABELS - 1))],
+  );
+  const saved = folds.reduce((sum, { tokens, rawTokens }) => sum + rawTokens - tokens, 0);
   return [
     h("h1", {}, ...textNodes(conversation.sessionKey)),
     h(
       "dl",
       { class: "cards small" },
       renderCard("Said", `${formatShort(last.rawTokens)} tokens`, countOf(conversation.messages, "message")),
-      renderCard("In context", `${formatShort(last.contextTokens)} tokens`, formatFactor(last.rawTokens, last.contextTokens)),
-      renderCard("Folds", formatCount(folds.length), `${formatShort(Math.max(0, saved))} tokens less in the last step`),
+      renderCard(
+        "In context",
+        `${formatShort(last.contextTokens)} tokens`,
+        formatFactor(last.rawTokens, last.contextTokens),
+      ),
+      renderCard(
+        "Summaries in the context",
+        formatCount(folds.length),
+        `${formatShort(Math.max(0, saved))} tokens less than what they stand for`,
+      ),
       renderCard("From", formatDay(points[0]?.at ?? 0), `to ${formatDay(last.at)}`),
     ),
     h("h2", {}, "Tokens, message by message"),
     drawLines({
-      label: `Tokens by message: ${formatShort(last.rawTokens)} said in all, ${formatShort(last.contextTokens)} stand for it in the context; ${countOf(folds.length, "fold")}`,
+      label: `Tokens by message: ${formatShort(last.rawTokens)} said in all, ${formatShort(last.contextTokens)} stand for it in the context; ${countOf(folds.length, "summary", "summaries")}`,
       x: points.map(({ index }) => index),
       lines: [
         { name: "said so far", className: "raw", values: points.map(({ rawTokens }) => rawTokens) },
-        { name: "stands for it in the context now", className: "context", values: points.map(({ contextTokens }) => contextTokens) },
+        {
+          name: "stands for it in the context now",
+          className: "context",
+          values: points.map(({ contextTokens }) => contextTokens),
+        },
       ],
       marks: folds.slice(-1000).map(({ index }) => index),
       markName: "end of a summary",
-      describeX: (index) => `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
+      describeX: (index) =>
+        `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
       axis: axis.flatMap((point) => (point ? formatDay(point.at) : [])),
     }),
     h("h2", {}, "Tokens stored per day"),
     drawBars(
       "Tokens stored per day",
-      days.slice(-120).map(({ day, messages, tokens }) => ({ name: day.slice(5), value: tokens, says: `${day}: ${formatShort(tokens)} tokens, ${countOf(messages, "message")}` })),
+      days
+        .slice(-120)
+        .map(({ day, messages, tokens }) => ({
+          name: day.slice(5),
+          value: tokens,
+          says: `${day}: ${formatShort(tokens)} tokens, ${countOf(messages, "message")}`,
+        })),
     ),
   ];
 }
 
 function renderSpend({ items }: SpendAnswer): HTMLElement[] {
   const title = h("h2", {}, "Tokens spent on models per day, all conversations");
-  if (items.length === 0) return [title, h("p", { class: "faint" }, "No model was called: summaries were made without one.")];
+  if (items.length === 0)
+    return [title, h("p", { class: "faint" }, "No model was called: summaries were made without one.")];
   const bars = items.slice(-120).map(({ key, calls, inputTokens, outputTokens }) => ({
     name: key.slice(5),
     value: inputTokens + outputTokens,

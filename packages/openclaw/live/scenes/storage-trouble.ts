@@ -41,8 +41,8 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
       other.exec("ROLLBACK");
       other.close();
       await stage.sendChat("SAY free again", TROUBLE_CHAT);
-    const told = JSON.stringify(stage.model.requests.at(-1)!.messages);
-    assert.ok(told.includes("cannot write its archive"), "the agent is told once");
+      const told = JSON.stringify(stage.model.requests.at(-1)!.messages);
+      assert.ok(told.includes("cannot write its archive"), "the agent is told once");
       assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
     },
   );

@@ -5,9 +5,9 @@
  */
 
 import { createHash, randomUUID } from "node:crypto";
-import { renameSync, rmSync } from "node:fs";
+import { renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 
 import { EngineError } from "../../model/errors.ts";
 import type { PartView } from "../../model/message.ts";
@@ -16,6 +16,7 @@ import type { ListedConversation, MovedSummary } from "../../store/transfer.ts";
 import { listSeqsBelow, readMessages, readSummaries, type ReadMessage } from "../conversation-reader.ts";
 import { chooseConversations, type ExportOptions, type ExportReport } from "../export-archive.ts";
 import { parseLine, type JsonObject } from "../format.ts";
+import { createPrivateDatabase } from "../whole-file.ts";
 
 import { readMessageRows, readRowEvent, type MessageRows } from "./message.ts";
 import { DOCUMENTED_SCHEMA, FILL_INDEXES } from "./schema.ts";
@@ -34,7 +35,7 @@ export interface DocumentedExportReport extends ExportReport {
 export async function exportDocumented(store: Store, options: DocumentedExportOptions): Promise<DocumentedExportReport> {
   const { out } = options;
   const temporary = `${out}.${process.pid}.tmp`;
-  const database = new DatabaseSync(temporary);
+  const database = createPrivateDatabase(temporary);
   try {
     database.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN");
     database.exec(DOCUMENTED_SCHEMA);
@@ -45,7 +46,7 @@ export async function exportDocumented(store: Store, options: DocumentedExportOp
     checkLinks(database, out);
     database.close();
     renameSync(temporary, out);
-    return writer.report();
+    return { ...writer.report(), bytes: statSync(out).size };
   } catch (error) {
     if (database.isOpen) database.close();
     rmSync(temporary, { force: true });

@@ -1,0 +1,27 @@
+/** The demo with `--web`: after the tour, the archive it made stays open in the web inspector. */
+import { openEngine } from "@lossless/core/open-engine.ts";
+import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import { style } from "../style.ts";
+import { runInspector } from "../web/run-inspector.ts";
+import type { Tour } from "./tour.ts";
+
+export async function showInspector(tour: Tour): Promise<void> {
+  const { database } = tour;
+  const { settings } = resolveSettings({ config: { databasePath: database } });
+  const engine = await openEngine({ database, filesDir: settings.largeFilesDir, settings, readOnly: true });
+  try {
+    await runInspector({
+      engine,
+      settings,
+      scope: {},
+      port: 0,
+      onReady: ({ url }) => {
+        tour.say("");
+        tour.tell(`${style.title("Open in your browser")}  ${style.name(url)}`);
+        tour.tell(style.faint("Ctrl-C ends it."));
+      },
+    });
+  } finally {
+    await engine.close();
+  }
+}
