@@ -9,6 +9,7 @@ import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
 import type { SourceLine } from "@lossless/core/summarize/source.ts";
 import { findSharedData } from "@lossless/testkit/shared-data.ts";
 import { assembleAfterFolding } from "./engine-context.ts";
+import type { EngineContext } from "./engine-context.ts";
 import { mean, percent } from "./retention-figures.ts";
 import type { Row } from "./retention-figures.ts";
 import { asText, foldHistory } from "./retention-fold.ts";
@@ -82,7 +83,10 @@ const DOCUMENTED: readonly (readonly [turns: number, compression: number, kept: 
   [100, 0.88, 0.92],
 ];
 
-/** A turn is a question and its answer. Ours is measured at the documented compression: what of the answers is still there. */
+/** Windows that are tried, as multiples of the documented size: folding goes as deep as the window asks for, in steps. */
+const WINDOWS = [2.2, 1.6, 1.2, 1];
+
+/** A turn is a question and its answer. Ours is the largest context of at most the documented size: what of the answers is still there. */
 export async function measureTurns(): Promise<Row[]> {
   const conversations = readConversations("beam100k");
   const rows: Row[] = [];
@@ -93,7 +97,7 @@ export async function measureTurns(): Promise<Row[]> {
     for (const conversation of conversations.map((whole) => takeTurns(whole, turns))) {
       const history = asText(conversation.sources);
       const raw = estimateTextTokens(history);
-      const ours = await assembleAfterFolding([conversation.sources.map(toArrival)], Math.floor(raw * (1 - compression)));
+      const ours = await assembleAtMost(conversation, Math.floor(raw * (1 - compression)));
       rawTokens.push(raw);
       ourTokens.push(ours.tokens);
       kept.ours.push(...scoreAnswers(conversation, ours.text));
@@ -112,6 +116,15 @@ export async function measureTurns(): Promise<Row[]> {
     });
   }
   return rows;
+}
+
+async function assembleAtMost({ sources }: Conversation, tokens: number): Promise<EngineContext> {
+  const arrivals = [sources.map(toArrival)];
+  for (const factor of WINDOWS) {
+    const context = await assembleAfterFolding(arrivals, Math.floor(tokens * factor));
+    if (context.tokens <= tokens) return context;
+  }
+  return assembleAfterFolding(arrivals, tokens);
 }
 
 /** The first turns, and the questions they can answer. */

@@ -41,6 +41,11 @@ export interface CompactRequest extends ModelSituation {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
+/** A fold that somebody waits for, or one between turns. */
+interface PaidRequest extends CompactRequest {
+  readonly isBackground?: boolean;
+}
+
 export interface CompactAnswer {
   readonly conversationId: number;
   readonly compacted: boolean;
@@ -79,6 +84,8 @@ const TURN_SHARE = 0.4;
 const COLD_AFTER_MS = 3_600_000;
 /** No summary aims at more than this share of the budget: in a small window it could not be shown beside anything else. */
 const SUMMARY_SHARE = 0.25;
+/** With `promptAwareEviction` this much of what was folded comes back for a prompt that asks for it. */
+const PROMPT_AWARE_CUE_TOKENS = 4_000;
 /** Summaries are prepared once this share of the threshold is reached. */
 const PREPARE_SHARE = 0.6;
 
@@ -162,7 +169,7 @@ export class Folding {
     const now = this.#clock.now();
     const debt = await this.#store.claimDebt({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs });
     if (!debt) return false;
-    const owed = { ...request, budgetTokens: debt.budgetTokens };
+    const owed = { ...request, budgetTokens: debt.budgetTokens, isBackground: true };
     if (await this.isDue(conversation, owed)) return (await this.#pay(conversation, owed, debt.attempts)).compacted;
     await this.#settle(conversationId, null, 0);
     return false;
@@ -259,12 +266,14 @@ export class Folding {
       tokenFactor,
       model: request.model ?? null,
       cue: request.cue,
+      ...(this.#settings.promptAwareEviction ? { cueMaxTokens: PROMPT_AWARE_CUE_TOKENS } : {}),
+      stubsOldResults: this.#settings.stubLargeToolPayloads,
       estimate: estimateTextTokens,
       ...(request.provider ? { provider: request.provider } : {}),
     });
   }
 
-  async #pay(conversation: ConversationRow, request: CompactRequest, attempts: number): Promise<CompactAnswer> {
+  async #pay(conversation: ConversationRow, request: PaidRequest, attempts: number): Promise<CompactAnswer> {
     const { conversationId } = conversation;
     const deadlineMs =
       request.targetTokens === undefined ? this.#settings.sweepDeadlineMs : this.#settings.compactUntilUnderDeadlineMs;
@@ -290,10 +299,11 @@ export class Folding {
     }
   }
 
-  async #fold(context: FoldContext, request: CompactRequest): Promise<FoldReport> {
+  async #fold(context: FoldContext, request: PaidRequest): Promise<FoldReport> {
     if (request.targetTokens !== undefined) return compactUntilUnder(context, request.targetTokens);
     if (request.force) return sweepOnce(context, { isForced: true, stopAtTokens: null });
-    return foldAtThreshold(context, Math.max(0, Math.ceil(context.policy.contextThreshold * request.budgetTokens) - 1));
+    const stopAtTokens = Math.max(0, Math.ceil(context.policy.contextThreshold * request.budgetTokens) - 1);
+    return foldAtThreshold(context, { stopAtTokens, preparesFirst: request.isBackground ?? false });
   }
 
   async #context(

@@ -33,7 +33,11 @@ export function defineExport(program: Command): void {
     .addOption(new Option("--conversation <n>", "only this conversation").argParser(parseConversationId))
     .addOption(new Option("--session <key>", "only this session, by key or id").conflicts("conversation"))
     .option("--session-filter <id...>", "only these sessions, by id or key")
-    .option("--since <time>", "only conversations with a message at this time or later, such as 2026-02-14", parseSince)
+    .option(
+      "--since <time>",
+      "only conversations with a message at this time or later, such as 2026-02-14",
+      parseSince,
+    )
     .option("--dry-run", "for remnic: say what would be added; write nothing")
     .option("--force", "replace a file that is in the way")
     .action(toAction(runExport));
@@ -63,7 +67,10 @@ export function parseSince(text: string): number {
 async function runExport(invocation: Invocation, options: ExportOptions): Promise<void> {
   const { format, conversation, session, sessionFilter = [], since, dryRun, force } = options;
   if (dryRun && format !== "remnic") {
-    throw usageError("cannot run lcm export --dry-run: only remnic adds to something that is there", "Leave --dry-run out; an export changes nothing");
+    throw usageError(
+      "cannot run lcm export --dry-run: only remnic adds to something that is there",
+      "Leave --dry-run out; an export changes nothing",
+    );
   }
   const { settings } = await invocation.settings();
   const { exportConversations } = await import("@lossless/core/transfer/move.ts");
@@ -86,7 +93,10 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
       }),
     { isPatient: true, what: "the export" },
   ).finally(() => progress.finish());
-  await invocation.print({ data: { format, ...report, ...(dryRun ? { dryRun: true } : {}) }, text: () => renderReport(report, dryRun ?? false) });
+  await invocation.print({
+    data: { format, ...report, ...(dryRun ? { dryRun: true } : {}) },
+    text: () => renderReport(report, dryRun ?? false),
+  });
 }
 
 function renderReport(report: ExportReport, isDry: boolean): string {
@@ -94,7 +104,9 @@ function renderReport(report: ExportReport, isDry: boolean): string {
   const counts = [
     countOf(report.conversations, "conversation"),
     countOf(report.messages, "message"),
-    ...(report.summaries > 0 ? [`${report.summaries} ${report.summaries === 1 ? "summary" : "summaries"}`] : []),
+    ...(report.summaries > 0
+      ? [`${report.summaries} ${report.summaries === 1 ? "summary" : "summaries"}`]
+      : []),
     ...(report.files > 0 ? [countOf(report.files, "file")] : []),
   ].join(", ");
   return `${style.good("ok")}  ${toOneLine(report.path)}: ${counts}${size}${isDry ? " would be written" : ""}`;

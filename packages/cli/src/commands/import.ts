@@ -54,9 +54,7 @@ export function defineImport(program: Command): void {
     .description("store transcripts of agents, archives, and databases of other lossless-claw programs")
     .argument("<path...>", "files and folders")
     .addOption(
-      new Option("--format <name>", "what the files are")
-        .choices(["auto", ...FORMAT_NAMES])
-        .default("auto"),
+      new Option("--format <name>", "what the files are").choices(["auto", ...FORMAT_NAMES]).default("auto"),
     )
     .option("--session <key>", "store under this session key instead of the file's own")
     .option("--session-filter <id...>", "only these sessions, by id or key")
@@ -138,7 +136,8 @@ async function runImport(
   const histories = sources.filter((source) => source.history !== null);
   await runCancellable(
     async (signal) => {
-      for (const source of histories) await importHistories(invocation, { ...options, sources: [source], tally, signal });
+      for (const source of histories)
+        await importHistories(invocation, { ...options, sources: [source], tally, signal });
       if (transcripts.length === 0) return;
       await withTarget(invocation, options.dryRun ?? false, (target) =>
         importAll(target, invocation, { ...options, sources: transcripts, tally, signal }),
@@ -219,7 +218,10 @@ async function checkTranscript(path: string): Promise<void> {
 }
 
 /** Whole histories go past the engine. A dry run reads them into an archive of its own, which is thrown away. */
-async function importHistories(invocation: Invocation, { sources, tally, signal, ...options }: Work): Promise<void> {
+async function importHistories(
+  invocation: Invocation,
+  { sources, tally, signal, ...options }: Work,
+): Promise<void> {
   const { importHistory } = await import("@lossless/core/transfer/move.ts");
   const { settings } = await invocation.settings();
   const scratch = options.dryRun ? await mkdtemp(join(tmpdir(), "lcm-dry-")) : null;

@@ -8,7 +8,7 @@
 import { hash } from "node:crypto";
 import { partTokens } from "../message/normalize.ts";
 import type { ModelIdentity } from "../model/message.ts";
-import type { TailPolicy } from "../model/tail.ts";
+import { findFreshTail, type TailPolicy } from "../model/tail.ts";
 import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
 import type { CoverTail, ShownSummary } from "../store/folding.ts";
@@ -17,6 +17,7 @@ import { choose } from "./choose.ts";
 import type { Choice, ChosenItem } from "./choose.ts";
 import type { ModelMessage, Provider } from "./grammars.ts";
 import { toModelMessage } from "./model-view.ts";
+import { DEFAULT_LINE_COSTS, isBulky } from "./pieces.ts";
 import { formatRangeId, renderRange, renderSummary } from "./render.ts";
 import { repairMessages } from "./repair.ts";
 import { writeMessages } from "./write.ts";
@@ -36,6 +37,10 @@ export interface AssembleOptions {
    * stays free, so that the front does not depend on what is found. Absent: none was looked for.
    */
   readonly cue?: string | null | undefined;
+  /** Most tokens of the budget that a cue may take. */
+  readonly cueMaxTokens?: number;
+  /** Bulky tool results before the fresh tail are stubs, also where they would fit. */
+  readonly stubsOldResults?: boolean;
   readonly estimate: (text: string) => number;
 }
 
@@ -74,18 +79,47 @@ export async function assembleContext(store: Store, options: AssembleOptions): P
     maxMessages: options.tail.freshTailCount,
   });
   if (!cover) return null;
-  const cueRoom = options.cue === undefined ? 0 : Math.min(MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
+  const stubbedIds = options.stubsOldResults ? listOldBulky(cover, options.tail) : NONE;
+  const cueRoom = options.cue === undefined ? 0 : Math.min(options.cueMaxTokens ?? MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
   const cue = fitCue(options.cue ?? null, cueRoom, options);
   const budgetTokens = options.budgetTokens - cueRoom;
   // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
-    const choice = chooseFrom(cover, options, { budgetTokens, marginTokens });
-    const context = await writeContext(store, cover, choice, cue, options);
+    const choice = chooseFrom(stubItems(cover, stubbedIds), options, { budgetTokens, marginTokens });
+    const context = await writeContext(store, cover, showStubs(choice, stubbedIds), cue, options);
     const excess = context.estimatedTokens - options.budgetTokens;
     if (excess <= 0 || choice.mode === "least" || tries >= MAX_TRIES) return context;
     marginTokens += excess + tries * 16;
   }
+}
+
+const NONE: ReadonlySet<number> = new Set();
+
+function listOldBulky(cover: CoverTail, tail: TailPolicy): ReadonlySet<number> {
+  const items = cover.items.toReversed();
+  const { startIndex } = findFreshTail(items, tail);
+  const bulky = items.slice(0, startIndex).filter((item) => isBulky(item, DEFAULT_LINE_COSTS));
+  return new Set(bulky.flatMap((item) => item.messageId ?? []));
+}
+
+/** The cover as it costs when those messages are stubs. */
+function stubItems(cover: CoverTail, ids: ReadonlySet<number>): CoverTail {
+  if (ids.size === 0) return cover;
+  const items = cover.items.map((item) =>
+    item.messageId !== null && ids.has(item.messageId) ? { ...item, tokens: DEFAULT_LINE_COSTS.stubTokens(item) } : item,
+  );
+  return { ...cover, items };
+}
+
+function showStubs(choice: Choice, ids: ReadonlySet<number>): Choice {
+  if (ids.size === 0) return choice;
+  const items = choice.items.map((item) =>
+    item.messageId !== null && ids.has(item.messageId) && item.kind === "message"
+      ? { ...item, kind: "stub" as const, reason: `${item.reason}, tool output as a stub` }
+      : item,
+  );
+  return { ...choice, items };
 }
 
 /** The cue as far as there is room for it: its last lines, before the one that closes it, go first. */
@@ -125,7 +159,7 @@ async function writeContext(
   cue: string | null,
   options: AssembleOptions,
 ): Promise<AssembledContext> {
-  const loaded = await loadChosen(store, choice.items);
+  const loaded = await loadChosen(store, cover, choice.items);
   const drafts = choice.items.map((item) => draftItem(item, loaded, options));
   const withCue = cue === null ? drafts : [...drafts, textMessage(cue)];
   const neutral = withCue.length === 0 ? [] : repairMessages(withCue, options.provider ? { provider: options.provider } : {});
@@ -154,18 +188,28 @@ interface Loaded {
   readonly times: ReadonlyMap<number, number>;
   readonly roles: Map<number, string>;
   readonly models: Map<number, ModelIdentity>;
+  /** Tokens of messages as they are stored, for those that are shown as stubs. */
+  readonly wholeTokens: ReadonlyMap<number, number>;
+  /** The messages a range begins and ends with. */
+  readonly ends: ReadonlyMap<ChosenItem, { first: number | null; last: number | null }>;
 }
 
-async function loadChosen(store: Store, items: readonly ChosenItem[]): Promise<Loaded> {
+async function loadChosen(store: Store, cover: CoverTail, items: readonly ChosenItem[]): Promise<Loaded> {
   const messageIds = items.flatMap((item) => (item.messageId === null ? [] : [item.messageId]));
   const shown = await store.readShown(messageIds);
   const summaries = await store.readShownSummaries(items.flatMap((item) => item.summaryId ?? []));
+  const ends = new Map<ChosenItem, { first: number | null; last: number | null }>();
+  for (const item of items.filter(({ kind }) => kind === "range")) {
+    ends.set(item, await store.findEnds({ conversationId: cover.conversationId, ...item }));
+  }
   return {
     messages: new Map(shown.map((message) => [message.messageId, message])),
     summaries: new Map(summaries.map((summary) => [summary.summaryId, summary])),
     times: new Map(shown.map((message) => [message.seq, message.createdAt])),
     roles: new Map(),
     models: new Map(),
+    wholeTokens: new Map(cover.items.map((item) => [item.messageId ?? 0, item.tokens])),
+    ends,
   };
 }
 
@@ -176,14 +220,14 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   if (summary) return textMessage(renderSummary(summary, options.timeZone));
   const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
   if (message) {
-    const stub = item.kind === "stub" ? { id: item.ids[0] ?? "", tokens: item.tokens } : null;
+    const tokens = loaded.wholeTokens.get(message.messageId) ?? item.tokens;
+    const stub = item.kind === "stub" ? { id: item.ids[0] ?? "", tokens } : null;
     const draft = toModelMessage(message, { model: options.model, stub, estimate: options.estimate });
     loaded.roles.set(message.seq, draft.role);
     if (draft.model) loaded.models.set(message.seq, draft.model);
     return draft;
   }
-  const ids = item.ids.map((id) => Number(id.slice("msg_".length)));
-  const [first, last] = [ids.length > 1 ? (ids[0] ?? null) : null, ids.at(-1) ?? null];
+  const { first = null, last = null } = loaded.ends.get(item) ?? {};
   return textMessage(renderRange({ ...item, rangeId: formatRangeId(first, last) }, options.timeZone));
 }
 

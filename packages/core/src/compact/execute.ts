@@ -155,22 +155,28 @@ export function sweepOnce(context: FoldContext, options: { isForced: boolean; st
   return sweep(context, startSweep({ budgetTokens: context.budgetTokens, ...options }));
 }
 
-/**
- * The fold at the threshold: everything outside the tail. The leaves are made first and published in one go, so that the front of the
- * context changes once and not with every call to a model. Whatever is left above the threshold then is condensed.
- */
-export async function foldAtThreshold(context: FoldContext, stopAtTokens: number): Promise<FoldReport> {
-  let report = await foldRound(context);
-  for (let round = 2; round <= MAX_ROUNDS; round++) {
-    if (report.stopped !== "pass_limit" || report.tokensAfter <= stopAtTokens) break;
-    report = joinReports(report, await foldRound(context));
-  }
-  if (report.tokensAfter <= stopAtTokens || context.signal.aborted) return report;
-  return joinReports(report, await sweepOnce(context, { isForced: false, stopAtTokens }));
+export interface ThresholdFold {
+  readonly stopAtTokens: number;
+  /**
+   * The leaves are made first and published in one go, so that the front of the context changes once and not with every call to a model.
+   * For work in the background, between turns; who waits for a fold wants to see it advance.
+   */
+  readonly preparesFirst: boolean;
 }
 
-async function foldRound(context: FoldContext): Promise<FoldReport> {
-  await prepareMany(context, context.policy.maxSweepIterations);
+/** The fold at the threshold: everything outside the tail. Whatever is left above the threshold then is condensed. */
+export async function foldAtThreshold(context: FoldContext, fold: ThresholdFold): Promise<FoldReport> {
+  let report = await foldRound(context, fold);
+  for (let round = 2; round <= MAX_ROUNDS; round++) {
+    if (report.stopped !== "pass_limit" || report.tokensAfter <= fold.stopAtTokens) break;
+    report = joinReports(report, await foldRound(context, fold));
+  }
+  if (report.tokensAfter <= fold.stopAtTokens || context.signal.aborted) return report;
+  return joinReports(report, await sweepOnce(context, { isForced: false, stopAtTokens: fold.stopAtTokens }));
+}
+
+async function foldRound(context: FoldContext, { preparesFirst }: ThresholdFold): Promise<FoldReport> {
+  if (preparesFirst) await prepareMany(context, context.policy.maxSweepIterations);
   const isLate = context.signal.aborted && stopReason(context.signal) === "deadline";
   return sweep(context, startSweep({ budgetTokens: context.budgetTokens }), isLate);
 }

@@ -192,6 +192,12 @@ export interface FoldingStore {
     maxMessages: number;
   }): Promise<CoverTail | null>;
   readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead>;
+  /** First and last message between two positions, hidden ones included. */
+  findEnds(request: {
+    conversationId: number;
+    startPosition: number;
+    endPosition: number;
+  }): Promise<{ first: number | null; last: number | null }>;
   readRun(conversationId: number, keys: readonly { startPosition: number; seq: number }[]): Promise<RunItem[]>;
   /** Stores a summary of a run and, for state `cover`, puts it in the run's place. */
   storeSummary(request: StoreSummary): Promise<PublishOutcome>;

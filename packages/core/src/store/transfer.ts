@@ -153,9 +153,14 @@ export interface TransferStore {
   withSnapshot<T>(work: () => Promise<T>): Promise<T>;
   /** By owner, session key and age: an order that another archive gives them too. */
   listMoved(choice: MoveChoice): Promise<ListedConversation[]>;
-  readMovedSessions(conversationIds: readonly number[]): Promise<{ sessions: MovedSession[]; turns: MovedTurn[] }>;
+  readMovedSessions(
+    conversationIds: readonly number[],
+  ): Promise<{ sessions: MovedSession[]; turns: MovedTurn[] }>;
   readMovedRows(conversationId: number, afterSeq: number, limit: number): Promise<MovedRow[]>;
-  readMovedFile(conversationId: number, sha256: string): Promise<{ file: MovedFile; content: Uint8Array | null } | null>;
+  readMovedFile(
+    conversationId: number,
+    sha256: string,
+  ): Promise<{ file: MovedFile; content: Uint8Array | null } | null>;
   readMovedSummaries(conversationId: number, offset: number, limit: number): Promise<MovedSummary[]>;
   /** The summaries that stand in the cover, oldest first. */
   readMovedCover(conversationId: number): Promise<string[]>;
@@ -172,7 +177,14 @@ export interface TransferStore {
     derive: Derive,
     now: number,
   ): Promise<void>;
-  moveSummaries(conversationId: number, summaries: readonly MovedSummary[]): Promise<{ stored: number; known: number }>;
+  moveSummaries(
+    conversationId: number,
+    summaries: readonly MovedSummary[],
+  ): Promise<{ stored: number; known: number }>;
   /** Puts exactly these summaries into the cover, in the place of what lies under them. */
-  moveCover(conversationId: number, cover: readonly string[], folds: { foldRevision: number; epochSeq: number }): Promise<void>;
+  moveCover(
+    conversationId: number,
+    cover: readonly string[],
+    folds: { foldRevision: number; epochSeq: number },
+  ): Promise<void>;
 }

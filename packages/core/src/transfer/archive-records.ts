@@ -29,7 +29,11 @@ export type ArchiveRecord =
   | { readonly record: "lcmx"; readonly version: number }
   | ({ readonly record: "session" } & MovedSession)
   | ({ readonly record: "turn" } & MovedTurn)
-  | ({ readonly record: "conversation"; readonly number: number; readonly summaries: number } & MovedConversation)
+  | ({
+      readonly record: "conversation";
+      readonly number: number;
+      readonly summaries: number;
+    } & MovedConversation)
   | ({ readonly record: "file"; readonly pieces: number } & MovedFile)
   | { readonly record: "piece"; readonly sha256: string; readonly base64: string }
   | { readonly record: "row"; readonly row: MovedRow }
@@ -54,7 +58,8 @@ function renderRow(row: MovedRow): object {
 /** The record on a line, or an error that says what is wrong with it. */
 export function parseRecord(line: Uint8Array, lineNumber: number): ArchiveRecord {
   const parsed = parseLine(line);
-  if (parsed.kind !== "entry") throw refuse(lineNumber, parsed.kind === "blank" ? "it is empty" : parsed.reason);
+  if (parsed.kind !== "entry")
+    throw refuse(lineNumber, parsed.kind === "blank" ? "it is empty" : parsed.reason);
   const { entry } = parsed;
   try {
     return readRecord(entry);
@@ -187,7 +192,13 @@ function readMessage(entry: JsonObject): MovedMessage {
 
 function readLedger(entry: JsonObject): MovedLedger {
   const field = readerOf(entry);
-  return { kind: "ledger", seq: field.number("seq"), change: field.text("change"), body: field.text("body"), at: field.number("at") };
+  return {
+    kind: "ledger",
+    seq: field.number("seq"),
+    change: field.text("change"),
+    body: field.text("body"),
+    at: field.number("at"),
+  };
 }
 
 function readSummary(entry: JsonObject): MovedSummary {
@@ -243,10 +254,12 @@ function readerOf(entry: JsonObject): FieldReader {
     text: (name) => expect(name, isText, "a text"),
     textOrNull: (name) => expect(name, (value) => value === null || isText(value), "a text or null"),
     number: (name) => expect(name, isNumber, "a whole number"),
-    numberOrNull: (name) => expect(name, (value) => value === null || isNumber(value), "a whole number or null"),
+    numberOrNull: (name) =>
+      expect(name, (value) => value === null || isNumber(value), "a whole number or null"),
     flag: (name) => expect(name, (value) => typeof value === "boolean", "true or false"),
     list: (name) => expect(name, Array.isArray, "a list"),
-    oneOf: (name, values) => expect(name, (value) => values.some((known) => known === value), `one of ${values.join(", ")}`),
+    oneOf: (name, values) =>
+      expect(name, (value) => values.some((known) => known === value), `one of ${values.join(", ")}`),
   };
 }
 
@@ -260,7 +273,8 @@ function asObject(value: unknown, name: string): JsonObject {
   throw new BadField(`${name} holds something that is no object`);
 }
 
-const toBase64 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+const toBase64 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 const fromBase64 = (text: string): Buffer => Buffer.from(text, "base64");
 
 function refuse(lineNumber: number, reason: string): EngineError {

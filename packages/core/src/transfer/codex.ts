@@ -34,7 +34,12 @@ function recognise(entry: JsonObject): Recognition {
 
 function isBareHeader(entry: JsonObject): boolean {
   const isUntyped = entry["type"] === undefined && entry["role"] === undefined;
-  return isUntyped && typeof entry["timestamp"] === "string" && readId(entry["id"]) !== undefined && "instructions" in entry;
+  return (
+    isUntyped &&
+    typeof entry["timestamp"] === "string" &&
+    readId(entry["id"]) !== undefined &&
+    "instructions" in entry
+  );
 }
 
 function readSession(entry: JsonObject): TranscriptSession | null {
@@ -46,7 +51,8 @@ function readSession(entry: JsonObject): TranscriptSession | null {
 function readFacts(entry: JsonObject): EntryFacts {
   const { payload } = entry;
   const item = entry["type"] === "response_item" && isJsonObject(payload) ? payload : null;
-  const isBareItem = payload === undefined && typeof entry["type"] === "string" && !ENVELOPES.has(entry["type"]);
+  const isBareItem =
+    payload === undefined && typeof entry["type"] === "string" && !ENVELOPES.has(entry["type"]);
   const isShown = item === null ? isBareItem : !HOUSEHOLD_ITEMS.has(item["type"]);
   return {
     createdAt: readTime(entry["timestamp"]),

@@ -24,7 +24,13 @@ export interface ReadMessage {
 export async function* readMessages(store: Store, conversationId: number): AsyncGenerator<ReadMessage> {
   let after: string | null = null;
   do {
-    const page = await store.listMessages({ conversationId, after, limit: PAGE, order: "position", direction: "oldest" });
+    const page = await store.listMessages({
+      conversationId,
+      after,
+      limit: PAGE,
+      order: "position",
+      direction: "oldest",
+    });
     for (const row of page.items) {
       if (row.revises !== null || row.forgottenAt !== null) continue;
       const body = await store.readMessage(row.newest ?? row.messageId);
@@ -46,7 +52,10 @@ export async function* readSummaries(store: Store, conversationId: number): Asyn
 }
 
 /** The seqs of all messages under a summary. */
-export function listSeqsBelow(summaryId: string, sourcesOf: ReadonlyMap<string, readonly (number | string)[]>): number[] {
+export function listSeqsBelow(
+  summaryId: string,
+  sourcesOf: ReadonlyMap<string, readonly (number | string)[]>,
+): number[] {
   const seqs: number[] = [];
   const waiting = [summaryId];
   const seen = new Set<string>();

@@ -20,7 +20,13 @@ import { OTHER_AGENTS } from "./other-agents.ts";
 import { PI_SESSION } from "./pi-session.ts";
 
 /** Formats of lines. */
-export const FORMATS: readonly TranscriptFormat[] = [CLAUDE_CODE, PI_SESSION, CODEX, GEMINI_CLI, ...OTHER_AGENTS];
+export const FORMATS: readonly TranscriptFormat[] = [
+  CLAUDE_CODE,
+  PI_SESSION,
+  CODEX,
+  GEMINI_CLI,
+  ...OTHER_AGENTS,
+];
 
 /** Endings of files that are looked at in a folder: lines, documents, archives. */
 const KNOWN_ENDINGS = [".jsonl", ".json", ".traj", ".lcmx", ".lcmx.zst"];
@@ -97,10 +103,13 @@ export async function listTranscripts(path: string): Promise<string[]> {
   const storages: string[] = [];
   for (const entry of entries) {
     if (!entry.isDirectory() || !["message", "session"].includes(entry.name)) continue;
-    if (!storages.includes(entry.parentPath) && (await isStorage(entry.parentPath))) storages.push(entry.parentPath);
+    if (!storages.includes(entry.parentPath) && (await isStorage(entry.parentPath)))
+      storages.push(entry.parentPath);
   }
   // A folder of the older layout lies below one that is already named.
-  const roots = storages.filter((root) => !storages.some((other) => other !== root && root.startsWith(join(other, "/"))));
+  const roots = storages.filter(
+    (root) => !storages.some((other) => other !== root && root.startsWith(join(other, "/"))),
+  );
   const files = entries
     .filter((entry) => entry.isFile() && KNOWN_ENDINGS.some((ending) => entry.name.endsWith(ending)))
     .map((entry) => join(entry.parentPath, entry.name))

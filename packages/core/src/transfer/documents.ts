@@ -45,13 +45,15 @@ const SHAPES: readonly DocumentShape[] = [
     format: "gemini-cli",
     lists: ["messages", "history"],
     fits: (header, first) =>
-      (typeof header["sessionId"] === "string" && "projectHash" in header) || (hasRole(first) && "parts" in (first ?? {})),
+      (typeof header["sessionId"] === "string" && "projectHash" in header) ||
+      (hasRole(first) && "parts" in (first ?? {})),
     readFacts: readGeminiFacts,
   },
   {
     format: "hermes",
     lists: ["messages"],
-    fits: (header) => typeof header["session_id"] === "string" && ("platform" in header || "session_start" in header),
+    fits: (header) =>
+      typeof header["session_id"] === "string" && ("platform" in header || "session_start" in header),
     readFacts: readPlainFacts,
   },
   {
@@ -94,7 +96,9 @@ export function readDocument(bytes: Uint8Array, path: string): JsonDocument {
   const members = mapMembers(buffer, root);
   const header = readHeader(buffer, members);
   for (const shape of SHAPES) {
-    const list = shape.lists.map((name) => members.get(name)).find((range) => range !== undefined && isList(buffer, range));
+    const list = shape.lists
+      .map((name) => members.get(name))
+      .find((range) => range !== undefined && isList(buffer, range));
     if (list === undefined || !shape.fits(header, readFirst(buffer, list))) continue;
     return frameDocument(buffer, shape, header, list);
   }
@@ -104,7 +108,9 @@ export function readDocument(bytes: Uint8Array, path: string): JsonDocument {
 /** True if a line of a JSONL file is a session of its own. */
 export function isSessionLine(entry: JsonObject): boolean {
   const lists = [entry["messages"], entry["traj"], entry["conversation"], entry["conversations"]];
-  return lists.some((list) => Array.isArray(list) && isJsonObject(list[0]) && hasRole(list[0])) && !hasRole(entry);
+  return (
+    lists.some((list) => Array.isArray(list) && isJsonObject(list[0]) && hasRole(list[0])) && !hasRole(entry)
+  );
 }
 
 /** A name for a line that is a session: what it calls itself, within its file. */
@@ -114,8 +120,12 @@ export function nameSessionLine(header: Uint8Array, lineNumber: number): string 
   const names = ["id", "session_id", "conversation_id"].map((key) => readId(entry[key]));
   const own = names.find((name) => name !== undefined);
   if (own !== undefined) return own;
-  const task = ["task_id", "trial"].filter((key) => typeof entry[key] === "number" || readId(entry[key]) !== undefined);
-  return task.length === 0 ? `line-${lineNumber}` : task.map((key) => `${key}-${String(entry[key])}`).join("/");
+  const task = ["task_id", "trial"].filter(
+    (key) => typeof entry[key] === "number" || readId(entry[key]) !== undefined,
+  );
+  return task.length === 0
+    ? `line-${lineNumber}`
+    : task.map((key) => `${key}-${String(entry[key])}`).join("/");
 }
 
 function frameList(buffer: Buffer, list: ByteRange, path: string): JsonDocument {
@@ -129,15 +139,22 @@ function frameList(buffer: Buffer, list: ByteRange, path: string): JsonDocument 
 
 function frameDocument(buffer: Buffer, shape: DocumentShape, header: Header, list: ByteRange): JsonDocument {
   const { format, readFacts } = shape;
-  const emptied = Buffer.concat([buffer.subarray(0, list.at + 1), buffer.subarray(list.at + list.length - 1)]);
-  const ids = ["sessionId", "session_id", "sessionID", "id", "conversation_id"].map((key) => readId(header[key]));
+  const emptied = Buffer.concat([
+    buffer.subarray(0, list.at + 1),
+    buffer.subarray(list.at + list.length - 1),
+  ]);
+  const ids = ["sessionId", "session_id", "sessionID", "id", "conversation_id"].map((key) =>
+    readId(header[key]),
+  );
   let count = 0;
   for (const _ of iterateElements(buffer, list)) count += 1;
   return {
     format,
     sessionId: ids.find((id) => id !== undefined),
     header: new Uint8Array(emptied),
-    createdAt: readTime(header["startTime"] ?? header["session_start"] ?? header["start_time"] ?? header["created_at"]),
+    createdAt: readTime(
+      header["startTime"] ?? header["session_start"] ?? header["start_time"] ?? header["created_at"],
+    ),
     count,
     *messages() {
       for (const range of iterateElements(buffer, list)) yield readMessage(buffer, range, readFacts);
@@ -145,7 +162,11 @@ function frameDocument(buffer: Buffer, shape: DocumentShape, header: Header, lis
   };
 }
 
-function readMessage(buffer: Buffer, range: ByteRange, readFacts: DocumentShape["readFacts"]): DocumentMessage {
+function readMessage(
+  buffer: Buffer,
+  range: ByteRange,
+  readFacts: DocumentShape["readFacts"],
+): DocumentMessage {
   const bytes = new Uint8Array(buffer.subarray(range.at, range.at + range.length));
   const parsed = parseLine(bytes);
   if (parsed.kind === "entry") return { bytes, facts: readFacts(parsed.entry), problem: null };

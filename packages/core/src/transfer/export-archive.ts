@@ -44,12 +44,19 @@ export interface ExportReport {
 }
 
 /** The conversations an export is asked for. */
-export async function chooseConversations(store: TransferStore, choice: ExportChoice): Promise<ListedConversation[]> {
+export async function chooseConversations(
+  store: TransferStore,
+  choice: ExportChoice,
+): Promise<ListedConversation[]> {
   const { since, sessionFilter } = choice;
   const isWanted = (conversation: ListedConversation): boolean => {
     if (since !== undefined && (conversation.lastAt ?? 0) < since) return false;
     if (sessionFilter === undefined || sessionFilter.length === 0) return true;
-    const names = [conversation.sessionKey, conversation.sessionId, ...conversation.placements.map((place) => place.sessionId)];
+    const names = [
+      conversation.sessionKey,
+      conversation.sessionId,
+      ...conversation.placements.map((place) => place.sessionId),
+    ];
     return sessionFilter.some((wanted) => names.includes(wanted));
   };
   return (await store.listMoved(choice)).filter(isWanted);
@@ -60,7 +67,10 @@ export async function exportArchive(store: TransferStore, options: ExportOptions
   const counts = { conversations: 0, messages: 0, summaries: 0, files: 0 };
   const compress = options.out.endsWith(".zst");
   const { bytes } = await store.withSnapshot(() =>
-    writeWholeFile(options.out, renderLines(readRecords(store, options, counts)), { compress, signal: options.signal }),
+    writeWholeFile(options.out, renderLines(readRecords(store, options, counts)), {
+      compress,
+      signal: options.signal,
+    }),
   );
   return { path: options.out, ...counts, bytes };
 }
@@ -79,11 +89,17 @@ async function* renderLines(records: AsyncIterable<ArchiveRecord>): AsyncGenerat
 
 type Counts = { conversations: number; messages: number; summaries: number; files: number };
 
-async function* readRecords(store: TransferStore, options: ExportOptions, counts: Counts): AsyncGenerator<ArchiveRecord> {
+async function* readRecords(
+  store: TransferStore,
+  options: ExportOptions,
+  counts: Counts,
+): AsyncGenerator<ArchiveRecord> {
   yield { record: "lcmx", version: ARCHIVE_VERSION };
   const conversations = await chooseConversations(store, options);
   const total = conversations.reduce((sum, conversation) => sum + conversation.rows, 0);
-  const { sessions, turns } = await store.readMovedSessions(conversations.map(({ conversationId }) => conversationId));
+  const { sessions, turns } = await store.readMovedSessions(
+    conversations.map(({ conversationId }) => conversationId),
+  );
   for (const session of sessions) yield { record: "session", ...session };
   for (const { sessionId, owner, key, at } of turns) yield { record: "turn", sessionId, owner, key, at };
   let before = 0;
@@ -141,7 +157,11 @@ async function* readFiles(
     yield { record: "file", pieces: Math.ceil(content.byteLength / PIECE_BYTES), ...found.file };
     for (let at = 0; at < content.byteLength; at += PIECE_BYTES) {
       const piece = content.subarray(at, at + PIECE_BYTES);
-      yield { record: "piece", sha256, base64: Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString("base64") };
+      yield {
+        record: "piece",
+        sha256,
+        base64: Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString("base64"),
+      };
     }
   }
 }

@@ -24,10 +24,16 @@ interface TextStyle {
   readonly end: () => string;
 }
 
-export async function exportText(store: Store, format: TextFormat, options: ExportOptions): Promise<ExportReport> {
+export async function exportText(
+  store: Store,
+  format: TextFormat,
+  options: ExportOptions,
+): Promise<ExportReport> {
   const counts = { conversations: 0, messages: 0, summaries: 0, files: 0 };
   const text = renderAll(store, STYLES[format](), options, counts);
-  const { bytes } = await store.withSnapshot(() => writeWholeFile(options.out, text, { signal: options.signal }));
+  const { bytes } = await store.withSnapshot(() =>
+    writeWholeFile(options.out, text, { signal: options.signal }),
+  );
   return { path: options.out, ...counts, bytes };
 }
 
@@ -48,7 +54,8 @@ async function* renderAll(
       if (message.row.hidden.length > 0) continue;
       counts.messages += 1;
       yield style.message(message);
-      if (counts.messages % 100 === 0) options.onProgress?.({ done: Math.min(total, done + message.row.seq), total });
+      if (counts.messages % 100 === 0)
+        options.onProgress?.({ done: Math.min(total, done + message.row.seq), total });
     }
     done += conversation.rows;
     options.onProgress?.({ done, total });
@@ -67,9 +74,12 @@ const TITLES: Readonly<Record<PartView["type"], string>> = {
   other: "Other",
 };
 
-const titleOf = (part: PartView): string => (part.toolName === undefined ? TITLES[part.type] : `${TITLES[part.type]}: ${part.toolName}`);
+const titleOf = (part: PartView): string =>
+  part.toolName === undefined ? TITLES[part.type] : `${TITLES[part.type]}: ${part.toolName}`;
 const describeMedia = (part: PartView): string =>
-  [part.mimeType, part.payloadBytes === undefined ? undefined : `${part.payloadBytes} bytes`].filter(Boolean).join(", ");
+  [part.mimeType, part.payloadBytes === undefined ? undefined : `${part.payloadBytes} bytes`]
+    .filter(Boolean)
+    .join(", ");
 const toIso = (time: number): string => new Date(time).toISOString();
 const nothing = (): string => "";
 
@@ -96,14 +106,21 @@ const quote = (text: string): string => fence(text);
 const fold = (part: PartView): string =>
   `<details><summary>${escapeHtml([titleOf(part), describeMedia(part)].filter((word) => word !== "").join(", "))}</summary>\n\n${fence(part.text)}\n</details>\n`;
 
-const nameSpeaker = (view: MessageView): string => ({ user: "User", assistant: "Assistant", system: "System", tool: "Tool", other: "Other" })[view.role];
+const nameSpeaker = (view: MessageView): string =>
+  ({ user: "User", assistant: "Assistant", system: "System", tool: "Tool", other: "Other" })[view.role];
 
 function escapeMarkdown(text: string): string {
   return text.replaceAll(/[\\`*_{}[\]<>#|!]/gu, String.raw`\$&`).replaceAll(/[\r\n]+/gu, " ");
 }
 
 function escapeHtml(text: string): string {
-  const names: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  const names: Record<string, string> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+  };
   return text.replaceAll(/[&<>"']/gu, (sign) => names[sign] ?? sign);
 }
 
@@ -173,14 +190,23 @@ const STYLES: Readonly<Record<TextFormat, () => TextStyle>> = {
 
 /** A message in OpenAI's chat dialect; results of several calls become a message each. */
 export function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
-  const textOf = (parts: readonly PartView[]): string => parts.map((part) => part.text).filter((text) => text !== "").join("\n");
+  const textOf = (parts: readonly PartView[]): string =>
+    parts
+      .map((part) => part.text)
+      .filter((text) => text !== "")
+      .join("\n");
   const results = view.parts.filter((part) => part.type === "tool_result");
   const answers = [...new Set(results.map((part) => part.toolCallId))].map((id) => ({
     role: "tool",
     ...(id === undefined ? {} : { tool_call_id: id }),
     content: textOf(results.filter((part) => part.toolCallId === id)),
   }));
-  const spoken = textOf(view.parts.filter((part) => part.type === "text" || part.type === "other" || part.type === "image" || part.type === "file"));
+  const spoken = textOf(
+    view.parts.filter(
+      (part) =>
+        part.type === "text" || part.type === "other" || part.type === "image" || part.type === "file",
+    ),
+  );
   const calls = view.parts.filter((part) => part.type === "tool_call");
   const role = view.role === "other" ? "system" : view.role;
   const toolCalls = calls.map((part) => ({
@@ -189,8 +215,18 @@ export function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
     function: { name: part.toolName ?? "", arguments: renderArguments(readToolArguments(part, bytes)) },
   }));
   const isEmpty = spoken === "" && calls.length === 0;
-  const own = isEmpty && answers.length > 0 ? [] : [{ role: role === "tool" ? "user" : role, content: spoken, ...(calls.length === 0 ? {} : { tool_calls: toolCalls }) }];
+  const own =
+    isEmpty && answers.length > 0
+      ? []
+      : [
+          {
+            role: role === "tool" ? "user" : role,
+            content: spoken,
+            ...(calls.length === 0 ? {} : { tool_calls: toolCalls }),
+          },
+        ];
   return role === "tool" && answers.length === 0 ? [{ role: "tool", content: spoken }] : [...answers, ...own];
 }
 
-const renderArguments = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value ?? {}));
+const renderArguments = (value: unknown): string =>
+  typeof value === "string" ? value : JSON.stringify(value ?? {});

@@ -52,8 +52,10 @@ export async function whyLeftOut(
   const { sessionFilter, since } = choice;
   if (sessionFilter !== undefined && sessionFilter.length > 0) {
     const names = [session.id, session.key];
-    if (!sessionFilter.some((wanted) => names.includes(wanted))) return `session ${session.id} was not asked for`;
+    if (!sessionFilter.some((wanted) => names.includes(wanted)))
+      return `session ${session.id} was not asked for`;
   }
-  if (since !== undefined && (await stat(path)).mtimeMs < since) return "it was last changed before the given time";
+  if (since !== undefined && (await stat(path)).mtimeMs < since)
+    return "it was last changed before the given time";
   return null;
 }

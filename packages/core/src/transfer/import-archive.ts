@@ -11,7 +11,14 @@ import { createZstdDecompress } from "node:zlib";
 
 import { EngineError } from "../model/errors.ts";
 import type { Derive } from "../store/store.ts";
-import type { MovedConversation, MovedCut, MovedFile, MovedRow, MovedSummary, TransferStore } from "../store/transfer.ts";
+import type {
+  MovedConversation,
+  MovedCut,
+  MovedFile,
+  MovedRow,
+  MovedSummary,
+  TransferStore,
+} from "../store/transfer.ts";
 
 import { ARCHIVE_VERSION, parseRecord, type ArchiveRecord } from "./archive-records.ts";
 import type { ImportProblem, ImportProgress } from "./import.ts";
@@ -58,7 +65,10 @@ export async function isArchive(path: string): Promise<boolean> {
   }
 }
 
-export async function importArchive(store: TransferStore, options: ArchiveImportOptions): Promise<ArchiveImportReport> {
+export async function importArchive(
+  store: TransferStore,
+  options: ArchiveImportOptions,
+): Promise<ArchiveImportReport> {
   const run = new ArchiveImport(store, options);
   for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);
   return run.finish((await stat(options.path)).size);
@@ -94,7 +104,10 @@ async function* readArchive(options: ArchiveImportOptions): AsyncGenerator<Numbe
   if (!hasEnd) throw refuse(path, "it is cut off: its last record is missing");
 }
 
-async function decompress(source: ReturnType<typeof createReadStream>, path: string): Promise<AsyncIterable<Uint8Array>> {
+async function decompress(
+  source: ReturnType<typeof createReadStream>,
+  path: string,
+): Promise<AsyncIterable<Uint8Array>> {
   const file = await open(path, "r");
   const magic = Buffer.alloc(4);
   try {
@@ -119,7 +132,8 @@ async function* splitLines(chunks: AsyncIterable<Uint8Array>, path: string): Asy
     }
     if (start < chunk.length) held.push(Buffer.from(chunk.subarray(start)));
     size += chunk.length - start;
-    if (size > MAX_RECORD_BYTES) throw refuse(path, `one of its lines has more than ${MAX_RECORD_BYTES} bytes`);
+    if (size > MAX_RECORD_BYTES)
+      throw refuse(path, `one of its lines has more than ${MAX_RECORD_BYTES} bytes`);
   }
   if (size > 0) yield Buffer.concat(held);
 }
@@ -127,9 +141,13 @@ async function* splitLines(chunks: AsyncIterable<Uint8Array>, path: string): Asy
 function checkHeader(record: ArchiveRecord, path: string): void {
   if (record.record !== "lcmx") throw refuse(path, "its first line is no archive header");
   if (record.version <= ARCHIVE_VERSION) return;
-  throw new EngineError("invalid_input", `cannot import ${path}: it is an archive of version ${record.version}, this program reads up to ${ARCHIVE_VERSION}`, {
-    hint: "install the newer version of lossless-claw",
-  });
+  throw new EngineError(
+    "invalid_input",
+    `cannot import ${path}: it is an archive of version ${record.version}, this program reads up to ${ARCHIVE_VERSION}`,
+    {
+      hint: "install the newer version of lossless-claw",
+    },
+  );
 }
 
 type FileEntry = { file: MovedFile; content: Uint8Array };
@@ -209,7 +227,8 @@ class ArchiveImport {
     this.#seen.set(identity, nth + 1);
     await this.#saveSessions(moved);
     const outcome = await this.#store.openMoved(moved, nth, now);
-    if (outcome.kind === "conflict") return this.#leaveOut("conflict", lineNumber, `conversation of ${moved.sessionKey}: ${outcome.reason}`);
+    if (outcome.kind === "conflict")
+      return this.#leaveOut("conflict", lineNumber, `conversation of ${moved.sessionKey}: ${outcome.reason}`);
     if (outcome.archivedInstead) {
       const message = `${moved.sessionKey} has an active conversation; the one of the archive is stored as archived`;
       this.#problems.push({ code: "conflict", line: lineNumber, message });
@@ -223,7 +242,9 @@ class ArchiveImport {
     const { sessionFilter } = this.#options;
     if (sessionFilter === undefined || sessionFilter.length === 0) return null;
     const names = [moved.sessionKey, moved.sessionId, ...moved.placements.map((place) => place.sessionId)];
-    return sessionFilter.some((wanted) => names.includes(wanted)) ? null : `session ${moved.sessionKey} was not asked for`;
+    return sessionFilter.some((wanted) => names.includes(wanted))
+      ? null
+      : `session ${moved.sessionKey} was not asked for`;
   }
 
   #leaveOut(code: "left_out" | "conflict", line: number, message: string): void {
@@ -239,7 +260,11 @@ class ArchiveImport {
     await this.#store.moveSessions(withOwner(this.#sessions), withOwner(this.#turns));
   }
 
-  async #startFile({ record: _record, pieces, ...file }: Extract<ArchiveRecord, { record: "file" }>): Promise<void> {
+  async #startFile({
+    record: _record,
+    pieces,
+    ...file
+  }: Extract<ArchiveRecord, { record: "file" }>): Promise<void> {
     this.#openFile = { file, missing: pieces, pieces: [] };
     if (pieces === 0) this.#finishFile();
   }
@@ -257,7 +282,9 @@ class ArchiveImport {
     this.#openFile = null;
     if (file === null || this.#isLeftOut) return;
     const content = Buffer.concat(pieces);
-    const isRight = content.byteLength === file.byteSize && createHash("sha256").update(content).digest("hex") === file.sha256;
+    const isRight =
+      content.byteLength === file.byteSize &&
+      createHash("sha256").update(content).digest("hex") === file.sha256;
     if (!isRight) throw refuse(this.#options.path, `the content of file ${file.sha256} is not what it was`);
     this.#files.set(file.sha256, { file, content });
     this.#rowBytes += content.byteLength;
@@ -289,7 +316,13 @@ class ArchiveImport {
     }
     if (added.length > 0) {
       await this.#recallFiles(current.conversationId, added);
-      await this.#store.moveRows(current.conversationId, added, this.#files, this.#options.derive, this.#options.now);
+      await this.#store.moveRows(
+        current.conversationId,
+        added,
+        this.#files,
+        this.#options.derive,
+        this.#options.now,
+      );
     }
     this.#counts.skipped += countMessages(known);
     this.#counts.imported += countMessages(added);
@@ -306,7 +339,10 @@ class ArchiveImport {
     }
   }
 
-  async #addSummary({ record: _record, ...summary }: Extract<ArchiveRecord, { record: "summary" }>): Promise<void> {
+  async #addSummary({
+    record: _record,
+    ...summary
+  }: Extract<ArchiveRecord, { record: "summary" }>): Promise<void> {
     if (this.#isLeftOut) return;
     await this.#flushRows();
     this.#summaries.push(summary);
@@ -343,8 +379,10 @@ class ArchiveImport {
   }
 }
 
-const listCuts = (rows: readonly MovedRow[]): readonly MovedCut[] => rows.flatMap((row) => (row.kind === "message" ? row.cuts : []));
-const countMessages = (rows: readonly MovedRow[]): number => rows.filter((row) => row.kind === "message").length;
+const listCuts = (rows: readonly MovedRow[]): readonly MovedCut[] =>
+  rows.flatMap((row) => (row.kind === "message" ? row.cuts : []));
+const countMessages = (rows: readonly MovedRow[]): number =>
+  rows.filter((row) => row.kind === "message").length;
 
 function refuse(path: string, reason: string): EngineError {
   return new EngineError("invalid_input", `cannot import ${path}: ${reason}`, {

@@ -10,7 +10,13 @@ import { EngineError } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
 
 import { nameFile, type FileSession, type OpenTranscript } from "./detect.ts";
-import { isSessionLine, MAX_DOCUMENT_BYTES, nameSessionLine, readDocument, type JsonDocument } from "./documents.ts";
+import {
+  isSessionLine,
+  MAX_DOCUMENT_BYTES,
+  nameSessionLine,
+  readDocument,
+  type JsonDocument,
+} from "./documents.ts";
 import { parseLine, type FormatName } from "./format.ts";
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
 import type { ImportOptions, ImportProblem, ImportReport } from "./import.ts";
@@ -44,7 +50,11 @@ class ReportBuilder {
     this.#sessions.push(session.id);
     if (writer.conversationId !== null) this.#conversations.push(writer.conversationId);
     if (writer.refusal === null) return;
-    this.note("not_stored", 0, `nothing is stored for session ${session.key}: ${writer.refusal} by the settings`);
+    this.note(
+      "not_stored",
+      0,
+      `nothing is stored for session ${session.key}: ${writer.refusal} by the settings`,
+    );
   }
 
   note(code: ImportProblem["code"], line: number, message: string): void {
@@ -54,7 +64,8 @@ class ReportBuilder {
 
   finish(bytes: number): ImportReport {
     const problems = [...this.#problems];
-    if (this.#cut > 0) problems.push({ code: "more_problems", line: 0, message: `${this.#cut} more problems are not listed` });
+    if (this.#cut > 0)
+      problems.push({ code: "more_problems", line: 0, message: `${this.#cut} more problems are not listed` });
     return {
       path: this.#path,
       format: this.#format,
@@ -73,9 +84,13 @@ export async function importDocument(options: ImportOptions): Promise<ImportRepo
   const { path } = options;
   const { size } = await stat(path);
   if (size > MAX_DOCUMENT_BYTES) {
-    throw new EngineError("invalid_input", `cannot import ${path}: the document has ${size} bytes, the limit is ${MAX_DOCUMENT_BYTES}`, {
-      hint: "Only files of lines may be larger.",
-    });
+    throw new EngineError(
+      "invalid_input",
+      `cannot import ${path}: the document has ${size} bytes, the limit is ${MAX_DOCUMENT_BYTES}`,
+      {
+        hint: "Only files of lines may be larger.",
+      },
+    );
   }
   const document = readDocument(await readFile(path), path);
   const report = new ReportBuilder(path, document.format);
@@ -94,7 +109,10 @@ export async function holdsSessionLines(transcript: OpenTranscript): Promise<boo
 }
 
 /** Imports a JSONL file with one session per line. */
-export async function importSessionLines(options: ImportOptions, transcript: OpenTranscript): Promise<ImportReport> {
+export async function importSessionLines(
+  options: ImportOptions,
+  transcript: OpenTranscript,
+): Promise<ImportReport> {
   const { path, signal } = options;
   const report = new ReportBuilder(path, "openai");
   let file: string | null = null;
@@ -108,7 +126,12 @@ export async function importSessionLines(options: ImportOptions, transcript: Ope
       continue;
     }
     const document = readDocument(line.bytes, path);
-    await importOne(options, document, `${file}/${nameSessionLine(document.header, line.lineNumber)}`, report);
+    await importOne(
+      options,
+      document,
+      `${file}/${nameSessionLine(document.header, line.lineNumber)}`,
+      report,
+    );
     options.onProgress?.({ bytesDone: line.endOffset, bytesTotal: transcript.end, lines: line.lineNumber });
   }
   return report.finish(transcript.end);
@@ -128,8 +151,19 @@ export async function importOpenCode(options: ImportOptions): Promise<ImportRepo
   return report.finish(sessions.length);
 }
 
-async function importOne(options: ImportOptions, document: JsonDocument, id: string, report: ReportBuilder): Promise<void> {
-  await importEvents(options, document.format, { id, isSubAgent: false, standIn: null }, readEvents(document, report), report);
+async function importOne(
+  options: ImportOptions,
+  document: JsonDocument,
+  id: string,
+  report: ReportBuilder,
+): Promise<void> {
+  await importEvents(
+    options,
+    document.format,
+    { id, isSubAgent: false, standIn: null },
+    readEvents(document, report),
+    report,
+  );
 }
 
 function* readEvents(document: JsonDocument, report: ReportBuilder): Generator<SourceEvent> {

@@ -151,7 +151,8 @@ export async function importTranscript(options: ImportOptions): Promise<ImportRe
   if (await isStorageFolder(path)) return importOpenCode(options);
   const transcript = await openTranscript(path);
   try {
-    if (wanted === "hermes" || wanted === "swe-agent" || isDocumentName(path)) return await importDocument(options);
+    if (wanted === "hermes" || wanted === "swe-agent" || isDocumentName(path))
+      return await importDocument(options);
     if ((wanted === "auto" || wanted === "openai") && (await holdsSessionLines(transcript)))
       return await importSessionLines(options, transcript);
     return await importLines(options, transcript);
@@ -532,9 +533,21 @@ function reportTooEarly({ path, end }: OpenTranscript): ImportReport {
   return { path, format: null, sessionId: null, conversationId: null, ...counts, problems };
 }
 
-function reportLeftOut({ path }: OpenTranscript, format: FormatName, sessionId: string, message: string): ImportReport {
+function reportLeftOut(
+  { path }: OpenTranscript,
+  format: FormatName,
+  sessionId: string,
+  message: string,
+): ImportReport {
   const counts = { imported: 0, skipped: 0, revisions: 0, bytes: 0 };
-  return { path, format, sessionId, conversationId: null, ...counts, problems: [{ code: "left_out", line: 0, message }] };
+  return {
+    path,
+    format,
+    sessionId,
+    conversationId: null,
+    ...counts,
+    problems: [{ code: "left_out", line: 0, message }],
+  };
 }
 
 function throwFailure(outcome: Outcome): void {

@@ -44,7 +44,9 @@ export interface ExportRequest extends ArchivePlace, ExportOptions {
 export async function exportConversations(request: ExportRequest): Promise<ExportReport> {
   const { format, out, overwrite = false } = request;
   if (format !== "remnic" && !overwrite && existsSync(out)) {
-    throw new EngineError("usage", `cannot write ${out}: it exists`, { hint: "name another file, or say that it may be replaced" });
+    throw new EngineError("usage", `cannot write ${out}: it exists`, {
+      hint: "name another file, or say that it may be replaced",
+    });
   }
   const store = openStore(request, { readOnly: true, create: false });
   try {
@@ -98,7 +100,11 @@ export async function importHistory(kind: HistoryKind, request: HistoryRequest):
   const now = Date.now();
   try {
     if (kind === "lossless-claw") return { kind, ...(await importDocumented(store, { ...request, now })) };
-    return { kind, revisions: 0, ...(await importArchive(store, { ...request, derive: deriveMessage, now })) };
+    return {
+      kind,
+      revisions: 0,
+      ...(await importArchive(store, { ...request, derive: deriveMessage, now })),
+    };
   } finally {
     await store.close();
   }
@@ -108,4 +114,5 @@ function openStore(place: ArchivePlace, access: { readOnly: boolean; create: boo
   return new SqliteStore({ path: resolve(place.database), filesDir: filesOf(place), ...access });
 }
 
-const filesOf = ({ database, filesDir }: ArchivePlace): string => resolve(filesDir ?? join(dirname(resolve(database)), "lcm-files"));
+const filesOf = ({ database, filesDir }: ArchivePlace): string =>
+  resolve(filesDir ?? join(dirname(resolve(database)), "lcm-files"));

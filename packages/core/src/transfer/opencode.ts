@@ -67,7 +67,12 @@ export async function readOpenCodeStorage(folder: string): Promise<OpenCodeStora
   for (const [messageId, paths] of parts) {
     for (const path of paths) strays.push({ path, reason: `its message ${messageId} is not in the folder` });
   }
-  return { sessions: [...sessions].sort(byId).map(([id, session]) => ({ id, ...session, messages: session.messages.sort(byTime) })), strays };
+  return {
+    sessions: [...sessions]
+      .sort(byId)
+      .map(([id, session]) => ({ id, ...session, messages: session.messages.sort(byTime) })),
+    strays,
+  };
 }
 
 /** The events of a session, in order: its description, hidden, then its messages. */
@@ -91,12 +96,18 @@ export function composeMessage(message: Buffer, parts: readonly Buffer[]): Uint8
   const parsed = parseLine(message);
   const isTaken = parsed.kind === "entry" && "parts" in parsed.entry;
   const comma = message.toString("latin1", 0, brace).trimEnd().endsWith("{") ? "" : ",";
-  const pieces: Buffer[] = [message.subarray(0, brace), Buffer.from(`${comma}"${isTaken ? "partFiles" : "parts"}":[`)];
+  const pieces: Buffer[] = [
+    message.subarray(0, brace),
+    Buffer.from(`${comma}"${isTaken ? "partFiles" : "parts"}":[`),
+  ];
   for (const [index, part] of parts.entries()) pieces.push(Buffer.from(index === 0 ? "" : ","), part);
   return copy(Buffer.concat([...pieces, Buffer.from("]"), message.subarray(brace)]));
 }
 
-async function indexParts(roots: readonly string[], strays: { path: string; reason: string }[]): Promise<Map<string, string[]>> {
+async function indexParts(
+  roots: readonly string[],
+  strays: { path: string; reason: string }[],
+): Promise<Map<string, string[]>> {
   const parts = new Map<string, string[]>();
   for (const path of await listKind(roots, "part")) {
     const entry = await readEntry(path, strays);
@@ -116,7 +127,9 @@ async function listKind(roots: readonly string[], kind: "message" | "part"): Pro
 async function listSessions(roots: readonly string[]): Promise<string[]> {
   const [root = ""] = roots;
   const others = ["message", "part"].map((kind) => join(root, "session", kind));
-  return (await listJson(join(root, "session"))).filter((path) => !others.some((other) => path.startsWith(other)));
+  return (await listJson(join(root, "session"))).filter(
+    (path) => !others.some((other) => path.startsWith(other)),
+  );
 }
 
 async function listJson(folder: string): Promise<string[]> {
@@ -135,7 +148,10 @@ async function listFolders(folder: string): Promise<Set<string>> {
   return new Set(entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name));
 }
 
-async function readEntry(path: string, strays: { path: string; reason: string }[]): Promise<JsonObject | null> {
+async function readEntry(
+  path: string,
+  strays: { path: string; reason: string }[],
+): Promise<JsonObject | null> {
   const parsed = parseLine(await readFile(path));
   if (parsed.kind === "entry") return parsed.entry;
   strays.push({ path, reason: parsed.kind === "blank" ? "it is empty" : parsed.reason });

@@ -23,13 +23,19 @@ interface AgentLines {
 const yes = (condition: boolean, how: Recognition = "certain"): Recognition => (condition ? how : "no");
 const isText = (value: unknown): value is string => typeof value === "string";
 const holdsRole = (value: unknown): boolean => isJsonObject(value) && isText(value["role"]);
-const hasBody = (entry: JsonObject): boolean => "content" in entry || "tool_calls" in entry || "parts" in entry;
+const hasBody = (entry: JsonObject): boolean =>
+  "content" in entry || "tool_calls" in entry || "parts" in entry;
 
 const QWEN: AgentLines = {
   name: "qwen",
   title: "Qwen Code JSONL",
   recognise: (entry) =>
-    yes(isText(entry["uuid"]) && "parentUuid" in entry && isText(entry["sessionId"]) && !("isSidechain" in entry)),
+    yes(
+      isText(entry["uuid"]) &&
+        "parentUuid" in entry &&
+        isText(entry["sessionId"]) &&
+        !("isSidechain" in entry),
+    ),
   session: (entry) => entry["sessionId"],
   isMessage: (entry) => holdsRole(entry["message"]),
   id: (entry) => entry["uuid"],
@@ -54,10 +60,17 @@ const DROID: AgentLines = {
   recognise: (entry) =>
     yes(
       (entry["type"] === "session_start" && readId(entry["id"]) !== undefined) ||
-        (entry["type"] === "system" && entry["subtype"] === "init" && isText(entry["sessionId"]) && !("uuid" in entry)),
+        (entry["type"] === "system" &&
+          entry["subtype"] === "init" &&
+          isText(entry["sessionId"]) &&
+          !("uuid" in entry)),
     ),
   session: (entry) => (entry["type"] === "session_start" ? entry["id"] : entry["sessionId"]),
-  isMessage: (entry) => holdsRole(entry["message"]) || isText(entry["role"]) || entry["type"] === "tool_call" || entry["type"] === "tool_result",
+  isMessage: (entry) =>
+    holdsRole(entry["message"]) ||
+    isText(entry["role"]) ||
+    entry["type"] === "tool_call" ||
+    entry["type"] === "tool_result",
   id: (entry) => entry["id"],
   parentId: (entry) => entry["parentId"],
   isHeader: (entry) => entry["type"] === "session_start",
@@ -67,10 +80,15 @@ const COPILOT: AgentLines = {
   name: "copilot",
   title: "Copilot CLI JSONL",
   recognise: (entry) =>
-    yes(isText(entry["type"]) && /^(?:session|user|assistant|tool)\.\w+$/u.test(entry["type"]) && isJsonObject(entry["data"])),
+    yes(
+      isText(entry["type"]) &&
+        /^(?:session|user|assistant|tool)\.\w+$/u.test(entry["type"]) &&
+        isJsonObject(entry["data"]),
+    ),
   session: (entry) =>
     entry["type"] === "session.start" && isJsonObject(entry["data"]) ? entry["data"]["sessionId"] : undefined,
-  isMessage: (entry) => ["user.message", "assistant.message", "tool.execution_complete"].includes(String(entry["type"])),
+  isMessage: (entry) =>
+    ["user.message", "assistant.message", "tool.execution_complete"].includes(String(entry["type"])),
   id: (entry) => entry["id"],
 };
 
@@ -79,18 +97,30 @@ const CURSOR: AgentLines = {
   title: "Cursor agent JSONL",
   recognise: (entry) => {
     const { message } = entry;
-    return yes(isText(entry["role"]) && isJsonObject(message) && !("role" in message) && "content" in message);
+    return yes(
+      isText(entry["role"]) && isJsonObject(message) && !("role" in message) && "content" in message,
+    );
   },
   isMessage: (entry) => isText(entry["role"]),
 };
 
-const GROK_TYPES: ReadonlySet<unknown> = new Set(["system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"]);
+const GROK_TYPES: ReadonlySet<unknown> = new Set([
+  "system",
+  "user",
+  "assistant",
+  "reasoning",
+  "tool_result",
+  "backend_tool_call",
+]);
 
 const GROK: AgentLines = {
   name: "grok",
   title: "Grok chat history JSONL",
   recognise: (entry) =>
-    yes(GROK_TYPES.has(entry["type"]) && "content" in entry && !("uuid" in entry) && !("sessionId" in entry), "likely"),
+    yes(
+      GROK_TYPES.has(entry["type"]) && "content" in entry && !("uuid" in entry) && !("sessionId" in entry),
+      "likely",
+    ),
   isMessage: (entry) => GROK_TYPES.has(entry["type"]),
   id: (entry) => entry["id"],
 };
@@ -108,7 +138,10 @@ const OPENAI: AgentLines = {
   title: "OpenAI/ChatML messages",
   recognise: (entry) => {
     const { type } = entry;
-    return yes(isText(entry["role"]) && hasBody(entry) && (type === undefined || type === "message"), "likely");
+    return yes(
+      isText(entry["role"]) && hasBody(entry) && (type === undefined || type === "message"),
+      "likely",
+    );
   },
   isMessage: (entry) => isText(entry["role"]),
   id: (entry) => entry["id"],
@@ -116,7 +149,16 @@ const OPENAI: AgentLines = {
 };
 
 /** The most particular first: what the last ones accept, others write too. */
-export const OTHER_AGENTS: readonly TranscriptFormat[] = [QWEN, KIMI, DROID, COPILOT, CURSOR, ANTIGRAVITY, GROK, OPENAI].map(toFormat);
+export const OTHER_AGENTS: readonly TranscriptFormat[] = [
+  QWEN,
+  KIMI,
+  DROID,
+  COPILOT,
+  CURSOR,
+  ANTIGRAVITY,
+  GROK,
+  OPENAI,
+].map(toFormat);
 
 function toFormat(agent: AgentLines): TranscriptFormat {
   const { name, title, recognise } = agent;

@@ -68,7 +68,10 @@ export async function exportRemnic(store: Store, options: RemnicExportOptions): 
   const { out, dryRun = false } = options;
   const isNew = !existsSync(out);
   if (isNew && !dryRun) mkdirSync(dirname(out), { recursive: true, mode: 0o700 });
-  const database = isNew && !dryRun ? createPrivateDatabase(out) : new DatabaseSync(isNew ? ":memory:" : out, { timeout: BUSY_MS });
+  const database =
+    isNew && !dryRun
+      ? createPrivateDatabase(out)
+      : new DatabaseSync(isNew ? ":memory:" : out, { timeout: BUSY_MS });
   try {
     if (!dryRun) database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     database.exec("PRAGMA foreign_keys = ON; BEGIN IMMEDIATE");
@@ -104,18 +107,33 @@ class RemnicWriter {
   }
 
   #prepareSchema(): void {
-    const tables = this.#database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name NOT LIKE 'lcm_%' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'idx_lcm_%'").get();
+    const tables = this.#database
+      .prepare(
+        "SELECT count(*) AS n FROM sqlite_schema WHERE name NOT LIKE 'lcm_%' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'idx_lcm_%'",
+      )
+      .get();
     if (Number(tables?.["n"] ?? 0) > 0) {
-      throw new EngineError("usage", `cannot write ${this.#options.out}: it is a database of another program`, {
-        hint: "name Remnic's state/lcm.sqlite, or a file that does not exist",
-      });
+      throw new EngineError(
+        "usage",
+        `cannot write ${this.#options.out}: it is a database of another program`,
+        {
+          hint: "name Remnic's state/lcm.sqlite, or a file that does not exist",
+        },
+      );
     }
     this.#database.exec(SCHEMA);
-    this.#run("INSERT INTO lcm_meta (key, value) VALUES ('schema_version', ?) ON CONFLICT DO NOTHING", SCHEMA_VERSION);
+    this.#run(
+      "INSERT INTO lcm_meta (key, value) VALUES ('schema_version', ?) ON CONFLICT DO NOTHING",
+      SCHEMA_VERSION,
+    );
     const version = this.#get("SELECT value FROM lcm_meta WHERE key = 'schema_version'")?.["value"];
-    if (version === "1") this.#run("UPDATE lcm_meta SET value = ? WHERE key = 'schema_version'", SCHEMA_VERSION);
+    if (version === "1")
+      this.#run("UPDATE lcm_meta SET value = ? WHERE key = 'schema_version'", SCHEMA_VERSION);
     else if (version !== SCHEMA_VERSION) {
-      throw new EngineError("usage", `cannot write ${this.#options.out}: its schema has version ${String(version)}, known is ${SCHEMA_VERSION}`);
+      throw new EngineError(
+        "usage",
+        `cannot write ${this.#options.out}: its schema has version ${String(version)}, known is ${SCHEMA_VERSION}`,
+      );
     }
   }
 
@@ -123,8 +141,11 @@ class RemnicWriter {
     const conversations = await chooseConversations(this.#store, this.#options);
     const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
     let done = 0;
-    for (const conversation of conversations.toSorted((a, b) => a.createdAt - b.createdAt || a.conversationId - b.conversationId)) {
-      if (this.#options.signal?.aborted) throw new EngineError("aborted", `cannot finish ${this.#options.out}: cancelled`);
+    for (const conversation of conversations.toSorted(
+      (a, b) => a.createdAt - b.createdAt || a.conversationId - b.conversationId,
+    )) {
+      if (this.#options.signal?.aborted)
+        throw new EngineError("aborted", `cannot finish ${this.#options.out}: cancelled`);
       this.#counts.conversations += 1;
       await this.#writeConversation(conversation);
       done += conversation.rows;
@@ -136,7 +157,12 @@ class RemnicWriter {
   async #writeConversation(conversation: ListedConversation): Promise<void> {
     const session = nameHostSession(conversation.sessionId);
     const turnOfSeq = new Map<number, number>();
-    let next = Number(this.#get("SELECT coalesce(max(turn_index), -1) + 1 AS n FROM lcm_messages WHERE session_id = ?", session)?.["n"] ?? 0);
+    let next = Number(
+      this.#get(
+        "SELECT coalesce(max(turn_index), -1) + 1 AS n FROM lcm_messages WHERE session_id = ?",
+        session,
+      )?.["n"] ?? 0,
+    );
     const known = this.#listKnown(session);
     for await (const message of readMessages(this.#store, conversation.conversationId)) {
       if (message.row.hidden.length > 0) continue;
@@ -155,18 +181,24 @@ class RemnicWriter {
   /** Turns of the messages that an earlier export wrote. */
   #listKnown(session: string): Map<string, number> {
     const known = new Map<string, number>();
-    const rows = this.#database.prepare("SELECT turn_index, metadata FROM lcm_messages WHERE session_id = ? AND metadata IS NOT NULL").iterate(session);
+    const rows = this.#database
+      .prepare("SELECT turn_index, metadata FROM lcm_messages WHERE session_id = ? AND metadata IS NOT NULL")
+      .iterate(session);
     for (const row of rows) {
       const parsed = parseLine(Buffer.from(String(row["metadata"])));
       if (parsed.kind !== "entry" || parsed.entry["source"] !== "lossless-claw") continue;
       const { session_id: sessionId, event_id: eventId } = parsed.entry;
-      if (typeof sessionId === "string" && typeof eventId === "string") known.set(keyOf(sessionId, eventId), Number(row["turn_index"]));
+      if (typeof sessionId === "string" && typeof eventId === "string")
+        known.set(keyOf(sessionId, eventId), Number(row["turn_index"]));
     }
     return known;
   }
 
   #writeMessage(session: string, turn: number, { row, view, bytes }: ReadMessage): void {
-    const content = view.parts.map((part) => part.text).filter((text) => text !== "").join("\n");
+    const content = view.parts
+      .map((part) => part.text)
+      .filter((text) => text !== "")
+      .join("\n");
     const createdAt = toIso(row.createdAt);
     const metadata = JSON.stringify({
       conversation_id: row.conversationId,
@@ -203,26 +235,40 @@ class RemnicWriter {
   }
 
   /** Coarser ones first, so that a parent is there before what points to it. */
-  async #writeSummaries(session: string, conversationId: number, turnOfSeq: ReadonlyMap<number, number>): Promise<void> {
+  async #writeSummaries(
+    session: string,
+    conversationId: number,
+    turnOfSeq: ReadonlyMap<number, number>,
+  ): Promise<void> {
     const summaries: MovedSummary[] = [];
-    for await (const summary of readSummaries(this.#store, conversationId)) if (summary.state === "cover") summaries.push(summary);
+    for await (const summary of readSummaries(this.#store, conversationId))
+      if (summary.state === "cover") summaries.push(summary);
     const sourcesOf = new Map(summaries.map((summary) => [summary.summaryId, summary.sources]));
     const parentOf = new Map<string, string>();
     for (const { summaryId, sources } of summaries) {
       for (const source of sources) if (typeof source === "string") parentOf.set(source, summaryId);
     }
     for (const summary of summaries.toSorted((a, b) => b.depth - a.depth)) {
-      const turns = listSeqsBelow(summary.summaryId, sourcesOf).map((seq) => turnOfSeq.get(seq)).filter((turn) => turn !== undefined);
-      if (turns.length > 0) this.#writeSummary(session, summary, parentOf.get(summary.summaryId) ?? null, turns);
+      const turns = listSeqsBelow(summary.summaryId, sourcesOf)
+        .map((seq) => turnOfSeq.get(seq))
+        .filter((turn) => turn !== undefined);
+      if (turns.length > 0)
+        this.#writeSummary(session, summary, parentOf.get(summary.summaryId) ?? null, turns);
     }
   }
 
-  #writeSummary(session: string, summary: MovedSummary, parent: string | null, turns: readonly number[]): void {
+  #writeSummary(
+    session: string,
+    summary: MovedSummary,
+    parent: string | null,
+    turns: readonly number[],
+  ): void {
     const known = this.#get("SELECT parent_id FROM lcm_summary_nodes WHERE id = ?", summary.summaryId);
     if (known !== undefined) {
       this.#counts.known += 1;
       // It may have been folded into a coarser one since.
-      if (known["parent_id"] !== parent) this.#run("UPDATE lcm_summary_nodes SET parent_id = ? WHERE id = ?", parent, summary.summaryId);
+      if (known["parent_id"] !== parent)
+        this.#run("UPDATE lcm_summary_nodes SET parent_id = ? WHERE id = ?", parent, summary.summaryId);
       return;
     }
     const rowid = this.#run(
@@ -246,7 +292,10 @@ class RemnicWriter {
 
   #writeEvent(session: string): void {
     const totals = must(
-      this.#get("SELECT coalesce(max(turn_index), -1) + 1 AS turns, coalesce(sum(token_count), 0) AS tokens FROM lcm_messages WHERE session_id = ?", session),
+      this.#get(
+        "SELECT coalesce(max(turn_index), -1) + 1 AS turns, coalesce(sum(token_count), 0) AS tokens FROM lcm_messages WHERE session_id = ?",
+        session,
+      ),
       "totals of a session",
     );
     this.#run(
@@ -284,7 +333,14 @@ function nameHostSession(sessionId: string): string {
 const keyOf = (sessionId: string, eventId: string): string => JSON.stringify([sessionId, eventId]);
 
 function describePart({ text, toolCallId, toolName, isError, mimeType, fileName }: PartView): object {
-  return { text, tool_call_id: toolCallId, tool_name: toolName, is_error: isError, mime_type: mimeType, file_name: fileName };
+  return {
+    text,
+    tool_call_id: toolCallId,
+    tool_name: toolName,
+    is_error: isError,
+    mime_type: mimeType,
+    file_name: fileName,
+  };
 }
 
 const PATH_KEYS = ["file_path", "filePath", "path", "filename", "notebook_path"];

@@ -73,7 +73,13 @@ async function writeChunks(
 function describeFailure(path: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof EngineError || code === undefined) return error;
-  const reasons: Record<string, string> = { ENOSPC: "no space left", EACCES: "permission denied", ENOENT: "its folder does not exist" };
+  const reasons: Record<string, string> = {
+    ENOSPC: "no space left",
+    EACCES: "permission denied",
+    ENOENT: "its folder does not exist",
+  };
   const reason = reasons[code] ?? (error as Error).message;
-  return new EngineError(code === "ENOSPC" ? "database_full" : "usage", `cannot write ${path}: ${reason}`, { cause: error });
+  return new EngineError(code === "ENOSPC" ? "database_full" : "usage", `cannot write ${path}: ${reason}`, {
+    cause: error,
+  });
 }

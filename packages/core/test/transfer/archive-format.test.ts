@@ -21,20 +21,48 @@ const SESSION = { key: "agent:main:demo", id: "s1", owner: "main" };
 /** An archive with everything odd in it: revisions, labels, boundaries, hidden rows, large files, folds at several depths. */
 async function buildArchive(folder: string): Promise<string> {
   const database = join(folder, "lcm.db");
-  const config = { databasePath: database, leafChunkTokens: 600, leafMinFanout: 3, condensedMinFanout: 2, freshTailCount: 4 };
-  const engine = await openEngine({ database, thread: false, settings: resolveSettings({ env: {}, config }).settings });
+  const config = {
+    databasePath: database,
+    leafChunkTokens: 600,
+    leafMinFanout: 3,
+    condensedMinFanout: 2,
+    freshTailCount: 4,
+  };
+  const engine = await openEngine({
+    database,
+    thread: false,
+    settings: resolveSettings({ env: {}, config }).settings,
+  });
   const path = join(folder, "odd.jsonl");
   writeFileSync(path, generateSession(7, 220));
   const { conversationId } = await importTranscript({ engine, path });
   const big = "line of a log that repeats itself\n".repeat(6000);
-  const say = (n: number, content: unknown) => ({ eventId: `e${n}`, message: { role: n % 2 ? "user" : "assistant", content, timestamp: 1_700_000_000_000 + n } });
-  await engine.ingest({ session: SESSION, messages: Array.from({ length: 60 }, (_, n) => say(n, n === 5 || n === 9 ? big : `message ${n} 数据 `.repeat(30))) });
-  await engine.ingest({ session: SESSION, messages: [{ eventId: "raw", bytes: Buffer.from([0xff, 0x00, 0x7b, 0x0a]) }, say(3, "said differently")] });
-  await engine.ingest({ session: SESSION, messages: [{ ...say(61, "provisional"), eventId: "turn:a:0", eventIdKind: "provisional" }], turn: { advancementKey: "a" } });
+  const say = (n: number, content: unknown) => ({
+    eventId: `e${n}`,
+    message: { role: n % 2 ? "user" : "assistant", content, timestamp: 1_700_000_000_000 + n },
+  });
+  await engine.ingest({
+    session: SESSION,
+    messages: Array.from({ length: 60 }, (_, n) =>
+      say(n, n === 5 || n === 9 ? big : `message ${n} 数据 `.repeat(30)),
+    ),
+  });
+  await engine.ingest({
+    session: SESSION,
+    messages: [{ eventId: "raw", bytes: Buffer.from([0xff, 0x00, 0x7b, 0x0a]) }, say(3, "said differently")],
+  });
+  await engine.ingest({
+    session: SESSION,
+    messages: [{ ...say(61, "provisional"), eventId: "turn:a:0", eventIdKind: "provisional" }],
+    turn: { advancementKey: "a" },
+  });
   await engine.relabel({ session: SESSION, labels: [{ from: "turn:a:0", to: "e61" }] });
   await engine.setBranch({ session: SESSION, offBranch: ["e7", "e8"] });
   await engine.recordBoundary({ session: SESSION, eventId: "b1", reason: "new" });
-  await engine.ingest({ session: SESSION, messages: Array.from({ length: 20 }, (_, n) => say(70 + n, `after ${n} `.repeat(50))) });
+  await engine.ingest({
+    session: SESSION,
+    messages: Array.from({ length: 20 }, (_, n) => say(70 + n, `after ${n} `.repeat(50))),
+  });
   await engine.recordBoundary({ session: SESSION, eventId: "b2", reason: "reset" });
   await engine.ingest({ session: SESSION, messages: [say(100, "a new segment")] });
   for (const id of [conversationId ?? 0, 2]) {
@@ -61,7 +89,8 @@ function openStore(path: string, create = false): SqliteStore {
   return store;
 }
 
-const moveIn = (store: SqliteStore, path: string) => importArchive(store, { path, derive: deriveMessage, now: 1 });
+const moveIn = (store: SqliteStore, path: string) =>
+  importArchive(store, { path, derive: deriveMessage, now: 1 });
 
 async function verifyStore(store: SqliteStore): Promise<unknown> {
   return (await store.verify(deriveMessage, () => undefined)).problems;
@@ -77,7 +106,10 @@ describe("an archive", () => {
     expect(first.files).toBeGreaterThan(1);
     // A conversation that was there before makes every id of the copy another one.
     const engine = await openEngine({ database: join(other, "lcm.db"), thread: false });
-    await engine.ingest({ session: { key: "k", id: "x", owner: "other" }, messages: [{ message: { role: "user", content: "here first" } }] });
+    await engine.ingest({
+      session: { key: "k", id: "x", owner: "other" },
+      messages: [{ message: { role: "user", content: "here first" } }],
+    });
     await engine.close();
     const copy = openStore(join(other, "lcm.db"));
     const report = await moveIn(copy, join(folder, "a.lcmx"));
@@ -98,7 +130,10 @@ describe("an archive", () => {
     expect(small.bytes).toBeLessThan(plain.bytes / 3);
     expect(await isArchive(join(folder, "a.lcmx.zst"))).toBe(true);
     const copy = openStore(join(makeTemporaryDirectory(), "lcm.db"), true);
-    expect(await moveIn(copy, join(folder, "a.lcmx.zst"))).toMatchObject({ imported: plain.messages, problems: [] });
+    expect(await moveIn(copy, join(folder, "a.lcmx.zst"))).toMatchObject({
+      imported: plain.messages,
+      problems: [],
+    });
     expect(await verifyStore(copy)).toEqual([]);
   });
 
@@ -112,7 +147,9 @@ describe("an archive", () => {
     let stored = 0;
     for (const cut of [40, 180, 290, 320, lines.length - 12]) {
       writeFileSync(join(folder, "cut.lcmx"), `${lines.slice(0, cut).join("\n")}\n`);
-      await expect(moveIn(copy, join(folder, "cut.lcmx"))).rejects.toMatchObject({ message: expect.stringContaining("cut off") });
+      await expect(moveIn(copy, join(folder, "cut.lcmx"))).rejects.toMatchObject({
+        message: expect.stringContaining("cut off"),
+      });
       expect(await verifyStore(copy)).toEqual([]);
       const { items } = await copy.listConversations({ after: null, limit: 10 });
       const now = items.reduce((sum, row) => sum + row.messages, 0);
@@ -134,13 +171,21 @@ describe("an archive", () => {
     const text = readFileSync(out, "utf8");
     writeFileSync(join(folder, "bad.lcmx"), text.replace("said differently", "said otherwise!!"));
     const copy = openStore(join(makeTemporaryDirectory(), "lcm.db"), true);
-    await expect(moveIn(copy, join(folder, "bad.lcmx"))).rejects.toMatchObject({ code: "invalid_input", message: expect.stringContaining("commitment") });
+    await expect(moveIn(copy, join(folder, "bad.lcmx"))).rejects.toMatchObject({
+      code: "invalid_input",
+      message: expect.stringContaining("commitment"),
+    });
     expect(await verifyStore(copy)).toEqual([]);
     writeFileSync(join(folder, "new.lcmx"), text.replace('"version":1', '"version":9'));
-    await expect(moveIn(copy, join(folder, "new.lcmx"))).rejects.toMatchObject({ message: expect.stringContaining("version 9") });
+    await expect(moveIn(copy, join(folder, "new.lcmx"))).rejects.toMatchObject({
+      message: expect.stringContaining("version 9"),
+    });
     // The same session, stored in another way: nothing is stored twice.
     const engine: Engine = await openEngine({ database: join(folder, "other.db"), thread: false });
-    await engine.ingest({ session: SESSION, messages: [{ eventId: "e1", message: { role: "user", content: "x" } }] });
+    await engine.ingest({
+      session: SESSION,
+      messages: [{ eventId: "e1", message: { role: "user", content: "x" } }],
+    });
     await engine.close();
     const other = openStore(join(folder, "other.db"));
     const report = await moveIn(other, out);
@@ -149,20 +194,24 @@ describe("an archive", () => {
   });
 
   const real = findSharedData() === null ? [] : listRealTranscripts().slice(0, 4);
-  test.skipIf(real.length === 0)("keeps real sessions to the byte (skipped without shared data)", async () => {
-    const folder = makeTemporaryDirectory();
-    const engine = await openEngine({ database: join(folder, "lcm.db"), thread: false });
-    for (const path of real) {
-      const { conversationId } = await importTranscript({ engine, path });
-      if (conversationId !== null) await engine.compact({ conversationId, budgetTokens: 30_000, force: true });
-    }
-    await engine.close();
-    const store = openStore(join(folder, "lcm.db"));
-    await exportArchive(store, { out: join(folder, "a.lcmx") });
-    const copy = openStore(join(makeTemporaryDirectory(), "lcm.db"), true);
-    expect((await moveIn(copy, join(folder, "a.lcmx"))).problems).toEqual([]);
-    expect(await verifyStore(copy)).toEqual([]);
-    await exportArchive(copy, { out: join(folder, "b.lcmx") });
-    expect(readFileSync(join(folder, "b.lcmx")).equals(readFileSync(join(folder, "a.lcmx")))).toBe(true);
-  });
+  test.skipIf(real.length === 0)(
+    "keeps real sessions to the byte (skipped without shared data)",
+    async () => {
+      const folder = makeTemporaryDirectory();
+      const engine = await openEngine({ database: join(folder, "lcm.db"), thread: false });
+      for (const path of real) {
+        const { conversationId } = await importTranscript({ engine, path });
+        if (conversationId !== null)
+          await engine.compact({ conversationId, budgetTokens: 30_000, force: true });
+      }
+      await engine.close();
+      const store = openStore(join(folder, "lcm.db"));
+      await exportArchive(store, { out: join(folder, "a.lcmx") });
+      const copy = openStore(join(makeTemporaryDirectory(), "lcm.db"), true);
+      expect((await moveIn(copy, join(folder, "a.lcmx"))).problems).toEqual([]);
+      expect(await verifyStore(copy)).toEqual([]);
+      await exportArchive(copy, { out: join(folder, "b.lcmx") });
+      expect(readFileSync(join(folder, "b.lcmx")).equals(readFileSync(join(folder, "a.lcmx")))).toBe(true);
+    },
+  );
 });

@@ -89,7 +89,9 @@ describe("detectFormat", () => {
     },
   );
 
-  const others = listForeignTranscripts().filter((path) => path.endsWith(".jsonl") && !path.includes("tau-bench"));
+  const others = listForeignTranscripts().filter(
+    (path) => path.endsWith(".jsonl") && !path.includes("tau-bench"),
+  );
   test.skipIf(others.length === 0)(
     "knows the real files of lines of other agents (skipped without shared data)",
     async () => {
@@ -98,7 +100,10 @@ describe("detectFormat", () => {
         const wanted = path.includes("/codex/") ? "codex" : agent === "gemini" ? "gemini-cli" : agent;
         // Two objects on one line, and nothing else in the file: no line of it is JSON.
         const isGlued = path.endsWith("000000000005.jsonl");
-        const outcome = await detectFormat(await openForTest(path)).then(nameOf, (error: { code: string }) => error.code);
+        const outcome = await detectFormat(await openForTest(path)).then(
+          nameOf,
+          (error: { code: string }) => error.code,
+        );
         expect([path, outcome]).toEqual([path, isGlued ? "invalid_input" : wanted]);
       }
     },

@@ -70,13 +70,11 @@ function renderTimeline({ conversation, points, folds, days }: TimelineAnswer): 
     h("h2", {}, "Tokens stored per day"),
     drawBars(
       "Tokens stored per day",
-      days
-        .slice(-120)
-        .map(({ day, messages, tokens }) => ({
-          name: day.slice(5),
-          value: tokens,
-          says: `${day}: ${formatShort(tokens)} tokens, ${countOf(messages, "message")}`,
-        })),
+      days.slice(-120).map(({ day, messages, tokens }) => ({
+        name: day.slice(5),
+        value: tokens,
+        says: `${day}: ${formatShort(tokens)} tokens, ${countOf(messages, "message")}`,
+      })),
     ),
   ];
 }

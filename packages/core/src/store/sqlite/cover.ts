@@ -247,6 +247,24 @@ interface SpanRow {
 
 const toSpan = (row: SpanRow) => ({ endPosition: row.end_pos, depth: row.depth });
 
+const FIRST_MESSAGE = `
+  SELECT message_id AS id FROM messages WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL
+  ORDER BY position, seq LIMIT 1`;
+const LAST_MESSAGE = `
+  SELECT message_id AS id FROM messages WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL
+  ORDER BY position DESC, seq DESC LIMIT 1`;
+
+export function findEnds(
+  { connection }: StoreContext,
+  request: { conversationId: number; startPosition: number; endPosition: number },
+): { first: number | null; last: number | null } {
+  const range = [request.conversationId, request.startPosition, request.endPosition] as const;
+  return connection.read(() => ({
+    first: connection.get<{ id: number }>(FIRST_MESSAGE, ...range)?.id ?? null,
+    last: connection.get<{ id: number }>(LAST_MESSAGE, ...range)?.id ?? null,
+  }));
+}
+
 export function readCoverHead(
   { connection }: StoreContext,
   request: { conversationId: number; maxMessageTokens: number },

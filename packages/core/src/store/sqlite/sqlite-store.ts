@@ -47,7 +47,7 @@ import * as books from "./books.ts";
 import * as care from "./care.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { readCoverHead, readCoverTail } from "./cover.ts";
+import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, testClues } from "./find-clues.ts";
 import * as forgetting from "./forget.ts";
@@ -191,6 +191,10 @@ export class SqliteStore implements Store {
 
   async readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead> {
     return this.#do("read", () => readCoverHead(this.#context, request));
+  }
+
+  async findEnds(request: Parameters<Store["findEnds"]>[0]): ReturnType<Store["findEnds"]> {
+    return this.#do("read", () => findEnds(this.#context, request));
   }
 
   async readRun(

@@ -38,7 +38,8 @@ const SAVE_TURN =
 const SAME_CONVERSATION = `
   SELECT conversation_id, head_seq FROM conversations WHERE owner = ? AND session_key = ? AND created_at = ?
   ORDER BY conversation_id LIMIT 1 OFFSET ?`;
-const ACTIVE = "SELECT 1 AS found FROM conversations WHERE owner = ? AND session_key = ? AND archived_at IS NULL";
+const ACTIVE =
+  "SELECT 1 AS found FROM conversations WHERE owner = ? AND session_key = ? AND archived_at IS NULL";
 const NEXT_ID = "SELECT coalesce(max(conversation_id), 0) + 1 AS id FROM conversations";
 const INSERT_CONVERSATION = `
   INSERT INTO conversations (conversation_id, owner, session_key, session_id, created_at, archived_at, archive_cause, head_chain)
@@ -52,7 +53,8 @@ const INSERT_MESSAGE = `
   INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
                         hidden_now, arrival_bytes, encoding, body, salt, commitment, chain, forgotten_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const MESSAGE_AT = "SELECT message_id, position, seq, hidden_now, revises FROM messages WHERE conversation_id = ? AND seq = ?";
+const MESSAGE_AT =
+  "SELECT message_id, position, seq, hidden_now, revises FROM messages WHERE conversation_id = ? AND seq = ?";
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const SET_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
@@ -69,9 +71,12 @@ const FILE_FACTS = `
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, tokens, messages, depth, hidden)
   VALUES (?1, ?2, ?3, ?2, ?4, ?5, 1, -1, ?6)`;
-const ITEM = "SELECT tokens, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL";
-const SET_ITEM_TOKENS = "UPDATE context_items SET tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
-const SET_ITEM_HIDDEN = "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const ITEM =
+  "SELECT tokens, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL";
+const SET_ITEM_TOKENS =
+  "UPDATE context_items SET tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SET_ITEM_HIDDEN =
+  "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const INSERT_BOUNDARY = `
   INSERT INTO boundaries (conversation_id, session_ref, event_id, position, reason, retain_depth, shown_before, at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -91,21 +96,48 @@ export function moveSessions(
   });
 }
 
-export function openMoved({ connection }: StoreContext, moved: MovedConversation, nth: number | null, now: number): OpenOutcome {
+export function openMoved(
+  { connection }: StoreContext,
+  moved: MovedConversation,
+  nth: number | null,
+  now: number,
+): OpenOutcome {
   return connection.write(() => {
     const { owner, sessionKey, sessionId, createdAt } = moved;
     const known =
       nth === null
         ? undefined
-        : connection.get<{ conversation_id: number; head_seq: number }>(SAME_CONVERSATION, owner, sessionKey, createdAt, nth);
-    if (known) return { kind: "opened", conversationId: known.conversation_id, rows: known.head_seq, archivedInstead: false };
+        : connection.get<{ conversation_id: number; head_seq: number }>(
+            SAME_CONVERSATION,
+            owner,
+            sessionKey,
+            createdAt,
+            nth,
+          );
+    if (known)
+      return {
+        kind: "opened",
+        conversationId: known.conversation_id,
+        rows: known.head_seq,
+        archivedInstead: false,
+      };
     const conflict = findConflict(connection, moved);
     if (conflict !== null) return { kind: "conflict", reason: conflict };
     const isTaken = moved.archivedAt === null && connection.get(ACTIVE, owner, sessionKey) !== undefined;
     const conversationId = must(connection.get<{ id: number }>(NEXT_ID), "next conversation id").id;
     const [archivedAt, cause] = isTaken ? [now, "import"] : [moved.archivedAt, moved.archiveCause];
     const genesis = chainGenesis({ conversationId, owner, sessionKey, createdAt });
-    connection.run(INSERT_CONVERSATION, conversationId, owner, sessionKey, sessionId, createdAt, archivedAt, cause, genesis);
+    connection.run(
+      INSERT_CONVERSATION,
+      conversationId,
+      owner,
+      sessionKey,
+      sessionId,
+      createdAt,
+      archivedAt,
+      cause,
+      genesis,
+    );
     for (const { sessionId: placed, start, base } of moved.placements) {
       connection.run(INSERT_PLACEMENT, sessionRefOf(connection, owner, placed), start, conversationId, base);
     }
@@ -125,7 +157,11 @@ function findConflict(connection: Connection, { owner, placements }: MovedConver
   return null;
 }
 
-export function compareMoved(context: StoreContext, conversationId: number, rows: readonly MovedRow[]): number | null {
+export function compareMoved(
+  context: StoreContext,
+  conversationId: number,
+  rows: readonly MovedRow[],
+): number | null {
   const first = rows[0];
   if (!first) return null;
   const stored = readMovedRows(context, conversationId, first.seq - 1, rows.length);
@@ -140,7 +176,9 @@ function isSameRow(a: MovedRow, b: MovedRow): boolean {
   if (a.kind === "message" && b.kind === "message") {
     return a.eventId === b.eventId && Buffer.compare(a.commitment, b.commitment) === 0;
   }
-  return a.kind === "ledger" && b.kind === "ledger" && a.change === b.change && a.body === b.body && a.at === b.at;
+  return (
+    a.kind === "ledger" && b.kind === "ledger" && a.change === b.change && a.body === b.body && a.at === b.at
+  );
 }
 
 type Files = ReadonlyMap<string, { file: MovedFile; content: Uint8Array }>;
@@ -177,18 +215,30 @@ export function moveRows(
 
 function prepare(message: MovedMessage, files: Files, derive: Derive): Prepared {
   if (message.forgottenAt !== null) {
-    const derived = { role: message.role, tokens: message.tokens, parts: [], terms: { words: "", idents: "" } };
+    const derived = {
+      role: message.role,
+      tokens: message.tokens,
+      parts: [],
+      terms: { words: "", idents: "" },
+    };
     return { message, derived, arrivalBytes: 0 };
   }
-  const payloads = message.cuts.map((cut) => ({ cut, ...must(files.get(cut.sha256), `large file ${cut.sha256}`) }));
+  const payloads = message.cuts.map((cut) => ({
+    cut,
+    ...must(files.get(cut.sha256), `large file ${cut.sha256}`),
+  }));
   const bytes = spliceRanges(
     message.body,
     payloads.map(({ cut, content }) => ({ at: cut.at, length: cut.length, encoding: cut.encoding, content })),
   );
   if (!commit(message.salt, bytes).equals(message.commitment)) {
-    throw new EngineError("invalid_input", `cannot store message ${message.eventId}: it is not what its commitment says`, {
-      hint: "the archive was changed or damaged; make it again",
-    });
+    throw new EngineError(
+      "invalid_input",
+      `cannot store message ${message.eventId}: it is not what its commitment says`,
+      {
+        hint: "the archive was changed or damaged; make it again",
+      },
+    );
   }
   const cuts: CutPayload[] = payloads.map(({ cut, file }) => ({ at: cut.at, length: cut.length, ...file }));
   return { message, derived: derive(bytes, cuts), arrivalBytes: bytes.byteLength };
@@ -259,7 +309,18 @@ class RowMover {
     const connection = this.#connection;
     let ordinal = 0;
     for (const { type, at, length, toolCallId, toolName } of derived.parts) {
-      connection.run(INSERT_PART, messageId, ordinal++, type, at, length, toolCallId ?? null, toolName ?? null, null, null);
+      connection.run(
+        INSERT_PART,
+        messageId,
+        ordinal++,
+        type,
+        at,
+        length,
+        toolCallId ?? null,
+        toolName ?? null,
+        null,
+        null,
+      );
     }
     for (const { sha256, at, length, encoding } of message.cuts) {
       const fileId = this.#addFile(sha256);
@@ -329,7 +390,10 @@ class RowMover {
   /** Of a forgotten event the first message is hidden; its revisions are never shown by themselves. */
   #applyForgotten(body: Record<string, unknown>): void {
     const messages = (body["seqs"] as number[]).map((seq) => this.#messageAt(seq));
-    this.#changeHidden(messages.filter((message) => message.revises === null), (before) => before | HIDDEN.forgotten);
+    this.#changeHidden(
+      messages.filter((message) => message.revises === null),
+      (before) => before | HIDDEN.forgotten,
+    );
   }
 
   #applyHidden(change: "hide" | "show", body: Record<string, unknown>): void {
@@ -373,7 +437,10 @@ class RowMover {
   }
 
   #messageAt(seq: number): MessageAt {
-    return must(this.#connection.get<MessageAt>(MESSAGE_AT, this.#head.conversationId, seq), `the message at seq ${seq}`);
+    return must(
+      this.#connection.get<MessageAt>(MESSAGE_AT, this.#head.conversationId, seq),
+      `the message at seq ${seq}`,
+    );
   }
 }
 
@@ -401,7 +468,8 @@ const INSERT_SUMMARY = `
     descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
-const INSERT_SOURCE_LINK = "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
+const INSERT_SOURCE_LINK =
+  "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
 
 export function moveSummaries(
   { connection, index }: StoreContext,
@@ -412,9 +480,15 @@ export function moveSummaries(
     const head = ConversationHead.read(connection, conversationId);
     let stored = 0;
     for (const summary of summaries) {
-      const known = connection.get<{ conversation_id: number; content: string }>(SUMMARY_EXISTS, summary.summaryId);
+      const known = connection.get<{ conversation_id: number; content: string }>(
+        SUMMARY_EXISTS,
+        summary.summaryId,
+      );
       if (known && (known.conversation_id !== conversationId || known.content !== summary.content)) {
-        throw new EngineError("invalid_input", `cannot store ${summary.summaryId}: this archive has another summary of that id`);
+        throw new EngineError(
+          "invalid_input",
+          `cannot store ${summary.summaryId}: this archive has another summary of that id`,
+        );
       }
       if (known) continue;
       insertSummary(connection, conversationId, summary);
@@ -458,7 +532,10 @@ function insertSummary(connection: Connection, conversationId: number, summary: 
   for (const [ordinal, source] of summary.sources.entries()) {
     if (typeof source === "string") connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, source);
     else {
-      const message = must(connection.get<MessageAt>(MESSAGE_AT, conversationId, source), `the message at seq ${source}`);
+      const message = must(
+        connection.get<MessageAt>(MESSAGE_AT, conversationId, source),
+        `the message at seq ${source}`,
+      );
       connection.run(INSERT_MESSAGE_LINK, summaryId, ordinal, message.message_id);
     }
   }

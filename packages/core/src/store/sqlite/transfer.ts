@@ -31,7 +31,8 @@ const SESSIONS = `
     UNION SELECT session_ref FROM messages WHERE conversation_id IN (SELECT value FROM json_each(?1))
     UNION SELECT session_ref FROM boundaries WHERE conversation_id IN (SELECT value FROM json_each(?1)))
   ORDER BY s.owner, s.session_id`;
-const TURNS = "SELECT advancement_key, committed_at FROM turns WHERE session_ref = ? ORDER BY advancement_key";
+const TURNS =
+  "SELECT advancement_key, committed_at FROM turns WHERE session_ref = ? ORDER BY advancement_key";
 const MESSAGES = `
   SELECT m.*, s.session_id, e.kind AS event_kind, (SELECT f.seq FROM messages f WHERE f.message_id = m.revises) AS revises_seq
   FROM messages m JOIN sessions s USING (session_ref)
@@ -68,8 +69,15 @@ export function listMoved({ connection }: StoreContext, choice: MoveChoice): Lis
     epochSeq: row.epoch_seq as number,
     lastAt: row.last_at as number | null,
     placements: connection
-      .all<{ session_id: string; start_position: number; base_position: number }>(PLACEMENTS, row.conversation_id as number)
-      .map((place) => ({ sessionId: place.session_id, start: place.start_position, base: place.base_position })),
+      .all<{ session_id: string; start_position: number; base_position: number }>(
+        PLACEMENTS,
+        row.conversation_id as number,
+      )
+      .map((place) => ({
+        sessionId: place.session_id,
+        start: place.start_position,
+        base: place.base_position,
+      })),
   }));
 }
 
@@ -86,12 +94,14 @@ export function readMovedSessions(
     baseTokens: row.base_tokens as number | null,
   }));
   const turns = rows.flatMap((row) =>
-    connection.all<{ advancement_key: string; committed_at: number }>(TURNS, row.session_ref as number).map((turn) => ({
-      owner: row.owner as string,
-      sessionId: row.session_id as string,
-      key: turn.advancement_key,
-      at: turn.committed_at,
-    })),
+    connection
+      .all<{ advancement_key: string; committed_at: number }>(TURNS, row.session_ref as number)
+      .map((turn) => ({
+        owner: row.owner as string,
+        sessionId: row.session_id as string,
+        key: turn.advancement_key,
+        at: turn.committed_at,
+      })),
   );
   return { sessions, turns };
 }
@@ -129,7 +139,9 @@ function toMovedMessage(connection: Connection, row: Row): MovedMessage {
     tokens: row.tokens as number,
     hidden: hiddenReasons(row.hidden as number),
     revises: row.revises_seq as number | null,
-    body: isForgotten ? new Uint8Array() : decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number }),
+    body: isForgotten
+      ? new Uint8Array()
+      : decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number }),
     cuts: isForgotten ? [] : readCuts(connection, row.message_id as number),
     salt: row.salt as Uint8Array,
     commitment: row.commitment as Uint8Array,
@@ -152,7 +164,8 @@ function readCuts(connection: Connection, messageId: number): MovedCut[] {
  */
 function nameFilesByContent(connection: Connection, change: string, body: string): string {
   if (change !== "file" && change !== "forget") return body;
-  const shaOf = (fileId: string): string | null => connection.get<{ sha256: string }>(FILE_CONTENT_OF, fileId)?.sha256 ?? null;
+  const shaOf = (fileId: string): string | null =>
+    connection.get<{ sha256: string }>(FILE_CONTENT_OF, fileId)?.sha256 ?? null;
   const parsed = JSON.parse(body) as { fileId: string; files?: readonly string[] };
   if (change === "file") {
     const sha256 = shaOf(parsed.fileId);
@@ -214,7 +227,9 @@ export function readMovedSummaries(
     isRoot: row.is_root === 1,
     madeAtSeq: row.made_at_seq as number,
     createdAt: row.created_at as number,
-    sources: connection.all<{ source: number | string }>(SOURCES, row.summary_id as string).map(({ source }) => source),
+    sources: connection
+      .all<{ source: number | string }>(SOURCES, row.summary_id as string)
+      .map(({ source }) => source),
   }));
 }
 

@@ -81,15 +81,23 @@ async function adoptInside(folder: string, complete: string, options: AdoptOptio
   }
 }
 
-async function importInto(fresh: string, filesDir: string, options: AdoptOptions): Promise<DocumentedImportReport> {
+async function importInto(
+  fresh: string,
+  filesDir: string,
+  options: AdoptOptions,
+): Promise<DocumentedImportReport> {
   const store = new SqliteStore({ path: fresh, filesDir, create: true });
   try {
     const report = await importDocumented(store, options);
     const proof = await store.verify(deriveMessage, () => undefined);
     if (proof.ok) return report;
-    throw new EngineError("verification_failed", `cannot adopt ${options.path}: what was imported does not prove (${proof.problems[0]?.message ?? ""})`, {
-      hint: "the old database is where it was; please report this",
-    });
+    throw new EngineError(
+      "verification_failed",
+      `cannot adopt ${options.path}: what was imported does not prove (${proof.problems[0]?.message ?? ""})`,
+      {
+        hint: "the old database is where it was; please report this",
+      },
+    );
   } finally {
     await store.close();
   }
@@ -111,7 +119,10 @@ function copyWithLog(path: string, folder: string): string {
 
 function checkUnchanged(path: string, copy: string): void {
   for (const companion of ["", "-wal"]) {
-    const [now, then] = [statSync(`${path}${companion}`, { throwIfNoEntry: false }), statSync(`${copy}${companion}`)];
+    const [now, then] = [
+      statSync(`${path}${companion}`, { throwIfNoEntry: false }),
+      statSync(`${copy}${companion}`),
+    ];
     if (now !== undefined && now.size === then.size && now.mtimeMs <= then.mtimeMs) continue;
     throw createBusyError(path);
   }

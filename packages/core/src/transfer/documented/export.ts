@@ -32,7 +32,10 @@ export interface DocumentedExportReport extends ExportReport {
   readonly leftOut: number;
 }
 
-export async function exportDocumented(store: Store, options: DocumentedExportOptions): Promise<DocumentedExportReport> {
+export async function exportDocumented(
+  store: Store,
+  options: DocumentedExportOptions,
+): Promise<DocumentedExportReport> {
   const { out } = options;
   const temporary = `${out}.${process.pid}.tmp`;
   const database = createPrivateDatabase(temporary);
@@ -57,7 +60,10 @@ export async function exportDocumented(store: Store, options: DocumentedExportOp
 function checkLinks(database: DatabaseSync, path: string): void {
   const [dangling] = database.prepare("PRAGMA foreign_key_check").all();
   if (dangling === undefined) return;
-  throw new EngineError("internal", `cannot write ${path}: a row of ${String(dangling["table"])} refers to a missing row of ${String(dangling["parent"])}`);
+  throw new EngineError(
+    "internal",
+    `cannot write ${path}: a row of ${String(dangling["table"])} refers to a missing row of ${String(dangling["parent"])}`,
+  );
 }
 
 /** What a conversation brought with it from a documented database. */
@@ -93,8 +99,12 @@ class DocumentedWriter {
     const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
     const isImported = ({ sessionId }: ListedConversation): boolean => sessionId.startsWith("lossless-claw:");
     let done = 0;
-    for (const conversation of [...conversations.filter(isImported), ...conversations.filter((one) => !isImported(one))]) {
-      if (this.#options.signal?.aborted) throw new EngineError("aborted", `cannot finish ${this.#options.out}: cancelled`);
+    for (const conversation of [
+      ...conversations.filter(isImported),
+      ...conversations.filter((one) => !isImported(one)),
+    ]) {
+      if (this.#options.signal?.aborted)
+        throw new EngineError("aborted", `cannot finish ${this.#options.out}: cancelled`);
       await new ConversationWriter(this, this.#store, conversation, this.#options.filesDir).write();
       this.#counts.conversations += 1;
       done += conversation.rows;
@@ -117,9 +127,12 @@ class DocumentedWriter {
   /** The wanted number if it is free, else the next one that is. */
   takeId(table: "conversations" | "messages", wanted: number | null): number {
     const column = table === "conversations" ? "conversation_id" : "message_id";
-    const isTaken = (id: number): boolean => this.#prepare(`SELECT 1 FROM ${table} WHERE ${column} = ?`).get(id) !== undefined;
+    const isTaken = (id: number): boolean =>
+      this.#prepare(`SELECT 1 FROM ${table} WHERE ${column} = ?`).get(id) !== undefined;
     if (wanted !== null && !isTaken(wanted)) return wanted;
-    return Number(this.#prepare(`SELECT coalesce(max(${column}), 0) + 1 AS id FROM ${table}`).get()?.["id"] ?? 1);
+    return Number(
+      this.#prepare(`SELECT coalesce(max(${column}), 0) + 1 AS id FROM ${table}`).get()?.["id"] ?? 1,
+    );
   }
 
   isFree(table: "summaries" | "large_files" | "message_parts", column: string, id: string): boolean {
@@ -127,7 +140,10 @@ class DocumentedWriter {
   }
 
   isKeyActive(sessionKey: string): boolean {
-    return this.#prepare("SELECT 1 FROM conversations WHERE session_key = ? AND active = 1").get(sessionKey) !== undefined;
+    return (
+      this.#prepare("SELECT 1 FROM conversations WHERE session_key = ? AND active = 1").get(sessionKey) !==
+      undefined
+    );
   }
 
   #prepare(sql: string): StatementSync {
@@ -139,7 +155,12 @@ class DocumentedWriter {
   #columnsOf(table: string): ReadonlySet<string> {
     const known =
       this.#columns.get(table) ??
-      new Set(this.#database.prepare("SELECT name FROM pragma_table_info(?)").all(table).map((row) => String(row["name"])));
+      new Set(
+        this.#database
+          .prepare("SELECT name FROM pragma_table_info(?)")
+          .all(table)
+          .map((row) => String(row["name"])),
+      );
     this.#columns.set(table, known);
     return known;
   }
@@ -187,7 +208,8 @@ class ConversationWriter {
     }
     if (this.#conversationId === 0) this.#writeConversation();
     const summaries: MovedSummary[] = [];
-    for await (const summary of readSummaries(this.#store, this.#conversation.conversationId)) summaries.push(summary);
+    for await (const summary of readSummaries(this.#store, this.#conversation.conversationId))
+      summaries.push(summary);
     this.#writeSummaries(summaries);
     await this.#writeContext(summaries);
   }
@@ -198,7 +220,8 @@ class ConversationWriter {
     else if (table === "summary_messages") this.#imported.summaryMessages.push(...rows);
     else if (table === "summary_parents") this.#imported.summaryParents.push(...rows);
     else if (table === "context_items") this.#imported.contextItems.push(...rows);
-    else if (table === "summaries") for (const row of rows) this.#imported.summaries.set(textOf(row, "summary_id") ?? "", row);
+    else if (table === "summaries")
+      for (const row of rows) this.#imported.summaries.set(textOf(row, "summary_id") ?? "", row);
     else if (table === "large_files") for (const row of rows) this.#writeFileRow(row);
   }
 
@@ -212,7 +235,10 @@ class ConversationWriter {
   #writeConversation(): void {
     const { sessionKey, sessionId, createdAt, archivedAt, archiveCause, lastAt } = this.#conversation;
     const row = this.#imported.conversation;
-    this.#conversationId = this.#out.takeId("conversations", row === null ? null : numberOf(row, "conversation_id"));
+    this.#conversationId = this.#out.takeId(
+      "conversations",
+      row === null ? null : numberOf(row, "conversation_id"),
+    );
     this.#hostSession = row === null ? sessionId : (textOf(row, "session_id") ?? sessionId);
     if (row !== null) {
       this.#out.insert("conversations", { ...row, conversation_id: this.#conversationId });
@@ -240,7 +266,8 @@ class ConversationWriter {
     this.#lastSeq = Math.max(this.#lastSeq, numberOf(rows.message, "seq") ?? 0);
     this.#out.count("messages");
     this.#out.insert("messages", { ...rows.message, message_id: id, conversation_id: this.#conversationId });
-    for (const part of rows.parts) this.#out.insert("message_parts", { ...part, ...this.#freePart(part), message_id: id });
+    for (const part of rows.parts)
+      this.#out.insert("message_parts", { ...part, ...this.#freePart(part), message_id: id });
   }
 
   async #writeMessage(message: ReadMessage): Promise<void> {
@@ -260,7 +287,10 @@ class ConversationWriter {
 
   #writeOwnMessage({ row, view, bytes }: ReadMessage, id: number): void {
     const role = view.role === "other" ? "system" : view.role;
-    const content = view.parts.filter((part) => part.type === "text").map((part) => part.text).join("\n");
+    const content = view.parts
+      .filter((part) => part.type === "text")
+      .map((part) => part.text)
+      .join("\n");
     this.#out.insert("messages", {
       message_id: id,
       conversation_id: this.#conversationId,
@@ -310,7 +340,11 @@ class ConversationWriter {
       if (!this.#out.isFree("summaries", "summary_id", id)) continue;
       known.add(id);
       this.#out.count("summaries");
-      this.#out.insert("summaries", { content: contents.get(id) ?? "", ...row, conversation_id: this.#conversationId });
+      this.#out.insert("summaries", {
+        content: contents.get(id) ?? "",
+        ...row,
+        conversation_id: this.#conversationId,
+      });
     }
     for (const row of this.#imported.summaryMessages) this.#writeMessageLink(row, known);
     for (const row of this.#imported.summaryParents) {
@@ -353,9 +387,17 @@ class ConversationWriter {
     for (const source of summary.sources) {
       const messageId = typeof source === "number" ? this.#idBySeq.get(source) : undefined;
       if (typeof source === "string") {
-        this.#out.insert("summary_parents", { summary_id: summary.summaryId, parent_summary_id: source, ordinal: ordinal++ });
+        this.#out.insert("summary_parents", {
+          summary_id: summary.summaryId,
+          parent_summary_id: source,
+          ordinal: ordinal++,
+        });
       } else if (messageId !== undefined) {
-        this.#out.insert("summary_messages", { summary_id: summary.summaryId, message_id: messageId, ordinal: ordinal++ });
+        this.#out.insert("summary_messages", {
+          summary_id: summary.summaryId,
+          message_id: messageId,
+          ordinal: ordinal++,
+        });
       }
     }
   }
@@ -364,7 +406,12 @@ class ConversationWriter {
     const wanted = numberOf(row, "message_id");
     const messageId = wanted === null ? null : this.#idByImported.get(wanted);
     if (messageId === undefined) this.#out.count("leftOut");
-    else this.#out.insert("context_items", { ...row, conversation_id: this.#conversationId, message_id: messageId });
+    else
+      this.#out.insert("context_items", {
+        ...row,
+        conversation_id: this.#conversationId,
+        message_id: messageId,
+      });
   }
 
   /** As it was when nothing has been added since; otherwise as the cover shows it now. */
@@ -397,9 +444,18 @@ class ConversationWriter {
 
 function describePart(part: PartView, bytes: Uint8Array, rawRole: string): Record<string, SourceValue> {
   const parsed = parseValue(bytes, part);
-  const rawType = typeof parsed === "object" && parsed !== null ? ((parsed as JsonObject)["type"] ?? part.type) : part.type;
+  const rawType =
+    typeof parsed === "object" && parsed !== null ? ((parsed as JsonObject)["type"] ?? part.type) : part.type;
   const isTool = part.type === "tool_call" || part.type === "tool_result";
-  const types = { text: "text", reasoning: "reasoning", tool_call: "tool", tool_result: "tool", image: "file", file: "file", other: "text" } as const;
+  const types = {
+    text: "text",
+    reasoning: "reasoning",
+    tool_call: "tool",
+    tool_result: "tool",
+    image: "file",
+    file: "file",
+    other: "text",
+  } as const;
   return {
     part_type: types[part.type],
     text_content: isTool ? null : part.text,

@@ -57,9 +57,14 @@ export function planGraph(
   const inCover = chooseCover(nodes, contextOrder);
   const published = new Set<string>();
   for (const id of inCover) publish(nodes.get(id), published);
-  const planned = [...nodes.values()].map((node) => toMoved(node, messages, published.has(node.summary.summaryId)));
+  const planned = [...nodes.values()].map((node) =>
+    toMoved(node, messages, published.has(node.summary.summaryId)),
+  );
   return {
-    summaries: planned.sort((a, b) => a.depth - b.depth || a.startPosition - b.startPosition || (a.summaryId < b.summaryId ? -1 : 1)),
+    summaries: planned.sort(
+      (a, b) =>
+        a.depth - b.depth || a.startPosition - b.startPosition || (a.summaryId < b.summaryId ? -1 : 1),
+    ),
     cover: [...inCover].sort((a, b) => firstOf(nodes, a) - firstOf(nodes, b)),
     rootless: summaries.map(({ summaryId }) => summaryId).filter((id) => !nodes.has(id)),
     unplaced: contextOrder.filter((id) => nodes.has(id) && !inCover.has(id)),
@@ -94,7 +99,8 @@ function resolveNodes(summaries: readonly GraphSummary[]): Map<string, Node> {
   return nodes;
 }
 
-const startOf = (source: number | Node): number => (typeof source === "number" ? source : (source.below[0] ?? 0));
+const startOf = (source: number | Node): number =>
+  typeof source === "number" ? source : (source.below[0] ?? 0);
 const firstOf = (nodes: ReadonlyMap<string, Node>, id: string): number => nodes.get(id)?.below[0] ?? 0;
 
 function chooseCover(nodes: ReadonlyMap<string, Node>, contextOrder: readonly string[]): Set<string> {
@@ -105,7 +111,8 @@ function chooseCover(nodes: ReadonlyMap<string, Node>, contextOrder: readonly st
     const node = nodes.get(id);
     if (node === undefined || chosen.has(id) || !isContiguous(node.below)) continue;
     const members = listMembers(node);
-    if (node.below.some((index) => covered.has(index)) || members.some((member) => used.has(member))) continue;
+    if (node.below.some((index) => covered.has(index)) || members.some((member) => used.has(member)))
+      continue;
     for (const index of node.below) covered.add(index);
     for (const member of members) used.add(member);
     chosen.add(id);
@@ -154,6 +161,8 @@ function toMoved(node: Node, messages: readonly GraphMessage[], isPublished: boo
     isRoot: false,
     madeAtSeq: last?.seq ?? 0,
     createdAt: summary.createdAt,
-    sources: node.sources.map((source) => (typeof source === "number" ? (messages[source]?.seq ?? 0) : source.summary.summaryId)),
+    sources: node.sources.map((source) =>
+      typeof source === "number" ? (messages[source]?.seq ?? 0) : source.summary.summaryId,
+    ),
   };
 }

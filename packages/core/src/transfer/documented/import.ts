@@ -51,7 +51,10 @@ export interface DocumentedImportReport {
   readonly problems: readonly ImportProblem[];
 }
 
-export async function importDocumented(store: Store, options: DocumentedImportOptions): Promise<DocumentedImportReport> {
+export async function importDocumented(
+  store: Store,
+  options: DocumentedImportOptions,
+): Promise<DocumentedImportReport> {
   const source = new DocumentedSource(options.path);
   try {
     const run = new DocumentedImport(store, source, options);
@@ -85,7 +88,7 @@ class DocumentedImport {
   }
 
   async importAll(): Promise<void> {
-    for (const conversation of [...this.#source.rows("conversations", { order: ["conversation_id"] })]) {
+    for (const conversation of this.#source.rows("conversations", { order: ["conversation_id"] })) {
       const leftOut = this.#whyLeftOut(conversation);
       if (leftOut === null) await this.#importConversation(conversation);
       else this.#note("left_out", leftOut);
@@ -96,7 +99,12 @@ class DocumentedImport {
   }
 
   report(): DocumentedImportReport {
-    return { path: this.#options.path, ...this.#counts, conversationIds: this.#conversationIds, problems: this.#problems };
+    return {
+      path: this.#options.path,
+      ...this.#counts,
+      conversationIds: this.#conversationIds,
+      problems: this.#problems,
+    };
   }
 
   #note(code: ImportProblem["code"], message: string): void {
@@ -106,12 +114,21 @@ class DocumentedImport {
   #whyLeftOut(conversation: SourceRow): string | null {
     const { sessionFilter, since } = this.#options;
     const id = numberOf(conversation, "conversation_id");
-    const names = [textOf(conversation, "session_id"), textOf(conversation, "session_key"), nameSession(conversation)];
-    if (sessionFilter !== undefined && sessionFilter.length > 0 && !sessionFilter.some((wanted) => names.includes(wanted))) {
+    const names = [
+      textOf(conversation, "session_id"),
+      textOf(conversation, "session_key"),
+      nameSession(conversation),
+    ];
+    if (
+      sessionFilter !== undefined &&
+      sessionFilter.length > 0 &&
+      !sessionFilter.some((wanted) => names.includes(wanted))
+    ) {
       return `conversation ${id} (session ${names[0] ?? "unnamed"}) was not asked for`;
     }
     const changedAt = timeOf(conversation, "updated_at") ?? timeOf(conversation, "created_at");
-    if (since !== undefined && changedAt !== null && changedAt < since) return `conversation ${id} was last changed before the given time`;
+    if (since !== undefined && changedAt !== null && changedAt < since)
+      return `conversation ${id} was last changed before the given time`;
     return null;
   }
 
@@ -137,7 +154,9 @@ class DocumentedImport {
     const { now } = this.#options;
     const createdAt = timeOf(conversation, "created_at") ?? now;
     const isActive = conversation["active"] === undefined || numberOf(conversation, "active") !== 0;
-    const archivedAt = isActive ? null : (timeOf(conversation, "archived_at") ?? timeOf(conversation, "updated_at") ?? createdAt);
+    const archivedAt = isActive
+      ? null
+      : (timeOf(conversation, "archived_at") ?? timeOf(conversation, "updated_at") ?? createdAt);
     const known = await this.#store.readSession(session.owner, session.id);
     if (known !== null && known.conversationId !== null) return known.conversationId;
     const outcome = await this.#store.openMoved(
@@ -157,7 +176,11 @@ class DocumentedImport {
       now,
     );
     if (outcome.kind === "opened") {
-      if (outcome.archivedInstead) this.#note("conflict", `${session.key} has an active conversation; the imported one is stored as archived`);
+      if (outcome.archivedInstead)
+        this.#note(
+          "conflict",
+          `${session.key} has an active conversation; the imported one is stored as archived`,
+        );
       return outcome.conversationId;
     }
     this.#note("conflict", `conversation of ${session.key}: ${outcome.reason}`);
@@ -168,22 +191,36 @@ class DocumentedImport {
   *#readEvents(conversation: SourceRow, names: Map<number, string>): Generator<PendingEvent> {
     const id = numberOf(conversation, "conversation_id") ?? 0;
     let place = 0;
-    const hide = (eventId: string, bytes: Buffer): PendingEvent => ({ eventId, bytes, position: ++place, isHidden: true, createdAt: null });
+    const hide = (eventId: string, bytes: Buffer): PendingEvent => ({
+      eventId,
+      bytes,
+      position: ++place,
+      isHidden: true,
+      createdAt: null,
+    });
     yield hide("row:conversation", renderRowEvent("conversations", conversation));
     const where = "conversation_id = ?";
     for (const file of this.#source.rows("large_files", { where, order: ["file_id"] }, id)) {
-      yield hide(`row:file:${textOf(file, "file_id") ?? ""}`, renderRowEvent("large_files", file, this.#readFile(file)));
+      yield hide(
+        `row:file:${textOf(file, "file_id") ?? ""}`,
+        renderRowEvent("large_files", file, this.#readFile(file)),
+      );
     }
     const rootless = this.#listRootless(id);
     for (const row of this.#source.rows("summaries", { where, order: ["summary_id"] }, id)) {
       const summaryId = textOf(row, "summary_id") ?? "";
       // The text of a summary is stored once, where forgetting finds it; only one that cannot be a summary keeps it here.
       const { content: _content, ...facts } = row;
-      yield hide(`row:summary:${summaryId}`, renderRowEvent("summaries", rootless.has(summaryId) ? row : facts));
+      yield hide(
+        `row:summary:${summaryId}`,
+        renderRowEvent("summaries", rootless.has(summaryId) ? row : facts),
+      );
     }
     for (const table of ["summary_messages", "summary_parents"] as const) {
       const ofConversation = "summary_id IN (SELECT summary_id FROM summaries WHERE conversation_id = ?)";
-      const rows = [...this.#source.rows(table, { where: ofConversation, order: ["summary_id", "ordinal"] }, id)];
+      const rows = [
+        ...this.#source.rows(table, { where: ofConversation, order: ["summary_id", "ordinal"] }, id),
+      ];
       if (rows.length > 0) yield hide(`rows:${table}`, renderRowsEvent(table, rows));
     }
     const items = [...this.#source.rows("context_items", { where, order: ["ordinal"] }, id)];
@@ -194,7 +231,11 @@ class DocumentedImport {
   /** Summaries that lead to no message of their conversation. */
   #listRootless(conversationId: number): ReadonlySet<string> {
     const indexes = new Map<number, number>();
-    for (const message of this.#source.rows("messages", { where: "conversation_id = ?", order: ["seq"] }, conversationId)) {
+    for (const message of this.#source.rows(
+      "messages",
+      { where: "conversation_id = ?", order: ["seq"] },
+      conversationId,
+    )) {
       indexes.set(numberOf(message, "message_id") ?? 0, indexes.size);
     }
     return new Set(planGraph([], this.#readSummaries(conversationId, indexes), []).rootless);
@@ -203,9 +244,15 @@ class DocumentedImport {
   *#readMessages(conversationId: number, names: Map<number, string>): Generator<PendingEvent> {
     const taken = new Set<string>();
     let number = 0;
-    for (const message of this.#source.rows("messages", { where: "conversation_id = ?", order: ["seq", "message_id"] }, conversationId)) {
+    for (const message of this.#source.rows(
+      "messages",
+      { where: "conversation_id = ?", order: ["seq", "message_id"] },
+      conversationId,
+    )) {
       const messageId = numberOf(message, "message_id") ?? 0;
-      const parts = [...this.#source.rows("message_parts", { where: "message_id = ?", order: ["ordinal"] }, messageId)];
+      const parts = [
+        ...this.#source.rows("message_parts", { where: "message_id = ?", order: ["ordinal"] }, messageId),
+      ];
       const eventId = nameMessage(message, taken);
       number += 1;
       names.set(messageId, eventId);
@@ -228,7 +275,10 @@ class DocumentedImport {
       return undefined;
     }
     if (statSync(path).size > MAX_FILE_BYTES) {
-      this.#note("left_out", `the content of ${id} has more than ${MAX_FILE_BYTES} bytes and stays where it is (${path})`);
+      this.#note(
+        "left_out",
+        `the content of ${id} has more than ${MAX_FILE_BYTES} bytes and stays where it is (${path})`,
+      );
       return undefined;
     }
     const bytes = readFileSync(path);
@@ -252,7 +302,11 @@ class DocumentedImport {
         else this.#counts.skipped += 1;
       }
       this.#done += batch.length;
-      this.#options.onProgress?.({ bytesDone: Math.min(this.#done, this.#total), bytesTotal: this.#total, lines: this.#done });
+      this.#options.onProgress?.({
+        bytesDone: Math.min(this.#done, this.#total),
+        bytesTotal: this.#total,
+        lines: this.#done,
+      });
       [batch, bytes] = [[], 0];
     };
     for (const event of events) {
@@ -272,29 +326,48 @@ class DocumentedImport {
       kind: "entry",
       arrival: bytes,
       position,
-      prepare: () => (prepared ??= prepareMessage(bytes, { hidden, createdAt: createdAt ?? now, largeFileThresholdTokens, random })),
+      prepare: () =>
+        (prepared ??= prepareMessage(bytes, {
+          hidden,
+          createdAt: createdAt ?? now,
+          largeFileThresholdTokens,
+          random,
+        })),
     };
   }
 
-  async #storeGraph(sourceId: number, conversationId: number, names: ReadonlyMap<number, string>): Promise<void> {
+  async #storeGraph(
+    sourceId: number,
+    conversationId: number,
+    names: ReadonlyMap<number, string>,
+  ): Promise<void> {
     const { messages, indexes } = await this.#listMessages(conversationId, names);
     const summaries = this.#readSummaries(sourceId, indexes);
     if (summaries.length === 0) return;
     this.#noteLostLinks(sourceId, indexes);
-    const context = [...this.#source.rows("context_items", { where: "conversation_id = ?", order: ["ordinal"] }, sourceId)];
+    const context = [
+      ...this.#source.rows("context_items", { where: "conversation_id = ?", order: ["ordinal"] }, sourceId),
+    ];
     const order = context.map((item) => textOf(item, "summary_id")).filter((id) => id !== null);
     const graph = planGraph(messages, summaries, order);
-    for (const id of graph.rootless) this.#note("left_out", `${id} leads to no message; its row is kept as a hidden event`);
-    for (const id of graph.unplaced) this.#note("conflict", `${id} overlaps or has gaps; it is kept, and its messages are shown instead`);
+    for (const id of graph.rootless)
+      this.#note("left_out", `${id} leads to no message; its row is kept as a hidden event`);
+    for (const id of graph.unplaced)
+      this.#note("conflict", `${id} overlaps or has gaps; it is kept, and its messages are shown instead`);
     let stored = 0;
     for (let at = 0; at < graph.summaries.length; at += BATCH_SUMMARIES) {
-      stored += (await this.#store.moveSummaries(conversationId, graph.summaries.slice(at, at + BATCH_SUMMARIES))).stored;
+      stored += (
+        await this.#store.moveSummaries(conversationId, graph.summaries.slice(at, at + BATCH_SUMMARIES))
+      ).stored;
     }
     this.#counts.summaries += stored;
     const [listed] = await this.#store.listMoved({ conversationIds: [conversationId] });
     // A conversation that was folded here since keeps its own cover.
     if (listed === undefined || listed.summaries > graph.summaries.length || stored === 0) return;
-    await this.#store.moveCover(conversationId, graph.cover, { foldRevision: listed.foldRevision + 1, epochSeq: listed.rows });
+    await this.#store.moveCover(conversationId, graph.cover, {
+      foldRevision: listed.foldRevision + 1,
+      epochSeq: listed.rows,
+    });
   }
 
   #noteLostLinks(sourceId: number, indexes: ReadonlyMap<number, number>): void {
@@ -304,7 +377,8 @@ class DocumentedImport {
       const id = textOf(link, "summary_id") ?? "";
       if (!indexes.has(numberOf(link, "message_id") ?? -1)) lost.set(id, (lost.get(id) ?? 0) + 1);
     }
-    for (const [id, count] of lost) this.#note("left_out", `${count} messages that ${id} was made from are not in its conversation`);
+    for (const [id, count] of lost)
+      this.#note("left_out", `${count} messages that ${id} was made from are not in its conversation`);
   }
 
   /** The messages of the conversation in order, and where each row of the source stands among them. */
@@ -316,7 +390,13 @@ class DocumentedImport {
     const byEvent = new Map<string, number>();
     let after: string | null = null;
     do {
-      const page = await this.#store.listMessages({ conversationId, after, limit: PAGE, order: "position", direction: "oldest" });
+      const page = await this.#store.listMessages({
+        conversationId,
+        after,
+        limit: PAGE,
+        order: "position",
+        direction: "oldest",
+      });
       for (const row of page.items) {
         if (row.revises !== null) continue;
         byEvent.set(row.eventId, messages.length);
@@ -334,12 +414,20 @@ class DocumentedImport {
   }
 
   #readSummaries(sourceId: number, indexes: ReadonlyMap<number, number>): GraphSummary[] {
-    const rows = [...this.#source.rows("summaries", { where: "conversation_id = ?", order: ["summary_id"] }, sourceId)];
+    const rows = [
+      ...this.#source.rows("summaries", { where: "conversation_id = ?", order: ["summary_id"] }, sourceId),
+    ];
     return rows.map((row) => {
       const summaryId = textOf(row, "summary_id") ?? "";
-      const linked = [...this.#source.rows("summary_messages", { where: "summary_id = ?", order: ["ordinal"] }, summaryId)];
-      const found = linked.map((link) => indexes.get(numberOf(link, "message_id") ?? -1)).filter((index) => index !== undefined);
-      const parents = [...this.#source.rows("summary_parents", { where: "summary_id = ?", order: ["ordinal"] }, summaryId)];
+      const linked = [
+        ...this.#source.rows("summary_messages", { where: "summary_id = ?", order: ["ordinal"] }, summaryId),
+      ];
+      const found = linked
+        .map((link) => indexes.get(numberOf(link, "message_id") ?? -1))
+        .filter((index) => index !== undefined);
+      const parents = [
+        ...this.#source.rows("summary_parents", { where: "summary_id = ?", order: ["ordinal"] }, summaryId),
+      ];
       const content = textOf(row, "content") ?? "";
       return {
         summaryId,
@@ -348,7 +436,11 @@ class DocumentedImport {
         model: textOf(row, "model") ?? "unknown",
         createdAt: timeOf(row, "created_at") ?? this.#options.now,
         messages: [...new Set(found)],
-        sources: [...new Set(parents.map((parent) => textOf(parent, "parent_summary_id")).filter((id) => id !== null))],
+        sources: [
+          ...new Set(
+            parents.map((parent) => textOf(parent, "parent_summary_id")).filter((id) => id !== null),
+          ),
+        ],
       };
     });
   }

@@ -22,7 +22,10 @@ export function renderMessageEvent({ message, parts }: MessageRows): Buffer {
   const event = {
     role: role === "tool" ? "toolResult" : role,
     ...(role === "tool" ? readToolFrame(parts, metadata) : {}),
-    content: parts.length === 0 ? (textOf(message, "content") ?? "") : parts.map((part, index) => readBlock(part, metadata[index] ?? null, role)),
+    content:
+      parts.length === 0
+        ? (textOf(message, "content") ?? "")
+        : parts.map((part, index) => readBlock(part, metadata[index] ?? null, role)),
     ...(createdAt === null ? {} : { timestamp: createdAt }),
     ...readModel(metadata[0] ?? null),
     [ROWS_KEY]: { message, parts },
@@ -75,8 +78,10 @@ function readToolBlock(part: SourceRow, text: string | null, role: string): unkn
 
 function readToolFrame(parts: readonly SourceRow[], metadata: readonly (JsonObject | null)[]): JsonObject {
   const [first] = metadata;
-  const callId = first?.["toolCallId"] ?? parts.map((part) => textOf(part, "tool_call_id")).find((id) => id !== null);
-  const name = first?.["toolName"] ?? parts.map((part) => textOf(part, "tool_name")).find((id) => id !== null);
+  const callId =
+    first?.["toolCallId"] ?? parts.map((part) => textOf(part, "tool_call_id")).find((id) => id !== null);
+  const name =
+    first?.["toolName"] ?? parts.map((part) => textOf(part, "tool_name")).find((id) => id !== null);
   const isError = first?.["isError"];
   return {
     ...(typeof callId === "string" ? { toolCallId: callId } : {}),
@@ -86,7 +91,11 @@ function readToolFrame(parts: readonly SourceRow[], metadata: readonly (JsonObje
 }
 
 function readModel(metadata: JsonObject | null): JsonObject {
-  const names = { provider: metadata?.["modelProvider"], api: metadata?.["modelApi"], model: metadata?.["modelId"] };
+  const names = {
+    provider: metadata?.["modelProvider"],
+    api: metadata?.["modelApi"],
+    model: metadata?.["modelId"],
+  };
   return Object.fromEntries(Object.entries(names).filter(([, value]) => typeof value === "string"));
 }
 
@@ -103,7 +112,9 @@ export function parseObject(text: string | null): JsonObject | null {
 
 /** A row of another table as a hidden event. */
 export function renderRowEvent(table: string, row: SourceRow, content?: unknown): Buffer {
-  return Buffer.from(JSON.stringify({ [ROWS_KEY]: { table, row }, ...(content === undefined ? {} : { content }) }));
+  return Buffer.from(
+    JSON.stringify({ [ROWS_KEY]: { table, row }, ...(content === undefined ? {} : { content }) }),
+  );
 }
 
 /** Several short rows of a table as one hidden event. */
@@ -121,7 +132,10 @@ export function readRowEvent(event: JsonObject): { table: string; rows: readonly
 /** The event id of a message: the host's entry id where it has one of its own, else its place. */
 export function nameMessage(message: SourceRow, taken: Set<string>): string {
   const entry = textOf(message, "transcript_entry_id");
-  const name = entry !== null && entry !== "" && !taken.has(entry) ? entry : `seq:${numberOf(message, "seq") ?? textOf(message, "message_id") ?? "?"}`;
+  const name =
+    entry !== null && entry !== "" && !taken.has(entry)
+      ? entry
+      : `seq:${numberOf(message, "seq") ?? textOf(message, "message_id") ?? "?"}`;
   taken.add(name);
   return name;
 }

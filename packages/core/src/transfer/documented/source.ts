@@ -36,7 +36,9 @@ export function isSqliteFile(path: string): boolean {
   const handle = openSync(path, "r");
   try {
     const head = Buffer.alloc(SQLITE_MAGIC.length);
-    return readSync(handle, head, 0, head.length, 0) === head.length && head.toString("latin1") === SQLITE_MAGIC;
+    return (
+      readSync(handle, head, 0, head.length, 0) === head.length && head.toString("latin1") === SQLITE_MAGIC
+    );
   } finally {
     closeSync(handle);
   }
@@ -73,7 +75,10 @@ export class DocumentedSource {
   ): Generator<SourceRow> {
     if (!this.has(table)) return;
     const columns = order.filter((column) => this.#hasColumn(table, column));
-    const clauses = [where === undefined ? "" : `WHERE ${where}`, columns.length === 0 ? "" : `ORDER BY ${columns.join(", ")}`];
+    const clauses = [
+      where === undefined ? "" : `WHERE ${where}`,
+      columns.length === 0 ? "" : `ORDER BY ${columns.join(", ")}`,
+    ];
     const sql = `SELECT * FROM ${table} ${clauses.join(" ")}`;
     const statement = this.#statements.get(sql) ?? this.#database.prepare(sql);
     // A statement that is being read cannot be started again; nested reads get one of their own.
@@ -89,7 +94,10 @@ export class DocumentedSource {
   }
 
   #readColumns(table: string): string[] {
-    return this.#database.prepare("SELECT name FROM pragma_table_info(?)").all(table).map((row) => String(row["name"]));
+    return this.#database
+      .prepare("SELECT name FROM pragma_table_info(?)")
+      .all(table)
+      .map((row) => String(row["name"]));
   }
 
   count(table: string): number {
@@ -100,7 +108,9 @@ export class DocumentedSource {
   /** Tables with rows that no import reads; those of the full-text index hold nothing of their own. */
   listOtherTables(): { table: string; rows: number }[] {
     const isOther = (name: string): boolean =>
-      !IMPORTED_TABLES.some((table) => table === name) && !name.startsWith("sqlite_") && !/_fts(?:_|$)/u.test(name);
+      !IMPORTED_TABLES.some((table) => table === name) &&
+      !name.startsWith("sqlite_") &&
+      !/_fts(?:_|$)/u.test(name);
     return [...this.#tables]
       .filter(isOther)
       .map((table) => ({ table, rows: this.count(table) }))
@@ -125,7 +135,10 @@ export class DocumentedSource {
     }
     const missing = ["conversations", "messages", "summaries"].filter((table) => !this.#tables.has(table));
     if (missing.length === 0) return;
-    throw new EngineError("invalid_input", `cannot import ${this.path}: it is a database, but not of lossless-claw (no ${missing.join(", ")})`);
+    throw new EngineError(
+      "invalid_input",
+      `cannot import ${this.path}: it is a database, but not of lossless-claw (no ${missing.join(", ")})`,
+    );
   }
 }
 
@@ -140,14 +153,19 @@ function openForReading(path: string): DatabaseSync {
   try {
     return new DatabaseSync(url, { readOnly: true });
   } catch (error) {
-    throw new EngineError("database_unreadable", `cannot open ${path}: ${(error as Error).message}`, { cause: error });
+    throw new EngineError("database_unreadable", `cannot open ${path}: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
 function toSourceRow(row: Record<string, unknown>): SourceRow {
   const result: Record<string, SourceValue> = {};
   for (const [column, value] of Object.entries(row)) {
-    result[column] = value instanceof Uint8Array ? { base64: Buffer.from(value).toString("base64") } : (value as SourceValue);
+    result[column] =
+      value instanceof Uint8Array
+        ? { base64: Buffer.from(value).toString("base64") }
+        : (value as SourceValue);
   }
   return result;
 }

@@ -20,7 +20,12 @@ function prepare(): { path: string; adopt: () => ReturnType<typeof adoptDocument
   const folder = makeTemporaryDirectory();
   const path = join(folder, "lcm.db");
   renameSync(buildDocumented(folder, "0.15"), path);
-  const options = { path, filesDir: join(folder, "lcm-files"), largeFileThresholdTokens: 25_000, now: 1_800_000_000_000 };
+  const options = {
+    path,
+    filesDir: join(folder, "lcm-files"),
+    largeFileThresholdTokens: 25_000,
+    now: 1_800_000_000_000,
+  };
   return { path, adopt: () => adoptDocumentedDatabase(options) };
 }
 
@@ -34,13 +39,19 @@ test("imports beside, keeps the old file to the byte under another name, and ope
   onTestFinished(() => engine.close());
   expect(await engine.verify()).toMatchObject({ ok: true, conversations: 3, summaries: 7 });
   expect(await adopt()).toEqual({ kind: "not_needed" });
-  expect(readdirSync(join(path, "..")).filter((name) => name.startsWith(".lcm-adopt") || name.endsWith(".adopted"))).toEqual([]);
+  expect(
+    readdirSync(join(path, "..")).filter(
+      (name) => name.startsWith(".lcm-adopt") || name.endsWith(".adopted"),
+    ),
+  ).toEqual([]);
 });
 
 test("reads the log of a database that was not closed, and refuses while it is open", async () => {
   const { path, adopt } = prepare();
   const writer = new DatabaseSync(path);
-  writer.exec("PRAGMA wal_autocheckpoint = 0; INSERT INTO messages (conversation_id, seq, role, content, token_count) VALUES (7, 2, 'user', 'only in the log', 3)");
+  writer.exec(
+    "PRAGMA wal_autocheckpoint = 0; INSERT INTO messages (conversation_id, seq, role, content, token_count) VALUES (7, 2, 'user', 'only in the log', 3)",
+  );
   const logged = { database: hashFile(path), log: hashFile(`${path}-wal`) };
   await expect(adopt()).rejects.toMatchObject({ code: "database_busy" });
   expect({ database: hashFile(path), log: hashFile(`${path}-wal`) }).toEqual(logged);
@@ -52,9 +63,17 @@ test("reads the log of a database that was not closed, and refuses while it is o
     copyFileSync(`${path}${companion}`, `${killed}${companion}`);
   }
   writer.close();
-  const adoption = await adoptDocumentedDatabase({ path: killed, filesDir: join(folder, "lcm-files"), largeFileThresholdTokens: 25_000, now: 1 });
+  const adoption = await adoptDocumentedDatabase({
+    path: killed,
+    filesDir: join(folder, "lcm-files"),
+    largeFileThresholdTokens: 25_000,
+    now: 1,
+  });
   expect(adoption.kind).toBe("adopted");
-  expect({ database: hashFile(`${killed}.before-adoption`), log: hashFile(`${killed}.before-adoption-wal`) }).toEqual(logged);
+  expect({
+    database: hashFile(`${killed}.before-adoption`),
+    log: hashFile(`${killed}.before-adoption-wal`),
+  }).toEqual(logged);
   const engine = await openEngine({ database: killed, thread: false });
   onTestFinished(() => engine.close());
   const found = await engine.search({ query: "only in the log", limit: 3 });

@@ -22,14 +22,19 @@ import { buildDocumented, dumpTables, type Generation } from "./build.ts";
 const GENERATIONS: readonly Generation[] = ["0.1", "0.15", "1.0"];
 
 function openStore(folder: string, name = "lcm.db"): SqliteStore {
-  const store = new SqliteStore({ path: join(folder, name), filesDir: join(folder, "lcm-files"), create: true });
+  const store = new SqliteStore({
+    path: join(folder, name),
+    filesDir: join(folder, "lcm-files"),
+    create: true,
+  });
   onTestFinished(() => store.close());
   return store;
 }
 
 const bring = (store: SqliteStore, path: string) =>
   importDocumented(store, { path, largeFileThresholdTokens: 25_000, now: 1_800_000_000_000 });
-const verifyStore = async (store: SqliteStore): Promise<unknown> => (await store.verify(deriveMessage, () => undefined)).problems;
+const verifyStore = async (store: SqliteStore): Promise<unknown> =>
+  (await store.verify(deriveMessage, () => undefined)).problems;
 const hashFile = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");
 
 describe.each(GENERATIONS)("a database of generation %s", (generation) => {
@@ -72,10 +77,20 @@ test("keeps families, order and the context of an imported database", async () =
   const store = openStore(folder);
   await bring(store, path);
   const { items } = await engine.listConversations({ sessionKey: "agent:main:telegram:42", limit: 5 });
-  expect(items.map((row) => [row.archiveCause, row.owner])).toEqual([[null, "main"], ["manual-reset", "main"]]);
+  expect(items.map((row) => [row.archiveCause, row.owner])).toEqual([
+    [null, "main"],
+    ["manual-reset", "main"],
+  ]);
   const context = await engine.assemble({ sessionKey: "agent:main:telegram:42", budgetTokens: 100_000 });
   const text = JSON.stringify(context?.messages);
-  for (const shown of ["sum_0000000000000003", "sum_0000000000000004", "the file says yes", "live 9", "live 11"]) expect(text).toContain(shown);
+  for (const shown of [
+    "sum_0000000000000003",
+    "sum_0000000000000004",
+    "the file says yes",
+    "live 9",
+    "live 11",
+  ])
+    expect(text).toContain(shown);
   expect(text).not.toContain("live 2 ");
   const found = await engine.search({ query: "big file line", limit: 5 });
   expect(found.hits.length).toBeGreaterThan(0);
@@ -89,24 +104,53 @@ test("an imported database survives the archive format, and what is added since 
   await exportArchive(store, { out: join(folder, "a.lcmx") });
   const copyFolder = makeTemporaryDirectory();
   const copy = openStore(copyFolder);
-  expect((await importArchive(copy, { path: join(folder, "a.lcmx"), derive: deriveMessage, now: 1 })).problems).toEqual([]);
+  expect(
+    (await importArchive(copy, { path: join(folder, "a.lcmx"), derive: deriveMessage, now: 1 })).problems,
+  ).toEqual([]);
   expect(await verifyStore(copy)).toEqual([]);
   const engine = await openEngine({ database: join(copyFolder, "lcm.db"), thread: false });
   onTestFinished(() => engine.close());
   const session = { key: "agent:main:telegram:42", id: "uuid-2", owner: "main" };
-  await engine.ingest({ session, messages: [{ eventId: "n1", message: { role: "user", content: "said since" } }] });
-  await engine.ingest({ session, messages: [{ eventId: "n2", message: { role: "assistant", content: [{ type: "text", text: "answered" }, { type: "toolCall", id: "c9", name: "ls", arguments: { path: "." } }] } }] });
+  await engine.ingest({
+    session,
+    messages: [{ eventId: "n1", message: { role: "user", content: "said since" } }],
+  });
+  await engine.ingest({
+    session,
+    messages: [
+      {
+        eventId: "n2",
+        message: {
+          role: "assistant",
+          content: [
+            { type: "text", text: "answered" },
+            { type: "toolCall", id: "c9", name: "ls", arguments: { path: "." } },
+          ],
+        },
+      },
+    ],
+  });
   const out = join(folder, "out.db");
   const report = await exportDocumented(copy, { out, filesDir: copyFolder });
   expect(report).toMatchObject({ conversations: 3, messages: 24, summaries: 8 });
   const database = new DatabaseSync(out, { readOnly: true });
   onTestFinished(() => database.close());
-  const rows = (sql: string): unknown[] => database.prepare(sql).all().map((row) => ({ ...row }));
-  expect(rows("SELECT seq, role, content, transcript_entry_id FROM messages WHERE conversation_id = 2 AND seq > 17")).toEqual([
+  const rows = (sql: string): unknown[] =>
+    database
+      .prepare(sql)
+      .all()
+      .map((row) => ({ ...row }));
+  expect(
+    rows(
+      "SELECT seq, role, content, transcript_entry_id FROM messages WHERE conversation_id = 2 AND seq > 17",
+    ),
+  ).toEqual([
     { seq: 18, role: "user", content: "said since", transcript_entry_id: "n1" },
     { seq: 19, role: "assistant", content: "answered", transcript_entry_id: "n2" },
   ]);
-  expect(rows("SELECT part_type, tool_name, tool_call_id FROM message_parts WHERE tool_call_id = 'c9'")).toEqual([{ part_type: "tool", tool_name: "ls", tool_call_id: "c9" }]);
+  expect(
+    rows("SELECT part_type, tool_name, tool_call_id FROM message_parts WHERE tool_call_id = 'c9'"),
+  ).toEqual([{ part_type: "tool", tool_name: "ls", tool_call_id: "c9" }]);
   expect(rows("SELECT rowid FROM messages_fts WHERE messages_fts MATCH 'since'")).toHaveLength(1);
   expect(rows("SELECT count(*) AS n FROM context_items WHERE conversation_id = 2")).toEqual([{ n: 11 }]);
 });
@@ -114,10 +158,14 @@ test("an imported database survives the archive format, and what is added since 
 test("a file that is no such database is refused by name", async () => {
   const folder = makeTemporaryDirectory();
   const own = openStore(folder);
-  await expect(bring(own, join(folder, "lcm.db"))).rejects.toMatchObject({ message: expect.stringContaining("archive of this program") });
+  await expect(bring(own, join(folder, "lcm.db"))).rejects.toMatchObject({
+    message: expect.stringContaining("archive of this program"),
+  });
   const other = join(folder, "other.db");
   const database = new DatabaseSync(other);
   database.exec("CREATE TABLE t (a)");
   database.close();
-  await expect(bring(own, other)).rejects.toMatchObject({ message: expect.stringContaining("not of lossless-claw") });
+  await expect(bring(own, other)).rejects.toMatchObject({
+    message: expect.stringContaining("not of lossless-claw"),
+  });
 });

@@ -1,0 +1,104 @@
+/** An archive to look into: a folded conversation with tools and a picture, and one that tries to be more than text. */
+import { join } from "node:path";
+import type { Engine } from "@lossless/core/engine.ts";
+import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import { openEngine } from "@lossless/core/open-engine.ts";
+import { startInspector } from "../../src/web/server.ts";
+import type { Inspector } from "../../src/web/server.ts";
+
+export const MAIN = { key: "agent:main:main", id: "s1", owner: "main" };
+export const HOSTILE = { key: "agent:<b>hostile</b>", id: "s2", owner: "other" };
+export const HOSTILE_TEXT = `<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1"> \u202Eesrever\u202C ${"x".repeat(30_000)}`;
+/** One red point. */
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+export interface Site {
+  readonly inspector: Inspector;
+  /** The archive as an agent has it open. */
+  readonly writer: Engine;
+  readonly close: () => Promise<void>;
+}
+
+export async function openSite(folder: string): Promise<Site> {
+  const database = join(folder, "lcm.db");
+  const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
+  const writer = await openEngine({ database, settings, thread: false });
+  await writer.ingest({
+    session: MAIN,
+    messages: makeTalk(120).map((message, index) => ({ eventId: `e${index}`, message })),
+  });
+  await writer.compact({ sessionKey: MAIN.key, budgetTokens: 8_000, force: true });
+  await writer.ingest({
+    session: HOSTILE,
+    messages: makeHostile().map((message, index) => ({ eventId: `h${index}`, message })),
+  });
+  const engine = await openEngine({ database, settings, readOnly: true });
+  const inspector = await startInspector({
+    engine,
+    scope: {},
+    port: 0,
+    pollMs: 20,
+    timezone: "UTC",
+    version: "0.0.0",
+    examine: async () => {
+      const { examine } = await import("@lossless/core/maintain/doctor.ts");
+      return examine({ engine, settings, databasePath: database, filesDir: settings.largeFilesDir });
+    },
+  });
+  const close = async (): Promise<void> => {
+    await inspector.close();
+    await engine.close();
+    await writer.close();
+  };
+  return { inspector, writer, close };
+}
+
+function makeTalk(count: number): object[] {
+  return Array.from({ length: count }, (_, index) => {
+    const timestamp = Date.UTC(2026, 2, 1) + index * 3_600_000;
+    const words = `Step ${index}: the parcel label printer and the backoff of the carrier, number ${index * 7}. ${"More words about it. ".repeat(12)}`;
+    if (index % 4 === 0) return { role: "user", content: words, timestamp };
+    if (index % 4 === 1) {
+      const call = {
+        type: "toolCall",
+        id: `call_${index}`,
+        name: "read_file",
+        arguments: { path: `src/step-${index}.ts` },
+      };
+      return { role: "assistant", content: [{ type: "text", text: words }, call], timestamp };
+    }
+    if (index % 4 === 2) {
+      const content = [{ type: "text", text: `const step = ${index}; // printed\n${words}` }];
+      return {
+        role: "toolResult",
+        toolCallId: `call_${index - 1}`,
+        toolName: "read_file",
+        content,
+        timestamp,
+      };
+    }
+    return {
+      role: "assistant",
+      content: `${words}\n\`\`\`ts\nconst value = "${index}"; // a comment\n\`\`\``,
+      timestamp,
+    };
+  });
+}
+
+function makeHostile(): object[] {
+  return [
+    { role: "user", content: HOSTILE_TEXT },
+    { role: "user", content: [{ type: "image", data: PNG, mimeType: "image/png" }] },
+    {
+      role: "user",
+      content: [
+        {
+          type: "image",
+          data: Buffer.from("<svg onload=alert(1)>                ").toString("base64"),
+          mimeType: "image/png",
+        },
+      ],
+    },
+  ];
+}

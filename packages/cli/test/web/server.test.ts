@@ -1,0 +1,272 @@
+import { request } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeFolder } from "../support.ts";
+import { HOSTILE, HOSTILE_TEXT, MAIN, openSite } from "./archive.ts";
+import type { Site } from "./archive.ts";
+
+const folder = makeFolder();
+let site: Site;
+let origin = "";
+let token = "";
+let cookie = "";
+
+beforeAll(async () => {
+  site = await openSite(folder.path);
+  const url = new URL(site.inspector.url);
+  origin = url.origin;
+  token = url.searchParams.get("token") ?? "";
+  const first = await fetch(site.inspector.url, { redirect: "manual" });
+  cookie = first.headers.get("set-cookie")?.split(";")[0] ?? "";
+});
+afterAll(async () => {
+  await site.close();
+  folder.remove();
+});
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+async function get(path: string, headers: Record<string, string> = { cookie }): Promise<Reply> {
+  const response = await fetch(origin + path, { headers, redirect: "manual" });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- answers are read by tests field by field
+const getJson = async (path: string): Promise<any> => JSON.parse((await get(path)).text);
+
+/** fetch does not let a program choose its Host. */
+function getRaw(path: string, headers: OutgoingHttpHeaders, method = "GET"): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const { port } = new URL(origin);
+    const asked = request({ host: "127.0.0.1", port, path, headers, method }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    asked.on("error", reject);
+    asked.end();
+  });
+}
+
+describe("who may read", () => {
+  test("the token opens the page once, moves into a cookie and leaves the address", async () => {
+    const reply = await fetch(site.inspector.url, { redirect: "manual" });
+    expect(reply.status).toBe(303);
+    expect(reply.headers.get("location")).toBe("/");
+    expect(reply.headers.get("set-cookie")).toMatch(/HttpOnly; SameSite=Strict/);
+    expect((await get("/")).text).toContain('<div id="app">');
+  });
+
+  test.each(["/", "/app.js", "/api/overview", "/api/messages/1", "/api/events", "/?token=", "/?token=wrong"])(
+    "%s is refused without the token",
+    async (path) => {
+      const reply = await get(path, {});
+      expect(reply.status).toBe(403);
+      expect(reply.text).not.toContain("parcel");
+    },
+  );
+
+  test("a token in the address opens nothing but the page", async () => {
+    expect((await get(`/api/overview?token=${token}`, {})).status).toBe(403);
+  });
+
+  test("a wrong cookie is refused", async () => {
+    expect((await get("/api/overview", { cookie: `${cookie.split("=")[0]}=wrong` })).status).toBe(403);
+  });
+
+  test("a foreign Host is refused, also with the token", async () => {
+    for (const host of [
+      "evil.example",
+      "evil.example:80",
+      `localhost.evil.example:${site.inspector.port}`,
+      `127.0.0.1:1`,
+    ]) {
+      expect(await getRaw("/api/overview", { cookie, host })).toBe(421);
+      expect(await getRaw(`/?token=${token}`, { host })).toBe(421);
+    }
+    expect(await getRaw("/api/overview", { cookie, host: `localhost:${site.inspector.port}` })).toBe(200);
+  });
+
+  test("a foreign Origin is refused, also with the cookie", async () => {
+    for (const foreign of ["https://evil.example", "null", `https://127.0.0.1:${site.inspector.port}`]) {
+      expect(await getRaw("/api/overview", { cookie, origin: foreign })).toBe(403);
+    }
+    expect(await getRaw("/api/overview", { cookie, "sec-fetch-site": "cross-site" })).toBe(403);
+    expect(await getRaw("/api/overview", { cookie, origin })).toBe(200);
+  });
+
+  test("nothing can be written", async () => {
+    for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"]) {
+      expect(await getRaw("/api/overview", { cookie }, method)).toBe(405);
+    }
+  });
+
+  test("addresses that are none are answered with an error, not with a crash", async () => {
+    for (const path of [
+      "/nothing",
+      "/../package.json",
+      "/%2e%2e/x",
+      "//evil.example/",
+      "/api/messages/99999999",
+      "/api/summaries/sum_0",
+    ]) {
+      expect((await getRaw(path, { cookie })) >= 400).toBe(true);
+    }
+    expect((await get("/api/overview")).status).toBe(200);
+  });
+});
+
+describe("what the browser is told", () => {
+  test("every answer forbids everything but the page's own files", async () => {
+    for (const path of ["/", "/app.js", "/app.css", "/icon.svg", "/api/overview", "/nothing"]) {
+      const { headers } = await get(path);
+      const policy = headers.get("content-security-policy") ?? "";
+      expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'/);
+      expect(policy).not.toMatch(/unsafe|\*|http/);
+      expect(policy).toContain("frame-ancestors 'none'");
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(headers.get("cache-control")).toBe("no-store");
+    }
+  });
+
+  test("the page names no other server", async () => {
+    for (const path of ["/", "/app.js", "/app.css"]) {
+      const addresses = (await get(path)).text.match(/https?:\/\/[\w.-]+/g) ?? [];
+      // The name space of SVG is a name; nobody asks for it.
+      expect(addresses.filter((address) => address !== "http://www.w3.org")).toEqual([]);
+    }
+  });
+});
+
+describe("what is stored", () => {
+  test("overview: the archive and its conversations", async () => {
+    const { status, conversations } = await getJson("/api/overview");
+    expect(status).toMatchObject({ conversations: 2, messages: 123, enabled: true });
+    expect(conversations.items.map((row: { sessionKey: string }) => row.sessionKey)).toEqual([
+      HOSTILE.key,
+      MAIN.key,
+    ]);
+  });
+
+  test("messages by number, by key, around one and at the end are the same messages", async () => {
+    const byNumber = await getJson("/api/conversations/1/messages?at=40&limit=20");
+    expect(byNumber).toMatchObject({ total: 120, at: 40 });
+    expect(byNumber.items).toHaveLength(20);
+    const ids = byNumber.items.map((item: { id: number }) => item.id);
+    const start = await getJson("/api/conversations/1/messages?from=start&limit=40");
+    const next = await getJson(`/api/conversations/1/messages?after=${start.next}&limit=20`);
+    expect(next.items.map((item: { id: number }) => item.id)).toEqual(ids);
+    const around = await getJson(`/api/conversations/1/messages?around=${ids[10]}&limit=20`);
+    expect(around).toMatchObject({ at: 40 });
+    expect((await getJson("/api/conversations/1/messages?from=end&limit=20")).at).toBe(100);
+    expect((await get("/api/conversations/2/messages?around=1")).status).toBe(404);
+  });
+
+  test("a message has its parts, its tools and the way to the root", async () => {
+    const { message, path } = await getJson("/api/messages/2");
+    expect(message.parts.map((part: { type: string }) => part.type)).toEqual(["text", "tool_call"]);
+    expect(message.parts[1]).toMatchObject({ toolName: "read_file", toolCallId: "call_1" });
+    expect(path[0]).toMatchObject({ kind: "leaf", depth: 0 });
+  });
+
+  test("the graph has every summary of the fold, and an edge to each source", async () => {
+    const { nodes, edges } = await getJson("/api/conversations/1/graph");
+    expect(nodes.length).toBeGreaterThan(0);
+    expect(JSON.stringify(nodes)).not.toContain("parcel");
+    const known = new Set(nodes.map((node: { summaryId: string }) => node.summaryId));
+    for (const [summary, source] of edges) expect(known.has(summary) && known.has(source)).toBe(true);
+    const summary = await getJson(`/api/summaries/${nodes[0].summaryId}`);
+    expect(summary.messageIds).toContain(1);
+    expect(summary.content).toContain("parcel");
+  });
+
+  test("the context for a budget stands for every message and says why", async () => {
+    for (const budget of [2_000, 8_000, 1_000_000]) {
+      const context = await getJson(`/api/conversations/1/context?budget=${budget}`);
+      expect(context.estimatedTokens).toBeLessThanOrEqual(budget);
+      const sum = context.items.reduce(
+        (total: number, item: { messages: number }) => total + item.messages,
+        0,
+      );
+      expect(sum).toBe(context.shownMessages);
+      for (const item of context.items) expect(item.reason).not.toBe("");
+    }
+    expect((await get("/api/conversations/1/context?budget=5")).status).toBe(400);
+  });
+
+  test("the timeline ends with what was said and what is in the context", async () => {
+    const { points, conversation, days } = await getJson("/api/conversations/1/timeline");
+    const last = points.at(-1);
+    expect(last.rawTokens).toBeGreaterThan(last.contextTokens);
+    expect(Math.abs(last.contextTokens - conversation.shownTokens)).toBeLessThan(20);
+    expect(days.reduce((sum: number, day: { messages: number }) => sum + day.messages, 0)).toBe(120);
+  });
+
+  test("search says which rule found what; a regular expression and a question work too", async () => {
+    const words = await getJson("/api/search?q=parcel+label&scope=messages");
+    expect(words.hits[0]).toMatchObject({ type: "message", conversationId: 1 });
+    expect(words.rule).toBe("strict");
+    expect((await getJson("/api/search?mode=regex&q=number+7%5C.")).hits).not.toEqual([]);
+    expect((await getJson("/api/ask?q=what+is+step+17+about")).passages[0].text).toContain("Step 17:");
+    expect((await get("/api/search?q=")).status).toBe(400);
+  });
+
+  test("spend and doctor answer", async () => {
+    expect(await getJson("/api/spend?by=day")).toEqual({ by: "day", items: [] });
+    expect(await getJson("/api/doctor")).toMatchObject({ counts: { error: 0 } });
+  });
+});
+
+describe("what tries to be more than text", () => {
+  test("comes as JSON with its type, cut when it is long, whole when one is asked for", async () => {
+    const reply = await get("/api/conversations/2/messages?from=start");
+    expect(reply.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    const [first] = JSON.parse(reply.text).items;
+    expect(first.parts[0].text).toBe(HOSTILE_TEXT.slice(0, 6_000));
+    expect(first.parts[0].chars).toBe(HOSTILE_TEXT.length);
+    expect((await getJson(`/api/messages/${first.id}`)).message.parts[0].text).toBe(HOSTILE_TEXT);
+  });
+
+  test("a picture is given by what it is, not by what it says it is", async () => {
+    const png = await fetch(`${origin}/api/messages/122/image/0`, { headers: { cookie } });
+    expect(png.headers.get("content-type")).toBe("image/png");
+    expect(
+      Buffer.from(await png.arrayBuffer())
+        .subarray(1, 4)
+        .toString(),
+    ).toBe("PNG");
+    expect((await get("/api/messages/123/image/0")).status).toBe(404);
+    expect((await get("/api/messages/1/image/0")).status).toBe(404);
+  });
+});
+
+test("pages that listen are told when an agent has stored something", async () => {
+  const leave = new AbortController();
+  const response = await fetch(`${origin}/api/events`, { headers: { cookie }, signal: leave.signal });
+  expect(response.headers.get("content-type")).toMatch(/^text\/event-stream/);
+  const states: { messages: number }[] = [];
+  let text = "";
+  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(chunk).toString();
+    states.splice(
+      0,
+      states.length,
+      ...[...text.matchAll(/^data: (.*)$/gm)].map((match) => JSON.parse(match[1] ?? "")),
+    );
+    if (states.length === 1)
+      await site.writer.ingest({
+        session: MAIN,
+        messages: [{ eventId: "new", message: { role: "user", content: "one more" } }],
+      });
+    if (states.length === 2) break;
+  }
+  leave.abort();
+  expect(states.map(({ messages }) => messages)).toEqual([123, 124]);
+  expect((await getJson("/api/conversations/1/messages?from=end&limit=1")).items[0].parts[0].text).toBe(
+    "one more",
+  );
+});
