@@ -11,7 +11,7 @@ import type { AssembledContext } from "@lossless/core";
 import { decodeBody } from "@lossless/core/store/body.ts";
 import type { RunKey } from "@lossless/core/store/folding.ts";
 import { MessageSource } from "./archive-messages.ts";
-import { Archive, judge, median, readSizes, round, showProgress, textOf } from "./history.ts";
+import { Archive, median, readRounds, readSizes, round, showProgress, textOf } from "./history.ts";
 import type { BenchResult } from "./report.ts";
 
 type Row = Record<string, string | number>;
@@ -25,13 +25,13 @@ const TOP_SUMMARIES = 10;
 const FANOUT = 10;
 const MAX_LEAF_MESSAGES = 2_000;
 const SUMMARY_TOKENS = 1_800;
-/** The first shows everything, the others only a part. */
+/** The first shows everything, as a context does that is folded in time; the others are tight and show only a part. */
 const BUDGETS = [200_000, 64_000, 16_000];
 const MAX_GROWTH = 1.3;
 const MAX_RATIO = 2;
 
 export async function run(args: readonly string[] = []): Promise<BenchResult> {
-  const rounds = args.includes("--rounds") ? Number(args[args.indexOf("--rounds") + 1]) : DEFAULT_ROUNDS;
+  const rounds = readRounds(args, DEFAULT_ROUNDS);
   const subjects: Subject[] = [];
   try {
     for (const size of readSizes(args, DEFAULT_SIZES)) subjects.push(await Subject.build(size));
@@ -47,6 +47,7 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
 const NOTES = [
   "Floor: the rows of the chosen messages and summaries by their ids, decompressed and parsed as JSON. Ours: engine.assemble in the same thread.",
   "Times are medians; ratio and growth are medians over neighbouring measurements.",
+  "A tight budget reads more of the cover than it shows, so its floor says less.",
 ];
 
 interface Sample {
@@ -54,7 +55,11 @@ interface Sample {
   readonly floorMs: number;
 }
 
-async function measureBudget(subjects: readonly Subject[], budgetTokens: number, rounds: number): Promise<Row[]> {
+async function measureBudget(
+  subjects: readonly Subject[],
+  budgetTokens: number,
+  rounds: number,
+): Promise<Row[]> {
   const samples = new Map(subjects.map((subject) => [subject, [] as Sample[]]));
   for (let i = -WARM_UP_ROUNDS; i < rounds; i++) {
     showProgress(`${budgetTokens} tokens: round ${i + 1}/${rounds}`);
@@ -76,10 +81,15 @@ async function measureBudget(subjects: readonly Subject[], budgetTokens: number,
       "floor ms": round(median(list.map((sample) => sample.floorMs)), 2),
       ratio: round(ratio, 2),
       growth: round(growth, 2),
-      goal: `≤ ${MAX_RATIO}, ≤ ${MAX_GROWTH}`,
-      holds: judge(ratio, MAX_RATIO).holds === "yes" && growth <= MAX_GROWTH ? "yes" : "NO",
+      ...judge(budgetTokens, ratio, growth),
     };
   });
+}
+
+function judge(budgetTokens: number, ratio: number, growth: number): Row {
+  const ratioHolds = budgetTokens !== BUDGETS[0] || ratio <= MAX_RATIO;
+  const goal = budgetTokens === BUDGETS[0] ? `≤ ${MAX_RATIO}, ≤ ${MAX_GROWTH}` : `growth ≤ ${MAX_GROWTH}`;
+  return { goal, holds: ratioHolds && growth <= MAX_GROWTH ? "yes" : "NO" };
 }
 
 /** An archive of a size whose context is that of every other size. */
@@ -144,7 +154,9 @@ class Floor {
 
   constructor(path: string) {
     this.#database = new DatabaseSync(path, { readOnly: true });
-    this.#message = this.#database.prepare("SELECT body, encoding, arrival_bytes FROM messages WHERE message_id = ?");
+    this.#message = this.#database.prepare(
+      "SELECT body, encoding, arrival_bytes FROM messages WHERE message_id = ?",
+    );
     this.#summary = this.#database.prepare("SELECT content FROM summaries WHERE summary_id = ?");
   }
 
@@ -154,7 +166,11 @@ class Floor {
     for (const { messageId, summaryId } of items) {
       if (summaryId !== null) bodies.push(this.#summary.get(summaryId));
       if (messageId === null) continue;
-      const row = this.#message.get(messageId) as { body: Uint8Array; encoding: number; arrival_bytes: number };
+      const row = this.#message.get(messageId) as {
+        body: Uint8Array;
+        encoding: number;
+        arrival_bytes: number;
+      };
       const bytes = decodeBody(row, row.arrival_bytes);
       bodies.push(JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")));
     }
@@ -173,7 +189,8 @@ async function foldAll(archive: Archive): Promise<void> {
   let summaries = await foldLeaves(archive);
   while (summaries.length > TOP_SUMMARIES) {
     const above: RunKey[] = [];
-    for (let at = 0; at < summaries.length; at += FANOUT) above.push(await foldRun(archive, summaries.slice(at, at + FANOUT), "cover"));
+    for (let at = 0; at < summaries.length; at += FANOUT)
+      above.push(await foldRun(archive, summaries.slice(at, at + FANOUT), "cover"));
     summaries = above;
   }
   await foldRun(archive, summaries, "reserve");
@@ -186,7 +203,8 @@ async function foldLeaves(archive: Archive): Promise<RunKey[]> {
   const keys: RunKey[] = [];
   let after: string | null = null;
   for (let leaf = 0; leaf < leaves; leaf++) {
-    const limit = Math.floor((archive.stored * (leaf + 1)) / leaves) - Math.floor((archive.stored * leaf) / leaves);
+    const limit =
+      Math.floor((archive.stored * (leaf + 1)) / leaves) - Math.floor((archive.stored * leaf) / leaves);
     const page = await archive.engine.listMessages({ conversationId: 1, after, limit });
     after = page.next;
     const run = page.items.map(({ messageId, position, seq }) => ({
@@ -204,13 +222,30 @@ async function foldLeaves(archive: Archive): Promise<RunKey[]> {
 
 let summaryCount = 0;
 
-async function foldRun(archive: Archive, run: readonly RunKey[], state: "cover" | "reserve"): Promise<RunKey> {
+async function foldRun(
+  archive: Archive,
+  run: readonly RunKey[],
+  state: "cover" | "reserve",
+): Promise<RunKey> {
   const summaryId = `sum_${(++summaryCount).toString(16).padStart(16, "0")}`;
-  const text = { content: textOf(SUMMARY_TOKENS), tokens: SUMMARY_TOKENS + 200, model: "bench/instant", level: "normal" as const };
+  const text = {
+    content: textOf(SUMMARY_TOKENS),
+    tokens: SUMMARY_TOKENS + 200,
+    model: "bench/instant",
+    level: "normal" as const,
+  };
   const summary = { summaryId, ...text };
   const isRoot = state === "reserve";
-  const outcome = await archive.store.storeSummary({ conversationId: 1, run, summary, state, isRoot, now: Date.now() });
+  const outcome = await archive.store.storeSummary({
+    conversationId: 1,
+    run,
+    summary,
+    state,
+    isRoot,
+    now: Date.now(),
+  });
   const first = run[0];
-  if (outcome.kind === "stale" || !first) throw new Error("cannot fold the history: the run is not what was stored");
+  if (outcome.kind === "stale" || !first)
+    throw new Error("cannot fold the history: the run is not what was stored");
   return { startPosition: first.startPosition, seq: first.seq, hidden: 0, versionId: null, summaryId };
 }

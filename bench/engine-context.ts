@@ -15,7 +15,10 @@ const SESSION = { key: "agent:main:bench", id: "bench", owner: "main" };
 const BATCH = 500;
 
 /** `stages`: the messages, in as many pieces as there are compactions. */
-export async function assembleAfterFolding(stages: readonly (readonly Arrival[])[], budgetTokens: number): Promise<EngineContext> {
+export async function assembleAfterFolding(
+  stages: readonly (readonly Arrival[])[],
+  budgetTokens: number,
+): Promise<EngineContext> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
   try {
@@ -27,7 +30,10 @@ export async function assembleAfterFolding(stages: readonly (readonly Arrival[])
       while ((await engine.maintain({ conversationId: 1, budgetTokens })).changed);
     }
     const context = await engine.assemble({ conversationId: 1, budgetTokens });
-    return { text: (context?.messages ?? []).map(renderMessage).join("\n"), tokens: context?.estimatedTokens ?? 0 };
+    return {
+      text: (context?.messages ?? []).map(renderMessage).join("\n"),
+      tokens: context?.estimatedTokens ?? 0,
+    };
   } finally {
     await engine.close();
   }
@@ -36,7 +42,9 @@ export async function assembleAfterFolding(stages: readonly (readonly Arrival[])
 /** What a model reads of a message. */
 function renderMessage({ role, content }: ContextMessage): string {
   const blocks = content.map((block) =>
-    typeof block.text === "string" ? block.text : `${String(block.name ?? block.type)} ${JSON.stringify(block.arguments ?? "")}`,
+    typeof block.text === "string"
+      ? block.text
+      : `${String(block.name ?? block.type)} ${JSON.stringify(block.arguments ?? "")}`,
   );
   return `${role}: ${blocks.join("\n")}`;
 }

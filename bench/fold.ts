@@ -6,7 +6,7 @@
  * `npm run bench -- fold [--sizes 2000,20000,200000] [--rounds 24]`
  */
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
-import { Archive, judge, median, readSizes, round, showProgress } from "./history.ts";
+import { Archive, judge, median, readRounds, readSizes, round, showProgress } from "./history.ts";
 import type { BenchResult } from "./report.ts";
 
 type Row = Record<string, string | number>;
@@ -25,12 +25,12 @@ interface Subject {
   readonly leafMs: number[];
   readonly condensedMs: number[];
   readonly idleMs: number[];
-  catchUpMs: number;
+  readonly catchUp: { readonly passes: number; readonly msPerPass: number };
 }
 
 export async function run(args: readonly string[] = []): Promise<BenchResult> {
   const sizes = readSizes(args, DEFAULT_SIZES);
-  const rounds = args.includes("--rounds") ? Number(args[args.indexOf("--rounds") + 1]) : DEFAULT_ROUNDS;
+  const rounds = readRounds(args, DEFAULT_ROUNDS);
   const subjects: Subject[] = [];
   try {
     for (const size of sizes) subjects.push(await prepare(size));
@@ -38,7 +38,11 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
       showProgress(`round ${i + 1}/${rounds}`);
       for (const subject of i % 2 === 0 ? subjects : subjects.toReversed()) await measureRound(subject);
     }
-    return { name: "fold", rows: subjects.flatMap((subject) => render(subject, subjects[0] ?? subject)), notes: NOTES };
+    return {
+      name: "fold",
+      rows: subjects.flatMap((subject) => render(subject, subjects[0] ?? subject)),
+      notes: NOTES,
+    };
   } finally {
     for (const { archive } of subjects) await archive.close();
     showProgress("");
@@ -64,9 +68,9 @@ async function prepare(size: number): Promise<Subject> {
     passes += answer.passes;
     if (!answer.compacted) break;
   }
-  const catchUpMs = (performance.now() - start) / Math.max(1, passes);
+  const catchUp = { passes, msPerPass: (performance.now() - start) / Math.max(1, passes) };
   await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
-  return { size, archive, source: new MessageSource(1), leafMs: [], condensedMs: [], idleMs: [], catchUpMs };
+  return { size, archive, source: new MessageSource(1), leafMs: [], condensedMs: [], idleMs: [], catchUp };
 }
 
 async function measureRound(subject: Subject): Promise<void> {
@@ -80,7 +84,11 @@ async function measureRound(subject: Subject): Promise<void> {
     times.push(now - last);
     last = now;
   };
-  const answer = await archive.folding.compact(conversation, { budgetTokens: BUDGET_TOKENS, force: true, onProgress });
+  const answer = await archive.folding.compact(conversation, {
+    budgetTokens: BUDGET_TOKENS,
+    force: true,
+    onProgress,
+  });
   for (const [pass, summaryId] of answer.summaryIds.entries()) {
     const summary = await archive.store.readSummary(summaryId);
     (summary?.kind === "leaf" ? subject.leafMs : subject.condensedMs).push(times[pass] ?? 0);
@@ -98,7 +106,7 @@ async function addTokens(archive: Archive, source: MessageSource, tokens: number
 }
 
 function render(subject: Subject, smallest: Subject): Row[] {
-  const { size, archive } = subject;
+  const { size } = subject;
   const row = (what: string, pick: (of: Subject) => number, passes: number, isGoal: boolean): Row => {
     const growth = pick(subject) / pick(smallest);
     return {
@@ -110,11 +118,10 @@ function render(subject: Subject, smallest: Subject): Row[] {
       ...(isGoal && subject !== smallest ? judge(growth, MAX_GROWTH) : {}),
     };
   };
-  void archive;
   return [
     row("leaf", (of) => median(of.leafMs), subject.leafMs.length, true),
     row("condensed", (of) => median(of.condensedMs), subject.condensedMs.length, true),
-    row("catching up", (of) => of.catchUpMs, 0, false),
+    row("catching up", (of) => of.catchUp.msPerPass, subject.catchUp.passes, false),
     row("idle", (of) => median(of.idleMs), subject.idleMs.length, false),
   ];
 }

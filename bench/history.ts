@@ -41,12 +41,21 @@ export class Archive {
 
   constructor() {
     this.path = this.#folder.file("lcm.db");
-    this.settings = resolveSettings({ env: {}, config: { databasePath: this.path, sweepDeadlineMs: 3_600_000 } }).settings;
+    this.settings = resolveSettings({
+      env: {},
+      config: { databasePath: this.path, sweepDeadlineMs: 3_600_000 },
+    }).settings;
     this.store = new SqliteStore({ path: this.path, filesDir: this.#folder.file("files"), create: true });
     const { store, settings } = this;
     const clock = { now: () => Date.now(), random: (size: number) => randomBytes(size) };
     this.engine = new LocalEngine({ store, settings });
-    this.folding = new Folding({ store, settings, clock, emit: () => undefined, summarize: summarizeInstantly });
+    this.folding = new Folding({
+      store,
+      settings,
+      clock,
+      emit: () => undefined,
+      summarize: summarizeInstantly,
+    });
   }
 
   get stored(): number {
@@ -83,7 +92,11 @@ export class Archive {
   #makeShort(): { eventId: string; bytes: Uint8Array } {
     const n = ++this.#made;
     const role = n % 2 === 1 ? "user" : "assistant";
-    const message = { role, content: makeText(this.#random.below, SHORT_WORDS), timestamp: START_MS + n * 1_000 };
+    const message = {
+      role,
+      content: makeText(this.#random.below, SHORT_WORDS),
+      timestamp: START_MS + n * 1_000,
+    };
     return { eventId: `short-${n}`, bytes: Buffer.from(JSON.stringify(message)) };
   }
 }
@@ -116,7 +129,9 @@ const summarizeInstantly: Summarize = (request) => {
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+  return sorted.length % 2 === 1
+    ? (sorted[middle] ?? 0)
+    : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
 export const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
@@ -136,6 +151,15 @@ export function readSizes(args: readonly string[], defaults: readonly number[]):
     throw new Error(`cannot measure --sizes ${text}: name whole numbers from 2000 up, with commas between`);
   }
   return sizes;
+}
+
+/** `--rounds 24` */
+export function readRounds(args: readonly string[], rounds: number): number {
+  const at = args.indexOf("--rounds");
+  const given = at < 0 ? rounds : Number(args[at + 1]);
+  if (!Number.isInteger(given) || given < 1)
+    throw new Error(`cannot measure --rounds ${args[at + 1]}: name a whole number`);
+  return given;
 }
 
 /** Progress goes to people only: the table and the JSON stay clean. */

@@ -81,7 +81,9 @@ async function measureWindow(window: number, turns: number): Promise<Row> {
       "assemble ms": round(median(times), 1),
       shared: `${(100 * shared).toFixed(1)} %`,
       broken: shares.filter((share) => share < 0.5).length,
-      ...(window === GOAL_WINDOW ? { goal: `≥ ${100 * MIN_SHARE} %`, holds: shared >= MIN_SHARE ? "yes" : "NO" } : {}),
+      ...(window === GOAL_WINDOW
+        ? { goal: `≥ ${100 * MIN_SHARE} %`, holds: shared >= MIN_SHARE ? "yes" : "NO" }
+        : {}),
     };
   } finally {
     await engine.close();
@@ -91,7 +93,10 @@ async function measureWindow(window: number, turns: number): Promise<Row> {
 /** Stores a turn, then folds what is due before the next request. */
 async function playTurn(engine: Engine, source: TurnSource, budgetTokens: number): Promise<number> {
   const messages = source.take();
-  await engine.ingest({ session: SESSION, messages: messages.map(({ eventId, message }) => ({ eventId, message })) });
+  await engine.ingest({
+    session: SESSION,
+    messages: messages.map(({ eventId, message }) => ({ eventId, message })),
+  });
   await engine.maintain({ conversationId: 1, budgetTokens });
   return messages.reduce((sum, { text }) => sum + estimateTextTokens(text), 0);
 }

@@ -30,7 +30,9 @@ export async function measureFacts(): Promise<Row[]> {
   const history = asText(entries);
   const rows: Row[] = [];
   for (const share of SHARES) {
-    const stages = splitInThree(entries).map((third) => third.map(({ id, line }) => ({ eventId: id, bytes: Buffer.from(line) })));
+    const stages = splitInThree(entries).map((third) =>
+      third.map(({ id, line }) => ({ eventId: id, bytes: Buffer.from(line) })),
+    );
     const ours = await assembleAfterFolding(stages, Math.floor(estimateTextTokens(history) * share));
     const chars = ours.text.length;
     const contexts = {
@@ -39,7 +41,10 @@ export async function measureFacts(): Promise<Row[]> {
       "last turns": history.slice(-chars),
       truncated: history.slice(0, chars),
     };
-    const columns = Object.entries(contexts).map(([name, context]) => [name, percent(meanShare(facts, context))]);
+    const columns = Object.entries(contexts).map(([name, context]) => [
+      name,
+      percent(meanShare(facts, context)),
+    ]);
     rows.push({
       facts: facts.length,
       budget: percent(share),
@@ -56,12 +61,15 @@ function splitInThree<T>(entries: readonly T[]): T[][] {
   return [0, 1, 2].map((i) => entries.slice(i * third, (i + 1) * third));
 }
 
-const meanShare = (facts: readonly Fact[], context: string): number => mean(facts.map((fact) => shareIn(context, fact.must)));
+const meanShare = (facts: readonly Fact[], context: string): number =>
+  mean(facts.map((fact) => shareIn(context, fact.must)));
 
 /** What our context keeps of each class of facts. */
 function byClass(facts: readonly Fact[], context: string): Row {
   const classes = Map.groupBy(facts, (fact) => fact.class);
-  return Object.fromEntries([...classes].map(([name, members]) => [`${name}s`, percent(meanShare(members, context))]));
+  return Object.fromEntries(
+    [...classes].map(([name, members]) => [`${name}s`, percent(meanShare(members, context))]),
+  );
 }
 
 function foldThrice(sources: readonly SourceLine[], chars: number): string {

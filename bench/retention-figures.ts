@@ -3,7 +3,8 @@
 export type Row = Record<string, string | number>;
 
 export const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
-export const mean = (values: readonly number[]): number => (values.length === 0 ? 0 : sum(values) / values.length);
+export const mean = (values: readonly number[]): number =>
+  values.length === 0 ? 0 : sum(values) / values.length;
 export const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;
 
 /** Share of the words that occur in the context as they are written. */

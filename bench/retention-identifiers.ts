@@ -49,7 +49,10 @@ export async function measureCuts(): Promise<Row[]> {
       const before = entries.slice(0, at);
       if (asText(before).length < 100_000) continue;
       scores.push(
-        await scoreCut({ name, before, after: entries.slice(at, at + 150), host: null, chars: 10_000 }, false),
+        await scoreCut(
+          { name, before, after: entries.slice(at, at + 150), host: null, chars: 10_000 },
+          false,
+        ),
       );
     }
   }

@@ -38,7 +38,10 @@ async function questionRow(set: string, share: number, conversations: readonly C
   const sizes: number[] = [];
   for (const conversation of conversations) {
     const history = asText(conversation.sources);
-    const ours = await assembleAfterFolding([conversation.sources.map(toArrival)], Math.floor(estimateTextTokens(history) * share));
+    const ours = await assembleAfterFolding(
+      [conversation.sources.map(toArrival)],
+      Math.floor(estimateTextTokens(history) * share),
+    );
     const chars = ours.text.length;
     sizes.push(chars / history.length);
     const contexts = {
@@ -47,7 +50,8 @@ async function questionRow(set: string, share: number, conversations: readonly C
       "last turns": history.slice(-chars),
       truncated: history.slice(0, chars),
     };
-    for (const [name, context] of Object.entries(contexts)) kept[name]?.push(...scoreAnswers(conversation, context));
+    for (const [name, context] of Object.entries(contexts))
+      kept[name]?.push(...scoreAnswers(conversation, context));
   }
   const columns = Object.entries(kept).flatMap(([name, values]) => [
     [name, percent(mean(values))],
@@ -64,7 +68,11 @@ async function questionRow(set: string, share: number, conversations: readonly C
 
 function toArrival({ id, role, speaker, at, text }: SourceLine): Arrival {
   const content = speaker === undefined ? text : `${speaker}: ${text}`;
-  const message = { role: role === "assistant" ? "assistant" : "user", content, ...(at === null ? {} : { timestamp: at }) };
+  const message = {
+    role: role === "assistant" ? "assistant" : "user",
+    content,
+    ...(at === null ? {} : { timestamp: at }),
+  };
   return { eventId: id, message };
 }
 

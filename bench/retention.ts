@@ -21,7 +21,11 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
     if (rows.length === 0) skipped.push(`${title}: skipped, ${why}`);
     else tables.push({ title, rows });
   };
-  add("Identifiers used after real compactions", await measureCompactions(args.includes("--show")), NO_TRANSCRIPTS);
+  add(
+    "Identifiers used after real compactions",
+    await measureCompactions(args.includes("--show")),
+    NO_TRANSCRIPTS,
+  );
   add("Identifiers used after ordinary places of long sessions", await measureCuts(), NO_TRANSCRIPTS);
   add("Answers to questions", await measureQuestions(), NO_QUESTIONS);
   add("Planted facts after three compactions", await measureFacts(), "no sample session");

@@ -5,6 +5,7 @@
 import { Command, CommanderError } from "commander";
 import type { Option } from "commander";
 import { findNearest } from "@lossless/core/model/nearest.ts";
+import { defineAsk } from "./commands/ask.ts";
 import { defineAssemble } from "./commands/assemble.ts";
 import { defineBackup } from "./commands/backup.ts";
 import { defineClean } from "./commands/clean.ts";
@@ -14,6 +15,7 @@ import { defineConfig } from "./commands/config.ts";
 import { defineConversations } from "./commands/conversations.ts";
 import { defineDissolve } from "./commands/dissolve.ts";
 import { defineDoctor } from "./commands/doctor.ts";
+import { defineExpand } from "./commands/expand.ts";
 import { defineExport } from "./commands/export.ts";
 import { defineForget } from "./commands/forget.ts";
 import { defineHelp, renderWelcome } from "./commands/help.ts";
@@ -25,6 +27,7 @@ import { defineRestore } from "./commands/restore.ts";
 import { defineRepair, defineRewrite } from "./commands/rewrite.ts";
 import { defineRotate } from "./commands/rotate.ts";
 import { defineSearch } from "./commands/search.ts";
+import { defineShow } from "./commands/show.ts";
 import { defineSpend } from "./commands/spend.ts";
 import { defineStatus } from "./commands/status.ts";
 import { defineSummaries } from "./commands/summaries.ts";
@@ -57,6 +60,9 @@ export function buildProgram(): Command {
     defineImport,
     defineExport,
     defineSearch,
+    defineShow,
+    defineExpand,
+    defineAsk,
     defineCompact,
     defineAssemble,
     defineSummaries,

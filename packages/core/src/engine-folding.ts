@@ -9,7 +9,14 @@ import { renderSummary } from "./assemble/render.ts";
 import { assembleContext } from "./assemble/assemble.ts";
 import type { AssembledContext } from "./assemble/assemble.ts";
 import type { Provider } from "./assemble/grammars.ts";
-import { compactUntilUnder, foldAtThreshold, prepareNext, remakeNext, reserveNext, sweepOnce } from "./compact/execute.ts";
+import {
+  compactUntilUnder,
+  foldAtThreshold,
+  prepareNext,
+  remakeNext,
+  reserveNext,
+  sweepOnce,
+} from "./compact/execute.ts";
 import type { FoldContext, FoldReport } from "./compact/execute.ts";
 import { shouldCompact } from "./compact/policy.ts";
 import type { CompactionPolicy } from "./compact/policy.ts";
@@ -124,8 +131,15 @@ export class Folding {
   }
 
   /** True when the conversation is at or above its threshold. */
-  async isDue(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): Promise<boolean> {
-    const cover = await this.#store.readCoverTail({ conversationId: conversation.conversationId, maxTokens: 0, maxMessages: 0 });
+  async isDue(
+    conversation: ConversationRow,
+    request: { budgetTokens: number } & ModelSituation,
+  ): Promise<boolean> {
+    const cover = await this.#store.readCoverTail({
+      conversationId: conversation.conversationId,
+      maxTokens: 0,
+      maxMessages: 0,
+    });
     const policy = this.#policy(conversation, request);
     const factor = await this.#factor(conversation.conversationId, cover?.foldRevision ?? 0, request.model);
     const tokens = applyFactor(cover?.counters.shownTokens ?? 0, factor);
@@ -133,7 +147,11 @@ export class Folding {
   }
 
   async noteDebt(conversation: ConversationRow, budgetTokens: number): Promise<void> {
-    await this.#store.addDebt({ conversationId: conversation.conversationId, budgetTokens, now: this.#clock.now() });
+    await this.#store.addDebt({
+      conversationId: conversation.conversationId,
+      budgetTokens,
+      now: this.#clock.now(),
+    });
   }
 
   /** Folds now, in the caller's time. */
@@ -167,10 +185,16 @@ export class Folding {
     const { conversationId } = conversation;
     if (await this.isDue(conversation, request)) await this.noteDebt(conversation, request.budgetTokens);
     const now = this.#clock.now();
-    const debt = await this.#store.claimDebt({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs });
+    const debt = await this.#store.claimDebt({
+      conversationId,
+      holder: this.#holder,
+      now,
+      leaseMs: this.#leaseMs,
+    });
     if (!debt) return false;
     const owed = { ...request, budgetTokens: debt.budgetTokens, isBackground: true };
-    if (await this.isDue(conversation, owed)) return (await this.#pay(conversation, owed, debt.attempts)).compacted;
+    if (await this.isDue(conversation, owed))
+      return (await this.#pay(conversation, owed, debt.attempts)).compacted;
     await this.#settle(conversationId, null, 0);
     return false;
   }
@@ -181,13 +205,22 @@ export class Folding {
     // A fold that failed is tried again later; work that can wait does not try before it.
     const debt = await this.#store.readDebt(conversationId);
     if (debt && debt.nextAttemptAt > now) return false;
-    if (!(await this.#store.claimUpkeep({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs }))) return false;
+    if (
+      !(await this.#store.claimUpkeep({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs }))
+    )
+      return false;
     try {
       return await this.#keepLease(conversationId, request.signal, async (signal) => {
-        const context = await this.#context(conversation, { ...request, signal }, this.#settings.sweepDeadlineMs);
+        const context = await this.#context(
+          conversation,
+          { ...request, signal },
+          this.#settings.sweepDeadlineMs,
+        );
         let changed = await this.#repeat(context, remakeNext);
-        if (this.#isCold(conversation)) changed = (await this.#store.swapRemade({ conversationId, now })) > 0 || changed;
-        if (await this.#isNear(conversation, request)) changed = (await this.#repeat(context, prepareNext)) || changed;
+        if (this.#isCold(conversation))
+          changed = (await this.#store.swapRemade({ conversationId, now })) > 0 || changed;
+        if (await this.#isNear(conversation, request))
+          changed = (await this.#repeat(context, prepareNext)) || changed;
         return (await this.#repeat(context, reserveNext)) || changed;
       });
     } finally {
@@ -198,7 +231,8 @@ export class Folding {
   /** Step after step until nothing is left to do, time is up, or somebody wants to fold now. */
   async #repeat(context: FoldContext, step: (context: FoldContext) => Promise<boolean>): Promise<boolean> {
     let steps = 0;
-    const mayGoOn = (): boolean => !context.signal.aborted && !this.#waiting.get(context.conversationId) && steps < MAX_UPKEEP_STEPS;
+    const mayGoOn = (): boolean =>
+      !context.signal.aborted && !this.#waiting.get(context.conversationId) && steps < MAX_UPKEEP_STEPS;
     try {
       while (mayGoOn() && (await step(context))) steps++;
     } catch (error) {
@@ -213,7 +247,8 @@ export class Folding {
 
   /** Runs work on a conversation after the work that is under way here. Other processes are kept out by the lease. */
   async #takeTurn<T>(conversationId: number, isUrgent: boolean, work: () => Promise<T>): Promise<T> {
-    const count = (by: number): unknown => isUrgent && this.#waiting.set(conversationId, (this.#waiting.get(conversationId) ?? 0) + by);
+    const count = (by: number): unknown =>
+      isUrgent && this.#waiting.set(conversationId, (this.#waiting.get(conversationId) ?? 0) + by);
     const before = this.#turns.get(conversationId);
     count(1);
     const turn = (async () => {
@@ -231,7 +266,11 @@ export class Folding {
   }
 
   /** Gives a sign of life while the work lasts; work whose lease another process took over ends. */
-  async #keepLease<T>(conversationId: number, signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #keepLease<T>(
+    conversationId: number,
+    signal: AbortSignal | undefined,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const lost = new AbortController();
     const renew = async (): Promise<void> => {
       try {
@@ -239,7 +278,11 @@ export class Folding {
         if (!(await this.#store.renewDebt({ conversationId, holder: this.#holder, until }))) lost.abort();
       } catch (error) {
         const cause = error instanceof Error ? error.message : String(error);
-        this.#emit({ kind: "degraded", part: "summariser", message: `cannot renew the lease of a fold: ${cause}` });
+        this.#emit({
+          kind: "degraded",
+          part: "summariser",
+          message: `cannot renew the lease of a fold: ${cause}`,
+        });
       }
     };
     const timer = setInterval(() => void renew(), this.#leaseMs / 3);
@@ -251,7 +294,10 @@ export class Folding {
     }
   }
 
-  async assemble(conversation: ConversationRow, request: AssembleRequest & { cue?: string | null | undefined }): Promise<AssembledContext | null> {
+  async assemble(
+    conversation: ConversationRow,
+    request: AssembleRequest & { cue?: string | null | undefined },
+  ): Promise<AssembledContext | null> {
     const { conversationId } = conversation;
     const budgetTokens = this.#cap(request.budgetTokens);
     const policy = this.#policy(conversation, { ...request, budgetTokens });
@@ -276,7 +322,9 @@ export class Folding {
   async #pay(conversation: ConversationRow, request: PaidRequest, attempts: number): Promise<CompactAnswer> {
     const { conversationId } = conversation;
     const deadlineMs =
-      request.targetTokens === undefined ? this.#settings.sweepDeadlineMs : this.#settings.compactUntilUnderDeadlineMs;
+      request.targetTokens === undefined
+        ? this.#settings.sweepDeadlineMs
+        : this.#settings.compactUntilUnderDeadlineMs;
     try {
       const report = await this.#keepLease(conversationId, request.signal, async (signal) => {
         const context = await this.#context(conversation, { ...request, signal }, deadlineMs);
@@ -286,8 +334,13 @@ export class Folding {
       });
       const compacted = report.passes > 0;
       // Work that was cut short stays owed; everything else is done, or cannot be done better by trying again.
-      const isOpen = report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale";
-      await this.#settle(conversationId, isOpen ? `stopped: ${report.stopped}` : null, compacted ? 0 : attempts);
+      const isOpen =
+        report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale";
+      await this.#settle(
+        conversationId,
+        isOpen ? `stopped: ${report.stopped}` : null,
+        compacted ? 0 : attempts,
+      );
       if (compacted) {
         const { tokensBefore, tokensAfter } = report;
         this.#emit({ kind: "compacted", conversationId, tokensBefore, tokensAfter });
@@ -308,7 +361,12 @@ export class Folding {
 
   async #context(
     conversation: ConversationRow,
-    request: { budgetTokens: number; signal?: AbortSignal; customInstructions?: string; onProgress?: CompactRequest["onProgress"] } & ModelSituation,
+    request: {
+      budgetTokens: number;
+      signal?: AbortSignal;
+      customInstructions?: string;
+      onProgress?: CompactRequest["onProgress"];
+    } & ModelSituation,
     deadlineMs: number,
   ): Promise<FoldContext> {
     const { conversationId } = conversation;
@@ -332,7 +390,10 @@ export class Folding {
     };
   }
 
-  #policy(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): CompactionPolicy {
+  #policy(
+    conversation: ConversationRow,
+    request: { budgetTokens: number } & ModelSituation,
+  ): CompactionPolicy {
     const settings = this.#settings;
     const threshold = resolveThreshold(settings, {
       model: nameModel(request.model),
@@ -350,19 +411,29 @@ export class Folding {
       sweepMaxDepth: settings.sweepMaxDepth,
       leafChunkTokens: threshold.leafChunkTokens,
       leafTargetTokens: Math.min(settings.leafTargetTokens, Math.floor(SUMMARY_SHARE * request.budgetTokens)),
-      condensedTargetTokens: Math.min(settings.condensedTargetTokens, Math.floor(SUMMARY_SHARE * request.budgetTokens)),
+      condensedTargetTokens: Math.min(
+        settings.condensedTargetTokens,
+        Math.floor(SUMMARY_SHARE * request.budgetTokens),
+      ),
       summaryPrefixTargetTokens: settings.summaryPrefixTargetTokens ?? undefined,
       maxSweepIterations: settings.maxSweepIterations,
     };
   }
 
-  async #isNear(conversation: ConversationRow, request: { budgetTokens: number } & ModelSituation): Promise<boolean> {
+  async #isNear(
+    conversation: ConversationRow,
+    request: { budgetTokens: number } & ModelSituation,
+  ): Promise<boolean> {
     const policy = this.#policy(conversation, request);
     const shown = (await this.#store.readConversation(conversation.conversationId))?.shownTokens ?? 0;
     return shown >= PREPARE_SHARE * policy.contextThreshold * request.budgetTokens;
   }
 
-  async #factor(conversationId: number, foldRevision: number, model: ModelIdentity | undefined): Promise<number> {
+  async #factor(
+    conversationId: number,
+    foldRevision: number,
+    model: ModelIdentity | undefined,
+  ): Promise<number> {
     const name = nameModel(model);
     if (name === null) return 1;
     const key = `${conversationId}:${name}`;
@@ -377,21 +448,41 @@ export class Folding {
 
   #cap(budgetTokens: number): number {
     if (!Number.isFinite(budgetTokens) || budgetTokens < 1) {
-      throw new EngineError("usage", `cannot assemble for ${budgetTokens} tokens: the budget is a number of at least 1`);
+      throw new EngineError(
+        "usage",
+        `cannot assemble for ${budgetTokens} tokens: the budget is a number of at least 1`,
+      );
     }
-    return Math.min(Math.floor(budgetTokens), this.#settings.maxAssemblyTokenBudget ?? Number.MAX_SAFE_INTEGER);
+    return Math.min(
+      Math.floor(budgetTokens),
+      this.#settings.maxAssemblyTokenBudget ?? Number.MAX_SAFE_INTEGER,
+    );
   }
 
   async #settle(conversationId: number, failure: string | null, attempts: number): Promise<void> {
     const now = this.#clock.now();
     const backoff = attempts <= 0 ? 0 : Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** (attempts - 1));
-    await this.#store.settleDebt({ conversationId, holder: this.#holder, now, failure, retryAt: now + backoff });
+    await this.#store.settleDebt({
+      conversationId,
+      holder: this.#holder,
+      now,
+      failure,
+      retryAt: now + backoff,
+    });
   }
 
   async #unchanged(conversationId: number, reason: string): Promise<CompactAnswer> {
     const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
     const tokens = cover?.counters.shownTokens ?? 0;
-    return { conversationId, compacted: false, reason, tokensBefore: tokens, tokensAfter: tokens, passes: 0, summaryIds: [] };
+    return {
+      conversationId,
+      compacted: false,
+      reason,
+      tokensBefore: tokens,
+      tokensAfter: tokens,
+      passes: 0,
+      summaryIds: [],
+    };
   }
 }
 

@@ -104,7 +104,7 @@ export interface News {
 type Query = Readonly<Record<string, string | number | undefined>>;
 
 async function ask<T>(path: string, query: Query = {}): Promise<T> {
-  const pairs = Object.entries(query).flatMap(([name, value]) =>
+  const pairs = Object.entries(query).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, String(value)]],
   );
   const search = new URLSearchParams(pairs).toString();

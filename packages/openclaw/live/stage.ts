@@ -73,7 +73,8 @@ export class Stage {
   /** Changes the plugin's configuration under the running gateway and waits until `/lcm status` shows it. */
   async configure(config: Record<string, unknown>, expected: RegExp, host: HostChange = {}): Promise<void> {
     await writeHostConfig(this.state, this.#describeHost(config, host));
-    await this.waitForAnswer("agent:main:ignored:configuration", "/lcm status", expected);
+    const status = await this.waitForAnswer("agent:main:ignored:configuration", "/lcm status", expected);
+    if (process.argv.includes("--verbose")) console.log(status.replaceAll(/^/gm, "      "));
   }
 
   async playTurn(message: string, sessionKey: string): Promise<string> {

@@ -1,42 +1,88 @@
-/** `lcm search`: full text over all messages; the answer says how it was found and how much more there is. */
+/**
+ * `lcm search`: finds messages, summaries and lines of files by words or by a regular expression. The answer says which rule found it, how
+ * much there is, and how to see more; finding nothing is an answer too.
+ */
+import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { SearchAnswer, SearchResultHit } from "@lossless/core/retrieve/search.ts";
-import { toAction } from "../context.ts";
+import type { Engine } from "@lossless/core/engine.ts";
+import type { GrepAnswer, GrepHit, GrepRequest, GrepScope, GrepSort } from "@lossless/core/retrieve/grep.ts";
+import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
-import { countOf, formatCount, formatTime, makePrintable, toIso } from "../format.ts";
+import { EXIT_CANCELLED, usageError } from "../exit.ts";
+import { countOf, formatCount, formatTime, makePrintable, toOneLine } from "../format.ts";
 import { terminalColumns } from "../output.ts";
 import { style } from "../style.ts";
+import { parseTime } from "../time-words.ts";
 import { wrapToWidth } from "../width.ts";
 import {
-  addConversationOptions,
-  addExamples,
-  findBySession,
-  parseLimit,
-  parseOffset,
-  renderCommandLine,
-  requireConversation,
-} from "./shared.ts";
-import type { ConversationChoice } from "./shared.ts";
+  addReachOptions,
+  chooseReach,
+  renderFollowUp,
+  renderHead,
+  sayInShellWords,
+  toShellWords,
+  withIsoTimes,
+} from "./recall-shared.ts";
+import type { ReachChoice } from "./recall-shared.ts";
+import { addExamples, parseOffset } from "./shared.ts";
 
-interface SearchOptions extends ConversationChoice {
+const SCOPES: readonly GrepScope[] = ["messages", "summaries", "both", "files"];
+const SORTS: readonly GrepSort[] = ["recency", "relevance", "hybrid"];
+const ROLES = ["user", "assistant", "tool", "system", "other"];
+const MAX_HITS = 200;
+
+interface SearchOptions extends ReachChoice {
+  readonly regex?: boolean;
+  readonly scope?: GrepScope;
+  readonly files?: boolean;
+  readonly since?: string;
+  readonly before?: string;
+  readonly role?: string;
+  readonly sort?: GrepSort;
   readonly limit: number;
   readonly offset: number;
-  readonly db?: string;
 }
 
 export function defineSearch(program: Command): void {
-  const command = addConversationOptions(program.command("search"))
-    .description("find messages by their words, in any language")
+  const command = program
+    .command("search")
+    .description("find messages and summaries by their words, in any language, or by a regular expression")
     .argument("<query...>", 'what to look for; "quotes" keep words together')
-    .option("--limit <n>", "how many at most", parseLimit, 10)
-    .option("--offset <n>", "skip this many", parseOffset, 0)
-    .action(toAction(runSearch));
+    .option("--regex", "read it as a regular expression")
+    .addOption(new Option("--scope <what>", "where to look (default: both)").choices([...SCOPES]))
+    .addOption(new Option("--files", "in large files, line by line").conflicts("scope"))
+    .option("--since <when>", "written then or later: yesterday, 7d, monday, 2026-02-01")
+    .option("--before <when>", "written before then")
+    .addOption(new Option("--role <role>", "only messages of this role").choices(ROLES))
+    .addOption(
+      new Option(
+        "--sort <order>",
+        "order (default: newest first when all terms are found, else best first)",
+      ).choices([...SORTS]),
+    )
+    .option("--limit <n>", "how many at most", parseHits, 10)
+    .option("--offset <n>", "skip this many", parseOffset, 0);
+  addReachOptions(command).action(toAction(runSearch));
+  command.addHelpText(
+    "after",
+    `
+A question as you would ask it works; nothing but quotes has a special meaning. What is found carries an id: lcm show
+opens it. A regular expression is tested against everything in reach, capitals count; without a hit its words are
+looked for. In files the query is looked for as it is written.`,
+  );
   addExamples(command, [
     ["lcm search why did we choose sqlite", "a question as you would ask it"],
-    [`lcm search '"connection refused"' --limit 3`, "a phrase"],
+    [`lcm search '"connection refused"' --since yesterday`, "a phrase, in what is new"],
     ["lcm search parseConfigFile --conversation 2", "an identifier, in one conversation"],
+    [`lcm search --regex 'retry in \\d+ ?s' --role tool`, "a regular expression, in what tools said"],
+    ["lcm search --files ECONNREFUSED", "the lines of large files"],
   ]);
+}
+
+function parseHits(text: string): number {
+  const limit = Number(text);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_HITS && text.trim() !== "") return limit;
+  throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_HITS}; --offset shows more.`);
 }
 
 async function runSearch(
@@ -45,96 +91,173 @@ async function runSearch(
   words: readonly string[],
 ): Promise<void> {
   const query = words.join(" ");
-  const { limit, offset } = options;
-  const answer = await invocation.withArchive("read", async (engine) => {
-    const ids = await chooseScope(engine, invocation, options);
-    return engine.search({
-      ...invocation.scope,
-      query,
-      limit,
-      offset,
-      ...(ids === null ? {} : { conversationIds: ids }),
-    });
-  });
-  const end = offset + answer.hits.length;
-  const next = answer.hits.length > 0 && end < answer.total ? String(end) : null;
+  const scope = chooseScope(options);
   const timezone = await invocation.timezone();
-  await invocation.print({
-    data: { items: answer.hits.map(toHitJson), rule: answer.rule, total: answer.total },
-    pagination: { next, limit, total: answer.total },
-    text: () =>
-      renderAnswer(answer, {
-        query,
-        timezone,
-        more: next === null ? null : renderMore(query, options, next),
-      }),
-  });
+  const times = readTimes(options, timezone);
+  const find = (signal?: AbortSignal): Promise<GrepAnswer> =>
+    invocation.withArchive("read", async (engine) =>
+      sayInShellWords(
+        engine.grep({
+          ...(await buildRequest(engine, invocation, options)),
+          ...times,
+          pattern: query,
+          scope,
+          ...(signal === undefined ? {} : { signal }),
+        }),
+      ),
+    );
+  // Full text is over before a key is pressed; an expression runs in a thread and can be asked to stop.
+  const isLong = options.regex === true || scope === "files";
+  const answer = isLong
+    ? await runCancellable(
+        async (signal) => {
+          const found = await find(signal);
+          if (signal.aborted) process.exitCode = EXIT_CANCELLED;
+          return found;
+        },
+        { isPatient: true, what: "the search" },
+      )
+    : await find();
+  await printAnswer(invocation, answer, { query, options, timezone });
 }
 
-async function chooseScope(
-  engine: Parameters<typeof findBySession>[0],
+/** Only messages have a role, so naming one leaves the summaries out. */
+function chooseScope({ scope, files, role }: SearchOptions): GrepScope {
+  const chosen = files === true ? "files" : scope;
+  if (role === undefined) return chosen ?? "both";
+  if (chosen === undefined || chosen === "messages") return "messages";
+  throw usageError(
+    `cannot use --role with the scope ${chosen}: only messages have one`,
+    "Leave out --role, or use --scope messages",
+  );
+}
+
+function readTimes(
+  { since, before }: SearchOptions,
+  timezone: string,
+): Pick<GrepRequest, "since" | "before"> {
+  const now = Date.now();
+  return {
+    ...(since === undefined ? {} : { since: parseTime(since, { now, timezone, option: "--since" }) }),
+    ...(before === undefined ? {} : { before: parseTime(before, { now, timezone, option: "--before" }) }),
+  };
+}
+
+async function buildRequest(
+  engine: Engine,
   invocation: Invocation,
-  choice: ConversationChoice,
-): Promise<number[] | null> {
-  if (choice.conversation !== undefined) {
-    return [(await requireConversation(engine, invocation, choice.conversation)).conversationId];
-  }
-  if (choice.session === undefined) return null;
-  const segments = await engine.listConversations({
-    ...invocation.scope,
-    sessionKey: choice.session,
-    limit: 200,
-  });
-  if (segments.items.length > 0) return segments.items.map((row) => row.conversationId);
-  const found = await findBySession(engine, invocation, choice.session);
-  if (found !== null) return [found.conversationId];
-  throw new EngineError("not_found", `cannot search session ${choice.session}: there is no such session`, {
-    hint: "lcm conversations list shows every session",
-  });
+  options: SearchOptions,
+): Promise<Omit<GrepRequest, "pattern">> {
+  const { regex = false, role, sort, limit, offset } = options;
+  return {
+    ...(await chooseReach(engine, invocation, options)),
+    mode: regex ? "regex" : "full_text",
+    limit,
+    after: `at_${offset}`,
+    ...(role === undefined ? {} : { role }),
+    ...(sort === undefined ? {} : { sort }),
+  };
 }
 
-function toHitJson(hit: SearchResultHit): object {
-  return { ...hit, createdAt: toIso(hit.createdAt) };
-}
-
-export interface RenderAnswer {
+interface Asked {
   readonly query: string;
+  readonly options: SearchOptions;
   readonly timezone: string;
-  /** The command that shows the next page. */
-  readonly more: string | null;
 }
 
-export function renderAnswer(answer: SearchAnswer, { query, timezone, more }: RenderAnswer): string {
-  const parts = [
-    style.faint(describeRule(answer, query)),
-    ...answer.hits.map((hit) => renderHit(hit, timezone)),
+async function printAnswer(invocation: Invocation, answer: GrepAnswer, asked: Asked): Promise<void> {
+  const { hits, mode, scope, rule, total, isTotalExact, complete, truncated, searched } = answer;
+  const next = answer.next === null ? null : answer.next.replace("at_", "");
+  const notes = answer.notes.map(toShellWords);
+  await invocation.print({
+    data: {
+      items: hits.map(withIsoTimes),
+      rule,
+      total,
+      isTotalExact,
+      complete,
+      mode,
+      scope,
+      searched,
+      truncated,
+      notes,
+    },
+    pagination: { next, limit: asked.options.limit, total },
+    text: () => renderAnswer({ ...answer, notes }, asked, next),
+  });
+}
+
+function renderAnswer(answer: GrepAnswer, asked: Asked, next: string | null): string {
+  const [first] = answer.hits;
+  const head = [style.faint(describeRule(answer, asked)), ...answer.notes.map((note) => style.warning(note))];
+  const more = [
+    ...(next === null ? [] : [`More: ${renderMore(asked, next)}`]),
+    ...(first === undefined ? [] : [`Read: ${renderFollowUp(openHit(first), pickPlace(asked.options))}`]),
   ];
-  if (more !== null) parts.push(style.faint(`More: ${more}`));
-  return parts.join("\n\n");
+  return [
+    head.join("\n"),
+    ...answer.hits.map((hit) => renderHit(hit, asked.timezone)),
+    ...(more.length === 0 ? [] : [style.faint(more.join("\n"))]),
+  ].join("\n\n");
 }
 
-function describeRule({ rule, total, hits }: SearchAnswer, query: string): string {
+const NOUNS: Readonly<Record<GrepScope, readonly [one: string, many: string]>> = {
+  messages: ["message", "messages"],
+  summaries: ["summary", "summaries"],
+  both: ["message or summary", "messages and summaries"],
+  files: ["line of a file", "lines of files"],
+};
+
+const ORDERS: Readonly<Record<GrepSort, string>> = {
+  recency: "the newest first",
+  relevance: "the best first",
+  hybrid: "the best and newest first",
+};
+
+function describeRule(answer: GrepAnswer, { query, options }: Asked): string {
+  const { rule, total, hits, scope } = answer;
   if (rule === "empty") return "There is nothing to look for in this question.";
-  if (total === 0) return `Nothing found for ${JSON.stringify(query)}.`;
-  const shown =
-    hits.length < total
-      ? `${formatCount(hits.length)} of ${countOf(total, "message")}`
-      : countOf(total, "message");
-  return rule === "strict"
-    ? `${shown} with every term`
-    : `No message has every term; ${shown} with some of them, the best first`;
+  if (total === 0) return `Nothing found for ${JSON.stringify(query)} in ${answer.searched}.`;
+  const count = `${answer.isTotalExact ? "" : "at least "}${countOf(total, ...NOUNS[scope])}`;
+  if (hits.length === 0) return `Only ${count} found: there is nothing behind ${options.offset}.`;
+  const from = options.offset + 1;
+  const page = from === 1 ? formatCount(hits.length) : `${from}–${from - 1 + hits.length}`;
+  const shown = hits.length < total ? `${page} of ${count}` : count;
+  return `${shown} ${describeMatch(answer, options)}`;
 }
 
-function renderHit(hit: SearchResultHit, timezone: string): string {
-  const facts = `${hit.role}, ${formatTime(hit.createdAt, timezone)}, conversation ${hit.conversationId}`;
+function describeMatch({ rule, scope }: GrepAnswer, { regex, sort }: SearchOptions): string {
+  if (rule === "regex") {
+    const how = regex === true ? "matching the expression" : "with it as written";
+    return scope === "files" ? how : `${how}, ${ORDERS.recency}`;
+  }
+  const isStrict = rule === "strict";
+  const order = ORDERS[sort ?? (isStrict ? "recency" : "relevance")];
+  return `${isStrict ? "with every term" : "with some of the terms"}, ${order}`;
+}
+
+function renderHit(hit: GrepHit, timezone: string): string {
   const columns = terminalColumns();
   const lines = renderSnippet(hit, columns === null ? null : columns - 2);
-  return [`${style.name(hit.id)}  ${style.faint(facts)}`, ...lines.map((line) => `  ${line}`)].join("\n");
+  return [renderHead(hit.id, describeHit(hit, timezone)), ...lines.map((line) => `  ${line}`)].join("\n");
+}
+
+function describeHit(hit: GrepHit, timezone: string): string[] {
+  const place = [formatTime(hit.createdAt, timezone), `conversation ${hit.conversationId}`];
+  if (hit.type === "message") return [hit.role, ...place];
+  if (hit.type === "summary") return [`${hit.kind} summary`, `depth ${hit.depth}`, ...place];
+  return [`${toOneLine(hit.fileName ?? "file")}:${hit.line}`, ...place];
+}
+
+/** The words behind `lcm` that show a hit in full. */
+function openHit(hit: GrepHit): string[] {
+  if (hit.type !== "file") return ["show", hit.id];
+  return ["show", hit.id, "--lines", `${Math.max(1, hit.line - 5)}-${hit.line + 5}`];
 }
 
 /** The snippet with its matches marked: broken into lines of so many columns, or one line when there is no limit. */
 export function renderSnippet(
-  { snippet, ranges }: Pick<SearchResultHit, "snippet" | "ranges">,
+  { snippet, ranges }: Pick<GrepHit, "snippet" | "ranges">,
   columns: number | null,
 ): string[] {
   // Both replacements keep every place where it is, so that the ranges stay right.
@@ -148,7 +271,7 @@ export function renderSnippet(
   });
 }
 
-function markRanges(line: string, at: number, ranges: SearchResultHit["ranges"]): string {
+function markRanges(line: string, at: number, ranges: GrepHit["ranges"]): string {
   let marked = "";
   let done = 0;
   for (const range of ranges) {
@@ -161,11 +284,21 @@ function markRanges(line: string, at: number, ranges: SearchResultHit["ranges"])
   return marked + line.slice(done);
 }
 
-function renderMore(query: string, options: SearchOptions, offset: string): string {
-  const { conversation, session, db } = options;
-  const words = ["lcm", "search", query, "--offset", offset, "--limit", String(options.limit)];
-  if (conversation !== undefined) words.push("--conversation", String(conversation));
-  if (session !== undefined) words.push("--session", session);
-  if (db !== undefined) words.push("--db", db);
-  return renderCommandLine(words);
+function renderMore({ query, options }: Asked, offset: string): string {
+  const { scope, since, before, role, sort, limit } = options;
+  const flags = Object.entries({ regex: options.regex, files: options.files }).flatMap(([name, isSet]) =>
+    isSet === true ? [`--${name}`] : [],
+  );
+  const values = Object.entries({ scope, since, before, role, sort }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, value],
+  );
+  const words = ["search", ...flags, ...values, "--offset", offset, "--limit", String(limit)];
+  // Behind "--" a query that begins with a dash is no option.
+  return renderFollowUp(words, options, query.startsWith("-") ? ["--", query] : [query]);
 }
+
+/** Only which archive and whose: an id needs no other place. */
+const pickPlace = ({ db, owner }: ReachChoice): ReachChoice => ({
+  ...(db === undefined ? {} : { db }),
+  ...(owner === undefined ? {} : { owner }),
+});

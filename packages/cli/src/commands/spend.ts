@@ -12,6 +12,7 @@ import { countOf, formatCount, formatSeconds, formatShare, formatTime, toIso, to
 import { terminalColumns } from "../output.ts";
 import { style } from "../style.ts";
 import { renderPairs, renderTable } from "../table.ts";
+import { parseTime } from "../time-words.ts";
 import { addExamples } from "./shared.ts";
 import { describeGuard, toGuardJson } from "./status.ts";
 
@@ -73,25 +74,9 @@ async function runSpend(invocation: Invocation, options: SpendOptions): Promise<
   });
 }
 
-const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-const HALF_DAY_MS = 43_200_000;
-
 /** A time ago, or the begin of a day in the zone. */
 export function parseSince(text: string, now: number, timezone: string): number {
-  const [, count, unit = ""] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
-  if (count !== undefined) return Math.max(0, now - Number(count) * (UNITS_MS[unit] ?? 0));
-  if (/^\d{4}-\d\d-\d\d$/.test(text)) {
-    const noon = Date.parse(`${text}T12:00:00Z`);
-    // Noon in Greenwich may be the day before or after elsewhere.
-    const inside = [noon - HALF_DAY_MS, noon, noon + HALF_DAY_MS].find(
-      (at) => Number.isFinite(at) && formatTime(at, timezone).startsWith(text),
-    );
-    if (inside !== undefined) return findDay(inside, timezone).start;
-  } else if (/^\d{4}-\d\d-\d\dT/.test(text) && Number.isFinite(Date.parse(text))) return Date.parse(text);
-  throw usageError(
-    `cannot read --since ${text}: it is neither a time ago nor a date`,
-    "Try 7d, 12h or 2026-02-01",
-  );
+  return parseTime(text, { now, timezone, option: "--since" });
 }
 
 async function readLedger(

@@ -36,14 +36,14 @@ export interface MessageJson {
 }
 
 export function toMessageJson(
-  { row, parts, view }: MessageBody & { readonly view: MessageView },
+  { row, parts, bytes, view }: MessageBody & { readonly view: MessageView },
   maxChars: number,
 ): MessageJson {
   return {
     id: row.messageId,
     row,
     model: view.model?.model ?? null,
-    parts: view.parts.map((part) => toPartJson(part, maxChars)),
+    parts: view.parts.map((part) => toPartJson(bytes, part, maxChars)),
     fileIds: [...new Set(parts.flatMap((part) => part.fileId ?? []))],
     problem: null,
   };
@@ -53,7 +53,7 @@ export function toUnreadable(id: number, problem: string): MessageJson {
   return { id, row: null, model: null, parts: [], fileIds: [], problem };
 }
 
-function toPartJson(part: PartView, maxChars: number): PartJson {
+function toPartJson(bytes: Uint8Array, part: PartView, maxChars: number): PartJson {
   const mimeType = part.mimeType ?? null;
   return {
     ordinal: part.ordinal,
@@ -66,7 +66,7 @@ function toPartJson(part: PartView, maxChars: number): PartJson {
     mimeType,
     fileName: part.fileName ?? null,
     payloadBytes: part.payloadBytes ?? null,
-    hasImage: part.type === "image" && (part.payloadBytes ?? 0) > 0,
+    hasImage: hasPicture(bytes, part),
   };
 }
 
@@ -85,19 +85,27 @@ const SIGNATURES: readonly (readonly [mimeType: string, hex: RegExp])[] = [
 
 /** The picture of a part, when there is one that may be shown. */
 export function readPicture(bytes: Uint8Array, part: PartView): Picture | null {
-  const block = parseBlock(Buffer.from(bytes).subarray(part.at, part.at + part.length));
-  const found = findBase64(block);
-  if (found === null) return null;
-  const picture = Buffer.from(found, "base64");
-  const head = picture.subarray(0, 16).toString("hex");
-  const type = SIGNATURES.find(([, hex]) => hex.test(head));
-  return type === undefined ? null : { mimeType: type[0], bytes: picture };
+  const data = findBase64(parseBlock(bytes, part));
+  const mimeType = findType(data);
+  return data === null || mimeType === null ? null : { mimeType, bytes: Buffer.from(data, "base64") };
 }
 
-function parseBlock(bytes: Buffer): unknown {
+const hasPicture = (bytes: Uint8Array, part: PartView): boolean =>
+  part.type === "image" &&
+  (part.payloadBytes ?? 0) > 0 &&
+  findType(findBase64(parseBlock(bytes, part))) !== null;
+
+/** The first bytes are enough. */
+function findType(data: string | null): string | null {
+  const head = Buffer.from((data ?? "").slice(0, 64), "base64").toString("hex");
+  return SIGNATURES.find(([, hex]) => hex.test(head))?.[0] ?? null;
+}
+
+function parseBlock(bytes: Uint8Array, { at, length }: PartView): unknown {
   try {
-    return JSON.parse(bytes.toString("utf8")) as unknown;
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString("utf8")) as unknown;
   } catch {
+    // Bytes that are no JSON hold no picture either.
     return null;
   }
 }

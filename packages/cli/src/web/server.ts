@@ -109,7 +109,7 @@ class Desk {
 }
 
 function parseAddress(target: string): URL | null {
-  return target.startsWith("/") ? URL.parse(target, "http://inspector.invalid") : null;
+  return /^\/(?!\/)/.test(target) ? URL.parse(target, "http://inspector.invalid") : null;
 }
 
 const STATUS: Readonly<Record<string, number>> = {

@@ -33,8 +33,8 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
 
   test("the token is gone from the address, and the overview lists the conversations", async () => {
     expect(await browser.evaluate("location.search")).toBe("");
-    await browser.until("document.querySelectorAll('tbody tr').length === 2");
-    expect(await textOf("tbody")).toContain("agent:<b>hostile</b>");
+    await browser.until("document.querySelectorAll('.scroll-x tbody tr').length === 2");
+    expect(await textOf(".scroll-x tbody")).toContain("agent:<b>hostile</b>");
     await browser.until("document.querySelector('.plot')");
   });
 

@@ -35,8 +35,20 @@ async function get(path: string, headers: Record<string, string> = { cookie }): 
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-// oxlint-disable-next-line typescript/no-explicit-any -- answers are read by tests field by field
-const getJson = async (path: string): Promise<any> => JSON.parse((await get(path)).text);
+const getJson = async <T>(path: string): Promise<T> => JSON.parse((await get(path)).text) as T;
+
+interface Messages {
+  readonly total: number;
+  readonly at: number;
+  readonly next: string;
+  readonly items: { readonly id: number; readonly parts: Part[] }[];
+}
+
+interface Part {
+  readonly type: string;
+  readonly text: string;
+  readonly chars: number;
+}
 
 /** fetch does not let a program choose its Host. */
 function getRaw(path: string, headers: OutgoingHttpHeaders, method = "GET"): Promise<number> {
@@ -144,54 +156,61 @@ describe("what the browser is told", () => {
 
 describe("what is stored", () => {
   test("overview: the archive and its conversations", async () => {
-    const { status, conversations } = await getJson("/api/overview");
+    const { status, conversations } = await getJson<{
+      status: object;
+      conversations: { items: { sessionKey: string }[] };
+    }>("/api/overview");
     expect(status).toMatchObject({ conversations: 2, messages: 123, enabled: true });
-    expect(conversations.items.map((row: { sessionKey: string }) => row.sessionKey)).toEqual([
-      HOSTILE.key,
-      MAIN.key,
-    ]);
+    expect(conversations.items.map((row) => row.sessionKey)).toEqual([HOSTILE.key, MAIN.key]);
   });
 
   test("messages by number, by key, around one and at the end are the same messages", async () => {
-    const byNumber = await getJson("/api/conversations/1/messages?at=40&limit=20");
+    const byNumber = await getJson<Messages>("/api/conversations/1/messages?at=40&limit=20");
     expect(byNumber).toMatchObject({ total: 120, at: 40 });
     expect(byNumber.items).toHaveLength(20);
-    const ids = byNumber.items.map((item: { id: number }) => item.id);
-    const start = await getJson("/api/conversations/1/messages?from=start&limit=40");
-    const next = await getJson(`/api/conversations/1/messages?after=${start.next}&limit=20`);
-    expect(next.items.map((item: { id: number }) => item.id)).toEqual(ids);
-    const around = await getJson(`/api/conversations/1/messages?around=${ids[10]}&limit=20`);
+    const ids = byNumber.items.map((item) => item.id);
+    const start = await getJson<Messages>("/api/conversations/1/messages?from=start&limit=40");
+    const next = await getJson<Messages>(`/api/conversations/1/messages?after=${start.next}&limit=20`);
+    expect(next.items.map((item) => item.id)).toEqual(ids);
+    const around = await getJson<Messages>(`/api/conversations/1/messages?around=${ids[10]}&limit=20`);
     expect(around).toMatchObject({ at: 40 });
-    expect((await getJson("/api/conversations/1/messages?from=end&limit=20")).at).toBe(100);
+    expect((await getJson<Messages>("/api/conversations/1/messages?from=end&limit=20")).at).toBe(100);
     expect((await get("/api/conversations/2/messages?around=1")).status).toBe(404);
   });
 
   test("a message has its parts, its tools and the way to the root", async () => {
-    const { message, path } = await getJson("/api/messages/2");
-    expect(message.parts.map((part: { type: string }) => part.type)).toEqual(["text", "tool_call"]);
+    const { message, path } = await getJson<{ message: { parts: Part[] }; path: object[] }>(
+      "/api/messages/2",
+    );
+    expect(message.parts.map((part) => part.type)).toEqual(["text", "tool_call"]);
     expect(message.parts[1]).toMatchObject({ toolName: "read_file", toolCallId: "call_1" });
     expect(path[0]).toMatchObject({ kind: "leaf", depth: 0 });
   });
 
   test("the graph has every summary of the fold, and an edge to each source", async () => {
-    const { nodes, edges } = await getJson("/api/conversations/1/graph");
+    const { nodes, edges } = await getJson<{ nodes: { summaryId: string }[]; edges: [string, string][] }>(
+      "/api/conversations/1/graph",
+    );
     expect(nodes.length).toBeGreaterThan(0);
     expect(JSON.stringify(nodes)).not.toContain("parcel");
-    const known = new Set(nodes.map((node: { summaryId: string }) => node.summaryId));
+    const known = new Set(nodes.map((node) => node.summaryId));
     for (const [summary, source] of edges) expect(known.has(summary) && known.has(source)).toBe(true);
-    const summary = await getJson(`/api/summaries/${nodes[0].summaryId}`);
+    const summary = await getJson<{ messageIds: number[]; content: string }>(
+      `/api/summaries/${nodes[0]?.summaryId}`,
+    );
     expect(summary.messageIds).toContain(1);
     expect(summary.content).toContain("parcel");
   });
 
   test("the context for a budget stands for every message and says why", async () => {
     for (const budget of [2_000, 8_000, 1_000_000]) {
-      const context = await getJson(`/api/conversations/1/context?budget=${budget}`);
+      const context = await getJson<{
+        estimatedTokens: number;
+        shownMessages: number;
+        items: { messages: number; reason: string }[];
+      }>(`/api/conversations/1/context?budget=${budget}`);
       expect(context.estimatedTokens).toBeLessThanOrEqual(budget);
-      const sum = context.items.reduce(
-        (total: number, item: { messages: number }) => total + item.messages,
-        0,
-      );
+      const sum = context.items.reduce((total, item) => total + item.messages, 0);
       expect(sum).toBe(context.shownMessages);
       for (const item of context.items) expect(item.reason).not.toBe("");
     }
@@ -199,19 +218,27 @@ describe("what is stored", () => {
   });
 
   test("the timeline ends with what was said and what is in the context", async () => {
-    const { points, conversation, days } = await getJson("/api/conversations/1/timeline");
-    const last = points.at(-1);
+    const { points, conversation, days } = await getJson<{
+      points: { rawTokens: number; contextTokens: number }[];
+      conversation: { shownTokens: number };
+      days: { messages: number }[];
+    }>("/api/conversations/1/timeline");
+    const last = points.at(-1) ?? { rawTokens: 0, contextTokens: 0 };
     expect(last.rawTokens).toBeGreaterThan(last.contextTokens);
     expect(Math.abs(last.contextTokens - conversation.shownTokens)).toBeLessThan(20);
-    expect(days.reduce((sum: number, day: { messages: number }) => sum + day.messages, 0)).toBe(120);
+    expect(days.reduce((sum, day) => sum + day.messages, 0)).toBe(120);
   });
 
   test("search says which rule found what; a regular expression and a question work too", async () => {
-    const words = await getJson("/api/search?q=parcel+label&scope=messages");
+    const words = await getJson<{ hits: object[]; rule: string }>(
+      "/api/search?q=parcel+label&scope=messages",
+    );
     expect(words.hits[0]).toMatchObject({ type: "message", conversationId: 1 });
     expect(words.rule).toBe("strict");
-    expect((await getJson("/api/search?mode=regex&q=number+7%5C.")).hits).not.toEqual([]);
-    expect((await getJson("/api/ask?q=what+is+step+17+about")).passages[0].text).toContain("Step 17:");
+    expect((await getJson<{ hits: object[] }>("/api/search?mode=regex&q=number+7%5C.")).hits).not.toEqual([]);
+    expect(
+      (await getJson<{ passages: { text: string }[] }>("/api/ask?q=what+is+step+17+about")).passages[0]?.text,
+    ).toContain("Step 17:");
     expect((await get("/api/search?q=")).status).toBe(400);
   });
 
@@ -225,10 +252,12 @@ describe("what tries to be more than text", () => {
   test("comes as JSON with its type, cut when it is long, whole when one is asked for", async () => {
     const reply = await get("/api/conversations/2/messages?from=start");
     expect(reply.headers.get("content-type")).toBe("application/json; charset=utf-8");
-    const [first] = JSON.parse(reply.text).items;
-    expect(first.parts[0].text).toBe(HOSTILE_TEXT.slice(0, 6_000));
-    expect(first.parts[0].chars).toBe(HOSTILE_TEXT.length);
-    expect((await getJson(`/api/messages/${first.id}`)).message.parts[0].text).toBe(HOSTILE_TEXT);
+    const [first] = (JSON.parse(reply.text) as Messages).items;
+    expect(first?.parts[0]?.text).toBe(HOSTILE_TEXT.slice(0, 6_000));
+    expect(first?.parts[0]?.chars).toBe(HOSTILE_TEXT.length);
+    expect(
+      (await getJson<{ message: { parts: Part[] } }>(`/api/messages/${first?.id}`)).message.parts[0]?.text,
+    ).toBe(HOSTILE_TEXT);
   });
 
   test("a picture is given by what it is, not by what it says it is", async () => {
@@ -255,7 +284,9 @@ test("pages that listen are told when an agent has stored something", async () =
     states.splice(
       0,
       states.length,
-      ...[...text.matchAll(/^data: (.*)$/gm)].map((match) => JSON.parse(match[1] ?? "")),
+      ...[...text.matchAll(/^data: (.*)$/gm)].map(
+        (match) => JSON.parse(match[1] ?? "") as { messages: number },
+      ),
     );
     if (states.length === 1)
       await site.writer.ingest({
@@ -266,7 +297,7 @@ test("pages that listen are told when an agent has stored something", async () =
   }
   leave.abort();
   expect(states.map(({ messages }) => messages)).toEqual([123, 124]);
-  expect((await getJson("/api/conversations/1/messages?from=end&limit=1")).items[0].parts[0].text).toBe(
-    "one more",
-  );
+  expect(
+    (await getJson<Messages>("/api/conversations/1/messages?from=end&limit=1")).items[0]?.parts[0]?.text,
+  ).toBe("one more");
 });

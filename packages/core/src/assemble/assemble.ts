@@ -72,7 +72,10 @@ const CUE_SHARE = 0.1;
 /** Its opening line, what it says, and its closing line say nothing by themselves. */
 const MIN_CUE_LINES = 3;
 
-export async function assembleContext(store: Store, options: AssembleOptions): Promise<AssembledContext | null> {
+export async function assembleContext(
+  store: Store,
+  options: AssembleOptions,
+): Promise<AssembledContext | null> {
   const cover = await store.readCoverTail({
     conversationId: options.conversationId,
     maxTokens: Math.ceil((READ_SHARE * options.budgetTokens) / Math.min(1, options.tokenFactor)),
@@ -80,7 +83,10 @@ export async function assembleContext(store: Store, options: AssembleOptions): P
   });
   if (!cover) return null;
   const stubbedIds = options.stubsOldResults ? listOldBulky(cover, options.tail) : NONE;
-  const cueRoom = options.cue === undefined ? 0 : Math.min(options.cueMaxTokens ?? MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
+  const cueRoom =
+    options.cue === undefined
+      ? 0
+      : Math.min(options.cueMaxTokens ?? MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
   const cue = fitCue(options.cue ?? null, cueRoom, options);
   const budgetTokens = options.budgetTokens - cueRoom;
   // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
@@ -107,7 +113,9 @@ function listOldBulky(cover: CoverTail, tail: TailPolicy): ReadonlySet<number> {
 function stubItems(cover: CoverTail, ids: ReadonlySet<number>): CoverTail {
   if (ids.size === 0) return cover;
   const items = cover.items.map((item) =>
-    item.messageId !== null && ids.has(item.messageId) ? { ...item, tokens: DEFAULT_LINE_COSTS.stubTokens(item) } : item,
+    item.messageId !== null && ids.has(item.messageId)
+      ? { ...item, tokens: DEFAULT_LINE_COSTS.stubTokens(item) }
+      : item,
   );
   return { ...cover, items };
 }
@@ -123,7 +131,11 @@ function showStubs(choice: Choice, ids: ReadonlySet<number>): Choice {
 }
 
 /** The cue as far as there is room for it: its last lines, before the one that closes it, go first. */
-function fitCue(cue: string | null, roomTokens: number, { estimate, tokenFactor }: AssembleOptions): string | null {
+function fitCue(
+  cue: string | null,
+  roomTokens: number,
+  { estimate, tokenFactor }: AssembleOptions,
+): string | null {
   const lines = cue?.split("\n") ?? [];
   while (lines.length > MIN_CUE_LINES) {
     const text = lines.join("\n");
@@ -162,7 +174,10 @@ async function writeContext(
   const loaded = await loadChosen(store, cover, choice.items);
   const drafts = choice.items.map((item) => draftItem(item, loaded, options));
   const withCue = cue === null ? drafts : [...drafts, textMessage(cue)];
-  const neutral = withCue.length === 0 ? [] : repairMessages(withCue, options.provider ? { provider: options.provider } : {});
+  const neutral =
+    withCue.length === 0
+      ? []
+      : repairMessages(withCue, options.provider ? { provider: options.provider } : {});
   const messages = writeMessages(neutral, {
     timeOf: (seq) => (seq === undefined ? 0 : (loaded.times.get(seq) ?? 0)),
     modelOf: (seq) => (seq === undefined ? undefined : loaded.models.get(seq)),
@@ -177,7 +192,10 @@ async function writeContext(
     mode: choice.mode,
     epoch: `${options.conversationId}:${cover.foldRevision}:${choice.anchorTokens ?? "whole"}`,
     fingerprint: hash("sha256", JSON.stringify(stable.map((item) => [item.kind, ...item.ids]))).slice(0, 32),
-    items: choice.items.map((item) => ({ ...item, role: item.seq === null ? null : (loaded.roles.get(item.seq) ?? null) })),
+    items: choice.items.map((item) => ({
+      ...item,
+      role: item.seq === null ? null : (loaded.roles.get(item.seq) ?? null),
+    })),
     shownMessages: cover.counters.shownMessages,
   };
 }
@@ -238,7 +256,8 @@ function countTokens(messages: readonly ModelMessage[], estimate: (text: string)
     // Each result is written as a message of its own.
     const results = role === "tool" ? new Set(parts.map((part) => part.toolCallId)).size : 1;
     tokens += Math.max(1, results) * MESSAGE_OVERHEAD_TOKENS;
-    for (const part of parts) tokens += part.tokens ?? partTokens({ ...part, text: part.text ?? "" }, estimate);
+    for (const part of parts)
+      tokens += part.tokens ?? partTokens({ ...part, text: part.text ?? "" }, estimate);
   }
   return tokens;
 }

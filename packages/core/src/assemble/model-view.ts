@@ -41,7 +41,12 @@ export function toModelMessage(message: StoredMessage, options: ViewOptions): Wr
   const parts = view.parts
     .filter((part) => part.type !== "reasoning" || keepsReasoning)
     .map((part) => toPart(part, tokens(part), options.stub));
-  return { role: view.role === "other" ? "user" : view.role, parts, seq: message.seq, ...(view.model === undefined ? {} : { model: view.model }) };
+  return {
+    role: view.role === "other" ? "user" : view.role,
+    parts,
+    seq: message.seq,
+    ...(view.model === undefined ? {} : { model: view.model }),
+  };
 }
 
 function isSameModel(made: ModelIdentity | undefined, wanted: ModelIdentity | null): boolean {
@@ -81,7 +86,11 @@ function toPart(part: SentPart, tokens: number | undefined, stub: ViewOptions["s
     ...(isError === undefined ? {} : { isError }),
   };
   if (stub !== null && type === "tool_result") {
-    return { type, text: renderStub({ id: stub.id, toolName: toolName ?? null, tokens: stub.tokens }), ...identity };
+    return {
+      type,
+      text: renderStub({ id: stub.id, toolName: toolName ?? null, tokens: stub.tokens }),
+      ...identity,
+    };
   }
   if ((type === "image" || type === "file") && text.startsWith(REFERENCE)) return { type: "text", text };
   const payload = payloadBytes === undefined ? {} : { payloadBytes };

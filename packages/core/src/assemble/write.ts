@@ -54,15 +54,28 @@ function writeBlock(part: ModelPart): ContextBlock {
   const source = asRecord(part.source);
   switch (part.type) {
     case "tool_call":
-      return { ...keep(source, "toolCall"), type: "toolCall", id: part.toolCallId ?? "", name: part.toolName ?? "unknown", arguments: readArguments(source) };
+      return {
+        ...keep(source, "toolCall"),
+        type: "toolCall",
+        id: part.toolCallId ?? "",
+        name: part.toolName ?? "unknown",
+        arguments: readArguments(source),
+      };
     case "reasoning":
       return source?.type === "thinking"
-        ? { thinkingSignature: source.signature, ...keep(source, "thinking"), type: "thinking", thinking: source.thinking ?? part.text ?? "" }
+        ? {
+            thinkingSignature: source.signature,
+            ...keep(source, "thinking"),
+            type: "thinking",
+            thinking: source.thinking ?? part.text ?? "",
+          }
         : { type: "thinking", thinking: part.text ?? "" };
     case "image":
       return writeImage(source) ?? textBlock(part.text ?? "[image]");
     case "text":
-      return source?.type === "text" && source.text === readText(part) ? { ...source, type: "text" } : textBlock(readText(part));
+      return source?.type === "text" && source.text === readText(part)
+        ? { ...source, type: "text" }
+        : textBlock(readText(part));
     default:
       return textBlock(part.text ?? "");
   }
@@ -83,7 +96,8 @@ function keep(source: Record<string, unknown> | null, type: string): Record<stri
 }
 
 function writeImage(source: Record<string, unknown> | null): ContextBlock | null {
-  if (typeof source?.data === "string" && typeof source.mimeType === "string") return { ...source, type: "image" };
+  if (typeof source?.data === "string" && typeof source.mimeType === "string")
+    return { ...source, type: "image" };
   const inner = asRecord(source?.source);
   if (typeof inner?.data === "string" && typeof inner.media_type === "string") {
     return { type: "image", data: inner.data, mimeType: inner.media_type };
@@ -103,5 +117,7 @@ function readArguments(source: Record<string, unknown> | null): unknown {
 }
 
 function asRecord(value: unknown): Record<string, unknown> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
 }

@@ -14,7 +14,16 @@ import type { CoverTail, FoldRun, PublishOutcome, RunItem, SummaryText } from ".
 import type { Store } from "../store/store.ts";
 import { condensedTarget, leafTarget, type CompactionPolicy } from "./policy.ts";
 import { planReserve } from "./plan-reserve.ts";
-import { explainStop, MAX_ROUNDS, planPrepared, planRound, planSweep, recordPass, startRounds, startSweep } from "./plan.ts";
+import {
+  explainStop,
+  MAX_ROUNDS,
+  planPrepared,
+  planRound,
+  planSweep,
+  recordPass,
+  startRounds,
+  startSweep,
+} from "./plan.ts";
 import type { FoldStep, StopReason, SweepState } from "./plan.ts";
 import type { PlanScope, PlanWindow } from "./runs.ts";
 
@@ -29,7 +38,12 @@ export type SummarizeRun = (request: {
   sourceTokens: number;
   customInstructions?: string;
   signal: AbortSignal;
-}) => Promise<{ content: string; tokens: number; model: string; level: "normal" | "aggressive" | "extractive" }>;
+}) => Promise<{
+  content: string;
+  tokens: number;
+  model: string;
+  level: "normal" | "aggressive" | "extractive";
+}>;
 
 export interface FoldContext {
   readonly store: Store;
@@ -45,7 +59,12 @@ export interface FoldContext {
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly customInstructions?: string;
-  readonly onPass?: (pass: { passes: number; tokensBefore: number; tokensAfter: number; kind: string }) => void;
+  readonly onPass?: (pass: {
+    passes: number;
+    tokensBefore: number;
+    tokensAfter: number;
+    kind: string;
+  }) => void;
 }
 
 export interface FoldReport {
@@ -79,7 +98,11 @@ async function readView({ store, policy, conversationId }: FoldContext): Promise
     maxTokens: head.isWhole ? 0 : (policy.turnMaxTokens ?? Number.MAX_SAFE_INTEGER),
     maxMessages: head.isWhole ? 0 : policy.freshTailCount + TAIL_LOOK_BACK_MESSAGES,
   });
-  if (!tail) throw new EngineError("not_found", `cannot fold conversation ${conversationId}: there is no such conversation`);
+  if (!tail)
+    throw new EngineError(
+      "not_found",
+      `cannot fold conversation ${conversationId}: there is no such conversation`,
+    );
   const { boundaries, reserve } = tail;
   const { shownTokens } = tail.counters;
   if (head.isWhole) return { items: head.items, scope: { boundaries, reserve }, shownTokens };
@@ -87,11 +110,18 @@ async function readView({ store, policy, conversationId }: FoldContext): Promise
   return { items: head.items, scope: { boundaries, reserve, window }, shownTokens };
 }
 
-function findTailWindow(tail: CoverTail, policy: CompactionPolicy): Pick<PlanWindow, "tailStartPosition" | "pinned"> {
+function findTailWindow(
+  tail: CoverTail,
+  policy: CompactionPolicy,
+): Pick<PlanWindow, "tailStartPosition" | "pinned"> {
   const newest = tail.items.toReversed();
   const fresh = findFreshTail(newest, policy);
   const hasUser = fresh.pinned !== null || newest.slice(fresh.startIndex).some(isUserMessage);
-  const pinned = fresh.pinned ? newest.slice(fresh.pinned.startIndex, fresh.pinned.endIndex) : hasUser ? [] : [tail.newestUser];
+  const pinned = fresh.pinned
+    ? newest.slice(fresh.pinned.startIndex, fresh.pinned.endIndex)
+    : hasUser
+      ? []
+      : [tail.newestUser];
   const [first, last] = [pinned[0], pinned.at(-1)];
   return {
     tailStartPosition: newest[fresh.startIndex]?.startPosition ?? Number.MAX_SAFE_INTEGER,
@@ -100,7 +130,11 @@ function findTailWindow(tail: CoverTail, policy: CompactionPolicy): Pick<PlanWin
 }
 
 /** One sweep: passes until the plan is empty or time is up. With `onlyStored` nothing is made, only published, which takes no time. */
-export async function sweep(context: FoldContext, start: SweepState, onlyStored = false): Promise<FoldReport> {
+export async function sweep(
+  context: FoldContext,
+  start: SweepState,
+  onlyStored = false,
+): Promise<FoldReport> {
   const summaryIds: string[] = [];
   /** Stored summaries that turned out not to fit what lies there: they are not offered again. */
   const refused = new Set<string>();
@@ -119,7 +153,8 @@ export async function sweep(context: FoldContext, start: SweepState, onlyStored 
     if (context.signal.aborted && !onlyStored) return report(stopReason(context.signal));
     const scope = withoutRefused(view.scope, refused);
     const step = planSweep(view.items, context.policy, state, scope);
-    if (step === null) return report(explainStop(view.items, context.policy, state, scope) ?? "nothing_to_fold");
+    if (step === null)
+      return report(explainStop(view.items, context.policy, state, scope) ?? "nothing_to_fold");
     if (onlyStored && step.publishId === null) return report(stopReason(context.signal));
     let outcome: PublishOutcome;
     try {
@@ -139,7 +174,12 @@ export async function sweep(context: FoldContext, start: SweepState, onlyStored 
     summaryIds.push(outcome.summaryId);
     const tokens = { before: outcome.tokensBefore, after: outcome.tokensAfter };
     state = recordPass(state, step, tokens);
-    context.onPass?.({ passes: state.passes, tokensBefore: before, tokensAfter: view.shownTokens, kind: step.kind });
+    context.onPass?.({
+      passes: state.passes,
+      tokensBefore: before,
+      tokensAfter: view.shownTokens,
+      kind: step.kind,
+    });
   }
 }
 
@@ -151,7 +191,10 @@ function withoutRefused(scope: PlanScope, refused: ReadonlySet<string>): PlanSco
 const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>
   (signal.reason as { name?: string } | undefined)?.name === "TimeoutError" ? "deadline" : "aborted";
 
-export function sweepOnce(context: FoldContext, options: { isForced: boolean; stopAtTokens: number | null }): Promise<FoldReport> {
+export function sweepOnce(
+  context: FoldContext,
+  options: { isForced: boolean; stopAtTokens: number | null },
+): Promise<FoldReport> {
   return sweep(context, startSweep({ budgetTokens: context.budgetTokens, ...options }));
 }
 
@@ -183,7 +226,8 @@ async function foldRound(context: FoldContext, { preparesFirst }: ThresholdFold)
 
 async function prepareMany(context: FoldContext, count: number): Promise<void> {
   try {
-    for (let made = 0; made < count && !context.signal.aborted; made++) if (!(await prepareNext(context))) return;
+    for (let made = 0; made < count && !context.signal.aborted; made++)
+      if (!(await prepareNext(context, "due"))) return;
   } catch (error) {
     if (!context.signal.aborted) throw error;
   }
@@ -206,7 +250,12 @@ export async function compactUntilUnder(context: FoldContext, targetTokens: numb
   for (;;) {
     const plan = planRound(rounds, view.shownTokens);
     if (plan.kind === "done") {
-      const stopped = plan.reason === "under_target" ? "target_reached" : plan.reason === "round_limit" ? "pass_limit" : "no_progress";
+      const stopped =
+        plan.reason === "under_target"
+          ? "target_reached"
+          : plan.reason === "round_limit"
+            ? "pass_limit"
+            : "no_progress";
       return { passes, tokensBefore, tokensAfter: view.shownTokens, summaryIds, stopped };
     }
     const report = await sweep(context, plan.sweep);
@@ -221,9 +270,9 @@ export async function compactUntilUnder(context: FoldContext, targetTokens: numb
 }
 
 /** Makes, ahead of need, the next leaf a sweep will want. Stored unpublished: the context does not change. False: nothing to prepare. */
-export async function prepareNext(context: FoldContext): Promise<boolean> {
+export async function prepareNext(context: FoldContext, when: "ahead" | "due" = "ahead"): Promise<boolean> {
   const view = await readView(context);
-  const step = planPrepared(view.items, context.policy, view.scope);
+  const step = planPrepared(view.items, context.policy, view.scope, when);
   if (step === null) return false;
   const outcome = await summarizeStep(context, view, step, "prepared");
   return outcome.kind === "published";
@@ -313,7 +362,8 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
           depth: summary.depth,
           run: shown,
           previous: null,
-          targetTokens: summary.depth === 0 ? leafTarget(policy, sourceTokens) : condensedTarget(policy, sourceTokens),
+          targetTokens:
+            summary.depth === 0 ? leafTarget(policy, sourceTokens) : condensedTarget(policy, sourceTokens),
           sourceTokens,
           signal: context.signal,
         });
@@ -331,7 +381,12 @@ async function foldStep(context: FoldContext, view: CoverView, step: FoldStep): 
   const { store, conversationId } = context;
   if (step.publishId !== null) {
     const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
-    return store.publishStored({ conversationId, summaryId: step.publishId, run: toKeys(run), now: context.now() });
+    return store.publishStored({
+      conversationId,
+      summaryId: step.publishId,
+      run: toKeys(run),
+      now: context.now(),
+    });
   }
   return summarizeStep(context, view, step, "cover");
 }
@@ -373,14 +428,22 @@ function toSummary(
   run: readonly RunItem[],
 ): SummaryText {
   const { content, model, level } = text;
-  return { summaryId: context.makeSummaryId(), content, model, level, tokens: context.measure({ content, depth, run }) };
+  return {
+    summaryId: context.makeSummaryId(),
+    content,
+    model,
+    level,
+    tokens: context.measure({ content, depth, run }),
+  };
 }
 
 /** The summary right before the run, published or prepared: what a reader of the new one has just read. */
 async function readPrevious({ store }: FoldContext, view: CoverView, step: FoldStep): Promise<string | null> {
   const before = view.items.slice(0, step.startIndex).findLast((item) => item.hidden === 0);
   if (before === undefined) return null;
-  const prepared = view.scope.reserve?.find(({ depth, endPosition }) => depth === 0 && endPosition === before.endPosition);
+  const prepared = view.scope.reserve?.find(
+    ({ depth, endPosition }) => depth === 0 && endPosition === before.endPosition,
+  );
   const summaryId = before.summaryId ?? prepared?.summaryId;
   return summaryId === undefined ? null : ((await store.readSummary(summaryId))?.content ?? null);
 }

@@ -60,7 +60,9 @@ interface Tile extends Span {
 
 function splitSegments(field: Field, policy: CompactionPolicy): Segment[] {
   const { boundaries } = field.scope;
-  const summaries = findSummaryRuns(field, policy, isSummaryItem).map((run) => run.map((bundle) => toTile(field, bundle)));
+  const summaries = findSummaryRuns(field, policy, isSummaryItem).map((run) =>
+    run.map((bundle) => toTile(field, bundle)),
+  );
   const segments: CoverItem[][] = [];
   let before: CoverItem | undefined;
   for (const item of field.items.slice(0, field.tail.startIndex)) {
@@ -70,7 +72,10 @@ function splitSegments(field: Field, policy: CompactionPolicy): Segment[] {
   }
   return segments.map((shown) => {
     const first = shown[0];
-    return { shown, summaries: summaries.find((run) => run[0]?.startPosition === first?.startPosition) ?? [] };
+    return {
+      shown,
+      summaries: summaries.find((run) => run[0]?.startPosition === first?.startPosition) ?? [],
+    };
   });
 }
 
@@ -160,11 +165,7 @@ function takeRun(tiles: readonly Tile[], from: number, depth: number, maxTokens:
   return run;
 }
 
-function makeReserveStep(
-  tiles: readonly Tile[],
-  policy: CompactionPolicy,
-  isRoot: boolean,
-): ReserveStep {
+function makeReserveStep(tiles: readonly Tile[], policy: CompactionPolicy, isRoot: boolean): ReserveStep {
   const inputTokens = tiles.reduce((sum, tile) => sum + tile.tokens, 0);
   return {
     startPosition: must(tiles[0], "first source").startPosition,

@@ -120,18 +120,20 @@ export function explainStop(
 }
 
 /**
- * Leaf summaries worth making before the threshold is crossed: the runs a later sweep will fold, not stored yet. Only full ones: a
- * run is still growing, and a leaf of a few messages made today is one more call to pay and one more summary to condense tomorrow.
+ * Leaf summaries worth making before they are published: the runs a sweep will fold, not stored yet. Ahead of the threshold only full
+ * ones: the last run is still growing, and a leaf of a few messages is one more call to pay and one more summary to condense.
  */
 export function planPrepared(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
   scope: PlanScope = {},
+  when: "ahead" | "due" = "ahead",
 ): FoldStep | null {
   const field = readField(items, policy, scope);
   for (const run of findRuns(field, isMessageItem)) {
     for (const chunk of cutLeafChunks(field, run, policy)) {
-      if (chunk.stored !== null || !chunk.isFull) continue;
+      const isWanted = when === "ahead" ? chunk.isFull : isWorthFolding(chunk, policy, false);
+      if (chunk.stored !== null || !isWanted) continue;
       return makeLeafStep(field, chunk, policy);
     }
   }

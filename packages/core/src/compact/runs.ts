@@ -73,7 +73,10 @@ export function readField(items: readonly CoverItem[], policy: CompactionPolicy,
   }
   return {
     items,
-    scope: { boundaries, reserve: (scope.reserve ?? []).filter((reserve) => isInForce(reserve, shown, boundaries)) },
+    scope: {
+      boundaries,
+      reserve: (scope.reserve ?? []).filter((reserve) => isInForce(reserve, shown, boundaries)),
+    },
     tail,
     shownTokens: window?.shownTokens ?? shownTokens,
     prefixTokens: window?.prefixTokens ?? prefixTokens,
@@ -85,12 +88,19 @@ export function readField(items: readonly CoverItem[], policy: CompactionPolicy,
  * Whether a stand-in still stands for neighbours of the cover. One that a boundary came to divide, or whose edges are gone, must not keep
  * a fold from cutting where it lies. One that reaches beyond what was read is believed.
  */
-function isInForce(reserve: ReserveSummary, shown: readonly CoverItem[], boundaries: readonly Boundary[]): boolean {
+function isInForce(
+  reserve: ReserveSummary,
+  shown: readonly CoverItem[],
+  boundaries: readonly Boundary[],
+): boolean {
   const last = shown.at(-1);
   if (last === undefined || reserve.endPosition > last.endPosition) return true;
   const match = matchReserve(reserve, shown, 0);
   if (match === null) return false;
-  const [from, to] = [must(shown[match.from], "first item of a stand-in"), must(shown[match.to - 1], "last item of a stand-in")];
+  const [from, to] = [
+    must(shown[match.from], "first item of a stand-in"),
+    must(shown[match.to - 1], "last item of a stand-in"),
+  ];
   return !isDivided(from, to, boundaries);
 }
 
@@ -145,7 +155,11 @@ export type Bundle = readonly number[];
  * Runs of summaries of one depth, each with the messages stranded before it: what is left between two summaries, such as the user message
  * of a turn that was folded while it ran, is too little for a leaf of its own and would keep its neighbours apart for ever.
  */
-export function findSummaryRuns(field: Field, policy: CompactionPolicy, belongs: (item: CoverItem) => boolean): Bundle[][] {
+export function findSummaryRuns(
+  field: Field,
+  policy: CompactionPolicy,
+  belongs: (item: CoverItem) => boolean,
+): Bundle[][] {
   const runs: Bundle[][] = [];
   let run: Bundle[] = [];
   let stranded: number[] = [];
@@ -218,7 +232,9 @@ export function cutCondensedChunk(
   policy: CompactionPolicy,
   depth: number,
 ): Chunk {
-  const bits = run.map((bundle) => toBit({ items: bundle.map((index) => must(field.items[index], "item of a run")) }));
+  const bits = run.map((bundle) =>
+    toBit({ items: bundle.map((index) => must(field.items[index], "item of a run")) }),
+  );
   return cutChunk(field, { run: run.flat(), offset: 0, bits, next: 0 }, policy.leafChunkTokens, depth + 1);
 }
 

@@ -44,9 +44,8 @@ export function parsePromptName(text: string): BriefName {
   const name = BRIEF_NAMES.find((known) => known === text);
   if (name !== undefined) return name;
   const nearest = findNearest(text, BRIEF_NAMES);
-  throw new EngineError("usage", `cannot find the prompt ${text}: there are ${BRIEF_NAMES.join(", ")}`, {
-    ...(nearest === null ? {} : { hint: `did you mean ${nearest}?` }),
-  });
+  const hint = nearest === null ? {} : { hint: `did you mean ${nearest}?` };
+  throw new EngineError("usage", `cannot find the prompt ${text}: there are ${BRIEF_NAMES.join(", ")}`, hint);
 }
 
 /** Writes our briefs into a folder, to be changed there. A file that is there already is left alone. */

@@ -31,7 +31,10 @@ export function placeElements(bytes: Buffer | null, { value, range }: Located): 
 }
 
 /** Where the members of an object stand. */
-export function placeMembers(bytes: Buffer | null, { value, range }: Located): (key: string) => ByteRange | undefined {
+export function placeMembers(
+  bytes: Buffer | null,
+  { value, range }: Located,
+): (key: string) => ByteRange | undefined {
   if (bytes === null) return (key) => (Object.hasOwn(value as JsonObject, key) ? NOWHERE : undefined);
   const places = mapMembers(bytes, range);
   return (key) => places.get(key);
@@ -100,7 +103,8 @@ export function readContent(bytes: Buffer | null, content: Located, resultOf: Re
   if (value === null || value === undefined) return [];
   if (!Array.isArray(value)) {
     const { range } = content;
-    const part = typeof value === "string" ? makeTextPart(range, value, resultOf) : readOther(bytes, content, resultOf);
+    const part =
+      typeof value === "string" ? makeTextPart(range, value, resultOf) : readOther(bytes, content, resultOf);
     return withBlock(bytes, [part], value);
   }
   const parts: PartDraft[] = [];

@@ -42,7 +42,9 @@ export function viewMessage(arrival: Uint8Array): MessageView {
 export type SentPart = Omit<PartView, "at" | "length"> & { readonly block?: unknown };
 
 /** The same view without places, which are most of the work: a context is made of hundreds of messages at once. */
-export function viewForModel(arrival: Uint8Array): Omit<MessageView, "parts"> & { readonly parts: readonly SentPart[] } {
+export function viewForModel(
+  arrival: Uint8Array,
+): Omit<MessageView, "parts"> & { readonly parts: readonly SentPart[] } {
   const root = parseRoot(asBuffer(arrival));
   const found = root && isObject(root.value) ? findMessage(null, root.value, root) : null;
   if (!found) return viewMessage(arrival);
@@ -51,7 +53,10 @@ export function viewForModel(arrival: Uint8Array): Omit<MessageView, "parts"> & 
   // Blocks nobody knows are shown as they are written.
   const written = viewMessage(arrival);
   const blocks: readonly SentPart[] = view.parts;
-  return { ...written, parts: written.parts.map((part, index) => ({ ...part, block: blocks[index]?.block })) };
+  return {
+    ...written,
+    parts: written.parts.map((part, index) => ({ ...part, block: blocks[index]?.block })),
+  };
 }
 
 function parseRoot(bytes: Buffer): Located | null {
@@ -147,7 +152,9 @@ function readMessageParts(bytes: Buffer | null, found: FoundMessage, role: Role)
   };
   const resultOf = role === "tool" ? readResultOf(message) : null;
   const reasoning = readStringMembers(message, locate, ["reasoning_content", "reasoning"]);
-  const parts = reasoning.flatMap(({ range, text }) => withBlock(bytes, [makeReasoningPart(range, text)], text));
+  const parts = reasoning.flatMap(({ range, text }) =>
+    withBlock(bytes, [makeReasoningPart(range, text)], text),
+  );
   parts.push(...readBody(bytes, message, locate, resultOf));
   parts.push(...readCalls(bytes, locate("tool_calls"), locate("function_call")));
   return resultOf ? withResultPart(bytes, found, parts, resultOf) : parts;
@@ -337,7 +344,10 @@ export function messageTokens(view: MessageView, estimate: (text: string) => num
 }
 
 /** What one part adds to the tokens of its message. */
-export function partTokens(part: Pick<PartView, "type" | "text" | "payloadBytes">, estimate: (text: string) => number): number {
+export function partTokens(
+  part: Pick<PartView, "type" | "text" | "payloadBytes">,
+  estimate: (text: string) => number,
+): number {
   const text = part.text === "" ? 0 : estimate(part.text);
   if (part.type === "image" || part.type === "file")
     return text + (part.payloadBytes === undefined ? 0 : IMAGE_TOKENS);

@@ -11,7 +11,10 @@ export interface Boundary {
   readonly retainDepth: number;
 }
 
-export function isHiddenByBoundary(item: Pick<CoverItem, "endPosition" | "depth">, boundaries: readonly Boundary[]): boolean {
+export function isHiddenByBoundary(
+  item: Pick<CoverItem, "endPosition" | "depth">,
+  boundaries: readonly Boundary[],
+): boolean {
   return boundaries.some(
     ({ position, retainDepth }) =>
       retainDepth >= 0 && item.endPosition < position && item.depth < retainDepth,

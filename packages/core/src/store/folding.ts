@@ -144,7 +144,12 @@ export interface RunKey {
 }
 
 export type PublishOutcome =
-  | { readonly kind: "published"; readonly summaryId: string; readonly tokensBefore: number; readonly tokensAfter: number }
+  | {
+      readonly kind: "published";
+      readonly summaryId: string;
+      readonly tokensBefore: number;
+      readonly tokensAfter: number;
+    }
   | { readonly kind: "stale" };
 
 export interface Debt {
@@ -198,11 +203,19 @@ export interface FoldingStore {
     startPosition: number;
     endPosition: number;
   }): Promise<{ first: number | null; last: number | null }>;
-  readRun(conversationId: number, keys: readonly { startPosition: number; seq: number }[]): Promise<RunItem[]>;
+  readRun(
+    conversationId: number,
+    keys: readonly { startPosition: number; seq: number }[],
+  ): Promise<RunItem[]>;
   /** Stores a summary of a run and, for state `cover`, puts it in the run's place. */
   storeSummary(request: StoreSummary): Promise<PublishOutcome>;
   /** Puts a stored summary in the place of the run it was made from. */
-  publishStored(request: { conversationId: number; summaryId: string; run: FoldRun; now: number }): Promise<PublishOutcome>;
+  publishStored(request: {
+    conversationId: number;
+    summaryId: string;
+    run: FoldRun;
+    now: number;
+  }): Promise<PublishOutcome>;
   /** The next published summary to remake because something below it changed; the deepest come first. */
   readStale(conversationId: number): Promise<StaleSummary | null>;
   /** Stores what a stale summary is to be replaced by; it waits for `swapRemade`. */
@@ -219,23 +232,53 @@ export interface FoldingStore {
     owner?: string;
     state?: SummaryState;
   }): Promise<Page<SummaryRow>>;
-  countSummaries(conversationId: number): Promise<{ cover: number; reserve: number; prepared: number; stale: number; extractive: number }>;
+  countSummaries(
+    conversationId: number,
+  ): Promise<{ cover: number; reserve: number; prepared: number; stale: number; extractive: number }>;
 
   addDebt(debt: { conversationId: number; budgetTokens: number; now: number }): Promise<void>;
   readDebt(conversationId: number): Promise<Debt | null>;
   /** Takes the lease of a debt that is due; null when there is none, it is not due, or another process holds it. */
-  claimDebt(request: { conversationId: number | null; holder: string; now: number; leaseMs: number; force?: boolean }): Promise<Debt | null>;
+  claimDebt(request: {
+    conversationId: number | null;
+    holder: string;
+    now: number;
+    leaseMs: number;
+    force?: boolean;
+  }): Promise<Debt | null>;
   renewDebt(request: { conversationId: number; holder: string; until: number }): Promise<boolean>;
   /** Takes the same lease for upkeep where nothing is owed; false when another process holds it. */
-  claimUpkeep(request: { conversationId: number; holder: string; now: number; leaseMs: number }): Promise<boolean>;
+  claimUpkeep(request: {
+    conversationId: number;
+    holder: string;
+    now: number;
+    leaseMs: number;
+  }): Promise<boolean>;
   releaseUpkeep(request: { conversationId: number; holder: string }): Promise<void>;
-  settleDebt(request: { conversationId: number; holder: string; now: number; failure: string | null; retryAt: number | null }): Promise<void>;
+  settleDebt(request: {
+    conversationId: number;
+    holder: string;
+    now: number;
+    failure: string | null;
+    retryAt: number | null;
+  }): Promise<void>;
 
   recordSpend(record: SpendRecord): Promise<void>;
-  sumSpend(request: { since: number; by: "day" | "conversation" | "model" | "purpose" | "all"; timeZoneOffsetMs?: number }): Promise<SpendGroup[]>;
+  sumSpend(request: {
+    since: number;
+    by: "day" | "conversation" | "model" | "purpose" | "all";
+    timeZoneOffsetMs?: number;
+  }): Promise<SpendGroup[]>;
   countSpendCalls(since: number): Promise<number>;
   readGuards(): Promise<Guard[]>;
   saveGuard(guard: Guard): Promise<void>;
-  recordCacheUsage(request: { conversationId: number; promptTokens: number; cachedTokens: number; now: number }): Promise<void>;
-  readCacheUsage(conversationId: number): Promise<{ requests: number; promptTokens: number; cachedTokens: number } | null>;
+  recordCacheUsage(request: {
+    conversationId: number;
+    promptTokens: number;
+    cachedTokens: number;
+    now: number;
+  }): Promise<void>;
+  readCacheUsage(
+    conversationId: number,
+  ): Promise<{ requests: number; promptTokens: number; cachedTokens: number } | null>;
 }

@@ -25,7 +25,7 @@ import type { ImportProblem, ImportProgress } from "./import.ts";
 import { createAbortError } from "./lines.ts";
 
 const BATCH_ROWS = 400;
-const BATCH_BYTES = 4 * 1024 * 1024;
+const BATCH_BYTES = 1024 * 1024;
 /** One message is at most this long; base64 adds a third. */
 const MAX_RECORD_BYTES = 160 * 1024 * 1024;
 const ZSTD_MAGIC = 0xfd2fb528;

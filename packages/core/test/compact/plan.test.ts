@@ -323,7 +323,10 @@ describe("stored summaries", () => {
     expect(prepared).toEqual([200, 200]);
     const ids = conversation.reserve.map(({ summaryId }) => summaryId);
     const steps = runSweep(conversation, POLICY, sweep());
-    expect(steps.filter(({ kind }) => kind === "leaf").map(({ publishId }) => publishId)).toEqual([...ids, null]);
+    expect(steps.filter(({ kind }) => kind === "leaf").map(({ publishId }) => publishId)).toEqual([
+      ...ids,
+      null,
+    ]);
   });
 
   test("a prepared leaf is passed over once its last tool group has got a late result", () => {
@@ -331,7 +334,10 @@ describe("stored summaries", () => {
     for (let n = 0; n < 9; n++) conversation.append(user);
     conversation.append({ calls: ["a"] });
     conversation.append(user);
-    const small = policy({ freshTailCount: 1, leafChunkTokens: countShownTokens(conversation.items.slice(0, 10)) });
+    const small = policy({
+      freshTailCount: 1,
+      leafChunkTokens: countShownTokens(conversation.items.slice(0, 10)),
+    });
     const step = planPrepared(conversation.items, small);
     expect(step).toMatchObject({ startIndex: 0, endIndex: 10 });
     conversation.prepare(step!);
@@ -370,18 +376,36 @@ describe("stored summaries", () => {
       isRoot: false,
     };
     const p = policy({ freshTailCount: 1, leafChunkTokens: 4_000 });
-    expect(planOver(messages(50), p, sweep(), { reserve: [stored] })).toMatchObject({ startIndex: 1, endIndex: 41, publishId: "sum_p" });
+    expect(planOver(messages(50), p, sweep(), { reserve: [stored] })).toMatchObject({
+      startIndex: 1,
+      endIndex: 41,
+      publishId: "sum_p",
+    });
   });
 
   test("messages stranded between summaries are condensed with them, and lie under the root", () => {
     const items = withTail([
       message(1, { tokens: 40 }),
-      ...Array.from({ length: 4 }, (_, n) => [summary(n * 10 + 2, n * 10 + 10), message(n * 10 + 11, { tokens: 40 })]).flat(),
+      ...Array.from({ length: 4 }, (_, n) => [
+        summary(n * 10 + 2, n * 10 + 10),
+        message(n * 10 + 11, { tokens: 40 }),
+      ]).flat(),
       summary(42, 50),
     ]);
     const step = planSweep(items, TAIL_OF_ONE, sweep({ stopAtTokens: 10 }));
-    expect(step).toMatchObject({ kind: "condensed", phase: "pressure", startIndex: 0, endIndex: 10, depth: 1, messages: 50 });
-    expect(planReserve(items, TAIL_OF_ONE, BUDGET)).toMatchObject({ isRoot: true, messages: 50, startPosition: POSITION_STEP });
+    expect(step).toMatchObject({
+      kind: "condensed",
+      phase: "pressure",
+      startIndex: 0,
+      endIndex: 10,
+      depth: 1,
+      messages: 50,
+    });
+    expect(planReserve(items, TAIL_OF_ONE, BUDGET)).toMatchObject({
+      isRoot: true,
+      messages: 50,
+      startPosition: POSITION_STEP,
+    });
   });
 
   test("a root is made over all summaries before the tail", () => {

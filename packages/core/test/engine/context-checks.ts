@@ -83,7 +83,10 @@ export class ArchiveView {
   }
 
   #isUser(messageId: number): boolean {
-    return this.#messages.get(messageId)?.role === "user" && this.#database.prepare(IS_RESULT).get(messageId) === undefined;
+    return (
+      this.#messages.get(messageId)?.role === "user" &&
+      this.#database.prepare(IS_RESULT).get(messageId) === undefined
+    );
   }
 
   #listShownItems(): Link[] {
@@ -108,20 +111,29 @@ export class ArchiveView {
 
 /** Everything that is wrong with a context, in words; an empty list is what every test wants. */
 export function findFaults(context: AssembledContext, archive: ArchiveView): string[] {
-  return [...findBudgetFaults(context, archive), ...findCoverFaults(context, archive), ...findFormFaults(context)];
+  return [
+    ...findBudgetFaults(context, archive),
+    ...findCoverFaults(context, archive),
+    ...findFormFaults(context),
+  ];
 }
 
 function findBudgetFaults(context: AssembledContext, archive: ArchiveView): string[] {
   const { mode, items, estimatedTokens, budgetTokens } = context;
   const faults: string[] = [];
-  if (mode !== "least" && estimatedTokens > budgetTokens) faults.push(`${mode}: ${estimatedTokens} tokens in ${budgetTokens}`);
+  if (mode !== "least" && estimatedTokens > budgetTokens)
+    faults.push(`${mode}: ${estimatedTokens} tokens in ${budgetTokens}`);
   const verbatim = items.filter(({ kind }) => kind === "message" || kind === "stub");
   if (mode === "least") {
     const summaries = items.filter(({ kind }) => kind === "summary").length;
-    const others = verbatim.filter(({ messageId, reason }) => messageId !== archive.newestUser && reason !== "open tool group");
-    if (summaries > 0 || others.some(({ reason }) => !reason.includes("open tool group"))) faults.push("least: more than the user message and the open tool group");
+    const others = verbatim.filter(
+      ({ messageId, reason }) => messageId !== archive.newestUser && reason !== "open tool group",
+    );
+    if (summaries > 0 || others.some(({ reason }) => !reason.includes("open tool group")))
+      faults.push("least: more than the user message and the open tool group");
   }
-  const showsUser = archive.newestUser === null || verbatim.some(({ messageId }) => messageId === archive.newestUser);
+  const showsUser =
+    archive.newestUser === null || verbatim.some(({ messageId }) => messageId === archive.newestUser);
   if (!showsUser) faults.push(`${mode}: the newest user message msg_${archive.newestUser} is missing`);
   return faults;
 }
@@ -130,14 +142,17 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
   const faults: string[] = [];
   const total = context.items.reduce((sum, item) => sum + item.messages, 0);
   if (total !== context.shownMessages || total !== archive.shown.length)
-    faults.push(`items stand for ${total} messages, the counter says ${context.shownMessages}, the archive ${archive.shown.length}`);
+    faults.push(
+      `items stand for ${total} messages, the counter says ${context.shownMessages}, the archive ${archive.shown.length}`,
+    );
   const wanted = new Set(archive.shown);
   const seen = new Set<number>();
   let last = -1;
   for (const item of context.items) {
     if (item.kind === "range") continue;
     const under = archive.expand({ message_id: item.messageId, summary_id: item.summaryId });
-    if (under.length !== item.messages) faults.push(`${item.ids.join()} says ${item.messages} messages, ${under.length} lie under it`);
+    if (under.length !== item.messages)
+      faults.push(`${item.ids.join()} says ${item.messages} messages, ${under.length} lie under it`);
     for (const id of under) {
       if (seen.has(id)) faults.push(`msg_${id} is represented twice`);
       if (!wanted.has(id)) faults.push(`msg_${id} is shown although it is hidden`);
@@ -150,13 +165,15 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
   const missing = archive.shown.filter((id) => !seen.has(id));
   const counted = ranges.reduce((sum, { messages }) => sum + messages, 0);
   if (ranges.length > 1) faults.push(`${ranges.length} range lines`);
-  if (missing.length !== counted) faults.push(`${missing.length} messages are in no item, range lines count ${counted}`);
+  if (missing.length !== counted)
+    faults.push(`${missing.length} messages are in no item, range lines count ${counted}`);
   for (const range of ranges) {
     const outside = missing.filter((id) => {
       const position = archive.positionOf(id);
       return position < range.startPosition || position > range.endPosition;
     });
-    if (outside.length > 0) faults.push(`${outside.length} messages lie outside of the range line that counts them`);
+    if (outside.length > 0)
+      faults.push(`${outside.length} messages lie outside of the range line that counts them`);
   }
   return faults;
 }

@@ -24,7 +24,11 @@ const SAMPLE = fileURLToPath(new URL("../../../cli/sample/sample-session.jsonl",
 const SHARED = findSharedData();
 const TRANSCRIPTS = [
   SAMPLE,
-  ...(SHARED === null ? [] : ["claude-code", "pi", "pi-v3-derived", "other-agents"].flatMap((kind) => listTranscripts(SHARED, kind))),
+  ...(SHARED === null
+    ? []
+    : ["claude-code", "pi", "pi-v3-derived", "other-agents"].flatMap((kind) =>
+        listTranscripts(SHARED, kind),
+      )),
 ].filter((path) => !path.includes("other-agents") || /(?:claude|pi|openclaw)__[^/]*\.jsonl$/.test(path));
 
 const nameOf = (path: string): string => `${basename(dirname(path))}/${basename(path)}`;
@@ -47,12 +51,18 @@ function fingerprint(database: string): string {
   const version = JSON.stringify(connection.prepare("PRAGMA data_version").get());
   connection.close();
   const digest = createHash("sha256");
-  for (const file of [database, `${database}-wal`]) if (statSync(file, { throwIfNoEntry: false })) digest.update(readFileSync(file));
+  for (const file of [database, `${database}-wal`])
+    if (statSync(file, { throwIfNoEntry: false })) digest.update(readFileSync(file));
   return `${version} ${digest.digest("hex")}`;
 }
 
 /** Assembles for each budget, twice, and says what is wrong. */
-async function findFaultsAt(engine: Engine, database: string, conversationId: number, budgets: readonly number[]): Promise<string[]> {
+async function findFaultsAt(
+  engine: Engine,
+  database: string,
+  conversationId: number,
+  budgets: readonly number[],
+): Promise<string[]> {
   using archive = new ArchiveView(database, conversationId);
   const before = fingerprint(database);
   const faults: string[] = [];
@@ -68,7 +78,11 @@ async function findFaultsAt(engine: Engine, database: string, conversationId: nu
   return faults;
 }
 
-async function importPart(folder: TemporaryFolder, path: string, share: number): Promise<{ engine: Engine; database: string; conversationId: number | null }> {
+async function importPart(
+  folder: TemporaryFolder,
+  path: string,
+  share: number,
+): Promise<{ engine: Engine; database: string; conversationId: number | null }> {
   const part = folder.file(`part-${share}.jsonl`);
   const database = folder.file(`lcm-${share}.db`);
   writeFileSync(part, cutLines(path, share));
@@ -77,46 +91,65 @@ async function importPart(folder: TemporaryFolder, path: string, share: number):
   return { engine, database, conversationId };
 }
 
-describe.skipIf(TRANSCRIPTS.length === 0)("a context of a real conversation fits, stands for all of it once, and is accepted by every provider", () => {
-  test.each(TRANSCRIPTS.map((path) => [nameOf(path), path]))("%s", async (_, path) => {
-    using folder = makeTemporaryFolder();
-    const random = makeRandom(statSync(path).size);
-    // The derived ones tell the same conversations in another format: one cut of each is enough.
-    const shares = [0.1 + 0.9 * random.next(), ...(TAKES_ALL || !path.includes("derived") ? [1] : [])];
-    for (const share of shares) {
-      const { engine, database, conversationId } = await importPart(folder, path, share);
-      if (conversationId === null) {
+describe.skipIf(TRANSCRIPTS.length === 0)(
+  "a context of a real conversation fits, stands for all of it once, and is accepted by every provider",
+  () => {
+    test.each(TRANSCRIPTS.map((path) => [nameOf(path), path]))("%s", async (_, path) => {
+      using folder = makeTemporaryFolder();
+      const random = makeRandom(statSync(path).size);
+      // The derived ones tell the same conversations in another format: one cut of each is enough.
+      const shares = [0.1 + 0.9 * random.next(), ...(TAKES_ALL || !path.includes("derived") ? [1] : [])];
+      for (const share of shares) {
+        const { engine, database, conversationId } = await importPart(folder, path, share);
+        if (conversationId === null) {
+          await engine.close();
+          continue;
+        }
+        const check = async (state: string) => {
+          const faults = await findFaultsAt(engine, database, conversationId, drawBudgets(random));
+          expect({ state, share, faults }).toEqual({ state, share, faults: [] });
+        };
+        await check("as imported");
+        const budgetTokens = random.pick([16_000, 32_000, 64_000]);
+        await engine.compact({ conversationId, budgetTokens });
+        await check("folded");
+        await engine.maintain({ conversationId, budgetTokens });
+        await engine.compact({ conversationId, budgetTokens: 16_000, targetTokens: 5_000 });
+        await engine.maintain({ conversationId, budgetTokens: 8_000 });
+        await check("folded hard, with stand-ins");
+        expect((await engine.verify()).problems).toEqual([]);
         await engine.close();
-        continue;
       }
-      const check = async (state: string) => {
-        const faults = await findFaultsAt(engine, database, conversationId, drawBudgets(random));
-        expect({ state, share, faults }).toEqual({ state, share, faults: [] });
-      };
-      await check("as imported");
-      const budgetTokens = random.pick([16_000, 32_000, 64_000]);
-      await engine.compact({ conversationId, budgetTokens });
-      await check("folded");
-      await engine.maintain({ conversationId, budgetTokens });
-      await engine.compact({ conversationId, budgetTokens: 16_000, targetTokens: 5_000 });
-      await engine.maintain({ conversationId, budgetTokens: 8_000 });
-      await check("folded hard, with stand-ins");
-      expect((await engine.verify()).problems).toEqual([]);
-      await engine.close();
-    }
-  });
-});
+    });
+  },
+);
 
 describe("a context", () => {
   test("counts the arguments of tool calls, as stored and as sent", async () => {
     using folder = makeTemporaryFolder();
     const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
-    const file = Array.from({ length: 400 }, (_, line) => `const value${line} = compute(${line}, "row ${line}");`).join("\n");
-    const call = { type: "toolCall", id: "call_1", name: "write", arguments: { path: "src/rows.ts", content: file } };
+    const file = Array.from(
+      { length: 400 },
+      (_, line) => `const value${line} = compute(${line}, "row ${line}");`,
+    ).join("\n");
+    const call = {
+      type: "toolCall",
+      id: "call_1",
+      name: "write",
+      arguments: { path: "src/rows.ts", content: file },
+    };
     const messages = [
       { eventId: "u", message: { role: "user", content: "write it" } },
       { eventId: "a", message: { role: "assistant", content: [call] } },
-      { eventId: "r", message: { role: "toolResult", toolCallId: "call_1", toolName: "write", content: [{ type: "text", text: "ok" }] } },
+      {
+        eventId: "r",
+        message: {
+          role: "toolResult",
+          toolCallId: "call_1",
+          toolName: "write",
+          content: [{ type: "text", text: "ok" }],
+        },
+      },
     ];
     const { conversationId } = await engine.ingest({ session: SESSION, messages });
     const whole = await engine.assemble({ conversationId, budgetTokens: 200_000 });
@@ -129,11 +162,26 @@ describe("a context", () => {
     using folder = makeTemporaryFolder();
     const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
     const secret = `the token is ${Buffer.from(makeRandom(4).bytes(900)).toString("base64")} and no other`;
-    const image = { type: "image", data: Buffer.from(makeRandom(5).bytes(600)).toString("base64"), mimeType: "image/png" };
+    const image = {
+      type: "image",
+      data: Buffer.from(makeRandom(5).bytes(600)).toString("base64"),
+      mimeType: "image/png",
+    };
     const messages = [
       { eventId: "1", message: { role: "user", content: secret } },
-      { eventId: "2", message: { role: "assistant", content: [{ type: "toolCall", id: "c", name: "read", arguments: {} }] } },
-      { eventId: "3", message: { role: "toolResult", toolCallId: "c", toolName: "read", content: [{ type: "text", text: secret }] } },
+      {
+        eventId: "2",
+        message: { role: "assistant", content: [{ type: "toolCall", id: "c", name: "read", arguments: {} }] },
+      },
+      {
+        eventId: "3",
+        message: {
+          role: "toolResult",
+          toolCallId: "c",
+          toolName: "read",
+          content: [{ type: "text", text: secret }],
+        },
+      },
       { eventId: "4", message: { role: "user", content: [{ type: "text", text: secret }, image] } },
     ];
     const { conversationId } = await engine.ingest({ session: SESSION, messages });

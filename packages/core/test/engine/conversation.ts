@@ -34,15 +34,33 @@ export function makeTurn(number: number, size: TurnSize = {}): Arrival[] {
   const at = START_MS + number * TURN_MS;
   const turn: Arrival[] = [];
   const add = (message: object) =>
-    turn.push({ eventId: `t${number}-${turn.length}`, message: { ...message, timestamp: at + turn.length * 1_000 } });
+    turn.push({
+      eventId: `t${number}-${turn.length}`,
+      message: { ...message, timestamp: at + turn.length * 1_000 },
+    });
   add({ role: "user", content: `Question ${number}: ${drawWords(random, words)}?` });
   for (let call = 0; call < calls; call++) {
     const id = `call_${number}_${call}`;
     const text = { type: "text", text: drawWords(random, 6) };
-    add({ role: "assistant", content: [text, { type: "toolCall", id, name: "bash", arguments: { command: `grep ${drawWords(random, 4)}` } }] });
-    add({ role: "toolResult", toolCallId: id, toolName: "bash", content: [{ type: "text", text: drawWords(random, resultWords) }], isError: false });
+    add({
+      role: "assistant",
+      content: [
+        text,
+        { type: "toolCall", id, name: "bash", arguments: { command: `grep ${drawWords(random, 4)}` } },
+      ],
+    });
+    add({
+      role: "toolResult",
+      toolCallId: id,
+      toolName: "bash",
+      content: [{ type: "text", text: drawWords(random, resultWords) }],
+      isError: false,
+    });
   }
-  add({ role: "assistant", content: [{ type: "text", text: `Answer ${number}: ${drawWords(random, words)}.` }] });
+  add({
+    role: "assistant",
+    content: [{ type: "text", text: `Answer ${number}: ${drawWords(random, words)}.` }],
+  });
   return turn;
 }
 

@@ -12,8 +12,9 @@ import { openEngine } from "../../src/index.ts";
 import type { CompleteResult, Engine } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";
-import { answerCall, BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurns, SESSION } from "./fold-program.ts";
+import { answerCall, BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurns } from "./fold-program.ts";
 import type { CallNote } from "./fold-program.ts";
+import { SESSION } from "./conversation.ts";
 
 const PROGRAM = fileURLToPath(new URL("fold-program.ts", import.meta.url));
 const LEASE_MS = 120_000;
@@ -52,7 +53,8 @@ async function open(database: string, { skewMs = 0, onCall }: OpenOptions = {}):
   return engine;
 }
 
-const compact = (engine: Engine) => engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
+const compact = (engine: Engine) =>
+  engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
 
 async function expectSound(engine: Engine, database: string): Promise<void> {
   expect((await engine.verify()).problems).toEqual([]);
@@ -70,7 +72,10 @@ test("a process killed at random moments of a fold leaves a whole cover, and wha
   const { kills } = await runWithCrashes({
     module: PROGRAM,
     // Each run begins when the lease of the one before has ended.
-    args: (count) => [database, JSON.stringify({ skewMs: count * 2 * LEASE_MS })],
+    args: (count) => [
+      database,
+      JSON.stringify({ skewMs: count * 2 * LEASE_MS, isBackground: count % 2 === 1 }),
+    ],
     random: makeRandom(SEED),
     kills: KILLS,
     beforeRun: () => {
@@ -100,14 +105,19 @@ test("a process killed at random moments of a fold leaves a whole cover, and wha
   await compact(engine);
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
   expect(calls).toEqual([]);
-  expect((await engine.status({ sessionKey: SESSION.key })).folding?.summaries).toMatchObject({ extractive: 0, stale: 0 });
+  expect((await engine.status({ sessionKey: SESSION.key })).folding?.summaries).toMatchObject({
+    extractive: 0,
+    stale: 0,
+  });
   const spent = await engine.spend({ by: "all" });
   expect(spent[0]?.calls).toBeLessThanOrEqual(runs.flat().length);
 });
 
 /** A process that is in the middle of a fold: it has asked its model and waits for the answer. */
 async function startHeld(database: string, options: object = {}): Promise<ChildProcess> {
-  const child = fork(PROGRAM, [database, JSON.stringify({ skewMs: 0, holds: true, ...options })], { execArgv: [] });
+  const child = fork(PROGRAM, [database, JSON.stringify({ skewMs: 0, holds: true, ...options })], {
+    execArgv: [],
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   const [message] = (await once(child, "message")) as [CallNote];
   expect(message.kind).toBe("call");
@@ -134,12 +144,21 @@ describe("two processes at one conversation", () => {
     const child = await startHeld(database);
     const calls: string[] = [];
     const engine = await open(database, { onCall: (key) => calls.push(key) });
-    expect(await compact(engine)).toMatchObject({ compacted: false, reason: "another process is folding this conversation" });
-    expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({ changed: false });
-    expect((await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseHolder).toMatch(new RegExp(`^${child.pid}-`));
+    expect(await compact(engine)).toMatchObject({
+      compacted: false,
+      reason: "another process is folding this conversation",
+    });
+    expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({
+      changed: false,
+    });
+    expect((await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseHolder).toMatch(
+      new RegExp(`^${child.pid}-`),
+    );
     // Turns go on meanwhile, and so do contexts.
     await engine.ingest({ session: SESSION, messages: makeMarkedTurns(TURNS, TURNS + 1) });
-    expect((await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS }))?.mode).toBe("tight");
+    expect((await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS }))?.mode).toBe(
+      "tight",
+    );
     expect(await finish(child)).toBeGreaterThan(5);
     expect(calls).toEqual([]);
     expect(await compact(engine)).toMatchObject({ compacted: false, reason: "below threshold" });
@@ -155,8 +174,12 @@ describe("two processes at one conversation", () => {
     const child = await startHeld(database);
     const calls: string[] = [];
     const engine = await open(database, { onCall: (key) => calls.push(key) });
-    expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({ changed: false });
-    expect(await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS, force: true })).toMatchObject({
+    expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({
+      changed: false,
+    });
+    expect(
+      await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS, force: true }),
+    ).toMatchObject({
       compacted: false,
       reason: "another process is folding this conversation",
     });
@@ -171,7 +194,10 @@ describe("two processes at one conversation", () => {
     child.kill("SIGKILL");
     await once(child, "close");
     const early = await open(database, { skewMs: LEASE_MS / 2 });
-    expect(await compact(early)).toMatchObject({ compacted: false, reason: "another process is folding this conversation" });
+    expect(await compact(early)).toMatchObject({
+      compacted: false,
+      reason: "another process is folding this conversation",
+    });
     const late = await open(database, { skewMs: LEASE_MS + 60_000 });
     expect(await compact(late)).toMatchObject({ compacted: true });
     await expectSound(late, database);
@@ -182,7 +208,8 @@ describe("two processes at one conversation", () => {
     const leaseMs = 400;
     const child = await startHeld(database, { leaseMs });
     const engine = await open(database);
-    const readLease = async () => (await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseUntil ?? 0;
+    const readLease = async () =>
+      (await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseUntil ?? 0;
     const first = await readLease();
     // Two renewals, however long they take.
     while ((await readLease()) < first + 2 * (leaseMs / 3)) await sleep(20);

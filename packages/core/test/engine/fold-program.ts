@@ -10,7 +10,7 @@ import { makeRandom } from "@lossless/testkit";
 import { openEngine } from "../../src/index.ts";
 import type { Arrival, CompleteRequest, CompleteResult } from "../../src/index.ts";
 
-import { drawWords, SESSION, settingsFor, START_MS } from "./conversation.ts";
+import { drawWords, settingsFor, START_MS } from "./conversation.ts";
 
 export const BUDGET_TOKENS = 6_000;
 export const CONVERSATION = 1;
@@ -26,15 +26,26 @@ const SMALL = {
 export const foldSettings = (database: string) => settingsFor(database, SMALL);
 
 /** A number in letters, so that it is a word and no identifier that a summary would have to keep. */
-const spell = (number: number): string => [...String(number)].map((digit) => "abcdefghij"[Number(digit)]).join("");
+const spell = (number: number): string =>
+  [...String(number)].map((digit) => "abcdefghij"[Number(digit)]).join("");
 
 /** Short turns, each with a word of its own by which it is known in a prompt. */
 function makeMarkedTurn(number: number): Arrival[] {
   const random = makeRandom(number + 1);
   const timestamp = START_MS + number * 60_000;
   return [
-    { eventId: `u${number}`, message: { role: "user", content: `marker${spell(number)} ${drawWords(random, 60)}`, timestamp } },
-    { eventId: `a${number}`, message: { role: "assistant", content: [{ type: "text", text: drawWords(random, 60) }], timestamp: timestamp + 1 } },
+    {
+      eventId: `u${number}`,
+      message: { role: "user", content: `marker${spell(number)} ${drawWords(random, 60)}`, timestamp },
+    },
+    {
+      eventId: `a${number}`,
+      message: {
+        role: "assistant",
+        content: [{ type: "text", text: drawWords(random, 60) }],
+        timestamp: timestamp + 1,
+      },
+    },
   ];
 }
 
@@ -48,7 +59,8 @@ export interface CallNote {
 }
 
 function nameSources(request: CompleteRequest): string {
-  const words = request.user.match(request.purpose === "leaf" ? /\bmarker[a-j]+\b/g : /\bnote[a-p]+\b/g) ?? [];
+  const words =
+    request.user.match(request.purpose === "leaf" ? /\bmarker[a-j]+\b/g : /\bnote[a-p]+\b/g) ?? [];
   return `${request.purpose} ${[...new Set(words)].join(" ")}`;
 }
 
@@ -62,7 +74,16 @@ export function answerCall(request: CompleteRequest): { key: string; answer: Com
   return { key, answer: { kind: "text", text, model, inputTokens: 100, outputTokens: 20 } };
 }
 
-async function main(database: string, options: { skewMs: number; leaseMs?: number; holds?: boolean }): Promise<void> {
+interface ProgramOptions {
+  readonly skewMs: number;
+  readonly leaseMs?: number;
+  /** The model waits for the parent's word before each answer. */
+  readonly holds?: boolean;
+  /** The fold is paid as work in the background, which makes first and publishes then. */
+  readonly isBackground?: boolean;
+}
+
+async function main(database: string, options: ProgramOptions): Promise<void> {
   const complete = async (request: CompleteRequest): Promise<CompleteResult> => {
     const { key, answer } = answerCall(request);
     process.send?.({ kind: "call", key } satisfies CallNote);
@@ -74,20 +95,21 @@ async function main(database: string, options: { skewMs: number; leaseMs?: numbe
     thread: false,
     settings: foldSettings(database),
     complete,
-    clock: { now: () => Date.now() + options.skewMs, random: (size) => crypto.getRandomValues(new Uint8Array(size)) },
+    clock: {
+      now: () => Date.now() + options.skewMs,
+      random: (size) => crypto.getRandomValues(new Uint8Array(size)),
+    },
     ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
   });
-  const compacted = await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
+  if (!options.isBackground)
+    await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
   await engine.close();
-  process.send?.({ kind: "done", reason: compacted.reason });
+  process.send?.({ kind: "done" });
   process.disconnect();
 }
 
-/** The session the conversation belongs to. */
-export { SESSION };
-
 if (process.argv[1] === import.meta.filename) {
   const [database = "", options = "{}"] = process.argv.slice(2);
-  await main(database, JSON.parse(options) as { skewMs: number });
+  await main(database, JSON.parse(options) as ProgramOptions);
 }

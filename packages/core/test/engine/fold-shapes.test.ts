@@ -10,11 +10,17 @@ import { makeTurns, SESSION, settingsFor } from "./conversation.ts";
 const CONVERSATION = 1;
 const BUDGET = 16_000;
 
-async function open(config: Record<string, unknown> = {}): Promise<{ engine: Engine; expectSound: () => Promise<void> }> {
+async function open(
+  config: Record<string, unknown> = {},
+): Promise<{ engine: Engine; expectSound: () => Promise<void> }> {
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
-  const engine = await openEngine({ database, thread: false, settings: settingsFor(database, { leafChunkTokens: 4_000, ...config }) });
+  const engine = await openEngine({
+    database,
+    thread: false,
+    settings: settingsFor(database, { leafChunkTokens: 4_000, ...config }),
+  });
   onTestFinished(() => engine.close());
   const expectSound = async () => {
     expect((await engine.verify()).problems).toEqual([]);
@@ -27,7 +33,8 @@ async function open(config: Record<string, unknown> = {}): Promise<{ engine: Eng
   return { engine, expectSound };
 }
 
-const recordNew = (engine: Engine, eventId: string) => engine.recordBoundary({ session: SESSION, eventId, reason: "new" });
+const recordNew = (engine: Engine, eventId: string) =>
+  engine.recordBoundary({ session: SESSION, eventId, reason: "new" });
 const contextTokens = async (engine: Engine): Promise<number | undefined> =>
   (await engine.status({ sessionKey: SESSION.key })).folding?.contextTokens;
 
@@ -67,24 +74,37 @@ describe("behind a soft boundary", () => {
 test("turns longer than the window are folded while they run, and what they leave over does not keep summaries apart", async () => {
   const { engine, expectSound } = await open();
   for (let turn = 0; turn < 10; turn++) {
-    await engine.ingest({ session: SESSION, messages: makeTurns(turn, turn + 1, { calls: 60, resultWords: 120 }) });
+    await engine.ingest({
+      session: SESSION,
+      messages: makeTurns(turn, turn + 1, { calls: 60, resultWords: 120 }),
+    });
     const { tokensAfter } = await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET });
     expect(tokensAfter).toBeLessThan(0.75 * BUDGET);
   }
   await expectSound();
-  const { tokensAfter } = await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET, targetTokens: 6_000 });
+  const { tokensAfter } = await engine.compact({
+    conversationId: CONVERSATION,
+    budgetTokens: BUDGET,
+    targetTokens: 6_000,
+  });
   expect(tokensAfter).toBeLessThanOrEqual(6_000);
   await engine.ingest({ session: SESSION, messages: makeTurns(10, 60) });
   await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET });
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
   const small = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: 5_000 });
-  const unseen = small?.items.filter(({ kind }) => kind === "range").reduce((sum, { messages }) => sum + messages, 0);
+  const unseen = small?.items
+    .filter(({ kind }) => kind === "range")
+    .reduce((sum, { messages }) => sum + messages, 0);
   expect(unseen).toBeLessThan(64);
   await expectSound();
 });
 
 test("a root that is remade does not change a context that was begun with the old one", async () => {
-  const { engine, expectSound } = await open({ leafTargetTokens: 600, condensedTargetTokens: 400, sweepMaxDepth: 0 });
+  const { engine, expectSound } = await open({
+    leafTargetTokens: 600,
+    condensedTargetTokens: 400,
+    sweepMaxDepth: 0,
+  });
   const assemble = () => engine.assemble({ conversationId: CONVERSATION, budgetTokens: 5_000 });
   let next = 0;
   let compared = 0;
@@ -100,7 +120,9 @@ test("a root that is remade does not change a context that was begun with the ol
     compared += 1;
   }
   expect(compared).toBeGreaterThan(5);
-  const roots = (await engine.listSummaries({ conversationId: CONVERSATION, limit: 1_000 })).items.filter(({ isRoot }) => isRoot);
+  const roots = (await engine.listSummaries({ conversationId: CONVERSATION, limit: 1_000 })).items.filter(
+    ({ isRoot }) => isRoot,
+  );
   expect(roots.length).toBeGreaterThan(1);
   expect(roots.filter(({ state }) => state === "reserve").length).toBeLessThanOrEqual(2);
 });

@@ -19,10 +19,15 @@ async function simulate(seed: number): Promise<void> {
       await simulation.step();
       if (step % CHECK_EVERY !== 0) continue;
       const faults = await simulation.findFaults();
-      expect({ seed, step, faults, after: simulation.trail.slice(-CHECK_EVERY) }).toMatchObject({ faults: [] });
+      expect({ seed, step, faults, after: simulation.trail.slice(-CHECK_EVERY) }).toMatchObject({
+        faults: [],
+      });
     }
   } catch (error) {
-    throw new Error(`seed ${seed}, after ${simulation.trail.length} steps (…, ${simulation.trail.slice(-5).join(", ")})`, { cause: error });
+    throw new Error(
+      `seed ${seed}, after ${simulation.trail.length} steps (…, ${simulation.trail.slice(-5).join(", ")})`,
+      { cause: error },
+    );
   } finally {
     await simulation.close();
   }
@@ -30,7 +35,11 @@ async function simulate(seed: number): Promise<void> {
 
 const TIMEOUT_MS = 20_000 * (ONLY === null ? SEEDS : 1);
 
-test("whatever happens to a conversation, the archive proves whole and every context stands for it exactly once", { timeout: TIMEOUT_MS }, async () => {
-  if (ONLY !== null) return simulate(ONLY);
-  for (let seed = FIRST; seed < FIRST + SEEDS; seed++) await simulate(seed);
-});
+test(
+  "whatever happens to a conversation, the archive proves whole and every context stands for it exactly once",
+  { timeout: TIMEOUT_MS },
+  async () => {
+    if (ONLY !== null) return simulate(ONLY);
+    for (let seed = FIRST; seed < FIRST + SEEDS; seed++) await simulate(seed);
+  },
+);

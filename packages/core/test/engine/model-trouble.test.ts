@@ -11,7 +11,13 @@ const BUDGET = 8_000;
 const CONVERSATION = 1;
 const MODEL = { provider: "fake", model: "fake" };
 
-const say = (text: string): CompleteResult => ({ kind: "text", text, model: MODEL, inputTokens: 900, outputTokens: 90 });
+const say = (text: string): CompleteResult => ({
+  kind: "text",
+  text,
+  model: MODEL,
+  inputTokens: 900,
+  outputTokens: 90,
+});
 
 interface Stage {
   readonly engine: Engine;
@@ -35,7 +41,13 @@ async function setStage(complete: Complete, config: Record<string, unknown> = {}
   const engine = await openEngine({
     database,
     thread: false,
-    settings: settingsFor(database, { freshTailCount: 6, leafChunkTokens: 1_500, leafTargetTokens: 300, condensedTargetTokens: 250, ...config }),
+    settings: settingsFor(database, {
+      freshTailCount: 6,
+      leafChunkTokens: 1_500,
+      leafTargetTokens: 300,
+      condensedTargetTokens: 250,
+      ...config,
+    }),
     clock: { now: () => clock.now() + passedMs, random: clock.random },
     complete: (request, signal) => {
       calls += 1;
@@ -60,7 +72,8 @@ async function expectFitting({ engine, database }: Stage): Promise<void> {
 }
 
 const compact = ({ engine }: Stage) => engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET });
-const maintain = ({ engine }: Stage) => engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
+const maintain = ({ engine }: Stage) =>
+  engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
 const readStatus = ({ engine }: Stage) => engine.status({ sessionKey: SESSION.key });
 const never: Complete = () => new Promise(() => undefined);
 
@@ -70,59 +83,80 @@ async function grow({ engine }: Stage, from: number, turns: number): Promise<voi
 
 describe("a model that", () => {
   test.each<[string, Complete, Record<string, unknown>]>([
-    ["refuses the key", async () => ({ kind: "failure", failure: "auth", message: "401" }), { circuitBreakerThreshold: 2 }],
+    [
+      "refuses the key",
+      async () => ({ kind: "failure", failure: "auth", message: "401" }),
+      { circuitBreakerThreshold: 2 },
+    ],
     ["answers nothing", async () => say(""), {}],
-    ["only thinks", async () => say("<think>They want a summary. Let me look at the orders first, then at the"), {}],
+    [
+      "only thinks",
+      async () => say("<think>They want a summary. Let me look at the orders first, then at the"),
+      {},
+    ],
     ["writes more than it read", async (request) => say(request.user.repeat(2)), {}],
     ["never answers and does not listen", never, { summaryTimeoutMs: 15 }],
     ["throws", () => Promise.reject(new Error("socket hang up")), {}],
-  ])("%s: the context fits, what is stored is marked, the ledger has the calls, and the next try waits", async (_, complete, config) => {
-    const stage = await setStage(complete, config);
-    const answer = await compact(stage);
-    expect(answer).toMatchObject({ compacted: true });
-    expect(answer.tokensAfter).toBeLessThan(0.75 * BUDGET);
-    await expectFitting(stage);
+  ])(
+    "%s: the context fits, what is stored is marked, the ledger has the calls, and the next try waits",
+    async (_, complete, config) => {
+      const stage = await setStage(complete, config);
+      const answer = await compact(stage);
+      expect(answer).toMatchObject({ compacted: true });
+      expect(answer.tokensAfter).toBeLessThan(0.75 * BUDGET);
+      await expectFitting(stage);
 
-    const { items } = await stage.engine.listSummaries({ conversationId: CONVERSATION, limit: 1_000 });
-    for (const summary of items) {
-      expect(summary).toMatchObject({ level: "extractive", model: "extractive" });
-      expect(summary.content).toContain("[LCM fallback summary");
-      expect(summary.content).not.toContain("Let me look");
-    }
-    const asked = stage.calls();
-    expect(asked).toBeGreaterThan(0);
-    expect((await stage.engine.spend({ by: "all" }))[0]?.calls).toBe(asked);
-    const status = await readStatus(stage);
-    expect(status.folding?.summaries.extractive).toBe(status.folding?.summaries.cover);
-    expect(status.folding?.debt).toBeNull();
-    expect(status.guards).toHaveLength(1);
-    expect(stage.events.filter(({ kind }) => kind === "degraded")).toHaveLength(1);
+      const { items } = await stage.engine.listSummaries({ conversationId: CONVERSATION, limit: 1_000 });
+      for (const summary of items) {
+        expect(summary).toMatchObject({ level: "extractive", model: "extractive" });
+        expect(summary.content).toContain("[LCM fallback summary");
+        expect(summary.content).not.toContain("Let me look");
+      }
+      const asked = stage.calls();
+      expect(asked).toBeGreaterThan(0);
+      expect((await stage.engine.spend({ by: "all" }))[0]?.calls).toBe(asked);
+      const status = await readStatus(stage);
+      expect(status.folding?.summaries.extractive).toBe(status.folding?.summaries.cover);
+      expect(status.folding?.debt).toBeNull();
+      expect(status.guards).toHaveLength(1);
+      expect(stage.events.filter(({ kind }) => kind === "degraded")).toHaveLength(1);
 
-    // While the guard is open nobody is asked, and folding goes on.
-    await grow(stage, 60, 30);
-    expect(await compact(stage)).toMatchObject({ compacted: true });
-    expect(stage.calls()).toBe(asked);
-    await expectFitting(stage);
+      // While the guard is open nobody is asked, and folding goes on.
+      await grow(stage, 60, 30);
+      expect(await compact(stage)).toMatchObject({ compacted: true });
+      expect(stage.calls()).toBe(asked);
+      await expectFitting(stage);
 
-    // Later the model is asked again; when it is well, so are its summaries.
-    stage.wait(3_600_000);
-    stage.become(async () => say("They spoke of orders, parcels, labels and the morning truck, and settled who does what."));
-    await grow(stage, 90, 40);
-    await compact(stage);
-    expect(stage.calls()).toBeGreaterThan(asked);
-    expect((await readStatus(stage)).guards).toEqual([]);
-    expect(stage.events.some(({ kind }) => kind === "recovered")).toBe(true);
-    await expectFitting(stage);
-  });
+      // Later the model is asked again; when it is well, so are its summaries.
+      stage.wait(3_600_000);
+      stage.become(async () =>
+        say("They spoke of orders, parcels, labels and the morning truck, and settled who does what."),
+      );
+      await grow(stage, 90, 40);
+      await compact(stage);
+      expect(stage.calls()).toBeGreaterThan(asked);
+      expect((await readStatus(stage)).guards).toEqual([]);
+      expect(stage.events.some(({ kind }) => kind === "recovered")).toBe(true);
+      await expectFitting(stage);
+    },
+  );
 
   test("is slower than the deadline: nothing is stored, the fold stays owed, and the next try waits", async () => {
     const stage = await setStage(never, { sweepDeadlineMs: 40, summaryTimeoutMs: 600_000 });
     const before = await readStatus(stage);
-    expect(await compact(stage)).toMatchObject({ compacted: false, reason: "the deadline was reached", passes: 0 });
+    expect(await compact(stage)).toMatchObject({
+      compacted: false,
+      reason: "the deadline was reached",
+      passes: 0,
+    });
     await expectFitting(stage);
     const status = await readStatus(stage);
     expect(status.folding?.summaries).toMatchObject({ cover: 0, prepared: 0, reserve: 0 });
-    expect(status.folding?.debt).toMatchObject({ attempts: 1, lastFailure: "stopped: deadline", leaseHolder: null });
+    expect(status.folding?.debt).toMatchObject({
+      attempts: 1,
+      lastFailure: "stopped: deadline",
+      leaseHolder: null,
+    });
     expect(status.folding?.contextTokens).toBe(before.folding?.contextTokens);
     expect((await stage.engine.spend({ by: "all" }))[0]?.calls).toBe(stage.calls());
     const asked = stage.calls();
@@ -130,7 +164,9 @@ describe("a model that", () => {
     expect(stage.calls()).toBe(asked);
 
     stage.wait(5 * 60_000);
-    stage.become(async () => say("They spoke of orders, parcels, labels and the morning truck, and settled who does what."));
+    stage.become(async () =>
+      say("They spoke of orders, parcels, labels and the morning truck, and settled who does what."),
+    );
     await maintain(stage);
     expect(stage.calls()).toBeGreaterThan(asked);
     await expectFitting(stage);
@@ -142,7 +178,11 @@ describe("a model that", () => {
       stop.abort();
       return signal.aborted ? { kind: "failure", failure: "aborted", message: "cancelled" } : say("");
     });
-    const answer = await stage.engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET, signal: stop.signal });
+    const answer = await stage.engine.compact({
+      conversationId: CONVERSATION,
+      budgetTokens: BUDGET,
+      signal: stop.signal,
+    });
     expect(answer).toMatchObject({ compacted: false, reason: "cancelled" });
     expect((await readStatus(stage)).folding?.debt?.lastFailure).toBe("stopped: aborted");
     await expectFitting(stage);

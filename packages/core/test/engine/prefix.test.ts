@@ -16,10 +16,21 @@ interface Turns {
 }
 
 /** Plays a conversation and assembles before each answer, as a host does. */
-async function play({ turns, budgetTokens, upkeep, asks, foldTokens = budgetTokens }: Turns): Promise<AssembledContext[]> {
+async function play({
+  turns,
+  budgetTokens,
+  upkeep,
+  asks,
+  foldTokens = budgetTokens,
+}: Turns): Promise<AssembledContext[]> {
   using folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");
-  const settings = settingsFor(database, { freshTailCount: 12, leafChunkTokens: 3_000, leafTargetTokens: 500, condensedTargetTokens: 400 });
+  const settings = settingsFor(database, {
+    freshTailCount: 12,
+    leafChunkTokens: 3_000,
+    leafTargetTokens: 500,
+    condensedTargetTokens: 400,
+  });
   const engine = await openEngine({ database, thread: false, settings, clock: makeClock(5, START_MS) });
   const random = makeRandom(turns + budgetTokens);
   const contexts: AssembledContext[] = [];
@@ -42,10 +53,14 @@ function findBreaks(contexts: readonly AssembledContext[]): string[] {
   for (const [index, context] of contexts.entries()) {
     const before = contexts[index - 1];
     if (before === undefined || before.epoch !== context.epoch) continue;
-    const [old, now] = [before, context].map(({ messages }) => messages.map((message) => JSON.stringify(message)));
+    const [old, now] = [before, context].map(({ messages }) =>
+      messages.map((message) => JSON.stringify(message)),
+    );
     const kept = (old ?? []).slice(0, -1).findIndex((message, at) => message !== now?.[at]);
-    if (kept >= 0) breaks.push(`turn ${index}: message ${kept} of ${old?.length} changed within epoch ${context.epoch}`);
-    if (before.fingerprint !== context.fingerprint && context.mode === "tight") breaks.push(`turn ${index}: the fingerprint changed`);
+    if (kept >= 0)
+      breaks.push(`turn ${index}: message ${kept} of ${old?.length} changed within epoch ${context.epoch}`);
+    if (before.fingerprint !== context.fingerprint && context.mode === "tight")
+      breaks.push(`turn ${index}: the fingerprint changed`);
   }
   return breaks;
 }
@@ -68,9 +83,12 @@ describe("between two folds the front of the prompt keeps its bytes", () => {
     { turns: 140, budgetTokens: 8_000, upkeep: "every turn", asks: true, share: 0.85 },
     { turns: 120, budgetTokens: 4_000, upkeep: "sometimes", asks: false, share: 0.75 },
     { turns: 160, budgetTokens: 6_000, upkeep: "sometimes", asks: true, foldTokens: 30_000, share: 0.75 },
-  ])("$turns turns in $budgetTokens tokens, upkeep $upkeep, asks $asks, folded for $foldTokens", async ({ share, ...turns }) => {
-    const contexts = await play(turns);
-    expect(findBreaks(contexts)).toEqual([]);
-    expect(measurePrefix(contexts)).toBeGreaterThan(share);
-  });
+  ])(
+    "$turns turns in $budgetTokens tokens, upkeep $upkeep, asks $asks, folded for $foldTokens",
+    async ({ share, ...turns }) => {
+      const contexts = await play(turns);
+      expect(findBreaks(contexts)).toEqual([]);
+      expect(measurePrefix(contexts)).toBeGreaterThan(share);
+    },
+  );
 });

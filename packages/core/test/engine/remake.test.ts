@@ -22,7 +22,13 @@ async function foldConversation(): Promise<Folded> {
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
-  const config = { freshTailCount: 4, leafChunkTokens: 2_000, leafTargetTokens: 300, condensedTargetTokens: 250, leafMinFanout: 4 };
+  const config = {
+    freshTailCount: 4,
+    leafChunkTokens: 2_000,
+    leafTargetTokens: 300,
+    condensedTargetTokens: 250,
+    leafMinFanout: 4,
+  };
   const clock = makeClock(9, START_MS + 80 * 90_000);
   let passedMs = 0;
   const engine = await openEngine({
@@ -32,7 +38,10 @@ async function foldConversation(): Promise<Folded> {
     clock: { now: () => clock.now() + passedMs, random: clock.random },
   });
   onTestFinished(() => engine.close());
-  const messages = makeTurns(0, 80, { calls: 1 }).map((arrival, line) => ({ ...arrival, position: (line + 1) * POSITION_STEP }));
+  const messages = makeTurns(0, 80, { calls: 1 }).map((arrival, line) => ({
+    ...arrival,
+    position: (line + 1) * POSITION_STEP,
+  }));
   await engine.ingest({ session: SESSION, messages });
   await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET, targetTokens: 3_000 });
   return { engine, database, wait: (ms) => (passedMs += ms) };
@@ -65,41 +74,48 @@ describe("a change under summaries", () => {
   test.each([
     ["a row that arrives late", late],
     ["a revision", revised],
-  ])("%s: they count as stale, are remade from below, and are swapped with the next fold", async (_, arrival) => {
-    const folded = await foldConversation();
-    const { engine } = folded;
-    const before = await listSummaries(engine);
-    const above = before.filter(
-      ({ state, startPosition, endPosition }) => state === "cover" && startPosition <= arrival.position && arrival.position <= endPosition,
-    );
-    expect(above.map(({ depth }) => depth).sort()).toEqual(above.map((__, depth) => depth));
-    expect(above.length).toBeGreaterThan(1);
+  ])(
+    "%s: they count as stale, are remade from below, and are swapped with the next fold",
+    async (_, arrival) => {
+      const folded = await foldConversation();
+      const { engine } = folded;
+      const before = await listSummaries(engine);
+      const above = before.filter(
+        ({ state, startPosition, endPosition }) =>
+          state === "cover" && startPosition <= arrival.position && arrival.position <= endPosition,
+      );
+      expect(above.map(({ depth }) => depth).sort()).toEqual(above.map((__, depth) => depth));
+      expect(above.length).toBeGreaterThan(1);
 
-    await engine.ingest({ session: SESSION, messages: [arrival] });
-    expect(await stale(engine)).toBe(above.length);
-    const shown = await assembled(engine);
-    await expectSound(folded);
+      await engine.ingest({ session: SESSION, messages: [arrival] });
+      expect(await stale(engine)).toBe(above.length);
+      const shown = await assembled(engine);
+      await expectSound(folded);
 
-    await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
-    expect((await assembled(engine)) === shown).toBe(true);
-    expect(await stale(engine)).toBe(above.length);
-    await expectSound(folded);
-    const made = (await listSummaries(engine)).length;
-    await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
-    expect(await listSummaries(engine)).toHaveLength(made);
+      await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
+      expect((await assembled(engine)) === shown).toBe(true);
+      expect(await stale(engine)).toBe(above.length);
+      await expectSound(folded);
+      const made = (await listSummaries(engine)).length;
+      await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
+      expect(await listSummaries(engine)).toHaveLength(made);
 
-    await engine.ingest({ session: SESSION, messages: makeTurns(80, 84, { calls: 1 }) });
-    await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET, force: true });
-    expect(await stale(engine)).toBe(0);
-    const after = await listSummaries(engine);
-    for (const { summaryId } of above) {
-      expect(after.find((summary) => summary.summaryId === summaryId)?.state).toBe("retired");
-      expect(await engine.readSummary({ summaryId })).not.toBeNull();
-    }
-    const leaf = after.find(({ state, depth, startPosition }) => state === "cover" && depth === 0 && startPosition === above[0]?.startPosition);
-    expect(leaf?.content).toContain("ZX-4471-B");
-    await expectSound(folded);
-  });
+      await engine.ingest({ session: SESSION, messages: makeTurns(80, 84, { calls: 1 }) });
+      await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET, force: true });
+      expect(await stale(engine)).toBe(0);
+      const after = await listSummaries(engine);
+      for (const { summaryId } of above) {
+        expect(after.find((summary) => summary.summaryId === summaryId)?.state).toBe("retired");
+        expect(await engine.readSummary({ summaryId })).not.toBeNull();
+      }
+      const leaf = after.find(
+        ({ state, depth, startPosition }) =>
+          state === "cover" && depth === 0 && startPosition === above[0]?.startPosition,
+      );
+      expect(leaf?.content).toContain("ZX-4471-B");
+      await expectSound(folded);
+    },
+  );
 
   test("in a conversation nobody has used for long, they are swapped at once", async () => {
     const folded = await foldConversation();
@@ -146,7 +162,9 @@ describe("a change under summaries", () => {
     await engine.setBranch({ session: SESSION, offBranch: offBranch.slice(1) });
     await expectSound(folded);
     await engine.setBranch({ session: SESSION, offBranch: [] });
-    expect((await engine.assemble({ conversationId: CONVERSATION, budgetTokens: 200_000 }))?.shownMessages).toBe(whole?.shownMessages);
+    expect(
+      (await engine.assemble({ conversationId: CONVERSATION, budgetTokens: 200_000 }))?.shownMessages,
+    ).toBe(whole?.shownMessages);
     folded.wait(2 * 3_600_000);
     await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
     expect(await stale(engine)).toBe(0);

@@ -12,7 +12,9 @@ import { ArchiveView, findFaults } from "./context-checks.ts";
 
 const session = { key: "agent:main:simulation", id: "simulation", owner: "main" };
 const WORDS =
-  "seed bed row bench label printer truck order door lamp water soil frost glass north gate price stock crate shelf moss fern".split(" ");
+  "seed bed row bench label printer truck order door lamp water soil frost glass north gate price stock crate shelf moss fern".split(
+    " ",
+  );
 
 interface Event {
   readonly eventId: string;
@@ -158,22 +160,38 @@ export class Simulation {
     const random = this.#random;
     const messages = [this.#next({ role: "user", content: drawText(random) })];
     for (let groups = random.below(4); groups > 0; groups--) messages.push(...this.#drawToolGroup());
-    if (random.next() < 0.9) messages.push(this.#next({ role: "assistant", content: [{ type: "text", text: drawText(random) }] }));
+    if (random.next() < 0.9)
+      messages.push(this.#next({ role: "assistant", content: [{ type: "text", text: drawText(random) }] }));
     // A turn may arrive in pieces, and rarely in the wrong order.
     const cut = random.below(messages.length + 1);
-    const pieces = random.next() < 0.1 ? [messages.slice(cut), messages.slice(0, cut)] : [messages.slice(0, cut), messages.slice(cut)];
+    const pieces =
+      random.next() < 0.1
+        ? [messages.slice(cut), messages.slice(0, cut)]
+        : [messages.slice(0, cut), messages.slice(cut)];
     for (const piece of pieces) if (piece.length > 0) await this.#ingest(piece);
   }
 
   #drawToolGroup(): Arrival[] {
     const random = this.#random;
-    const ids = Array.from({ length: 1 + random.below(3) }, () => `call_${random.next() < 0.1 ? 1 : ++this.#calls}`);
-    const calls = ids.map((id) => ({ type: "toolCall", id, name: "bash", arguments: { command: drawText(random) } }));
-    const group = [this.#next({ role: "assistant", content: [{ type: "text", text: drawWords(random, 3) }, ...calls] })];
+    const ids = Array.from(
+      { length: 1 + random.below(3) },
+      () => `call_${random.next() < 0.1 ? 1 : ++this.#calls}`,
+    );
+    const calls = ids.map((id) => ({
+      type: "toolCall",
+      id,
+      name: "bash",
+      arguments: { command: drawText(random) },
+    }));
+    const group = [
+      this.#next({ role: "assistant", content: [{ type: "text", text: drawWords(random, 3) }, ...calls] }),
+    ];
     for (const toolCallId of ids) {
       if (random.next() < 0.05) continue;
       const text = random.next() < 0.1 ? drawWords(random, 700) : drawText(random);
-      group.push(this.#next({ role: "toolResult", toolCallId, toolName: "bash", content: [{ type: "text", text }] }));
+      group.push(
+        this.#next({ role: "toolResult", toolCallId, toolName: "bash", content: [{ type: "text", text }] }),
+      );
     }
     return group;
   }
@@ -192,7 +210,9 @@ export class Simulation {
     const event = this.#random.pick(this.#events);
     event.version += 1;
     const content = `version ${event.version}: ${drawText(this.#random)}`;
-    await this.#ingest([{ eventId: event.eventId, position: event.position, message: { role: "user", content } }]);
+    await this.#ingest([
+      { eventId: event.eventId, position: event.position, message: { role: "user", content } },
+    ]);
   }
 
   async #changeBranch(): Promise<void> {
@@ -201,7 +221,9 @@ export class Simulation {
     if (random.next() < 0.3 || count === 0) this.#offBranch = [];
     else {
       const from = random.below(count);
-      const run = this.#events.slice(from, from + 1 + random.below(random.next() < 0.2 ? 60 : 8)).map(({ eventId }) => eventId);
+      const run = this.#events
+        .slice(from, from + 1 + random.below(random.next() < 0.2 ? 60 : 8))
+        .map(({ eventId }) => eventId);
       this.#offBranch = random.next() < 0.5 ? run : [...this.#offBranch, ...run];
     }
     await this.engine.setBranch({ session, offBranch: this.#offBranch });
@@ -246,5 +268,7 @@ export class Simulation {
   }
 }
 
-const drawWords = (random: Random, count: number): string => Array.from({ length: count }, () => random.pick(WORDS)).join(" ");
-const drawText = (random: Random): string => drawWords(random, random.next() < 0.1 ? 60 + random.below(200) : 1 + random.below(40));
+const drawWords = (random: Random, count: number): string =>
+  Array.from({ length: count }, () => random.pick(WORDS)).join(" ");
+const drawText = (random: Random): string =>
+  drawWords(random, random.next() < 0.1 ? 60 + random.below(200) : 1 + random.below(40));

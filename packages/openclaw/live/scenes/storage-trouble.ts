@@ -16,8 +16,7 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
   const path = join(stage.state.stateDir, TROUBLE_DATABASE);
   await stage.step("the plugin gets a database of its own while the gateway runs", async () => {
     await stage.configure({ databasePath: path }, /trouble/);
-    const answer = await stage.sendChat("SAY before the trouble", TROUBLE_CHAT);
-    if (process.argv.includes("--verbose")) console.log(`      ${answer}`);
+    await stage.playTurn("SAY before the trouble", TROUBLE_CHAT);
   });
   await stage.step(
     "the history of earlier sessions is read into it, and no model is called for that",

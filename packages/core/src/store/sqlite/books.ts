@@ -18,11 +18,14 @@ const CLAIM_UPKEEP = `
   VALUES (?1, 'upkeep', 0, ?3, ?3, ?2, ?4)
   ON CONFLICT DO UPDATE SET lease_holder = excluded.lease_holder, lease_until = excluded.lease_until
   WHERE lease_until IS NULL OR lease_until <= ?3 OR lease_holder = ?2`;
-const END_UPKEEP = "DELETE FROM compaction_debt WHERE conversation_id = ? AND lease_holder = ? AND reason = 'upkeep'";
+const END_UPKEEP =
+  "DELETE FROM compaction_debt WHERE conversation_id = ? AND lease_holder = ? AND reason = 'upkeep'";
 const END_LEASE = `
   UPDATE compaction_debt SET lease_holder = NULL, lease_until = NULL WHERE conversation_id = ? AND lease_holder = ?`;
-const LEASE_DEBT = "UPDATE compaction_debt SET lease_holder = ?, lease_until = ?, attempts = attempts + 1 WHERE conversation_id = ?";
-const RENEW_DEBT = "UPDATE compaction_debt SET lease_until = ? WHERE conversation_id = ? AND lease_holder = ?";
+const LEASE_DEBT =
+  "UPDATE compaction_debt SET lease_holder = ?, lease_until = ?, attempts = attempts + 1 WHERE conversation_id = ?";
+const RENEW_DEBT =
+  "UPDATE compaction_debt SET lease_until = ? WHERE conversation_id = ? AND lease_holder = ?";
 const PAY_DEBT = "DELETE FROM compaction_debt WHERE conversation_id = ? AND lease_holder = ?";
 const POSTPONE_DEBT = `
   UPDATE compaction_debt SET lease_holder = NULL, lease_until = NULL, last_failure = ?, next_attempt_at = ?
@@ -46,7 +49,8 @@ const ADD_CACHE_USAGE = `
   INSERT INTO cache_usage (conversation_id, requests, prompt_tokens, cached_tokens, updated_at) VALUES (?, 1, ?, ?, ?)
   ON CONFLICT DO UPDATE SET requests = requests + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
     cached_tokens = cached_tokens + excluded.cached_tokens, updated_at = excluded.updated_at`;
-const SELECT_CACHE_USAGE = "SELECT requests, prompt_tokens, cached_tokens FROM cache_usage WHERE conversation_id = ?";
+const SELECT_CACHE_USAGE =
+  "SELECT requests, prompt_tokens, cached_tokens FROM cache_usage WHERE conversation_id = ?";
 
 export function addDebt(
   { connection }: StoreContext,
@@ -77,7 +81,9 @@ export function renewDebt(
   { connection }: StoreContext,
   request: { conversationId: number; holder: string; until: number },
 ): boolean {
-  return connection.write(() => connection.change(RENEW_DEBT, request.until, request.conversationId, request.holder) > 0);
+  return connection.write(
+    () => connection.change(RENEW_DEBT, request.until, request.conversationId, request.holder) > 0,
+  );
 }
 
 export function claimUpkeep(
@@ -85,10 +91,15 @@ export function claimUpkeep(
   request: { conversationId: number; holder: string; now: number; leaseMs: number },
 ): boolean {
   const { conversationId, holder, now, leaseMs } = request;
-  return connection.write(() => connection.change(CLAIM_UPKEEP, conversationId, holder, now, now + leaseMs) > 0);
+  return connection.write(
+    () => connection.change(CLAIM_UPKEEP, conversationId, holder, now, now + leaseMs) > 0,
+  );
 }
 
-export function releaseUpkeep({ connection }: StoreContext, request: { conversationId: number; holder: string }): void {
+export function releaseUpkeep(
+  { connection }: StoreContext,
+  request: { conversationId: number; holder: string },
+): void {
   const { conversationId, holder } = request;
   connection.write(() => {
     connection.run(END_UPKEEP, conversationId, holder);
@@ -98,7 +109,13 @@ export function releaseUpkeep({ connection }: StoreContext, request: { conversat
 
 export function settleDebt(
   { connection }: StoreContext,
-  request: { conversationId: number; holder: string; now: number; failure: string | null; retryAt: number | null },
+  request: {
+    conversationId: number;
+    holder: string;
+    now: number;
+    failure: string | null;
+    retryAt: number | null;
+  },
 ): void {
   const { conversationId, holder, failure, retryAt } = request;
   connection.write(() => {
@@ -122,9 +139,21 @@ export function toDebt(row: Row): Debt {
 }
 
 export function recordSpend({ connection }: StoreContext, record: SpendRecord): void {
-  const { at, conversationId, purpose, provider, model, inputTokens, outputTokens, durationMs, outcome } = record;
+  const { at, conversationId, purpose, provider, model, inputTokens, outputTokens, durationMs, outcome } =
+    record;
   connection.write(() =>
-    connection.run(INSERT_SPEND, at, conversationId, purpose, provider, model, inputTokens, outputTokens, durationMs, outcome),
+    connection.run(
+      INSERT_SPEND,
+      at,
+      conversationId,
+      purpose,
+      provider,
+      model,
+      inputTokens,
+      outputTokens,
+      durationMs,
+      outcome,
+    ),
   );
 }
 
@@ -136,7 +165,11 @@ export function sumSpend(
     SELECT ${SPEND_KEYS[request.by]} AS key, count(*) AS calls, sum(input_tokens) AS input, sum(output_tokens) AS output
     FROM spend WHERE at >= ?1 AND ?2 IS NOT NULL GROUP BY key ORDER BY key`;
   return connection
-    .all<{ key: string; calls: number; input: number; output: number }>(sql, request.since, request.timeZoneOffsetMs ?? 0)
+    .all<{ key: string; calls: number; input: number; output: number }>(
+      sql,
+      request.since,
+      request.timeZoneOffsetMs ?? 0,
+    )
     .map(({ key, calls, input, output }) => ({ key, calls, inputTokens: input, outputTokens: output }));
 }
 
@@ -151,7 +184,9 @@ export function readGuards({ connection }: StoreContext): Guard[] {
 }
 
 export function saveGuard({ connection }: StoreContext, guard: Guard): void {
-  connection.write(() => connection.run(SAVE_GUARD, guard.name, guard.failures, guard.openUntil, guard.reason));
+  connection.write(() =>
+    connection.run(SAVE_GUARD, guard.name, guard.failures, guard.openUntil, guard.reason),
+  );
 }
 
 export function recordCacheUsage(
@@ -166,6 +201,11 @@ export function readCacheUsage(
   { connection }: StoreContext,
   conversationId: number,
 ): { requests: number; promptTokens: number; cachedTokens: number } | null {
-  const row = connection.get<{ requests: number; prompt_tokens: number; cached_tokens: number }>(SELECT_CACHE_USAGE, conversationId);
-  return row ? { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens } : null;
+  const row = connection.get<{ requests: number; prompt_tokens: number; cached_tokens: number }>(
+    SELECT_CACHE_USAGE,
+    conversationId,
+  );
+  return row
+    ? { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens }
+    : null;
 }

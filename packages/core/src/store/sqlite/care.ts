@@ -42,7 +42,10 @@ export function closeDebt({ connection }: StoreContext, conversationId: number):
   return connection.write(() => connection.change(CLOSE_DEBT, conversationId) > 0);
 }
 
-export function readVersions({ connection }: StoreContext): { schemaVersion: number; storedSchemaVersion: number } {
+export function readVersions({ connection }: StoreContext): {
+  schemaVersion: number;
+  storedSchemaVersion: number;
+} {
   const row = connection.get<{ user_version: number }>("PRAGMA user_version");
   return { schemaVersion: SCHEMA_VERSION, storedSchemaVersion: row?.user_version ?? 0 };
 }
@@ -61,23 +64,33 @@ export function findUnproven(
   const isStored = ({ eventId, bytes }: { eventId: string; bytes: Uint8Array }): boolean =>
     connection.all(VERSIONS_OF, owner, sessionId, eventId).some((row) => {
       const parts = connection.all(SELECT_PARTS, row.message_id as number);
-      return Buffer.compare(restoreBytes(row, parts, (path) => files.read(path)), bytes) === 0;
+      return (
+        Buffer.compare(
+          restoreBytes(row, parts, (path) => files.read(path)),
+          bytes,
+        ) === 0
+      );
     });
   return connection.read(() => events.filter((event) => !isStored(event)).map((event) => event.eventId));
 }
 
-export function listPublished({ connection }: StoreContext, request: { after: string; limit: number; conversationId?: number }): DoubtfulSummary[] {
-  return connection.all(PUBLISHED, request.after, request.limit, request.conversationId ?? null).map((row) => ({
-    summaryId: row.summary_id as string,
-    conversationId: row.conversation_id as number,
-    depth: row.depth as number,
-    tokens: row.tokens as number,
-    sourceTokens: row.source_tokens as number,
-    level: row.level as string,
-    model: row.model as string,
-    isStale: row.stale === 1,
-    content: row.content as string,
-  }));
+export function listPublished(
+  { connection }: StoreContext,
+  request: { after: string; limit: number; conversationId?: number },
+): DoubtfulSummary[] {
+  return connection
+    .all(PUBLISHED, request.after, request.limit, request.conversationId ?? null)
+    .map((row) => ({
+      summaryId: row.summary_id as string,
+      conversationId: row.conversation_id as number,
+      depth: row.depth as number,
+      tokens: row.tokens as number,
+      sourceTokens: row.source_tokens as number,
+      level: row.level as string,
+      model: row.model as string,
+      isStale: row.stale === 1,
+      content: row.content as string,
+    }));
 }
 
 export function listFilePaths({ connection }: StoreContext): string[] {

@@ -57,7 +57,8 @@ const USER_BEFORE = `
       SELECT 1 FROM message_parts p
       WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.type <> 'tool_call' AND p.tool_call_id IS NOT NULL)
   ORDER BY i.start_pos DESC, i.seq DESC LIMIT 1`;
-const CONVERSATION = "SELECT fold_revision, epoch_seq, shown_messages, shown_tokens, first_at FROM conversations WHERE conversation_id = ?";
+const CONVERSATION =
+  "SELECT fold_revision, epoch_seq, shown_messages, shown_tokens, first_at FROM conversations WHERE conversation_id = ?";
 const BOUNDARIES = `
   SELECT position, retain_depth FROM boundaries
   WHERE conversation_id = ? AND undone_at IS NULL AND reason = 'new' ORDER BY position`;
@@ -98,7 +99,12 @@ export function readCoverTail(
       counters: countShown(connection, conversationId, conversation, boundaries),
       boundaries,
       reserve: readReserve(connection, conversationId, conversation.epoch_seq as number, boundaries),
-      summariesBefore: [...takeFirst(walkSummariesBefore(connection, conversationId, before, boundaries), MAX_SUMMARIES_BEFORE)],
+      summariesBefore: [
+        ...takeFirst(
+          walkSummariesBefore(connection, conversationId, before, boundaries),
+          MAX_SUMMARIES_BEFORE,
+        ),
+      ],
       newestUser: oldest ? readUserBefore(connection, conversationId, oldest, boundaries) : null,
     };
   });
@@ -186,7 +192,13 @@ function countShown(
   let shownFrom = Number.MIN_SAFE_INTEGER;
   for (const { position, retainDepth } of boundaries.toReversed()) {
     if (retainDepth < 0 || retainDepth <= shownFrom) continue;
-    const hidden = connection.get<{ messages: number; tokens: number }>(HIDDEN_BEFORE, conversationId, position, shownFrom, retainDepth);
+    const hidden = connection.get<{ messages: number; tokens: number }>(
+      HIDDEN_BEFORE,
+      conversationId,
+      position,
+      shownFrom,
+      retainDepth,
+    );
     shownMessages -= hidden?.messages ?? 0;
     shownTokens -= hidden?.tokens ?? 0;
     shownFrom = retainDepth;
@@ -305,12 +317,30 @@ function readRetained(
   const summaries = [...walkSummariesBefore(connection, conversationId, floor, boundaries)].reverse();
   return summaries.flatMap((summary, index) => {
     const next = summaries[index + 1]?.startPosition ?? floor;
-    return [summary, ...[...connection.walk<ItemRow>(FIRST_BETWEEN, conversationId, summary.startPosition, next)].map(toItem)];
+    return [
+      summary,
+      ...[...connection.walk<ItemRow>(FIRST_BETWEEN, conversationId, summary.startPosition, next)].map(
+        toItem,
+      ),
+    ];
   });
 }
 
 function toItem(row: ItemRow): CoverItem {
-  const [startPosition, seq, endPosition, messageId, summaryId, tokens, messages, depth, hidden, role, createdAt, tools] = row;
+  const [
+    startPosition,
+    seq,
+    endPosition,
+    messageId,
+    summaryId,
+    tokens,
+    messages,
+    depth,
+    hidden,
+    role,
+    createdAt,
+    tools,
+  ] = row;
   const place = { startPosition, endPosition, seq, messageId, summaryId };
   return { ...place, tokens, messages, depth, hidden, role, createdAt, ...readTools(tools) };
 }
@@ -323,6 +353,7 @@ function readTools(json: string | null): Tools {
   if (json === null || json === "[]") return NO_TOOLS;
   const toolCalls: string[] = [];
   const toolResults: string[] = [];
-  for (const [type, id] of JSON.parse(json) as [string, string][]) (type === "tool_call" ? toolCalls : toolResults).push(id);
+  for (const [type, id] of JSON.parse(json) as [string, string][])
+    (type === "tool_call" ? toolCalls : toolResults).push(id);
   return { toolCalls, toolResults };
 }

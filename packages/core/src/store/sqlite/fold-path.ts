@@ -15,7 +15,8 @@ const SOURCE_AROUND = `
   WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) AND (s.end_pos, s.end_seq) >= (?2, ?3)`;
 const COUNT_MORE = `
   UPDATE summaries SET messages = messages + ?2, stale = max(stale, ?2 <> 0) WHERE summary_id = ?1`;
-const SELECT_ITEM = "SELECT tokens, messages, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SELECT_ITEM =
+  "SELECT tokens, messages, hidden FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const SET_ITEM = `
   UPDATE context_items SET messages = ?, hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
 const SET_STALE = "UPDATE summaries SET stale = 1 WHERE summary_id = ?";
@@ -29,7 +30,8 @@ const ORDINAL_AFTER = `
     UNION ALL
     SELECT p.ordinal FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
     WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) < (?2, ?3))`;
-const SHIFT_MESSAGE = "UPDATE summary_messages SET ordinal = ordinal + 1 WHERE summary_id = ? AND ordinal = ?";
+const SHIFT_MESSAGE =
+  "UPDATE summary_messages SET ordinal = ordinal + 1 WHERE summary_id = ? AND ordinal = ?";
 const SHIFT_SOURCE = "UPDATE summary_parents SET ordinal = ordinal + 1 WHERE summary_id = ? AND ordinal = ?";
 const INSERT_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
 
@@ -104,11 +106,19 @@ const END_OF = "SELECT end_pos, end_seq FROM summaries WHERE summary_id = ?";
 
 function isBehind(connection: Connection, path: Path, place: Place): boolean {
   const end = connection.get<{ end_pos: number; end_seq: number }>(END_OF, path.summaries[0] ?? "");
-  return end !== undefined && (place.position > end.end_pos || (place.position === end.end_pos && place.seq > end.end_seq));
+  return (
+    end !== undefined &&
+    (place.position > end.end_pos || (place.position === end.end_pos && place.seq > end.end_seq))
+  );
 }
 
 /** A folded message was hidden or shown again: everything above counts one less or more, and says something old. */
-export function countUnderSummaries(connection: Connection, head: ConversationHead, place: Place, shown: number): void {
+export function countUnderSummaries(
+  connection: Connection,
+  head: ConversationHead,
+  place: Place,
+  shown: number,
+): void {
   staleStandIns(connection, place);
   const path = findPath(connection, place);
   if (path) countPath(connection, head, path, place, shown);
@@ -120,10 +130,19 @@ export function markStale(connection: Connection, place: Place): void {
   for (const summaryId of findPath(connection, place)?.summaries ?? []) connection.run(SET_STALE, summaryId);
 }
 
-function countPath(connection: Connection, head: ConversationHead, path: Path, place: Place, shown: number): void {
+function countPath(
+  connection: Connection,
+  head: ConversationHead,
+  path: Path,
+  place: Place,
+  shown: number,
+): void {
   for (const summaryId of path.summaries) connection.run(COUNT_MORE, summaryId, shown);
   const key = [place.conversation_id, path.item.start_pos, path.item.seq] as const;
-  const item = must(connection.get<{ tokens: number; messages: number; hidden: number }>(SELECT_ITEM, ...key), "the item above");
+  const item = must(
+    connection.get<{ tokens: number; messages: number; hidden: number }>(SELECT_ITEM, ...key),
+    "the item above",
+  );
   const messages = item.messages + shown;
   // A summary of which nothing is shown any more is not shown either: it would tell what is hidden.
   const hidden = messages === 0 ? HIDDEN.branch : 0;

@@ -25,7 +25,8 @@ const INSERT_SUMMARY = `
     descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
-const INSERT_SOURCE_LINK = "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
+const INSERT_SOURCE_LINK =
+  "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
 const DELETE_ITEMS = `
   DELETE FROM context_items WHERE conversation_id = ?1 AND (start_pos, seq) >= (?2, ?3) AND (start_pos, seq) <= (?4, ?5)`;
 const INSERT_ITEM = `
@@ -66,7 +67,11 @@ export function hashSummary(facts: {
   createdAt: number;
 }): Buffer {
   const { summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt } = facts;
-  return hash("sha256", JSON.stringify([summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt]), "buffer");
+  return hash(
+    "sha256",
+    JSON.stringify([summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt]),
+    "buffer",
+  );
 }
 
 export function readRun(
@@ -90,8 +95,12 @@ export function toRunItems(connection: Connection, files: LargeFiles, rows: read
     createdAt: row.earliest_at as number,
     messageId: row.message_id as number | null,
     versionId: row.version_id as number | null,
-    bytes: row.version_id === null || row.hidden !== 0 ? null : readBytes(connection, files, row.version_id as number),
-    summary: row.summary_id === null ? null : toSummary(connection.get(SUMMARY, row.summary_id as string) as Row),
+    bytes:
+      row.version_id === null || row.hidden !== 0
+        ? null
+        : readBytes(connection, files, row.version_id as number),
+    summary:
+      row.summary_id === null ? null : toSummary(connection.get(SUMMARY, row.summary_id as string) as Row),
   }));
 }
 
@@ -108,7 +117,14 @@ function selectRun(
   const first = keys[0];
   const last = keys.at(-1);
   if (!first || !last) return [];
-  return connection.all(RUN_ITEMS, conversationId, first.startPosition, first.seq, last.startPosition, last.seq);
+  return connection.all(
+    RUN_ITEMS,
+    conversationId,
+    first.startPosition,
+    first.seq,
+    last.startPosition,
+    last.seq,
+  );
 }
 
 /** The run as it is now, if it is still what was read. */
@@ -136,24 +152,36 @@ export function isSameRun(rows: readonly Row[], run: FoldRun): boolean {
 /**
  * Puts stand-ins in the place of the rows they were made from. Null when one is gone, stale, or no longer stands for exactly those rows.
  */
-function replaceByStandIns(connection: Connection, rows: readonly Row[], sourceIds: readonly string[]): Row[] | null {
+function replaceByStandIns(
+  connection: Connection,
+  rows: readonly Row[],
+  sourceIds: readonly string[],
+): Row[] | null {
   let replaced = [...rows];
   for (const id of sourceIds) {
     if (rows.some((row) => row.summary_id === id)) continue;
     const standIn = connection.get(SUMMARY, id);
     if (!standIn || standIn.state !== "reserve" || standIn.stale === 1) return null;
     const lies = (row: Row): boolean =>
-      (row.start_pos as number) >= (standIn.start_pos as number) && (row.end_pos as number) <= (standIn.end_pos as number);
+      (row.start_pos as number) >= (standIn.start_pos as number) &&
+      (row.end_pos as number) <= (standIn.end_pos as number);
     const inside = replaced.filter((row) => lies(row) && row.hidden === 0);
     if (total("messages", inside) !== standIn.messages) return null;
     const at = replaced.findIndex(lies);
     replaced = replaced.filter((row) => !lies(row));
-    replaced.splice(at, 0, { ...standIn, seq: standIn.start_seq, message_id: null, hidden: 0, version_id: null });
+    replaced.splice(at, 0, {
+      ...standIn,
+      seq: standIn.start_seq,
+      message_id: null,
+      hidden: 0,
+      version_id: null,
+    });
   }
   return replaced;
 }
 
-const total = (column: string, rows: readonly Row[]): number => rows.reduce((sum, row) => sum + (row[column] as number), 0);
+const total = (column: string, rows: readonly Row[]): number =>
+  rows.reduce((sum, row) => sum + (row[column] as number), 0);
 
 export function storeSummary(context: StoreContext, request: StoreSummary): PublishOutcome {
   const { connection } = context;
@@ -188,7 +216,12 @@ export function publishStored(
     const { conversationId, summaryId, run, now } = request;
     const rows = matchRun(connection, conversationId, run);
     const stored = connection.get(SUMMARY, summaryId);
-    if (!rows || !stored || stored.stale === 1 || (stored.state !== "prepared" && stored.state !== "reserve")) {
+    if (
+      !rows ||
+      !stored ||
+      stored.stale === 1 ||
+      (stored.state !== "prepared" && stored.state !== "reserve")
+    ) {
       return { kind: "stale" };
     }
     if (!hasSources(connection, summaryId, rows)) return { kind: "stale" };
@@ -206,7 +239,9 @@ export function hasSources(connection: Connection, summaryId: string, rows: read
   const sources = connection.all(SOURCES_OF, summaryId);
   return (
     sources.length === rows.length &&
-    sources.every((source, i) => source.message_id === rows[i]?.message_id && source.source_id === rows[i]?.summary_id)
+    sources.every(
+      (source, i) => source.message_id === rows[i]?.message_id && source.source_id === rows[i]?.summary_id,
+    )
   );
 }
 
@@ -232,13 +267,22 @@ function putInPlace(
     stored.messages as number,
     stored.depth as number,
   );
-  connection.run(RETIRE_OVERLAPPED, head.conversationId, stored.start_pos as number, stored.end_pos as number, summary.summaryId);
+  connection.run(
+    RETIRE_OVERLAPPED,
+    head.conversationId,
+    stored.start_pos as number,
+    stored.end_pos as number,
+    summary.summaryId,
+  );
   connection.run(RETIRE_SURPASSED_ROOTS, head.conversationId);
   head.noteShown(0, summary.tokens - tokensBefore);
   return { kind: "published", summaryId: summary.summaryId, tokensBefore, tokensAfter: summary.tokens };
 }
 
-export interface NewSummary extends Pick<StoreSummary, "conversationId" | "summary" | "state" | "isRoot" | "seenRevision" | "now"> {
+export interface NewSummary extends Pick<
+  StoreSummary,
+  "conversationId" | "summary" | "state" | "isRoot" | "seenRevision" | "now"
+> {
   readonly isStale?: boolean;
 }
 
@@ -281,11 +325,14 @@ export function insertSummary(
     request.isStale ? 1 : 0,
     request.isRoot ? 1 : 0,
     // What no context can have missed counts as made before the epoch.
-    request.seenRevision === undefined || request.seenRevision === head.foldRevision ? head.seq : Math.max(0, head.epochSeq - 1),
+    request.seenRevision === undefined || request.seenRevision === head.foldRevision
+      ? head.seq
+      : Math.max(0, head.epochSeq - 1),
     now,
   );
   for (const [ordinal, row] of rows.entries()) {
-    if (row.summary_id !== null) connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, row.summary_id as string);
+    if (row.summary_id !== null)
+      connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, row.summary_id as string);
     else connection.run(INSERT_MESSAGE_LINK, summaryId, ordinal, row.message_id as number);
   }
   index.addSummary({ summaryId, conversationId, content });

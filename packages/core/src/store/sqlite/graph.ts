@@ -10,7 +10,8 @@ const SELECT_SUMMARY = `
   WHERE s.summary_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
 const SOURCES = "SELECT parent_summary_id AS id FROM summary_parents WHERE summary_id = ? ORDER BY ordinal";
 const MESSAGES = "SELECT message_id AS id FROM summary_messages WHERE summary_id = ? ORDER BY ordinal";
-const DERIVED = "SELECT summary_id AS id FROM summary_parents WHERE parent_summary_id = ? ORDER BY summary_id";
+const DERIVED =
+  "SELECT summary_id AS id FROM summary_parents WHERE parent_summary_id = ? ORDER BY summary_id";
 const FILES = `
   SELECT DISTINCT p.file_id AS id FROM summary_messages l JOIN message_parts p USING (message_id)
   WHERE l.summary_id = ? AND p.file_id IS NOT NULL ORDER BY p.file_id`;
@@ -25,7 +26,11 @@ const COUNTS = `
          count(*) FILTER (WHERE level = 'extractive' AND state = 'cover') AS extractive
   FROM summaries WHERE conversation_id = ?`;
 
-export function readSummary({ connection }: StoreContext, summaryId: string, owner?: string): SummaryNode | null {
+export function readSummary(
+  { connection }: StoreContext,
+  summaryId: string,
+  owner?: string,
+): SummaryNode | null {
   return connection.read(() => {
     const row = connection.get(SELECT_SUMMARY, summaryId, owner ?? null);
     if (!row) return null;
@@ -42,7 +47,10 @@ export function readSummary({ connection }: StoreContext, summaryId: string, own
 
 const SELECT_SHOWN = "SELECT * FROM summaries WHERE summary_id = ?";
 
-export function readShownSummaries({ connection }: StoreContext, summaryIds: readonly string[]): ShownSummary[] {
+export function readShownSummaries(
+  { connection }: StoreContext,
+  summaryIds: readonly string[],
+): ShownSummary[] {
   return connection.read(() =>
     summaryIds.flatMap((summaryId) => {
       const row = connection.get(SELECT_SHOWN, summaryId);
@@ -55,12 +63,25 @@ export function readShownSummaries({ connection }: StoreContext, summaryIds: rea
 
 export function listSummaries(
   { connection }: StoreContext,
-  request: { conversationId: number; after: string | null; limit: number; owner?: string; state?: SummaryState },
+  request: {
+    conversationId: number;
+    after: string | null;
+    limit: number;
+    owner?: string;
+    state?: SummaryState;
+  },
 ): Page<SummaryRow> {
   const [place, id] = request.after === null ? ["-1.-1", ""] : request.after.split("@");
   const from = [...parseCursor(place ?? "", 2), id ?? ""];
   const rows = connection
-    .all(LIST, request.conversationId, request.owner ?? null, request.state ?? null, ...from, request.limit + 1)
+    .all(
+      LIST,
+      request.conversationId,
+      request.owner ?? null,
+      request.state ?? null,
+      ...from,
+      request.limit + 1,
+    )
     .map(toSummary);
   return makePage(rows, request.limit, (row) => `${row.startPosition}.${row.depth}@${row.summaryId}`);
 }

@@ -71,21 +71,32 @@ export function storeRemade(context: StoreContext, request: RemadeSummary): Publ
   return connection.write(() => {
     const old = connection.get(SUMMARY, replacesId);
     const rows = connection.all(SOURCE_ROWS, replacesId);
-    if (!old || old.state !== "cover" || old.stale !== 1 || !isSameRun(rows, request.run)) return { kind: "stale" };
+    if (!old || old.state !== "cover" || old.stale !== 1 || !isSameRun(rows, request.run))
+      return { kind: "stale" };
     const head = ConversationHead.read(connection, conversationId);
     insertSummary(context, head, { conversationId, summary, now, state: "prepared" }, rows);
     head.noteSummary(false);
     head.save(connection, now);
-    return { kind: "published", summaryId: summary.summaryId, tokensBefore: old.tokens as number, tokensAfter: summary.tokens };
+    return {
+      kind: "published",
+      summaryId: summary.summaryId,
+      tokensBefore: old.tokens as number,
+      tokensAfter: summary.tokens,
+    };
   });
 }
 
-export function swapRemade({ connection }: StoreContext, request: { conversationId: number; now: number }): number {
+export function swapRemade(
+  { connection }: StoreContext,
+  request: { conversationId: number; now: number },
+): number {
   const { conversationId, now } = request;
   return connection.write(() => {
     const waiting = connection
       .all(WAITING, conversationId)
-      .filter((row) => hasSources(connection, row.new_id as string, connection.all(SOURCE_ROWS, row.old_id as string)));
+      .filter((row) =>
+        hasSources(connection, row.new_id as string, connection.all(SOURCE_ROWS, row.old_id as string)),
+      );
     if (waiting.length === 0) return 0;
     const head = ConversationHead.read(connection, conversationId);
     for (const row of waiting) swap(connection, head, row);
@@ -98,7 +109,14 @@ export function swapRemade({ connection }: StoreContext, request: { conversation
 function swap(connection: Connection, head: ConversationHead, row: Row): void {
   const [start, end] = [row.start_pos as number, row.end_pos as number];
   replace(connection, row.old_id as string, row.new_id as string);
-  connection.run(SET_ITEM, row.new_id as string, row.new_tokens as number, head.conversationId, start, row.seq as number);
+  connection.run(
+    SET_ITEM,
+    row.new_id as string,
+    row.new_tokens as number,
+    head.conversationId,
+    start,
+    row.seq as number,
+  );
   connection.run(DROP_STAND_INS, head.conversationId, end, start);
   if (row.hidden === 0) head.noteShown(0, (row.new_tokens as number) - (row.tokens as number));
 }

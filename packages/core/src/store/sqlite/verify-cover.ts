@@ -22,7 +22,12 @@ const SOURCES = `
   SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
 
-export function checkCover(connection: Connection, conversation: Row, changes: HiddenChanges, problems: Problems): void {
+export function checkCover(
+  connection: Connection,
+  conversation: Row,
+  changes: HiddenChanges,
+  problems: Problems,
+): void {
   const id = conversation.conversation_id as number;
   const name = `conversation ${id}`;
   const messages = walk(connection, MESSAGES_PAGE, id, "position");
@@ -30,17 +35,26 @@ export function checkCover(connection: Connection, conversation: Row, changes: H
   let shownTokens = 0;
 
   for (const item of walk(connection, ITEMS_PAGE, id, "start_pos")) {
-    const covered = item.message_id !== null ? [item.message_id as number] : messagesUnder(connection, item, problems);
+    const covered =
+      item.message_id !== null ? [item.message_id as number] : messagesUnder(connection, item, problems);
     for (const messageId of covered) {
       const next = messages.next();
       if (next.done) {
-        problems.add("cover", formatMessageId(messageId), `the cover of ${name} names ${formatMessageId(messageId)} where no message is left`);
+        problems.add(
+          "cover",
+          formatMessageId(messageId),
+          `the cover of ${name} names ${formatMessageId(messageId)} where no message is left`,
+        );
         continue;
       }
       const expected = next.value;
       if (expected.message_id !== messageId) {
         const wanted = formatMessageId(expected.message_id as number);
-        problems.add("cover", wanted, `the cover of ${name} has ${formatMessageId(messageId)} in the place of ${wanted}`);
+        problems.add(
+          "cover",
+          wanted,
+          `the cover of ${name} has ${formatMessageId(messageId)} in the place of ${wanted}`,
+        );
       }
       checkHidden(expected, changes, problems);
       if (item.message_id !== null) checkItem(item, expected, problems);
@@ -60,7 +74,7 @@ export function checkCover(connection: Connection, conversation: Row, changes: H
 
 /** Rows of a paged query, in key order. */
 function* walk(connection: Connection, sql: string, conversationId: number, key: string): Generator<Row> {
-  for (let after: [number, number] = [-1, -1]; ; ) {
+  for (let after: [number, number] = [-1, -1]; ;) {
     const page = connection.all(sql, conversationId, ...after);
     yield* page;
     const last = page.at(-1);
@@ -106,13 +120,24 @@ function messagesUnder(connection: Connection, item: Row, problems: Problems): n
     return [];
   }
   for (const column of ["tokens", "messages", "depth"] as const) {
-    if (summary[column] !== item[column]) problems.add("cover", id, `the item of ${id} has ${column} ${item[column]}, expected ${summary[column]}`);
+    if (summary[column] !== item[column])
+      problems.add(
+        "cover",
+        id,
+        `the item of ${id} has ${column} ${item[column]}, expected ${summary[column]}`,
+      );
   }
-  if ((item.hidden === 0) !== ((summary.messages as number) > 0)) {
-    problems.add("cover", id, `the item of ${id} has hidden ${item.hidden}, and ${summary.messages} messages under it are shown`);
+  if ((item.hidden === 0) !== (summary.messages as number) > 0) {
+    problems.add(
+      "cover",
+      id,
+      `the item of ${id} has hidden ${item.hidden}, and ${summary.messages} messages under it are shown`,
+    );
   }
-  if (summary.end_pos !== item.end_pos) problems.add("cover", id, `the item of ${id} ends at ${item.end_pos}, expected ${summary.end_pos}`);
-  if (summary.state !== "cover") problems.add("cover", id, `the context shows ${id}, which is ${summary.state}`);
+  if (summary.end_pos !== item.end_pos)
+    problems.add("cover", id, `the item of ${id} ends at ${item.end_pos}, expected ${summary.end_pos}`);
+  if (summary.state !== "cover")
+    problems.add("cover", id, `the context shows ${id}, which is ${summary.state}`);
   return [...leafMessages(connection, id)];
 }
 

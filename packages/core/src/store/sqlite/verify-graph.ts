@@ -48,7 +48,11 @@ export function checkSummaryCount(connection: Connection, conversation: Row, pro
   const id = conversation.conversation_id as number;
   const counted = connection.get<{ n: number }>(SUMMARY_COUNT, id)?.n ?? 0;
   if (counted !== conversation.summary_count) {
-    problems.add("counter", `conversation ${id}`, `summary_count of conversation ${id} is ${conversation.summary_count}, counted ${counted}`);
+    problems.add(
+      "counter",
+      `conversation ${id}`,
+      `summary_count of conversation ${id} is ${conversation.summary_count}, counted ${counted}`,
+    );
   }
 }
 
@@ -64,14 +68,16 @@ function checkText(summary: Row, id: string, problems: Problems): void {
     level: summary.level as string,
     createdAt: summary.created_at as number,
   });
-  if (!equalBytes(expected, summary.hash)) problems.add("altered", id, `${id} is not what was stored: its hash does not match`);
+  if (!equalBytes(expected, summary.hash))
+    problems.add("altered", id, `${id} is not what was stored: its hash does not match`);
 }
 
 function deriveFromSources(sources: readonly Row[]): Record<string, unknown> {
   const first = sources[0];
   const last = sources.at(-1);
   const depths = sources.map((source) => source.depth as number | null).filter((depth) => depth !== null);
-  const sum = (column: string): number => sources.reduce((total, source) => total + (source[column] as number), 0);
+  const sum = (column: string): number =>
+    sources.reduce((total, source) => total + (source[column] as number), 0);
   return {
     kind: depths.length > 0 ? "condensed" : "leaf",
     depth: depths.length > 0 ? Math.max(...depths) + 1 : 0,

@@ -1,0 +1,126 @@
+/**
+ * `lcm expand`: from summaries down to the words they stand for, breadth first, within a number of tokens. What the cap leaves out is
+ * counted, and the last line says how to get it.
+ */
+import type { Command } from "commander";
+import type { ExpandAnswer, ExpandedSummary } from "@lossless/core/retrieve/expand.ts";
+import { toAction } from "../context.ts";
+import type { Invocation } from "../context.ts";
+import { countOf, formatCount, formatSpan, indent, makePrintable } from "../format.ts";
+import { style } from "../style.ts";
+import {
+  parseSteps,
+  renderFollowUp,
+  renderHead,
+  renderSaid,
+  sayInShellWords,
+  toShellWords,
+  withIsoTimes,
+} from "./recall-shared.ts";
+import type { ReachChoice } from "./recall-shared.ts";
+import { addExamples, parseSummaryName, parseTokens } from "./shared.ts";
+
+interface ExpandOptions extends Pick<ReachChoice, "db" | "owner"> {
+  readonly depth?: number;
+  readonly maxTokens?: number;
+  /** False with `--no-messages`. */
+  readonly messages?: boolean;
+}
+
+export function defineExpand(program: Command): void {
+  const command = program
+    .command("expand")
+    .description("open summaries down to the messages they stand for")
+    .argument("<id...>", "summaries, such as sum_0123456789abcdef", collectSummaries)
+    .option("--depth <n>", "how many steps down (default: 3)", parseSteps)
+    .option("--max-tokens <n>", "most text at once (default: the setting maxExpandTokens)", parseTokens)
+    .option("--messages", "with the messages at the bottom (the default)")
+    .option("--no-messages", "only the summaries below")
+    .action(toAction(runExpand));
+  addExamples(command, [
+    ["lcm expand sum_0123456789abcdef", "three steps down, within the usual cap"],
+    ["lcm expand sum_0123456789abcdef --max-tokens 50k", "as much as fits"],
+    ["lcm expand sum_0123456789abcdef --depth 1 --no-messages", "what it was made from"],
+  ]);
+}
+
+const collectSummaries = (text: string, before: readonly string[] | undefined): string[] => [
+  ...(before ?? []),
+  parseSummaryName(text),
+];
+
+async function runExpand(
+  invocation: Invocation,
+  options: ExpandOptions,
+  summaryIds: readonly string[],
+): Promise<void> {
+  const { depth, maxTokens, messages } = options;
+  const answer = await invocation.withArchive("read", (engine) =>
+    sayInShellWords(
+      engine.expand({
+        ...invocation.scope,
+        summaryIds,
+        ...(depth === undefined ? {} : { maxDepth: depth }),
+        ...(maxTokens === undefined ? {} : { tokenCap: maxTokens }),
+        ...(messages === undefined ? {} : { includeMessages: messages }),
+      }),
+    ),
+  );
+  const { left } = answer;
+  const hint = left.hint === null ? null : toShellWords(left.hint);
+  const timezone = await invocation.timezone();
+  await invocation.print({
+    data: {
+      ...answer,
+      summaries: answer.summaries.map(withIsoTimes),
+      messages: answer.messages.map(withIsoTimes),
+      left: { ...left, hint },
+    },
+    text: () => renderExpanded(answer, options, timezone),
+  });
+}
+
+function renderExpanded(answer: ExpandAnswer, options: ExpandOptions, timezone: string): string {
+  const { summaries, messages, totalTokens } = answer;
+  const counts = [countOf(summaries.length, "summary", "summaries"), countOf(messages.length, "message")];
+  return [
+    ...summaries.map((summary) => renderSummary(summary, timezone)),
+    ...messages.map((message) =>
+      renderSaid(
+        message,
+        timezone,
+        message.textLeft > 0 ? `${countOf(message.textLeft, "character")} left` : undefined,
+      ),
+    ),
+    style.faint(`${counts.join(", ")}, ${formatCount(totalTokens)} tokens opened`),
+    ...renderLeft(answer, options),
+  ].join("\n\n");
+}
+
+function renderSummary(summary: ExpandedSummary, timezone: string): string {
+  const { id, kind, depth, conversationId, content } = summary;
+  const facts = [
+    `${kind} summary`,
+    `depth ${depth}`,
+    formatSpan(summary.earliestAt, summary.latestAt, timezone),
+    `conversation ${conversationId}`,
+  ];
+  const text = content === null ? style.faint("beyond the cap") : makePrintable(content.trimEnd());
+  return `${renderHead(id, facts)}\n${indent(text)}`;
+}
+
+/** Counts what is left, with the command that opens the first of it. */
+function renderLeft({ truncated, left }: ExpandAnswer, options: ExpandOptions): string[] {
+  if (!truncated) return [];
+  const { summaryIds, messageIds } = left;
+  const counts = [
+    ...(summaryIds.length === 0 ? [] : [countOf(summaryIds.length, "summary", "summaries")]),
+    ...(messageIds.length === 0 ? [] : [countOf(messageIds.length, "message")]),
+  ];
+  const [message, last] = [messageIds[0], messageIds.at(-1)];
+  const words =
+    message === undefined
+      ? ["expand", ...summaryIds.slice(0, 1)]
+      : ["show", message === last ? message : `${message}..${last}`];
+  return [style.faint(`Left: ${counts.join(", ")}. More: ${renderFollowUp(words, options)}`)];
+}
