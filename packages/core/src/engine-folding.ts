@@ -37,6 +37,9 @@ export interface ModelSituation {
   readonly contextWindow?: number;
 }
 
+/** A budget and the model it is for. */
+type Situation = { readonly budgetTokens: number } & ModelSituation;
+
 export interface CompactRequest extends ModelSituation {
   readonly budgetTokens: number;
   /** Fold although the threshold is not crossed, however little there is to fold. */
@@ -131,19 +134,18 @@ export class Folding {
   }
 
   /** True when the conversation is at or above its threshold. */
-  async isDue(
-    conversation: ConversationRow,
-    request: { budgetTokens: number } & ModelSituation,
-  ): Promise<boolean> {
-    const cover = await this.#store.readCoverTail({
-      conversationId: conversation.conversationId,
-      maxTokens: 0,
-      maxMessages: 0,
-    });
-    const policy = this.#policy(conversation, request);
-    const factor = await this.#factor(conversation.conversationId, cover?.foldRevision ?? 0, request.model);
+  async isDue(conversation: ConversationRow, request: Situation): Promise<boolean> {
+    return this.#isAt(conversation, request, 1);
+  }
+
+  /** Whether this share of the way to the threshold is gone. */
+  async #isAt(conversation: ConversationRow, request: Situation, share: number): Promise<boolean> {
+    const { conversationId } = conversation;
+    const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
+    const { contextThreshold } = this.#policy(conversation, request);
+    const factor = await this.#factor(conversationId, cover?.foldRevision ?? 0, request.model);
     const tokens = applyFactor(cover?.counters.shownTokens ?? 0, factor);
-    return shouldCompact({ tokens, base: request.budgetTokens, threshold: policy.contextThreshold });
+    return shouldCompact({ tokens, base: request.budgetTokens, threshold: share * contextThreshold });
   }
 
   async noteDebt(conversation: ConversationRow, budgetTokens: number): Promise<void> {
@@ -219,7 +221,7 @@ export class Folding {
         let changed = await this.#repeat(context, remakeNext);
         if (this.#isCold(conversation))
           changed = (await this.#store.swapRemade({ conversationId, now })) > 0 || changed;
-        if (await this.#isNear(conversation, request))
+        if (await this.#isAt(conversation, request, PREPARE_SHARE))
           changed = (await this.#repeat(context, prepareNext)) || changed;
         return (await this.#repeat(context, reserveNext)) || changed;
       });
@@ -390,10 +392,7 @@ export class Folding {
     };
   }
 
-  #policy(
-    conversation: ConversationRow,
-    request: { budgetTokens: number } & ModelSituation,
-  ): CompactionPolicy {
+  #policy(conversation: ConversationRow, request: Situation): CompactionPolicy {
     const settings = this.#settings;
     const threshold = resolveThreshold(settings, {
       model: nameModel(request.model),
@@ -418,15 +417,6 @@ export class Folding {
       summaryPrefixTargetTokens: settings.summaryPrefixTargetTokens ?? undefined,
       maxSweepIterations: settings.maxSweepIterations,
     };
-  }
-
-  async #isNear(
-    conversation: ConversationRow,
-    request: { budgetTokens: number } & ModelSituation,
-  ): Promise<boolean> {
-    const policy = this.#policy(conversation, request);
-    const shown = (await this.#store.readConversation(conversation.conversationId))?.shownTokens ?? 0;
-    return shown >= PREPARE_SHARE * policy.contextThreshold * request.budgetTokens;
   }
 
   async #factor(

@@ -25,7 +25,7 @@ export const PLUGIN = "lossless-claw";
 /** A window so small that a chat of forty turns must be folded. */
 export const SMALL_WINDOW = 64_000;
 
-const TIME_LIMIT_MS = 9 * 60_000;
+const TIME_LIMIT_MS = 14 * 60_000;
 
 const repository = join(import.meta.dirname, "..", "..", "..");
 

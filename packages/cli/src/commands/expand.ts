@@ -109,18 +109,26 @@ function renderSummary(summary: ExpandedSummary, timezone: string): string {
   return `${renderHead(id, facts)}\n${indent(text)}`;
 }
 
-/** Counts what is left, with the command that opens the first of it. */
-function renderLeft({ truncated, left }: ExpandAnswer, options: ExpandOptions): string[] {
-  if (!truncated) return [];
-  const { summaryIds, messageIds } = left;
-  const counts = [
-    ...(summaryIds.length === 0 ? [] : [countOf(summaryIds.length, "summary", "summaries")]),
-    ...(messageIds.length === 0 ? [] : [countOf(messageIds.length, "message")]),
-  ];
-  const [message, last] = [messageIds[0], messageIds.at(-1)];
-  const words =
-    message === undefined
-      ? ["expand", ...summaryIds.slice(0, 1)]
-      : ["show", message === last ? message : `${message}..${last}`];
-  return [style.faint(`Left: ${counts.join(", ")}. More: ${renderFollowUp(words, options)}`)];
+/** Counts what is left, with the commands that open it. */
+function renderLeft(answer: ExpandAnswer, options: ExpandOptions): string[] {
+  if (!answer.truncated) return [];
+  const { summaryIds, messageIds } = answer.left;
+  const lines: string[] = [];
+  if (messageIds.length > 0) {
+    const opening = renderFollowUp(["show", nameRun(answer)], options);
+    lines.push(`Left: ${countOf(messageIds.length, "message")}. More: ${opening}`);
+  }
+  const [summary] = summaryIds;
+  if (summary !== undefined) {
+    const opening = renderFollowUp(["expand", summary], options);
+    lines.push(`Left: ${countOf(summaryIds.length, "summary", "summaries")}. More: ${opening}`);
+  }
+  return [style.faint(lines.join("\n"))];
+}
+
+/** A run lies in one conversation; of several, only the first message left is named. */
+function nameRun({ left, summaries }: ExpandAnswer): string {
+  const [first = "", last] = [left.messageIds[0], left.messageIds.at(-1)];
+  const conversations = new Set(summaries.map(({ conversationId }) => conversationId));
+  return conversations.size > 1 || first === last ? first : `${first}..${last}`;
 }

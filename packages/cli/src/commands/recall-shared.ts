@@ -107,7 +107,8 @@ export function renderSaid(said: SaidText, timezone: string, remark?: string): s
     `conversation ${said.conversationId}`,
     ...(remark === undefined ? [] : [remark]),
   ];
-  return `${renderHead(said.id, facts)}\n${indent(makePrintable(said.text.trimEnd()))}`;
+  const text = makePrintable(said.text.trimEnd());
+  return `${renderHead(said.id, facts)}\n${indent(text === "" ? style.faint("(no text)") : text)}`;
 }
 
 const TIMES: ReadonlySet<string> = new Set(["createdAt", "earliestAt", "latestAt"]);

@@ -179,9 +179,12 @@ function renderSummary(summary: Described & { type: "summary" }, timezone: strin
       "Kind",
       `${summary.kind}, depth ${summary.depth}${summary.isStale ? ` (${style.warning("stale")})` : ""}`,
     ],
-    ["Stands for", `${countOf(summary.messageCount, "message")}, ${formatCount(sourceTokens)} tokens`],
+    ["Stands for", countOf(summary.messageCount, "message")],
     ["Time", formatSpan(summary.earliestAt, summary.latestAt, timezone)],
-    ["Tokens", `${formatCount(tokenCount)} (${formatShare(tokenCount, sourceTokens)})`],
+    [
+      "Tokens",
+      `${formatCount(tokenCount)} from ${formatCount(sourceTokens)} (${formatShare(tokenCount, sourceTokens)})`,
+    ],
   ];
   const [first, last] = [sourceMessageIds[0], sourceMessageIds.at(-1)];
   if (first !== undefined) pairs.push(["Messages", first === last ? first : `${first}..${last}`]);

@@ -64,6 +64,8 @@ export class Api {
   readonly #engine: Engine;
   readonly #scope: Scope;
   readonly #outlines: Outlines;
+  readonly #saved = new Map<number, { readonly foldRevision: number; readonly tokens: number }>();
+  readonly #covers = new Map<number, { readonly version: string; readonly rows: readonly SummaryRow[] }>();
   #examining: Promise<DoctorReport> | null = null;
 
   constructor(options: ApiOptions) {
@@ -104,7 +106,7 @@ export class Api {
     const { owner, sessionKey } = conversation;
     const status = await this.#engine.status({ owner, sessionKey });
     const folding = status.conversation?.conversationId === conversationId ? status.folding : null;
-    const rawTokens = await measureRaw(this.#engine, this.#scope, conversationId, conversation.shownTokens);
+    const rawTokens = conversation.shownTokens + (await this.#readSaved(conversation));
     // Made ahead: whoever opens a conversation soon jumps about in it.
     this.#outlines.read(conversation).catch(() => undefined);
     return { json: { conversation, folding, rawTokens } };
@@ -140,14 +142,13 @@ export class Api {
     if (message === null) throw new EngineError("not_found", `cannot find msg_${messageId}`);
     const first = message.row.revises ?? messageId;
     const revisions = await this.#engine.readRevisions({ ...this.#scope, messageId: first });
-    const above = (await this.#listSummaries(message.row.conversationId, "cover")).filter((summary) =>
-      holds(summary, message.row.position),
-    );
+    const cover = await this.#readCover(await this.#need(message.row.conversationId));
+    const above = cover.filter((summary) => holds(summary, message.row.position));
     return {
       json: {
         message: toMessageJson(message, WHOLE_CHARS),
         revisions: revisions.map((row) => row.messageId),
-        path: above.sort((a, b) => a.depth - b.depth).map(({ content: _content, ...rest }) => rest),
+        path: above.toSorted((a, b) => a.depth - b.depth).map(({ content: _content, ...rest }) => rest),
       },
     };
   }
@@ -208,7 +209,7 @@ export class Api {
   async readTimeline(conversationId: number): Promise<Answer> {
     const conversation = await this.#need(conversationId);
     const rows = await this.#outlines.read(conversation);
-    const cover = await this.#listSummaries(conversationId, "cover");
+    const cover = await this.#readCover(conversation);
     const format = new Intl.DateTimeFormat("sv-SE", { timeZone: this.#options.timezone });
     const { points, folds, days } = planTimeline(rows, cover, (at) => format.format(at));
     return { json: { conversation, points, folds, days } };
@@ -265,6 +266,29 @@ export class Api {
       this.#examining = null;
     });
     return { json: await this.#examining };
+  }
+
+  /** Tokens that folding saves; they change with the fold only. */
+  async #readSaved({ conversationId, foldRevision }: ConversationRow): Promise<number> {
+    const known = this.#saved.get(conversationId);
+    if (known?.foldRevision === foldRevision) return known.tokens;
+    const tokens = await measureRaw(this.#engine, this.#scope, conversationId, 0);
+    this.#saved.set(conversationId, { foldRevision, tokens });
+    return tokens;
+  }
+
+  /** The summaries of the fold without their texts, read anew when there are others. */
+  async #readCover({
+    conversationId,
+    foldRevision,
+    summaries,
+  }: ConversationRow): Promise<readonly SummaryRow[]> {
+    const version = `${foldRevision}:${summaries}`;
+    const known = this.#covers.get(conversationId);
+    if (known?.version === version) return known.rows;
+    const rows = (await this.#listSummaries(conversationId, "cover")).map((row) => ({ ...row, content: "" }));
+    this.#covers.set(conversationId, { version, rows });
+    return rows;
   }
 
   async #need(conversationId: number): Promise<ConversationRow> {

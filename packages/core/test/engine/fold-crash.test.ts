@@ -34,7 +34,7 @@ async function makeArchive(): Promise<string> {
 
 interface OpenOptions {
   readonly skewMs?: number;
-  readonly onCall?: (key: string) => void;
+  readonly onCall?: (key: string) => unknown;
 }
 
 async function open(database: string, { skewMs = 0, onCall }: OpenOptions = {}): Promise<Engine> {
@@ -44,7 +44,7 @@ async function open(database: string, { skewMs = 0, onCall }: OpenOptions = {}):
     settings: foldSettings(database),
     complete: async (request): Promise<CompleteResult> => {
       const { key, answer } = answerCall(request);
-      onCall?.(key);
+      await onCall?.(key);
       return answer;
     },
     clock: { now: () => Date.now() + skewMs, random: (size) => crypto.getRandomValues(new Uint8Array(size)) },
@@ -216,4 +216,28 @@ describe("two processes at one conversation", () => {
     expect(await compact(engine)).toMatchObject({ compacted: false });
     await finish(child);
   });
+});
+
+test("a fold in the same process waits for the step of upkeep that is under way, and uses what it made", async () => {
+  const database = await makeArchive();
+  const calls: string[] = [];
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  let noteFirst = (): void => undefined;
+  const first = new Promise<void>((resolve) => (noteFirst = resolve));
+  const engine = await open(database, {
+    onCall: async (key) => {
+      calls.push(key);
+      noteFirst();
+      await held;
+    },
+  });
+  const upkeep = engine.maintain({ conversationId: CONVERSATION, budgetTokens: 30_000 });
+  await first;
+  const fold = engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
+  release();
+  expect(await upkeep).toEqual({ changed: true });
+  expect(await fold).toMatchObject({ compacted: true });
+  expect(new Set(calls).size).toBe(calls.length);
+  await expectSound(engine, database);
 });

@@ -55,10 +55,16 @@ class ConversationView implements View {
   }
 
   async #open(target: number | null): Promise<void> {
+    void whenRead(
+      readConversation(this.#id),
+      (detail) => this.#renderBar(detail),
+      (failure) => fill(this.#bar, failure),
+    );
     try {
-      const detail = await readConversation(this.#id);
-      this.#renderBar(detail);
-      this.#makeList(detail.conversation.messages);
+      // The first page needs no outline, and is there at once.
+      const page = await listMessages(this.#id, { from: "start", limit: BLOCK });
+      this.#blocks.set(0, page.items);
+      this.#makeList(page.total);
       if (target !== null) await this.#goTo(target);
     } catch (error) {
       fill(this.#box, renderFailure(error));
@@ -122,9 +128,7 @@ class ConversationView implements View {
     this.#blocks.set(block, null);
     this.#forgetFar(block);
     try {
-      // The first page needs no outline, and is there at once.
-      const query = block === 0 ? { from: "start", limit: BLOCK } : { at: block * BLOCK, limit: BLOCK };
-      const page = await listMessages(this.#id, query);
+      const page = await listMessages(this.#id, { at: block * BLOCK, limit: BLOCK });
       this.#blocks.set(block, page.items);
       this.#list?.invalidate(block * BLOCK, block * BLOCK + BLOCK - 1);
     } catch (error) {
