@@ -80,19 +80,11 @@ function shareTokens(
 
 function toPart(part: SentPart, tokens: number | undefined, stub: ViewOptions["stub"]): ModelPart {
   const { type, text, toolCallId, toolName, isError, payloadBytes, block } = part;
-  const identity = {
-    ...(toolCallId === undefined ? {} : { toolCallId }),
-    ...(toolName === undefined ? {} : { toolName }),
-    ...(isError === undefined ? {} : { isError }),
-  };
   if (stub !== null && type === "tool_result") {
-    return {
-      type,
-      text: renderStub({ id: stub.id, toolName: toolName ?? null, tokens: stub.tokens }),
-      ...identity,
-    };
+    const line = renderStub({ id: stub.id, toolName: toolName ?? null, tokens: stub.tokens });
+    return { type, text: line, toolCallId, toolName, isError };
   }
   if ((type === "image" || type === "file") && text.startsWith(REFERENCE)) return { type: "text", text };
-  const payload = payloadBytes === undefined ? {} : { payloadBytes };
-  return { type: type === "other" ? "text" : type, text, ...identity, ...payload, tokens, source: block };
+  const kind = type === "other" ? "text" : type;
+  return { type: kind, text, toolCallId, toolName, isError, payloadBytes, tokens, source: block };
 }

@@ -164,11 +164,11 @@ export function findSummaryRuns(
   let run: Bundle[] = [];
   let stranded: number[] = [];
   let strandedTokens = 0;
-  const strand = (indexes: number[], tokens: number) => ([stranded, strandedTokens] = [indexes, tokens]);
+  const forget = () => ([stranded, strandedTokens] = [[], 0]);
   const close = () => {
     if (run.length > 0) runs.push(run);
     run = [];
-    strand([], 0);
+    forget();
   };
   for (let index = 0; index < field.tail.startIndex; index++) {
     const item = must(field.items[index], "item of the cover");
@@ -176,10 +176,12 @@ export function findSummaryRuns(
     if (before !== undefined && isDivided(before, item, field.scope.boundaries)) close();
     if (isHiddenByBoundary(item, field.scope.boundaries) || isPinned(field, index)) close();
     else if (item.hidden !== 0 && (isMessageItem(item) || belongs(item))) continue;
-    else if (isMessageItem(item)) strand(stranded.concat(index), strandedTokens + item.tokens);
-    else if (belongs(item)) {
+    else if (isMessageItem(item)) {
+      stranded.push(index);
+      strandedTokens += item.tokens;
+    } else if (belongs(item)) {
       run.push([...stranded, index]);
-      strand([], 0);
+      forget();
     } else close();
     // So much is no leftover: it waits for a leaf of its own.
     if (strandedTokens > policy.leafChunkTokens) close();

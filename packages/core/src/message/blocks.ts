@@ -115,9 +115,11 @@ export function readContent(bytes: Buffer | null, content: Located, resultOf: Re
   return parts;
 }
 
-/** Hands the block on to the parts made of it, unless they have one of their own. */
+/** Hands the block on to the parts made of it, unless they have one of their own. The parts are new and nobody else's yet. */
 export function withBlock(bytes: Buffer | null, parts: PartDraft[], block: unknown): PartDraft[] {
-  return bytes === null ? parts.map((part) => ("block" in part ? part : { ...part, block })) : parts;
+  if (bytes !== null) return parts;
+  for (const part of parts as { block?: unknown }[]) if (!("block" in part)) part.block = block;
+  return parts;
 }
 
 export function readBlock(bytes: Buffer | null, block: Located, resultOf: ResultOf | null): PartDraft[] {

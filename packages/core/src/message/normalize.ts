@@ -213,8 +213,9 @@ function readStringMembers(
   return members;
 }
 
+/** Drafts become parts where they stand: they are new and nobody else's yet. */
 function numberParts(drafts: readonly PartDraft[]): PartView[] {
-  return drafts.map((draft, ordinal) => ({ ordinal, ...draft }));
+  return drafts.map((draft, ordinal) => Object.assign(draft, { ordinal }));
 }
 
 /** A line that is no message: a header, a note of the host, a summary. What is plainly text in it can be searched. */

@@ -106,6 +106,15 @@ describe("a tight budget", () => {
     expect(choice.messages).toBe(100);
   });
 
+  test("leaves room free when asked to, without moving the anchor", () => {
+    const items = messages(100, user);
+    const all = choose(request(items, 2_000));
+    const less = choose(request(items, 2_000, { marginTokens: 300 }));
+    expect(less.anchorTokens).toBe(all.anchorTokens);
+    expect(less.tokens).toBeLessThanOrEqual(1_700);
+    expect(less.messages).toBe(100);
+  });
+
   test("uses a root that ends where the finer items begin", () => {
     const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
     const items = [...leaves, ...messages(10, user, 201)];
