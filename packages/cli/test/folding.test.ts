@@ -298,7 +298,7 @@ describe("spend", () => {
   });
 
   test("refuses a time it cannot read, and a share of one owner", async () => {
-    const bad = await lcm("spend", "--since", "yesterday", "--json");
+    const bad = await lcm("spend", "--since", "someday", "--json");
     expect(parseError(bad)).toMatchObject({ code: "usage" });
     expect((await lcm("spend", "--owner", "main")).status).toBe(2);
   });

@@ -42,7 +42,7 @@ export function defineSpend(program: Command): void {
   const command = program
     .command("spend")
     .description("what models have cost, and how far away the caps are")
-    .option("--since <when>", "7d, 12h, 2w, or a date such as 2026-02-01", "30d")
+    .option("--since <when>", "7d, 12h, yesterday, or a date such as 2026-02-01", "30d")
     .addOption(new Option("--by <what>", "what to add up by").choices([...GROUPINGS]).default("day"))
     .action(toAction(runSpend));
   addExamples(command, [
