@@ -37,38 +37,16 @@ import {
 } from "./format.ts";
 import { chooseIdentity, qualify, whyLeftOut, type SessionChoice } from "./identity.ts";
 import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
+import type { ImportTarget } from "./import-target.ts";
 import { createAbortError, MAX_LINE_BYTES, readLines, type Line } from "./lines.ts";
 import { isOpenCodeStorage } from "./opencode.ts";
+
+export type { ImportTarget } from "./import-target.ts";
 
 const BATCH_LINES = 500;
 const BATCH_BYTES = 2 * 1024 * 1024;
 const MAX_PROBLEMS = 1000;
 const DEFAULT_OWNER = "main";
-
-/** What an import needs of the engine. */
-export interface ImportTarget {
-  /**
-   * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` says why the
-   * settings keep it from storing anything.
-   */
-  ingest(request: {
-    session: SessionRef;
-    messages: readonly Arrival[];
-    cursor?: { value: string };
-  }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
-  readSession(request: {
-    sessionId: string;
-    owner: string;
-  }): Promise<{ cursor: string | null; conversationId: number | null } | null>;
-  /** Those of the given ids that the session has ever stored, forgotten ones included. */
-  knownEvents(request: {
-    sessionId: string;
-    owner: string;
-    eventIds: readonly string[];
-  }): Promise<readonly string[]>;
-  /** Hides exactly these events of the session as off-branch, and shows those that were hidden for that reason only. */
-  setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
-}
 
 export interface ImportProgress {
   readonly bytesDone: number;

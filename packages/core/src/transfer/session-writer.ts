@@ -8,7 +8,7 @@ import { POSITION_STEP, type Arrival, type HiddenReason, type SessionRef } from 
 import { renderCursor, START } from "./cursor.ts";
 import { EventIds, nameLine } from "./event-ids.ts";
 import type { FormatName } from "./format.ts";
-import type { ImportTarget } from "./import.ts";
+import type { ImportTarget } from "./import-target.ts";
 import { createAbortError } from "./lines.ts";
 
 const BATCH_EVENTS = 500;

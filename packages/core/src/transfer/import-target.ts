@@ -1,0 +1,26 @@
+/** What an import needs of the engine, and no more: tests and dry runs stand in for it. */
+import type { Arrival, IngestedMessage, SessionRef } from "../model/message.ts";
+
+export interface ImportTarget {
+  /**
+   * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` says why the
+   * settings keep it from storing anything.
+   */
+  ingest(request: {
+    session: SessionRef;
+    messages: readonly Arrival[];
+    cursor?: { value: string };
+  }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
+  readSession(request: {
+    sessionId: string;
+    owner: string;
+  }): Promise<{ cursor: string | null; conversationId: number | null } | null>;
+  /** Those of the given ids that the session has ever stored, forgotten ones included. */
+  knownEvents(request: {
+    sessionId: string;
+    owner: string;
+    eventIds: readonly string[];
+  }): Promise<readonly string[]>;
+  /** Hides exactly these events of the session as off-branch, and shows those that were hidden for that reason only. */
+  setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
+}
