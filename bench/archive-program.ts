@@ -2,6 +2,7 @@
  * A process of its own for what can only be measured in one: the peak memory of an import, and how long the main thread stands still
  * while the engine works. Prints one line of JSON.
  */
+import { readFileSync } from "node:fs";
 import { openEngine } from "@lossless/core";
 import { importTranscript } from "@lossless/core/transfer/import.ts";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
@@ -9,7 +10,7 @@ import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 export interface ProgramReport {
   readonly peakBytes: number;
   readonly messages: number;
-  /** Longest time between two moments at which the main thread was free, beyond the interval asked for. */
+  /** Longest time between two moments at which the main thread was free, less what it waited for a processor. */
   readonly stallMs: number;
   /** Most of the processor's time the main thread itself took between two such moments. */
   readonly workMs: number;
@@ -26,6 +27,7 @@ class StallProbe {
   #timer: NodeJS.Timeout;
   #last = performance.now();
   #lastWork = process.threadCpuUsage();
+  #lastQueuedMs = readQueuedMs();
 
   constructor() {
     this.#timer = setInterval(() => this.#look(), PROBE_MS);
@@ -39,11 +41,21 @@ class StallProbe {
   #look(): void {
     const now = performance.now();
     const work = process.threadCpuUsage(this.#lastWork);
-    this.stallMs = Math.max(this.stallMs, now - this.#last - PROBE_MS);
+    const queuedMs = readQueuedMs();
+    const awayMs = now - this.#last - PROBE_MS - (queuedMs - this.#lastQueuedMs);
+    this.stallMs = Math.max(this.stallMs, awayMs);
     this.workMs = Math.max(this.workMs, (work.user + work.system) / 1000);
-    this.#last = now;
+    this.#last = performance.now();
     this.#lastWork = process.threadCpuUsage();
+    this.#lastQueuedMs = queuedMs;
   }
+}
+
+/** How long this thread could have run but got no processor, because others had it. Linux tells; elsewhere it counts as a stall. */
+function readQueuedMs(): number {
+  if (process.platform !== "linux") return 0;
+  const [, queuedNs = "0"] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ");
+  return Number(queuedNs) / 1e6;
 }
 
 type Work = () => Promise<number>;

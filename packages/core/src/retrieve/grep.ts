@@ -228,7 +228,7 @@ export async function grepFullText(
     complete,
     next: nextPage(checked.offset, checked.limit, ordered.length),
     truncated: false,
-    notes: noteQuery(checked.pattern, query, complete, isStrict),
+    notes: noteQuery(checked.pattern, query, { complete, found: ordered.length, isStrict }),
     searched: reach.label,
   };
 }
@@ -396,7 +396,11 @@ export function toSummaryHit(summary: FoundSummary, score: number, snippet: Cut)
   };
 }
 
-function noteQuery(pattern: string, query: Query, complete: number, isStrict: boolean): string[] {
+function noteQuery(
+  pattern: string,
+  query: Query,
+  { complete, found, isStrict }: { complete: number; found: number; isStrict: boolean },
+): string[] {
   const notes: string[] = [];
   if (looksLikeRegex(pattern)) {
     notes.push(
@@ -405,7 +409,7 @@ function noteQuery(pattern: string, query: Query, complete: number, isStrict: bo
   }
   if (!isStrict && complete > 0 && !query.isQuestion)
     notes.push(`${complete} hold everything that was asked for and come first.`);
-  if (!isStrict && complete === 0)
-    notes.push("Nothing holds everything that was asked for; these hold some of it, best first.");
+  if (!isStrict && complete === 0 && found > 0)
+    notes.push("Nothing holds everything that was asked for; these hold some of it.");
   return notes;
 }

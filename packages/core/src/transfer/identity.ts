@@ -5,7 +5,7 @@ import { stat } from "node:fs/promises";
 import { parseCursor } from "./cursor.ts";
 import type { FileSession } from "./detect.ts";
 import type { FormatName } from "./format.ts";
-import type { ImportTarget } from "./import.ts";
+import type { ImportTarget } from "./import-target.ts";
 
 export interface SessionChoice {
   /** Session ids, session keys or both; absent: every session. */

@@ -21,7 +21,7 @@ import type {
 } from "../store/transfer.ts";
 
 import { ARCHIVE_VERSION, parseRecord, type ArchiveRecord } from "./archive-records.ts";
-import type { ImportProblem, ImportProgress } from "./import.ts";
+import type { ImportProblem, ImportProgress } from "./import-report.ts";
 import { createAbortError } from "./lines.ts";
 
 const BATCH_ROWS = 400;

@@ -19,7 +19,7 @@ import {
 } from "./documents.ts";
 import { parseLine, type FormatName } from "./format.ts";
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
-import type { ImportOptions, ImportProblem, ImportReport } from "./import.ts";
+import type { ImportOptions, ImportProblem, ImportReport } from "./import-report.ts";
 import { readLines } from "./lines.ts";
 import { readOpenCodeEvents, readOpenCodeStorage } from "./opencode.ts";
 import { SessionWriter, type SourceEvent } from "./session-writer.ts";

@@ -12,7 +12,7 @@ import { createHash, type Hash } from "node:crypto";
 import { stat } from "node:fs/promises";
 
 import { EngineError, must } from "../model/errors.ts";
-import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
+import { POSITION_STEP, type Arrival, type SessionRef } from "../model/message.ts";
 
 import { parseCursor, proveCursor, renderCursor, START, type ImportCursor } from "./cursor.ts";
 import {
@@ -35,87 +35,20 @@ import {
   type ParsedLine,
   type TranscriptFormat,
 } from "./format.ts";
-import { chooseIdentity, qualify, whyLeftOut, type SessionChoice } from "./identity.ts";
+import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
 import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
+import type { ImportOptions, ImportProblem, ImportProblemCode, ImportReport, ImportSettings, ImportSummary } from "./import-report.ts";
 import type { ImportTarget } from "./import-target.ts";
 import { createAbortError, MAX_LINE_BYTES, readLines, type Line } from "./lines.ts";
 import { isOpenCodeStorage } from "./opencode.ts";
 
+export type * from "./import-report.ts";
 export type { ImportTarget } from "./import-target.ts";
 
 const BATCH_LINES = 500;
 const BATCH_BYTES = 2 * 1024 * 1024;
 const MAX_PROBLEMS = 1000;
 const DEFAULT_OWNER = "main";
-
-export interface ImportProgress {
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
-  readonly lines: number;
-}
-
-export interface ImportSettings extends SessionChoice {
-  readonly engine: ImportTarget;
-  readonly format?: FormatName | "auto" | undefined;
-  readonly owner?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
-  readonly batchBytes?: number | undefined;
-  readonly batchLines?: number | undefined;
-  readonly maxLineBytes?: number | undefined;
-}
-
-export interface ImportOptions extends ImportSettings {
-  readonly path: string;
-  /** `<format>:<session id>` when absent. */
-  readonly sessionKey?: string | undefined;
-}
-
-/**
- * `unreadable_line`: kept, hidden. `incomplete_line`: the last one, not stored before its writer has finished it.
- * `refused_file`: a file found in a directory that is no transcript. `not_stored`: the settings ask for that.
- * `left_out`: the caller asked for other sessions only. `conflict`: the archive holds something else in its place.
- * `more_problems`: the list was cut.
- */
-export type ImportProblemCode =
-  | "unreadable_line"
-  | "incomplete_line"
-  | "refused_file"
-  | "not_stored"
-  | "left_out"
-  | "conflict"
-  | "more_problems";
-
-export interface ImportProblem {
-  readonly code: ImportProblemCode;
-  readonly line: number;
-  readonly message: string;
-}
-
-export interface ImportReport {
-  readonly path: string;
-  /** `null`, as the two ids below, when the file holds no finished line yet. */
-  readonly format: FormatName | null;
-  readonly sessionId: string | null;
-  readonly conversationId: number | null;
-  /** All conversations, for a source that holds several sessions. */
-  readonly conversationIds?: readonly number[];
-  readonly imported: number;
-  /** Lines that were stored before, whether they were read again or not. */
-  readonly skipped: number;
-  /** Lines whose event id was stored before with other bytes. */
-  readonly revisions: number;
-  readonly problems: readonly ImportProblem[];
-  /** How far into the file lines are stored. */
-  readonly bytes: number;
-}
-
-export interface ImportSummary {
-  readonly imported: number;
-  readonly skipped: number;
-  readonly conversations: number;
-  readonly problems: readonly (ImportProblem & { readonly path: string })[];
-}
 
 /**
  * Imports one file, or one OpenCode storage folder.

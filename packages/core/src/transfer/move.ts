@@ -17,7 +17,7 @@ import { exportArchive, type ExportOptions, type ExportReport } from "./export-a
 import { exportText } from "./export-text.ts";
 import type { ExportFormat } from "./format.ts";
 import { importArchive, isArchive } from "./import-archive.ts";
-import type { ImportProblem, ImportProgress } from "./import.ts";
+import type { ImportProblem, ImportProgress } from "./import-report.ts";
 import { exportRemnic } from "./remnic.ts";
 
 /** Where an archive is. */
