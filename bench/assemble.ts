@@ -11,7 +11,16 @@ import type { AssembledContext } from "@lossless/core";
 import { decodeBody } from "@lossless/core/store/body.ts";
 import type { RunKey } from "@lossless/core/store/folding.ts";
 import { MessageSource } from "./archive-messages.ts";
-import { Archive, median, processorMs, readRounds, readSizes, round, showProgress, textOf } from "./history.ts";
+import {
+  Archive,
+  median,
+  processorMs,
+  readRounds,
+  readSizes,
+  round,
+  showProgress,
+  textOf,
+} from "./history.ts";
 import type { BenchResult } from "./report.ts";
 
 type Row = Record<string, string | number>;

@@ -101,7 +101,8 @@ class EngineThread {
 
   #receive(message: FromWorker, options: ThreadOptions): void {
     if (message.kind === "events") return message.events.forEach((event) => options.onEvent?.(event));
-    if (message.kind === "complete") return void this.#complete(message.id, message.request, options.complete ?? null);
+    if (message.kind === "complete")
+      return void this.#complete(message.id, message.request, options.complete ?? null);
     if (message.kind === "complete-cancel") return this.#completing.get(message.id)?.abort();
     if (message.kind === "ready" || message.kind === "failed") return;
     const pending = this.#pending.get(message.id);
@@ -127,12 +128,20 @@ class EngineThread {
 }
 
 /** A model port must not throw; one that does is a failure like any other. */
-async function callSafely(complete: Complete | null, request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
+async function callSafely(
+  complete: Complete | null,
+  request: CompleteRequest,
+  signal: AbortSignal,
+): Promise<CompleteResult> {
   if (!complete) return { kind: "failure", failure: "unavailable", message: "no model is configured" };
   try {
     return await complete(request, signal);
   } catch (error) {
-    return { kind: "failure", failure: "unavailable", message: error instanceof Error ? error.message : String(error) };
+    return {
+      kind: "failure",
+      failure: "unavailable",
+      message: error instanceof Error ? error.message : String(error),
+    };
   }
 }
 
@@ -177,7 +186,11 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
     );
     return reader;
   };
-  const call = async (method: keyof Engine, request: object, isOnReader = READER_CALLS.has(method)): Promise<unknown> => {
+  const call = async (
+    method: keyof Engine,
+    request: object,
+    isOnReader = READER_CALLS.has(method),
+  ): Promise<unknown> => {
     const { onProgress, signal, ...rest } = request as { onProgress?: ProgressFn; signal?: AbortSignal };
     // What a sub-agent reads is charged to its grant, which is a write.
     const isReading = isOnReader && !("delegated" in rest && rest.delegated === true);

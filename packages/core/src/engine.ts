@@ -74,7 +74,8 @@ export interface IngestResult {
 export type ProgressFn = (done: number, total: number) => void;
 
 /** A conversation by its id, or the active one of a session key. */
-export type ConversationChoice = Scope & ({ readonly conversationId: number } | { readonly sessionKey: string });
+export type ConversationChoice = Scope &
+  ({ readonly conversationId: number } | { readonly sessionKey: string });
 
 /** What a caller may see: everything of one owner, or everything when no owner is named (the operator's view). */
 export interface Scope {
@@ -126,7 +127,9 @@ export interface Engine extends CareEngine {
   createGrant(request: GrantRequest): Promise<GrantOutcome>;
   revokeGrants(which: { grantId?: string; issuerKey?: string; holderKey?: string }): Promise<number>;
   /** The context for a budget. Never writes, never waits for folding, never calls a model. Null: no such conversation. */
-  assemble(request: ConversationChoice & AssembleRequest & { prompt?: string }): Promise<AssembledContext | null>;
+  assemble(
+    request: ConversationChoice & AssembleRequest & { prompt?: string },
+  ): Promise<AssembledContext | null>;
   /** Folds now. */
   compact(request: ConversationChoice & CompactRequest): Promise<CompactAnswer>;
   /** Pays compaction that is due, prepares summaries ahead, makes stand-ins up to the root. For quiet moments. */
@@ -137,8 +140,13 @@ export interface Engine extends CareEngine {
   listSummaries(
     request: Scope & { conversationId: number; after?: string | null; limit: number; state?: SummaryState },
   ): Promise<Page<SummaryRow>>;
-  spend(request?: { since?: number; by?: "day" | "conversation" | "model" | "purpose" | "all" }): Promise<SpendGroup[]>;
-  readFile(request: Scope & { fileId: string }): Promise<(LargeFileRow & { content: Uint8Array | null }) | null>;
+  spend(request?: {
+    since?: number;
+    by?: "day" | "conversation" | "model" | "purpose" | "all";
+  }): Promise<SpendGroup[]>;
+  readFile(
+    request: Scope & { fileId: string },
+  ): Promise<(LargeFileRow & { content: Uint8Array | null }) | null>;
   status(request?: Scope & { sessionKey?: string }): Promise<StatusReport>;
   /** Writes a consistent copy of the database, while others go on writing. See `maintain/backup.ts` for whole backups. */
   backup(request: { path: string; onProgress?: ProgressFn }): Promise<void>;
@@ -234,14 +242,20 @@ export class LocalEngine implements Engine {
       ...(request.cursor ? { cursor: request.cursor } : {}),
     });
     this.#report(answer.conversationId, answer.results, answer.indexProblem);
-    if (this.#settings.pruneHeartbeatOk) await this.#hideHeartbeats(request.session, events, answer.conversationId);
+    if (this.#settings.pruneHeartbeatOk)
+      await this.#hideHeartbeats(request.session, events, answer.conversationId);
     const { conversationId, results, duplicateTurn } = answer;
-    if (request.budgetTokens !== undefined) await this.#watchThreshold(conversationId, request.budgetTokens, request);
+    if (request.budgetTokens !== undefined)
+      await this.#watchThreshold(conversationId, request.budgetTokens, request);
     return { conversationId, results, duplicateTurn, skipped: null };
   }
 
   /** After a turn: at the threshold, fold now or in the background, as configured. */
-  async #watchThreshold(conversationId: number, budgetTokens: number, situation: ModelSituation): Promise<void> {
+  async #watchThreshold(
+    conversationId: number,
+    budgetTokens: number,
+    situation: ModelSituation,
+  ): Promise<void> {
     const conversation = await this.#store.readConversation(conversationId);
     if (!conversation) return;
     const request = { budgetTokens, ...pickSituation(situation) };
@@ -249,7 +263,8 @@ export class LocalEngine implements Engine {
       await this.#folding.compact(conversation, request);
       return;
     }
-    if (await this.#folding.isDue(conversation, request)) await this.#folding.noteDebt(conversation, budgetTokens);
+    if (await this.#folding.isDue(conversation, request))
+      await this.#folding.noteDebt(conversation, budgetTokens);
     this.#drainLater(conversation, request);
   }
 
@@ -262,7 +277,11 @@ export class LocalEngine implements Engine {
       .catch((error: unknown) => {
         if (this.#closing.signal.aborted) return;
         const message = error instanceof Error ? error.message : String(error);
-        this.#emit({ kind: "degraded", part: "summariser", message: `folding in the background failed: ${message}` });
+        this.#emit({
+          kind: "degraded",
+          part: "summariser",
+          message: `folding in the background failed: ${message}`,
+        });
       })
       .finally(() => {
         this.#draining.delete(conversationId);
@@ -276,7 +295,11 @@ export class LocalEngine implements Engine {
     return this.#store.readSession(request.owner ?? null, request.sessionId);
   }
 
-  async knownEvents(request: { sessionId: string; owner?: string; eventIds: readonly string[] }): Promise<string[]> {
+  async knownEvents(request: {
+    sessionId: string;
+    owner?: string;
+    eventIds: readonly string[];
+  }): Promise<string[]> {
     return this.#store.knownEvents(request.owner ?? null, request.sessionId, request.eventIds);
   }
 
@@ -288,10 +311,15 @@ export class LocalEngine implements Engine {
     return this.#store.relabel(request.session, request.labels, this.#clock.now());
   }
 
-  async setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }> {
+  async setBranch(request: {
+    session: SessionRef;
+    offBranch: readonly string[];
+  }): Promise<{ changed: number }> {
     if (this.#whySkipped(request.session.key) !== null) return { changed: 0 };
     const { session, offBranch } = request;
-    return { changed: await this.#store.setHidden(session, "branch", offBranch, this.#clock.now(), "exactly") };
+    return {
+      changed: await this.#store.setHidden(session, "branch", offBranch, this.#clock.now(), "exactly"),
+    };
   }
 
   async recordBoundary(
@@ -310,7 +338,11 @@ export class LocalEngine implements Engine {
   async listConversations(
     request: Scope & { after?: string | null; limit: number; sessionKey?: string },
   ): Promise<Page<ConversationRow>> {
-    return this.#store.listConversations({ ...request, after: request.after ?? null, limit: checkLimit(request.limit) });
+    return this.#store.listConversations({
+      ...request,
+      after: request.after ?? null,
+      limit: checkLimit(request.limit),
+    });
   }
 
   async readConversation(request: Scope & { conversationId: number }): Promise<ConversationRow | null> {
@@ -331,7 +363,9 @@ export class LocalEngine implements Engine {
     });
   }
 
-  async readMessage(request: Scope & { messageId: number }): Promise<(MessageBody & { view: MessageView }) | null> {
+  async readMessage(
+    request: Scope & { messageId: number },
+  ): Promise<(MessageBody & { view: MessageView }) | null> {
     const body = await this.#store.readMessage(request.messageId, request.owner);
     return body && { ...body, view: viewMessage(body.bytes) };
   }
@@ -402,14 +436,22 @@ export class LocalEngine implements Engine {
   async listSummaries(
     request: Scope & { conversationId: number; after?: string | null; limit: number; state?: SummaryState },
   ): Promise<Page<SummaryRow>> {
-    return this.#store.listSummaries({ ...request, after: request.after ?? null, limit: checkLimit(request.limit) });
+    return this.#store.listSummaries({
+      ...request,
+      after: request.after ?? null,
+      limit: checkLimit(request.limit),
+    });
   }
 
   async spend(
     request: { since?: number; by?: "day" | "conversation" | "model" | "purpose" | "all" } = {},
   ): Promise<SpendGroup[]> {
     const by = request.by ?? "day";
-    return this.#store.sumSpend({ since: request.since ?? 0, by, timeZoneOffsetMs: offsetOf(this.#settings.timezone, this.#clock.now()) });
+    return this.#store.sumSpend({
+      since: request.since ?? 0,
+      by,
+      timeZoneOffsetMs: offsetOf(this.#settings.timezone, this.#clock.now()),
+    });
   }
 
   async #findConversation(choice: ConversationChoice): Promise<ConversationRow | null> {
@@ -420,8 +462,11 @@ export class LocalEngine implements Engine {
   async #needConversation(choice: ConversationChoice): Promise<ConversationRow> {
     const conversation = await this.#findConversation(choice);
     if (conversation) return conversation;
-    const name = "conversationId" in choice ? `conversation ${choice.conversationId}` : `session ${choice.sessionKey}`;
-    throw new EngineError("not_found", `cannot find ${name}`, { hint: "lcm conversations list shows what there is" });
+    const name =
+      "conversationId" in choice ? `conversation ${choice.conversationId}` : `session ${choice.sessionKey}`;
+    throw new EngineError("not_found", `cannot find ${name}`, {
+      hint: "lcm conversations list shows what there is",
+    });
   }
 
   async readFile(
@@ -469,8 +514,14 @@ export class LocalEngine implements Engine {
     return this.#store.verify(deriveMessage, request.onProgress ?? (() => undefined));
   }
 
-  async reindex(request: { onProgress?: ProgressFn; signal?: AbortSignal } = {}): Promise<{ messages: number }> {
-    const messages = await this.#store.reindex(deriveMessage, request.onProgress ?? (() => undefined), request.signal);
+  async reindex(
+    request: { onProgress?: ProgressFn; signal?: AbortSignal } = {},
+  ): Promise<{ messages: number }> {
+    const messages = await this.#store.reindex(
+      deriveMessage,
+      request.onProgress ?? (() => undefined),
+      request.signal,
+    );
     if (this.#indexDegraded) this.#emit({ kind: "recovered", part: "index" });
     this.#indexDegraded = false;
     return { messages };
@@ -484,7 +535,11 @@ export class LocalEngine implements Engine {
     return this.#store.closeDebt(request.conversationId);
   }
 
-  async listPublished(request: { after: string; limit: number; conversationId?: number }): Promise<DoubtfulSummary[]> {
+  async listPublished(request: {
+    after: string;
+    limit: number;
+    conversationId?: number;
+  }): Promise<DoubtfulSummary[]> {
     return this.#store.listPublished(request);
   }
 
@@ -572,18 +627,27 @@ export class LocalEngine implements Engine {
     const revisions = results.filter((result) => result.outcome === "revision").length;
     if (stored + revisions > 0) this.#emit({ kind: "stored", conversationId, messages: stored, revisions });
     if (indexProblem !== null && !this.#indexDegraded) {
-      this.#emit({ kind: "degraded", part: "index", message: `messages are stored but not indexed: ${indexProblem}` });
+      this.#emit({
+        kind: "degraded",
+        part: "index",
+        message: `messages are stored but not indexed: ${indexProblem}`,
+      });
     }
     this.#indexDegraded = indexProblem !== null;
   }
 
   /** Hides heartbeat turns: the prompt, whatever came between, and the reply that says nothing happened. */
-  async #hideHeartbeats(session: SessionRef, events: readonly AppendEvent[], conversationId: number): Promise<void> {
+  async #hideHeartbeats(
+    session: SessionRef,
+    events: readonly AppendEvent[],
+    conversationId: number,
+  ): Promise<void> {
     const views = events.map((event) => ({ eventId: event.eventId, view: viewMessage(event.arrival) }));
     if (!views.some(({ view }) => isHeartbeatReply(view))) return;
     const before = await this.#readBefore(conversationId, new Set(events.map((event) => event.eventId)));
     const hidden = findHeartbeats([...before, ...views]);
-    if (hidden.length > 0) await this.#store.setHidden(session, "heartbeat", hidden, this.#clock.now(), "add");
+    if (hidden.length > 0)
+      await this.#store.setHidden(session, "heartbeat", hidden, this.#clock.now(), "add");
   }
 
   /** The last few messages before a batch, because a turn may arrive in pieces. */
@@ -630,14 +694,20 @@ export function arrivalBytes(arrival: Arrival): Uint8Array {
 function checkSession(session: SessionRef): void {
   for (const field of ["key", "id", "owner"] as const) {
     if (typeof session[field] !== "string" || session[field] === "") {
-      throw new EngineError("invalid_input", `cannot use the session: its ${field} must be a text that is not empty`);
+      throw new EngineError(
+        "invalid_input",
+        `cannot use the session: its ${field} must be a text that is not empty`,
+      );
     }
   }
 }
 
 function checkLimit(limit: number): number {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
-    throw new EngineError("usage", `cannot list ${limit} rows: the limit is a whole number from 1 to ${MAX_PAGE}`);
+    throw new EngineError(
+      "usage",
+      `cannot list ${limit} rows: the limit is a whole number from 1 to ${MAX_PAGE}`,
+    );
   }
   return limit;
 }

@@ -60,7 +60,14 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     };
-    return new LocalEngine({ store: new SqliteStore(store), settings, complete, ...hostModel, ...onEvent, ...clock });
+    return new LocalEngine({
+      store: new SqliteStore(store),
+      settings,
+      complete,
+      ...hostModel,
+      ...onEvent,
+      ...clock,
+    });
   }
   return openThreadedEngine({
     start: { store, settings, hasComplete: complete !== null, ...hostModel },

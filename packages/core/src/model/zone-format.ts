@@ -17,7 +17,11 @@ const MAX_TIME = 8.64e15;
 /** Year to second as texts, or null for what is no moment. */
 export function splitMoment(at: number, timeZone: string): Record<string, string> | null {
   if (!Number.isFinite(at) || Math.abs(at) > MAX_TIME) return null;
-  return Object.fromEntries(openZoneFormat(timeZone).formatToParts(at).map(({ type, value }) => [type, value]));
+  return Object.fromEntries(
+    openZoneFormat(timeZone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, value]),
+  );
 }
 
 function makeFormat(timeZone: string): Intl.DateTimeFormat {

@@ -5,7 +5,17 @@
  * Invariant: nothing outside the root is ever read or written. Every path is built from ids that were checked, no component below
  * the root may be a symbolic link, and files are opened with O_NOFOLLOW.
  */
-import { closeSync, constants, fstatSync, fsyncSync, lstatSync, mkdirSync, openSync, readFileSync, realpathSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+} from "node:fs";
 import { readdirSync, renameSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { join, sep } from "node:path";
 import { EngineError } from "../model/errors.ts";
@@ -32,9 +42,13 @@ export class LargeFiles {
       const present = lstatSync(target, { throwIfNoEntry: false });
       if (present?.isFile() && present.size === content.byteLength) return;
       const temporary = `${target}.${process.pid}.tmp`;
-      const handle = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | NO_FOLLOW, 0o600);
+      const handle = openSync(
+        temporary,
+        constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | NO_FOLLOW,
+        0o600,
+      );
       try {
-        for (let done = 0; done < content.byteLength; ) done += writeSync(handle, content, done);
+        for (let done = 0; done < content.byteLength;) done += writeSync(handle, content, done);
         fsyncSync(handle);
       } finally {
         closeSync(handle);
@@ -86,7 +100,8 @@ export class LargeFiles {
   /** Bytes of all files below the root. */
   totalBytes(): number {
     let total = 0;
-    for (const path of this.list()) total += statSync(join(this.root, path), { throwIfNoEntry: false })?.size ?? 0;
+    for (const path of this.list())
+      total += statSync(join(this.root, path), { throwIfNoEntry: false })?.size ?? 0;
     return total;
   }
 
@@ -104,7 +119,8 @@ export class LargeFiles {
   #locate(storagePath: string, create: false): string | null;
   #locate(storagePath: string, create: boolean): string | null {
     const match = /^(\d{1,16})\/(file_[0-9a-f]{16})\.([a-z0-9]{1,8})$/.exec(storagePath);
-    if (!match || !isFileId(match[2] ?? "")) throw refuse("use", storagePath, new Error("the path is not one of ours"));
+    if (!match || !isFileId(match[2] ?? ""))
+      throw refuse("use", storagePath, new Error("the path is not one of ours"));
     const folder = join(this.root, match[1] ?? "");
     if (create) mkdirSync(folder, { recursive: true, mode: 0o700 });
     else if (!lstatSync(folder, { throwIfNoEntry: false })) return null;

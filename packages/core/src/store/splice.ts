@@ -29,7 +29,10 @@ export function encodePayload(content: Uint8Array, encoding: PayloadEncoding): B
 }
 
 function escapeNonAscii(text: string): string {
-  return text.replaceAll(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replaceAll(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** The body with the ranges removed. Ranges are sorted and do not overlap. */

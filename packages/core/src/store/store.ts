@@ -68,6 +68,10 @@ export interface Store extends FoldingStore, RecallStore, TransferStore, CareSto
   /** Proves the archive, or says what is wrong with it. */
   verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport>;
   /** Rebuilds the full-text index beside the old one, in short transactions with pauses between them, and swaps. */
-  reindex(derive: Derive, onProgress: (done: number, total: number) => void, signal?: AbortSignal): Promise<number>;
+  reindex(
+    derive: Derive,
+    onProgress: (done: number, total: number) => void,
+    signal?: AbortSignal,
+  ): Promise<number>;
   close(): Promise<void>;
 }

@@ -37,7 +37,14 @@ import {
 } from "./format.ts";
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
 import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
-import type { ImportOptions, ImportProblem, ImportProblemCode, ImportReport, ImportSettings, ImportSummary } from "./import-report.ts";
+import type {
+  ImportOptions,
+  ImportProblem,
+  ImportProblemCode,
+  ImportReport,
+  ImportSettings,
+  ImportSummary,
+} from "./import-report.ts";
 import type { ImportTarget } from "./import-target.ts";
 import { createAbortError, MAX_LINE_BYTES, readLines, type Line } from "./lines.ts";
 import { isOpenCodeStorage } from "./opencode.ts";

@@ -6,11 +6,30 @@ const session = { key: "agent:main:test", id: "session-1", owner: "main" };
 
 /** Eighty short turns with one bulky tool result near the beginning. */
 function conversation() {
-  const messages = Array.from({ length: 80 }, (_, i) => ({ eventId: `u${i}`, message: { role: i % 2 ? "assistant" : "user", content: `turn ${i} about the greenhouse` } }));
-  const call = { role: "assistant", content: [{ type: "toolCall", id: "call_1", name: "exec", arguments: { command: "cat boiler.log" } }] };
-  const output = Array.from({ length: 900 }, (_, i) => `line ${i}: boiler at ${40 + (i % 17)} degrees, valve ${i % 5}`).join("\n");
-  const result = { role: "toolResult", toolCallId: "call_1", toolName: "exec", content: [{ type: "text", text: output }] };
-  messages.splice(4, 0, { eventId: "call", message: call as never }, { eventId: "result", message: result as never });
+  const messages = Array.from({ length: 80 }, (_, i) => ({
+    eventId: `u${i}`,
+    message: { role: i % 2 ? "assistant" : "user", content: `turn ${i} about the greenhouse` },
+  }));
+  const call = {
+    role: "assistant",
+    content: [{ type: "toolCall", id: "call_1", name: "exec", arguments: { command: "cat boiler.log" } }],
+  };
+  const output = Array.from(
+    { length: 900 },
+    (_, i) => `line ${i}: boiler at ${40 + (i % 17)} degrees, valve ${i % 5}`,
+  ).join("\n");
+  const result = {
+    role: "toolResult",
+    toolCallId: "call_1",
+    toolName: "exec",
+    content: [{ type: "text", text: output }],
+  };
+  messages.splice(
+    4,
+    0,
+    { eventId: "call", message: call as never },
+    { eventId: "result", message: result as never },
+  );
   return messages;
 }
 
@@ -35,7 +54,9 @@ test("stubLargeToolPayloads shows old bulky results as stubs that can be opened,
   expect(plain?.items.filter((item) => item.kind === "stub")).toEqual([]);
   const stub = stubbed?.items.find((item) => item.kind === "stub");
   expect(stub?.ids).toEqual(["msg_6"]);
-  expect(JSON.stringify(stubbed?.messages)).toMatch(/about \d{4,5} tokens, left out here.*lcm_describe\(id=\\"msg_6\\"\)/);
+  expect(JSON.stringify(stubbed?.messages)).toMatch(
+    /about \d{4,5} tokens, left out here.*lcm_describe\(id=\\"msg_6\\"\)/,
+  );
   expect(stubbed?.estimatedTokens ?? 0).toBeLessThan((plain?.estimatedTokens ?? 0) / 2);
 });
 
@@ -46,7 +67,8 @@ test("maxAssemblyTokenBudget caps what any caller asks for", async () => {
 });
 
 test("a recall cue stands last, only with a prompt, and can be switched off", async () => {
-  const last = (context: Awaited<ReturnType<typeof assembleWith>>) => JSON.stringify(context?.messages.at(-1));
+  const last = (context: Awaited<ReturnType<typeof assembleWith>>) =>
+    JSON.stringify(context?.messages.at(-1));
   const prompt = "boiler valve degrees";
   expect(last(await assembleWith({}, { prompt }))).toContain("<recall");
   expect(last(await assembleWith({}))).not.toContain("<recall");

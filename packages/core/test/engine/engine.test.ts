@@ -61,7 +61,12 @@ describe("the engine", () => {
     expect(JSON.parse(Buffer.from(first?.bytes ?? []).toString()).content).toBe(long);
     const second = await engine.readMessage({ messageId: results[1]?.messageId ?? 0 });
     let depth = 0;
-    for (let at = JSON.parse(Buffer.from(second?.bytes ?? []).toString()).nested; Array.isArray(at); at = at[0]) depth += 1;
+    for (
+      let at = JSON.parse(Buffer.from(second?.bytes ?? []).toString()).nested;
+      Array.isArray(at);
+      at = at[0]
+    )
+      depth += 1;
     expect(depth).toBe(20_000);
     expect((await engine.verify()).problems).toEqual([]);
     await engine.close();
@@ -72,16 +77,34 @@ describe("the engine", () => {
     const answers: unknown[] = [];
     for (const thread of [false, true]) {
       const events: EngineEvent[] = [];
-      const engine = await openEngine({ database: folder.file(`${thread}.db`), thread, onEvent: (event) => events.push(event) });
-      await engine.ingest({ session, messages: [{ eventId: "a", message: user("the greenhouse door"), createdAt: 5 }] });
-      await engine.ingest({ session, messages: [{ eventId: "a", message: user("the greenhouse door"), createdAt: 5 }] });
+      const engine = await openEngine({
+        database: folder.file(`${thread}.db`),
+        thread,
+        onEvent: (event) => events.push(event),
+      });
+      await engine.ingest({
+        session,
+        messages: [{ eventId: "a", message: user("the greenhouse door"), createdAt: 5 }],
+      });
+      await engine.ingest({
+        session,
+        messages: [{ eventId: "a", message: user("the greenhouse door"), createdAt: 5 }],
+      });
       const found = await engine.search({ query: "where is the greenhouse?", limit: 5 });
       const { items } = await engine.listMessages({ conversationId: 1, limit: 5 });
       const progress: number[] = [];
       const report = await engine.verify({ onProgress: (done) => progress.push(done) });
       expect(progress.at(-1)).toBe(1);
-      await expect(engine.listMessages({ conversationId: 1, limit: 0 })).rejects.toMatchObject({ code: "usage" });
-      answers.push({ found, items, report, events, known: await engine.knownEvents({ sessionId: "session-1", eventIds: ["a", "b"] }) });
+      await expect(engine.listMessages({ conversationId: 1, limit: 0 })).rejects.toMatchObject({
+        code: "usage",
+      });
+      answers.push({
+        found,
+        items,
+        report,
+        events,
+        known: await engine.knownEvents({ sessionId: "session-1", eventIds: ["a", "b"] }),
+      });
       await engine.close();
       await expect(engine.status()).rejects.toMatchObject({ code: "database_closed" });
     }
@@ -95,13 +118,20 @@ describe("the engine", () => {
       [{ enabled: false }, "agent:main:x", "disabled"],
       [{ ignoreSessionPatterns: ["agent:*:cron:**"] }, "agent:main:cron:job:7", "ignored"],
       [{ statelessSessionPatterns: ["agent:*:subagent:*"] }, "agent:main:subagent:9", "stateless"],
-      [{ statelessSessionPatterns: ["agent:*:subagent:*"], skipStatelessSessions: false }, "agent:main:subagent:9", null],
+      [
+        { statelessSessionPatterns: ["agent:*:subagent:*"], skipStatelessSessions: false },
+        "agent:main:subagent:9",
+        null,
+      ],
       [{ ignoreSessionPatterns: ["agent:*:cron:*"] }, "agent:main:telegram:7", null],
     ];
     for (const [config, key, skipped] of cases) {
       const engine = await openEngine({ database, thread: false, settings: settingsWith(config, database) });
       const before = (await engine.status()).messages;
-      const answer = await engine.ingest({ session: { ...session, id: key, key }, messages: [{ eventId: "a", message: user("hi") }] });
+      const answer = await engine.ingest({
+        session: { ...session, id: key, key },
+        messages: [{ eventId: "a", message: user("hi") }],
+      });
       expect(answer.skipped).toBe(skipped);
       expect((await engine.status()).messages - before).toBe(skipped === null ? 1 : 0);
       await engine.close();
@@ -115,7 +145,9 @@ describe("the engine", () => {
     for (const bad of [{ eventId: "b", message: { role: "user", content: 10n } }, { eventId: "b" }]) {
       await expect(engine.ingest({ session, messages: [good, bad] })).rejects.toBeInstanceOf(EngineError);
     }
-    await expect(engine.ingest({ session: { ...session, owner: "" }, messages: [good] })).rejects.toMatchObject({
+    await expect(
+      engine.ingest({ session: { ...session, owner: "" }, messages: [good] }),
+    ).rejects.toMatchObject({
       code: "invalid_input",
     });
     expect((await engine.status()).messages).toBe(0);
@@ -140,10 +172,16 @@ describe("the engine", () => {
     ];
     for (const prune of [false, true]) {
       const database = folder.file(`${prune}.db`);
-      const engine = await openEngine({ database, thread: false, settings: settingsWith({ pruneHeartbeatOk: prune }, database) });
+      const engine = await openEngine({
+        database,
+        thread: false,
+        settings: settingsWith({ pruneHeartbeatOk: prune }, database),
+      });
       for (const messages of pieces) await engine.ingest({ session, messages });
       const { items } = await engine.listMessages({ conversationId: 1, limit: 10 });
-      expect(items.map((row) => row.hidden)).toEqual(prune ? [["heartbeat"], ["heartbeat"], []] : [[], [], []]);
+      expect(items.map((row) => row.hidden)).toEqual(
+        prune ? [["heartbeat"], ["heartbeat"], []] : [[], [], []],
+      );
       expect((await engine.verify()).ok).toBe(true);
       await engine.close();
     }
@@ -155,11 +193,19 @@ describe("the engine", () => {
     const text = "The warehouse ships seeds on Tuesday and bulbs on Friday. ".repeat(100);
     const messages = Array.from({ length: 6 }, (_, i) => ({
       eventId: `a${i}`,
-      message: { role: "assistant", provider: "p", model: "m", content: [{ type: "text", text }], usage: { output: 1_800 } },
+      message: {
+        role: "assistant",
+        provider: "p",
+        model: "m",
+        content: [{ type: "text", text }],
+        usage: { output: 1_800 },
+      },
     }));
     await engine.ingest({ session, messages });
     const { DatabaseSync } = await import("node:sqlite");
-    const row = new DatabaseSync(folder.file("lcm.db"), { readOnly: true }).prepare("SELECT * FROM token_calibration").get();
+    const row = new DatabaseSync(folder.file("lcm.db"), { readOnly: true })
+      .prepare("SELECT * FROM token_calibration")
+      .get();
     expect(row).toMatchObject({ model: "p/m", samples: 6 });
     expect(row?.factor).toBeGreaterThan(1.1);
     await engine.close();

@@ -30,7 +30,10 @@ describe("opening a database", () => {
       database.exec(sql);
       database.close();
       const before = readFileSync(path);
-      await expect(open(path)).rejects.toMatchObject({ code: "database_foreign", message: expect.stringContaining(said) });
+      await expect(open(path)).rejects.toMatchObject({
+        code: "database_foreign",
+        message: expect.stringContaining(said),
+      });
       expect(readFileSync(path).equals(before)).toBe(true);
     }
   });
@@ -42,7 +45,10 @@ describe("opening a database", () => {
     const database = new DatabaseSync(path);
     database.exec("PRAGMA user_version = 99");
     database.close();
-    await expect(open(path)).rejects.toMatchObject({ code: "database_newer", message: expect.stringContaining("99") });
+    await expect(open(path)).rejects.toMatchObject({
+      code: "database_newer",
+      message: expect.stringContaining("99"),
+    });
   });
 
   test("refuses a directory, a missing file that must not be made, and a file in the way of a folder", async () => {
@@ -59,7 +65,10 @@ describe("opening a database", () => {
     for (const thread of [false, true]) {
       const database = folder.file(`private-${thread}/lcm.db`);
       const engine = await openEngine({ database, thread });
-      await engine.ingest({ session, messages: [{ eventId: "a", message: { role: "user", content: `x ${"long words ".repeat(30_000)}` } }] });
+      await engine.ingest({
+        session,
+        messages: [{ eventId: "a", message: { role: "user", content: `x ${"long words ".repeat(30_000)}` } }],
+      });
       for (const name of ["lcm.db", "lcm.db-wal", "lcm.db-shm"]) {
         expect(statSync(folder.file(`private-${thread}/${name}`)).mode & 0o077, name).toBe(0);
       }
@@ -75,7 +84,9 @@ describe("opening a database", () => {
     symlinkSync(folder.file("outside"), folder.file("lcm-files/1"));
     const engine = await open(folder.file("lcm.db"));
     const big = { role: "user", content: `x ${"long words ".repeat(30_000)}` };
-    await expect(engine.ingest({ session, messages: [{ eventId: "a", message: big }] })).rejects.toMatchObject({
+    await expect(
+      engine.ingest({ session, messages: [{ eventId: "a", message: big }] }),
+    ).rejects.toMatchObject({
       code: "database_unreadable",
     });
     expect((await engine.status()).messages).toBe(0);
@@ -93,7 +104,10 @@ describe("opening a database", () => {
     }
     try {
       const engine = await open(`${disk}/lcm.db`);
-      const message = (i: number) => ({ role: "user", content: Array.from({ length: 400 }, (_, j) => `${i}-${j * 7919}`).join(" ") });
+      const message = (i: number) => ({
+        role: "user",
+        content: Array.from({ length: 400 }, (_, j) => `${i}-${j * 7919}`).join(" "),
+      });
       let stored = 0;
       const fill = async (): Promise<void> => {
         for (let i = stored; i < 5_000; i++) {
@@ -131,15 +145,25 @@ describe("a damaged index", () => {
     using folder = makeTemporaryFolder();
     const path = folder.file("lcm.db");
     const before = await open(path);
-    await before.ingest({ session, messages: [{ eventId: "a", message: { role: "user", content: "a carrier pigeon" } }] });
+    await before.ingest({
+      session,
+      messages: [{ eventId: "a", message: { role: "user", content: "a carrier pigeon" } }],
+    });
     await before.close();
     const database = new DatabaseSync(path, { defensive: false });
     database.exec(sql);
     database.close();
 
     const events: string[] = [];
-    const engine = await openEngine({ database: path, thread: false, onEvent: (event) => events.push(event.kind) });
-    const { results } = await engine.ingest({ session, messages: [{ eventId: "b", message: { role: "user", content: "another pigeon" } }] });
+    const engine = await openEngine({
+      database: path,
+      thread: false,
+      onEvent: (event) => events.push(event.kind),
+    });
+    const { results } = await engine.ingest({
+      session,
+      messages: [{ eventId: "b", message: { role: "user", content: "another pigeon" } }],
+    });
     expect(results[0]?.outcome).toBe("stored");
     const report = await engine.verify();
     expect(report.problems.every((problem) => problem.code === "index")).toBe(true);

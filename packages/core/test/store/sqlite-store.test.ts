@@ -4,5 +4,6 @@ import { join } from "node:path";
 
 testStore(
   "the SQLite store",
-  (folder) => new SqliteStore({ path: join(folder, "lcm.db"), filesDir: join(folder, "lcm-files"), create: true }),
+  (folder) =>
+    new SqliteStore({ path: join(folder, "lcm.db"), filesDir: join(folder, "lcm-files"), create: true }),
 );

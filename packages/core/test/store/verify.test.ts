@@ -17,13 +17,31 @@ async function buildArchive(folder: string): Promise<string> {
   const messages = [
     { eventId: "u1", message: { role: "user", content: "please list the files of the greenhouse project" } },
     { eventId: "a1", message: { role: "assistant", content: [{ type: "text", text: "Looking." }, call] } },
-    { eventId: "t1", message: { role: "toolResult", toolCallId: "call_1", toolName: "exec", content: [{ type: "text", text: "a.ts\nb.ts" }] } },
-    { eventId: "p1", eventIdKind: "provisional" as const, message: { role: "assistant", content: "Two files." } },
+    {
+      eventId: "t1",
+      message: {
+        role: "toolResult",
+        toolCallId: "call_1",
+        toolName: "exec",
+        content: [{ type: "text", text: "a.ts\nb.ts" }],
+      },
+    },
+    {
+      eventId: "p1",
+      eventIdKind: "provisional" as const,
+      message: { role: "assistant", content: "Two files." },
+    },
     { eventId: "h1", message: { role: "user", content: "a heartbeat" }, hidden: ["heartbeat" as const] },
-    { eventId: "big", message: { role: "user", content: `see ${"lorem ipsum dolor sit amet ".repeat(8_000)} end` } },
+    {
+      eventId: "big",
+      message: { role: "user", content: `see ${"lorem ipsum dolor sit amet ".repeat(8_000)} end` },
+    },
   ];
   await engine.ingest({ session, messages, turn: { advancementKey: "k1" } });
-  await engine.ingest({ session, messages: [{ eventId: "u1", message: { role: "user", content: "list them, please" } }] });
+  await engine.ingest({
+    session,
+    messages: [{ eventId: "u1", message: { role: "user", content: "list them, please" } }],
+  });
   await engine.relabel({ session, labels: [{ from: "p1", to: "entry-4" }] });
   await engine.setBranch({ session, offBranch: ["t1"] });
   await engine.recordBoundary({ session, eventId: "reset-1", reason: "new" });
@@ -63,12 +81,30 @@ function change(value: unknown): string | number | Uint8Array {
 }
 
 /** The first, the middle and the last: enough to meet every kind of row. */
-const pickThree = <T>(rows: readonly T[]): T[] => [...new Set([rows[0], rows[rows.length >> 1], rows.at(-1)])].filter((row) => row !== undefined) as T[];
+const pickThree = <T>(rows: readonly T[]): T[] =>
+  [...new Set([rows[0], rows[rows.length >> 1], rows.at(-1)])].filter((row) => row !== undefined) as T[];
 
 const WATCHED: Record<string, string[]> = {
   messages: [
-    "seq", "position", "session_ref", "event_id", "revises", "newest", "role", "tokens", "created_at", "hidden", "hidden_now", "arrival_bytes",
-    "encoding", "body", "salt", "commitment", "chain", "forgotten_at", "conversation_id",
+    "seq",
+    "position",
+    "session_ref",
+    "event_id",
+    "revises",
+    "newest",
+    "role",
+    "tokens",
+    "created_at",
+    "hidden",
+    "hidden_now",
+    "arrival_bytes",
+    "encoding",
+    "body",
+    "salt",
+    "commitment",
+    "chain",
+    "forgotten_at",
+    "conversation_id",
   ],
   message_parts: ["ordinal", "type", "at", "length", "tool_call_id", "tool_name", "file_id", "encoding"],
   event_ids: ["event_id", "message_id", "session_ref"],
@@ -78,15 +114,32 @@ const WATCHED: Record<string, string[]> = {
   boundaries: ["position", "reason", "retain_depth", "shown_before", "event_id"],
   sessions: ["session_id"],
   conversations: [
-    "owner", "session_key", "created_at", "head_seq", "head_chain", "message_count", "shown_messages", "shown_tokens", "arrival_bytes",
-    "last_position", "first_at", "last_at",
+    "owner",
+    "session_key",
+    "created_at",
+    "head_seq",
+    "head_chain",
+    "message_count",
+    "shown_messages",
+    "shown_tokens",
+    "arrival_bytes",
+    "last_position",
+    "first_at",
+    "last_at",
   ],
 };
 
 describe("verify", () => {
   test("finds nothing wrong in an archive nobody touched", async () => {
     const report = await verifyAfter(() => undefined);
-    expect(report).toMatchObject({ ok: true, conversations: 1, messages: 7, summaries: 0, files: 1, problems: [] });
+    expect(report).toMatchObject({
+      ok: true,
+      conversations: 1,
+      messages: 7,
+      summaries: 0,
+      files: 1,
+      problems: [],
+    });
   });
 
   for (const [table, columns] of Object.entries(WATCHED)) {
@@ -110,7 +163,9 @@ describe("verify", () => {
           const values = primary.map((name) => row[name] as number | string);
           let edited = true;
           try {
-            database.prepare(`UPDATE ${table} SET ${column} = ? WHERE ${where}`).run(change(row[column]), ...values);
+            database
+              .prepare(`UPDATE ${table} SET ${column} = ? WHERE ${where}`)
+              .run(change(row[column]), ...values);
           } catch (error) {
             // A constraint of the schema already forbids this edit.
             if (!(error instanceof Error) || !/constraint/i.test(error.message)) throw error;
@@ -126,8 +181,12 @@ describe("verify", () => {
 
   test("names the message whose body was edited", async () => {
     const report = await verifyAfter((database) => {
-      const row = database.prepare("SELECT body FROM messages WHERE message_id = 2").get() as { body: Uint8Array };
-      database.prepare("UPDATE messages SET body = ? WHERE message_id = 2").run(change(row.body) as Uint8Array);
+      const row = database.prepare("SELECT body FROM messages WHERE message_id = 2").get() as {
+        body: Uint8Array;
+      };
+      database
+        .prepare("UPDATE messages SET body = ? WHERE message_id = 2")
+        .run(change(row.body) as Uint8Array);
     });
     expect(report.ok).toBe(false);
     expect(report.problems.map((problem) => problem.id)).toContain("msg_2");
@@ -135,7 +194,10 @@ describe("verify", () => {
 
   test.each([
     ["a message in the middle", "DELETE FROM messages WHERE message_id = 3"],
-    ["the newest message with its traces", "DELETE FROM context_items WHERE message_id = 6; DELETE FROM message_parts WHERE message_id = 6; DELETE FROM event_ids WHERE message_id = 6; DELETE FROM messages WHERE message_id = 6"],
+    [
+      "the newest message with its traces",
+      "DELETE FROM context_items WHERE message_id = 6; DELETE FROM message_parts WHERE message_id = 6; DELETE FROM event_ids WHERE message_id = 6; DELETE FROM messages WHERE message_id = 6",
+    ],
     ["a ledger record", "DELETE FROM ledger WHERE kind = 'hide'"],
     ["an item of the context", "DELETE FROM context_items WHERE message_id = 1"],
     ["an event id", "DELETE FROM event_ids WHERE event_id = 'u1'"],
@@ -158,9 +220,10 @@ describe("verify", () => {
         writeFileSync(folder.file("elsewhere.txt"), "lorem");
         symlinkSync(folder.file("elsewhere.txt"), file);
       }
-      expect((await verifyArchive(path)).problems.map((problem) => problem.code), harm).toContain(
-        { alter: "file_altered", remove: "file_missing", link: "file" }[harm],
-      );
+      expect(
+        (await verifyArchive(path)).problems.map((problem) => problem.code),
+        harm,
+      ).toContain({ alter: "file_altered", remove: "file_missing", link: "file" }[harm]);
     }
   });
 });

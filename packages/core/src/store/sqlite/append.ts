@@ -41,8 +41,10 @@ const INSERT_ITEM = `
 const SELECT_ITEM = `
   SELECT tokens, hidden FROM context_items
   WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL`;
-const SET_ITEM_TOKENS = "UPDATE context_items SET tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
-const INSERT_TURN = "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+const SET_ITEM_TOKENS =
+  "UPDATE context_items SET tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const INSERT_TURN =
+  "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const SET_CURSOR = "UPDATE sessions SET cursor = ? WHERE session_ref = ?";
 const SET_LAST_EVENT = "UPDATE sessions SET last_event = ? WHERE session_ref = ?";
 const SELECT_CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = ?";
@@ -81,13 +83,18 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     return appendPrepared(context, batch, null);
   } catch (error) {
     // FTS5 writes its pages when the transaction commits, so a damaged index may show only there. The messages go in without it.
-    const suspect = error instanceof EngineError && (error.code === "internal" || error.code === "database_corrupt");
+    const suspect =
+      error instanceof EngineError && (error.code === "internal" || error.code === "database_corrupt");
     if (!suspect) throw error;
     return appendPrepared(context, batch, error.message);
   }
 }
 
-function appendPrepared(context: StoreContext, batch: AppendBatch, indexFailure: string | null): AppendResult {
+function appendPrepared(
+  context: StoreContext,
+  batch: AppendBatch,
+  indexFailure: string | null,
+): AppendResult {
   const { connection } = context;
   return connection.write(() => {
     const placement = new Placement(connection, batch.session, batch.now);
@@ -130,7 +137,9 @@ function relate(connection: Connection, sessionRef: number, event: AppendEvent):
   if (!first) return { kind: "new" };
   if (first.forgotten_at !== null) return { kind: "known", version: first, outcome: "forgotten" };
   const forms = event.original === undefined ? [event.arrival] : [event.arrival, event.original];
-  const equal = versions.find((version) => forms.some((bytes) => commit(version.salt, bytes).equals(version.commitment)));
+  const equal = versions.find((version) =>
+    forms.some((bytes) => commit(version.salt, bytes).equals(version.commitment)),
+  );
   return equal ? { kind: "known", version: equal, outcome: "known" } : { kind: "changed", first };
 }
 
@@ -156,7 +165,13 @@ function storeEvent(
   const stored = insertMessage(context, batch, placement.sessionRef, place, event, prepared, first);
   if (first) showRevision(connection, head, first, stored.messageId, prepared.tokens);
   else {
-    connection.run(INSERT_EVENT, placement.sessionRef, event.eventId, stored.messageId, EVENT_KIND[event.kind]);
+    connection.run(
+      INSERT_EVENT,
+      placement.sessionRef,
+      event.eventId,
+      stored.messageId,
+      EVENT_KIND[event.kind],
+    );
     const isFolded = head.hasSummaries && coverLateMessage(connection, head, stored, prepared.hidden);
     if (!isFolded) addItem(connection, head, stored, prepared);
   }
@@ -234,7 +249,18 @@ function insertParts(
   let ordinal = 0;
   for (const part of prepared.parts) {
     const { type, at, length, toolCallId, toolName } = part;
-    connection.run(INSERT_PART, messageId, ordinal++, type, at, length, toolCallId ?? null, toolName ?? null, null, null);
+    connection.run(
+      INSERT_PART,
+      messageId,
+      ordinal++,
+      type,
+      at,
+      length,
+      toolCallId ?? null,
+      toolName ?? null,
+      null,
+      null,
+    );
   }
   for (const payload of prepared.payloads) {
     const fileId = deriveFileId(conversationId, payload.sha256);
@@ -266,7 +292,15 @@ function addItem(
   stored: StoredMessage,
   { hidden, tokens }: PreparedMessage,
 ): void {
-  connection.run(INSERT_ITEM, head.conversationId, stored.position, stored.seq, stored.messageId, tokens, hidden);
+  connection.run(
+    INSERT_ITEM,
+    head.conversationId,
+    stored.position,
+    stored.seq,
+    stored.messageId,
+    tokens,
+    hidden,
+  );
   if (hidden === 0) head.noteShown(1, tokens);
 }
 

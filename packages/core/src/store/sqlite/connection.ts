@@ -132,7 +132,10 @@ export class Connection {
   emptyLog(): boolean {
     const deadline = Date.now() + this.#busyLimitMs;
     for (let attempt = 0; ; attempt++) {
-      const row = this.retry(() => this.database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { busy: number }, "empty the log of");
+      const row = this.retry(
+        () => this.database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { busy: number },
+        "empty the log of",
+      );
       if (row.busy === 0) return true;
       if (Date.now() >= deadline) return false;
       sleepMs(Math.min(50, 1 + attempt));
@@ -283,10 +286,14 @@ export function translate(error: unknown, verb: string, path: string): unknown {
     });
   }
   if (system === "EEXIST" || system === "ENOTDIR") {
-    return new EngineError("database_unreadable", `cannot ${verb} the database ${path}: a file is in the way of its folder`, {
-      hint: "name a path whose folder can be made",
-      cause: error,
-    });
+    return new EngineError(
+      "database_unreadable",
+      `cannot ${verb} the database ${path}: a file is in the way of its folder`,
+      {
+        hint: "name a path whose folder can be made",
+        cause: error,
+      },
+    );
   }
   if (system === "ENOSPC" || system === "EDQUOT") {
     return new EngineError("database_full", `cannot ${verb} the database ${path}: no space left`, {
@@ -296,25 +303,52 @@ export function translate(error: unknown, verb: string, path: string): unknown {
   }
   if (system !== "ERR_SQLITE_ERROR") return error;
   const text = (error as SqliteError).errstr ?? (error as Error).message;
-  const make = (code: ConstructorParameters<typeof EngineError>[0], why: string, hint?: string): EngineError =>
-    new EngineError(code, `cannot ${verb} the database ${path}: ${why}`, { ...(hint ? { hint } : {}), cause: error });
+  const make = (
+    code: ConstructorParameters<typeof EngineError>[0],
+    why: string,
+    hint?: string,
+  ): EngineError =>
+    new EngineError(code, `cannot ${verb} the database ${path}: ${why}`, {
+      ...(hint ? { hint } : {}),
+      cause: error,
+    });
   switch (primaryCode(error)) {
     case BUSY:
     case LOCKED:
-      return make("database_busy", "another process is holding it", "try again when the other process has finished");
+      return make(
+        "database_busy",
+        "another process is holding it",
+        "try again when the other process has finished",
+      );
     case 13:
       return make("database_full", "no space left", "free some space; nothing of the failed call was stored");
     case 26:
       return make("database_foreign", "it is not a database", "check --db; the file was left as it is");
     case 11:
-      return make("database_corrupt", "the file is damaged", "restore a backup, or run lcm verify to see how far the damage goes");
+      return make(
+        "database_corrupt",
+        "the file is damaged",
+        "restore a backup, or run lcm verify to see how far the damage goes",
+      );
     case 8:
     case 3:
-      return make("database_unreadable", "it is read-only", "check the permissions of the file and of its folder");
+      return make(
+        "database_unreadable",
+        "it is read-only",
+        "check the permissions of the file and of its folder",
+      );
     case 14:
-      return make("database_unreadable", "it cannot be opened", "check that its folder exists and may be written");
+      return make(
+        "database_unreadable",
+        "it cannot be opened",
+        "check that its folder exists and may be written",
+      );
     case 10:
-      return make("database_unreadable", `the disk reported an error (${text})`, "check the disk, then run lcm verify");
+      return make(
+        "database_unreadable",
+        `the disk reported an error (${text})`,
+        "check the disk, then run lcm verify",
+      );
     default:
       return make("internal", `${(error as Error).message} (${text})`);
   }

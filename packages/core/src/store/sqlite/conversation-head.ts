@@ -23,7 +23,8 @@ const UPDATE_HEAD = `
   UPDATE conversations SET session_id = ?, head_seq = ?, head_chain = ?, message_count = ?, shown_messages = ?, shown_tokens = ?,
          arrival_bytes = ?, last_position = ?, first_at = ?, last_at = ?, stored_at = coalesce(?, stored_at), summary_count = ?, fold_revision = ?, epoch_seq = ?
   WHERE conversation_id = ?`;
-const INSERT_RECORD = "INSERT INTO ledger (conversation_id, seq, kind, body, at, chain) VALUES (?, ?, ?, ?, ?, ?)";
+const INSERT_RECORD =
+  "INSERT INTO ledger (conversation_id, seq, kind, body, at, chain) VALUES (?, ?, ?, ?, ?, ?)";
 
 interface HeadRow {
   conversation_id: number;
@@ -60,8 +61,16 @@ export class ConversationHead {
   }
 
   static create(connection: Connection, session: SessionRef, now: number): ConversationHead {
-    const conversationId = must(connection.get<{ id: number }>(NEXT_CONVERSATION_ID), "next conversation id").id;
-    const genesis = chainGenesis({ conversationId, owner: session.owner, sessionKey: session.key, createdAt: now });
+    const conversationId = must(
+      connection.get<{ id: number }>(NEXT_CONVERSATION_ID),
+      "next conversation id",
+    ).id;
+    const genesis = chainGenesis({
+      conversationId,
+      owner: session.owner,
+      sessionKey: session.key,
+      createdAt: now,
+    });
     connection.run(INSERT_CONVERSATION, conversationId, session.owner, session.key, session.id, now, genesis);
     return ConversationHead.read(connection, conversationId);
   }
@@ -97,7 +106,12 @@ export class ConversationHead {
     return this.#row.last_position;
   }
 
-  noteMessage(message: { position: number; createdAt: number; arrivalBytes: number; sessionId: string }): void {
+  noteMessage(message: {
+    position: number;
+    createdAt: number;
+    arrivalBytes: number;
+    sessionId: string;
+  }): void {
     const row = this.#row;
     this.#hasNewRows = true;
     row.message_count += 1;

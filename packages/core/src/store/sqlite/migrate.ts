@@ -25,9 +25,13 @@ export function migrate(connection: Connection): void {
   connection.enableWal();
   if (readPragma(connection, "user_version") === SCHEMA_VERSION) return;
   if (connection.readOnly) {
-    throw new EngineError("database_foreign", `cannot read the database ${connection.path}: its schema is older than this program`, {
-      hint: "open it once for writing, for example with lcm reindex, to bring it up to date",
-    });
+    throw new EngineError(
+      "database_foreign",
+      `cannot read the database ${connection.path}: its schema is older than this program`,
+      {
+        hint: "open it once for writing, for example with lcm reindex, to bring it up to date",
+      },
+    );
   }
   connection.write(() => {
     // Another process may have migrated while this one waited for the lock.
@@ -56,7 +60,9 @@ function checkOrigin(connection: Connection): void {
     return;
   }
   const tables = connection
-    .all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' LIMIT 50")
+    .all<{ name: string }>(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' LIMIT 50",
+    )
     .map((row) => row.name);
   if (applicationId === 0 && version === 0 && tables.length === 0) return;
   const documented = tables.includes("context_items") && tables.includes("conversations");

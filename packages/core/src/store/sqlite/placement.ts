@@ -52,7 +52,8 @@ export class Placement {
     this.#session = session;
     this.#now = now;
     this.sessionRef =
-      findSession(connection, session.owner, session.id) ?? connection.run(INSERT_SESSION, session.owner, session.id);
+      findSession(connection, session.owner, session.id) ??
+      connection.run(INSERT_SESSION, session.owner, session.id);
     this.#rows = connection.all<PlacementRow>(SELECT_PLACEMENTS, this.sessionRef);
   }
 
@@ -101,7 +102,11 @@ export class Placement {
 
   #placeNewSession(): void {
     const { owner, key } = this.#session;
-    const active = this.#connection.get<{ conversation_id: number }>(SELECT_ACTIVE, owner, key)?.conversation_id;
+    const active = this.#connection.get<{ conversation_id: number }>(
+      SELECT_ACTIVE,
+      owner,
+      key,
+    )?.conversation_id;
     if (active !== undefined && !CRON_KEY.test(key)) {
       return this.#addPlacement(0, active, this.head(active).lastPosition);
     }

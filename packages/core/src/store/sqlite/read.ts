@@ -91,7 +91,11 @@ export function listConversations(
   return makePage(rows.map(toConversation), request.limit, (row) => `${row.conversationId}`);
 }
 
-export function readConversation({ connection }: StoreContext, id: number, owner?: string): ConversationRow | null {
+export function readConversation(
+  { connection }: StoreContext,
+  id: number,
+  owner?: string,
+): ConversationRow | null {
   const row = connection.get(SELECT_CONVERSATION, id, owner ?? null);
   return row ? toConversation(row) : null;
 }
@@ -133,7 +137,11 @@ export function listMessages({ connection }: StoreContext, request: ListMessages
   );
 }
 
-export function readMessage({ connection, files }: StoreContext, messageId: number, owner?: string): MessageBody | null {
+export function readMessage(
+  { connection, files }: StoreContext,
+  messageId: number,
+  owner?: string,
+): MessageBody | null {
   return connection.read(() => {
     const row = connection.get(SELECT_MESSAGE, messageId, owner ?? null);
     if (!row) return null;
@@ -144,7 +152,11 @@ export function readMessage({ connection, files }: StoreContext, messageId: numb
 }
 
 /** The bytes handed in: the body decompressed, each payload put back from its file. */
-export function restoreBytes(row: Row, parts: readonly Row[], readFile: (path: string) => Buffer | null): Uint8Array {
+export function restoreBytes(
+  row: Row,
+  parts: readonly Row[],
+  readFile: (path: string) => Buffer | null,
+): Uint8Array {
   const body = decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number });
   const splices = parts
     .filter((part) => part.type === "payload")
@@ -152,9 +164,13 @@ export function restoreBytes(row: Row, parts: readonly Row[], readFile: (path: s
       const path = part.storage_path as string | null;
       const content = path === null ? null : readFile(path);
       if (content === null) {
-        throw new EngineError("not_found", `cannot read msg_${row.message_id}: its large file ${part.file_id} is gone`, {
-          hint: "restore the files folder from a backup",
-        });
+        throw new EngineError(
+          "not_found",
+          `cannot read msg_${row.message_id}: its large file ${part.file_id} is gone`,
+          {
+            hint: "restore the files folder from a backup",
+          },
+        );
       }
       return {
         at: part.at as number,
@@ -293,14 +309,21 @@ export function readFileContent(context: StoreContext, fileId: string, owner?: s
   return file ? context.files.read(file.storagePath) : null;
 }
 
-export function readSession({ connection }: StoreContext, owner: string | null, sessionId: string): SessionState | null {
+export function readSession(
+  { connection }: StoreContext,
+  owner: string | null,
+  sessionId: string,
+): SessionState | null {
   const ref = findSessionRef(connection, owner, sessionId);
   if (ref === null) return null;
-  const row = connection.get<{ cursor: string | null; last_event: string | null; conversation_id: number | null }>(
-    SELECT_SESSION_STATE,
-    ref,
-  );
-  return row ? { cursor: row.cursor, conversationId: row.conversation_id, lastEventId: row.last_event } : null;
+  const row = connection.get<{
+    cursor: string | null;
+    last_event: string | null;
+    conversation_id: number | null;
+  }>(SELECT_SESSION_STATE, ref);
+  return row
+    ? { cursor: row.cursor, conversationId: row.conversation_id, lastEventId: row.last_event }
+    : null;
 }
 
 export function knownEvents(
@@ -311,7 +334,9 @@ export function knownEvents(
 ): string[] {
   const ref = findSessionRef(connection, owner, sessionId);
   if (ref === null) return [];
-  return connection.read(() => eventIds.filter((eventId) => connection.get(EVENT_KNOWN, ref, eventId) !== undefined));
+  return connection.read(() =>
+    eventIds.filter((eventId) => connection.get(EVENT_KNOWN, ref, eventId) !== undefined),
+  );
 }
 
 function findSessionRef(connection: Connection, owner: string | null, sessionId: string): number | null {
@@ -322,7 +347,10 @@ function findSessionRef(connection: Connection, owner: string | null, sessionId:
 export function readStatus({ connection, index }: StoreContext, owner?: string): ArchiveStatus {
   const scope = owner ?? null;
   const totals = connection.get<Record<string, number | null>>(STATUS_CONVERSATIONS, scope) ?? {};
-  const hidden = Object.fromEntries(Object.keys(HIDDEN).map((reason) => [reason, 0])) as Record<HiddenReason, number>;
+  const hidden = Object.fromEntries(Object.keys(HIDDEN).map((reason) => [reason, 0])) as Record<
+    HiddenReason,
+    number
+  >;
   for (const row of connection.all<{ hidden: number; n: number }>(COUNT_HIDDEN, scope)) {
     for (const reason of hiddenReasons(row.hidden)) hidden[reason] += row.n;
   }

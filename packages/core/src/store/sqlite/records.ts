@@ -18,7 +18,8 @@ const SELECT_EVENT = `
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const SELECT_ITEM = `
   SELECT tokens FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL`;
-const SET_ITEM_HIDDEN = "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const SET_ITEM_HIDDEN =
+  "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const SET_MESSAGE_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const EVENTS_HIDDEN_FOR = `
   SELECT m.event_id FROM placements p JOIN messages m ON m.conversation_id = p.conversation_id
@@ -177,7 +178,10 @@ export function recordBoundary(
       { sessionId: session.id, eventId, reason, position, retainDepth: request.retainDepth, shownBefore },
       at,
     );
-    const after = reason === "new" ? head : placement.archive(reason, reason === "deleted" ? null : (request.position ?? position));
+    const after =
+      reason === "new"
+        ? head
+        : placement.archive(reason, reason === "deleted" ? null : (request.position ?? position));
     placement.save();
     return { kind: "recorded", conversationId: after.conversationId };
   });

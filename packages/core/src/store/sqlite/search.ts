@@ -6,10 +6,15 @@ import { scopeTerm } from "./full-text-index.ts";
 
 const MAX_SCOPE_TERMS = 200;
 
-export function search({ connection, index }: StoreContext, request: SearchRequest): { hits: SearchHit[]; total: number } {
+export function search(
+  { connection, index }: StoreContext,
+  request: SearchRequest,
+): { hits: SearchHit[]; total: number } {
   const problem = index.problem();
   if (problem !== null) {
-    throw new EngineError("database_corrupt", `cannot search: ${problem}`, { hint: "run lcm reindex; no message is affected" });
+    throw new EngineError("database_corrupt", `cannot search: ${problem}`, {
+      hint: "run lcm reindex; no message is affected",
+    });
   }
   const table = index.table;
   const match = scopedMatch(request);
@@ -29,7 +34,9 @@ export function search({ connection, index }: StoreContext, request: SearchReque
         request.limit,
         request.offset,
       );
-      const total = connection.get<{ n: number }>(`SELECT count(*) AS n ${from}`, match, request.owner ?? null, scope)?.n ?? 0;
+      const total =
+        connection.get<{ n: number }>(`SELECT count(*) AS n ${from}`, match, request.owner ?? null, scope)
+          ?.n ?? 0;
       return { hits: hits.map(({ id, score }) => ({ messageId: id, score })), total };
     });
   } catch (error) {

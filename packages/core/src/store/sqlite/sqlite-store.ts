@@ -21,7 +21,15 @@ import type {
   SummaryRow,
 } from "../folding.ts";
 import { LargeFiles } from "../large-files.ts";
-import type { ClueRequest, CluesFound, DocumentPlace, FoundSummary, Grant, MessageText, RecallScope } from "../recall.ts";
+import type {
+  ClueRequest,
+  CluesFound,
+  DocumentPlace,
+  FoundSummary,
+  Grant,
+  MessageText,
+  RecallScope,
+} from "../recall.ts";
 import type {
   AppendBatch,
   AppendResult,
@@ -111,7 +119,11 @@ export class SqliteStore implements Store {
     return this.#do("read", () => read.knownEvents(this.#context, owner, sessionId, eventIds));
   }
 
-  async relabel(session: SessionRef, labels: readonly { from: string; to: string }[], now: number): Promise<number> {
+  async relabel(
+    session: SessionRef,
+    labels: readonly { from: string; to: string }[],
+    now: number,
+  ): Promise<number> {
     return this.#do("write", () => relabel(this.#context, session, labels, now));
   }
 
@@ -125,7 +137,9 @@ export class SqliteStore implements Store {
     return this.#do("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
   }
 
-  async recordBoundary(request: BoundaryRequest): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
+  async recordBoundary(
+    request: BoundaryRequest,
+  ): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
     return this.#do("write", () => recordBoundary(this.#context, request));
   }
 
@@ -175,7 +189,10 @@ export class SqliteStore implements Store {
   }
 
   async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
-    return this.#do("read", () => this.#context.connection.get(SELECT_CALIBRATION, model) ?? null) as Promise<{
+    return this.#do(
+      "read",
+      () => this.#context.connection.get(SELECT_CALIBRATION, model) ?? null,
+    ) as Promise<{
       factor: number;
       samples: number;
     } | null>;

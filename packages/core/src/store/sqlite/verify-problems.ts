@@ -16,7 +16,11 @@ export class Problems {
 
   finish(): Problem[] {
     if (this.#dropped > 0) {
-      this.list.push({ code: "more_problems", id: "archive", message: `${this.#dropped} further problems are not listed` });
+      this.list.push({
+        code: "more_problems",
+        id: "archive",
+        message: `${this.#dropped} further problems are not listed`,
+      });
     }
     return this.list;
   }
@@ -25,7 +29,13 @@ export class Problems {
 /** What the ledger says about messages: which were hidden or shown later. Small, because it only holds changes. */
 export type HiddenChanges = Map<number, { hide: boolean; mask: number }[]>;
 
-export function checkCounter(row: Row, column: string, actual: number | null, name: string, problems: Problems): void {
+export function checkCounter(
+  row: Row,
+  column: string,
+  actual: number | null,
+  name: string,
+  problems: Problems,
+): void {
   if (row[column] === actual) return;
   problems.add("counter", name, `${column} of ${name} is ${row[column]}, counted ${actual}`);
 }

@@ -61,7 +61,13 @@ export function verify(
     const index = new IndexCheck(context, problems);
     const conversations = connection.all(CONVERSATIONS);
     const total = counts.messages ?? 0;
-    const state: VerifyState = { done: 0, aliases: 0, boundaries: 0, files: 0, report: (done) => onProgress(done, total) };
+    const state: VerifyState = {
+      done: 0,
+      aliases: 0,
+      boundaries: 0,
+      files: 0,
+      report: (done) => onProgress(done, total),
+    };
     for (const conversation of conversations) {
       const changes = checkChain(context, conversation, derive, index, problems, state);
       checkCover(connection, conversation, changes, problems);
@@ -72,13 +78,25 @@ export function verify(
     index.finish();
     if (counts.events !== (counts.firsts ?? 0) + state.aliases) {
       const extra = (counts.events ?? 0) - (counts.firsts ?? 0) - state.aliases;
-      problems.add("event_ids", "archive", `event_ids has ${extra} rows more than messages and ledger account for`);
+      problems.add(
+        "event_ids",
+        "archive",
+        `event_ids has ${extra} rows more than messages and ledger account for`,
+      );
     }
     if (counts.boundaries !== state.boundaries) {
-      problems.add("boundary", "archive", `boundaries has ${counts.boundaries} rows, the ledger records ${state.boundaries}`);
+      problems.add(
+        "boundary",
+        "archive",
+        `boundaries has ${counts.boundaries} rows, the ledger records ${state.boundaries}`,
+      );
     }
     if (counts.files !== state.files) {
-      problems.add("file", "archive", `large_files has ${counts.files} rows, the ledger records ${state.files}`);
+      problems.add(
+        "file",
+        "archive",
+        `large_files has ${counts.files} rows, the ledger records ${state.files}`,
+      );
     }
     onProgress(total, total);
     const found = problems.finish();
@@ -109,7 +127,11 @@ function checkDatabase(connection: Connection, problems: Problems): void {
     problems.add("database", "archive", `SQLite finds: ${row.integrity_check}`);
   }
   for (const row of connection.all("PRAGMA foreign_key_check").slice(0, 20)) {
-    problems.add("dangling_link", `${row.table}:${row.rowid ?? ""}`, `a row of ${row.table} refers to a missing row of ${row.parent}`);
+    problems.add(
+      "dangling_link",
+      `${row.table}:${row.rowid ?? ""}`,
+      `a row of ${row.table} refers to a missing row of ${row.parent}`,
+    );
   }
 }
 
@@ -127,7 +149,13 @@ function checkChain(
   const ledger = connection.all(LEDGER, id);
   const changes: HiddenChanges = new Map();
   const tombs = readTombs(ledger);
-  const totals = { count: 0, bytes: 0, last: 0, firstAt: null as number | null, lastAt: null as number | null };
+  const totals = {
+    count: 0,
+    bytes: 0,
+    last: 0,
+    firstAt: null as number | null,
+    lastAt: null as number | null,
+  };
   let previous: Uint8Array = chainGenesis({
     conversationId: id,
     owner: conversation.owner as string,
@@ -138,12 +166,25 @@ function checkChain(
   let nextRecord = 0;
 
   const takeRecords = (before: number): void => {
-    for (let record = ledger[nextRecord]; record && (record.seq as number) < before; record = ledger[++nextRecord]) {
+    for (
+      let record = ledger[nextRecord];
+      record && (record.seq as number) < before;
+      record = ledger[++nextRecord]
+    ) {
       const seq = record.seq as number;
       checkGap(expected, seq, name, problems);
-      const facts = { seq, kind: record.kind as string, body: record.body as string, at: record.at as number };
+      const facts = {
+        seq,
+        kind: record.kind as string,
+        body: record.body as string,
+        at: record.at as number,
+      };
       if (!equalBytes(chainRecord(previous, facts), record.chain)) {
-        problems.add("chain", `${name} seq ${seq}`, `the ledger record at seq ${seq} does not continue the chain`);
+        problems.add(
+          "chain",
+          `${name} seq ${seq}`,
+          `the ledger record at seq ${seq} does not continue the chain`,
+        );
       }
       replayRecord(connection, id, facts, { changes, tombs, problems, state });
       previous = record.chain as Uint8Array;
@@ -151,7 +192,7 @@ function checkChain(
     }
   };
 
-  for (let after = 0; ; ) {
+  for (let after = 0; ;) {
     const page = connection.all(MESSAGES_PAGE, id, after);
     for (const message of page) {
       const seq = message.seq as number;
@@ -175,7 +216,11 @@ function checkChain(
   takeRecords(Infinity);
 
   if (expected - 1 !== conversation.head_seq || !equalBytes(previous, conversation.head_chain)) {
-    problems.add("chain_head", name, `the chain ends at seq ${expected - 1}, the conversation says ${conversation.head_seq}`);
+    problems.add(
+      "chain_head",
+      name,
+      `the chain ends at seq ${expected - 1}, the conversation says ${conversation.head_seq}`,
+    );
   }
   checkCounter(conversation, "message_count", totals.count, name, problems);
   checkCounter(conversation, "arrival_bytes", totals.bytes, name, problems);
@@ -211,16 +256,28 @@ function checkMessage(
     revisesSeq: (message.revises_seq as number | null) ?? 0,
   };
   if (!equalBytes(chainMessage(previous, facts, message.commitment as Uint8Array), message.chain)) {
-    problems.add("chain", name, `${name} does not continue the chain: its place, id, time or commitment was changed`);
+    problems.add(
+      "chain",
+      name,
+      `${name} does not continue the chain: its place, id, time or commitment was changed`,
+    );
   }
   if (message.event_message !== (message.revises ?? id)) {
     problems.add("event_ids", name, `the event id of ${name} is not recorded, or names another message`);
   }
   if (message.newest !== message.last_revision) {
-    problems.add("derived", name, `newest of ${name} is ${message.newest}, its last revision is ${message.last_revision}`);
+    problems.add(
+      "derived",
+      name,
+      `newest of ${name} is ${message.newest}, its last revision is ${message.last_revision}`,
+    );
   }
   if (message.revises !== null && message.hidden_now !== message.hidden) {
-    problems.add("derived", name, `hidden_now of the revision ${name} is ${message.hidden_now}, it arrived with ${message.hidden}`);
+    problems.add(
+      "derived",
+      name,
+      `hidden_now of the revision ${name} is ${message.hidden_now}, it arrived with ${message.hidden}`,
+    );
   }
   if (message.forgotten_at !== null) return;
   const parts = context.connection.all(SELECT_PARTS, id);
@@ -231,7 +288,11 @@ function checkMessage(
     return;
   }
   if (message.arrival_bytes !== bytes.byteLength) {
-    problems.add("derived", name, `arrival_bytes of ${name} is ${message.arrival_bytes}, counted ${bytes.byteLength}`);
+    problems.add(
+      "derived",
+      name,
+      `arrival_bytes of ${name} is ${message.arrival_bytes}, counted ${bytes.byteLength}`,
+    );
   }
   const derived = derive(bytes, toCuts(parts));
   for (const [column, value] of [
@@ -277,7 +338,8 @@ function checkTomb(connection: Connection, message: Row, tombs: Tombs, problems:
     return;
   }
   if (recordedAt === null) return;
-  const isEmpty = equalBytes(NOTHING, message.body) && equalBytes(NOTHING, message.salt) && message.encoding === 0;
+  const isEmpty =
+    equalBytes(NOTHING, message.body) && equalBytes(NOTHING, message.salt) && message.encoding === 0;
   if (!isEmpty || connection.all(SELECT_PARTS, message.message_id as number).length > 0) {
     problems.add("forgotten", name, `${name} was forgotten, but something of it is left`);
   }
@@ -285,7 +347,12 @@ function checkTomb(connection: Connection, message: Row, tombs: Tombs, problems:
 
 const NOTHING = new Uint8Array();
 
-function rebuild(context: StoreContext, message: Row, parts: readonly Row[], problems: Problems): Uint8Array | null {
+function rebuild(
+  context: StoreContext,
+  message: Row,
+  parts: readonly Row[],
+  problems: Problems,
+): Uint8Array | null {
   const name = formatMessageId(message.message_id as number);
   try {
     return restoreBytes(message, parts, (path) => context.files.read(path));
@@ -295,7 +362,12 @@ function rebuild(context: StoreContext, message: Row, parts: readonly Row[], pro
   }
 }
 
-function checkParts(stored: readonly Row[], derived: readonly PreparedPart[], name: string, problems: Problems): void {
+function checkParts(
+  stored: readonly Row[],
+  derived: readonly PreparedPart[],
+  name: string,
+  problems: Problems,
+): void {
   const same =
     stored.length >= derived.length &&
     stored.every((part, ordinal) => {
@@ -337,12 +409,22 @@ function replayRecord(
     state.files += 1;
     const file = connection.get(FILE, body.fileId as string);
     if (!file || hashFacts(Object.values(file) as (string | number | null)[]) !== body.facts) {
-      problems.add("file", body.fileId as string, `the row of ${body.fileId} is not what the ledger recorded`);
+      problems.add(
+        "file",
+        body.fileId as string,
+        `the row of ${body.fileId} is not what the ledger recorded`,
+      );
     }
   } else if (record.kind === "relabel") {
     state.aliases += 1;
-    const row = connection.get<{ seq: number }>(ALIAS, body.sessionId as string, body.to as string, conversationId);
-    if (row?.seq !== body.seq) problems.add("event_ids", name, `the event id ${body.to} no longer names seq ${body.seq}`);
+    const row = connection.get<{ seq: number }>(
+      ALIAS,
+      body.sessionId as string,
+      body.to as string,
+      conversationId,
+    );
+    if (row?.seq !== body.seq)
+      problems.add("event_ids", name, `the event id ${body.to} no longer names seq ${body.seq}`);
   } else if (record.kind === "boundary") {
     state.boundaries += 1;
     const row = connection.get(BOUNDARY, body.sessionId as string, body.eventId as string, conversationId);
@@ -355,7 +437,11 @@ function replayRecord(
   }
 }
 
-function noteHidden(changes: HiddenChanges, seqs: readonly number[], change: { hide: boolean; mask: number }): void {
+function noteHidden(
+  changes: HiddenChanges,
+  seqs: readonly number[],
+  change: { hide: boolean; mask: number },
+): void {
   for (const seq of seqs) {
     const list = changes.get(seq) ?? [];
     list.push(change);
@@ -385,7 +471,8 @@ function checkFiles({ connection, files }: StoreContext, problems: Problems): vo
       problems.add("file", id, (error as Error).message);
       continue;
     }
-    if (content === null) problems.add("file_missing", id, `the file of ${id} is gone (${file.storage_path})`);
+    if (content === null)
+      problems.add("file_missing", id, `the file of ${id} is gone (${file.storage_path})`);
     else if (content.byteLength !== file.byte_size || hash("sha256", content) !== file.sha256) {
       problems.add("file_altered", id, `the file of ${id} is not what was stored (${file.storage_path})`);
     }
