@@ -123,7 +123,7 @@ class EngineThread {
 
   #end(error: Error): void {
     this.#ended ??= error;
-    for (const pending of [...this.#pending.values()]) pending.reject(error);
+    for (const pending of this.#pending.values()) pending.reject(error);
   }
 }
 
