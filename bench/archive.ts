@@ -40,7 +40,7 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
   clearProgress();
   notes.push(
     "Floor: the same JSON in one plain table and its text in a contentless FTS5 index, in this thread, WAL, synchronous FULL. Ours: the engine behind its thread.",
-    "Processor time: both in one thread, so neither the disk nor other processes count; the way to the engine's thread and back (about 30 µs) is not in it.",
+    "Processor time: both in one thread, so neither waiting for the disk nor other processes count; nor does the way to the engine's thread and back (about 30 µs). On a fast, quiet disk the time comes near this ratio.",
     "Ratio and growth are medians over neighbouring slices; growth is the cost per message beside that of an archive of 2,000 messages.",
     `Stalls: the best of ${STALL_RUNS} runs, less the time the thread waited for a processor that others had; "own work" is the processor time it took itself.`,
   );

@@ -21,7 +21,7 @@ import type { BenchResult } from "./report.ts";
 type Row = Record<string, string | number>;
 
 const DEFAULT_SIZES = [2_000, 20_000, 200_000];
-const DEFAULT_ROUNDS = 24;
+const DEFAULT_ROUNDS = 32;
 const BUDGET_TOKENS = 200_000;
 /** A round adds so many tokens: a full leaf and a little more. */
 const ROUND_TOKENS = 22_000;
@@ -31,6 +31,8 @@ interface Subject {
   readonly size: number;
   readonly archive: Archive;
   readonly source: MessageSource;
+  /** Of each round, the mean over its passes. */
+  readonly passMs: number[];
   readonly leafMs: number[];
   readonly condensedMs: number[];
   readonly idleMs: number[];
@@ -79,7 +81,16 @@ async function prepare(size: number): Promise<Subject> {
   }
   const catchUp = { passes, msPerPass: (processorMs() - start) / Math.max(1, passes) };
   await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
-  return { size, archive, source: new MessageSource(1), leafMs: [], condensedMs: [], idleMs: [], catchUp };
+  return {
+    size,
+    archive,
+    source: new MessageSource(1),
+    passMs: [],
+    leafMs: [],
+    condensedMs: [],
+    idleMs: [],
+    catchUp,
+  };
 }
 
 async function measureRound(subject: Subject): Promise<void> {
@@ -98,6 +109,7 @@ async function measureRound(subject: Subject): Promise<void> {
     force: true,
     onProgress,
   });
+  if (times.length > 0) subject.passMs.push(times.reduce((sum, ms) => sum + ms, 0) / times.length);
   for (const [pass, summaryId] of answer.summaryIds.entries()) {
     const summary = await archive.store.readSummary(summaryId);
     (summary?.kind === "leaf" ? subject.leafMs : subject.condensedMs).push(times[pass] ?? 0);
@@ -128,8 +140,9 @@ function render(subject: Subject, smallest: Subject): Row[] {
     };
   };
   return [
-    row("leaf", (of) => median(of.leafMs), subject.leafMs.length, true),
-    row("condensed", (of) => median(of.condensedMs), subject.condensedMs.length, true),
+    row("a pass", (of) => median(of.passMs), subject.leafMs.length + subject.condensedMs.length, true),
+    row("leaf", (of) => median(of.leafMs), subject.leafMs.length, false),
+    row("condensed", (of) => median(of.condensedMs), subject.condensedMs.length, false),
     row("catching up", (of) => of.catchUp.msPerPass, subject.catchUp.passes, false),
     row("idle", (of) => median(of.idleMs), subject.idleMs.length, false),
   ];

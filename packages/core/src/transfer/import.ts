@@ -52,8 +52,8 @@ import { isOpenCodeStorage } from "./opencode.ts";
 export type * from "./import-report.ts";
 export type { ImportTarget } from "./import-target.ts";
 
-const BATCH_LINES = 500;
-const BATCH_BYTES = 2 * 1024 * 1024;
+const BATCH_LINES = 125;
+const BATCH_BYTES = 512 * 1024;
 const MAX_PROBLEMS = 1000;
 const DEFAULT_OWNER = "main";
 

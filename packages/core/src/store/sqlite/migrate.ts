@@ -7,6 +7,7 @@ import type { Connection } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
 import * as folding from "./migrations/0002-folding.ts";
 import * as recall from "./migrations/0003-recall.ts";
+import * as stale from "./migrations/0004-stale.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -16,7 +17,7 @@ interface Migration {
   readonly sql: string;
 }
 
-const MIGRATIONS: readonly Migration[] = [archive, folding, recall];
+const MIGRATIONS: readonly Migration[] = [archive, folding, recall, stale];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -18,7 +18,7 @@ const IS_SAME_SPAN = `
 const IS_WAITING = `w.state = 'prepared' AND w.stale = 0 AND ${IS_SAME_SPAN}`;
 /** Stale itself, not replaced yet, and nothing below it that is stale and not replaced yet. */
 const NEXT_STALE = `
-  SELECT * FROM summaries t
+  SELECT * FROM summaries t INDEXED BY stale_summaries
   WHERE t.conversation_id = ? AND t.state = 'cover' AND t.stale = 1
     AND NOT EXISTS (SELECT 1 FROM summaries s JOIN summaries w ON ${IS_WAITING} WHERE s.summary_id = t.summary_id)
     AND NOT EXISTS (
@@ -46,9 +46,10 @@ const REPLACED_SOURCES = `
   WHERE o.summary_id = ? AND n.summary_id = ? AND o.parent_summary_id <> n.parent_summary_id`;
 const WAITING = `
   SELECT i.start_pos, i.seq, i.hidden, i.tokens, s.summary_id AS old_id, s.end_pos, w.summary_id AS new_id, w.tokens AS new_tokens
-  FROM context_items i JOIN summaries s USING (summary_id)
+  FROM summaries s CROSS JOIN context_items i
+    ON (i.conversation_id, i.start_pos, i.seq) = (s.conversation_id, s.start_pos, s.start_seq) AND i.summary_id = s.summary_id
   JOIN summaries w ON ${IS_WAITING}
-  WHERE i.conversation_id = ? AND s.stale = 1 ORDER BY i.start_pos`;
+  WHERE s.conversation_id = ? AND s.stale = 1 ORDER BY i.start_pos`;
 const SET_ITEM = `
   UPDATE context_items SET summary_id = ?, tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?`;
 /** Whatever was made from the old text ahead of need tells the same old thing. */
