@@ -29,6 +29,21 @@ const TIME_LIMIT_MS = 14 * 60_000;
 
 const repository = join(import.meta.dirname, "..", "..", "..");
 
+/** For a moment after a change of its configuration the host refuses turns: its plugins are being loaded anew. */
+const RELOADING = /superseded|plugin generation/;
+const RELOAD_TRIES = 40;
+
+async function whileReloading<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries >= RELOAD_TRIES || !(error instanceof Error) || !RELOADING.test(error.message)) throw error;
+      await setTimeout(500);
+    }
+  }
+}
+
 export class Stage {
   readonly rootDir = mkdtempSync(join(tmpdir(), "lossless-live-"));
   readonly printed: (() => string)[] = [];
@@ -78,13 +93,13 @@ export class Stage {
   }
 
   async playTurn(message: string, sessionKey: string): Promise<string> {
-    const { status, text } = await this.client.runTurn(sessionKey, message);
+    const { status, text } = await whileReloading(() => this.client.runTurn(sessionKey, message));
     assert.equal(status, "ok", `the turn "${message}" ended with ${status}: ${text}`);
     return text;
   }
 
   async sendChat(message: string, sessionKey: string): Promise<string> {
-    return (await this.client.sendChat(sessionKey, message)).text;
+    return (await whileReloading(() => this.client.sendChat(sessionKey, message))).text;
   }
 
   /** The host takes a change within a second or two; asks until it shows. */
