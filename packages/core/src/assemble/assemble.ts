@@ -80,6 +80,7 @@ export async function assembleContext(
     conversationId: options.conversationId,
     maxTokens: Math.ceil((READ_SHARE * options.budgetTokens) / Math.min(1, options.tokenFactor)),
     maxMessages: options.tail.freshTailCount,
+    withSummaries: true,
   });
   if (!cover) return null;
   const stubbedIds = options.stubsOldResults ? listOldBulky(cover, options.tail) : NONE;

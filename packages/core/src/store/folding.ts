@@ -25,7 +25,7 @@ export interface CoverTail {
   readonly counters: CoverCounters;
   readonly boundaries: Boundary[];
   readonly reserve: ReserveSummary[];
-  /** Shown summaries older than `items`, newest first. */
+  /** Shown summaries older than `items`, newest first; empty unless they were asked for. */
   readonly summariesBefore: CoverItem[];
   /** The newest user message older than `items`. */
   readonly newestUser: CoverItem | null;
@@ -195,6 +195,8 @@ export interface FoldingStore {
     conversationId: number;
     maxTokens: number;
     maxMessages: number;
+    /** Reads `summariesBefore`, which only a choice looks at. */
+    withSummaries?: boolean;
   }): Promise<CoverTail | null>;
   readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead>;
   /** First and last message between two positions, hidden ones included. */

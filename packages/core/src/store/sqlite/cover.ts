@@ -35,7 +35,7 @@ type ItemRow = readonly [
 ];
 
 const ITEM_JOINS = `
-  LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
+  LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s INDEXED BY summary_times ON s.summary_id = i.summary_id`;
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
 const ITEMS_NEWEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
@@ -82,7 +82,7 @@ const MAX_SUMMARIES_BEFORE = 400;
 
 export function readCoverTail(
   { connection }: StoreContext,
-  request: { conversationId: number; maxTokens: number; maxMessages: number },
+  request: { conversationId: number; maxTokens: number; maxMessages: number; withSummaries?: boolean },
 ): CoverTail | null {
   const { conversationId } = request;
   return connection.read(() => {
@@ -102,7 +102,7 @@ export function readCoverTail(
       summariesBefore: [
         ...takeFirst(
           walkSummariesBefore(connection, conversationId, before, boundaries),
-          MAX_SUMMARIES_BEFORE,
+          request.withSummaries ? MAX_SUMMARIES_BEFORE : 0,
         ),
       ],
       newestUser: oldest ? readUserBefore(connection, conversationId, oldest, boundaries) : null,

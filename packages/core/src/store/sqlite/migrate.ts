@@ -8,6 +8,7 @@ import * as archive from "./migrations/0001-archive.ts";
 import * as folding from "./migrations/0002-folding.ts";
 import * as recall from "./migrations/0003-recall.ts";
 import * as stale from "./migrations/0004-stale.ts";
+import * as summaryTimes from "./migrations/0005-summary-times.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -17,7 +18,7 @@ interface Migration {
   readonly sql: string;
 }
 
-const MIGRATIONS: readonly Migration[] = [archive, folding, recall, stale];
+const MIGRATIONS: readonly Migration[] = [archive, folding, recall, stale, summaryTimes];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -198,11 +198,7 @@ export class SqliteStore implements Store {
     } | null>;
   }
 
-  async readCoverTail(request: {
-    conversationId: number;
-    maxTokens: number;
-    maxMessages: number;
-  }): Promise<CoverTail | null> {
+  async readCoverTail(request: Parameters<Store["readCoverTail"]>[0]): Promise<CoverTail | null> {
     return this.#do("read", () => readCoverTail(this.#context, request));
   }
 
