@@ -35,7 +35,6 @@ describe("the engine", () => {
         const { results } = await engine.ingest({ session, messages: [{ eventId: `e${count++}`, message }] });
         const stored = await engine.readMessage({ messageId: results[0]?.messageId ?? 0 });
         const back = JSON.parse(Buffer.from(stored?.bytes ?? []).toString());
-        expect(back).toStrictEqual(JSON.parse(Buffer.from(stored?.bytes ?? []).toString()));
         expect(describeDeep(back)).toBe(describeDeep(message));
       }),
       { numRuns: 300 },
