@@ -1,7 +1,8 @@
 /**
  * What a context costs, beside the floor of reading and parsing the bodies that were chosen, at several sizes of history behind the
  * same context: ten summaries over everything old, then the newest turns word for word. Ours and the floor take turns, and so do the
- * sizes, so that whatever else the machine does falls on all of them alike.
+ * sizes, so that whatever else the machine does falls on all of them alike. Both the time on the wall and that of the processor are
+ * shown; which of them the goals are judged by depends on whether the machine was quiet, and the notes say so.
  *
  * `npm run bench -- assemble [--sizes 2000,20000,200000,1000000] [--rounds 40]`
  */
@@ -11,23 +12,17 @@ import type { AssembledContext } from "@lossless/core";
 import { decodeBody } from "@lossless/core/store/body.ts";
 import type { RunKey } from "@lossless/core/store/folding.ts";
 import { MessageSource } from "./archive-messages.ts";
-import {
-  Archive,
-  median,
-  processorMs,
-  readRounds,
-  readSizes,
-  round,
-  showProgress,
-  textOf,
-} from "./history.ts";
+import { Archive, median, readRounds, readSizes, round, showProgress, textOf } from "./history.ts";
+import { chooseClock, startTiming } from "./timing.ts";
+import type { Clock, Timing } from "./timing.ts";
 import type { BenchResult } from "./report.ts";
 
 type Row = Record<string, string | number>;
 
 const DEFAULT_SIZES = [2_000, 20_000, 200_000, 1_000_000];
 const DEFAULT_ROUNDS = 40;
-const WARM_UP_ROUNDS = 5;
+/** An engine answers for hours: what is measured is not how fast it gets compiled. */
+const WARM_UP_ROUNDS = 60;
 /** The newest messages, the same in each archive. */
 const RECENT_MESSAGES = 400;
 const TOP_SUMMARIES = 10;
@@ -44,9 +39,13 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
   const subjects: Subject[] = [];
   try {
     for (const size of readSizes(args, DEFAULT_SIZES)) subjects.push(await Subject.build(size));
-    const rows: Row[] = [];
-    for (const budgetTokens of BUDGETS) rows.push(...(await measureBudget(subjects, budgetTokens, rounds)));
-    return { name: "assemble", rows, notes: NOTES };
+    const measured: Measured[] = [];
+    for (const budgetTokens of BUDGETS)
+      measured.push({ budgetTokens, samples: await measureBudget(subjects, budgetTokens, rounds) });
+    const floors = measured.flatMap(({ samples }) => [...samples.values()].flat().map(({ floor }) => floor));
+    const clock = chooseClock(floors);
+    const rows = measured.flatMap((budget) => render(budget, clock));
+    return { name: "assemble", rows, notes: [clock.note, ...NOTES] };
   } finally {
     for (const subject of subjects) await subject.close();
     showProgress("");
@@ -55,20 +54,24 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
 
 const NOTES = [
   "Floor: the rows of the chosen messages and summaries by their ids, decompressed and parsed as JSON. Ours: engine.assemble in the same thread.",
-  "Milliseconds of processor time, medians; ratio and growth are medians over neighbouring measurements.",
-  "A tight budget reads more of the cover than it shows, so its floor says less.",
+  "Medians; ratio (ours to the floor) and growth (to the smallest history) are medians over neighbouring measurements.",
 ];
 
 interface Sample {
-  readonly oursMs: number;
-  readonly floorMs: number;
+  readonly ours: Timing;
+  readonly floor: Timing;
+}
+
+interface Measured {
+  readonly budgetTokens: number;
+  readonly samples: ReadonlyMap<Subject, readonly Sample[]>;
 }
 
 async function measureBudget(
   subjects: readonly Subject[],
   budgetTokens: number,
   rounds: number,
-): Promise<Row[]> {
+): Promise<ReadonlyMap<Subject, readonly Sample[]>> {
   const samples = new Map(subjects.map((subject) => [subject, [] as Sample[]]));
   for (let i = -WARM_UP_ROUNDS; i < rounds; i++) {
     showProgress(`${budgetTokens} tokens: round ${i + 1}/${rounds}`);
@@ -77,28 +80,33 @@ async function measureBudget(
       if (i >= 0) list.push(sample);
     }
   }
+  return samples;
+}
+
+function render({ budgetTokens, samples }: Measured, clock: Clock): Row[] {
   const smallest = samples.values().next().value ?? [];
   return [...samples].map(([subject, list]) => {
-    const growth = median(list.map((sample, i) => sample.oursMs / (smallest[i]?.oursMs ?? Infinity)));
-    const ratio = median(list.map((sample) => sample.oursMs / sample.floorMs));
+    const middle = (pick: (sample: Sample) => number): number => round(median(list.map(pick)), 2);
+    const ratio = middle(({ ours, floor }) => ours[clock.of] / floor[clock.of]);
+    const growth = round(
+      median(list.map(({ ours }, i) => ours[clock.of] / (smallest[i]?.ours[clock.of] ?? Infinity))),
+      2,
+    );
     return {
       budget: budgetTokens,
       messages: subject.size,
       "context tokens": subject.shown(budgetTokens).estimatedTokens,
       bodies: subject.shown(budgetTokens).items.length,
-      "ours ms": round(median(list.map((sample) => sample.oursMs)), 2),
-      "floor ms": round(median(list.map((sample) => sample.floorMs)), 2),
-      ratio: round(ratio, 2),
-      growth: round(growth, 2),
-      ...judge(budgetTokens, ratio, growth),
+      "ours wall ms": middle(({ ours }) => ours.wallMs),
+      "floor wall ms": middle(({ floor }) => floor.wallMs),
+      "ours cpu ms": middle(({ ours }) => ours.processorMs),
+      "floor cpu ms": middle(({ floor }) => floor.processorMs),
+      ratio,
+      growth,
+      goal: `≤ ${MAX_RATIO}, ≤ ${MAX_GROWTH}`,
+      holds: ratio <= MAX_RATIO && growth <= MAX_GROWTH ? "yes" : "NO",
     };
   });
-}
-
-function judge(budgetTokens: number, ratio: number, growth: number): Row {
-  const ratioHolds = budgetTokens !== BUDGETS[0] || ratio <= MAX_RATIO;
-  const goal = budgetTokens === BUDGETS[0] ? `≤ ${MAX_RATIO}, ≤ ${MAX_GROWTH}` : `growth ≤ ${MAX_GROWTH}`;
-  return { goal, holds: ratioHolds && growth <= MAX_GROWTH ? "yes" : "NO" };
 }
 
 /** An archive of a size whose context is that of every other size. */
@@ -130,11 +138,11 @@ class Subject {
 
   async measure(budgetTokens: number, floorFirst: boolean): Promise<Sample> {
     if (!this.#shown.has(budgetTokens)) await this.#assemble(budgetTokens);
-    const before = floorFirst ? this.#measureFloor(budgetTokens) : 0;
-    const start = processorMs();
+    const before = floorFirst ? this.#measureFloor(budgetTokens) : null;
+    const stop = startTiming();
     await this.#assemble(budgetTokens);
-    const oursMs = processorMs() - start;
-    return { oursMs, floorMs: floorFirst ? before : this.#measureFloor(budgetTokens) };
+    const ours = stop();
+    return { ours, floor: before ?? this.#measureFloor(budgetTokens) };
   }
 
   async close(): Promise<void> {
@@ -147,11 +155,11 @@ class Subject {
     if (context) this.#shown.set(budgetTokens, context);
   }
 
-  #measureFloor(budgetTokens: number): number {
+  #measureFloor(budgetTokens: number): Timing {
     const { items } = this.shown(budgetTokens);
-    const start = processorMs();
+    const stop = startTiming();
     this.#floor.read(items);
-    return processorMs() - start;
+    return stop();
   }
 }
 

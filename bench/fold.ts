@@ -141,8 +141,8 @@ function render(subject: Subject, smallest: Subject): Row[] {
   };
   return [
     row("a pass", (of) => median(of.passMs), subject.leafMs.length + subject.condensedMs.length, true),
-    row("leaf", (of) => median(of.leafMs), subject.leafMs.length, false),
-    row("condensed", (of) => median(of.condensedMs), subject.condensedMs.length, false),
+    row("leaf", (of) => median(of.leafMs), subject.leafMs.length, true),
+    row("condensed", (of) => median(of.condensedMs), subject.condensedMs.length, true),
     row("catching up", (of) => of.catchUp.msPerPass, subject.catchUp.passes, false),
     row("idle", (of) => median(of.idleMs), subject.idleMs.length, false),
   ];

@@ -1,6 +1,6 @@
 /**
- * Builds what is published: the OpenClaw plugin as a few files without dependencies (the plugin, the worker its engine runs in, what the
- * host's doctor asks) and its manifest. The host's own modules stay outside and are resolved by the host.
+ * Builds what is published: the OpenClaw plugin as a few files without dependencies (the plugin, the workers its engine and long chores run in,
+ * what the host's doctor asks) and its manifest. The host's own modules stay outside and are resolved by the host.
  */
 
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -35,6 +35,7 @@ async function buildPlugin(): Promise<void> {
       index: join(plugin, "src", "index.ts"),
       "doctor-contract-api": join(plugin, "src", "doctor-contract.ts"),
       worker: join(core, "src", "engine-worker.ts"),
+      "chore-worker": join(plugin, "src", "chore-worker.ts"),
       "regex-worker": join(core, "src", "retrieve", "regex-worker.ts"),
     },
     outdir,

@@ -69,6 +69,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
       meta: "Facts about the archive as a whole: which generation of the index is in use, and whether it can be trusted.",
       token_calibration: "How far the token estimate is off for a model, learnt from what hosts report.",
       expansion_grants: "What a sub-agent may open.",
+      vector_spaces: "One row per model that made vectors for search by meaning. Empty unless a model is named.",
+      message_vectors: "One vector for each message and space; only for the current version of what is shown.",
       compaction_debt: "Folding that is owed, and who is paying.",
       spend: "The ledger of model calls.",
       guards: "Circuit breakers and spend caps that survive a restart.",

@@ -1,47 +1,5 @@
 #!/usr/bin/env node
-// Starts `lcm`. Plain JavaScript that an old Node can read: it makes sure that the program runs on a Node that can run it, with the
-// one the project brings along when the machine's own is too old.
-import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+// Starts `lcm`.
+import { start } from "./start.js";
 
-const WANTED = [24, 16];
-
-function isNewEnough(version) {
-  const [major, minor] = version.split(".").map(Number);
-  return major > WANTED[0] || (major === WANTED[0] && minor >= WANTED[1]);
-}
-
-/** The `node` of the nearest node_modules above this file. */
-function findOwnNode() {
-  const name = process.platform === "win32" ? "node.exe" : "node";
-  for (let folder = new URL("./", import.meta.url); ;) {
-    const candidate = fileURLToPath(new URL(`node_modules/node/bin/${name}`, folder));
-    if (existsSync(candidate)) return candidate;
-    const parent = new URL("../", folder);
-    if (parent.href === folder.href) return null;
-    folder = parent;
-  }
-}
-
-function runWith(node) {
-  const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
-  // The child gets Ctrl-C from the terminal itself; this process only waits for its answer.
-  process.on("SIGINT", () => {});
-  const run = spawnSync(node, args, { stdio: "inherit", env: { ...process.env, LCM_RESTARTED: "1" } });
-  if (run.signal) process.kill(process.pid, run.signal);
-  process.exitCode = run.status === null ? 1 : run.status;
-}
-
-const ownNode = isNewEnough(process.versions.node) || process.env.LCM_RESTARTED ? null : findOwnNode();
-if (isNewEnough(process.versions.node)) {
-  const { main } = await import("../src/main.ts");
-  await main(process.argv.slice(2));
-} else if (ownNode !== null) {
-  runWith(ownNode);
-} else {
-  process.stderr.write(
-    `lcm: cannot run on Node ${process.versions.node}: it needs ${WANTED.join(".")} or newer. Run npm install in the project first.\n`,
-  );
-  process.exitCode = 1;
-}
+await start(import.meta.url, []);

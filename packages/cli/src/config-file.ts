@@ -8,6 +8,7 @@ import { mkdir, open, readFile, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { isObject } from "@lossless/core/model/setting-types.ts";
+import { withFileLock } from "@lossless/core/store/sqlite/file-lock.ts";
 import { findStateDir, resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import type {
   ConfigLayer,
@@ -66,6 +67,38 @@ export async function readConfigFile(file: string): Promise<ConfigObject | null>
   );
 }
 
+const LOCK_WAIT_MS = 10_000;
+
+/** Reads, changes and replaces the file while nobody else does, so that two changes at once both stay. */
+export async function updateConfigFile(
+  file: string,
+  change: (config: ConfigObject) => ConfigObject,
+): Promise<{ readonly changed: boolean }> {
+  await makeFolder(file);
+  return withFileLock(join(dirname(file), `.${basename(file)}.lock`), LOCK_WAIT_MS, async () => {
+    const before = (await readConfigFile(file)) ?? {};
+    const after = change(before);
+    const changed = JSON.stringify(before) !== JSON.stringify(after);
+    if (changed) await writeConfigFile(file, after);
+    return { changed };
+  });
+}
+
+async function makeFolder(file: string): Promise<void> {
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw refuseToWrite(file, cause);
+  }
+}
+
+function refuseToWrite(file: string, cause: unknown): EngineError {
+  return new EngineError("config", `cannot write config ${file}: ${describeCause(cause)}`, {
+    hint: "The file is as it was before. Check the folder's permissions and free space.",
+    cause,
+  });
+}
+
 /** Replaces the file in one step and makes it private. Refuses when what is there now is not a JSON object. */
 export async function writeConfigFile(file: string, config: ConfigObject): Promise<void> {
   await readConfigFile(file);
@@ -73,10 +106,7 @@ export async function writeConfigFile(file: string, config: ConfigObject): Promi
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     await replaceFile(await followLink(file), `${JSON.stringify(config, null, 2)}\n`);
   } catch (cause) {
-    throw new EngineError("config", `cannot write config ${file}: ${describeCause(cause)}`, {
-      hint: "The file is as it was before. Check the folder's permissions and free space.",
-      cause,
-    });
+    throw refuseToWrite(file, cause);
   }
 }
 

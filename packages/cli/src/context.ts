@@ -5,6 +5,7 @@
 import type { Command } from "commander";
 import type { Engine } from "@lossless/core/engine.ts";
 import type { Complete, ModelRef } from "@lossless/core/model/complete.ts";
+import type { Embed } from "@lossless/core/model/embed.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { EXIT_CANCELLED } from "./exit.ts";
 import { printNote, printResult } from "./output.ts";
@@ -25,6 +26,10 @@ export interface ArchiveOptions {
   /** Works behind a thread, so that this one can draw progress and hear Ctrl-C. */
   readonly thread?: boolean;
   readonly model?: Model | null;
+  /** The way to a model that makes vectors. */
+  readonly embed?: Embed | null;
+  /** Takes what would be noted on stderr: a program that draws the whole terminal must not be written into. */
+  readonly onNote?: (text: string) => void;
 }
 
 /** A way to a model, and the one it is for: null when only the way decides. */
@@ -44,6 +49,7 @@ export class Invocation {
   #settings: Promise<LoadedSettings> | null = null;
   #notices: readonly string[] = [];
   #database: string | null = null;
+  #prepared: Promise<void> | null = null;
 
   constructor(command: string, options: GlobalOptions) {
     this.command = command;
@@ -89,6 +95,7 @@ export class Invocation {
     options: ArchiveOptions = {},
   ): Promise<T> {
     const { settings } = await this.settings();
+    await this.prepareArchive(access);
     const { openEngine } = await import("@lossless/core/open-engine.ts");
     this.#database = settings.databasePath;
     const engine = await openEngine({
@@ -100,8 +107,9 @@ export class Invocation {
       thread: options.thread ?? false,
       complete: options.model?.complete ?? null,
       hostModel: options.model?.ref ?? null,
+      embed: options.embed ?? null,
       onEvent: (event) => {
-        if (event.kind === "degraded") printNote(`warning: ${event.message}`);
+        if (event.kind === "degraded") (options.onNote ?? printNote)(`warning: ${event.message}`);
       },
     });
     try {
@@ -109,6 +117,22 @@ export class Invocation {
     } finally {
       await engine.close();
     }
+  }
+
+  /**
+   * Deals with the database of an older lossless-claw that lies where the archive should be. Once, before anything is opened: a look at
+   * the file's bytes would end the locks that this process holds on it.
+   */
+  async prepareArchive(access: Access): Promise<void> {
+    this.#prepared ??= this.#lookForOlder(access);
+    return this.#prepared;
+  }
+
+  async #lookForOlder(access: Access): Promise<void> {
+    const { settings } = await this.settings();
+    const { adoptOlder, refuseOlder } = await import("./adopt.ts");
+    if (access === "read") await refuseOlder(settings);
+    else await adoptOlder(settings, { isQuiet: this.isJson });
   }
 
   async print(result: Result): Promise<void> {

@@ -5,6 +5,7 @@
 import { Command, CommanderError } from "commander";
 import type { Option } from "commander";
 import { findNearest } from "@lossless/core/model/nearest.ts";
+import { defineAdopt } from "./commands/adopt.ts";
 import { defineAsk } from "./commands/ask.ts";
 import { defineAssemble } from "./commands/assemble.ts";
 import { defineBackup } from "./commands/backup.ts";
@@ -15,6 +16,7 @@ import { defineConfig } from "./commands/config.ts";
 import { defineConversations } from "./commands/conversations.ts";
 import { defineDissolve } from "./commands/dissolve.ts";
 import { defineDoctor } from "./commands/doctor.ts";
+import { defineEmbed } from "./commands/embed.ts";
 import { defineExpand } from "./commands/expand.ts";
 import { defineExport } from "./commands/export.ts";
 import { defineForget } from "./commands/forget.ts";
@@ -33,6 +35,8 @@ import { defineStatus } from "./commands/status.ts";
 import { defineSummaries } from "./commands/summaries.ts";
 import { defineSupport } from "./commands/support.ts";
 import { defineTransplant } from "./commands/transplant.ts";
+import { defineTui } from "./commands/tui.ts";
+import { defineUnseal, defineVault } from "./commands/vault.ts";
 import { defineVerify } from "./commands/verify.ts";
 import { defineVersion } from "./commands/version.ts";
 import { defineWeb } from "./commands/web.ts";
@@ -58,6 +62,7 @@ export function buildProgram(): Command {
     defineConversations,
     defineMessages,
     defineImport,
+    defineAdopt,
     defineExport,
     defineSearch,
     defineShow,
@@ -67,9 +72,11 @@ export function buildProgram(): Command {
     defineAssemble,
     defineSummaries,
     defineSpend,
+    defineTui,
     defineWeb,
     defineVerify,
     defineReindex,
+    defineEmbed,
     defineDoctor,
     defineBackup,
     defineRestore,
@@ -81,6 +88,8 @@ export function buildProgram(): Command {
     definePrompts,
     defineRotate,
     defineClean,
+    defineUnseal,
+    defineVault,
     defineSupport,
     defineConfig,
     defineCompletion,

@@ -44,17 +44,17 @@ export function truncateToWidth(text: string, columns: number): string {
   return `${kept.trimEnd()}…`;
 }
 
-/** Breaks a text into lines of at most so many columns, at spaces where there are any. */
+/** Breaks a text into lines of at most so many columns, at spaces where there are any. Spaces it begins with are kept. */
 export function wrapToWidth(text: string, columns: number): string[] {
   const lines: string[] = [];
-  let line = "";
+  let line: string | null = null;
   for (const word of text.split(" ")) {
-    const longer = line === "" ? word : `${line} ${word}`;
+    const longer: string = line === null ? word : `${line} ${word}`;
     if (displayWidth(longer) <= columns) {
       line = longer;
       continue;
     }
-    if (line !== "") lines.push(line);
+    if (line !== null && line.trim() !== "") lines.push(line);
     line = word;
     while (displayWidth(line) > columns) {
       const head = takeColumns(line, columns);
@@ -62,7 +62,7 @@ export function wrapToWidth(text: string, columns: number): string[] {
       line = line.slice(head.length);
     }
   }
-  return [...lines, line];
+  return [...lines, line ?? ""];
 }
 
 /** The longest beginning that fits, at least one character of it. */

@@ -130,6 +130,19 @@ describe("the rest", () => {
     const transcript = join(folder.path, "session.jsonl");
     const before = readFileSync(transcript);
     expect(await text("rotate", transcript)).toContain("Nothing was done");
+    const env = { LCM_AUTO_ROTATE_SESSION_FILES_SIZE_BYTES: "1000" };
+    const swept = await run(["rotate", "--auto", folder.path, "--db", database, "--json"], { env });
+    expect(parseEnvelope(swept).data).toMatchObject({
+      mode: "warn",
+      scanned: 1,
+      eligible: 1,
+      rotated: 0,
+      warned: 1,
+    });
+    expect(swept.stderr).toMatch(/^\[lcm\] auto-rotate: phase=startup .*action=warn/m);
+    expect(swept.stderr).toMatch(/action=summary scanned=1 eligible=1 rotated=0 warned=1/);
+    expect((await lcm("rotate", "--auto", "--apply")).status).toBe(2);
+    expect(parseEnvelope(await lcm("rotate", "--auto", "--json")).data).toMatchObject({ scanned: 0 });
     expect(readFileSync(transcript).equals(before)).toBe(true);
     expect((await lcm("transplant", "--from", "1", "--to", "2")).status).toBe(3);
   });

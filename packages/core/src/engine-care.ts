@@ -16,7 +16,7 @@ import type {
   TransplantReport,
 } from "./store/care.ts";
 import { nameSource } from "./store/care.ts";
-import type { Debt, RunItem, SummaryNode } from "./store/folding.ts";
+import type { Debt, RunItem, SummaryNode, SummaryText } from "./store/folding.ts";
 import type { Store } from "./store/store.ts";
 import { FALLBACK_MARKER } from "./summarize/extractive.ts";
 import type { Summarize, SummarizeResult } from "./summarize/summarize.ts";
@@ -33,7 +33,18 @@ export interface RewriteRequest {
   readonly customInstructions?: string;
   /** Own briefs in the place of ours. */
   readonly briefs?: BriefTexts;
+  /** A text that was made before, dry, and looked at: it is put in place and nothing is written anew. */
+  readonly text?: ReviewedText;
   readonly signal?: AbortSignal;
+}
+
+/** What a dry rewrite answered, handed back. */
+export interface ReviewedText {
+  readonly content: string;
+  readonly model: string;
+  readonly level: SummaryText["level"];
+  /** What it was made from. If that has changed since, it is refused. */
+  readonly sourceKeys: readonly string[];
 }
 
 export interface RewriteAnswer {
@@ -45,8 +56,10 @@ export interface RewriteAnswer {
     readonly content: string;
     readonly tokens: number;
     readonly model: string;
-    readonly level: string;
+    readonly level: SummaryText["level"];
   };
+  /** What the new text was made from, as the archive names it. */
+  readonly sourceKeys: readonly string[];
 }
 
 export interface ForgetAnswer {
@@ -117,10 +130,15 @@ export class Care {
     const { store, clock } = this.#parts;
     const node = await this.#needPublished(request.summaryId);
     const run = await store.readSources(node.summaryId);
-    const text = await this.#write(node, run, request);
+    const sourceKeys = run.map(nameSource);
+    if (request.text !== undefined && request.text.sourceKeys.join() !== sourceKeys.join())
+      throw changedMeanwhile(node.summaryId);
+    const text = request.text ?? (await this.#write(node, run, request));
     const { content, tokens, model } = node;
     const summary = {
-      ...text,
+      content: text.content,
+      model: text.model,
+      level: text.level,
       summaryId: this.#makeId(),
       tokens: this.#measure(text.content, node.depth, run),
     };
@@ -128,6 +146,7 @@ export class Care {
       oldId: node.summaryId,
       before: { content, tokens, model },
       after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
+      sourceKeys,
     };
     const isNoBetter =
       text.content === content || (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
@@ -136,14 +155,10 @@ export class Care {
       oldId: node.summaryId,
       summary,
       sourceTokens: sumShown(run),
-      sourceKeys: run.map(nameSource),
+      sourceKeys,
     };
     const outcome = await store.replaceSummary(replacement, clock.now());
-    if (outcome.kind === "stale") {
-      throw new EngineError("internal", `cannot rewrite ${node.summaryId}: it changed meanwhile`, {
-        hint: "run it again",
-      });
-    }
+    if (outcome.kind === "stale") throw changedMeanwhile(node.summaryId);
     return { ...answer, newId: outcome.summaryId };
   }
 
@@ -288,6 +303,11 @@ export class Care {
     return `sum_${Buffer.from(this.#parts.clock.random(8)).toString("hex")}`;
   }
 }
+
+const changedMeanwhile = (summaryId: string): EngineError =>
+  new EngineError("database_busy", `cannot rewrite ${summaryId}: it changed meanwhile`, {
+    hint: "run it again",
+  });
 
 function withoutForgotten(
   item: RunItem,

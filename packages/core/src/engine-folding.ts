@@ -8,6 +8,8 @@
 import { renderSummary } from "./assemble/render.ts";
 import { assembleContext } from "./assemble/assemble.ts";
 import type { AssembledContext } from "./assemble/assemble.ts";
+import type { ChosenItem } from "./assemble/choose.ts";
+import { toForkItems } from "./assemble/fork-front.ts";
 import type { Provider } from "./assemble/grammars.ts";
 import {
   compactUntilUnder,
@@ -27,6 +29,7 @@ import type { ModelIdentity } from "./model/message.ts";
 import type { Settings } from "./model/settings.ts";
 import { applyFactor, estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
 import type { RunItem } from "./store/folding.ts";
+import type { ForkItem } from "./store/forks.ts";
 import type { ConversationRow, Store } from "./store/store.ts";
 import type { Summarize } from "./summarize/summarize.ts";
 
@@ -76,6 +79,8 @@ export interface AssembleRequest extends ModelSituation {
   readonly budgetTokens: number;
   /** Whose grammar the messages must satisfy; every provider's when absent. */
   readonly provider?: Provider;
+  /** A position: the context as if nothing from there on had been said, with today's fold. */
+  readonly endBefore?: number;
 }
 
 /** How long a process that folds is believed to be alive without a sign; it gives one three times as often. */
@@ -318,7 +323,23 @@ export class Folding {
       stubsOldResults: this.#settings.stubLargeToolPayloads,
       estimate: estimateTextTokens,
       ...(request.provider ? { provider: request.provider } : {}),
+      ...(request.endBefore === undefined ? {} : { endBefore: request.endBefore }),
     });
+  }
+
+  /** What a fork that leaves a conversation before a position shows of it. */
+  async chooseForFork(conversation: ConversationRow, endBefore: number): Promise<ForkItem[]> {
+    const { conversationId } = conversation;
+    const budgetTokens = this.#settings.bootstrapMaxTokens;
+    const context = await this.assemble(conversation, { budgetTokens, endBefore });
+    const ranges = new Map<ChosenItem, { first: number | null; last: number | null }>();
+    for (const item of context?.items ?? [])
+      if (item.ends === undefined) ranges.set(item, await this.#store.findEnds({ conversationId, ...item }));
+    return toForkItems(
+      context?.items ?? [],
+      endBefore,
+      (item) => ranges.get(item) ?? { first: null, last: null },
+    );
   }
 
   async #pay(conversation: ConversationRow, request: PaidRequest, attempts: number): Promise<CompactAnswer> {

@@ -1,5 +1,6 @@
 /** What the two sides of the engine's thread say to each other. Everything here can be cloned between threads. */
 import type { CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
+import type { EmbedRequest, EmbedResult } from "./model/embed.ts";
 import { ERROR_CODES, EngineError } from "./model/errors.ts";
 import type { ErrorCode } from "./model/errors.ts";
 import type { EngineEvent } from "./model/events.ts";
@@ -12,13 +13,20 @@ export interface WorkerStart {
   readonly settings: Settings;
   /** The host has a way to a model; calls go back to its thread. */
   readonly hasComplete: boolean;
+  /** The same for vectors. */
+  readonly hasEmbed: boolean;
   readonly hostModel?: ModelRef | null;
 }
 
 export type ToWorker =
   | { kind: "call"; id: number; method: string; request: unknown; wantsProgress: boolean }
   | { kind: "cancel"; id: number }
-  | { kind: "completed"; id: number; result: CompleteResult };
+  | { kind: "completed"; id: number; result: CompleteResult | EmbedResult };
+
+/** What the worker asks of a model on the host's thread. */
+export type ModelCall =
+  | { readonly port: "complete"; readonly request: CompleteRequest }
+  | { readonly port: "embed"; readonly request: EmbedRequest };
 
 export type FromWorker =
   | { kind: "ready" }
@@ -27,7 +35,7 @@ export type FromWorker =
   | { kind: "error"; id: number; error: SerializedError }
   | { kind: "progress"; id: number; done: number; total: number }
   | { kind: "events"; events: readonly EngineEvent[] }
-  | { kind: "complete"; id: number; request: CompleteRequest }
+  | { kind: "complete"; id: number; call: ModelCall }
   | { kind: "complete-cancel"; id: number };
 
 export interface SerializedError {

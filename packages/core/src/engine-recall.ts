@@ -8,13 +8,13 @@ import type { Clock, EventSink } from "./model/events.ts";
 import type { Settings } from "./model/settings.ts";
 import {
   ASK_SYSTEM,
-  checkCitations,
   DEFAULT_ANSWER_TOKENS,
   finishAnswer,
   gatherPassages,
   renderQuestion,
 } from "./retrieve/ask.ts";
-import type { AskAnswer, AskFailure, AskFailureCode, AskRequest, Gathered } from "./retrieve/ask.ts";
+import type { AskAnswer, AskFailure, AskFailureCode, AskRequest, Gathered, Written } from "./retrieve/ask.ts";
+import { checkCitations } from "./retrieve/citations.ts";
 import { describe } from "./retrieve/describe.ts";
 import type { Described, DescribeRequest } from "./retrieve/describe.ts";
 import { DEFAULT_EXPAND_DEPTH, expand } from "./retrieve/expand.ts";
@@ -25,6 +25,7 @@ import { grepFullText } from "./retrieve/grep.ts";
 import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
 import { grepRegex, readAsWords } from "./retrieve/regex.ts";
 import { RegexScanner } from "./retrieve/regex-scanner.ts";
+import type { Meaning } from "./retrieve/meaning.ts";
 import { resolveReach } from "./retrieve/scope.ts";
 import type { Reach, ScopeRequest } from "./retrieve/scope.ts";
 import type { Store } from "./store/store.ts";
@@ -38,6 +39,8 @@ export interface RecallOptions {
   readonly clock: Clock;
   readonly emit: EventSink;
   readonly complete: Complete | null;
+  /** The vector of a question, or why there is none. */
+  readonly embedQuestion: (request: { text: string; signal?: AbortSignal }) => Promise<Meaning>;
 }
 
 const MAX_TIMEOUT_MS = 600_000;
@@ -48,6 +51,7 @@ export class Recall {
   #clock: Clock;
   #emit: EventSink;
   #complete: Complete | null;
+  #embedQuestion: RecallOptions["embedQuestion"];
   #guards: GuardBook;
   #scanner = new RegexScanner();
   /** Sessions with an answer under way: one at a time each. */
@@ -59,6 +63,7 @@ export class Recall {
     this.#clock = options.clock;
     this.#emit = options.emit;
     this.#complete = options.complete;
+    this.#embedQuestion = options.embedQuestion;
     this.#guards = new GuardBook(options);
   }
 
@@ -71,7 +76,10 @@ export class Recall {
     }
     const now = this.#clock.now();
     if (request.scope !== "files" && request.mode === "full_text")
-      return grepFullText(this.#store, request, reach, { now });
+      return grepFullText(this.#store, request, reach, {
+        now,
+        embedQuestion: () => this.#findMeaning(request, request.pattern),
+      });
     const found = await this.#grepRegex(request, reach);
     const words = readAsWords(request.pattern);
     if (found.total > 0 || found.truncated || request.scope === "files" || words === "") return found;
@@ -154,7 +162,19 @@ export class Recall {
 
   async #gather(request: AskRequest): Promise<Gathered> {
     const reach = await this.#reach(request);
-    return gatherPassages(this.#store, request, reach, this.#cap(request.tokenCap, reach));
+    return gatherPassages(this.#store, request, reach, {
+      tokenCap: this.#cap(request.tokenCap, reach),
+      embedQuestion: (text) => this.#findMeaning(request, text),
+    });
+  }
+
+  /** A vector that came with the request, or a new one. */
+  async #findMeaning(
+    request: { readonly meaning?: Meaning; readonly signal?: AbortSignal },
+    text: string,
+  ): Promise<Meaning> {
+    const { meaning, signal } = request;
+    return meaning ?? this.#embedQuestion({ text, ...(signal === undefined ? {} : { signal }) });
   }
 
   /** An answer from the passages, by the deadline or not at all. */
@@ -163,7 +183,7 @@ export class Recall {
     gathered: Gathered,
     maxTokens: number,
     started: number,
-  ): Promise<{ written: { text: string; citedIds: string[] } | null; failure: AskFailure | null }> {
+  ): Promise<{ written: Written | null; failure: AskFailure | null }> {
     const origin = request.session?.key ?? "";
     if (this.#asking.has(origin))
       return fail("DELEGATED_EXPANSION_IN_FLIGHT", "another question of this session is being answered");
@@ -176,7 +196,7 @@ export class Recall {
         (Date.now() - started);
       const result = await this.#callModel(request, gathered, maxTokens, Math.max(1, limitMs));
       if (result.kind === "failure") return fail(failureCode(result), result.message);
-      const { text, citedIds, unknown } = checkCitations(result.text, gathered.passages);
+      const { text, citedIds, unknown, uncited } = checkCitations(result.text, gathered.passages);
       if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model answered nothing");
       if (citedIds.length === 0 && unknown.length > 0) {
         return fail(
@@ -184,7 +204,7 @@ export class Recall {
           `the answer rests on ids that were not read: ${unknown.slice(0, 5).join(", ")}`,
         );
       }
-      return { written: { text, citedIds }, failure: null };
+      return { written: { text, citedIds, uncited }, failure: null };
     } finally {
       this.#asking.delete(origin);
     }
@@ -205,6 +225,7 @@ export class Recall {
       maxTokens,
       temperature: 0.1,
       purpose: "ask",
+      ...(request.session === undefined ? {} : { owner: request.session.owner }),
     };
     const signal = request.signal ?? new AbortController().signal;
     const result = await callModel(this.#complete as Complete, call, { signal, timeoutMs });

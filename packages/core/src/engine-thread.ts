@@ -7,17 +7,23 @@ import { Worker } from "node:worker_threads";
 import type { Engine, IngestRequest, IngestResult, ProgressFn } from "./engine.ts";
 import { arrivalBytes } from "./engine.ts";
 import { deserializeError, packArrivals } from "./engine-protocol.ts";
-import type { FromWorker, ToWorker, WorkerStart } from "./engine-protocol.ts";
-import type { Complete, CompleteRequest, CompleteResult } from "./model/complete.ts";
+import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import type { Complete, CompleteResult } from "./model/complete.ts";
+import type { Embed, EmbedResult } from "./model/embed.ts";
 import { EngineError } from "./model/errors.ts";
 import type { EventSink } from "./model/events.ts";
+import { checkQuestion } from "./retrieve/ask.ts";
 import type { AskAnswer, AskRequest } from "./retrieve/ask.ts";
+import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
+import { NO_MEANING } from "./retrieve/meaning.ts";
+import type { Meaning } from "./retrieve/meaning.ts";
 
 export interface ThreadOptions {
   readonly start: WorkerStart;
   readonly workerUrl: URL;
   readonly onEvent?: EventSink;
   readonly complete?: Complete | null;
+  readonly embed?: Embed | null;
 }
 
 interface Pending {
@@ -101,8 +107,7 @@ class EngineThread {
 
   #receive(message: FromWorker, options: ThreadOptions): void {
     if (message.kind === "events") return message.events.forEach((event) => options.onEvent?.(event));
-    if (message.kind === "complete")
-      return void this.#complete(message.id, message.request, options.complete ?? null);
+    if (message.kind === "complete") return void this.#complete(message.id, message.call, options);
     if (message.kind === "complete-cancel") return this.#completing.get(message.id)?.abort();
     if (message.kind === "ready" || message.kind === "failed") return;
     const pending = this.#pending.get(message.id);
@@ -113,10 +118,10 @@ class EngineThread {
     } else pending?.reject(deserializeError(message.error));
   }
 
-  async #complete(id: number, request: CompleteRequest, complete: Complete | null): Promise<void> {
+  async #complete(id: number, call: ModelCall, options: ThreadOptions): Promise<void> {
     const controller = new AbortController();
     this.#completing.set(id, controller);
-    const result = await callSafely(complete, request, controller.signal);
+    const result = await callSafely(call, options, controller.signal);
     this.#completing.delete(id);
     this.#worker.postMessage({ kind: "completed", id, result } satisfies ToWorker);
   }
@@ -129,13 +134,14 @@ class EngineThread {
 
 /** A model port must not throw; one that does is a failure like any other. */
 async function callSafely(
-  complete: Complete | null,
-  request: CompleteRequest,
+  call: ModelCall,
+  { complete, embed }: ThreadOptions,
   signal: AbortSignal,
-): Promise<CompleteResult> {
-  if (!complete) return { kind: "failure", failure: "unavailable", message: "no model is configured" };
+): Promise<CompleteResult | EmbedResult> {
   try {
-    return await complete(request, signal);
+    const answer =
+      call.port === "complete" ? complete?.(call.request, signal) : embed?.(call.request, signal);
+    return (await answer) ?? { kind: "failure", failure: "unavailable", message: "no model is configured" };
   } catch (error) {
     return {
       kind: "failure",
@@ -164,20 +170,34 @@ const READER_CALLS = new Set<keyof Engine>([
   "listMessages",
   "listConversations",
   "listSummaries",
+  "readGraph",
   "status",
   "spend",
   "listDebts",
   "listPublished",
   "listFilePaths",
+  "listFiles",
   "readVersions",
   "findUnproven",
   "isForgettingOpen",
   "planForget",
+  "embedStatus",
 ]);
+
+/** Calls that read the full-text index, and want what was stored a moment ago in it. */
+const INDEX_CALLS = new Set<keyof Engine>(["search", "grep", "expand", "ask", "verify", "status"]);
+
+/** Files and summaries have no vectors, and what holds every keyword needs none. */
+function canUseMeaning({ mode, scope }: GrepRequest, { rule }: GrepAnswer): boolean {
+  const isSearchable = scope === undefined || scope === "both" || scope === "messages";
+  return mode === "full_text" && isSearchable && (rule === "relaxed" || rule === "empty");
+}
 
 export async function openThreadedEngine(options: ThreadOptions): Promise<Engine> {
   const writer = await EngineThread.open(options, "lossless-engine");
   let reader: Promise<EngineThread> | null = null;
+  /** The reading thread cannot write, so the writing one is asked to settle the index whenever something may have been stored. */
+  let isUnsettled = true;
   const openReader = (): Promise<EngineThread> => {
     const { start } = options;
     reader ??= EngineThread.open(
@@ -194,19 +214,43 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
     const { onProgress, signal, ...rest } = request as { onProgress?: ProgressFn; signal?: AbortSignal };
     // What a sub-agent reads is charged to its grant, which is a write.
     const isReading = isOnReader && !("delegated" in rest && rest.delegated === true);
+    if (isReading && isUnsettled && INDEX_CALLS.has(method)) {
+      isUnsettled = false;
+      await writer.call("settleIndex", {});
+    }
     const thread = isReading ? await openReader() : writer;
-    return thread.call(method, rest, { onProgress, signal });
+    try {
+      return await thread.call(method, rest, { onProgress, signal });
+    } finally {
+      if (!isReading) isUnsettled = true;
+    }
   };
+  const embedQuestion = async (text: string, signal?: AbortSignal): Promise<Meaning> =>
+    (await call("embedQuestion", { text, ...(signal ? { signal } : {}) })) as Meaning;
   const own = {
     async ingest(request: IngestRequest): Promise<IngestResult> {
       const { messages, ...rest } = request;
       const packed = packArrivals(messages, arrivalBytes);
       const transfer = [packed.block.buffer];
-      return (await writer.call("ingest", { ...rest, packed }, { transfer })) as IngestResult;
+      try {
+        return (await writer.call("ingest", { ...rest, packed }, { transfer })) as IngestResult;
+      } finally {
+        isUnsettled = true;
+      }
+    },
+    /** Words are searched beside the writes. Only where they do not settle it is a vector asked for, and written down what it cost. */
+    async grep(request: GrepRequest): Promise<GrepAnswer> {
+      const found = (await call("grep", { ...request, meaning: NO_MEANING })) as GrepAnswer;
+      if (!options.embed || !canUseMeaning(request, found)) return found;
+      const meaning = await embedQuestion(request.pattern, request.signal);
+      return (await call("grep", { ...request, meaning })) as GrepAnswer;
     },
     /** The search runs beside the writes; only what a model call spends is written. */
     async ask(request: AskRequest): Promise<AskAnswer> {
-      const found = (await call("ask", { ...request, withoutModel: true }, true)) as AskAnswer;
+      const meaning = options.embed
+        ? await embedQuestion(checkQuestion(request), request.signal)
+        : NO_MEANING;
+      const found = (await call("ask", { ...request, meaning, withoutModel: true }, true)) as AskAnswer;
       if (!options.complete || request.withoutModel || found.passages.length === 0) return found;
       return (await call("ask", { ...request, gathered: found })) as AskAnswer;
     },

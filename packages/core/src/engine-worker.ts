@@ -3,8 +3,10 @@ import { parentPort, workerData } from "node:worker_threads";
 import { LocalEngine } from "./engine.ts";
 import type { Engine, IngestRequest } from "./engine.ts";
 import { serializeError, unpackArrivals } from "./engine-protocol.ts";
-import type { FromWorker, PackedArrivals, ToWorker, WorkerStart } from "./engine-protocol.ts";
-import type { CompleteRequest, CompleteResult } from "./model/complete.ts";
+import type { FromWorker, ModelCall, PackedArrivals, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import { deriveMessage } from "./ingest/prepare.ts";
+import type { CompleteResult } from "./model/complete.ts";
+import type { EmbedResult } from "./model/embed.ts";
 import { must } from "./model/errors.ts";
 import type { EngineEvent } from "./model/events.ts";
 import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
@@ -12,19 +14,24 @@ import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
 const port = must(parentPort, "the port of the engine's thread");
 const send = (message: FromWorker): void => port.postMessage(message);
 const running = new Map<number, AbortController>();
-const completing = new Map<number, (result: CompleteResult) => void>();
+const completing = new Map<number, (result: CompleteResult | EmbedResult) => void>();
 let nextCompletion = 1;
 /** Waking the other thread costs more than most calls, so events ride with the answer of the call that made them. */
 const waitingEvents: EngineEvent[] = [];
 
 try {
   const start = workerData as WorkerStart;
-  const store = new SqliteStore(start.store);
+  const store = new SqliteStore({ ...start.store, derive: deriveMessage });
   const engine = new LocalEngine({
     store,
     settings: start.settings,
     onEvent: noteEvent,
-    complete: start.hasComplete ? completeOnHost : null,
+    complete: start.hasComplete
+      ? (request, signal) => callOnHost<CompleteResult>({ port: "complete", request }, signal)
+      : null,
+    embed: start.hasEmbed
+      ? (request, signal) => callOnHost<EmbedResult>({ port: "embed", request }, signal)
+      : null,
     ...(start.hostModel === undefined ? {} : { hostModel: start.hostModel }),
   });
   port.on("message", (message: ToWorker) => {
@@ -47,16 +54,19 @@ function sendEvents(): void {
 }
 
 /** Model calls are made on the host's thread, where its runtime lives. */
-function completeOnHost(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
+function callOnHost<Result extends CompleteResult | EmbedResult>(
+  call: ModelCall,
+  signal: AbortSignal,
+): Promise<Result> {
   const id = nextCompletion++;
   const cancel = (): void => send({ kind: "complete-cancel", id });
   return new Promise((resolve) => {
     completing.set(id, (result) => {
       completing.delete(id);
       signal.removeEventListener("abort", cancel);
-      resolve(result);
+      resolve(result as Result);
     });
-    send({ kind: "complete", id, request });
+    send({ kind: "complete", id, call });
     if (signal.aborted) cancel();
     signal.addEventListener("abort", cancel, { once: true });
   });

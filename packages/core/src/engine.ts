@@ -10,13 +10,17 @@ import type { CareEngine, ForgetAnswer, RewriteAnswer, RewriteRequest } from "./
 import { Folding } from "./engine-folding.ts";
 import type { AssembleRequest, CompactAnswer, CompactRequest, ModelSituation } from "./engine-folding.ts";
 import { Recall } from "./engine-recall.ts";
+import { Redaction } from "./engine-redaction.ts";
+import type { UnsealedValue, UnsealRequest, VaultEngine } from "./engine-redaction.ts";
+import type { EmbedAnswer } from "./engine-vector-fill.ts";
+import { Vectors } from "./engine-vectors.ts";
+import type { EmbedStatus, VectorEngine } from "./engine-vectors.ts";
 import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
 import { serializeExact } from "./message/json-text.ts";
 import { viewMessage } from "./message/normalize.ts";
 import { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
-import { compileRedaction } from "./ingest/redact.ts";
-import type { Redact } from "./ingest/redact.ts";
 import type { Complete, ModelRef } from "./model/complete.ts";
+import type { Embed } from "./model/embed.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import { makeUlid } from "./model/ids.ts";
@@ -30,10 +34,19 @@ import type { Described, DescribeRequest } from "./retrieve/describe.ts";
 import type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
 import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
 import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
+import type { Meaning } from "./retrieve/meaning.ts";
 import { searchMessages } from "./retrieve/search.ts";
 import type { SearchAnswer, SearchQuestion } from "./retrieve/search.ts";
 import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "./store/care.ts";
-import type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
+import type {
+  Debt,
+  Guard,
+  SpendGroup,
+  SummaryGraph,
+  SummaryNode,
+  SummaryRow,
+  SummaryState,
+} from "./store/folding.ts";
 import type {
   AppendEvent,
   ArchiveStatus,
@@ -90,15 +103,26 @@ export interface Scope {
  * const report = await engine.verify();
  * await engine.close();
  */
-export interface Engine extends CareEngine {
+export interface Engine extends CareEngine, VectorEngine, VaultEngine {
   /** Stores events, all or none. Known events add nothing; changed ones add a revision. */
   ingest(request: IngestRequest): Promise<IngestResult>;
   readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null>;
   knownEvents(request: { sessionId: string; owner?: string; eventIds: readonly string[] }): Promise<string[]>;
+  /**
+   * Begins a session that a host made as a copy of another one. Events that both have stay stored once; what the fork shows of its parent is
+   * chosen now, for `bootstrapMaxTokens`. `unrelated`: the archive does not hold the first of the events under the parent.
+   */
+  fork(request: {
+    session: SessionRef;
+    parentSessionId: string;
+    eventIds: readonly string[];
+  }): Promise<{ kind: "forked" | "known" | "unrelated"; copied: number }>;
   /** Gives events stored under provisional ids the host's own ids. */
   relabel(request: { session: SessionRef; labels: readonly { from: string; to: string }[] }): Promise<number>;
   /** Says which events lie off the active branch; all others of the session are shown. */
   setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
+  /** Shows the events of a session that were stored as `pending`: the history they belong to is there now. */
+  showPending(request: { session: SessionRef }): Promise<{ changed: number }>;
   recordBoundary(
     request: Omit<BoundaryRequest, "position" | "retainDepth" | "at"> & { position?: number; at?: number },
   ): Promise<{ kind: "recorded" | "known"; conversationId: number }>;
@@ -114,6 +138,8 @@ export interface Engine extends CareEngine {
   /** A message with the bytes that were handed in. */
   readMessage(request: Scope & { messageId: number }): Promise<(MessageBody & { view: MessageView }) | null>;
   readRevisions(request: Scope & { messageId: number }): Promise<MessageRow[]>;
+  /** Brings what was stored a moment ago into the full-text index; every search does this first. */
+  settleIndex(): Promise<void>;
   search(request: SearchQuestion): Promise<SearchAnswer>;
   /** Search over messages, summaries and files, by words, questions or regular expressions. */
   grep(request: GrepRequest): Promise<GrepAnswer>;
@@ -140,6 +166,8 @@ export interface Engine extends CareEngine {
   listSummaries(
     request: Scope & { conversationId: number; after?: string | null; limit: number; state?: SummaryState },
   ): Promise<Page<SummaryRow>>;
+  /** All summaries of a conversation without their texts, and what was made from what. */
+  readGraph(request: Scope & { conversationId: number }): Promise<SummaryGraph>;
   spend(request?: {
     since?: number;
     by?: "day" | "conversation" | "model" | "purpose" | "all";
@@ -147,6 +175,8 @@ export interface Engine extends CareEngine {
   readFile(
     request: Scope & { fileId: string },
   ): Promise<(LargeFileRow & { content: Uint8Array | null }) | null>;
+  /** The large files of a conversation, newest first, without their contents. */
+  listFiles(request: Scope & { conversationId: number }): Promise<LargeFileRow[]>;
   status(request?: Scope & { sessionKey?: string }): Promise<StatusReport>;
   /** Writes a consistent copy of the database, while others go on writing. See `maintain/backup.ts` for whole backups. */
   backup(request: { path: string; onProgress?: ProgressFn }): Promise<void>;
@@ -187,9 +217,27 @@ export interface LocalEngineOptions {
   readonly hostModel?: ModelRef | null;
   /** How long a process that folds is believed to be alive without a sign. */
   readonly leaseMs?: number;
+  /** The way to a model that makes vectors; without one, search is by words. */
+  readonly embed?: Embed | null;
+  /** First wait after an embedding call that failed, for tests. */
+  readonly embedRetryMs?: number;
 }
 
-const SYSTEM_CLOCK: Clock = { now: () => Date.now(), random: (size) => randomBytes(size) };
+const SYSTEM_CLOCK: Clock = { now: () => Date.now(), random: drawRandom };
+
+const POOL_BYTES = 4_096;
+let pool = randomBytes(0);
+let drawn = 0;
+
+/** Random bytes out of a stock: asking the system for the sixteen of every message would cost more than hashing it. */
+function drawRandom(size: number): Uint8Array {
+  if (size > POOL_BYTES) return randomBytes(size);
+  if (drawn + size > pool.length) {
+    pool = randomBytes(POOL_BYTES);
+    drawn = 0;
+  }
+  return pool.subarray(drawn, (drawn += size));
+}
 const MAX_PAGE = 10_000;
 
 export class LocalEngine implements Engine {
@@ -199,9 +247,10 @@ export class LocalEngine implements Engine {
   #clock: Clock;
   #isIgnored: (key: string) => boolean;
   #isStateless: (key: string) => boolean;
-  #redact: Redact | null;
+  #redaction: Redaction;
   #indexDegraded = false;
   #folding: Folding;
+  #vectors: Vectors;
   #recall: Recall;
   #care: Care;
   #draining = new Map<number, Promise<void>>();
@@ -215,15 +264,20 @@ export class LocalEngine implements Engine {
     this.#clock = options.clock ?? SYSTEM_CLOCK;
     this.#isIgnored = compileSessionPatterns(options.settings.ignoreSessionPatterns).matches;
     this.#isStateless = compileSessionPatterns(options.settings.statelessSessionPatterns).matches;
-    this.#redact = compileRedaction(options.settings.redactPatterns);
     const parts = { store: this.#store, settings: this.#settings, clock: this.#clock, emit: this.#emit };
+    this.#redaction = new Redaction(parts);
     const summarize = createSummarizer({
       ...parts,
       complete: options.complete ?? null,
       ...(options.hostModel === undefined ? {} : { hostModel: options.hostModel }),
     });
     this.#folding = new Folding({ ...parts, summarize, leaseMs: options.leaseMs });
-    this.#recall = new Recall({ ...parts, complete: options.complete ?? null });
+    this.#vectors = new Vectors({ ...parts, embed: options.embed ?? null, retryMs: options.embedRetryMs });
+    this.#recall = new Recall({
+      ...parts,
+      complete: options.complete ?? null,
+      embedQuestion: (request) => this.#vectors.embedQuestion(request),
+    });
     const extract = createSummarizer({ ...parts, complete: null });
     this.#care = new Care({ ...parts, summarize, extract, reindex: () => this.reindex() });
   }
@@ -232,6 +286,7 @@ export class LocalEngine implements Engine {
     checkSession(request.session);
     const skipped = this.#whySkipped(request.session.key);
     if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
+    this.#redaction.check();
     const now = this.#clock.now();
     const events = request.messages.map((arrival) => this.#toEvent(arrival, now));
     const answer = await this.#store.append({
@@ -242,6 +297,7 @@ export class LocalEngine implements Engine {
       ...(request.cursor ? { cursor: request.cursor } : {}),
     });
     this.#report(answer.conversationId, answer.results, answer.indexProblem);
+    this.#vectors.noteStored();
     if (this.#settings.pruneHeartbeatOk)
       await this.#hideHeartbeats(request.session, events, answer.conversationId);
     const { conversationId, results, duplicateTurn } = answer;
@@ -303,6 +359,32 @@ export class LocalEngine implements Engine {
     return this.#store.knownEvents(request.owner ?? null, request.sessionId, request.eventIds);
   }
 
+  async fork(request: {
+    session: SessionRef;
+    parentSessionId: string;
+    eventIds: readonly string[];
+  }): Promise<{ kind: "forked" | "known" | "unrelated"; copied: number }> {
+    checkSession(request.session);
+    const { session, parentSessionId, eventIds } = request;
+    if (this.#whySkipped(session.key) !== null) return { kind: "unrelated", copied: 0 };
+    const { owner } = session;
+    const point = await this.#store.findForkPoint({ owner, parentSessionId, eventIds });
+    const parent = point && (await this.#store.readConversation(point.conversationId, owner));
+    if (!point || !parent) return { kind: "unrelated", copied: 0 };
+    const items = await this.#folding.chooseForFork(parent, point.position + 1);
+    const copied = eventIds.slice(0, point.copied);
+    const now = this.#clock.now();
+    const { kind } = await this.#store.fork({
+      session,
+      parentSessionId,
+      eventIds: copied,
+      point,
+      items,
+      now,
+    });
+    return { kind, copied: copied.length };
+  }
+
   async relabel(request: {
     session: SessionRef;
     labels: readonly { from: string; to: string }[];
@@ -320,6 +402,12 @@ export class LocalEngine implements Engine {
     return {
       changed: await this.#store.setHidden(session, "branch", offBranch, this.#clock.now(), "exactly"),
     };
+  }
+
+  async showPending({ session }: { session: SessionRef }): Promise<{ changed: number }> {
+    if (this.#whySkipped(session.key) !== null) return { changed: 0 };
+    const now = this.#clock.now();
+    return { changed: await this.#store.setHidden(session, "pending", [], now, "exactly") };
   }
 
   async recordBoundary(
@@ -374,11 +462,17 @@ export class LocalEngine implements Engine {
     return this.#store.readRevisions(request.messageId, request.owner);
   }
 
+  async settleIndex(): Promise<void> {
+    await this.#store.settleIndex();
+  }
+
   async search(request: SearchQuestion): Promise<SearchAnswer> {
+    await this.settleIndex();
     return searchMessages(this.#store, request);
   }
 
   async grep(request: GrepRequest): Promise<GrepAnswer> {
+    await this.settleIndex();
     return this.#recall.grep(request);
   }
 
@@ -387,11 +481,29 @@ export class LocalEngine implements Engine {
   }
 
   async expand(request: ExpandRequest): Promise<ExpandAnswer> {
+    await this.settleIndex();
     return this.#recall.expand(request);
   }
 
   async ask(request: AskRequest): Promise<AskAnswer> {
+    await this.settleIndex();
     return this.#recall.ask(request);
+  }
+
+  async embedStatus(): Promise<EmbedStatus> {
+    return this.#vectors.embedStatus();
+  }
+
+  async embedMessages(request: Parameters<VectorEngine["embedMessages"]>[0] = {}): Promise<EmbedAnswer> {
+    return this.#vectors.embedMessages(request);
+  }
+
+  async embedQuestion(request: Parameters<VectorEngine["embedQuestion"]>[0]): Promise<Meaning> {
+    return this.#vectors.embedQuestion(request);
+  }
+
+  async dropVectors(): Promise<number> {
+    return this.#vectors.dropVectors();
   }
 
   async createGrant(request: GrantRequest): Promise<GrantOutcome> {
@@ -443,6 +555,10 @@ export class LocalEngine implements Engine {
     });
   }
 
+  async readGraph(request: Scope & { conversationId: number }): Promise<SummaryGraph> {
+    return this.#store.readGraph(request);
+  }
+
   async spend(
     request: { since?: number; by?: "day" | "conversation" | "model" | "purpose" | "all" } = {},
   ): Promise<SpendGroup[]> {
@@ -476,7 +592,12 @@ export class LocalEngine implements Engine {
     return file && { ...file, content: await this.#store.readFileContent(request.fileId, request.owner) };
   }
 
+  async listFiles({ conversationId, ...scope }: Scope & { conversationId: number }): Promise<LargeFileRow[]> {
+    return this.#store.listFiles({ ...scope, conversationIds: [conversationId] }, null);
+  }
+
   async status(request: Scope & { sessionKey?: string } = {}): Promise<StatusReport> {
+    await this.settleIndex();
     const archive = await this.#store.status(request.owner);
     const conversation = request.sessionKey === undefined ? null : await this.#readActive(request);
     const now = this.#clock.now();
@@ -511,7 +632,9 @@ export class LocalEngine implements Engine {
   }
 
   async verify(request: { onProgress?: ProgressFn } = {}): Promise<VerifyReport> {
-    return this.#store.verify(deriveMessage, request.onProgress ?? (() => undefined));
+    await this.settleIndex();
+    const onProgress = request.onProgress ?? (() => undefined);
+    return this.#store.verify(deriveMessage, onProgress, this.#redaction.prover());
   }
 
   async reindex(
@@ -580,6 +703,16 @@ export class LocalEngine implements Engine {
     return this.#care.forget(request);
   }
 
+  async unseal(request: UnsealRequest): Promise<UnsealedValue[]> {
+    return this.#redaction.unseal(request);
+  }
+
+  async rotateVault(request: {
+    newKey: string;
+  }): Promise<{ messages: number; values: number; keyId: string }> {
+    return this.#redaction.rotate(request);
+  }
+
   async isForgettingOpen(): Promise<boolean> {
     return this.#store.isForgettingOpen();
   }
@@ -592,6 +725,7 @@ export class LocalEngine implements Engine {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.allSettled(this.#background);
+    await this.#vectors.close();
     await this.#recall.close();
     await this.#store.close();
   }
@@ -603,21 +737,20 @@ export class LocalEngine implements Engine {
   }
 
   #toEvent(arrival: Arrival, now: number): AppendEvent {
-    const original = arrivalBytes(arrival);
-    const bytes = this.#redact?.(original) ?? original;
+    const { redacted, ...bytes } = this.#redaction.apply(arrivalBytes(arrival));
     let prepared: PreparedMessage | null = null;
     return {
       eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
       kind: arrival.eventIdKind ?? "entry",
-      arrival: bytes,
-      ...(bytes === original ? {} : { original }),
+      ...bytes,
       position: arrival.position ?? null,
       prepare: () =>
-        (prepared ??= prepareMessage(bytes, {
+        (prepared ??= prepareMessage(bytes.arrival, {
           hidden: hiddenMask(arrival.hidden ?? []),
           createdAt: arrival.createdAt ?? now,
           largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
           random: (size) => this.#clock.random(size),
+          ...(redacted === undefined ? {} : { redacted }),
         })),
     };
   }

@@ -14,14 +14,17 @@ export type {
   Scope,
   StatusReport,
 } from "./engine.ts";
+export type { EmbedAnswer } from "./engine-vector-fill.ts";
+export type { EmbedStatus } from "./engine-vectors.ts";
 export { openEngine } from "./open-engine.ts";
 export type { OpenEngineOptions } from "./open-engine.ts";
 export type { Complete, CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
+export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
 export { EngineError, ERROR_CODES } from "./model/errors.ts";
 export type { ErrorCode } from "./model/errors.ts";
 export type { EngineEvent, EventSink } from "./model/events.ts";
 export { formatMessageId, isFileId, isSummaryId, parseMessageId } from "./model/ids.ts";
-export { HIDDEN, hiddenReasons, POSITION_STEP } from "./model/message.ts";
+export { ATTACHMENT_PREFIX, HIDDEN, hiddenReasons, POSITION_STEP } from "./model/message.ts";
 export type {
   Arrival,
   HiddenReason,

@@ -3,7 +3,9 @@ import { dirname, join, resolve } from "node:path";
 import { LocalEngine } from "./engine.ts";
 import type { Engine } from "./engine.ts";
 import { openThreadedEngine } from "./engine-thread.ts";
+import { deriveMessage } from "./ingest/prepare.ts";
 import type { Complete, ModelRef } from "./model/complete.ts";
+import type { Embed } from "./model/embed.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import type { Settings } from "./model/settings.ts";
@@ -30,10 +32,14 @@ export interface OpenEngineOptions {
   readonly complete?: Complete | null;
   /** The model the host would use by itself; null: the host chooses. Absent outside a host. */
   readonly hostModel?: ModelRef | null;
+  /** The way to a model that makes vectors, for search by meaning. Called on this thread. Nothing happens unless `embedding.model` is set. */
+  readonly embed?: Embed | null;
   /** Time and chance, for tests; only without a thread. */
   readonly clock?: Clock;
   /** How long a process that folds is believed to be alive without a sign; only without a thread. */
   readonly leaseMs?: number;
+  /** First wait after an embedding call that failed; only without a thread. */
+  readonly embedRetryMs?: number;
 }
 
 export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
@@ -53,26 +59,30 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
     ...(options.busyLimitMs === undefined ? {} : { busyLimitMs: options.busyLimitMs }),
   };
   const complete = options.complete ?? null;
+  const embed = options.embed ?? null;
   const hostModel = options.hostModel === undefined ? {} : { hostModel: options.hostModel };
   const onEvent = options.onEvent === undefined ? {} : { onEvent: options.onEvent };
   if (options.thread === false) {
     const clock = {
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+      ...(options.embedRetryMs === undefined ? {} : { embedRetryMs: options.embedRetryMs }),
     };
     return new LocalEngine({
-      store: new SqliteStore(store),
+      store: new SqliteStore({ ...store, derive: deriveMessage }),
       settings,
       complete,
+      embed,
       ...hostModel,
       ...onEvent,
       ...clock,
     });
   }
   return openThreadedEngine({
-    start: { store, settings, hasComplete: complete !== null, ...hostModel },
+    start: { store, settings, hasComplete: complete !== null, hasEmbed: embed !== null, ...hostModel },
     workerUrl: options.workerUrl ?? defaultWorkerUrl(),
     complete,
+    embed,
     ...onEvent,
   });
 }

@@ -1,105 +1,29 @@
-/** What the page asks of its server, and the shapes of the answers. Rows are the engine's own; their types come from there. */
-import type { ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import type { FoldingStatus, StatusReport } from "@lossless/core/engine.ts";
-import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
-import type { AskAnswer } from "@lossless/core/retrieve/ask.ts";
-import type { GrepAnswer } from "@lossless/core/retrieve/grep.ts";
-import type { SpendGroup, SummaryNode, SummaryRow } from "@lossless/core/store/folding.ts";
-import type { ConversationRow, MessageRow, Page } from "@lossless/core/store/store.ts";
+/** What the page asks of its server. The shapes of the answers are the server's own, see `cli/src/web/answers.ts`. */
+import type {
+  ActionPreview,
+  ActionResult,
+  ActionWish,
+  AskAnswer,
+  ContextAnswer,
+  ContextTurns,
+  ConversationDetail,
+  ConversationRow,
+  DoctorReport,
+  Graph,
+  GrowthAnswer,
+  MessageDetail,
+  MessagePage,
+  Overview,
+  Page,
+  SearchReply,
+  SpendAnswer,
+  SummaryNode,
+  TimelineAnswer,
+  UnderSummary,
+  WriteAccess,
+} from "../../cli/src/web/answers.ts";
 
-export type { ConversationRow, DoctorReport, ExplainedItem, GrepAnswer, MessageRow, SpendGroup, SummaryNode };
-
-export interface Overview {
-  readonly status: StatusReport;
-  readonly conversations: Page<ConversationRow>;
-  readonly spend: SpendGroup | null;
-  readonly timezone: string;
-  readonly version: string;
-}
-
-export interface ConversationDetail {
-  readonly conversation: ConversationRow;
-  readonly folding: FoldingStatus | null;
-  readonly rawTokens: number;
-}
-
-export interface PartJson {
-  readonly ordinal: number;
-  readonly type: "text" | "reasoning" | "tool_call" | "tool_result" | "image" | "file" | "other";
-  readonly text: string;
-  readonly chars: number;
-  readonly toolCallId: string | null;
-  readonly toolName: string | null;
-  readonly isError: boolean;
-  readonly mimeType: string | null;
-  readonly fileName: string | null;
-  readonly payloadBytes: number | null;
-  readonly hasImage: boolean;
-}
-
-export interface MessageJson {
-  readonly id: number;
-  readonly row: MessageRow | null;
-  readonly model: string | null;
-  readonly parts: readonly PartJson[];
-  readonly fileIds: readonly string[];
-  readonly problem: string | null;
-}
-
-export interface MessagePage {
-  readonly total: number;
-  readonly at: number | null;
-  readonly items: readonly MessageJson[];
-}
-
-export interface MessageDetail {
-  readonly message: MessageJson;
-  readonly revisions: readonly number[];
-  /** The summaries above it, the nearest first. */
-  readonly path: readonly GraphNode[];
-}
-
-export type GraphNode = Omit<SummaryRow, "content" | "model" | "conversationId">;
-
-export interface Graph {
-  readonly conversation: ConversationRow;
-  readonly nodes: readonly GraphNode[];
-  /** From a summary to each of its sources. */
-  readonly edges: readonly (readonly [summary: string, source: string])[];
-}
-
-export interface ContextAnswer {
-  readonly budgetTokens: number;
-  readonly estimatedTokens: number;
-  readonly mode: "whole" | "tight" | "least";
-  readonly epoch: string;
-  readonly fingerprint: string;
-  readonly items: readonly ExplainedItem[];
-  readonly shownMessages: number;
-  readonly sentMessages: number;
-  readonly tookMs: number;
-}
-
-export interface TimelineAnswer {
-  readonly conversation: ConversationRow;
-  readonly points: readonly { index: number; at: number; rawTokens: number; contextTokens: number }[];
-  readonly folds: readonly { index: number; summaryId: string; tokens: number; rawTokens: number }[];
-  readonly days: readonly { day: string; messages: number; tokens: number }[];
-}
-
-export interface SpendAnswer {
-  readonly items: readonly SpendGroup[];
-}
-
-export type SearchReply = GrepAnswer & { readonly tookMs: number };
-export type AskReply = AskAnswer;
-
-/** What the server says when something has changed. */
-export interface News {
-  readonly messages?: number;
-  readonly summaries?: number;
-  readonly problem: string | null;
-}
+export type * from "../../cli/src/web/answers.ts";
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 
@@ -108,20 +32,51 @@ async function ask<T>(path: string, query: Query = {}): Promise<T> {
     value === undefined ? [] : [[name, String(value)]],
   );
   const search = new URLSearchParams(pairs).toString();
-  const response = await fetch(search === "" ? path : `${path}?${search}`, {
-    headers: { accept: "application/json" },
-  });
-  const body = (await response.json().catch(() => null)) as {
-    error?: { message: string; hint?: string };
-  } | null;
-  if (response.ok && body !== null) return body as T;
-  const hint = body?.error?.hint === undefined ? "" : ` (${body.error.hint})`;
-  throw new Error(
-    body?.error ? body.error.message + hint : `the inspector answered with status ${response.status}`,
+  return readAnswer(
+    await fetch(search === "" ? path : `${path}?${search}`, { headers: { accept: "application/json" } }),
   );
 }
 
-export const readOverview = (): Promise<Overview> => ask("/api/overview");
+async function readAnswer<T>(response: Response): Promise<T> {
+  const text = await response.text();
+  const body = parse(text) as { error?: { message: string; hint?: string } } | null;
+  if (response.ok && body !== null) return body as T;
+  const hint = body?.error?.hint === undefined ? "" : ` (${body.error.hint})`;
+  throw new Error(
+    body?.error
+      ? body.error.message + hint
+      : text.trim() || `the inspector answered with status ${response.status}`,
+  );
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Refusals are plain text, and shown as that.
+    return null;
+  }
+}
+
+let write: WriteAccess | null = null;
+
+/** What the server said about changing things; null while it only reads. */
+export const writeAccess = (): WriteAccess | null => write;
+
+function post<T>(path: string, body: object): Promise<T> {
+  return fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-lcm-write": write?.token ?? "" },
+    body: JSON.stringify(body),
+  }).then((response) => readAnswer<T>(response));
+}
+
+export async function readOverview(): Promise<Overview> {
+  const overview = await ask<Overview>("/api/overview");
+  write = overview.write;
+  return overview;
+}
+export const readGrowth = (): Promise<GrowthAnswer> => ask("/api/growth");
 export const listConversations = (after: string): Promise<Page<ConversationRow>> =>
   ask("/api/conversations", { after });
 export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
@@ -130,10 +85,17 @@ export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
 export const readMessage = (id: number): Promise<MessageDetail> => ask(`/api/messages/${id}`);
 export const readGraph = (id: number): Promise<Graph> => ask(`/api/conversations/${id}/graph`);
 export const readSummary = (id: string): Promise<SummaryNode> => ask(`/api/summaries/${id}`);
+export const listUnder = (id: string, at: number): Promise<UnderSummary> =>
+  ask(`/api/summaries/${id}/messages`, { at });
 export const readContext = (id: number, budget: number): Promise<ContextAnswer> =>
   ask(`/api/conversations/${id}/context`, { budget });
+export const readTurns = (id: number, budget: number): Promise<ContextTurns> =>
+  ask(`/api/conversations/${id}/turns`, { budget });
 export const readTimeline = (id: number): Promise<TimelineAnswer> => ask(`/api/conversations/${id}/timeline`);
 export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
-export const askArchive = (query: Query): Promise<AskReply> => ask("/api/ask", query);
+export const askArchive = (query: Query): Promise<AskAnswer> => ask("/api/ask", query);
 export const readSpend = (): Promise<SpendAnswer> => ask("/api/spend", { by: "day" });
 export const examine = (): Promise<DoctorReport> => ask("/api/doctor");
+export const previewAction = (wish: ActionWish): Promise<ActionPreview> => post("/api/actions/preview", wish);
+export const applyAction = (confirmation: string): Promise<ActionResult> =>
+  post("/api/actions/apply", { confirmation });

@@ -53,6 +53,8 @@ export interface Colours {
   readonly text: string;
   readonly faint: string;
   readonly line: string;
+  readonly edge: string;
+  readonly panel: string;
   readonly accent: string;
   readonly message: string;
   readonly depths: readonly string[];
@@ -67,6 +69,8 @@ export function readColours(): Colours {
     text: read("--text"),
     faint: read("--faint"),
     line: read("--line"),
+    edge: read("--edge"),
+    panel: read("--panel"),
     accent: read("--accent"),
     message: read("--depth-message"),
     depths: [0, 1, 2, 3, 4, 5].map((depth) => read(`--depth-${depth}`)),

@@ -23,6 +23,8 @@ export interface Placed {
   readonly depths: readonly number[];
   /** Messages that lie under leaves. */
   readonly foldedWidth: number;
+  /** Where a position is, in messages from the begin. */
+  readonly xOf: (position: number) => number;
 }
 
 export function placeGraph(nodes: readonly GraphNode[]): Placed {
@@ -48,6 +50,7 @@ export function placeGraph(nodes: readonly GraphNode[]): Placed {
     rows,
     depths,
     foldedWidth: scale.total,
+    xOf: (position) => scale.at(position, "start"),
   };
 }
 

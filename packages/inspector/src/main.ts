@@ -2,7 +2,7 @@
  * The page: finds the view that the address names, keeps it fresh while agents write, and hands keys to it. Addresses: `#/<view>/<n>` for a
  * view of conversation n, `#msg_<n>` for a message, `#sum_…` for a summary.
  */
-import { readMessage, readOverview, readSummary } from "./api.ts";
+import { readMessage, readOverview, readSummary, writeAccess } from "./api.ts";
 import type { News, Overview } from "./api.ts";
 import { fill, h } from "./dom.ts";
 import { countOf, setTimeZone } from "./format.ts";
@@ -33,14 +33,16 @@ const KEYS: readonly (readonly [key: string, says: string])[] = [
   ["j k g G", "conversation: next, previous, first, last message"],
   ["f n N", "conversation: search here, next hit, previous hit"],
   ["arrows + - 0", "graph: walk, zoom, show all"],
+  ["arrows", "context: from block to block"],
   ["?", "these keys"],
 ];
 
 class Page {
   readonly #root: HTMLElement;
   readonly #nav = h("nav", { "aria-label": "Views" });
-  readonly #main = h("main", { id: "main", tabindex: -1 });
+  readonly #main = h("main", { id: "main", tabindex: 0 });
   readonly #live = h("span", { class: "live", role: "status" });
+  readonly #mode = h("span", { class: "mode" });
   readonly #picker = h("select", { "aria-label": "Conversation" });
   readonly #help = renderHelp();
   #view: View | null = null;
@@ -81,13 +83,14 @@ class Page {
       h(
         "header",
         { class: "top" },
-        h("a", { class: "brand", href: "#/overview" }, "lossless-claw"),
+        h(
+          "a",
+          { class: "brand", href: "#/overview", "aria-label": "lossless-claw" },
+          h("img", { src: "/icon.svg", alt: "", width: 22, height: 22 }),
+          h("span", {}, "lossless-claw"),
+        ),
         this.#nav,
-        h("span", { class: "grow" }),
-        this.#picker,
-        this.#live,
-        theme,
-        help,
+        h("span", { class: "top-end" }, this.#picker, this.#live, this.#mode, theme, help),
       ),
       this.#main,
       this.#help,
@@ -115,6 +118,9 @@ class Page {
       ),
     );
     this.#picker.hidden = items.length < 2;
+    const isWriting = writeAccess() !== null;
+    this.#mode.textContent = isWriting ? "can write" : "read-only";
+    this.#mode.classList.toggle("writing", isWriting);
     this.#choose(this.#conversationId);
   }
 
@@ -146,7 +152,7 @@ class Page {
       if (summary) {
         const found = await readSummary(summary[1] ?? "");
         this.#choose(found.conversationId);
-        return this.#show("graph", openGraph(found.conversationId, found.summaryId));
+        return this.#show("graph", openGraph(found.conversationId, found.summaryId, null));
       }
       this.#openTab(location.hash.slice(1));
     } catch (error) {
@@ -199,7 +205,7 @@ class Page {
     let isFirst = true;
     events.addEventListener("status", (event) => {
       const news = JSON.parse((event as MessageEvent<string>).data) as News;
-      this.#live.textContent = news.problem ?? `live, ${countOf(news.messages ?? 0, "message")}`;
+      this.#live.textContent = news.problem ?? `live · ${countOf(news.messages ?? 0, "message")}`;
       this.#live.classList.toggle("off", news.problem !== null);
       if (!isFirst) this.#view?.refresh?.();
       isFirst = false;
@@ -234,9 +240,9 @@ function makeView(name: string, conversationId: number, query: URLSearchParams):
     case "conversation":
       return openConversation(conversationId, null);
     case "graph":
-      return openGraph(conversationId, null);
+      return openGraph(conversationId, null, readId(query, "message"));
     case "context":
-      return openContext(conversationId);
+      return openContext(conversationId, readId(query, "budget"));
     case "timeline":
       return openTimeline(conversationId);
     case "search":
@@ -246,6 +252,11 @@ function makeView(name: string, conversationId: number, query: URLSearchParams):
     default:
       return openOverview();
   }
+}
+
+function readId(query: URLSearchParams, name: string): number | null {
+  const text = query.get(name) ?? "";
+  return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
 function renderHelp(): HTMLDialogElement {

@@ -1,4 +1,5 @@
 /** One message as it is shown: who, when, how large, and its parts. What is long or machine-made is folded until somebody opens it. */
+import { renderAction } from "./action-dialog.ts";
 import { readMessage } from "./api.ts";
 import type { MessageDetail, MessageJson, PartJson } from "./api.ts";
 import { h, textNodes } from "./dom.ts";
@@ -11,7 +12,12 @@ const PREVIEW_CHARS = 110;
 /** Plain text longer than this is folded to its begin. */
 const FOLD_CHARS = 3_000;
 
-export function renderMessage(message: MessageJson, mark: RegExp | null): HTMLElement {
+/** `onChange` is told after it was forgotten from here; without it, nothing can be done to it. */
+export function renderMessage(
+  message: MessageJson,
+  mark: RegExp | null,
+  onChange: (() => void) | null = null,
+): HTMLElement {
   const { row, problem } = message;
   const name = `msg_${message.id}`;
   if (row === null) {
@@ -51,6 +57,13 @@ export function renderMessage(message: MessageJson, mark: RegExp | null): HTMLEl
       ...message.fileIds.map((file) =>
         h("span", { class: "tag", title: "lives in a file of its own" }, file),
       ),
+      onChange !== null &&
+        row.forgottenAt === null &&
+        renderAction(
+          "Forget …",
+          () => ({ action: "forget", messageIds: [message.id], reason: "" }),
+          onChange,
+        ),
     ),
     body,
     isCut && renderMore(message.id, body, mark),

@@ -12,54 +12,81 @@ export interface LinePlot {
   readonly label: string;
   readonly x: readonly number[];
   readonly lines: readonly Line[];
-  /** Places on x that are marked. */
-  readonly marks?: readonly number[];
+  /** Places on x that are marked, with what a pointer is told. */
+  readonly marks?: readonly { readonly x: number; readonly says: string }[];
   readonly markName?: string;
   readonly describeX: (index: number) => string;
   readonly axis: readonly string[];
 }
 
-const WIDTH = 920;
-const HEIGHT = 300;
-const LEFT = 56;
-const RIGHT = 12;
-const TOP = 14;
-const BOTTOM = 28;
+const MOST_WIDTH = 1200;
+const LEAST_WIDTH = 320;
+/** What stands beside a plot: the view's margins and the plot's own. */
+const MARGINS_PX = 56;
+const LABEL_PX = 92;
+const LEFT = 58;
+const RIGHT = 16;
+const TOP = 16;
+const BOTTOM = 32;
 const GRID_LINES = 4;
 
+/** Drawn in pixels, so that letters keep their size on a narrow screen. */
+const chooseWidth = (most = MOST_WIDTH): number =>
+  Math.max(LEAST_WIDTH, Math.min(most, window.innerWidth - MARGINS_PX));
+
+/** As many labels as have room, always with the first and the last. */
+function thinOut(labels: readonly string[], width: number): string[] {
+  const count = Math.max(2, Math.min(labels.length, Math.floor((width - LEFT) / LABEL_PX)));
+  return Array.from(
+    { length: count },
+    (_, index) => labels[Math.round(((labels.length - 1) * index) / (count - 1))] ?? "",
+  );
+}
+
 export function drawLines(plot: LinePlot): HTMLElement {
+  const width = chooseWidth();
+  const height = width < 700 ? 220 : 320;
+  const axis = thinOut(plot.axis, width);
   const top = niceCeiling(
     Math.max(1, ...plot.lines.flatMap(({ values }) => values.reduce((a, b) => Math.max(a, b), 0))),
   );
+  const firstX = plot.x[0] ?? 0;
   const lastX = plot.x.at(-1) ?? 1;
-  const toX = (x: number): number => LEFT + ((WIDTH - LEFT - RIGHT) * x) / Math.max(1, lastX);
-  const toY = (value: number): number => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * value) / top;
-  const cursor = s("line", { class: "plot-cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
+  const span = Math.max(1e-9, lastX - firstX);
+  const toX = (x: number): number => LEFT + ((width - LEFT - RIGHT) * (x - firstX)) / span;
+  const toY = (value: number): number => height - BOTTOM - ((height - TOP - BOTTOM) * value) / top;
+  const cursor = s("line", { class: "plot-cursor", y1: TOP, y2: height - BOTTOM, visibility: "hidden" });
   const svg = s(
     "svg",
-    { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": plot.label },
-    ...drawGrid(top, toY),
-    ...(plot.marks ?? []).map((x) =>
-      s("line", { class: "plot-mark", x1: toX(x), x2: toX(x), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 7 }),
-    ),
+    { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": plot.label },
+    ...drawGrid(top, toY, width),
     ...plot.lines.flatMap(({ className, values }) => {
       const points = values.map(
         (value, index) => `${toX(plot.x[index] ?? 0).toFixed(1)},${toY(value).toFixed(1)}`,
       );
-      const base = `${toX(lastX)},${toY(0)} ${toX(0)},${toY(0)}`;
+      const base = `${toX(lastX)},${toY(0)} ${toX(firstX)},${toY(0)}`;
       return [
         s("polygon", { class: `plot-area ${className}`, points: `${points.join(" ")} ${base}` }),
         s("polyline", { class: `plot-line ${className}`, points: points.join(" ") }),
       ];
     }),
-    ...plot.axis.map((text, index) =>
+    ...(plot.marks ?? []).map(({ x, says }) =>
+      s(
+        "g",
+        { class: "plot-mark" },
+        s("title", {}, says),
+        s("line", { x1: toX(x), x2: toX(x), y1: TOP, y2: height - BOTTOM }),
+        s("path", { d: `M${toX(x) - 4},${height - BOTTOM + 8} h8 l-4,-7 z` }),
+      ),
+    ),
+    ...axis.map((text, index) =>
       s(
         "text",
         {
           class: "plot-text",
-          x: LEFT + ((WIDTH - LEFT - RIGHT) * index) / Math.max(1, plot.axis.length - 1),
-          y: HEIGHT - 6,
-          "text-anchor": anchorOf(index, plot.axis.length),
+          x: LEFT + ((width - LEFT - RIGHT) * index) / Math.max(1, axis.length - 1),
+          y: height - 6,
+          "text-anchor": anchorOf(index, axis.length),
         },
         text,
       ),
@@ -69,8 +96,8 @@ export function drawLines(plot: LinePlot): HTMLElement {
   const reading = h("p", { class: "reading", "aria-live": "polite" }, " ");
   const read = (event: Event): void => {
     const box = svg.getBoundingClientRect();
-    const x = (((event as MouseEvent).clientX - box.left) / box.width) * WIDTH;
-    const index = nearest(plot.x, ((x - LEFT) / (WIDTH - LEFT - RIGHT)) * lastX);
+    const x = (((event as MouseEvent).clientX - box.left) / box.width) * width;
+    const index = nearest(plot.x, firstX + ((x - LEFT) / (width - LEFT - RIGHT)) * span);
     const at = toX(plot.x[index] ?? 0);
     for (const name of ["x1", "x2"]) cursor.setAttribute(name, String(at));
     cursor.setAttribute("visibility", "visible");
@@ -78,6 +105,7 @@ export function drawLines(plot: LinePlot): HTMLElement {
     reading.textContent = `${plot.describeX(index)}: ${values.join(", ")}`;
   };
   svg.addEventListener("pointermove", read);
+  svg.addEventListener("pointerleave", () => cursor.setAttribute("visibility", "hidden"));
   return h("figure", { class: "plot-box" }, svg, h("figcaption", {}, renderLegend(plot), reading));
 }
 
@@ -96,40 +124,61 @@ export interface Bar {
   readonly says: string;
 }
 
-const BARS_HEIGHT = 170;
+export interface BarPlot {
+  readonly label: string;
+  readonly bars: readonly Bar[];
+  /** The value at the top; a round one above the highest bar when absent. */
+  readonly top?: number;
+  readonly width?: number;
+  readonly height?: number;
+  readonly format?: (value: number) => string;
+}
 
-export function drawBars(label: string, bars: readonly Bar[]): HTMLElement {
-  const top = niceCeiling(Math.max(1, ...bars.map(({ value }) => value)));
-  const toY = (value: number): number => BARS_HEIGHT - BOTTOM - ((BARS_HEIGHT - TOP - BOTTOM) * value) / top;
-  const slot = (WIDTH - LEFT - RIGHT) / Math.max(1, bars.length);
-  const width = Math.max(1, Math.min(28, slot * 0.8));
-  const every = Math.ceil(bars.length / 8);
+const BARS_HEIGHT = 190;
+const MAX_BAR = 34;
+
+export function drawBars({ label, bars, format = formatShort, ...size }: BarPlot): HTMLElement {
+  const { height = BARS_HEIGHT } = size;
+  const width = chooseWidth(size.width);
+  const top = size.top ?? niceCeiling(Math.max(1, ...bars.map(({ value }) => value)));
+  const toY = (value: number): number => height - BOTTOM - ((height - TOP - BOTTOM) * value) / top;
+  const slot = (width - LEFT - RIGHT) / Math.max(1, bars.length);
+  const barWidth = Math.max(1, Math.min(MAX_BAR, slot * 0.72));
+  const every = Math.ceil(bars.length / (width / LABEL_PX));
   const svg = s(
     "svg",
-    { class: "plot", viewBox: `0 0 ${WIDTH} ${BARS_HEIGHT}`, role: "img", "aria-label": label },
-    ...drawGrid(top, toY),
+    { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+    ...drawGrid(top, toY, width, format),
     ...bars.flatMap(({ name, value, says }, index) => {
       const x = LEFT + slot * (index + 0.5);
       const bar = s(
         "rect",
-        { class: "plot-bar", x: x - width / 2, y: toY(value), width, height: toY(0) - toY(value), rx: 2 },
+        {
+          class: "plot-bar",
+          x: x - barWidth / 2,
+          y: toY(value),
+          width: barWidth,
+          height: Math.max(0, toY(0) - toY(value)),
+          rx: Math.min(3, barWidth / 3),
+        },
         s("title", {}, says),
       );
-      const text = s("text", { class: "plot-text", x, y: BARS_HEIGHT - 6, "text-anchor": "middle" }, name);
+      const text = s("text", { class: "plot-text", x, y: height - 8, "text-anchor": "middle" }, name);
       return index % every === 0 ? [bar, text] : [bar];
     }),
   );
   return h("figure", { class: "plot-box" }, svg);
 }
 
-function drawGrid(top: number, toY: (value: number) => number): SVGElement[] {
+function drawGrid(
+  top: number,
+  toY: (value: number) => number,
+  width: number,
+  format: (value: number) => string = formatShort,
+): SVGElement[] {
   return Array.from({ length: GRID_LINES + 1 }, (_, index) => (top * index) / GRID_LINES).flatMap((value) => [
-    s("line", { class: "plot-grid", x1: LEFT, x2: WIDTH - RIGHT, y1: toY(value), y2: toY(value) }),
-    s(
-      "text",
-      { class: "plot-text", x: LEFT - 8, y: toY(value) + 4, "text-anchor": "end" },
-      formatShort(value),
-    ),
+    s("line", { class: "plot-grid", x1: LEFT, x2: width - RIGHT, y1: toY(value), y2: toY(value) }),
+    s("text", { class: "plot-text", x: LEFT - 10, y: toY(value) + 4, "text-anchor": "end" }, format(value)),
   ]);
 }
 

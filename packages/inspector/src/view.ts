@@ -40,6 +40,10 @@ export async function whenRead<T>(
   }
 }
 
+/** The name of a view, and what it is of. */
+export const renderHead = (name: string, ...of: readonly Child[]): HTMLElement =>
+  h("div", { class: "head" }, h("h1", {}, name), h("span", { class: "of" }, ...of));
+
 /** A number with its name. */
 export const renderCard = (name: string, value: Child, more: Child = null): HTMLElement =>
   h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value, more !== null && h("small", {}, more)));

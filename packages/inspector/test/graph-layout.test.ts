@@ -26,6 +26,7 @@ function node(
     isStale: false,
     isRoot: false,
     createdAt: 0,
+    publishedSeq: null,
   };
 }
 

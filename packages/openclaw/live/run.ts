@@ -9,9 +9,15 @@
 import assert from "node:assert/strict";
 import { compareWithHost } from "./compare.ts";
 import { COMPACTION_CHAT, playCompaction } from "./scenes/compaction.ts";
+import { playCron } from "./scenes/cron.ts";
+import { playHostTools } from "./scenes/host-tools.ts";
+import { PARENT_CHAT, playForks } from "./scenes/forks.ts";
+import { PICTURE_CHAT, playImages } from "./scenes/images.ts";
 import { playInstall } from "./scenes/install.ts";
 import { LONG_CHAT, playLongChat } from "./scenes/long-chat.ts";
 import { MAIN_CHAT, playKills, playMainChat } from "./scenes/main-chat.ts";
+import { MODEL_DOWN_CHAT, playModelDown } from "./scenes/model-down.ts";
+import { HISTORY_CHAT, HISTORY_DATABASE, playNewcomer } from "./scenes/newcomer.ts";
 import { playPolicies } from "./scenes/policies.ts";
 import { playRecall } from "./scenes/recall.ts";
 import { playStorageTrouble, TROUBLE_CHAT, TROUBLE_DATABASE } from "./scenes/storage-trouble.ts";
@@ -22,14 +28,21 @@ const SCENES: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   long: playLongChat,
   recall: playRecall,
   compaction: playCompaction,
+  cron: playCron,
+  images: playImages,
+  forks: playForks,
+  "model-down": playModelDown,
   kills: playKills,
   trouble: playStorageTrouble,
+  newcomer: playNewcomer,
   goodbye: sayGoodbye,
   policies: playPolicies,
 };
 
 const LEFT_ALONE = /:(ignored|stateless|switched-off)\b/;
-const isKept = (key: string): boolean => key !== TROUBLE_CHAT && !LEFT_ALONE.test(key);
+/** Chats that went on while the plugin had another database. */
+const isElsewhere = (key: string): boolean => key === TROUBLE_CHAT || key === HISTORY_CHAT;
+const isKept = (key: string): boolean => !isElsewhere(key) && !LEFT_ALONE.test(key);
 
 const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
 const isWanted = (name: string): boolean => wanted.length === 0 || wanted.includes(name);
@@ -39,10 +52,21 @@ try {
   for (const [name, play] of Object.entries(SCENES)) if (isWanted(name)) await play(stage);
   await endGateway();
   if (isWanted("install")) await playInstall(stage);
+  if (isWanted("host-tools")) await playHostTools(stage);
   await compareWithHost(stage, [
-    { database: "lcm.db", isKept },
+    // What was said while the plugin had another database is read when the gateway stops.
+    { database: "lcm.db", isKept, mayHold: isElsewhere },
     ...(isWanted("trouble")
       ? [{ database: TROUBLE_DATABASE, isKept: (key: string) => key === TROUBLE_CHAT, mayHold: isKept }]
+      : []),
+    ...(isWanted("newcomer")
+      ? [
+          {
+            database: HISTORY_DATABASE,
+            isKept: (key: string) => key === HISTORY_CHAT,
+            mayHold: (key: string) => key !== HISTORY_CHAT,
+          },
+        ]
       : []),
   ]);
 } catch (error) {
@@ -59,6 +83,9 @@ async function sayGoodbye(): Promise<void> {
     main: MAIN_CHAT,
     long: LONG_CHAT,
     compaction: COMPACTION_CHAT,
+    "model-down": MODEL_DOWN_CHAT,
+    images: PICTURE_CHAT,
+    forks: PARENT_CHAT,
   }))
     if (isWanted(scene)) await stage.playTurn("SAY goodbye", key);
 }

@@ -186,16 +186,16 @@ export class Stage {
     return target;
   }
 
-  #describeHost(config: Record<string, unknown>, { toolSearch = false }: HostChange = {}) {
+  #describeHost(config: Record<string, unknown>, { toolSearch = false, entry = {} }: HostChange = {}) {
     return {
       modelUrl: this.model.url,
-      models: { "fake-small": SMALL_WINDOW },
+      models: { "fake-small": SMALL_WINDOW, "fake-vision": 128_000 },
       toolSearch,
       plugins: {
         load: { paths: [this.pluginDir] },
         allow: [PLUGIN, "memory-core"],
         slots: { contextEngine: PLUGIN, memory: "memory-core" },
-        entries: { [PLUGIN]: { enabled: true, config: { ...PATTERNS, ...config } } },
+        entries: { [PLUGIN]: { enabled: true, ...entry, config: { ...PATTERNS, ...config } } },
       },
     };
   }
@@ -206,6 +206,8 @@ export class Stage {
 }
 
 export interface HostChange {
+  /** More of the plugin's entry in the host's configuration: what it is allowed. */
+  readonly entry?: Record<string, unknown>;
   readonly toolSearch?: boolean;
 }
 

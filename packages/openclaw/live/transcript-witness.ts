@@ -15,6 +15,8 @@ export interface WitnessedRow {
   readonly role: string;
   readonly message: Record<string, unknown>;
   readonly onBranch: boolean;
+  /** The session this one is a copy of; its copied rows have the same ids. */
+  readonly copyOf: string | null;
 }
 
 export interface Witness {
@@ -42,6 +44,7 @@ interface TranscriptEvent {
   readonly id: string;
   readonly reason?: string;
   readonly message?: { readonly role: string };
+  readonly parentSession?: string;
 }
 
 const SELECT_EVENTS = `
@@ -54,6 +57,7 @@ const SELECT_EVENTS = `
 export function readWitness(stateDir: string): Witness {
   const messages: WitnessedRow[] = [];
   const resets: { sessionId: string; entryId: string; reason: string }[] = [];
+  const copyOf = new Map<string, string>();
   let undelivered = 0;
   for (const agent of readdirSync(join(stateDir, "agents"))) {
     const database = new DatabaseSync(join(stateDir, "agents", agent, "agent", "openclaw-agent.sqlite"), {
@@ -64,6 +68,8 @@ export function readWitness(stateDir: string): Witness {
         row.event_json ?? zstdDecompressSync(row.event_zstd!).toString("utf8"),
       ) as TranscriptEvent;
       const ids = { sessionId: row.session_id, entryId: event.id };
+      const [, parent] = /^sqlite:[^:]+:([^:]+):/.exec(event.parentSession ?? "") ?? [];
+      if (event.type === "session" && parent !== undefined) copyOf.set(row.session_id, parent);
       if (event.type === "message" && event.message !== undefined) {
         const { message } = event;
         messages.push({
@@ -72,6 +78,7 @@ export function readWitness(stateDir: string): Witness {
           role: message.role,
           message,
           onBranch: row.on_branch === 1,
+          copyOf: copyOf.get(row.session_id) ?? null,
         });
       }
       if (event.type === "reset") resets.push({ ...ids, reason: event.reason ?? "" });

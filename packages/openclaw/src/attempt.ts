@@ -8,6 +8,7 @@
 
 import type { Engine, SessionRef } from "@lossless/core";
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
+import { readAttachedTo } from "./media.ts";
 import { parseReaderState } from "./reader-state.ts";
 import {
   cutToBudget,
@@ -99,7 +100,8 @@ export class Attempt {
     const unstored = this.caughtUp ? NOTHING : await readUnstored(source, known?.cursor ?? null);
     const carriers = params.messages.filter(isRuntimeCarrier);
     const added = [...unstored.messages, ...carriers];
-    const addedTokens = estimateTokens(added);
+    const lead = unstored.isCut ? [] : describeOlder(known?.cursor ?? null);
+    const addedTokens = estimateTokens([...lead, ...added]);
     const conversationId = unstored.isCut ? null : (known?.conversationId ?? null);
     const model = readModel(params);
     const context =
@@ -116,12 +118,14 @@ export class Attempt {
           });
     const chosenTokens = (context?.estimatedTokens ?? 0) + addedTokens;
     const texts = cutWhole(
-      [...toHostMessages(context?.messages ?? [], model), ...added],
+      [...lead, ...toHostMessages(context?.messages ?? [], model), ...added],
       room,
       chosenTokens,
       addedTokens,
     );
-    const { messages, tokens } = restoreImages(texts, params.messages, room - chosenTokens);
+    const pictures =
+      conversationId === null ? [] : await readPictures(engine, conversationId, session.owner, texts);
+    const { messages, tokens } = restoreImages(texts, [...params.messages, ...pictures], room - chosenTokens);
     return {
       messages,
       estimatedTokens: Math.min(room, chosenTokens + tokens),
@@ -132,6 +136,57 @@ export class Attempt {
       fallback: null,
     };
   }
+}
+
+/** One line for a history that is still being read; the same bytes until it is there. */
+function describeOlder(cursor: string | null): AgentMessage[] {
+  const { older = null } = parseReaderState(cursor);
+  if (older === null || older.messages === 0) return [];
+  const day = (at: number | null): string => (at === null ? "" : new Date(at).toISOString().slice(0, 10));
+  const span = older.firstAt === null ? "" : ` from ${day(older.firstAt)} to ${day(older.lastAt)}`;
+  const content = `[${older.messages} earlier messages${span} are not shown here yet: they are being read into the archive. Nothing is lost; search with lcm_grep in a while.]`;
+  return [{ role: "user", content }];
+}
+
+/** Pictures are looked for among this many of the newest rows: the fresh tail and what surrounds it. */
+const PICTURE_ROWS = 160;
+
+/** What the archive holds of pictures that shown messages of a user name, as messages of the same times. */
+async function readPictures(
+  engine: Engine,
+  conversationId: number,
+  owner: string,
+  shown: readonly AgentMessage[],
+): Promise<AgentMessage[]> {
+  const newest = { order: "position", direction: "newest", limit: PICTURE_ROWS } as const;
+  const { items } = await engine.listMessages({ conversationId, owner, ...newest });
+  const times = new Set(shown.flatMap(({ role, timestamp }) => (role === "user" ? [timestamp] : [])));
+  const timeOf = new Map(items.map((row) => [row.eventId, row.createdAt]));
+  const attachments = items.flatMap(({ eventId, messageId, forgottenAt }) => {
+    const attachedTo = readAttachedTo(eventId);
+    const timestamp = attachedTo === null ? undefined : timeOf.get(attachedTo);
+    return timestamp !== undefined && times.has(timestamp) && forgottenAt === null
+      ? [{ messageId, timestamp }]
+      : [];
+  });
+  const pictures = await Promise.all(
+    attachments.map(async ({ messageId, timestamp }) => {
+      const stored = await engine.readMessage({ messageId, owner });
+      if (stored === null) return [];
+      const { content } = JSON.parse(Buffer.from(stored.bytes).toString("utf8")) as AgentMessage;
+      return [{ role: "user", timestamp, content }];
+    }),
+  );
+  // Newest first as they came; several of one message belong in their own order.
+  return mergeByTime(pictures.flat().toReversed());
+}
+
+function mergeByTime(messages: readonly AgentMessage[]): AgentMessage[] {
+  return [...Map.groupBy(messages, (message) => message.timestamp)].map(([timestamp, group]) => ({
+    role: "user",
+    timestamp,
+    content: group.flatMap(({ content }) => content as unknown[]),
+  }));
 }
 
 /** Rows of the transcript that are not in the archive yet are few; when they alone are too much, the newest of them count. */

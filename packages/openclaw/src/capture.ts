@@ -7,7 +7,8 @@
  */
 
 import { POSITION_STEP, type Arrival, type Engine, type SessionRef } from "@lossless/core";
-import { catchUp, type CatchUpResult, type CatchUpTurn, type TurnSituation } from "./catch-up.ts";
+import { catchUp, type CatchUpResult } from "./catch-up.ts";
+import { importOlder, readOlder } from "./first-contact.ts";
 import type {
   AgentMessage,
   CommitTurnParams,
@@ -22,16 +23,20 @@ import {
   writeReaderState,
   type UnnamedTurn,
 } from "./reader-state.ts";
+import type { MediaSource } from "./media.ts";
+import type { Notes } from "./notes.ts";
 import { readSituation } from "./room.ts";
 import { readAddress, type SessionAddress } from "./session.ts";
 import { isDatabaseFailure, isThreadFailure, type EngineLease } from "./shared-engine.ts";
 import type { Spool, SpooledTurn } from "./spool.ts";
+import type { CatchUpTurn, TurnSituation } from "./store-rows.ts";
 import type { TranscriptReader } from "./transcript.ts";
 import { describeError, type Troubles } from "./troubles.ts";
 
 export interface CaptureParts {
   readonly lease: Pick<EngineLease, "open" | "inOrder" | "discard" | "notes">;
   readonly reader: TranscriptReader;
+  readonly media?: MediaSource | undefined;
   readonly spool: Spool;
   readonly troubles: Troubles;
   readonly logger: PluginLogger;
@@ -53,12 +58,12 @@ export class Capture {
 
   /** Reads what is new in a session's transcript, for as long as a turn may wait. */
   async read(params: SessionParams): Promise<CatchUpResult | { kind: "later" }> {
-    const { lease, reader, troubles } = this.#parts;
+    const { lease, reader, media, troubles } = this.#parts;
     const { session, target } = readAddress(params);
     const reading = lease.inOrder(session.id, async (): Promise<CatchUpResult> => {
       const engine = await lease.open();
       await this.#drainSpool(engine, session.id);
-      return await catchUp({ engine, reader, target, session, moveCursor: true });
+      return await catchUp({ engine, reader, media, target, session, moveCursor: true });
     });
     const limit = Promise.withResolvers<{ kind: "later" }>();
     const timer = setTimeout(() => limit.resolve({ kind: "later" }), READ_LIMIT_MS);
@@ -69,17 +74,42 @@ export class Capture {
         () => troubles.end("import"),
         (error: unknown) => troubles.begin("archive", error),
       );
-    }
+    } else if (first.kind === "caught-up") await this.#readOlder(params);
     return first;
+  }
+
+  /** Goes on, in the background, with a long history of which only the end is stored. One reader for each session is enough. */
+  async #readOlder(params: SessionParams): Promise<void> {
+    const { lease, reader, media, logger } = this.#parts;
+    const { session, target } = readAddress(params);
+    const { notes } = lease;
+    if (notes.importing.has(session.id)) return;
+    const engine = await lease.open();
+    if ((await readOlder(engine, session)) === null) return;
+    notes.importing.add(session.id);
+    const inOrder = <T>(task: () => Promise<T>): Promise<T> => lease.inOrder(session.id, task);
+    const onProgress = (done: number, rows: number): void => noteImport(notes, session.key, done, rows);
+    importOlder({ engine, reader, media, target, session, inOrder, onProgress })
+      .then(
+        (stored) => logger.info(`${stored} older messages of ${session.key} are stored`),
+        (error: unknown) =>
+          logger.warn(
+            `the older history of ${session.key} is read at its next turn: ${describeError(error)}`,
+          ),
+      )
+      .finally(() => {
+        notes.importing.delete(session.id);
+        notes.recover("import");
+      });
   }
 
   /** Reads the transcript for messages that came outside a durable turn; stores the messages themselves only where there is none. */
   async readFor(params: IngestBatchParams): Promise<number> {
-    const { lease, reader, logger } = this.#parts;
+    const { lease, reader, media, logger } = this.#parts;
     const { session, target } = readAddress(params);
     return await lease.inOrder(session.id, async () => {
       const engine = await lease.open();
-      const read = await catchUp({ engine, reader, target, session, moveCursor: false });
+      const read = await catchUp({ engine, reader, media, target, session, moveCursor: false });
       if (read.kind === "caught-up") return read.stored;
       if (read.kind === "unavailable") {
         logger.warn(
@@ -136,9 +166,9 @@ export class Capture {
     params: SpooledTurn,
     situation?: TurnSituation,
   ): Promise<Committed> {
-    const { reader, logger } = this.#parts;
+    const { reader, media, logger } = this.#parts;
     const turn = readTurn(params);
-    const asked = { engine, reader, target, session, moveCursor: true, turn };
+    const asked = { engine, reader, media, target, session, moveCursor: true, turn };
     const read = await catchUp({ ...asked, ...(situation === undefined ? {} : { situation }) });
     if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate"))
       return read.turn;
@@ -166,6 +196,14 @@ export class Capture {
     troubles.begin("spool", new Error(`turns wait in ${spool.folder} because ${describeError(cause)}`));
     return isNew ? "committed" : "duplicate";
   }
+}
+
+export function noteImport(notes: Notes, sessionKey: string, done: number, rows: number): void {
+  const count = (value: number): string => value.toLocaleString("en");
+  notes.fail(
+    "import",
+    new Error(`the history of ${sessionKey} is being read, ${count(done)} of ${count(rows)} rows`),
+  );
 }
 
 function describeTrouble(cause: unknown): string {

@@ -4,41 +4,22 @@
  * the cursor moves in the transaction of the last rows, so a crash in between only means reading them again.
  */
 
-import type { Arrival, Engine, IngestRequest, SessionRef } from "@lossless/core";
 import { POSITION_STEP } from "@lossless/core";
+import { joinFork } from "./fork.ts";
+import { makeFirstContact } from "./first-contact.ts";
 import { matchUnnamedRows, parseReaderState, writeReaderState, type ReaderState } from "./reader-state.ts";
-import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
 import {
-  readNewRows,
-  restartState,
-  type EntryPlace,
-  type MessageRow,
-  type ResetRow,
-  type TranscriptRow,
-} from "./transcript-rows.ts";
-
-export interface CatchUpRequest {
-  readonly engine: Engine;
-  readonly reader: TranscriptReader;
-  readonly target: TranscriptTarget;
-  readonly session: SessionRef;
-  /** False for reads that are only asked for; they store rows and leave the cursor. */
-  readonly moveCursor: boolean;
-  readonly turn?: CatchUpTurn;
-  /** What the turn was for; given, the engine watches the threshold of the conversation. */
-  readonly situation?: TurnSituation;
-}
-
-/** A turn to be recorded with its last row. */
-export interface CatchUpTurn {
-  readonly advancementKey: string;
-  readonly first: EntryPlace;
-  readonly last: EntryPlace;
-  /** Nothing but a sign of life: kept, and left out of the context. */
-  readonly isHeartbeat?: boolean;
-}
-
-export type TurnSituation = Pick<IngestRequest, "budgetTokens" | "model" | "contextWindow">;
+  attachMedia,
+  countStored,
+  dropKnown,
+  findKnown,
+  isOffBranch,
+  storeBatch,
+  toArrival,
+  type CatchUpRequest,
+  type CatchUpTurn,
+} from "./store-rows.ts";
+import { readNewRows, restartState, type MessageRow, type TranscriptRow } from "./transcript-rows.ts";
 
 export type CatchUpResult =
   | {
@@ -50,10 +31,14 @@ export type CatchUpResult =
   | { readonly kind: "unavailable"; readonly reason: string };
 
 export async function catchUp(request: CatchUpRequest): Promise<CatchUpResult> {
-  const known = await request.engine.readSession({
-    sessionId: request.session.id,
-    owner: request.session.owner,
-  });
+  const sessionId = request.session.id;
+  const { owner } = request.session;
+  let known = await request.engine.readSession({ sessionId, owner });
+  if (
+    known === null &&
+    ((await joinFork(request)) || (request.moveCursor && (await makeFirstContact(request))))
+  )
+    known = await request.engine.readSession({ sessionId, owner });
   const start = parseReaderState(known?.cursor ?? null);
   const read = await readAndStore(request, start, false);
   if (read.kind !== "restart") return read;
@@ -87,17 +72,22 @@ async function readAndStore(
     if (read.end === null && start.unnamed.length > 0) continue;
     const rows = waiting.splice(0);
     if (read.end === null) {
-      stored += await storeBatch(request, rows, fromStart);
+      stored += await storeBatch(request, await attachMedia(request, rows, rows, fromStart), fromStart);
       continue;
     }
     const named = await nameRows(request, rows, read.end.state);
-    const outcome = await storeLastBatch(request, named.rows, {
+    const whole = await attachMedia(request, rows, named.rows, fromStart);
+    const outcome = await storeLastBatch(request, whole, {
       fromStart,
       start,
       state: named.state,
       sawLimit: read.end.sawLimit,
     });
-    if (fromStart) await engine.setBranch({ session, offBranch });
+    if (fromStart) {
+      await engine.setBranch({ session, offBranch });
+      // All of the transcript was read, so nothing of it is still to come.
+      await engine.showPending({ session });
+    }
     return { kind: "caught-up", stored: stored + outcome.stored, turn: outcome.turn };
   }
   return { kind: "unavailable", reason: "the transcript ended without an end" };
@@ -134,22 +124,6 @@ async function nameRows(
       );
   }
   return { rows: left, state: { ...state, unnamed: still } };
-}
-
-async function storeBatch(
-  request: CatchUpRequest,
-  rows: readonly TranscriptRow[],
-  fromStart: boolean,
-): Promise<number> {
-  const { engine, session } = request;
-  const fresh = fromStart ? await dropKnown(request, rows) : rows;
-  let stored = 0;
-  for (const { messages, reset } of splitAtResets(fresh)) {
-    if (messages.length > 0)
-      stored += countStored(await engine.ingest({ session, messages: messages.map(toArrival) }));
-    if (reset !== undefined) await recordReset(request, reset);
-  }
-  return stored;
 }
 
 interface LastBatch {
@@ -191,68 +165,4 @@ async function storeLastBatch(
 function hideHeartbeat(row: MessageRow, turn: CatchUpTurn | undefined): MessageRow {
   if (turn?.isHeartbeat !== true || row.position < turn.first.seq * POSITION_STEP) return row;
   return { ...row, hidden: [...row.hidden, "heartbeat"] };
-}
-
-/** After a read from the start most rows are stored; only the others are worth preparing. Resets are cheap and know themselves. */
-async function dropKnown(
-  request: CatchUpRequest,
-  rows: readonly TranscriptRow[],
-): Promise<readonly TranscriptRow[]> {
-  const known = await findKnown(
-    request,
-    rows.filter((row) => row.kind === "message").map((row) => row.entryId),
-  );
-  return rows.filter((row) => row.kind !== "message" || !known.has(row.entryId));
-}
-
-async function findKnown(
-  { engine, session }: CatchUpRequest,
-  eventIds: readonly string[],
-): Promise<Set<string>> {
-  if (eventIds.length === 0) return new Set();
-  return new Set(await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds }));
-}
-
-interface Segment {
-  readonly messages: MessageRow[];
-  /** The reset that ends the segment; the last segment has none. */
-  reset?: ResetRow;
-}
-
-function splitAtResets(rows: readonly TranscriptRow[]): Segment[] {
-  const segments: Segment[] = [{ messages: [] }];
-  for (const row of rows) {
-    const open = segments.at(-1)!;
-    if (row.kind === "message") open.messages.push(row);
-    else {
-      open.reset = row;
-      segments.push({ messages: [] });
-    }
-  }
-  return segments;
-}
-
-async function recordReset({ engine, session }: CatchUpRequest, reset: ResetRow): Promise<void> {
-  const { entryId: eventId, reason, position, at } = reset;
-  await engine.recordBoundary({ session, eventId, reason, position, ...(at === undefined ? {} : { at }) });
-}
-
-function toArrival(row: MessageRow): Arrival {
-  return {
-    eventId: row.entryId,
-    eventIdKind: "entry",
-    message: row.message,
-    position: row.position,
-    ...(row.createdAt === undefined ? {} : { createdAt: row.createdAt }),
-    ...(row.hidden.length === 0 ? {} : { hidden: row.hidden }),
-  };
-}
-
-function isOffBranch(row: MessageRow): boolean {
-  return row.hidden.includes("branch");
-}
-
-function countStored(result: { results: readonly { outcome: string }[] }): number {
-  return result.results.filter((message) => message.outcome === "stored" || message.outcome === "revision")
-    .length;
 }

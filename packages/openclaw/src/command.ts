@@ -3,9 +3,9 @@
  * acts on. What changes something is for senders whom the host knows.
  */
 
-import { mkdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { EngineError, type Engine, type Settings } from "@lossless/core";
+import { backUpInThread } from "./chores.ts";
+import { describeEstimate, estimateFolding } from "./fold-estimate.ts";
 import type { CommandContext, CommandDefinition } from "./host.ts";
 import { compileCapturePolicy, readAgentId } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
@@ -65,7 +65,7 @@ const WORDS: Readonly<Record<string, Word>> = {
     answer: answerDoctor,
   },
   config: { help: "settings that differ from the defaults", changes: false, answer: answerConfig },
-  backup: { help: "write a copy of the database beside it", changes: true, answer: answerBackup },
+  backup: { help: "write a proven copy of the archive beside it", changes: true, answer: answerBackup },
   rotate: { help: "nothing to rotate on this host", changes: false, answer: answerRotate },
   help: { help: "this list", changes: false, answer: async () => HELP },
 };
@@ -198,7 +198,13 @@ async function answerSearch({ parts, context, rest }: Ask): Promise<string> {
 async function answerSpend({ parts }: Ask): Promise<string> {
   const engine = await parts.lease.open();
   const since = Date.now() - 7 * DAY_MS;
-  return renderSpend(await engine.spend({ since, by: "day" }), await engine.spend({ since, by: "model" }));
+  const { items } = await engine.listConversations({ limit: 1000 });
+  const estimate = describeEstimate(estimateFolding(items, parts.settings));
+  const spent = renderSpend(
+    await engine.spend({ since, by: "day" }),
+    await engine.spend({ since, by: "model" }),
+  );
+  return estimate === "" ? spent : `${spent}\n${estimate}`;
 }
 
 async function answerVerify({ parts }: Ask): Promise<string> {
@@ -210,13 +216,10 @@ async function answerConfig({ parts }: Ask): Promise<string> {
 }
 
 async function answerBackup({ parts }: Ask): Promise<string> {
-  const { databasePath, largeFilesDir } = parts.settings;
-  const stamp = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-");
-  const folder = join(dirname(databasePath), "lcm-backups");
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const path = join(folder, `lcm-${stamp}.db`);
-  await (await parts.lease.open()).backup({ path });
-  return `A consistent copy of the database is ${path}. Large files are in ${largeFilesDir}; lcm backup copies and proves both.`;
+  const { path, messages, files } = await backUpInThread(parts.settings);
+  const count = (value: number, word: string): string =>
+    `${value.toLocaleString("en")} ${word}${value === 1 ? "" : "s"}`;
+  return `A proven copy with ${count(messages, "message")} and ${count(files, "large file")} is ${path}. lcm backup list shows all of them, lcm restore brings one back.`;
 }
 
 async function answerRotate(): Promise<string> {

@@ -24,6 +24,7 @@ import type {
   IngestBatchParams,
   PluginLogger,
 } from "./host.ts";
+import type { MediaSource } from "./media.ts";
 import { findCap, learnRoom, rememberModel } from "./room.ts";
 import { compileCapturePolicy, readAddress } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
@@ -38,6 +39,8 @@ export interface ContextEngineParts {
   readonly settings: Settings;
   readonly lease: Pick<EngineLease, "open" | "inOrder" | "discard" | "notes" | "models">;
   readonly reader: TranscriptReader;
+  /** Where the host keeps files that messages name. */
+  readonly media?: MediaSource | undefined;
   readonly spool: Spool;
   readonly grants: SubagentGrants;
   readonly delegateCompaction: (params: CompactParams) => Promise<CompactResult>;

@@ -9,32 +9,62 @@ type Config = Record<string, unknown>;
 
 interface PluginEntryConfig {
   readonly config?: Config;
-  readonly llm?: { readonly allowModelOverride?: boolean; readonly allowedModels?: readonly string[] };
+  readonly llm?: ModelPolicy;
+  readonly subagent?: ModelPolicy;
   readonly [field: string]: unknown;
 }
 
+/** Which models the host lets a plugin choose. */
+interface ModelPolicy {
+  readonly allowModelOverride?: boolean;
+  readonly allowedModels?: readonly string[];
+}
+
 /** Settings that name a model, each with the one that names its provider. */
-const MODEL_SETTINGS = [
+const MODEL_SETTINGS: readonly (readonly [string, string])[] = [
   ["summaryModel", "summaryProvider"],
   ["largeFileSummaryModel", "largeFileSummaryProvider"],
   ["expansionModel", "expansionProvider"],
-] as const;
+];
+
+/** Settings whose model also answers as a sub-agent of the host. */
+const SUBAGENT_SETTINGS: typeof MODEL_SETTINGS = MODEL_SETTINGS.filter(([key]) => key === "expansionModel");
 
 /** Models that the configuration names and the host does not allow. */
 export function findRefusedModels(cfg: Config): string[] {
   const entry = readEntry(cfg);
-  const { allowModelOverride = false, allowedModels } = entry?.llm ?? {};
-  const wanted = listModels(entry?.config ?? {});
+  return filterRefused(entry?.llm, listModels(entry?.config ?? {}));
+}
+
+/** Models that sub-agents are configured to use and the host does not allow them. */
+function findRefusedSubagentModels(cfg: Config): string[] {
+  const entry = readEntry(cfg);
+  return filterRefused(entry?.subagent, listNamed(entry?.config ?? {}, SUBAGENT_SETTINGS));
+}
+
+function filterRefused(policy: ModelPolicy = {}, wanted: string[]): string[] {
+  const { allowModelOverride = false, allowedModels } = policy;
   if (!allowModelOverride) return wanted;
   if (allowedModels === undefined || allowedModels.includes("*")) return [];
   return wanted.filter((model) => !allowedModels.includes(model));
+}
+
+function allow(policy: ModelPolicy | undefined, models: readonly string[]): ModelPolicy {
+  return {
+    ...policy,
+    allowModelOverride: true,
+    allowedModels: [...new Set([...(policy?.allowedModels ?? []), ...models])],
+  };
 }
 
 export const legacyConfigRules = [
   {
     path: ["plugins", "entries", ID],
     message: `${ID} is configured to use models that the host does not let it use; run openclaw doctor --fix to allow exactly these.`,
-    match: (value: unknown) => findRefusedModels({ plugins: { entries: { [ID]: value } } }).length > 0,
+    match: (value: unknown) => {
+      const cfg = { plugins: { entries: { [ID]: value } } };
+      return findRefusedModels(cfg).length + findRefusedSubagentModels(cfg).length > 0;
+    },
   },
 ];
 
@@ -43,28 +73,30 @@ export function normalizeCompatibilityConfig({ cfg }: { cfg: Config }): {
   changes: string[];
 } {
   const refused = findRefusedModels(cfg);
+  const refusedSubagents = findRefusedSubagentModels(cfg);
   const entry = readEntry(cfg);
-  if (refused.length === 0 || entry === undefined) return { config: cfg, changes: [] };
-  const llm = {
-    ...entry.llm,
-    allowModelOverride: true,
-    allowedModels: [...new Set([...(entry.llm?.allowedModels ?? []), ...refused])],
+  if (entry === undefined || refused.length + refusedSubagents.length === 0)
+    return { config: cfg, changes: [] };
+  const repaired = {
+    ...entry,
+    ...(refused.length === 0 ? {} : { llm: allow(entry.llm, refused) }),
+    ...(refusedSubagents.length === 0 ? {} : { subagent: allow(entry.subagent, refusedSubagents) }),
   };
   const plugins = asConfig(cfg.plugins)!;
   const entries = asConfig(plugins.entries)!;
   return {
-    config: { ...cfg, plugins: { ...plugins, entries: { ...entries, [ID]: { ...entry, llm } } } },
-    changes: [`plugins.entries.${ID}.llm now allows ${refused.join(", ")}`],
+    config: { ...cfg, plugins: { ...plugins, entries: { ...entries, [ID]: repaired } } },
+    changes: [
+      ...(refused.length === 0 ? [] : [`plugins.entries.${ID}.llm now allows ${refused.join(", ")}`]),
+      ...(refusedSubagents.length === 0
+        ? []
+        : [`plugins.entries.${ID}.subagent now allows ${refusedSubagents.join(", ")}`]),
+    ],
   };
 }
 
 function listModels(config: Config): string[] {
-  const models = MODEL_SETTINGS.flatMap(([modelKey, providerKey]) => {
-    const model = readText(config[modelKey]);
-    const provider = readText(config[providerKey]);
-    if (model === "") return [];
-    return [model.includes("/") || provider === "" ? model : `${provider}/${model}`];
-  });
+  const models = listNamed(config, MODEL_SETTINGS);
   const fallbacks = Array.isArray(config.fallbackProviders) ? (config.fallbackProviders as unknown[]) : [];
   for (const fallback of fallbacks) {
     const { provider, model } = asConfig(fallback) ?? {};
@@ -72,6 +104,15 @@ function listModels(config: Config): string[] {
       models.push(`${readText(provider)}/${readText(model)}`);
   }
   return [...new Set(models)];
+}
+
+function listNamed(config: Config, settings: typeof MODEL_SETTINGS): string[] {
+  return settings.flatMap(([modelKey, providerKey]) => {
+    const model = readText(config[modelKey]);
+    const provider = readText(config[providerKey]);
+    if (model === "") return [];
+    return [model.includes("/") || provider === "" ? model : `${provider}/${model}`];
+  });
 }
 
 function readEntry(cfg: Config): PluginEntryConfig | undefined {

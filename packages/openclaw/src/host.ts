@@ -282,9 +282,22 @@ export interface PluginApi {
   ): void;
 }
 
+/** The host's runtime for sub-agents, as far as it is used: one answer, without tools and without a session of its own. */
+export interface HostSubagents {
+  complete(params: {
+    readonly agentId: string;
+    readonly message: string;
+    readonly extraSystemPrompt?: string;
+    readonly model?: string;
+    readonly timeoutMs?: number;
+    readonly signal?: AbortSignal;
+  }): Promise<{ readonly text: string }>;
+}
+
 export interface PluginRuntime {
   readonly state: { resolveStateDir(): string };
   readonly llm?: HostLlm;
+  readonly subagent?: HostSubagents;
   readonly system?: {
     /** Puts a line before the next prompt of a session. */
     enqueueSystemEvent?(text: string, options: { sessionKey: string; agentId?: string }): unknown;

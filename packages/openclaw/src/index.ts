@@ -13,13 +13,17 @@ import {
   type SessionRef,
   type Settings,
 } from "@lossless/core";
+import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
 import { createCommands } from "./command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
 import { findRefusedModels } from "./doctor-contract.ts";
+import { describeEstimate } from "./fold-estimate.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
+import { openMediaFolder, type MediaSource } from "./media.ts";
 import { explainOverride } from "./model-access.ts";
 import { compileCapturePolicy, compileReadPolicy } from "./session.ts";
 import { importSessions, listHostSessions, noteSessionEnd, type SessionHookParts } from "./session-hooks.ts";
@@ -55,6 +59,11 @@ function register(api: PluginApi): void {
     workerUrl: new URL("./worker.js", import.meta.url),
     onEvent: (event) => reportEvent(api.logger, event),
     llm: api.runtime.llm,
+    subagents: api.runtime.subagent,
+    onAdoption: (adoption) => {
+      const text = describeAdoption(adoption);
+      if (text !== null) api.logger.info(text);
+    },
     isGateway,
   });
   const spool = new Spool(placeSpool(settings.databasePath, stateDir));
@@ -64,6 +73,9 @@ function register(api: PluginApi): void {
     lease,
     spool,
     reader: createHostReader(),
+    media: openMediaFolder(stateDir, (error) =>
+      api.logger.warn(`a file that a message names: ${describeError(error)}`),
+    ),
     refusals: settings.enabled ? findRefusedModels(api.config ?? {}).map(describeRefusal) : [],
   };
   registerForAgents(plugin);
@@ -77,12 +89,13 @@ interface Plugin {
   readonly lease: EngineLease;
   readonly spool: Spool;
   readonly reader: TranscriptReader;
+  readonly media: MediaSource;
   /** Why configured models cannot be used. */
   readonly refusals: readonly string[];
 }
 
 /** What agents and their chats need; the host asks for it in every mode. */
-function registerForAgents({ api, settings, lease, spool, reader, refusals }: Plugin): void {
+function registerForAgents({ api, settings, lease, spool, reader, media, refusals }: Plugin): void {
   const { logger, runtime } = api;
   const grants = new SubagentGrants({
     open: () => lease.open(),
@@ -94,6 +107,7 @@ function registerForAgents({ api, settings, lease, spool, reader, refusals }: Pl
     spool,
     grants,
     reader,
+    media,
     delegateCompaction: delegateCompactionToRuntime,
     describeMemory: buildMemorySystemPromptAddition,
     tell: ({ key, owner }: SessionRef, text: string) => {
@@ -112,18 +126,19 @@ function registerForAgents({ api, settings, lease, spool, reader, refusals }: Pl
 
 /** What lives as long as the gateway. */
 function registerForGateway(
-  { api, settings, lease, reader, refusals }: Plugin,
+  { api, settings, lease, reader, media, refusals }: Plugin,
   notices: readonly string[],
 ): void {
   const { logger } = api;
-  const parts = { lease, reader, isCaptured: compileCapturePolicy(settings), logger };
+  const isCaptured = compileCapturePolicy(settings);
+  const parts = { lease, reader, media, isCaptured, policy: settings, logger };
   const stopping = new AbortController();
   for (const notice of [...notices, ...refusals]) logger.warn(notice);
-  if (settings.enabled && !existsSync(settings.databasePath)) introduceOnce(api, settings);
+  if (settings.enabled && isFirstStart(settings)) introduceOnce(api, settings, lease);
   api.on("session_end", (event) => noteSessionEnd(parts, event));
   api.registerService({
     id: ENGINE_ID,
-    start: () => startArchive(api, parts, settings, stopping.signal),
+    start: () => startArchive(api, lease, parts, settings, stopping.signal),
     stop: async () => {
       stopping.abort();
       await lease.release();
@@ -142,29 +157,53 @@ function describeRefusal(model: string): string {
 }
 
 /**
- * Looks at the archive when the gateway starts, so that trouble shows before the first turn. Where there is none yet, the sessions that the
- * host has are read into a new one; afterwards every session is read by its own turns. Nobody waits for this.
+ * Looks at the archive when the gateway starts, so that trouble shows before the first turn, and reads the sessions of the host that are not
+ * in it, or not wholly: all of them at the first start, later those that an end came in between. Nobody waits for this.
  */
 function startArchive(
   api: PluginApi,
+  lease: EngineLease,
   parts: SessionHookParts,
   settings: Settings,
   signal: AbortSignal,
 ): void {
   if (!settings.enabled) return;
-  if (existsSync(settings.databasePath)) {
-    parts.lease.open().catch((error: unknown) => {
-      if (parts.lease.notes.fail("archive", error)) api.logger.warn(`archive: ${describeError(error)}`);
-    });
-    return;
-  }
   const sessions = listHostSessions(api);
-  api.logger.info(describeFirstStart(settings, sessions.length));
-  if (sessions.length === 0) return;
-  importSessions(parts, sessions, signal).then(
-    (messages) => api.logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`),
-    (error: unknown) => api.logger.warn(`earlier sessions could not be read: ${describeError(error)}`),
-  );
+  const isNew = !existsSync(settings.databasePath);
+  if (isFirstStart(settings)) api.logger.info(describeFirstStart(settings, sessions.length, parts.lease));
+  if (isNew && sessions.length === 0) return;
+  openWhenTakenOver(lease)
+    .then(() => importSessions(parts, sessions, signal))
+    .then(
+      (messages) => {
+        if (messages > 0)
+          api.logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`);
+      },
+      (error: unknown) => {
+        if (parts.lease.notes.fail("archive", error)) api.logger.warn(`archive: ${describeError(error)}`);
+      },
+    );
+}
+
+/** There is no archive of ours yet: nothing at its place, or the database of another version. */
+function isFirstStart({ databasePath }: Settings): boolean {
+  return !existsSync(databasePath) || needsAdoption(databasePath);
+}
+
+/** A database of another version is taken over first; what that failed with is what the second try says. */
+async function openWhenTakenOver(lease: EngineLease): Promise<void> {
+  try {
+    await lease.open();
+  } catch {
+    await lease.whenTakenOver();
+    await lease.open();
+  }
+}
+
+function describeAdoption(adoption: Adoption): string | null {
+  if (adoption.kind !== "adopted") return null;
+  const { backup, report } = adoption;
+  return `the database of another version was taken over: ${report.imported} rows and ${report.summaries} summaries; the old file is ${backup}`;
 }
 
 function describeError(error: unknown): string {
@@ -176,7 +215,7 @@ function describeError(error: unknown): string {
  * The first answer after the plugin was installed says what it does. The host streams less while anybody listens to answers, so this
  * listens only until the archive exists.
  */
-function introduceOnce(api: PluginApi, settings: Settings): void {
+function introduceOnce(api: PluginApi, settings: Settings, lease: EngineLease): void {
   const sessions = listHostSessions(api).length;
   let isTold = false;
   api.on("reply_payload_sending", ({ payload, kind }) => {
@@ -185,16 +224,28 @@ function introduceOnce(api: PluginApi, settings: Settings): void {
     return {
       payload: {
         ...payload,
-        text: `${payload.text}\n\nLossless Claw: ${describeFirstStart(settings, sessions)}`,
+        text: `${payload.text}\n\nLossless Claw: ${describeFirstStart(settings, sessions, lease)}`,
       },
     };
   });
 }
 
-function describeFirstStart({ databasePath }: Settings, sessions: number): string {
+/** What is kept where, what is being read, and what folding that would cost. */
+function describeFirstStart(
+  { databasePath, largeFilesDir }: Settings,
+  sessions: number,
+  { notes }: Pick<EngineLease, "notes">,
+): string {
+  const { read, folding } = notes.earlier;
+  const older = needsAdoption(databasePath)
+    ? " The database of another version there is taken over first; the old file stays beside it."
+    : "";
+  const progress = read === 0 ? "" : ` (${read} done)`;
   const earlier =
-    sessions === 0 ? "" : ` The history of ${sessions} sessions is being read; no model is called for that.`;
-  return `every message is kept from now on in ${databasePath}.${earlier} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
+    sessions === 0
+      ? ""
+      : ` The history of ${sessions} sessions is being read${progress}; no model is called for that. ${describeEstimate(folding)}`;
+  return `every message is kept from now on in ${databasePath}, large files in ${largeFilesDir}.${older}${earlier.trimEnd()} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
 }
 
 function reportEvent(logger: PluginLogger, event: EngineEvent): void {

@@ -7,7 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
 import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
-import type { HostLlm, LlmAnswer, LlmParams } from "./host.ts";
+import type { HostLlm, HostSubagents, LlmAnswer, LlmParams } from "./host.ts";
 
 /** A capability and the host's scope it belongs to: outside of it, or after its end, the host refuses the call. */
 interface Access {
@@ -15,7 +15,16 @@ interface Access {
   readonly run: RunInScope;
 }
 
-type RunInScope = <T>(task: () => T) => T;
+/** The host's sub-agents and the scope they are asked in. */
+export interface Delegate {
+  readonly subagents: HostSubagents;
+  readonly run: RunInScope;
+  readonly timeoutMs: number;
+}
+
+const DEFAULT_AGENT = "main";
+
+export type RunInScope = <T>(task: () => T) => T;
 
 export class ModelAccess {
   /** Told when a call fails, with the host's own words. */
@@ -23,11 +32,17 @@ export class ModelAccess {
   onSuccess: () => void = () => undefined;
   #own: (Access & { readonly isLasting: boolean }) | undefined;
   #lent: Access[] = [];
+  #delegate: Delegate | undefined;
 
   /** The plugin's own capability. The gateway's lasts as long as the process; one that came with an agent's run does not. */
   useOwn(llm: HostLlm | undefined, run: RunInScope = (task) => task(), isLasting = true): void {
     if (llm !== undefined && (isLasting || this.#own?.isLasting !== true))
       this.#own = { llm, run, isLasting };
+  }
+
+  /** The host's sub-agents, for questions to the folded history that a model of their own answers. */
+  useDelegate(delegate: Delegate | undefined, isLasting = true): void {
+    if (delegate !== undefined && (isLasting || this.#delegate === undefined)) this.#delegate = delegate;
   }
 
   /** Uses a lent capability while a task runs. */
@@ -43,6 +58,8 @@ export class ModelAccess {
   }
 
   readonly complete: Complete = async (request, signal) => {
+    const delegated = await this.#askDelegate(request, signal);
+    if (delegated?.kind === "text" || signal.aborted) return this.#report(delegated ?? ABORTED);
     // With several sessions at work nobody can say whose capability this call belongs to.
     const lent = this.#lent.length === 1 ? this.#lent[0] : undefined;
     const answer = lent === undefined ? null : await ask(lent, request, signal);
@@ -53,6 +70,30 @@ export class ModelAccess {
     return this.#report(own === TAKEN_BACK ? fail("unavailable", "the host ended the call") : own);
   };
 
+  /** Null when the call is not one for a sub-agent. What a sub-agent cannot answer is asked in the plain way. */
+  async #askDelegate(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult | null> {
+    const delegate = this.#delegate;
+    if (delegate === undefined || request.purpose !== "ask" || request.model === null) return null;
+    const { model } = request;
+    try {
+      const { text } = await delegate.run(() =>
+        delegate.subagents.complete({
+          agentId: request.owner ?? DEFAULT_AGENT,
+          message: request.user,
+          extraSystemPrompt: request.system,
+          model: nameModel(model),
+          timeoutMs: delegate.timeoutMs,
+          signal,
+        }),
+      );
+      if (typeof text !== "string" || text.trim() === "")
+        return fail("invalid_response", "the sub-agent answered without text");
+      return { kind: "text", text, model, inputTokens: null, outputTokens: null };
+    } catch (error) {
+      return readFailure(error, signal, model);
+    }
+  }
+
   #report(result: CompleteResult): CompleteResult {
     if (result.kind === "text") this.onSuccess();
     if (result.kind === "failure" && result.failure !== "aborted")
@@ -61,6 +102,7 @@ export class ModelAccess {
   }
 }
 
+const ABORTED = fail("aborted", "the call was cancelled");
 const TAKEN_BACK = Symbol("the host took its capability back");
 
 async function ask(

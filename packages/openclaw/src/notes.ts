@@ -3,6 +3,7 @@
  * now. The host makes a new engine for every turn, so this outlives them; it is never the only place of anything that must not be lost.
  */
 
+import { NO_FOLDING, type FoldEstimate } from "./fold-estimate.ts";
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
 
 export interface SessionNote {
@@ -16,6 +17,14 @@ export interface SessionNote {
   capTokens?: number;
   model?: ModelIdentity;
   contextWindow?: number;
+}
+
+/** How far the reading of earlier sessions is, and what folding them would cost. */
+export interface EarlierSessions {
+  readonly sessions: number;
+  readonly read: number;
+  readonly messages: number;
+  readonly folding: FoldEstimate;
 }
 
 /** A part that does not work: since when, how often it failed, what was said last. */
@@ -33,6 +42,10 @@ export class Notes {
   #sessions = new Map<string, SessionNote>();
   #troubles = new Map<string, Trouble>();
   #told = new Set<string>();
+  /** What was read of earlier sessions since the start of the process. */
+  earlier: EarlierSessions = { sessions: 0, read: 0, messages: 0, folding: NO_FOLDING };
+  /** Sessions whose older history is being read. */
+  readonly importing = new Set<string>();
 
   /** The note of a session, to read and to write. */
   session(sessionId: string): SessionNote {

@@ -12,8 +12,22 @@ export interface ReaderState {
   readonly raw: string | null;
   /** Position of the last row before that place; rows outside the branch are put right behind it. */
   readonly position: number;
+  /** Rows before what was read at first contact; null when there are none left to read. */
+  readonly older?: OlderRows | null;
   /** Turns stored under provisional ids, oldest first, that wait for the transcript to name their rows. */
   readonly unnamed: readonly UnnamedTurn[];
+}
+
+/** The older part of a long history: read in the background, and until then one line in the context. */
+export interface OlderRows {
+  /** Rows of lower positions are meant. */
+  readonly before: number;
+  /** How many rows there are, for telling how far the reading is. */
+  readonly rows: number;
+  /** Of these: messages that the context will show some day, and their times. */
+  readonly messages: number;
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
 }
 
 /** A turn of which only the ends are known by their entry ids. */
@@ -44,8 +58,11 @@ export function writeReaderState(state: ReaderState): string {
 export function parseReaderState(text: string | null): ReaderState {
   if (text === null) return UNREAD;
   try {
-    const { format, visible, raw, position, unnamed } = JSON.parse(text) as ReaderState & { format: number };
-    return format === FORMAT && Array.isArray(unnamed) ? { visible, raw, position, unnamed } : UNREAD;
+    const state = JSON.parse(text) as ReaderState & { format: number };
+    const { format, visible, raw, position, unnamed, older = null } = state;
+    return format === FORMAT && Array.isArray(unnamed)
+      ? { visible, raw, position, unnamed, ...(older === null ? {} : { older }) }
+      : UNREAD;
   } catch {
     return UNREAD;
   }

@@ -4,10 +4,10 @@
  */
 
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
-import type { TurnSituation } from "./catch-up.ts";
 import { estimateTokens } from "./context-view.ts";
 import type { CommitTurnParams, CompactParams, SessionParams } from "./host.ts";
 import type { SessionNote } from "./notes.ts";
+import type { TurnSituation } from "./store-rows.ts";
 
 /** After an overflow the next context is at most this share of the one that was too large. */
 export const OVERFLOW_SHARE = 0.7;

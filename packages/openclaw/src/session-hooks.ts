@@ -4,17 +4,24 @@
  * At the first start, the history of sessions that were there before the plugin is read in the background, the newest first.
  */
 
-import type { Engine, SessionRef } from "@lossless/core";
+import type { Engine, SessionRef, Settings } from "@lossless/core";
+import { noteImport } from "./capture.ts";
 import { catchUp } from "./catch-up.ts";
+import { importOlder } from "./first-contact.ts";
+import { addEstimates, estimateFolding, NO_FOLDING, type FoldEstimate } from "./fold-estimate.ts";
 import type { PluginApi, PluginLogger, SessionEndEvent } from "./host.ts";
-import { readAddress, readAgentId } from "./session.ts";
+import type { MediaSource } from "./media.ts";
+import { readAddress } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
 
 export interface SessionHookParts {
   readonly lease: Pick<EngineLease, "open" | "inOrder" | "notes">;
   readonly reader: TranscriptReader;
+  readonly media?: MediaSource | undefined;
   readonly isCaptured: (sessionKey: string) => boolean;
+  /** Given, what is read is counted as it would be folded. */
+  readonly policy?: Settings;
   readonly logger: PluginLogger;
 }
 
@@ -35,12 +42,12 @@ export async function noteSessionEnd(parts: SessionHookParts, event: SessionEndE
 
 /** True when the session has rows in the archive. */
 async function readSession(
-  { reader }: SessionHookParts,
+  { reader, media }: SessionHookParts,
   engine: Engine,
   session: SessionRef,
   target: TranscriptTarget,
 ): Promise<boolean> {
-  await catchUp({ engine, reader, target, session, moveCursor: false });
+  await catchUp({ engine, reader, media, target, session, moveCursor: false });
   return (await engine.readSession({ sessionId: session.id, owner: session.owner })) !== null;
 }
 
@@ -79,6 +86,56 @@ export function listHostSessions(api: Pick<PluginApi, "config" | "runtime">): Kn
     .toSorted((a, b) => b.updatedAt - a.updatedAt);
 }
 
+/** What first contact has left of a session, page by page, so that a turn of it can come in between. */
+async function importRest(
+  { lease, reader, media, logger }: SessionHookParts,
+  session: SessionRef,
+  target: TranscriptTarget,
+  signal: AbortSignal,
+): Promise<number> {
+  const { notes } = lease;
+  if (notes.importing.has(session.id)) return 0;
+  notes.importing.add(session.id);
+  try {
+    return await importOlder({
+      engine: await lease.open(),
+      reader,
+      media,
+      target,
+      session,
+      signal,
+      inOrder: (task) => lease.inOrder(session.id, task),
+      onProgress: (done, rows) => noteImport(notes, session.key, done, rows),
+    });
+  } catch (error) {
+    if (!signal.aborted)
+      logger.warn(`the history of ${session.key} is read at its next turn: ${String(error)}`);
+    return 0;
+  } finally {
+    notes.importing.delete(session.id);
+  }
+}
+
+/** What folding a session would cost, from what is stored of it; nothing where that cannot be read. */
+async function estimateSession(
+  { lease, policy }: SessionHookParts,
+  session: SessionRef,
+): Promise<FoldEstimate> {
+  if (policy === undefined) return NO_FOLDING;
+  try {
+    const engine = await lease.open();
+    const { items } = await engine.listConversations({
+      owner: session.owner,
+      sessionKey: session.key,
+      limit: 1,
+    });
+    return estimateFolding(items, policy);
+  } catch {
+    // An estimate is no reason to stop; what is wrong with the archive is told by whoever needs it.
+    return NO_FOLDING;
+  }
+}
+
 /** Reads sessions that the archive does not know, one after the other. A turn of one of them reads it itself and does not wait for this. */
 export async function importSessions(
   parts: SessionHookParts,
@@ -88,19 +145,23 @@ export async function importSessions(
   const { lease } = parts;
   let imported = 0;
   const wanted = sessions.filter(({ sessionKey }) => parts.isCaptured(sessionKey));
+  let { folding } = lease.notes.earlier;
   for (const [index, { sessionId, sessionKey }] of wanted.entries()) {
     if (signal.aborted) break;
-    const owner = readAgentId(sessionKey);
+    const { reader, media } = parts;
+    const { session, target } = readAddress({ sessionId, sessionKey });
     await settle(parts, sessionId, async (engine) => {
-      if ((await engine.readSession({ sessionId, owner })) !== null) return;
+      if ((await engine.readSession({ sessionId, owner: session.owner })) !== null) return;
       lease.notes.fail(
         "import",
         new Error(`history of earlier sessions is being read: ${index + 1} of ${wanted.length}`),
       );
-      const { session, target } = readAddress({ sessionId, sessionKey });
-      const read = await catchUp({ engine, reader: parts.reader, target, session, moveCursor: true });
+      const read = await catchUp({ engine, reader, media, target, session, moveCursor: true });
       if (read.kind === "caught-up") imported += read.stored;
     });
+    imported += await importRest(parts, session, target, signal);
+    folding = addEstimates(folding, await estimateSession(parts, session));
+    lease.notes.earlier = { sessions: wanted.length, read: index + 1, messages: imported, folding };
   }
   lease.notes.recover("import");
   return imported;

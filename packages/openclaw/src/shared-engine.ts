@@ -7,7 +7,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { stat } from "node:fs/promises";
 import { EngineError, openEngine, type Engine, type EngineEvent, type Settings } from "@lossless/core";
-import type { HostLlm } from "./host.ts";
+import type { HostLlm, HostSubagents } from "./host.ts";
+import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
+import { adoptInThread } from "./chores.ts";
 import { ModelAccess } from "./model-access.ts";
 import { Notes } from "./notes.ts";
 
@@ -17,6 +20,11 @@ export interface SharedEngineOptions {
   readonly onEvent: (event: EngineEvent) => void;
   /** The plugin's own way to a model, where the host gives one. */
   readonly llm?: HostLlm | undefined;
+  /** Takes over an older database; told when that is done. */
+  readonly adopt?: (settings: Settings) => Promise<Adoption>;
+  readonly onAdoption?: (adoption: Adoption) => void;
+  /** The host's sub-agents, where there are any. */
+  readonly subagents?: HostSubagents | undefined;
   /** True for the instance that lives as long as the gateway, false for one that came with an agent's run. */
   readonly isGateway?: boolean;
 }
@@ -28,6 +36,8 @@ export interface EngineLease {
   readonly models: ModelAccess;
   /** Opens the database on first use. A failed attempt is not remembered: the next call tries again. */
   open(): Promise<Engine>;
+  /** Resolves when the takeover of an older database, if one is under way, has ended. */
+  whenTakenOver(): Promise<void>;
   /** Forgets an engine whose thread has died; the next call opens another. */
   discard(): void;
   /** Runs tasks of one session one after the other, whichever instance of the plugin asks. */
@@ -37,6 +47,8 @@ export interface EngineLease {
 }
 
 interface Entry {
+  /** The takeover of an older database, under way or failed a moment ago. */
+  takeover: Takeover | null;
   engine: Promise<OpenedEngine> | null;
   users: number;
   readonly notes: Notes;
@@ -49,6 +61,15 @@ interface OpenedEngine {
   /** Which file was opened: one that was put in its place, or removed, is not written to any more. */
   readonly file: string | null;
 }
+
+interface Takeover {
+  readonly startedAt: number;
+  readonly ended: Promise<void>;
+  failure: unknown;
+}
+
+/** A takeover that failed (another program has the old database open) is tried again after this. */
+const TAKEOVER_RETRY_MS = 30_000;
 
 const REGISTRY = Symbol.for("lossless-claw.engines");
 /** A turn waits this long for another process to give the database free; then it goes to the spool. */
@@ -64,7 +85,11 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
   if (options.isGateway === true) offerModels(entryOf());
 
   function offerModels({ models, notes }: Entry): void {
-    models.useOwn(options.llm, runHere, options.isGateway === true);
+    const isLasting = options.isGateway === true;
+    models.useOwn(options.llm, runHere, isLasting);
+    const { subagents, settings } = options;
+    if (subagents !== undefined)
+      models.useDelegate({ subagents, run: runHere, timeoutMs: settings.delegationTimeoutMs }, isLasting);
     models.onSuccess = () => void notes.recover("models");
     models.onFailure = (message) => {
       if (notes.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });
@@ -74,13 +99,53 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
   function entryOf(): Entry {
     let entry = registry.get(key);
     if (entry === undefined) {
-      entry = { engine: null, users: 0, notes: new Notes(), models: new ModelAccess(), lastTasks: new Map() };
+      entry = {
+        takeover: null,
+        engine: null,
+        users: 0,
+        notes: new Notes(),
+        models: new ModelAccess(),
+        lastTasks: new Map(),
+      };
       registry.set(key, entry);
     }
     return entry;
   }
 
-  async function openFile({ models }: Entry): Promise<OpenedEngine> {
+  /** Begins to take over an older database, in a thread of its own. Nobody waits: until it is done, turns go to the spool. */
+  function takeOver(entry: Entry): Takeover {
+    const { settings, adopt = adoptInThread, onAdoption } = options;
+    const takeover: Takeover = {
+      startedAt: Date.now(),
+      failure: null,
+      ended: adopt(settings).then(
+        (adoption) => {
+          entry.takeover = null;
+          onAdoption?.(adoption);
+        },
+        (error: unknown) => {
+          takeover.failure = error;
+        },
+      ),
+    };
+    return takeover;
+  }
+
+  function refuseWhileOlder(entry: Entry): void {
+    const path = options.settings.databasePath;
+    if (entry.takeover === null && !needsAdoption(path)) return;
+    const isOver = entry.takeover !== null && entry.takeover.failure !== null;
+    if (entry.takeover === null || (isOver && Date.now() - entry.takeover.startedAt > TAKEOVER_RETRY_MS))
+      entry.takeover = takeOver(entry);
+    if (entry.takeover.failure !== null) throw entry.takeover.failure;
+    throw new EngineError("database_busy", `${path} was written by another version and is being taken over`, {
+      hint: "turns are kept until that is done; the old file stays beside it under another name",
+    });
+  }
+
+  async function openFile(entry: Entry): Promise<OpenedEngine> {
+    const { models } = entry;
+    refuseWhileOlder(entry);
     const engine = await openEngine({
       database: options.settings.databasePath,
       filesDir: options.settings.largeFilesDir,
@@ -122,6 +187,9 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
         if (entry.engine === opening) entry.engine = null;
         throw error;
       }
+    },
+    async whenTakenOver() {
+      await entryOf().takeover?.ended;
     },
     discard() {
       entryOf().engine = null;

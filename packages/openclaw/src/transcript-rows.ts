@@ -112,7 +112,7 @@ async function findEndState(
 ): Promise<ReaderState> {
   const cursors = { visible: await visible.cursor(), raw: await raw.cursor() };
   if (cursors.visible === undefined || cursors.raw === undefined) return start;
-  return { visible: cursors.visible, raw: cursors.raw, position, unnamed: start.unnamed };
+  return { ...start, visible: cursors.visible, raw: cursors.raw, position };
 }
 
 /** The state to start again from when the transcript was rewritten: nothing read, and what waits for its name still waits. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { listBackups } from "@lossless/core/maintain/backup.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createCommands } from "../src/command.ts";
 import type { CommandContext } from "../src/host.ts";
@@ -145,8 +146,20 @@ test("search finds messages of this chat, verify proves them, spend and config a
   expect(await ask("config", { freshTailCount: 7 })).toContain("freshTailCount: 7");
   expect(await ask("rotate")).toContain("Nothing was changed");
   expect(await ask("backup", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
-  const [, copy] = /copy of the database is (\S+\.db)\./.exec(await ask("backup")) ?? [];
-  const restored = await openEngine({ database: copy!, thread: false, readOnly: true });
+});
+
+test("backup makes a whole, proven copy where lcm backup list finds it", async () => {
+  await fill(3);
+  const answer = await ask("backup");
+  expect(answer).toMatch(/^A proven copy with 6 messages and 0 large files is /);
+  const [backup, ...others] = listBackups(join(folder, "lcm.db"));
+  expect(others).toEqual([]);
+  expect(answer).toContain(backup!.path);
+  const restored = await openEngine({
+    database: join(backup!.path, "lcm.db"),
+    thread: false,
+    readOnly: true,
+  });
   expect((await restored.status()).messages).toBe(6);
   await restored.close();
 });

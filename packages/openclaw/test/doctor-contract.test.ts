@@ -26,8 +26,9 @@ test("exactly the configured models are allowed, and everything else stays as it
   const cfg = configure({ enabled: true, config, llm: { allowedModels: ["x/y"] } });
   const { config: repaired, changes } = normalizeCompatibilityConfig({ cfg });
   const llm = { allowModelOverride: true, allowedModels: ["x/y", "acme/small-1", "other/big-1"] };
-  expect(repaired).toEqual(configure({ enabled: true, config, llm }));
-  expect(changes).toHaveLength(1);
+  const subagent = { allowModelOverride: true, allowedModels: ["other/big-1"] };
+  expect(repaired).toEqual(configure({ enabled: true, config, llm, subagent }));
+  expect(changes).toHaveLength(2);
   expect(findRefusedModels(repaired)).toEqual([]);
 });
 

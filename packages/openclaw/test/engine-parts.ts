@@ -4,17 +4,19 @@ import { join } from "node:path";
 import type { Engine, Settings } from "@lossless/core";
 import { createContextEngine, type ContextEngineParts } from "../src/context-engine.ts";
 import type { ContextEngine } from "../src/host.ts";
+import type { MediaSource } from "../src/media.ts";
 import { ModelAccess } from "../src/model-access.ts";
 import { Notes } from "../src/notes.ts";
 import { Spool } from "../src/spool.ts";
 import { SubagentGrants } from "../src/subagents.ts";
-import type { FakeTranscript } from "./fake-transcript.ts";
+import type { TranscriptReader } from "../src/transcript.ts";
 
 export interface TestParts {
   readonly settings: Settings;
   readonly folder: string;
   readonly open: () => Promise<Engine>;
-  readonly transcript: FakeTranscript;
+  readonly transcript: { readonly reader: TranscriptReader };
+  readonly media?: MediaSource;
   readonly notes?: Notes;
   readonly models?: ModelAccess;
   readonly warn?: (text: string) => void;
@@ -35,6 +37,7 @@ export function makeEngine(parts: TestParts): ContextEngine {
       models: parts.models ?? new ModelAccess(),
     },
     reader: transcript.reader,
+    media: parts.media,
     spool: new Spool(join(parts.folder, "lcm.db")),
     grants: new SubagentGrants({ open, onFailure: (error) => warn(String(error)) }),
     delegateCompaction:

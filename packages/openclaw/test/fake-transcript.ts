@@ -21,10 +21,30 @@ export class FakeTranscript {
   #leaf: string | null = null;
   #generation = 1;
 
+  /** A transcript that begins as a copy of another one, up to an entry, as the host makes it. */
+  static fork(parent: FakeTranscript, upTo: string, parentSessionId = SESSION_ID): FakeTranscript {
+    const child = new FakeTranscript();
+    child.events.push({
+      type: "session",
+      id: "head",
+      parentId: null,
+      parentSession: `sqlite:main:${parentSessionId}:/store.sqlite`,
+    });
+    const end = parent.events.findIndex((event) => event.id === upTo);
+    child.events.push(...parent.events.slice(0, end + 1).filter((event) => event.type !== "session"));
+    child.#leaf = upTo;
+    return child;
+  }
+
+  /** Names of the session this transcript belongs to. */
+  sessionId = SESSION_ID;
+  sessionKey = SESSION_KEY;
+
   /** Writes a message behind the active leaf. */
   say(role: string, content: unknown, fields: Record<string, unknown> = {}): string {
     const number = this.events.length + 1;
-    return this.#append("message", `e${number}`, {
+    const prefix = this.sessionId === SESSION_ID ? "" : `${this.sessionId}-`;
+    return this.#append("message", `${prefix}e${number}`, {
       message: { role, content, timestamp: number, ...fields },
     });
   }
@@ -68,8 +88,8 @@ export class FakeTranscript {
     const ids = branch.map((event) => event.id);
     const rows = branch.slice(ids.indexOf(firstId), ids.indexOf(lastId) + 1);
     return {
-      sessionId: SESSION_ID,
-      sessionKey: SESSION_KEY,
+      sessionId: this.sessionId,
+      sessionKey: this.sessionKey,
       advancementKey,
       admission: this.#anchor(firstId),
       terminal: this.#anchor(lastId),
@@ -131,8 +151,8 @@ export class FakeTranscript {
     const activeMessagePosition = this.#branch().findIndex((event) => event.id === entryId);
     return {
       agentId: "main",
-      sessionId: SESSION_ID,
-      sessionKey: SESSION_KEY,
+      sessionId: this.sessionId,
+      sessionKey: this.sessionKey,
       entryId,
       activeMessagePosition,
     };

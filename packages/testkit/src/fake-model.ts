@@ -41,6 +41,8 @@ export interface FakeModel {
   ): Promise<RecordedRequest>;
   /** Lets the request held under this key answer. */
   release(key: string): void;
+  /** From now on requests for summaries fail with this HTTP status; null lets them succeed again. */
+  failSummaries(code: number | null): void;
   close(): Promise<void>;
 }
 
@@ -66,6 +68,7 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
   const spentHoldKeys = new Set<string>();
   const held = new Map<string, () => void>();
   const watchers = new Set<(request: RecordedRequest) => void>();
+  let summaryFailure: number | null = null;
 
   async function answerCompletion(
     body: Record<string, unknown>,
@@ -84,7 +87,10 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
       notify(request);
       await new Promise<void>((resolve) => held.set(holdKey, resolve));
     }
-    const answer = chooseAnswer(request, spentOverflowKeys, options.contextTokens);
+    const answer: Answer =
+      summaryFailure !== null && isSummaryRequest(request)
+        ? { kind: "http", code: summaryFailure }
+        : chooseAnswer(request, spentOverflowKeys, options.contextTokens);
     request.answer = describeAnswer(answer);
     notify(request);
     if (!response.destroyed) writeAnswer(response, request, answer);
@@ -125,6 +131,9 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     release(key) {
       held.get(key)?.();
       held.delete(key);
+    },
+    failSummaries(code) {
+      summaryFailure = code;
     },
     close() {
       for (const resume of held.values()) resume();

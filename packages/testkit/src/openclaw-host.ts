@@ -15,6 +15,8 @@ import { join } from "node:path";
 import { connectGateway, type GatewayClient } from "./gateway-client.ts";
 
 export const OPENCLAW_VERSION = "2026.9.6";
+const INSPECTOR = "@openclaw/plugin-inspector";
+const INSPECTOR_VERSION = "0.3.20";
 
 export interface InstalledHost {
   readonly version: string;
@@ -28,8 +30,11 @@ const STOP_DEADLINE_MS = 20_000;
 const INSTALL_DEADLINE_MS = 600_000;
 
 export function hostCacheDir(version = OPENCLAW_VERSION): string {
-  const root = process.env.LCM_HOST_CACHE ?? join(homedir(), ".cache", "lossless-claw");
-  return join(root, `openclaw-${version}`);
+  return join(cacheRoot(), `openclaw-${version}`);
+}
+
+function cacheRoot(): string {
+  return process.env.LCM_HOST_CACHE ?? join(homedir(), ".cache", "lossless-claw");
 }
 
 /** The cached host, or undefined when it has to be installed first. */
@@ -53,21 +58,31 @@ export async function ensureHost(
   const found = await findHost(version);
   if (found !== undefined) return found;
   say(`installing openclaw@${version} into the cache (about 650 MB, once)`);
-  await installHost(version);
+  await installPackage("openclaw", version, hostCacheDir(version));
   const installed = await findHost(version);
   if (installed === undefined)
     throw new Error(`cannot use openclaw@${version}: the installation is not complete`);
   return installed;
 }
 
-async function installHost(version: string): Promise<void> {
-  const target = hostCacheDir(version);
+/** The public inspector of OpenClaw plugins: its entry file, from the cache or installed there. */
+export async function ensurePluginInspector(say: (line: string) => void): Promise<string> {
+  const target = join(cacheRoot(), `plugin-inspector-${INSPECTOR_VERSION}`);
+  const entryFile = join(target, "node_modules", ...INSPECTOR.split("/"), "src", "cli.js");
+  if (!existsSync(join(target, "node_modules", ".package-lock.json"))) {
+    say(`installing ${INSPECTOR}@${INSPECTOR_VERSION} into the cache (once)`);
+    await installPackage(INSPECTOR, INSPECTOR_VERSION, target);
+  }
+  return entryFile;
+}
+
+async function installPackage(name: string, version: string, target: string): Promise<void> {
   const aside = `${target}.partial-${process.pid}`;
   await removeLeftovers(target);
   await mkdir(aside, { recursive: true });
   await writeFile(
     join(aside, "package.json"),
-    JSON.stringify({ private: true, dependencies: { openclaw: version } }),
+    JSON.stringify({ private: true, dependencies: { [name]: version } }),
   );
   try {
     await runToEnd("npm", ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"], {
@@ -108,7 +123,7 @@ export interface HostStateOptions {
   readonly modelUrl: string;
   /** Model window in tokens. */
   readonly contextTokens?: number;
-  /** Further models of the fake provider: id and window. */
+  /** Further models of the fake provider: id and window. One with `vision` in its id takes pictures. */
   readonly models?: Readonly<Record<string, number>>;
   /** The `plugins` part of the host's configuration. */
   readonly plugins: Record<string, unknown>;
@@ -153,7 +168,7 @@ export async function writeHostConfig(
     id,
     name: id,
     reasoning: false,
-    input: ["text"],
+    input: id.includes("vision") ? ["text", "image"] : ["text"],
     contextWindow,
     maxTokens: 1024,
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
@@ -232,6 +247,14 @@ export async function startGateway(
       await ended;
     },
   };
+}
+
+/** Runs a program of Node to its end, and ends it when it takes too long. */
+export function runNodeProgram(
+  args: readonly string[],
+  options: { readonly cwd: string; readonly deadlineMs: number },
+): Promise<{ code: number; output: string }> {
+  return runProcess(process.execPath, args, options);
 }
 
 /** Runs one command of the host's CLI on this state and gives back what it printed. */

@@ -279,6 +279,7 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         expect(await store.readMessage(messageId, "other")).toBeNull();
         expect(await store.readRevisions(messageId, "other")).toEqual([]);
         expect((await store.listConversations({ after: null, limit: 10, owner: "other" })).items).toEqual([]);
+        await store.settleIndex();
         const request = { match: '"secret"', limit: 10, offset: 0 };
         expect((await store.search({ ...request, owner: "other" })).hits).toEqual([]);
         expect((await store.search({ ...request, owner: "main" })).hits).toHaveLength(1);
@@ -317,6 +318,7 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
           ]),
         );
         await store.append(batchOf([makeEvent("a", say("the carrier allows sixty requests"))]));
+        await store.settleIndex();
         const find = async (match: string, conversationIds?: number[]) =>
           (
             await store.search({

@@ -13,6 +13,7 @@ import { style } from "../style.ts";
 import { wrapToWidth } from "../width.ts";
 import { addReachOptions, chooseReach, renderSaid, sayInShellWords, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
+import { findEmbed } from "./embed.ts";
 import { addExamples, parseSummaryName, parseTokens } from "./shared.ts";
 
 interface AskOptions extends ReachChoice {
@@ -37,7 +38,8 @@ export function defineAsk(program: Command): void {
     "after",
     `
 Passages are word for word and carry ids that lcm show opens. When the setting expansionModel or summaryModel names a
-model, it writes an answer from them and every claim names the passages it rests on; lcm spend shows what that cost.`,
+model, it writes an answer from them and every claim names the passages it rests on; lcm spend shows what that cost.
+With vectors (lcm embed) passages are found by their meaning too.`,
   );
   addExamples(command, [
     ["lcm ask what did we decide about the retry limit", "passages, or an answer if a model is set"],
@@ -55,10 +57,11 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
   const { query, below, maxTokens } = options;
   const { settings } = await invocation.settings();
   const model = options.model ? await findModel(invocation) : null;
+  const embed = await findEmbed(invocation);
   const ask = (signal: AbortSignal): Promise<AskAnswer> =>
     invocation.withArchive(
       // What a model costs is written down.
-      model === null ? "read" : "change",
+      model === null && embed === null ? "read" : "change",
       async (engine) =>
         sayInShellWords(
           engine.ask({
@@ -74,7 +77,7 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
               : { maxTokens, tokenCap: Math.max(maxTokens, settings.maxExpandTokens) }),
           }),
         ),
-      { model },
+      { model, embed },
     );
   const answer = await runCancellable(
     async (signal) => {
@@ -125,6 +128,7 @@ function describeAnswer(answer: AskAnswer, shown: number): string[] {
   const read = `${countOf(passages.length, "passage")} of ${countOf(conversationBreakdown.length, "conversation")} read, ${formatCount(totalSourceTokens)} tokens; ${formatCount(shown)} shown.`;
   return [
     ...(failure === null ? [] : [`There is no written answer: ${failure.error}.`]),
+    ...answer.notes,
     read,
     ...(answer.truncated
       ? ["There is more than fits; narrow it with --query, or ask for more with --max-tokens."]

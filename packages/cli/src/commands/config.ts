@@ -5,7 +5,7 @@ import { findNearest } from "@lossless/core/model/nearest.ts";
 import { explainSetting, setInConfig, unsetInConfig } from "@lossless/core/model/settings-resolve.ts";
 import type { ConfigObject, SettingExplanation } from "@lossless/core/model/settings-resolve.ts";
 import { canonicalKey, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
-import { findConfigPlaces, readConfigFile, writeConfigFile } from "../config-file.ts";
+import { findConfigPlaces, loadSettings, updateConfigFile } from "../config-file.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { makePrintable, toOneLine } from "../format.ts";
@@ -153,7 +153,22 @@ function renderExplanation({
 
 async function runSet(invocation: Invocation, _options: object, name: string, value: string): Promise<void> {
   const change = (config: ConfigObject): ConfigObject => setInConfig(config, name, value);
+  await checkKey(canonicalKey(name), value);
   await changeConfig(invocation, change, (file) => `${canonicalKey(name) ?? name} is set in ${file}`, name);
+}
+
+/** Values can be sealed only with a key that is there: told now, and not when the next message is refused. */
+async function checkKey(key: string | null, value: string): Promise<void> {
+  if (value === "" || (key !== "redactionKeyFile" && (key !== "redactedValues" || value !== "seal"))) return;
+  const { openVault } = await import("@lossless/core/ingest/vault.ts");
+  if (key === "redactionKeyFile") {
+    openVault({ redactionKeyFile: value });
+    return;
+  }
+  if (openVault((await loadSettings({ env: process.env })).settings) !== null) return;
+  throw new EngineError("config", "cannot set redactedValues to seal: there is no redaction key", {
+    hint: "lcm vault new-key FILE, then lcm config set redactionKeyFile FILE",
+  });
 }
 
 async function runUnset(invocation: Invocation, _options: object, name: string): Promise<void> {
@@ -180,13 +195,10 @@ async function changeConfig(
   name: string,
 ): Promise<void> {
   const { ownFile } = findConfigPlaces(process.env);
-  const before = (await readConfigFile(ownFile)) ?? {};
-  const after = change(before);
-  const isSame = JSON.stringify(before) === JSON.stringify(after);
-  if (!isSame) await writeConfigFile(ownFile, after);
+  const { changed } = await updateConfigFile(ownFile, change);
   const effect = await explainEffect(invocation, name);
   await invocation.print({
-    data: { key: canonicalKey(name) ?? name, file: ownFile, changed: !isSame, ...effect },
+    data: { key: canonicalKey(name) ?? name, file: ownFile, changed, ...effect },
     text: () =>
       [`${style.good("ok")}  ${describe(ownFile)}`, ...describeOverruled(effect, ownFile)].join("\n"),
   });

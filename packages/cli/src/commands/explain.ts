@@ -56,11 +56,11 @@ function renderItems(items: readonly ExplainedItem[]): string {
 }
 
 /** A range is named by its ends, as far as they are known; of everything else there is one id. */
-const describeIds = ({ kind, ids }: ExplainedItem): string =>
+export const describeIds = ({ kind, ids }: ExplainedItem): string =>
   kind === "range" ? ids.join("…") || "–" : (ids[0] ?? "–");
 
 /** A stub is known by its role like a message; that it is cut short must be seen. */
-const describeReason = ({ kind, reason }: ExplainedItem): string =>
+export const describeReason = ({ kind, reason }: ExplainedItem): string =>
   kind === "stub" ? `cut short: ${reason}` : reason;
 
 function paintBar({ kind }: ExplainedItem, bar: string): string {
@@ -84,7 +84,7 @@ function renderTotals(context: AssembledContext): string {
   );
 }
 
-const MODES: Readonly<Record<AssembledContext["mode"], string>> = {
+export const MODES: Readonly<Record<AssembledContext["mode"], string>> = {
   whole: "whole: everything that is not folded fits",
   tight: "tight: coarser where the budget ends",
   least: "least: only the newest user message and open tool calls fit",

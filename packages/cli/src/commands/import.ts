@@ -235,6 +235,7 @@ async function importHistories(
 ): Promise<void> {
   const { importHistory } = await import("@lossless/core/transfer/move.ts");
   const { settings } = await invocation.settings();
+  if (!options.dryRun) await invocation.prepareArchive("create");
   const scratch = options.dryRun ? await mkdtemp(join(tmpdir(), "lcm-dry-")) : null;
   const progress = startProgress("Importing", { isWanted: !invocation.isJson });
   try {
@@ -248,6 +249,7 @@ async function importHistories(
         sessionFilter: options.sessionFilter,
         since: options.since,
         largeFileThresholdTokens: settings.largeFileThresholdTokens,
+        settings,
         signal,
         onProgress: ({ bytesDone, bytesTotal }) => progress.update(bytesDone, bytesTotal),
       }).catch((error: unknown) => {

@@ -284,7 +284,7 @@ function toPreview(long: string): string {
   return text.length <= PREVIEW_CHARS ? text : `${text.slice(0, PREVIEW_CHARS).toWellFormed().trimEnd()}…`;
 }
 
-function describePart(part: PartView): string {
+export function describePart(part: PartView): string {
   const name = part.type.replace("_", " ");
   const details = [part.toolName, part.fileName, part.mimeType, part.isError ? "error" : undefined].filter(
     Boolean,

@@ -1,16 +1,24 @@
-/** `lcm rotate`: shortens a host's session file, after every line of it has been proven to be in the archive. */
-import { resolve } from "node:path";
+/**
+ * `lcm rotate`: shortens a host's session file, after every line of it has been proven to be in the archive. With `--auto` it looks at
+ * many, and the settings decide.
+ */
+import { readdir, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { RotateReport } from "@lossless/core/maintain/rotate.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import type { RotateReport, SweepTally } from "@lossless/core/maintain/rotate.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
+import { usageError } from "../exit.ts";
 import { countOf, formatBytes, formatCount } from "../format.ts";
+import { printNote } from "../output.ts";
 import { style } from "../style.ts";
 import { renderPairs } from "../table.ts";
 import { addExamples } from "./shared.ts";
 
 interface RotateOptions {
   readonly apply?: boolean;
+  readonly auto?: boolean;
   /** False with `--no-original`. */
   readonly original: boolean;
 }
@@ -19,24 +27,43 @@ export function defineRotate(program: Command): void {
   const command = program
     .command("rotate")
     .description("shorten a session file of OpenClaw or pi, once all of it is proven to be archived")
-    .argument("<file>", "the JSONL session file")
+    .argument(
+      "[path...]",
+      "the JSONL session file; with --auto files and folders, by default those of the host",
+    )
     .option("--no-original", "do not keep the original beside it")
     .option("--apply", "do it; without this, only prove and tell")
+    .option(
+      "--auto",
+      "look at every session file and do what autoRotateSessionFiles says; by default it warns",
+    )
     .action(toAction(runRotate));
   command.addHelpText(
     "after",
     `
 Every line must be in the archive, byte for byte; the first that is not ends it. What stays: the header, the newest
 settings of the session, and the newest messages (freshTailCount), back to a message of the user. The archive is backed
-up first. Stop the host, or at least the session: a file that is written to meanwhile is left alone.`,
+up first. Stop the host, or at least the session: a file that is written to meanwhile is left alone.
+
+With --auto, files above autoRotateSessionFiles.sizeBytes are treated as autoRotateSessionFiles.startup says: warn, rotate
+or off. Each gets a line on stderr, and a summary ends them.`,
   );
   addExamples(command, [
     ["lcm import session.jsonl && lcm rotate session.jsonl", "is all of it archived, and what would stay"],
     ["lcm rotate session.jsonl --apply", "replace it"],
+    ["lcm rotate --auto ~/.pi/agent/sessions", "which files have grown too large"],
   ]);
 }
 
-async function runRotate(invocation: Invocation, options: RotateOptions, file: string): Promise<void> {
+async function runRotate(
+  invocation: Invocation,
+  options: RotateOptions,
+  paths: readonly string[],
+): Promise<void> {
+  if (options.auto === true) return runSweep(invocation, options, paths);
+  const [file] = paths;
+  if (file === undefined || paths.length > 1)
+    throw usageError("cannot run lcm rotate: it takes one session file", "With --auto it takes several.");
   const { rotateSessionFile } = await import("@lossless/core/maintain/rotate.ts");
   const { settings } = await invocation.settings();
   const isDry = options.apply !== true;
@@ -56,6 +83,72 @@ async function runRotate(invocation: Invocation, options: RotateOptions, file: s
     { thread: true },
   );
   await invocation.print({ data: { applied: !isDry, ...report }, text: () => renderReport(report, isDry) });
+}
+
+async function runSweep(
+  invocation: Invocation,
+  { apply }: RotateOptions,
+  paths: readonly string[],
+): Promise<void> {
+  if (apply === true)
+    throw usageError(
+      "cannot run lcm rotate --auto --apply: the settings decide what is done",
+      "lcm config set autoRotateSessionFiles.startup rotate",
+    );
+  const { sweepSessionFiles } = await import("@lossless/core/maintain/rotate.ts");
+  const { settings, places } = await invocation.settings();
+  const { databasePath, largeFilesDir: filesDir } = settings;
+  const files = await listSessionFiles(paths, places.stateDir);
+  const tally = await invocation.withArchive(
+    "read",
+    (engine) =>
+      sweepSessionFiles({
+        engine,
+        files,
+        phase: "startup",
+        settings,
+        databasePath,
+        filesDir,
+        ...invocation.scope,
+        log: printNote,
+      }),
+    { thread: true },
+  );
+  const mode = tally === null ? "off" : settings.autoRotateSessionFiles.startup;
+  await invocation.print({ data: { mode, ...tally }, text: () => renderTally(tally, mode) });
+}
+
+/** Session files below folders, and the files that were named. A folder of the host that is not there holds none. */
+async function listSessionFiles(named: readonly string[], stateDir: string): Promise<string[]> {
+  const isNamed = named.length > 0;
+  const paths = isNamed ? named : [join(stateDir, "agents")];
+  const files: string[] = [];
+  for (const path of paths) {
+    const stats = await stat(path).catch(() => null);
+    if (stats === null && isNamed)
+      throw new EngineError("not_found", `cannot rotate ${path}: there is no such file or folder`);
+    if (stats?.isFile()) files.push(resolve(path));
+    if (!stats?.isDirectory()) continue;
+    const entries = await readdir(path, { recursive: true, withFileTypes: true });
+    const found = entries.filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"));
+    files.push(...found.map((entry) => resolve(join(entry.parentPath, entry.name))));
+  }
+  return files.sort();
+}
+
+function renderTally(tally: SweepTally | null, mode: string): string {
+  if (tally === null) return "autoRotateSessionFiles is off; nothing was looked at.";
+  const { scanned, eligible, rotated, warned, bytesRemoved } = tally;
+  return renderPairs(
+    [
+      ["Looked at", countOf(scanned, "file")],
+      ["Too large", countOf(eligible, "file")],
+      ["Rotated", `${countOf(rotated, "file")}, ${formatBytes(bytesRemoved)} removed`],
+      ["Warned", countOf(warned, "file")],
+      ["Setting", `autoRotateSessionFiles.startup is ${mode}`],
+    ],
+    style.faint,
+  );
 }
 
 function renderReport(report: RotateReport, isDry: boolean): string {

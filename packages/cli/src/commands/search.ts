@@ -24,6 +24,7 @@ import {
   withIsoTimes,
 } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
+import { findEmbed } from "./embed.ts";
 import { addExamples, parseOffset } from "./shared.ts";
 
 const SCOPES: readonly GrepScope[] = ["messages", "summaries", "both", "files"];
@@ -68,7 +69,8 @@ export function defineSearch(program: Command): void {
     `
 A question as you would ask it works; nothing but quotes has a special meaning. What is found carries an id: lcm show
 opens it. A regular expression is tested against everything in reach, capitals count; without a hit its words are
-looked for. In files the query is looked for as it is written.`,
+looked for. In files the query is looked for as it is written. With vectors (lcm embed) messages are found by their
+meaning too, unless every keyword is found.`,
   );
   addExamples(command, [
     ["lcm search why did we choose sqlite", "a question as you would ask it"],
@@ -94,20 +96,26 @@ async function runSearch(
   const scope = chooseScope(options);
   const timezone = await invocation.timezone();
   const times = readTimes(options, timezone);
+  const embed =
+    options.regex === true || scope === "files" || scope === "summaries" ? null : await findEmbed(invocation);
   const find = (signal?: AbortSignal): Promise<GrepAnswer> =>
-    invocation.withArchive("read", async (engine) =>
-      sayInShellWords(
-        engine.grep({
-          ...(await buildRequest(engine, invocation, options)),
-          ...times,
-          pattern: query,
-          scope,
-          ...(signal === undefined ? {} : { signal }),
-        }),
-      ),
+    invocation.withArchive(
+      // What a vector costs is written down.
+      embed === null ? "read" : "change",
+      async (engine) =>
+        sayInShellWords(
+          engine.grep({
+            ...(await buildRequest(engine, invocation, options)),
+            ...times,
+            pattern: query,
+            scope,
+            ...(signal === undefined ? {} : { signal }),
+          }),
+        ),
+      { embed },
     );
-  // Full text is over before a key is pressed; an expression runs in a thread and can be asked to stop.
-  const isLong = options.regex === true || scope === "files";
+  // Full text is over before a key is pressed; an expression runs in a thread, a model elsewhere, and both can be asked to stop.
+  const isLong = options.regex === true || scope === "files" || embed !== null;
   const answer = isLong
     ? await runCancellable(
         async (signal) => {
@@ -231,6 +239,7 @@ function describeMatch({ rule, scope }: GrepAnswer, { regex, sort }: SearchOptio
     const how = regex === true ? "matching the expression" : "with it as written";
     return scope === "files" ? how : `${how}, ${ORDERS.recency}`;
   }
+  if (rule === "fused") return `by their words and their meaning, ${ORDERS[sort ?? "relevance"]}`;
   const isStrict = rule === "strict";
   const order = ORDERS[sort ?? (isStrict ? "recency" : "relevance")];
   return `${isStrict ? "with every term" : "with some of the terms"}, ${order}`;
@@ -243,7 +252,11 @@ function renderHit(hit: GrepHit, timezone: string): string {
 }
 
 function describeHit(hit: GrepHit, timezone: string): string[] {
-  const place = [formatTime(hit.createdAt, timezone), `conversation ${hit.conversationId}`];
+  const place = [
+    formatTime(hit.createdAt, timezone),
+    `conversation ${hit.conversationId}`,
+    ...(hit.foundBy.includes("words") || !hit.foundBy.includes("vector") ? [] : ["found by its meaning"]),
+  ];
   if (hit.type === "message") return [hit.role, ...place];
   if (hit.type === "summary") return [`${hit.kind} summary`, `depth ${hit.depth}`, ...place];
   return [`${toOneLine(hit.fileName ?? "file")}:${hit.line}`, ...place];

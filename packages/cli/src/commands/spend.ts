@@ -16,7 +16,7 @@ import { parseTime } from "../time-words.ts";
 import { addExamples } from "./shared.ts";
 import { describeGuard, toGuardJson } from "./status.ts";
 
-const GROUPINGS = ["day", "conversation", "model", "purpose"] as const;
+export const GROUPINGS = ["day", "conversation", "model", "purpose"] as const;
 
 interface SpendOptions {
   readonly since: string;
@@ -31,7 +31,7 @@ interface Caps {
   readonly windowMs: number;
 }
 
-interface Ledger {
+export interface Ledger {
   readonly groups: readonly SpendGroup[];
   readonly total: Omit<SpendGroup, "key">;
   readonly caps: Caps;
@@ -79,7 +79,7 @@ export function parseSince(text: string, now: number, timezone: string): number 
   return parseTime(text, { now, timezone, option: "--since" });
 }
 
-async function readLedger(
+export async function readLedger(
   engine: Engine,
   settings: Settings,
   { since, now, by }: { since: number; now: number; by: SpendOptions["by"] },
@@ -110,7 +110,7 @@ function renderLedger(ledger: Ledger, { by }: SpendOptions, since: number, timez
     ledger.groups.length === 0
       ? `No model was called ${from}.`
       : `${renderGroups(ledger, by)}\n\n${style.faint(`${countOf(ledger.total.calls, "call")} ${from}`)}`;
-  return `${head}\n\n${renderPairs(describeCaps(ledger, timezone), style.faint)}`;
+  return `${head}\n\n${renderPairs(describeCaps(ledger, timezone, style.warning), style.faint)}`;
 }
 
 function renderGroups({ groups, total }: Ledger, by: string): string {
@@ -137,7 +137,11 @@ function renderGroups({ groups, total }: Ledger, by: string): string {
   );
 }
 
-function describeCaps({ caps, guards }: Ledger, timezone: string): [string, string][] {
+export function describeCaps(
+  { caps, guards }: Ledger,
+  timezone: string,
+  paintPaused: (text: string) => string,
+): [string, string][] {
   const { tokensPerDay, tokensToday, callsPerWindow, callsInWindow, windowMs } = caps;
   const day = tokensPerDay === null ? "no cap" : `of ${formatCount(tokensPerDay)}`;
   return [
@@ -146,6 +150,6 @@ function describeCaps({ caps, guards }: Ledger, timezone: string): [string, stri
       "Window",
       `${formatCount(callsInWindow)} of ${formatCount(callsPerWindow)} calls in ${formatSeconds(windowMs)} (summaryMaxCallsPerWindow)`,
     ],
-    ...guards.map((guard): [string, string] => ["Paused", style.warning(describeGuard(guard, timezone))]),
+    ...guards.map((guard): [string, string] => ["Paused", paintPaused(describeGuard(guard, timezone))]),
   ];
 }

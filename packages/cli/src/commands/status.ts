@@ -161,6 +161,8 @@ export function describeHidden(hidden: StatusReport["hidden"]): string {
 }
 
 function describeIndex({ index }: StatusReport): string {
+  if (index.kind === "ready" && index.pending > 0)
+    return style.good(`ready, ${formatCount(index.pending)} newest messages waiting`);
   if (index.kind === "ready") return style.good("ready");
   return style.warning(`degraded: ${index.reason}; run lcm reindex`);
 }

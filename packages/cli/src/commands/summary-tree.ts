@@ -5,10 +5,16 @@
 import type { Engine } from "@lossless/core/engine.ts";
 import type { SummaryNode } from "@lossless/core/store/folding.ts";
 
-export type Graph = ReadonlyMap<string, SummaryNode>;
+/** What drawing needs to know of a summary. */
+export type TreeNode = Pick<
+  SummaryNode,
+  "summaryId" | "state" | "startPosition" | "depth" | "sourceIds" | "derivedIds"
+>;
 
-export interface TreeLine {
-  readonly node: SummaryNode;
+export type Graph<Node extends TreeNode = SummaryNode> = ReadonlyMap<string, Node>;
+
+export interface TreeLine<Node extends TreeNode = SummaryNode> {
+  readonly node: Node;
   /** The branches drawn before the name. */
   readonly prefix: string;
   /** How far below the top it stands. */
@@ -36,44 +42,54 @@ export async function readGraph(
   }
 }
 
+export interface DrawOptions {
+  readonly withRetired?: boolean;
+  /** Whether the sources of a summary are drawn below it. Absent: always. */
+  readonly isOpen?: (summaryId: string) => boolean;
+}
+
 /**
  * From the named summary down. Without a name, first the fold itself, then what else was made: stand-ins and prepared summaries, and on
  * request those that were replaced.
  */
-export function drawTree(
-  graph: Graph,
+export function drawTree<Node extends TreeNode>(
+  graph: Graph<Node>,
   topId: string | null,
-  options: { withRetired?: boolean } = {},
-): TreeLine[] {
-  const lines: TreeLine[] = [];
+  { withRetired = false, isOpen = () => true }: DrawOptions = {},
+): TreeLine<Node>[] {
+  const lines: TreeLine<Node>[] = [];
   const drawn = new Set<string>();
-  const draw = (node: SummaryNode, branch: string, below: string, level: number): void => {
+  const draw = (node: Node, branch: string, below: string, level: number): void => {
     const isRepeated = drawn.has(node.summaryId);
     drawn.add(node.summaryId);
     lines.push({ node, prefix: branch, level, isRepeated });
-    if (isRepeated) return;
+    if (isRepeated || !isOpen(node.summaryId)) return;
     const sources = node.sourceIds.flatMap((id) => graph.get(id) ?? []);
     for (const [index, source] of sources.entries()) {
       const isLast = index === sources.length - 1;
       draw(source, `${below}${isLast ? "└─ " : "├─ "}`, `${below}${isLast ? "   " : "│  "}`, level + 1);
     }
   };
-  for (const top of findTops(graph, topId, options.withRetired ?? false)) draw(top, "", "", 0);
+  for (const top of findTops(graph, topId, withRetired)) draw(top, "", "", 0);
   return lines;
 }
 
-function findTops(graph: Graph, topId: string | null, withRetired: boolean): SummaryNode[] {
+function findTops<Node extends TreeNode>(
+  graph: Graph<Node>,
+  topId: string | null,
+  withRetired: boolean,
+): Node[] {
   if (topId !== null) return [graph.get(topId)].filter((node) => node !== undefined);
   const nodes = [...graph.values()].sort(
     (left, right) => left.startPosition - right.startPosition || right.depth - left.depth,
   );
-  const isFolded = ({ state }: SummaryNode): boolean => state === "cover";
-  const isUnder = (node: SummaryNode, isCounted: (above: SummaryNode) => boolean): boolean =>
+  const isFolded = ({ state }: TreeNode): boolean => state === "cover";
+  const isUnder = (node: TreeNode, isCounted: (above: TreeNode) => boolean): boolean =>
     node.derivedIds.some((id) => {
       const above = graph.get(id);
       return above !== undefined && isCounted(above);
     });
-  const isShown = ({ state }: SummaryNode): boolean => withRetired || state !== "retired";
+  const isShown = ({ state }: TreeNode): boolean => withRetired || state !== "retired";
   return [
     ...nodes.filter((node) => isFolded(node) && !isUnder(node, isFolded)),
     ...nodes.filter((node) => !isFolded(node) && isShown(node) && !isUnder(node, isShown)),

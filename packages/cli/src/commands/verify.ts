@@ -44,9 +44,17 @@ async function runVerify(invocation: Invocation): Promise<void> {
     { isPatient: false, what: "the verification" },
   ).finally(() => progress.finish());
   if (!report.ok) process.exitCode = ERROR_CODES.verification_failed.exit;
-  const { ok, conversations, messages, summaries, files, problems } = report;
+  const { ok, conversations, messages, summaries, files, problems, redacted } = report;
   await invocation.print({
-    data: { ok, conversations, messages, summaries, files, problems },
+    data: {
+      ok,
+      conversations,
+      messages,
+      summaries,
+      files,
+      problems,
+      ...(redacted === undefined ? {} : { redacted }),
+    },
     text: () => renderReport(report),
   });
 }
@@ -58,7 +66,11 @@ export function renderReport(report: VerifyReport): string {
     countOf(report.summaries, "summary", "summaries"),
     countOf(report.files, "large file"),
   ].join(", ");
-  if (report.ok) return `${style.good("ok")}  ${checked}: everything is whole and unaltered`;
+  if (report.ok)
+    return [
+      `${style.good("ok")}  ${checked}: everything is whole and unaltered`,
+      ...renderRedacted(report),
+    ].join("\n");
   const shown = report.problems.slice(0, SHOWN_PROBLEMS).map(renderProblem);
   const more = report.problems.length - shown.length;
   return [
@@ -68,6 +80,15 @@ export function renderReport(report: VerifyReport): string {
       ? [style.faint(`and ${countOf(more, "problem")} more: lcm verify --json lists them all`)]
       : []),
   ].join("\n");
+}
+
+/** Without the key only what is stored can be proven. */
+function renderRedacted({ redacted }: VerifyReport): string[] {
+  if (redacted === undefined) return [];
+  const { messages, proven } = redacted;
+  return [
+    style.faint(`${countOf(messages, "redacted message")}, ${proven} proven with the key to be what arrived`),
+  ];
 }
 
 function renderProblem({ code, id, message }: Problem): string {

@@ -2,30 +2,38 @@
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import { toAction } from "../context.ts";
-import type { Invocation } from "../context.ts";
+import type { Invocation, Model } from "../context.ts";
+import { addModelOptions, chooseModel } from "../models/choose-model.ts";
+import type { ModelOptions } from "../models/choose-model.ts";
 import { style } from "../style.ts";
 import { addExamples } from "./shared.ts";
 
-interface Options {
+interface Options extends ModelOptions {
   readonly port: number;
+  readonly write?: boolean;
 }
 
 export function defineWeb(program: Command): void {
-  const command = program
-    .command("web")
-    .description("look into the archive with your browser")
-    .option("--port <n>", "listen there (default: any port that is free)", parsePort, 0)
-    .action(toAction(runWeb));
+  const command = addModelOptions(
+    program
+      .command("web")
+      .description("look into the archive with your browser")
+      .option("--port <n>", "listen there (default: any port that is free)", parsePort, 0)
+      .option("--write", "also mend, back up, rewrite, dissolve and forget, each after a preview"),
+  ).action(toAction(runWeb));
   command.addHelpText(
     "after",
     `
 Prints an address and serves it until Ctrl-C: conversations, the graph of summaries, the context for any budget with
 its reasons, growth and cost as plots, search, health. Only this machine can reach it, and only with the token in the
-address. It only reads, asks no model and no other server, and follows along while agents write.`,
+address. It only reads, asks no model and no other server, and follows along while agents write. With --write the page
+can do what lcm doctor --fix, backup, repair, rewrite, dissolve and forget do; it shows first what would change, and
+does it when that is confirmed. Only repair and rewrite ask a model, when one is named.`,
   );
   addExamples(command, [
     ["lcm web", "open the printed address in a browser"],
     ["lcm web --port 8123 --db other.db", "another archive, on a port of your choice"],
+    ["lcm web --write", "mend and change things from the page"],
   ]);
 }
 
@@ -35,23 +43,35 @@ function parsePort(text: string): number {
   throw new InvalidArgumentError("It must be a port, a number up to 65535.");
 }
 
-async function runWeb(invocation: Invocation, { port }: Options): Promise<void> {
+async function runWeb(invocation: Invocation, options: Options): Promise<void> {
+  const { port, write = false } = options;
+  const model = write ? await chooseModel(invocation, options) : null;
   const { settings } = await invocation.settings();
   const { runInspector } = await import("../web/run-inspector.ts");
   await invocation.withArchive(
-    "read",
+    write ? "change" : "read",
     (engine) =>
       runInspector({
         engine,
         settings,
         scope: invocation.scope,
         port,
+        ...(write ? { write: { model: nameModel(model) } } : {}),
         onReady: ({ url, port }) =>
-          invocation.print({
-            data: { url, port },
-            text: () => `${style.name(url)}\n\n${style.faint("Open it in your browser. Ctrl-C ends it.")}`,
-          }),
+          invocation.print({ data: { url, port, write }, text: () => renderReady(url, write) }),
       }),
-    { thread: true },
+    { thread: true, model },
   );
+}
+
+const nameModel = (model: Model | null): string | null =>
+  model === null
+    ? null
+    : model.ref === null
+      ? "the model of the settings"
+      : `${model.ref.provider}/${model.ref.model}`;
+
+function renderReady(url: string, isWriting: boolean): string {
+  const mode = isWriting ? "It can change the archive. " : "";
+  return `${style.name(url)}\n\n${style.faint(`Open it in your browser. ${mode}Ctrl-C ends it.`)}`;
 }

@@ -9,10 +9,9 @@ import { listCandidates, parseModelRef } from "@lossless/core/summarize/candidat
 import { anthropic } from "./anthropic.ts";
 import type { Dialect, Endpoint } from "./dialect.ts";
 import { findEndpoint } from "./endpoints.ts";
-import { classifyStatus, cleanMessage, makeFailure, type Failure } from "./failures.ts";
 import { openai } from "./openai.ts";
 import { learnQuirk, type Quirk } from "./quirks.ts";
-import { send, type Outcome } from "./send.ts";
+import { explainOutcome, send, type Outcome } from "./send.ts";
 
 export interface OpenCompleteOptions {
   readonly settings: Pick<
@@ -104,23 +103,8 @@ function isCorrectable(outcome: Outcome): outcome is Extract<Outcome, { kind: "r
 }
 
 function toResult(outcome: Outcome, { endpoint, model }: CallPlan): CompleteResult {
-  if (outcome.kind === "refused") return explainRefusal(outcome, endpoint);
-  if (outcome.kind === "broken")
-    return { ...outcome.failure, message: clean(outcome.failure.message, endpoint) };
+  if (outcome.kind !== "answer") return explainOutcome(outcome, endpoint);
   const { text, inputTokens, outputTokens } = outcome.answer;
   const answered = { provider: endpoint.provider, model: outcome.answer.model ?? model };
   return { kind: "text", text, model: answered, inputTokens, outputTokens };
-}
-
-function explainRefusal(outcome: Extract<Outcome, { kind: "refused" }>, endpoint: Endpoint): Failure {
-  const { status, error, retryAfterMs } = outcome;
-  const failure = classifyStatus(status, error);
-  // Providers repeat pieces of a wrong key.
-  const said = failure === "auth" ? "" : clean(error.message, endpoint);
-  const message = `${endpoint.provider} answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
-  return makeFailure(failure, message, retryAfterMs);
-}
-
-function clean(message: string, { apiKey, headers }: Endpoint): string {
-  return cleanMessage(message, [apiKey ?? "", ...Object.values(headers)]);
 }

@@ -4,8 +4,10 @@
  */
 import { isObject } from "@lossless/core/model/setting-types.ts";
 import { Answer } from "./answer.ts";
-import type { Dialect, RequestBody } from "./dialect.ts";
+import type { Dialect, Endpoint, RequestBody } from "./dialect.ts";
 import {
+  classifyStatus,
+  cleanMessage,
   makeFailure,
   readProviderError,
   readRetryAfter,
@@ -14,8 +16,11 @@ import {
 } from "./failures.ts";
 import { EventParser } from "./server-sent-events.ts";
 
+/** What a call needs of a dialect: the reading of its answer. */
+type Reading = Pick<Dialect, "takeEvent" | "takeWhole">;
+
 export interface Call {
-  readonly dialect: Dialect;
+  readonly dialect: Reading;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: RequestBody;
@@ -105,7 +110,7 @@ async function readRefusal(response: Response, watch: StallWatch): Promise<Outco
   return { kind: "refused", status: response.status, error, retryAfterMs };
 }
 
-async function readAnswer(dialect: Dialect, response: Response, watch: StallWatch): Promise<Outcome> {
+async function readAnswer(dialect: Reading, response: Response, watch: StallWatch): Promise<Outcome> {
   const isStream = !(response.headers.get("content-type") ?? "").includes("application/json");
   const answer = isStream
     ? await readStream(dialect, response, watch)
@@ -115,7 +120,7 @@ async function readAnswer(dialect: Dialect, response: Response, watch: StallWatc
   return { kind: "answer", answer };
 }
 
-async function readStream(dialect: Dialect, response: Response, watch: StallWatch): Promise<Answer> {
+async function readStream(dialect: Reading, response: Response, watch: StallWatch): Promise<Answer> {
   const answer = new Answer();
   const parser = new EventParser();
   const take = (events: readonly string[]): void => {
@@ -131,7 +136,7 @@ async function readStream(dialect: Dialect, response: Response, watch: StallWatc
   return answer;
 }
 
-function takeEvent(dialect: Dialect, answer: Answer, data: string): void {
+function takeEvent(dialect: Reading, answer: Answer, data: string): void {
   if (data.trim() === "[DONE]") {
     answer.isDone = true;
     return;
@@ -142,7 +147,7 @@ function takeEvent(dialect: Dialect, answer: Answer, data: string): void {
   else dialect.takeEvent(answer, event);
 }
 
-function readWhole(dialect: Dialect, text: string): Answer {
+function readWhole(dialect: Reading, text: string): Answer {
   const answer = new Answer();
   const body = parse(text);
   if (body === null) answer.failure = makeFailure("invalid_response", "the answer is no JSON object");
@@ -192,3 +197,19 @@ const broken = (failure: Failure["failure"], message: string): Outcome => ({
   kind: "broken",
   failure: makeFailure(failure, message),
 });
+
+/** What a call that brought no answer means for the caller. */
+export function explainOutcome(outcome: Exclude<Outcome, { kind: "answer" }>, endpoint: Endpoint): Failure {
+  if (outcome.kind === "broken")
+    return { ...outcome.failure, message: clean(outcome.failure.message, endpoint) };
+  const { status, error, retryAfterMs } = outcome;
+  const failure = classifyStatus(status, error);
+  // Providers repeat pieces of a wrong key.
+  const said = failure === "auth" ? "" : clean(error.message, endpoint);
+  const message = `${endpoint.provider} answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
+  return makeFailure(failure, message, retryAfterMs);
+}
+
+function clean(message: string, { apiKey, headers }: Endpoint): string {
+  return cleanMessage(message, [apiKey ?? "", ...Object.values(headers)]);
+}

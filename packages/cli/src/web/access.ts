@@ -16,8 +16,12 @@ export interface Visit {
 
 const COOKIE_SECONDS = 30 * 24 * 3600;
 
+/** Carries the token for changes, which only the page's own script can know. */
+export const WRITE_HEADER = "x-lcm-write";
+
 export class Gate {
   readonly token = randomBytes(24).toString("base64url");
+  readonly writeToken = randomBytes(24).toString("base64url");
   readonly #hosts: ReadonlySet<string>;
   readonly #cookie: string;
 
@@ -42,6 +46,22 @@ export class Gate {
     }
     if (this.hasToken(visit) || this.#hasCookie(visit)) return null;
     return { status: 403, message: "Open the whole address that lcm web has printed, with its token." };
+  }
+
+  /**
+   * For a visit that `refuse` lets pass: null when it may change something. A form of another site cannot send JSON, cannot set our
+   * header, does not know its token, and names its own Origin; each of these alone would be enough.
+   */
+  refuseWrite({ headers }: Visit): Refusal | null {
+    const { host, origin } = headers;
+    const token = headers[WRITE_HEADER];
+    if (origin !== `http://${host}`)
+      return { status: 403, message: "Only the inspector's own page may change this archive." };
+    if (typeof token !== "string" || !isSame(token, this.writeToken))
+      return { status: 403, message: "This request does not carry the token for changes; reload the page." };
+    if (!/^application\/json\b/.test(headers["content-type"] ?? ""))
+      return { status: 415, message: "Changes are asked for in JSON." };
+    return null;
   }
 
   hasToken({ url }: Visit): boolean {

@@ -7,14 +7,37 @@ import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { isSummaryId } from "@lossless/core/model/ids.ts";
 import type { GrepMode, GrepRequest, GrepScope } from "@lossless/core/retrieve/grep.ts";
-import type { SummaryRow, SummaryState } from "@lossless/core/store/folding.ts";
+import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";
 import { measureRaw } from "../commands/raw-tokens.ts";
+import type {
+  AskAnswer,
+  ContextAnswer,
+  ContextTurns,
+  ConversationDetail,
+  Graph,
+  GraphNode,
+  GrowthAnswer,
+  MessageDetail,
+  MessageJson,
+  MessagePage,
+  OutlineRow,
+  Overview,
+  Page,
+  SearchReply,
+  SpendAnswer,
+  SummaryNode,
+  TimelineAnswer,
+  UnderSummary,
+  WriteAccess,
+} from "./answers.ts";
+import { readTurns } from "./context-turns.ts";
 import { readPicture, toMessageJson, toUnreadable } from "./message-json.ts";
-import type { MessageJson, Picture } from "./message-json.ts";
+import type { Picture } from "./message-json.ts";
 import { Outlines } from "./outline.ts";
-import type { OutlineRow } from "./outline.ts";
-import { planTimeline } from "./timeline.ts";
+import { ANY_ID, readNumber, readWord } from "./query.ts";
+import { addUpGrowth, planTimeline } from "./timeline.ts";
+import type { Timeline } from "./timeline.ts";
 
 export interface ApiOptions {
   readonly engine: Engine;
@@ -25,27 +48,32 @@ export interface ApiOptions {
   readonly examine: () => Promise<DoctorReport>;
 }
 
+type Json<T> = { readonly json: T };
 /** An answer is JSON, or a picture. */
-export type Answer = { readonly json: unknown } | { readonly picture: Picture };
+export type Answer = Json<unknown> | { readonly picture: Picture };
 
 type Handler = (api: Api, id: string, query: URLSearchParams, more: string) => Promise<Answer>;
 
 const PAGE_CHARS = 6_000;
 const WHOLE_CHARS = 2_000_000;
 const MAX_MESSAGES = 200;
+const MAX_UNDER = 1_000;
 const MAX_CONVERSATIONS = 500;
-const SUMMARY_PAGE = 2_000;
-const MAX_SUMMARIES = 50_000;
 const MIN_BUDGET = 1_000;
 const MAX_BUDGET = 2_000_000;
+/** Conversations that the growth of the archive is added up from, the largest of them. */
+const GROWTH_CONVERSATIONS = 40;
+const GROWTH_MOMENTS = 240;
 
 const ROUTES: readonly (readonly [path: RegExp, handler: Handler])[] = [
   [/^\/api\/overview$/, (api) => api.readOverview()],
+  [/^\/api\/growth$/, (api) => api.readGrowth()],
   [/^\/api\/conversations$/, (api, _id, query) => api.listConversations(query)],
   [/^\/api\/conversations\/(\d{1,15})$/, (api, id) => api.readConversation(Number(id))],
   [/^\/api\/conversations\/(\d{1,15})\/messages$/, (api, id, query) => api.listMessages(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/graph$/, (api, id, query) => api.readGraph(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/context$/, (api, id, query) => api.readContext(Number(id), query)],
+  [/^\/api\/conversations\/(\d{1,15})\/turns$/, (api, id, query) => api.readTurns(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/timeline$/, (api, id) => api.readTimeline(Number(id))],
   [/^\/api\/messages\/(?:msg_)?(\d{1,15})$/, (api, id) => api.readMessage(Number(id))],
   [
@@ -53,6 +81,7 @@ const ROUTES: readonly (readonly [path: RegExp, handler: Handler])[] = [
     (api, id, _query, part) => api.readImage(Number(id), Number(part)),
   ],
   [/^\/api\/summaries\/(sum_[0-9a-f]{16})$/, (api, id) => api.readSummary(id)],
+  [/^\/api\/summaries\/(sum_[0-9a-f]{16})\/messages$/, (api, id, query) => api.listUnder(id, query)],
   [/^\/api\/search$/, (api, _id, query) => api.search(query)],
   [/^\/api\/ask$/, (api, _id, query) => api.ask(query)],
   [/^\/api\/spend$/, (api, _id, query) => api.readSpend(query)],
@@ -64,14 +93,16 @@ export class Api {
   readonly #engine: Engine;
   readonly #scope: Scope;
   readonly #outlines: Outlines;
+  readonly #write: WriteAccess | null;
   readonly #saved = new Map<number, { readonly foldRevision: number; readonly tokens: number }>();
-  readonly #covers = new Map<number, { readonly version: string; readonly rows: readonly SummaryRow[] }>();
+  readonly #graphs = new Map<number, { readonly version: string; readonly graph: SummaryGraph }>();
   #examining: Promise<DoctorReport> | null = null;
 
-  constructor(options: ApiOptions) {
+  constructor(options: ApiOptions, write: WriteAccess | null = null) {
     this.#options = options;
     this.#engine = options.engine;
     this.#scope = options.scope;
+    this.#write = write;
     this.#outlines = new Outlines(options.engine, options.scope);
   }
 
@@ -84,24 +115,41 @@ export class Api {
     return null;
   }
 
-  async readOverview(): Promise<Answer> {
+  async readOverview(): Promise<Json<Overview>> {
     const { timezone, version } = this.#options;
     const [status, conversations, spend] = await Promise.all([
       this.#engine.status(this.#scope),
       this.#engine.listConversations({ ...this.#scope, limit: 200 }),
       this.#engine.spend({ by: "all" }),
     ]);
-    return { json: { status, conversations, spend: spend[0] ?? null, timezone, version, isReadOnly: true } };
+    return {
+      json: { status, conversations, spend: spend[0] ?? null, timezone, version, write: this.#write },
+    };
   }
 
-  async listConversations(query: URLSearchParams): Promise<Answer> {
+  /** Tokens stored and in the context over time, for the whole archive as far as its largest conversations make it up. */
+  async readGrowth(): Promise<Json<GrowthAnswer>> {
+    const { items } = await this.#engine.listConversations({ ...this.#scope, limit: MAX_CONVERSATIONS });
+    const largest = items.toSorted((a, b) => b.messages - a.messages).slice(0, GROWTH_CONVERSATIONS);
+    const lines: Timeline["points"][] = [];
+    for (const conversation of largest) lines.push((await this.#planTimeline(conversation)).points);
+    return {
+      json: {
+        points: addUpGrowth(lines, GROWTH_MOMENTS),
+        conversations: items.length,
+        counted: largest.length,
+      },
+    };
+  }
+
+  async listConversations(query: URLSearchParams): Promise<Json<Page<ConversationRow>>> {
     const limit = readNumber(query, "limit", { least: 1, most: MAX_CONVERSATIONS, otherwise: 200 });
     return {
       json: await this.#engine.listConversations({ ...this.#scope, limit, after: query.get("after") }),
     };
   }
 
-  async readConversation(conversationId: number): Promise<Answer> {
+  async readConversation(conversationId: number): Promise<Json<ConversationDetail>> {
     const conversation = await this.#need(conversationId);
     const { owner, sessionKey } = conversation;
     const status = await this.#engine.status({ owner, sessionKey });
@@ -113,7 +161,7 @@ export class Api {
   }
 
   /** By number (`at`), by key (`after`), or around a message (`around`). */
-  async listMessages(conversationId: number, query: URLSearchParams): Promise<Answer> {
+  async listMessages(conversationId: number, query: URLSearchParams): Promise<Json<MessagePage>> {
     const conversation = await this.#need(conversationId);
     const limit = readNumber(query, "limit", { least: 1, most: MAX_MESSAGES, otherwise: 50 });
     if (query.has("after") || query.get("from") === "start") {
@@ -137,18 +185,20 @@ export class Api {
     return { json: { total: outline.length, at, items: await this.#readMessages(ids), next: null } };
   }
 
-  async readMessage(messageId: number): Promise<Answer> {
+  async readMessage(messageId: number): Promise<Json<MessageDetail>> {
     const message = await this.#engine.readMessage({ ...this.#scope, messageId });
     if (message === null) throw new EngineError("not_found", `cannot find msg_${messageId}`);
     const first = message.row.revises ?? messageId;
     const revisions = await this.#engine.readRevisions({ ...this.#scope, messageId: first });
-    const cover = await this.#readCover(await this.#need(message.row.conversationId));
-    const above = cover.filter((summary) => holds(summary, message.row.position));
+    const { nodes } = await this.#readGraph(await this.#need(message.row.conversationId));
+    const above = nodes.filter((summary) => isAbove(summary, message.row.position));
     return {
       json: {
         message: toMessageJson(message, WHOLE_CHARS),
         revisions: revisions.map((row) => row.messageId),
-        path: above.toSorted((a, b) => a.depth - b.depth).map(({ content: _content, ...rest }) => rest),
+        path: above
+          .toSorted((a, b) => Number(isStandIn(a)) - Number(isStandIn(b)) || a.depth - b.depth)
+          .map(toNode),
       },
     };
   }
@@ -165,75 +215,76 @@ export class Api {
     return { picture };
   }
 
-  async readGraph(conversationId: number, query: URLSearchParams): Promise<Answer> {
+  async readGraph(conversationId: number, query: URLSearchParams): Promise<Json<Graph>> {
     const conversation = await this.#need(conversationId);
     const isAll = query.get("state") === "all";
-    const summaries = (await this.#listSummaries(conversationId)).filter(
-      ({ state }) => isAll || state === "cover" || state === "reserve",
-    );
-    const condensed = summaries.filter(({ kind }) => kind === "condensed");
-    const nodes = await Promise.all(
-      condensed.map(({ summaryId }) => this.#engine.readSummary({ ...this.#scope, summaryId })),
-    );
+    const { nodes, edges } = await this.#readGraph(conversation);
+    const shown = nodes.filter(({ state }) => isAll || state === "cover" || state === "reserve");
+    const ids = new Set(shown.map(({ summaryId }) => summaryId));
     return {
       json: {
         conversation,
-        nodes: summaries.map(({ content: _content, model: _model, conversationId: _id, ...rest }) => rest),
-        edges: nodes.flatMap((node) => (node?.sourceIds ?? []).map((source) => [node?.summaryId, source])),
+        nodes: shown.map(toNode),
+        edges: edges.filter(([summary, source]) => ids.has(summary) && ids.has(source)),
       },
     };
   }
 
-  async readSummary(summaryId: string): Promise<Answer> {
-    const summary = isSummaryId(summaryId)
-      ? await this.#engine.readSummary({ ...this.#scope, summaryId })
-      : null;
-    if (summary === null) throw new EngineError("not_found", `cannot find ${summaryId}`);
-    return { json: summary };
+  async readSummary(summaryId: string): Promise<Json<SummaryNode>> {
+    return { json: await this.#needSummary(summaryId) };
   }
 
-  async readContext(conversationId: number, query: URLSearchParams): Promise<Answer> {
-    await this.#need(conversationId);
-    const budgetTokens = readNumber(query, "budget", {
-      least: MIN_BUDGET,
-      most: MAX_BUDGET,
-      otherwise: 32_000,
-    });
+  /** The messages under a summary, in order, by number. */
+  async listUnder(summaryId: string, query: URLSearchParams): Promise<Json<UnderSummary>> {
+    const { conversationId, startPosition, endPosition } = await this.#needSummary(summaryId);
+    const outline = await this.#outlines.read(await this.#need(conversationId));
+    const under = outline.filter(({ position }) => startPosition <= position && position <= endPosition);
+    const at = readNumber(query, "at", { least: 0, most: Number.MAX_SAFE_INTEGER, otherwise: 0 });
+    const limit = readNumber(query, "limit", { least: 1, most: MAX_UNDER, otherwise: 100 });
+    return { json: { total: under.length, at, items: under.slice(at, at + limit) } };
+  }
+
+  async readContext(conversationId: number, query: URLSearchParams): Promise<Json<ContextAnswer>> {
+    const budgetTokens = readBudget(query);
     const startedAt = performance.now();
     const context = await this.#engine.assemble({ ...this.#scope, conversationId, budgetTokens });
     if (context === null) throw new EngineError("not_found", `cannot find conversation ${conversationId}`);
-    const { messages: _messages, neutral, ...rest } = context;
+    const { messages: _messages, neutral, conversationId: _id, ...rest } = context;
     return { json: { ...rest, sentMessages: neutral.length, tookMs: performance.now() - startedAt } };
   }
 
-  async readTimeline(conversationId: number): Promise<Answer> {
-    const conversation = await this.#need(conversationId);
-    const rows = await this.#outlines.read(conversation);
-    const cover = await this.#readCover(conversation);
-    const format = new Intl.DateTimeFormat("sv-SE", { timeZone: this.#options.timezone });
-    const { points, folds, days } = planTimeline(rows, cover, (at) => format.format(at));
-    return { json: { conversation, points, folds, days } };
+  /** The context turn by turn: what came, what went, and how much of the front a provider's cache could keep. */
+  async readTurns(conversationId: number, query: URLSearchParams): Promise<Json<ContextTurns>> {
+    const budgetTokens = readBudget(query);
+    const outline = await this.#outlines.read(await this.#need(conversationId));
+    const turns = await readTurns(outline, async (endBefore) => {
+      const context = await this.#engine.assemble({
+        ...this.#scope,
+        conversationId,
+        budgetTokens,
+        ...(endBefore === null ? {} : { endBefore }),
+      });
+      return context?.items ?? [];
+    });
+    return { json: { budgetTokens, turns } };
   }
 
-  async search(query: URLSearchParams): Promise<Answer> {
+  async readTimeline(conversationId: number): Promise<Json<TimelineAnswer>> {
+    const conversation = await this.#need(conversationId);
+    return { json: { conversation, ...(await this.#planTimeline(conversation)) } };
+  }
+
+  async search(query: URLSearchParams): Promise<Json<SearchReply>> {
     const pattern = query.get("q")?.trim() ?? "";
     if (pattern === "")
       throw new EngineError("usage", "cannot search for nothing: type a word or a question");
     const request: GrepRequest = {
       ...this.#scope,
+      ...readPlace(query),
       pattern,
       mode: readWord<GrepMode>(query, "mode", ["full_text", "regex"]),
       scope: readWord<GrepScope>(query, "scope", ["both", "messages", "summaries"]),
       limit: readNumber(query, "limit", { least: 1, most: 200, otherwise: 50 }),
-      ...(query.has("conversation")
-        ? {
-            conversationId: readNumber(query, "conversation", {
-              least: 1,
-              most: Number.MAX_SAFE_INTEGER,
-              otherwise: 1,
-            }),
-          }
-        : { allConversations: true }),
       ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
     };
     const startedAt = performance.now();
@@ -241,31 +292,30 @@ export class Api {
   }
 
   /** Cited passages for a question; no model is asked. */
-  async ask(query: URLSearchParams): Promise<Answer> {
+  async ask(query: URLSearchParams): Promise<Json<AskAnswer>> {
     const prompt = query.get("q")?.trim() ?? "";
-    const where = query.has("conversation")
-      ? {
-          conversationId: readNumber(query, "conversation", {
-            least: 1,
-            most: Number.MAX_SAFE_INTEGER,
-            otherwise: 1,
-          }),
-        }
-      : { allConversations: true };
-    return { json: await this.#engine.ask({ ...this.#scope, ...where, prompt }) };
+    const request = { ...this.#scope, ...readPlace(query), prompt, withoutModel: true };
+    return { json: await this.#engine.ask(request) };
   }
 
-  async readSpend(query: URLSearchParams): Promise<Answer> {
+  async readSpend(query: URLSearchParams): Promise<Json<SpendAnswer>> {
     const by = readWord(query, "by", ["day", "conversation", "model", "purpose"]);
     return { json: { by, items: await this.#engine.spend({ by }) } };
   }
 
   /** Takes as long as the proof; of several who ask at once, all get the same. */
-  async examine(): Promise<Answer> {
+  async examine(): Promise<Json<DoctorReport>> {
     this.#examining ??= this.#options.examine().finally(() => {
       this.#examining = null;
     });
     return { json: await this.#examining };
+  }
+
+  async #planTimeline(conversation: ConversationRow): Promise<Timeline> {
+    const rows = await this.#outlines.read(conversation);
+    const graph = await this.#readGraph(conversation);
+    const format = new Intl.DateTimeFormat("sv-SE", { timeZone: this.#options.timezone });
+    return planTimeline(rows, graph, (at) => format.format(at));
   }
 
   /** Tokens that folding saves; they change with the fold only. */
@@ -277,24 +327,29 @@ export class Api {
     return tokens;
   }
 
-  /** The summaries of the fold without their texts, read anew when there are others. */
-  async #readCover({
-    conversationId,
-    foldRevision,
-    summaries,
-  }: ConversationRow): Promise<readonly SummaryRow[]> {
+  /** All summaries without their texts, read anew when there are others. */
+  async #readGraph(conversation: ConversationRow): Promise<SummaryGraph> {
+    const { conversationId, foldRevision, summaries } = conversation;
     const version = `${foldRevision}:${summaries}`;
-    const known = this.#covers.get(conversationId);
-    if (known?.version === version) return known.rows;
-    const rows = (await this.#listSummaries(conversationId, "cover")).map((row) => ({ ...row, content: "" }));
-    this.#covers.set(conversationId, { version, rows });
-    return rows;
+    const known = this.#graphs.get(conversationId);
+    if (known?.version === version) return known.graph;
+    const graph = await this.#engine.readGraph({ ...this.#scope, conversationId });
+    this.#graphs.set(conversationId, { version, graph });
+    return graph;
   }
 
   async #need(conversationId: number): Promise<ConversationRow> {
     const conversation = await this.#engine.readConversation({ ...this.#scope, conversationId });
     if (conversation !== null) return conversation;
     throw new EngineError("not_found", `cannot find conversation ${conversationId}`);
+  }
+
+  async #needSummary(summaryId: string): Promise<SummaryNode> {
+    const summary = isSummaryId(summaryId)
+      ? await this.#engine.readSummary({ ...this.#scope, summaryId })
+      : null;
+    if (summary === null) throw new EngineError("not_found", `cannot find ${summaryId}`);
+    return summary;
   }
 
   async #readMessages(ids: readonly number[]): Promise<MessageJson[]> {
@@ -311,31 +366,15 @@ export class Api {
       return toUnreadable(messageId, error instanceof Error ? error.message : String(error));
     }
   }
-
-  async #listSummaries(conversationId: number, state?: SummaryState): Promise<SummaryRow[]> {
-    const found: SummaryRow[] = [];
-    for (let after: string | null = null; found.length < MAX_SUMMARIES;) {
-      const filter = state === undefined ? {} : { state };
-      const page = await this.#engine.listSummaries({
-        ...this.#scope,
-        ...filter,
-        conversationId,
-        limit: SUMMARY_PAGE,
-        after,
-      });
-      found.push(...page.items);
-      if (page.next === null) break;
-      after = page.next;
-    }
-    return found;
-  }
 }
+
+const toNode = ({ model: _model, conversationId: _id, ...node }: SummaryOutline): GraphNode => node;
 
 /** Where a page begins: at a number, around a message, or so that it ends with the newest. −1: there is no such message. */
 function chooseStart(query: URLSearchParams, outline: readonly OutlineRow[], limit: number): number {
   const last = Math.max(0, outline.length - limit);
   if (query.has("around")) {
-    const messageId = readNumber(query, "around", { least: 1, most: Number.MAX_SAFE_INTEGER, otherwise: 1 });
+    const messageId = readNumber(query, "around", ANY_ID);
     const index = outline.findIndex((row) => row.messageId === messageId);
     return index < 0 ? -1 : Math.max(0, index - Math.floor(limit / 2));
   }
@@ -343,29 +382,20 @@ function chooseStart(query: URLSearchParams, outline: readonly OutlineRow[], lim
   return readNumber(query, "at", { least: 0, most: Number.MAX_SAFE_INTEGER, otherwise: 0 });
 }
 
-const holds = ({ startPosition, endPosition }: SummaryRow, position: number): boolean =>
-  startPosition <= position && position <= endPosition;
+const isStandIn = ({ state }: SummaryOutline): boolean => state === "reserve";
 
-function readNumber(
-  query: URLSearchParams,
-  name: string,
-  { least, most, otherwise }: { readonly least: number; readonly most: number; readonly otherwise: number },
-): number {
-  const text = query.get(name);
-  if (text === null) return otherwise;
-  const value = Number(text);
-  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-  throw new EngineError("usage", `cannot use ${name}=${text}: it is a whole number from ${least} to ${most}`);
-}
+/** On the way from a message to the root: the summaries of the fold, and the one that stands for all of it. */
+const isAbove = ({ state, isRoot, startPosition, endPosition }: SummaryOutline, position: number): boolean =>
+  (state === "cover" || (state === "reserve" && isRoot)) &&
+  startPosition <= position &&
+  position <= endPosition;
 
-/** One of a few words; the first when none is given. */
-function readWord<Word extends string>(
+const readBudget = (query: URLSearchParams): number =>
+  readNumber(query, "budget", { least: MIN_BUDGET, most: MAX_BUDGET, otherwise: 32_000 });
+
+const readPlace = (
   query: URLSearchParams,
-  name: string,
-  words: readonly [Word, ...Word[]],
-): Word {
-  const text = query.get(name) ?? words[0];
-  const word = words.find((some) => some === text);
-  if (word !== undefined) return word;
-  throw new EngineError("usage", `cannot use ${name}=${text}: it is one of ${words.join(", ")}`);
-}
+): { readonly conversationId: number } | { readonly allConversations: true } =>
+  query.has("conversation")
+    ? { conversationId: readNumber(query, "conversation", ANY_ID) }
+    : { allConversations: true };

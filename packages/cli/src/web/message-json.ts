@@ -3,37 +3,10 @@
  * was pasted into one of them; a single message is given whole. Images are given as bytes of their own, by a few types that a browser
  * shows and never runs.
  */
-import type { MessageBody, MessageRow } from "@lossless/core/store/store.ts";
+import type { MessageBody } from "@lossless/core/store/store.ts";
 import type { MessageView, PartView } from "@lossless/core/model/message.ts";
 import { isObject } from "@lossless/core/message/readable.ts";
-
-export interface PartJson {
-  readonly ordinal: number;
-  readonly type: PartView["type"];
-  readonly text: string;
-  /** Length of the whole text. */
-  readonly chars: number;
-  readonly toolCallId: string | null;
-  readonly toolName: string | null;
-  readonly isError: boolean;
-  readonly mimeType: string | null;
-  readonly fileName: string | null;
-  readonly payloadBytes: number | null;
-  /** Whether its picture can be had. */
-  readonly hasImage: boolean;
-}
-
-export interface MessageJson {
-  readonly id: number;
-  /** Null when it cannot be read. */
-  readonly row: MessageRow | null;
-  readonly model: string | null;
-  readonly parts: readonly PartJson[];
-  /** Large files that live outside the message. */
-  readonly fileIds: readonly string[];
-  /** Why it cannot be shown. */
-  readonly problem: string | null;
-}
+import type { MessageJson, PartJson } from "./answers.ts";
 
 export function toMessageJson(
   { row, parts, bytes, view }: MessageBody & { readonly view: MessageView },

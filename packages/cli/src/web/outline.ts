@@ -5,15 +5,7 @@
  */
 import type { Engine, Scope } from "@lossless/core/engine.ts";
 import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
-
-export interface OutlineRow {
-  readonly messageId: number;
-  readonly position: number;
-  readonly role: string;
-  /** What it adds to the conversation: nothing when it is hidden or revises an earlier one. */
-  readonly tokens: number;
-  readonly createdAt: number;
-}
+import type { OutlineRow } from "./answers.ts";
 
 const PAGE = 5_000;
 /** Conversations that are remembered at a time. */
@@ -75,6 +67,7 @@ export class Outlines {
 
 function toOutlineRow({
   messageId,
+  seq,
   position,
   role,
   tokens,
@@ -83,5 +76,5 @@ function toOutlineRow({
   revises,
 }: MessageRow): OutlineRow {
   const counts = hidden.length === 0 && revises === null;
-  return { messageId, position, role, tokens: counts ? tokens : 0, createdAt };
+  return { messageId, seq, position, role, tokens: counts ? tokens : 0, createdAt };
 }

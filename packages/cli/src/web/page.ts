@@ -19,6 +19,9 @@ export type PageFiles = ReadonlyMap<string, PageFile>;
 
 const INSPECTOR = fileURLToPath(new URL("../../../inspector/", import.meta.url));
 
+/** What the page is made from besides its own sources. */
+const SHARED = [fileURLToPath(new URL("context-diff.ts", import.meta.url))];
+
 const FILES: readonly (readonly [path: string, name: string, type: string])[] = [
   ["/", "index.html", "text/html; charset=utf-8"],
   ["/app.js", "app.js", "text/javascript; charset=utf-8"],
@@ -57,10 +60,11 @@ async function findBuilt(folder: string): Promise<string> {
 
 /** What the sources add up to; null when there are none, as in an installed package. */
 async function hashSources(folder: string): Promise<string | null> {
-  const names = (await listFolder(folder, true)).filter((name) => /\.(ts|css|html|svg)$/.test(name)).sort();
-  if (names.length === 0) return null;
-  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")));
-  return hash("sha256", JSON.stringify([names, texts])).slice(0, 16);
+  const own = (await listFolder(folder, true)).filter((name) => /\.(ts|css|html|svg)$/.test(name)).sort();
+  if (own.length === 0) return null;
+  const paths = [...own.map((name) => join(folder, name)), ...SHARED];
+  const texts = await Promise.all(paths.map((path) => readFile(path, "utf8")));
+  return hash("sha256", JSON.stringify([own, texts])).slice(0, 16);
 }
 
 async function listFolder(folder: string, recursive = false): Promise<string[]> {

@@ -10,16 +10,20 @@ export interface RunOptions {
   readonly settings: Settings;
   readonly scope: Scope;
   readonly port: number;
+  /** Absent: it only reads. */
+  readonly write?: { readonly model: string | null };
   readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
 }
 
-export async function runInspector({ engine, settings, scope, port, onReady }: RunOptions): Promise<void> {
+export async function runInspector(options: RunOptions): Promise<void> {
+  const { engine, settings, scope, port, write, onReady } = options;
   const inspector = await startInspector({
     engine,
     scope,
     port,
     timezone: settings.timezone,
     version: readVersion(),
+    write: write === undefined ? null : { settings, ...write },
     examine: async () => {
       const { examine } = await import("@lossless/core/maintain/doctor.ts");
       return examine({

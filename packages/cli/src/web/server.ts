@@ -1,12 +1,15 @@
 /**
  * The inspector's server: the page's files, questions about the archive, and news of it, on the loopback address and for the holder of the
- * token. It reads; nothing that is sent to it changes the archive.
+ * token. It only reads, unless it was started for writing: then previews and confirmed actions can be posted to it, and nothing else.
  */
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { Gate, SECURITY_HEADERS } from "./access.ts";
+import type { Visit } from "./access.ts";
+import { Actions } from "./actions.ts";
+import type { ActionOptions } from "./action-kinds.ts";
 import { Api } from "./api.ts";
 import type { ApiOptions } from "./api.ts";
 import { Live, POLL_MS } from "./live.ts";
@@ -18,6 +21,8 @@ const LOOPBACK = "127.0.0.1";
 export interface InspectorOptions extends ApiOptions {
   /** 0 takes any that is free. */
   readonly port: number;
+  /** Null: it only reads. */
+  readonly write?: Pick<ActionOptions, "settings" | "model"> | null;
   /** How often the archive is looked at for news. */
   readonly pollMs?: number;
 }
@@ -34,7 +39,10 @@ export async function startInspector(options: InspectorOptions): Promise<Inspect
   const server = createServer();
   const port = await listen(server, options.port);
   const gate = new Gate(port);
-  const desk = new Desk(gate, page, new Api(options));
+  const { engine, scope, write = null } = options;
+  const access = write && { token: gate.writeToken, model: write.model };
+  const actions = write && new Actions({ engine, scope, ...write });
+  const desk = new Desk(gate, page, new Api(options, access), actions);
   const live = new Live(options.engine, options.scope, options.pollMs ?? POLL_MS);
   server.on("request", (request, response) => void desk.receive(request, response, live));
   return {
@@ -68,11 +76,13 @@ class Desk {
   readonly #gate: Gate;
   readonly #page: PageFiles;
   readonly #api: Api;
+  readonly #actions: Actions | null;
 
-  constructor(gate: Gate, page: PageFiles, api: Api) {
+  constructor(gate: Gate, page: PageFiles, api: Api, actions: Actions | null) {
     this.#gate = gate;
     this.#page = page;
     this.#api = api;
+    this.#actions = actions;
   }
 
   async receive(request: IncomingMessage, response: ServerResponse, live: Live): Promise<void> {
@@ -83,8 +93,7 @@ class Desk {
     const refusal = this.#gate.refuse(visit);
     if (refusal !== null) return sendText(response, refusal.status, refusal.message);
     if (request.method !== "GET" && request.method !== "HEAD") {
-      response.setHeader("allow", "GET, HEAD");
-      return sendText(response, 405, "The inspector only reads.");
+      return this.#change(request, response, visit);
     }
     // The token leaves the address bar, and the history, at once.
     if (this.#gate.hasToken(visit)) return sendOn(response, this.#gate.renderCookie());
@@ -95,16 +104,63 @@ class Desk {
   }
 
   async #answer(url: URL, response: ServerResponse): Promise<void> {
-    try {
+    await answerSafely(response, async () => {
       const answer = await this.#api.answer(url);
       if (answer === null)
         return sendJson(response, 404, failure("not_found", "There is nothing at this address."));
       if ("json" in answer) return sendJson(response, 200, answer.json);
       send(response, 200, answer.picture.mimeType, answer.picture.bytes);
-    } catch (error) {
-      if (response.headersSent) response.destroy();
-      else sendJson(response, statusOf(error), describe(error));
+    });
+  }
+
+  /** A preview, or an action that was confirmed. */
+  async #change(request: IncomingMessage, response: ServerResponse, visit: Visit): Promise<void> {
+    const step = /^\/api\/actions\/(preview|apply)$/.exec(visit.url.pathname)?.[1];
+    if (this.#actions === null || request.method !== "POST" || step === undefined) {
+      response.setHeader("allow", "GET, HEAD");
+      return sendText(response, 405, "The inspector only reads. lcm web --write lets it change things.");
     }
+    const refusal = this.#gate.refuseWrite(visit);
+    if (refusal !== null) return sendText(response, refusal.status, refusal.message);
+    const actions = this.#actions;
+    await answerSafely(response, async () => {
+      const body = await readJson(request);
+      // Whoever closes the page stops what can be stopped between two steps.
+      const left = new AbortController();
+      response.on("close", () => left.abort());
+      const answer = step === "preview" ? actions.preview(body) : actions.apply(body, left.signal);
+      sendJson(response, 200, await answer);
+    });
+  }
+}
+
+async function answerSafely(response: ServerResponse, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (response.headersSent) response.destroy();
+    else sendJson(response, statusOf(error), describe(error));
+  }
+}
+
+const MAX_BODY_BYTES = 64 * 1024;
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_BODY_BYTES)
+      throw new EngineError(
+        "invalid_input",
+        `cannot read the request: it is longer than ${MAX_BODY_BYTES} bytes`,
+      );
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
+  } catch (error) {
+    throw new EngineError("invalid_input", "cannot read the request: it is no JSON", { cause: error });
   }
 }
 
@@ -116,7 +172,8 @@ const STATUS: Readonly<Record<string, number>> = {
   usage: 400,
   invalid_input: 400,
   not_found: 404,
-  denied: 403,
+  denied: 409,
+  database_busy: 409,
 };
 
 const statusOf = (error: unknown): number =>

@@ -1,10 +1,15 @@
-/** An archive to look into: a folded conversation with tools and a picture, and one that tries to be more than text. */
+/**
+ * Archives to look into: a folded conversation with tools and a picture, and one that tries to be more than text; the sample that ships with
+ * the project; and one conversation of a hundred thousand messages.
+ */
 import { join } from "node:path";
 import type { Engine } from "@lossless/core/engine.ts";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import { openEngine } from "@lossless/core/open-engine.ts";
+import { importTranscript } from "@lossless/core/transfer/import.ts";
 import { startInspector } from "../../src/web/server.ts";
 import type { Inspector } from "../../src/web/server.ts";
+import { SAMPLE } from "../support.ts";
 
 export const MAIN = { key: "agent:main:main", id: "s1", owner: "main" };
 export const HOSTILE = { key: "agent:<b>hostile</b>", id: "s2", owner: "other" };
@@ -17,23 +22,68 @@ export interface Site {
   readonly inspector: Inspector;
   /** The archive as an agent has it open. */
   readonly writer: Engine;
+  readonly database: string;
   readonly close: () => Promise<void>;
 }
 
-export async function openSite(folder: string): Promise<Site> {
-  const database = join(folder, "lcm.db");
+export async function openSite(folder: string, { write = false }: SiteOptions = {}): Promise<Site> {
+  return serve(join(folder, "lcm.db"), write, async (writer) => {
+    await writer.ingest({
+      session: MAIN,
+      messages: makeTalk(120).map((message, index) => ({ eventId: `e${index}`, message })),
+    });
+    await writer.compact({ sessionKey: MAIN.key, budgetTokens: 8_000, force: true });
+    await writer.ingest({
+      session: HOSTILE,
+      messages: makeHostile().map((message, index) => ({ eventId: `h${index}`, message })),
+    });
+  });
+}
+
+export async function openSample(folder: string): Promise<Site> {
+  return serve(join(folder, "lcm.db"), false, async (writer) => {
+    await importTranscript({ engine: writer, path: SAMPLE });
+    await writer.compact({ conversationId: 1, budgetTokens: 32_000 });
+  });
+}
+
+export const LARGE_MESSAGES = 100_000;
+const LARGE_BATCH = 20_000;
+
+export async function openLarge(folder: string): Promise<Site> {
+  return serve(join(folder, "lcm.db"), false, async (writer) => {
+    for (let first = 0; first < LARGE_MESSAGES; first += LARGE_BATCH) {
+      await writer.ingest({ session: MAIN, messages: makeSteps(first, LARGE_BATCH) });
+      await writer.compact({ sessionKey: MAIN.key, budgetTokens: 32_000 });
+    }
+  });
+}
+
+const makeSteps = (first: number, count: number): { eventId: string; message: object }[] =>
+  Array.from({ length: count }, (_, index) => {
+    const step = first + index;
+    const content = `Step ${step}: parcel ${(step * 7) % 1009} leaves the depot`;
+    const role = step % 2 === 0 ? "user" : "assistant";
+    return {
+      eventId: `e${step}`,
+      message: { role, content, timestamp: Date.UTC(2026, 0, 1) + step * 60_000 },
+    };
+  });
+
+interface SiteOptions {
+  /** Whether the page may change the archive. */
+  readonly write?: boolean;
+}
+
+async function serve(
+  database: string,
+  write: boolean,
+  fill: (writer: Engine) => Promise<unknown>,
+): Promise<Site> {
   const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
   const writer = await openEngine({ database, settings, thread: false });
-  await writer.ingest({
-    session: MAIN,
-    messages: makeTalk(120).map((message, index) => ({ eventId: `e${index}`, message })),
-  });
-  await writer.compact({ sessionKey: MAIN.key, budgetTokens: 8_000, force: true });
-  await writer.ingest({
-    session: HOSTILE,
-    messages: makeHostile().map((message, index) => ({ eventId: `h${index}`, message })),
-  });
-  const engine = await openEngine({ database, settings, readOnly: true });
+  await fill(writer);
+  const engine = await openEngine({ database, settings, readOnly: !write });
   const inspector = await startInspector({
     engine,
     scope: {},
@@ -41,6 +91,7 @@ export async function openSite(folder: string): Promise<Site> {
     pollMs: 20,
     timezone: "UTC",
     version: "0.0.0",
+    write: write ? { settings, model: null } : null,
     examine: async () => {
       const { examine } = await import("@lossless/core/maintain/doctor.ts");
       return examine({ engine, settings, databasePath: database, filesDir: settings.largeFilesDir });
@@ -51,7 +102,7 @@ export async function openSite(folder: string): Promise<Site> {
     await engine.close();
     await writer.close();
   };
-  return { inspector, writer, close };
+  return { inspector, writer, database, close };
 }
 
 function makeTalk(count: number): object[] {

@@ -1,9 +1,12 @@
 /** Every view in a real browser: what it shows, that it prints no errors, and that it asks nobody else. Skipped where there is no Chromium. */
+import { findChromium, openPage, startChromium } from "@lossless/testkit/chromium.ts";
+import type { WatchedPage } from "@lossless/testkit/chromium.ts";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeFolder } from "../support.ts";
 import { MAIN, openSite } from "./archive.ts";
 import type { Site } from "./archive.ts";
-import { Browser, findChromium } from "./browser.ts";
+import { go, until } from "./browser.ts";
 
 const chromium = findChromium();
 if (chromium === null) console.warn("skipped: no chromium here; install it or name it in LCM_CHROMIUM");
@@ -12,12 +15,14 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
   const folder = makeFolder();
   let site: Site;
   let browser: Browser;
+  let watched: WatchedPage;
 
   beforeAll(async () => {
     site = await openSite(folder.path);
-    browser = await Browser.start(chromium ?? "");
-    await browser.open(site.inspector.url);
-    await browser.until("document.querySelector('.cards')");
+    browser = await startChromium(chromium ?? "");
+    watched = await openPage(browser);
+    await watched.page.goto(site.inspector.url);
+    await watched.page.locator(".cards").waitFor();
   });
   afterAll(async () => {
     await browser?.close();
@@ -25,190 +30,208 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     folder.remove();
   });
 
-  const go = (hash: string): Promise<unknown> => browser.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-  const count = (selector: string): Promise<number> =>
-    browser.evaluate(`document.querySelectorAll(${JSON.stringify(selector)}).length`);
-  const textOf = (selector: string): Promise<string> =>
-    browser.evaluate(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ""`);
-
   test("the token is gone from the address, and the overview lists the conversations", async () => {
-    expect(await browser.evaluate("location.search")).toBe("");
-    await browser.until("document.querySelectorAll('.scroll-x tbody tr').length === 2");
-    expect(await textOf(".scroll-x tbody")).toContain("agent:<b>hostile</b>");
-    await browser.until("document.querySelector('.plot')");
+    const { page } = watched;
+    expect(new URL(page.url()).search).toBe("");
+    await page.locator(".scroll-x tbody tr").nth(1).waitFor();
+    expect(await page.locator(".scroll-x tbody tr").count()).toBe(2);
+    expect(await page.locator(".scroll-x tbody").innerText()).toContain("agent:<b>hostile</b>");
+    await page.locator(".growth .plot").waitFor();
+    expect(await page.locator(".mode").innerText()).toBe("read-only");
   });
 
   test("the conversation makes only the rows that can be seen, and folds what tools said", async () => {
-    await go("#/conversation/1");
-    await browser.until("document.querySelectorAll('article').length > 5");
-    expect(await count(".vrow")).toBeLessThan(60);
-    await browser.until(
-      "document.querySelector('details.call') && !document.querySelector('details.call').open",
-    );
-    await browser.evaluate("document.querySelector('details.call summary').click()");
-    await browser.until("document.querySelector('details.call[open] pre')?.innerText.includes('step-1.ts')");
-    expect(await count(".code-keyword")).toBeGreaterThan(0);
+    const { page } = watched;
+    await go(page, "#/conversation/1");
+    await page.locator("article").nth(5).waitFor();
+    expect(await page.locator(".vrow").count()).toBeLessThan(60);
+    const call = page.locator("details.call").first();
+    expect(await call.getAttribute("open")).toBeNull();
+    await call.locator("summary").click();
+    await page.locator("details.call[open] pre", { hasText: "step-1.ts" }).waitFor();
+    expect(await page.locator(".code-keyword").count()).toBeGreaterThan(0);
   });
 
   test("the end of the conversation is one key away", async () => {
-    await browser.evaluate("document.activeElement.blur()");
-    await browser.press("G");
-    await browser.until(
-      "[...document.querySelectorAll('article')].some((one) => one.innerText.includes('msg_120'))",
-    );
-    await browser.press("g");
-    await browser.until(
-      "[...document.querySelectorAll('article')].some((one) => one.innerText.includes('msg_1 ') || one.ariaLabel.endsWith('msg_1'))",
-    );
+    const { page } = watched;
+    await page.keyboard.press("Escape");
+    await page.locator("main").focus();
+    await page.keyboard.press("G");
+    await page.getByRole("article", { name: "msg_120", exact: false }).waitFor();
+    await page.keyboard.press("g");
+    await page.getByRole("article", { name: "user, msg_1", exact: true }).waitFor();
   });
 
   test("a link to a message shows it in the middle, with the way to the root", async () => {
-    await go("#msg_60");
-    await browser.until(
-      "document.querySelector('.target')?.ariaLabel.endsWith('msg_60') && document.querySelector('.path').innerText.includes('sum_')",
-    );
-    const top = await browser.evaluate<number>(
-      "document.querySelector('.target').getBoundingClientRect().top",
-    );
-    expect(top).toBeGreaterThan(0);
-    expect(top).toBeLessThan(800);
+    const { page } = watched;
+    await go(page, "#msg_60");
+    const target = page.locator(".target");
+    await target.waitFor();
+    expect(await target.getAttribute("aria-label")).toMatch(/msg_60$/);
+    await page.locator(".path", { hasText: "sum_" }).waitFor();
+    const box = await target.boundingBox();
+    expect(box?.y).toBeGreaterThan(0);
+    expect(box?.y).toBeLessThan(800);
+    await page.getByRole("link", { name: "show in the graph" }).click();
+    await page.locator(".detail .content").waitFor();
+    expect(page.url()).toContain("#/graph/1?message=60");
   });
 
   test("a search in the conversation marks what it found", async () => {
-    await browser.evaluate(
-      "(() => { const input = document.querySelector('.toolbar input'); input.value = 'carrier'; input.dispatchEvent(new Event('input')); })()",
-    );
-    await browser.until(
-      "document.querySelector('mark')?.innerText === 'carrier' && document.querySelector('.toolbar').innerText.includes('found')",
-    );
+    const { page } = watched;
+    await go(page, "#/conversation/1");
+    await page.getByRole("searchbox", { name: "Search in this conversation" }).fill("carrier");
+    await page.locator("mark", { hasText: "carrier" }).first().waitFor();
+    await page.locator(".toolbar", { hasText: "found" }).waitFor();
   });
 
   test("hostile content is text: no element of it, no script of it, its tricks are named", async () => {
-    await go("#/conversation/2");
-    await browser.until("document.querySelectorAll('article').length === 3");
-    expect(await textOf("article")).toContain("<script>window.hacked = 1</script>");
-    expect(await browser.evaluate("window.hacked ?? null")).toBeNull();
-    expect(await count("article script, article img[onerror]")).toBe(0);
-    expect(await textOf(".sneaky")).toBe("U+202E");
-    const isWithin =
-      "[...document.querySelectorAll('article')].every((one) => one.getBoundingClientRect().right <= innerWidth)";
-    expect(await browser.evaluate(isWithin)).toBe(true);
-    await browser.until("document.querySelector('figure img')?.naturalWidth === 1");
-    await browser.evaluate("document.querySelector('.more').click()");
-    await browser.until("document.querySelector('article').innerText.length > 30000");
+    const { page } = watched;
+    await go(page, "#/conversation/2");
+    await page.locator("article").nth(2).waitFor();
+    const first = page.locator("article").first();
+    expect(await first.innerText()).toContain("<script>window.hacked = 1</script>");
+    expect(await page.evaluate("window.hacked ?? null")).toBeNull();
+    expect(await page.locator("article script, article img[onerror]").count()).toBe(0);
+    expect(await page.locator(".sneaky").first().innerText()).toBe("U+202E");
+    const box = await first.boundingBox();
+    expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(1280);
+    await until(page, "document.querySelector('figure img')?.naturalWidth === 1");
+    await page.getByRole("button", { name: "Show all of it" }).click();
+    await until(page, "document.querySelector('article').innerText.length > 30000");
   });
 
-  test("the graph is drawn, and keys walk along it", async () => {
-    await go("#/graph/1");
-    await browser.until("document.querySelector('.toolbar').innerText.includes('summar')");
-    await browser.until(
+  test("the graph is drawn, keys walk along it, and a summary leads to the messages under it", async () => {
+    const { page } = watched;
+    await go(page, "#/graph/1");
+    await page.locator(".toolbar", { hasText: "summar" }).waitFor();
+    await until(
+      page,
       `(() => { const canvas = document.querySelector('canvas.graph'); const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; return pixels.some((value) => value > 0); })()`,
     );
-    await browser.press("ArrowDown");
-    await browser.until("document.querySelector('.detail .content')?.innerText.includes('parcel')");
-    await browser.press("+");
-    await browser.press("0");
+    await page.keyboard.press("ArrowDown");
+    await page.locator(".detail .content", { hasText: "parcel" }).waitFor();
+    await page.keyboard.press("+");
+    await page.keyboard.press("0");
+    await page.locator(".under-box summary").click();
+    await page.locator(".under li").first().waitFor();
+    await page.locator(".under a").first().click();
+    await page.locator(".target").waitFor();
   });
 
-  test("a link to a summary opens it in the graph", async () => {
-    const id = await textOf(".detail h2");
-    await go("#/overview");
-    await browser.until("document.querySelector('.cards')");
-    await go(`#${id}`);
-    await browser.until(`document.querySelector('.detail h2')?.innerText === ${JSON.stringify(id)}`);
+  test("a pointer over a summary is told what it covers, and a click opens it", async () => {
+    const { page } = watched;
+    await go(page, "#/graph/1");
+    await page.locator(".toolbar", { hasText: "summar" }).waitFor();
+    const canvas = page.locator("canvas.graph");
+    const box = await canvas.boundingBox();
+    const place = { x: 30, y: (box?.height ?? 0) - 80 };
+    await canvas.hover({ position: place });
+    await page.locator(".tip", { hasText: "covers" }).waitFor();
+    await canvas.click({ position: place });
+    await page.locator(".detail .content").waitFor();
+    const id = await page.locator(".detail h2").innerText();
+    await go(page, "#/overview");
+    await page.locator(".cards").waitFor();
+    await go(page, `#${id}`);
+    await page.locator(".detail h2", { hasText: id }).waitFor();
   });
 
-  test("the context follows the slider and says what changed", async () => {
-    await go("#/context/1");
-    await browser.until("document.querySelectorAll('.item').length > 3");
-    await browser.evaluate(
-      "(() => { const slider = document.querySelector('input[type=range]'); slider.value = 60; slider.dispatchEvent(new Event('input')); })()",
-    );
-    await browser.until("document.querySelector('.diff b')?.innerText.startsWith('Against 32,000 tokens')");
-    await browser.evaluate("document.querySelector('.item').click()");
-    await browser.until("document.querySelector('.detail').innerText.includes('Why:')");
+  test("the context follows the slider, says what changed with the turn, and why each item is there", async () => {
+    const { page } = watched;
+    await go(page, "#/context/1");
+    await page.locator(".item").nth(3).waitFor();
+    await page.locator(".turns", { hasText: "Against the turn before" }).waitFor();
+    await page.locator(".turns", { hasText: "Prefix stability" }).waitFor();
+    await page.getByRole("slider").fill("60");
+    await page.locator(".diff b", { hasText: "Against 32,000 tokens" }).waitFor();
+    await page.locator(".item").first().click();
+    await page.locator(".detail", { hasText: "Why:" }).waitFor();
+    await page.locator("canvas.strip").hover({ position: { x: 5, y: 5 } });
+    await page.locator(".strip-box .tip", { hasText: "tokens" }).waitFor();
   });
 
-  test("the timeline has real plots", async () => {
-    await go("#/timeline/1");
-    await browser.until("document.querySelectorAll('.plot').length >= 2");
-    expect(
-      await browser.evaluate<string>("document.querySelector('.plot-line.raw').getAttribute('points')"),
-    ).toMatch(/^[\d.]+,[\d.]+ /);
+  test("the timeline has real plots, with the compactions marked", async () => {
+    const { page } = watched;
+    await go(page, "#/timeline/1");
+    await page.locator(".plot").nth(1).waitFor();
+    expect(await page.locator(".plot-line.raw").getAttribute("points")).toMatch(/^[\d.]+,[\d.]+ /);
+    expect(await page.locator(".plot-mark").count()).toBe(1);
   });
 
   test("search finds, marks and says by which rule; passages are cited", async () => {
-    await go("#/search?q=label%20printer");
-    await browser.until(
-      "document.querySelectorAll('.hit').length > 3 && document.querySelector('.hit mark')",
-    );
-    expect(await textOf(".view")).toContain("found by: everything that was asked for");
-    await go("#/search?q=what%20is%20step%2017%20about&mode=ask");
-    await browser.until("document.querySelector('.hit')?.innerText.includes('Step 17:')");
+    const { page } = watched;
+    await go(page, "#/search?q=label%20printer");
+    await page.locator(".hit mark").nth(3).waitFor();
+    expect(await page.locator(".view").innerText()).toContain("found by: everything that was asked for");
+    expect(await page.locator(".hit .tag").first().innerText()).toBe("all words");
+    await go(page, "#/search?q=what%20is%20step%2017%20about&mode=ask");
+    await page.locator(".hit", { hasText: "Step 17:" }).first().waitFor();
   });
 
-  test("the doctor's findings are shown when asked for", async () => {
-    await go("#/health");
-    await browser.until("document.querySelector('.toolbar button')");
-    await browser.evaluate("document.querySelector('.toolbar button').click()");
-    await browser.until("document.querySelector('.good, .bad')");
-    expect(await textOf(".good")).toContain("Whole and unaltered.");
+  test("the doctor's findings are shown when asked for, with the command that mends each", async () => {
+    const { page } = watched;
+    await go(page, "#/health");
+    await page.getByRole("button", { name: "Check everything" }).click();
+    await page.locator(".verdict.good", { hasText: "Whole and unaltered." }).waitFor();
+    await page.locator(".finding pre", { hasText: "lcm backup" }).waitFor();
+    expect(await page.locator("button.action").count()).toBe(0);
   });
 
   test("follows along while an agent writes", async () => {
-    await go("#/conversation/1");
-    await browser.until("document.querySelectorAll('article').length > 5");
+    const { page } = watched;
+    await go(page, "#/conversation/1");
+    await page.locator("article").nth(5).waitFor();
     await site.writer.ingest({
       session: MAIN,
       messages: [{ eventId: "live", message: { role: "user", content: "written just now" } }],
     });
-    await browser.until("document.querySelector('.live').innerText.includes('124')");
-    await browser.evaluate("document.activeElement.blur()");
-    await browser.until("document.querySelector('.vrow')?.ariaSetSize !== null");
-    await browser.press("G");
-    await browser.until(
-      "[...document.querySelectorAll('article')].some((one) => one.innerText.includes('written just now'))",
-    );
+    await page.locator(".live", { hasText: "124" }).waitFor();
+    await until(page, "document.querySelector('.vrow')?.ariaSetSize !== null");
+    await page.locator("main").focus();
+    await page.keyboard.press("G");
+    await page.locator("article", { hasText: "written just now" }).waitFor();
   });
 
-  test("fits a narrow screen in the dark", async () => {
-    await browser.setScheme("dark");
-    await browser.resize(390, 780);
-    for (const view of [
-      "overview",
-      "conversation/1",
-      "graph/1",
-      "context/1",
-      "timeline/1",
-      "search",
-      "health",
-    ]) {
-      await go(`#/${view}`);
-      await browser.until("document.querySelector('.view')?.innerText.trim() !== ''");
-      expect({
-        view,
-        isWide: await browser.evaluate("document.documentElement.scrollWidth > innerWidth"),
-      }).toEqual({ view, isWide: false });
-    }
-    expect(await browser.evaluate("document.documentElement.dataset.theme")).toBe("dark");
-  });
-
-  test("every control has a name", async () => {
-    for (const view of ["overview", "conversation/1", "graph/1", "context/1", "search", "health"]) {
-      await go(`#/${view}`);
-      await browser.until("document.querySelector('.view')?.innerText.trim() !== ''");
-      const nameless = await browser.evaluate<string[]>(
-        `[...document.querySelectorAll('button, a[href], input, select, canvas, img, svg, [tabindex="0"]')]
-          .filter((one) => !(one.ariaLabel || one.innerText?.trim() || one.alt || one.closest('label') || one.getAttribute('aria-label')))
-          .map((one) => one.outerHTML.slice(0, 80))`,
-      );
-      expect(nameless).toEqual([]);
-    }
+  test("keys change the view and the theme", async () => {
+    const { page } = watched;
+    await page.locator("main").focus();
+    await page.keyboard.press("5");
+    await page.locator(".view[aria-label=Timeline]").waitFor();
+    const before = await page.evaluate("document.documentElement.dataset.theme");
+    await page.keyboard.press("t");
+    expect(await page.evaluate("document.documentElement.dataset.theme")).not.toBe(before);
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("t");
   });
 
   test("nothing was printed as an error, and nobody else was asked", () => {
-    expect(browser.troubles).toEqual([]);
+    expect(watched.troubles).toEqual([]);
     const { origin } = new URL(site.inspector.url);
-    expect([...new Set(browser.requests.map((url) => new URL(url).origin))]).toEqual([origin]);
+    expect([...new Set(watched.requests.map((url) => new URL(url).origin))]).toEqual([origin]);
+  });
+
+  test("a wrong token opens nothing, and neither does the page of another site", async () => {
+    const stranger = await openPage(browser);
+    const { origin, port } = new URL(site.inspector.url);
+    const answer = await stranger.page.goto(`${origin}/?token=wrong`);
+    expect(answer?.status()).toBe(403);
+    // Another port is another site: it has the cookie's host, and may not read all the same.
+    const other = await openSite(makeChild(folder.path));
+    try {
+      await stranger.page.goto(other.inspector.url);
+      await stranger.page.locator(".cards").waitFor();
+      const seen = await stranger.page.evaluate(
+        `fetch("http://127.0.0.1:${port}/api/overview", { credentials: "include" }).then((reply) => reply.status, () => "refused")`,
+      );
+      expect(seen).toBe("refused");
+    } finally {
+      await stranger.context.close();
+      await other.close();
+    }
   });
 });
+
+const makeChild = (folder: string): string => `${folder}/other`;

@@ -7,6 +7,7 @@
  */
 import { hash } from "node:crypto";
 import { partTokens } from "../message/normalize.ts";
+import type { CoverItem } from "../model/cover.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import { findFreshTail, type TailPolicy } from "../model/tail.ts";
 import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
@@ -16,6 +17,7 @@ import type { ShownMessage, Store } from "../store/store.ts";
 import { choose } from "./choose.ts";
 import type { Choice, ChosenItem } from "./choose.ts";
 import type { ModelMessage, Provider } from "./grammars.ts";
+import { addFront, readForkFront } from "./fork-front.ts";
 import { toModelMessage } from "./model-view.ts";
 import { DEFAULT_LINE_COSTS, isBulky } from "./pieces.ts";
 import { formatRangeId, renderRange, renderSummary } from "./render.ts";
@@ -41,6 +43,8 @@ export interface AssembleOptions {
   readonly cueMaxTokens?: number;
   /** Bulky tool results before the fresh tail are stubs, also where they would fit. */
   readonly stubsOldResults?: boolean;
+  /** A position: the context as if nothing from there on had been said. */
+  readonly endBefore?: number;
   readonly estimate: (text: string) => number;
 }
 
@@ -63,8 +67,11 @@ export interface AssembledContext {
   readonly shownMessages: number;
 }
 
-/** How much of the cover is read: the choice looks ahead of its budget, see `choose.ts`. */
-const READ_SHARE = 3;
+/**
+ * How much of the cover is read, in budgets: up to 0.2 after the anchor, 0.3 of a tool group across it, then twice the 0.8 of the front,
+ * see `choose.ts`. Where the newest messages are few and large it looks further, and what it misses is read.
+ */
+const READ_SHARES = [2.2, 3] as const;
 const MAX_TRIES = 6;
 /** What is kept free for a cue. */
 const MAX_CUE_TOKENS = 600;
@@ -76,29 +83,67 @@ export async function assembleContext(
   store: Store,
   options: AssembleOptions,
 ): Promise<AssembledContext | null> {
-  const cover = await store.readCoverTail({
-    conversationId: options.conversationId,
-    maxTokens: Math.ceil((READ_SHARE * options.budgetTokens) / Math.min(1, options.tokenFactor)),
-    maxMessages: options.tail.freshTailCount,
-    withSummaries: true,
-  });
-  if (!cover) return null;
+  for (const share of READ_SHARES) {
+    const whole = await store.readCoverTail({
+      conversationId: options.conversationId,
+      maxTokens: Math.ceil((share * options.budgetTokens) / Math.min(1, options.tokenFactor)),
+      maxMessages: options.tail.freshTailCount,
+      withSummaries: true,
+    });
+    if (!whole) return null;
+    const cover = options.endBefore === undefined ? whole : cutCover(whole, options.endBefore);
+    const context = await assembleFrom(store, cover, options, share === READ_SHARES.at(-1));
+    if (context) return context;
+  }
+  return null;
+}
+
+/** The context from the part of the cover that was read; null when the choice looked for more and `isAll` does not forbid it. */
+async function assembleFrom(
+  store: Store,
+  cover: CoverTail,
+  options: AssembleOptions,
+  isAll: boolean,
+): Promise<AssembledContext | null> {
   const stubbedIds = options.stubsOldResults ? listOldBulky(cover, options.tail) : NONE;
   const cueRoom =
     options.cue === undefined
       ? 0
       : Math.min(options.cueMaxTokens ?? MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
   const cue = fitCue(options.cue ?? null, cueRoom, options);
-  const budgetTokens = options.budgetTokens - cueRoom;
+  const front = await readForkFront(store, options);
+  const budgetTokens = options.budgetTokens - cueRoom - front.tokens;
   // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
-    const choice = chooseFrom(stubItems(cover, stubbedIds), options, { budgetTokens, marginTokens });
-    const context = await writeContext(store, cover, showStubs(choice, stubbedIds), cue, options);
+    const items = new ReadItems(stubItems(cover, stubbedIds));
+    const choice = chooseFrom(cover, items, options, { budgetTokens, marginTokens });
+    if (items.isMissed && !isAll) return null;
+    const shown = addFront(showStubs(choice, stubbedIds), front);
+    const context = await writeContext(store, cover, shown, cue, options);
     const excess = context.estimatedTokens - options.budgetTokens;
     if (excess <= 0 || choice.mode === "least" || tries >= MAX_TRIES) return context;
     marginTokens += excess + tries * 16;
   }
+}
+
+/** The cover without what begins at a position or later. */
+function cutCover(cover: CoverTail, endBefore: number): CoverTail {
+  const cut = cover.items.filter((item) => item.startPosition >= endBefore);
+  const { shownMessages, shownTokens, firstAt } = cover.counters;
+  return {
+    ...cover,
+    items: cover.items.slice(cut.length),
+    counters: {
+      shownMessages: shownMessages - cut.reduce((sum, item) => sum + item.messages, 0),
+      shownTokens: shownTokens - cut.reduce((sum, item) => sum + item.tokens, 0),
+      firstAt,
+    },
+    reserve: cover.reserve.filter((summary) => summary.endPosition < endBefore),
+    summariesBefore: cover.summariesBefore.filter((item) => item.startPosition < endBefore),
+    newestUser:
+      cover.newestUser !== null && cover.newestUser.startPosition < endBefore ? cover.newestUser : null,
+  };
 }
 
 const NONE: ReadonlySet<number> = new Set();
@@ -119,6 +164,26 @@ function stubItems(cover: CoverTail, ids: ReadonlySet<number>): CoverTail {
       : item,
   );
   return { ...cover, items };
+}
+
+/** The items that were read, newest first. Notes when more were asked for than that. */
+class ReadItems implements Iterable<CoverItem> {
+  readonly #cover: CoverTail;
+  isMissed = false;
+
+  constructor(cover: CoverTail) {
+    this.#cover = cover;
+  }
+
+  *[Symbol.iterator](): Generator<CoverItem, void> {
+    const { items, counters } = this.#cover;
+    let messages = 0;
+    for (const item of items) {
+      messages += item.messages;
+      yield item;
+    }
+    this.isMissed = messages < counters.shownMessages;
+  }
 }
 
 function showStubs(choice: Choice, ids: ReadonlySet<number>): Choice {
@@ -148,12 +213,13 @@ function fitCue(
 
 function chooseFrom(
   cover: CoverTail,
+  items: Iterable<CoverItem>,
   options: AssembleOptions,
   room: { budgetTokens: number; marginTokens: number },
 ): Choice {
   const summaries = [...cover.items.filter(isSummaryItem), ...cover.summariesBefore];
   return choose({
-    items: cover.items,
+    items,
     counters: cover.counters,
     ...room,
     tokenFactor: options.tokenFactor,
@@ -201,6 +267,9 @@ async function writeContext(
   };
 }
 
+/** Messages of a parent are numbered far below those of the fork, because both count from one. */
+const FORKED_SEQ = 2 ** 40;
+
 interface Loaded {
   readonly messages: ReadonlyMap<number, ShownMessage>;
   readonly summaries: ReadonlyMap<string, ShownSummary>;
@@ -215,11 +284,14 @@ interface Loaded {
 
 async function loadChosen(store: Store, cover: CoverTail, items: readonly ChosenItem[]): Promise<Loaded> {
   const messageIds = items.flatMap((item) => (item.messageId === null ? [] : [item.messageId]));
-  const shown = await store.readShown(messageIds);
+  const forked = new Set(items.flatMap((item) => (item.ends === undefined ? [] : (item.messageId ?? []))));
+  const shown = (await store.readShown(messageIds)).map((message) =>
+    forked.has(message.messageId) ? { ...message, seq: message.seq - FORKED_SEQ } : message,
+  );
   const summaries = await store.readShownSummaries(items.flatMap((item) => item.summaryId ?? []));
   const ends = new Map<ChosenItem, { first: number | null; last: number | null }>();
   for (const item of items.filter(({ kind }) => kind === "range")) {
-    ends.set(item, await store.findEnds({ conversationId: cover.conversationId, ...item }));
+    ends.set(item, item.ends ?? (await store.findEnds({ conversationId: cover.conversationId, ...item })));
   }
   return {
     messages: new Map(shown.map((message) => [message.messageId, message])),
@@ -227,16 +299,26 @@ async function loadChosen(store: Store, cover: CoverTail, items: readonly Chosen
     times: new Map(shown.map((message) => [message.seq, message.createdAt])),
     roles: new Map(),
     models: new Map(),
-    wholeTokens: new Map(cover.items.map((item) => [item.messageId ?? 0, item.tokens])),
+    wholeTokens: readWholeTokens(cover, items),
     ends,
   };
+}
+
+function readWholeTokens(cover: CoverTail, items: readonly ChosenItem[]): ReadonlyMap<number, number> {
+  const stubs = new Set(items.flatMap((item) => (item.kind === "stub" ? (item.messageId ?? []) : [])));
+  if (stubs.size === 0) return new Map();
+  return new Map(
+    cover.items.flatMap(({ messageId, tokens }) =>
+      messageId !== null && stubs.has(messageId) ? [[messageId, tokens]] : [],
+    ),
+  );
 }
 
 const textMessage = (text: string): ModelMessage => ({ role: "user", parts: [{ type: "text", text }] });
 
 function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): ModelMessage {
   const summary = item.summaryId === null ? undefined : loaded.summaries.get(item.summaryId);
-  if (summary) return textMessage(renderSummary(summary, options.timeZone));
+  if (summary) return draftSummary(summary, options);
   const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
   if (message) {
     const tokens = loaded.wholeTokens.get(message.messageId) ?? item.tokens;
@@ -248,6 +330,23 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   }
   const { first = null, last = null } = loaded.ends.get(item) ?? {};
   return textMessage(renderRange({ ...item, rangeId: formatRangeId(first, last) }, options.timeZone));
+}
+
+/** Tokens of summaries as they were written, by everything around their texts, which never change under an id. */
+const knownTokens = new Map<string, number>();
+const MAX_KNOWN_TOKENS = 2_000;
+
+/** Long texts that are sent turn after turn: counted once, not at every turn. */
+function draftSummary(summary: ShownSummary, { timeZone, estimate }: AssembleOptions): ModelMessage {
+  const text = renderSummary(summary, timeZone);
+  const frame = `${text.length} ${text.slice(0, text.indexOf("<content>"))}`;
+  let tokens = knownTokens.get(frame);
+  if (tokens === undefined) {
+    tokens = estimate(text);
+    if (knownTokens.size >= MAX_KNOWN_TOKENS) knownTokens.clear();
+    knownTokens.set(frame, tokens);
+  }
+  return { role: "user", parts: [{ type: "text", text, tokens }] };
 }
 
 /** Counts what is sent by the rule that stored counts follow: one number decides. */

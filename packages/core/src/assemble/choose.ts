@@ -11,7 +11,7 @@
 import type { CoverItem } from "../model/cover.ts";
 import { formatMessageId } from "../model/ids.ts";
 import type { ReserveSummary } from "../model/reserve.ts";
-import { findFreshTail, type TailPolicy } from "../model/tail.ts";
+import { measureFreshTail, type TailGroup, type TailPolicy } from "../model/tail.ts";
 import { applyFactor } from "../model/tokens.ts";
 import { isUserMessage } from "../model/tool-groups.ts";
 import {
@@ -70,6 +70,8 @@ export interface ChosenItem {
   readonly latestAt: number | null;
   /** Why it is here, in a few words. */
   readonly reason: string;
+  /** Set on what comes from another conversation. Of a range: the messages it begins and ends with. */
+  readonly ends?: { readonly first: number | null; readonly last: number | null };
 }
 
 export interface Choice {
@@ -212,10 +214,10 @@ function readFront(scene: Scene, cut: number, capacity: number, isAnchored: bool
 }
 
 function findTailPiece(pieces: readonly Piece[], policy: TailPolicy): number {
-  const items = pieces.flatMap((piece) => piece.items);
-  const start = items[findFreshTail(items, policy).startIndex]?.startPosition;
-  const index = pieces.findIndex((piece) => start !== undefined && piece.endPosition >= start);
-  return index < 0 ? pieces.length : index;
+  const trailing: TailGroup[] = [];
+  for (let piece = pieces.at(-1); piece?.kind === "messages"; piece = pieces.at(-1 - trailing.length))
+    trailing.push({ items: piece.items, tokens: piece.storedTokens });
+  return pieces.length - measureFreshTail(trailing, policy).groups;
 }
 
 function findUser({ reader, request }: Scene, pieces: readonly Piece[], end: number): CoverItem | null {

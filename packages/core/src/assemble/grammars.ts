@@ -23,6 +23,8 @@ export interface ModelPart {
   readonly toolCallId?: string | undefined;
   readonly toolName?: string | undefined;
   readonly isError?: boolean | undefined;
+  /** `source` is what a call was called with, not the whole call. */
+  readonly holdsArguments?: boolean | undefined;
   /** Bytes of an image, or of base64 that is not in the text: they are sent and cost tokens. */
   readonly payloadBytes?: number | undefined;
   /** What it costs, where that is known without counting it again. */

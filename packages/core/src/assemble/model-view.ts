@@ -65,6 +65,7 @@ function shareTokens(
   estimate: (text: string) => number,
 ): (part: SentPart) => number | undefined {
   if (stored === null) return () => undefined;
+  if (parts.length === 1) return () => Math.max(0, stored - MESSAGE_OVERHEAD_TOKENS);
   let largest = parts[0];
   for (const part of parts) if (part.text.length > (largest?.text.length ?? 0)) largest = part;
   let left = stored - MESSAGE_OVERHEAD_TOKENS;
@@ -86,5 +87,6 @@ function toPart(part: SentPart, tokens: number | undefined, stub: ViewOptions["s
   }
   if ((type === "image" || type === "file") && text.startsWith(REFERENCE)) return { type: "text", text };
   const kind = type === "other" ? "text" : type;
-  return { type: kind, text, toolCallId, toolName, isError, payloadBytes, tokens, source: block };
+  const holds = part.holdsArguments === undefined ? {} : { holdsArguments: part.holdsArguments };
+  return { type: kind, text, toolCallId, toolName, isError, payloadBytes, tokens, source: block, ...holds };
 }

@@ -103,9 +103,19 @@ export function escapeXml(text: string): string {
   );
 }
 
+/** The same summaries are shown turn after turn, and a zone's rules take longer than anything else about their frames. */
+const instants = new Map<string, string>();
+const MAX_INSTANTS = 1_000;
+
 /** `2026-02-14T11:02:07` in the zone. */
 export function formatInstant(at: number, timeZone: string): string {
+  const key = `${at} ${timeZone}`;
+  const known = instants.get(key);
+  if (known !== undefined) return known;
   const field = splitMoment(at, timeZone);
   if (field === null) return "unknown";
-  return `${field.year}-${field.month}-${field.day}T${field.hour}:${field.minute}:${field.second}`;
+  const text = `${field.year}-${field.month}-${field.day}T${field.hour}:${field.minute}:${field.second}`;
+  if (instants.size >= MAX_INSTANTS) instants.clear();
+  instants.set(key, text);
+  return text;
 }

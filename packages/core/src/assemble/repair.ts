@@ -34,8 +34,8 @@ export function repairMessages(
   const providers = options.provider === undefined ? PROVIDERS : [options.provider];
   const plain = messages.map(normaliseRole);
   const paired = pairTools(plain, options.keepsOpenCalls ?? false);
-  const named = nameCalls(paired, providers);
-  const ordered = placeResults(named).map(fillEmpty);
+  nameCalls(paired, providers);
+  const ordered = placeResults(paired).map(fillEmpty);
   const joined = providers.some((provider) => wantsRule(provider, "roles_alternate"))
     ? joinRoles(ordered)
     : ordered;
@@ -55,8 +55,8 @@ function normaliseRole(message: ModelMessage): ModelMessage {
 
 /** A part with the number of the pair it belongs to. */
 interface Paired {
-  readonly part: ModelPart;
-  readonly pair: number | null;
+  part: ModelPart;
+  pair: number | null;
 }
 
 interface PairedMessage {
@@ -67,49 +67,44 @@ interface PairedMessage {
 
 interface OpenCalls {
   readonly index: number;
-  readonly parts: ModelPart[];
+  readonly calls: Paired[];
 }
 
 /** A result answers the nearest earlier call of its id; a message that reuses an id closes the calls before it. */
 function pairTools(messages: readonly ModelMessage[], keepsOpenCalls: boolean): PairedMessage[] {
   const openCalls = new Map<string, OpenCalls>();
-  const pairs = new Map<ModelPart, number>();
-  const unique = messages.map((message) => ({
-    ...message,
-    parts: message.parts.map((part) => ({ ...part })),
+  let pairs = 0;
+  const paired = messages.map(({ role, seq, parts }) => ({
+    role,
+    seq,
+    parts: parts.map((part): Paired => ({ part, pair: null })),
   }));
-  for (const [index, message] of unique.entries()) {
-    for (const part of message.parts) {
-      const id = part.toolCallId;
-      if (part.type === "tool_call" && message.role === "assistant") {
+  for (const [index, { role, parts }] of paired.entries()) {
+    for (const entry of parts) {
+      const { type, toolCallId: id } = entry.part;
+      if (type === "tool_call" && role === "assistant") {
         const open = openCalls.get(id ?? "");
-        if (open?.index === index) open.parts.push(part);
-        else openCalls.set(id ?? "", { index, parts: [part] });
-        if (keepsOpenCalls && index === unique.length - 1) pairs.set(part, pairs.size);
-      } else if (part.type === "tool_result" && id !== undefined && id !== "") {
-        const call = openCalls.get(id)?.parts.shift();
-        if (call === undefined) continue;
-        const pair = pairs.size;
-        pairs.set(call, pair);
-        pairs.set(part, pair);
+        if (open?.index === index) open.calls.push(entry);
+        else openCalls.set(id ?? "", { index, calls: [entry] });
+        if (keepsOpenCalls && index === paired.length - 1) entry.pair = pairs++;
+      } else if (type === "tool_result" && id !== undefined && id !== "") {
+        const call = openCalls.get(id)?.calls.shift();
+        if (call !== undefined) call.pair = entry.pair = pairs++;
       }
     }
   }
-  return unique.map(({ role, seq, parts }) => ({
-    role,
-    seq,
-    parts: parts.map((part) => settle(part, role, pairs)),
-  }));
+  for (const { role, parts } of paired)
+    for (const entry of parts) if (entry.pair === null) entry.part = settleLone(entry.part, role);
+  return paired;
 }
 
-function settle(part: ModelPart, role: ModelMessage["role"], pairs: ReadonlyMap<ModelPart, number>): Paired {
-  const pair = pairs.get(part) ?? null;
-  if (pair !== null) return { part, pair };
-  if (part.type === "tool_call") return { part: textPart(describeLoneCall(part)), pair };
-  if (part.type === "tool_result") return { part: textPart(describeLoneResult(part)), pair };
+/** A part that belongs to no pair, as a provider takes it. */
+function settleLone(part: ModelPart, role: ModelMessage["role"]): ModelPart {
+  if (part.type === "tool_call") return textPart(describeLoneCall(part));
+  if (part.type === "tool_result") return textPart(describeLoneResult(part));
   // A provider takes reasoning from the assistant only; elsewhere it is quoted.
-  if (part.type === "reasoning" && role !== "assistant") return { part: textPart(part.text ?? ""), pair };
-  return { part, pair };
+  if (part.type === "reasoning" && role !== "assistant") return textPart(part.text ?? "");
+  return part;
 }
 
 function describeLoneCall(part: ModelPart): string {
@@ -126,7 +121,7 @@ function describeLoneResult(part: ModelPart): string {
 // Ids: unique in the list, and of a shape the provider takes.
 
 /** The first call of an id keeps it; a later one gets its message's `seq`, which never changes, as a suffix. */
-function nameCalls(messages: readonly PairedMessage[], providers: readonly Provider[]): PairedMessage[] {
+function nameCalls(messages: readonly PairedMessage[], providers: readonly Provider[]): void {
   const taken = new Set<string>();
   const names = new Map<number, string>();
   for (const [index, message] of messages.entries()) {
@@ -140,17 +135,12 @@ function nameCalls(messages: readonly PairedMessage[], providers: readonly Provi
       names.set(pair, name);
     }
   }
-  return messages.map((message) => ({
-    ...message,
-    parts: message.parts.map((paired) => renamePart(paired, names)),
-  }));
-}
-
-function renamePart({ part, pair }: Paired, names: ReadonlyMap<number, string>): Paired {
-  const name = pair === null ? undefined : names.get(pair);
-  return name === undefined || name === part.toolCallId
-    ? { part, pair }
-    : { part: { ...part, toolCallId: name }, pair };
+  for (const { parts } of messages)
+    for (const entry of parts) {
+      const name = entry.pair === null ? undefined : names.get(entry.pair);
+      if (name !== undefined && name !== entry.part.toolCallId)
+        entry.part = { ...entry.part, toolCallId: name };
+    }
 }
 
 const accepts = (id: string, providers: readonly Provider[]): boolean =>
@@ -181,8 +171,9 @@ function placeResults(messages: readonly PairedMessage[]): ModelMessage[] {
     const own = parts.filter(({ part, pair }) => pair === null || part.type !== "tool_result");
     if (own.length === 0 && parts.length > 0) continue;
     placed.push({ role: role === "tool" ? "user" : role, parts: own.map(({ part }) => part), seq });
-    const answers = own.flatMap(({ pair }) => (pair === null ? [] : (results.get(pair) ?? [])));
-    placed.push(...groupAnswers(answers));
+    const calls = own.filter(({ pair }) => pair !== null);
+    if (calls.length > 0)
+      placed.push(...groupAnswers(calls.flatMap(({ pair }) => results.get(pair ?? -1) ?? [])));
   }
   return placed;
 }

@@ -2,6 +2,7 @@
  * Writes the neutral list in the message format of pi and OpenClaw: `user`, `assistant`, `toolResult`, content in blocks. Blocks
  * that arrived in that format come back as they were; blocks of other dialects are translated.
  */
+import { readCallArguments } from "../message/blocks.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import type { ModelMessage, ModelPart } from "./grammars.ts";
 
@@ -59,7 +60,7 @@ function writeBlock(part: ModelPart): ContextBlock {
         type: "toolCall",
         id: part.toolCallId ?? "",
         name: part.toolName ?? "unknown",
-        arguments: readArguments(source),
+        arguments: readArguments(part, source),
       };
     case "reasoning":
       return source?.type === "thinking"
@@ -105,15 +106,11 @@ function writeImage(source: Record<string, unknown> | null): ContextBlock | null
   return null;
 }
 
-function readArguments(source: Record<string, unknown> | null): unknown {
-  const given = source?.arguments ?? source?.input ?? asRecord(source?.function)?.arguments ?? {};
-  if (typeof given !== "string") return given;
-  try {
-    return asRecord(JSON.parse(given)) ?? { value: given };
-  } catch (error) {
-    if (error instanceof SyntaxError) return { value: given };
-    throw error;
-  }
+function readArguments(part: ModelPart, source: Record<string, unknown> | null): unknown {
+  const given = part.holdsArguments ? source : source === null ? undefined : readCallArguments(source);
+  return typeof given === "string"
+    ? { value: given }
+    : (asRecord(given) ?? (given === undefined ? {} : { value: given }));
 }
 
 function asRecord(value: unknown): Record<string, unknown> | null {

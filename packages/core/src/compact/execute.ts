@@ -2,15 +2,23 @@
  * Carrying out folds: read the cover, plan a step, summarise it with no lock held, publish it by comparing the run, plan again. All
  * decisions are `plan.ts`'s; this file reads, waits and writes.
  *
- * Invariants: whatever ends a sweep (deadline, abort, crash) leaves a whole cover behind, because each step is published on its own; a
- * run that changed meanwhile is planned again, never forced; a summary that exists is published and not paid again.
+ * Invariants: whatever ends a sweep (deadline, abort, crash) leaves a whole cover behind, because each step is published on its own, and
+ * stored leaves all at once; a run that changed meanwhile is planned again, never forced; a summary that exists is published and not
+ * paid again.
  */
 import { setImmediate } from "node:timers/promises";
 import type { CoverItem } from "../model/cover.ts";
-import { EngineError } from "../model/errors.ts";
+import { EngineError, must } from "../model/errors.ts";
 import { findFreshTail } from "../model/tail.ts";
 import { isUserMessage, MAX_INTERVENING_MESSAGES } from "../model/tool-groups.ts";
-import type { CoverTail, FoldRun, PublishOutcome, RunItem, SummaryText } from "../store/folding.ts";
+import type {
+  CoverTail,
+  FoldRun,
+  PublishOutcome,
+  RunItem,
+  StoredFold,
+  SummaryText,
+} from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
 import { condensedTarget, leafTarget, type CompactionPolicy } from "./policy.ts";
 import { planReserve } from "./plan-reserve.ts";
@@ -19,6 +27,7 @@ import {
   MAX_ROUNDS,
   planPrepared,
   planRound,
+  planStoredLeaves,
   planSweep,
   recordPass,
   startRounds,
@@ -59,12 +68,7 @@ export interface FoldContext {
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly customInstructions?: string;
-  readonly onPass?: (pass: {
-    passes: number;
-    tokensBefore: number;
-    tokensAfter: number;
-    kind: string;
-  }) => void;
+  readonly onPass?: (pass: { passes: number }) => void;
 }
 
 export interface FoldReport {
@@ -149,38 +153,48 @@ export async function sweep(
     summaryIds,
     stopped,
   });
+  const note = (step: FoldStep, outcome: PublishOutcome): void => {
+    if (outcome.kind === "stale") {
+      if (step.publishId === null) stale++;
+      else refused.add(step.publishId);
+      return;
+    }
+    stale = 0;
+    summaryIds.push(outcome.summaryId);
+    state = recordPass(state, step, { before: outcome.tokensBefore, after: outcome.tokensAfter });
+    context.onPass?.({ passes: state.passes });
+  };
   for (;;) {
     if (context.signal.aborted && !onlyStored) return report(stopReason(context.signal));
+    if (stale >= MAX_STALE_IN_A_ROW) return report("stale");
     const scope = withoutRefused(view.scope, refused);
-    const step = planSweep(view.items, context.policy, state, scope);
-    if (step === null)
+    const steps = planSteps(view.items, context.policy, state, scope);
+    if (steps.length === 0)
       return report(explainStop(view.items, context.policy, state, scope) ?? "nothing_to_fold");
-    if (onlyStored && step.publishId === null) return report(stopReason(context.signal));
-    let outcome: PublishOutcome;
+    if (onlyStored && steps[0]?.publishId === null) return report(stopReason(context.signal));
+    let outcomes: PublishOutcome[];
     try {
-      outcome = await foldStep(context, view, step);
+      outcomes = await foldSteps(context, view, steps);
     } catch (error) {
       if (context.signal.aborted) return report(stopReason(context.signal));
       throw error;
     }
-    const before = view.shownTokens;
     view = await readView(context);
-    if (outcome.kind === "stale") {
-      if (step.publishId !== null) refused.add(step.publishId);
-      else if (++stale >= MAX_STALE_IN_A_ROW) return report("stale");
-      continue;
-    }
-    stale = 0;
-    summaryIds.push(outcome.summaryId);
-    const tokens = { before: outcome.tokensBefore, after: outcome.tokensAfter };
-    state = recordPass(state, step, tokens);
-    context.onPass?.({
-      passes: state.passes,
-      tokensBefore: before,
-      tokensAfter: view.shownTokens,
-      kind: step.kind,
-    });
+    for (const [index, step] of steps.entries()) note(step, outcomes[index] ?? { kind: "stale" });
   }
+}
+
+/** What is done in one go: all stored leaves that come next, or one step. */
+function planSteps(
+  items: readonly CoverItem[],
+  policy: CompactionPolicy,
+  state: SweepState,
+  scope: PlanScope,
+): FoldStep[] {
+  const stored = planStoredLeaves(items, policy, state, scope);
+  if (stored.length > 0) return stored;
+  const step = planSweep(items, policy, state, scope);
+  return step === null ? [] : [step];
 }
 
 function withoutRefused(scope: PlanScope, refused: ReadonlySet<string>): PlanScope {
@@ -377,18 +391,20 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
   return outcome.kind === "published";
 }
 
-async function foldStep(context: FoldContext, view: CoverView, step: FoldStep): Promise<PublishOutcome> {
+async function foldSteps(
+  context: FoldContext,
+  view: CoverView,
+  steps: readonly FoldStep[],
+): Promise<PublishOutcome[]> {
   const { store, conversationId } = context;
-  if (step.publishId !== null) {
-    const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
-    return store.publishStored({
-      conversationId,
-      summaryId: step.publishId,
-      run: toKeys(run),
-      now: context.now(),
-    });
+  const [first] = steps;
+  if (first?.publishId === null) return [await summarizeStep(context, view, first, "cover")];
+  const folds: StoredFold[] = [];
+  for (const { publishId, startIndex, endIndex } of steps) {
+    const run = await store.readRun(conversationId, view.items.slice(startIndex, endIndex), false);
+    folds.push({ summaryId: must(publishId, "stored summary of a step"), run: toKeys(run) });
   }
-  return summarizeStep(context, view, step, "cover");
+  return store.publishStored({ conversationId, folds, now: context.now() });
 }
 
 async function summarizeStep(

@@ -108,6 +108,32 @@ export function planSweep(
   return typeof result === "string" ? null : result;
 }
 
+/**
+ * The stored leaves that `planSweep` would name one after the other from here on. They are published together, so that the front of the
+ * context changes once; what is then left is planned as ever.
+ */
+export function planStoredLeaves(
+  items: readonly CoverItem[],
+  policy: CompactionPolicy,
+  state: SweepState,
+  scope: PlanScope = {},
+): FoldStep[] {
+  const steps: FoldStep[] = [];
+  if (state.phase !== "leaf" || state.isStalled) return steps;
+  const field = readField(items, policy, scope);
+  let { shownTokens } = field;
+  for (const chunk of cutAllLeaves(field, policy)) {
+    if (!isWorthFolding(chunk, policy, state.isForced)) continue;
+    const isReached = state.stopAtTokens !== null && shownTokens <= state.stopAtTokens;
+    const isLast = state.passes + steps.length >= policy.maxSweepIterations;
+    if (chunk.stored === null || isReached || isLast) break;
+    steps.push(makeLeafStep(field, chunk, policy));
+    if (chunk.stored.tokens >= chunk.tokens) break;
+    shownTokens += chunk.stored.tokens - chunk.tokens;
+  }
+  return steps;
+}
+
 /** Why `planSweep` has no step. */
 export function explainStop(
   items: readonly CoverItem[],
@@ -121,7 +147,8 @@ export function explainStop(
 
 /**
  * Leaf summaries worth making before they are published: the runs a sweep will fold, not stored yet. Ahead of the threshold only full
- * ones: the last run is still growing, and a leaf of a few messages is one more call to pay and one more summary to condense.
+ * ones: the last run is still growing, and a leaf of a few messages is one more call to pay and one more summary to condense. No more are
+ * made than one sweep publishes.
  */
 export function planPrepared(
   items: readonly CoverItem[],
@@ -130,12 +157,11 @@ export function planPrepared(
   when: "ahead" | "due" = "ahead",
 ): FoldStep | null {
   const field = readField(items, policy, scope);
-  for (const run of findRuns(field, isMessageItem)) {
-    for (const chunk of cutLeafChunks(field, run, policy)) {
-      const isWanted = when === "ahead" ? chunk.isFull : isWorthFolding(chunk, policy, false);
-      if (chunk.stored !== null || !isWanted) continue;
-      return makeLeafStep(field, chunk, policy);
-    }
+  let stored = 0;
+  for (const chunk of cutAllLeaves(field, policy)) {
+    if (chunk.stored !== null && ++stored >= policy.maxSweepIterations) return null;
+    const isWanted = when === "ahead" ? chunk.isFull : isWorthFolding(chunk, policy, false);
+    if (chunk.stored === null && isWanted) return makeLeafStep(field, chunk, policy);
   }
   return null;
 }
@@ -197,11 +223,13 @@ function planNext(
 }
 
 function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
-  for (const run of findRuns(field, isMessageItem)) {
-    for (const chunk of cutLeafChunks(field, run, policy))
-      if (isWorthFolding(chunk, policy, state.isForced)) return makeLeafStep(field, chunk, policy);
-  }
+  for (const chunk of cutAllLeaves(field, policy))
+    if (isWorthFolding(chunk, policy, state.isForced)) return makeLeafStep(field, chunk, policy);
   return null;
+}
+
+function* cutAllLeaves(field: Field, policy: CompactionPolicy): Generator<Chunk, void> {
+  for (const run of findRuns(field, isMessageItem)) yield* cutLeafChunks(field, run, policy);
 }
 
 /** Shallowest depth first, and there the oldest run that is long enough. */

@@ -12,9 +12,13 @@ import { encodeBody } from "../store/body.ts";
 import { cutRanges, spliceRanges } from "../store/splice.ts";
 import type { CutPayload, DerivedMessage, PreparedMessage, PreparedPayload } from "../store/store.ts";
 import { analyzeForIndex } from "../text/index.ts";
+import type { IndexTerms } from "../text/index.ts";
 import { exploreContent, extensionFor } from "./explore.ts";
 import { cutPayloads, findLargePayloads } from "./large-payloads.ts";
 import type { Payload } from "./large-payloads.ts";
+import type { RedactedValue } from "./redact.ts";
+import { commitMessage } from "./vault.ts";
+import type { Vault } from "./vault.ts";
 import { messageTokens, searchText, viewMessage } from "../message/normalize.ts";
 
 export interface PrepareOptions {
@@ -24,6 +28,15 @@ export interface PrepareOptions {
   readonly createdAt: number;
   readonly largeFileThresholdTokens: number;
   readonly random: (size: number) => Uint8Array;
+  /** What was taken out of the bytes before they came here, and what is to become of it. */
+  readonly redacted?: RedactedArrival;
+}
+
+export interface RedactedArrival {
+  readonly original: Uint8Array;
+  readonly values: readonly RedactedValue[];
+  readonly vault: Vault | null;
+  readonly keepsValues: boolean;
 }
 
 export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): PreparedMessage {
@@ -41,10 +54,20 @@ export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): Pr
     ...encodeBody(cutPayloads(arrival, payloads).body),
     arrivalBytes: arrival.byteLength,
     salt,
-    commitment: commit(salt, arrival),
+    ...commitArrival(arrival, salt, options),
     payloads,
     calibration: readCalibration(view, derived.tokens),
+    cacheUsage: readCacheUsage(view),
   };
+}
+
+function commitArrival(
+  stored: Uint8Array,
+  salt: Uint8Array,
+  { redacted, random }: PrepareOptions,
+): Pick<PreparedMessage, "commitment" | "redaction"> {
+  if (redacted === undefined) return { commitment: commit(salt, stored), redaction: null };
+  return commitMessage({ ...redacted, stored, salt, random });
 }
 
 /** What follows from the bytes handed in and from what was cut out of them, and from nothing else. */
@@ -64,7 +87,7 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
       ...(toolCallId === undefined ? {} : { toolCallId }),
       ...(toolName === undefined ? {} : { toolName }),
     })),
-    terms: indexTerms(view, shown),
+    readTerms: () => indexTerms(view, shown),
   };
 }
 
@@ -72,7 +95,7 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
  * The text around payloads is indexed in order, so that phrases are found there; of a payload every term, once: a log names the same
  * words ten thousand times, and searching files reads it line by line anyway.
  */
-function indexTerms(view: MessageView, shown: MessageView): DerivedMessage["terms"] {
+function indexTerms(view: MessageView, shown: MessageView): IndexTerms {
   const whole = analyzeForIndex(searchText(view));
   if (shown === view) return whole;
   const around = analyzeForIndex(searchText(shown));
@@ -124,6 +147,15 @@ function countLines(content: Uint8Array): number {
   let lines = content.byteLength > 0 && content.at(-1) !== 10 ? 1 : 0;
   for (const byte of content) if (byte === 10) lines += 1;
   return lines;
+}
+
+/** Null for reports that say nothing of a cache: they are no sign that there was none. */
+function readCacheUsage({ role, usage }: MessageView): PreparedMessage["cacheUsage"] {
+  const { inputTokens = 0, cacheReadTokens, cacheWriteTokens } = usage ?? {};
+  if (role !== "assistant" || (cacheReadTokens === undefined && cacheWriteTokens === undefined)) return null;
+  const cachedTokens = cacheReadTokens ?? 0;
+  const promptTokens = inputTokens + cachedTokens + (cacheWriteTokens ?? 0);
+  return promptTokens === 0 ? null : { promptTokens, cachedTokens };
 }
 
 /** Output tokens are the one number of a report that speaks of this message alone. */

@@ -235,12 +235,24 @@ export interface SweepOptions {
   readonly now?: () => number;
 }
 
-/** Looks at session files and does what the settings ask for: warns, unless they ask for rotation. Never throws for one file. */
-export async function sweepSessionFiles(options: SweepOptions): Promise<void> {
+export interface SweepTally {
+  readonly scanned: number;
+  readonly eligible: number;
+  readonly rotated: number;
+  readonly warned: number;
+  readonly skipped: number;
+  readonly bytesRemoved: number;
+}
+
+/**
+ * Looks at session files and does what the settings ask for: warns, unless they ask for rotation. Never throws for one file. Null when
+ * they ask for nothing.
+ */
+export async function sweepSessionFiles(options: SweepOptions): Promise<SweepTally | null> {
   const { settings, phase, files, log } = options;
   const rules = settings.autoRotateSessionFiles;
   const mode = rules[phase];
-  if (!rules.enabled || mode === "off") return;
+  if (!rules.enabled || mode === "off") return null;
   const now = options.now ?? Date.now;
   const startedAt = now();
   const tally = { scanned: 0, eligible: 0, rotated: 0, warned: 0, skipped: 0, bytesRemoved: 0 };
@@ -308,6 +320,7 @@ export async function sweepSessionFiles(options: SweepOptions): Promise<void> {
   }
   if (phase === "startup")
     log(renderLog({ phase, action: "summary", ...tally, durationMs: now() - startedAt }));
+  return tally;
 }
 
 function renderLog(facts: Readonly<Record<string, string | number | null>>): string {

@@ -50,13 +50,15 @@ export interface ResultOf {
 type Extras = Partial<Omit<PartDraft, "at" | "length" | "type" | "text">> | ResultOf;
 
 const TEXT_TYPES = new Set(["text", "input_text", "output_text", "inputText", "outputText", "summary_text"]);
-const REASONING_TYPES = new Set(["thinking", "reasoning", "redacted_thinking", "reasoning_text"]);
+const REASONING_TYPES = new Set(["thinking", "think", "reasoning", "redacted_thinking", "reasoning_text"]);
 const CALL_TYPES = new Set([
   "toolCall",
   "toolUse",
   "tool_use",
   "tool_call",
   "tool-call",
+  "tool.call",
+  "backend_tool_call",
   "function_call",
   "functionCall",
   "custom_tool_call",
@@ -67,6 +69,7 @@ const RESULT_TYPES = new Set([
   "toolResult",
   "tool_result",
   "tool-result",
+  "tool.result",
   "function_call_output",
   "functionResponse",
   "custom_tool_call_output",
@@ -87,7 +90,7 @@ export function blockKind(block: JsonObject): PartType {
 }
 
 function untypedKind(block: JsonObject): PartType {
-  if (typeof block["text"] === "string") return "text";
+  if (typeof block["text"] === "string") return block["thought"] === true ? "reasoning" : "text";
   if (isObject(block["functionCall"])) return "tool_call";
   if (isObject(block["functionResponse"])) return "tool_result";
   const inline = block["inlineData"];
@@ -179,7 +182,7 @@ function readRefusal(block: JsonObject, range: ByteRange): PartDraft | null {
 /** Readable reasoning only; encrypted or redacted reasoning has no text. */
 function readReasoning(block: JsonObject): string {
   if (block["redacted"] === true) return "";
-  const own = firstString(block, "thinking", "text", "reasoning");
+  const own = firstString(block, "thinking", "think", "text", "reasoning");
   if (own !== undefined) return own;
   const texts: string[] = [];
   for (const list of [block["summary"], block["content"]]) {
@@ -190,27 +193,69 @@ function readReasoning(block: JsonObject): string {
   return texts.filter((text) => text !== "").join("\n");
 }
 
-/** A call in any dialect. OpenAI chat puts name and arguments into `function`, Gemini into `functionCall`. */
+/** A call in any dialect. OpenAI chat puts name and arguments into `function`, Gemini into `functionCall`, Grok into `kind`. */
 export function readToolCall(range: ByteRange, block: JsonObject): PartDraft {
-  const nested = block["function"] ?? block["functionCall"];
-  const call = isObject(nested) ? { ...block, ...nested } : block;
-  const toolName = firstString(call, "name", "toolName");
-  const args = call["arguments"] ?? call["input"] ?? call["args"];
-  const readable = renderValue(parseArguments(args));
+  const call = openCall(block);
+  const toolName = firstString(call, "name", "toolName", "tool_type");
+  const readable = renderValue(readCallArguments(block) ?? {});
   const text = [toolName, readable.text].filter((piece) => piece).join("\n");
   const toolCallId = firstString(call, "call_id", "id", "toolCallId", "callId");
   return makePart(range, "tool_call", { ...readable, text }, { toolCallId, toolName });
 }
 
+function openCall(block: JsonObject): JsonObject {
+  const nested = block["function"] ?? block["functionCall"] ?? block["kind"];
+  return isObject(nested) ? { ...block, ...nested } : block;
+}
+
+const ARGUMENT_KEYS = ["arguments", "input", "args", "parameters", "action"] as const;
+
+/** What a call was called with: usually an object; a text that is no JSON stays a text; undefined when there is nothing. */
+export function readCallArguments(block: JsonObject): unknown {
+  const call = openCall(block);
+  const key = ARGUMENT_KEYS.find((name) => call[name] !== undefined && call[name] !== null);
+  return key === undefined ? undefined : parseArguments(call[key]);
+}
+
 /** OpenAI hands arguments over as JSON text, which may be cut off or no JSON at all. */
 function parseArguments(args: unknown): unknown {
-  if (typeof args !== "string") return args ?? {};
+  if (typeof args !== "string") return args;
   if (!/^\s*[[{]/.test(args)) return args;
   try {
     return JSON.parse(args) as unknown;
   } catch {
     return args;
   }
+}
+
+/**
+ * An element of a list of calls. Some hosts keep the result beside the arguments; the call then stands on the arguments alone, so
+ * that its part and those of the result do not overlap.
+ */
+export function readListedCall(bytes: Buffer | null, element: Located): PartDraft[] {
+  const block = element.value as JsonObject;
+  const results = block["result"];
+  const placeOf = placeMembers(bytes, element);
+  const [args, list] = [placeOf("args"), placeOf("result")];
+  if (!Array.isArray(results) || args === undefined || list === undefined)
+    return withBlock(bytes, [readToolCall(element.range, block)], block);
+  const call = { ...readToolCall(args, block), holdsArguments: true };
+  const isError = block["status"] === "error" ? true : undefined;
+  const { toolCallId, toolName } = call;
+  const resultOf = { toolCallId, toolName, isError };
+  const parts = withBlock(bytes, [call], block["args"]);
+  let index = 0;
+  for (const range of placeElements(bytes, { value: results, range: list })) {
+    const value: unknown = results[index++];
+    const isResult = isObject(value) && blockKind(value) === "tool_result";
+    const answers = readBlock(bytes, { value, range }, isResult ? null : resultOf);
+    parts.push(...answers.map((part) => ({ ...dropAbsent(resultOf), ...part })));
+  }
+  return parts;
+}
+
+function dropAbsent(resultOf: ResultOf): Partial<PartDraft> {
+  return Object.fromEntries(Object.entries(resultOf).filter(([, value]) => value !== undefined));
 }
 
 const RESULT_ID_KEYS = [
@@ -221,11 +266,11 @@ const RESULT_ID_KEYS = [
   "call_id",
   "callId",
 ] as const;
-const RESULT_CONTENT_KEYS = ["content", "output", "result", "response"] as const;
+const RESULT_CONTENT_KEYS = ["content", "output", "result", "response", "value"] as const;
 
 /** Which call an object (a block, or a message of role tool) says it answers. */
 export function readResultOf(object: JsonObject): ResultOf {
-  const isError = object["isError"] ?? object["is_error"];
+  const isError = object["isError"] ?? object["is_error"] ?? (object["success"] === false ? true : undefined);
   return {
     toolCallId: firstString(object, ...RESULT_ID_KEYS),
     toolName: firstString(object, "toolName", "tool_name", "name"),
@@ -233,10 +278,12 @@ export function readResultOf(object: JsonObject): ResultOf {
   };
 }
 
-function readToolResult(bytes: Buffer | null, outer: JsonObject, range: ByteRange): PartDraft[] {
+export function readToolResult(bytes: Buffer | null, outer: JsonObject, range: ByteRange): PartDraft[] {
   const nested = outer["functionResponse"];
   const block = isObject(nested) ? nested : outer;
-  const resultOf = readResultOf(block);
+  const own = readResultOf(block);
+  // Where a result has an id of its own and names no call, the id is the call's.
+  const resultOf = { ...own, toolCallId: own.toolCallId ?? firstString(block, "id") };
   const key = RESULT_CONTENT_KEYS.find((name) => block[name] !== undefined && block[name] !== null);
   const value = key === undefined ? undefined : block[key];
   if (key === undefined || value === undefined) return [makePart(range, "tool_result", NO_TEXT, resultOf)];
@@ -250,7 +297,19 @@ function readToolResult(bytes: Buffer | null, outer: JsonObject, range: ByteRang
   if (isObject(value) && typeof value["type"] === "string" && blockKind(value) === "text") {
     return [makeTextPart(range, firstString(value, "text") ?? "", resultOf)];
   }
+  const inner = isObject(value) ? openResult(value) : null;
+  if (inner !== null)
+    return [makeTextPart(range, inner.text, { ...resultOf, isError: inner.isError ?? resultOf.isError })];
   return [makePart(range, "tool_result", renderValue(value), resultOf)];
+}
+
+/** An object around one text, with nothing beside it but flags: the text is the result. */
+function openResult(value: JsonObject): { text: string; isError: boolean | undefined } | null {
+  const keys = Object.keys(value).filter((key) => typeof value[key] !== "boolean" && value[key] !== null);
+  const [key] = keys;
+  if (keys.length !== 1 || (key !== "output" && key !== "content")) return null;
+  const text = value[key];
+  return typeof text === "string" ? { text, isError: readResultOf(value).isError } : null;
 }
 
 const NO_TEXT: ReadableText = { text: "", hiddenBytes: 0 };

@@ -123,11 +123,19 @@ export function* iterateElements(bytes: Buffer, array: ByteRange): Generator<Byt
 
 /** Every string value (not key) in the text whose literal has at least `minBytes`, in order. */
 export function* iterateLongStrings(bytes: Buffer, minBytes: number): Generator<ByteRange> {
+  for (const literal of iterateStrings(bytes)) {
+    const end = literal.at + literal.length;
+    if (literal.length >= minBytes && bytes[skipWhitespace(bytes, end)] !== COLON) yield literal;
+  }
+}
+
+/** Every string literal in the text, keys included, in order. */
+export function* iterateStrings(bytes: Buffer): Generator<ByteRange> {
   let at = bytes.indexOf(QUOTE);
   while (at >= 0) {
     const end = endOfString(bytes, at);
     if (end < 0) return;
-    if (end - at >= minBytes && bytes[skipWhitespace(bytes, end)] !== COLON) yield { at, length: end - at };
+    yield { at, length: end - at };
     at = bytes.indexOf(QUOTE, end);
   }
 }

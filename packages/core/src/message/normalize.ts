@@ -14,14 +14,17 @@ import {
   placeMembers,
   readBlock,
   readContent,
+  readListedCall,
   readResultOf,
   readToolCall,
+  readToolResult,
   withBlock,
   withResultPart,
   type Located,
   type PartDraft,
   type ResultOf,
 } from "./blocks.ts";
+import { findMessage, type FoundMessage } from "./find-message.ts";
 import { asBuffer, endOfText, mapMembers, startOfText } from "./json-spans.ts";
 import { firstString, isObject, renderBytes, renderJson, type JsonObject } from "./readable.ts";
 
@@ -70,59 +73,10 @@ function parseRoot(bytes: Buffer): Located | null {
   }
 }
 
-/** The object that is the message, and its role in the host's words. */
-interface FoundMessage extends Located {
-  readonly value: JsonObject;
-  readonly rawRole: string;
-}
-
-/** Items of the OpenAI responses dialect stand alone, without a role. */
-const ITEM_ROLES: { readonly [type: string]: Role } = {
-  function_call: "assistant",
-  custom_tool_call: "assistant",
-  reasoning: "assistant",
-  function_call_output: "tool",
-  custom_tool_call_output: "tool",
-};
-
-function findMessage(bytes: Buffer | null, root: JsonObject, located: Located): FoundMessage | null {
-  const own = roleOf(root);
-  if (own !== null) return { value: root, range: located.range, rawRole: own };
-  for (const key of ["message", "payload"]) {
-    const inner = root[key];
-    const rawRole = isObject(inner) ? roleOf(inner) : null;
-    if (!isObject(inner) || rawRole === null) continue;
-    const range = placeMembers(bytes, located)(key);
-    if (range) return { value: inner, range, rawRole };
-  }
-  return null;
-}
-
-function roleOf(object: JsonObject): string | null {
-  const { role, type } = object;
-  if (typeof role === "string") return role;
-  return typeof type === "string" && Object.hasOwn(ITEM_ROLES, type) ? type : null;
-}
-
-const ROLES: { readonly [rawRole: string]: Role } = {
-  user: "user",
-  assistant: "assistant",
-  model: "assistant",
-  system: "system",
-  developer: "system",
-  tool: "tool",
-  toolResult: "tool",
-  tool_result: "tool",
-  function: "tool",
-  ...ITEM_ROLES,
-};
-
 function viewFound(bytes: Buffer | null, found: FoundMessage, envelope: JsonObject): MessageView {
   const message = found.value;
-  const named: Role = Object.hasOwn(ROLES, found.rawRole) ? (ROLES[found.rawRole] as Role) : "other";
-  const role = named === "user" && holdsOnlyResults(message["content"]) ? "tool" : named;
-  const isItem = typeof message["role"] !== "string";
-  const drafts = isItem ? readBlock(bytes, found, null) : readMessageParts(bytes, found, named);
+  const role = found.role === "user" && holdsOnlyResults(message) ? "tool" : found.role;
+  const drafts = readDrafts(bytes, found);
   return {
     role,
     rawRole: found.rawRole,
@@ -137,8 +91,15 @@ function viewFound(bytes: Buffer | null, found: FoundMessage, envelope: JsonObje
   };
 }
 
-/** Claude Code hands tool results over as messages of the user. */
-function holdsOnlyResults(content: unknown): boolean {
+function readDrafts(bytes: Buffer | null, found: FoundMessage): PartDraft[] {
+  if (found.shape === "message") return readMessageParts(bytes, found, found.role);
+  if (found.shape === "block") return readBlock(bytes, found, null);
+  return withBlock(bytes, readToolResult(bytes, found.value, found.range), found.value);
+}
+
+/** Claude Code and Gemini hand tool results over as messages of the user. */
+function holdsOnlyResults(message: JsonObject): boolean {
+  const content = message["content"] ?? message["parts"];
   if (!Array.isArray(content) || content.length === 0) return false;
   return content.every((block) => isObject(block) && blockKind(block) === "tool_result");
 }
@@ -151,12 +112,13 @@ function readMessageParts(bytes: Buffer | null, found: FoundMessage, role: Role)
     return range ? { value: message[key], range } : null;
   };
   const resultOf = role === "tool" ? readResultOf(message) : null;
-  const reasoning = readStringMembers(message, locate, ["reasoning_content", "reasoning"]);
+  const reasoning = readStringMembers(message, locate, ["reasoning_content", "reasoning", "thinking"]);
   const parts = reasoning.flatMap(({ range, text }) =>
     withBlock(bytes, [makeReasoningPart(range, text)], text),
   );
+  parts.push(...readThoughts(bytes, locate("thoughts")));
   parts.push(...readBody(bytes, message, locate, resultOf));
-  parts.push(...readCalls(bytes, locate("tool_calls"), locate("function_call")));
+  parts.push(...readCalls(bytes, locate));
   return resultOf ? withResultPart(bytes, found, parts, resultOf) : parts;
 }
 
@@ -177,19 +139,40 @@ function readBody(
   return body;
 }
 
-/** The `tool_calls` and `function_call` members of OpenAI's chat dialect. */
-function readCalls(bytes: Buffer | null, list: Located | null, single: Located | null): PartDraft[] {
+/** Thoughts of Gemini: a heading and what was thought under it. */
+function readThoughts(bytes: Buffer | null, list: Located | null): PartDraft[] {
+  if (list === null || !Array.isArray(list.value)) return [];
   const parts: PartDraft[] = [];
-  if (list && Array.isArray(list.value)) {
+  let index = 0;
+  for (const range of placeElements(bytes, list)) {
+    const thought: unknown = list.value[index++];
+    if (!isObject(thought)) continue;
+    const text = ["subject", "description"]
+      .map((key) => firstString(thought, key))
+      .filter(Boolean)
+      .join("\n");
+    parts.push(...withBlock(bytes, [makeReasoningPart(range, text)], thought));
+  }
+  return parts;
+}
+
+/** Members that list calls beside the content: OpenAI's chat dialect, Gemini and Kimi, Copilot. */
+const CALL_LISTS = ["tool_calls", "toolCalls", "toolRequests"] as const;
+
+function readCalls(bytes: Buffer | null, locate: (key: string) => Located | null): PartDraft[] {
+  const parts: PartDraft[] = [];
+  for (const key of CALL_LISTS) {
+    const list = locate(key);
+    if (!list || !Array.isArray(list.value)) continue;
     let index = 0;
     for (const range of placeElements(bytes, list)) {
-      const call: unknown = list.value[index++];
-      if (isObject(call)) parts.push(...withBlock(bytes, [readToolCall(range, call)], call));
+      const value: unknown = list.value[index++];
+      if (isObject(value)) parts.push(...readListedCall(bytes, { value, range }));
     }
   }
-  if (single && isObject(single.value)) {
+  const single = locate("function_call");
+  if (single && isObject(single.value))
     parts.push(...withBlock(bytes, [readToolCall(single.range, single.value)], single.value));
-  }
   return parts;
 }
 
@@ -259,7 +242,7 @@ function dropUndefined<T extends object>(object: T): Known<T> {
 }
 
 function readTime(object: JsonObject): number | undefined {
-  for (const key of ["timestamp", "createdAt", "created_at"]) {
+  for (const key of ["timestamp", "createdAt", "created_at", "time", "ts"]) {
     const time = parseTime(object[key]);
     if (time !== undefined) return time;
   }
@@ -291,7 +274,7 @@ function readModel(message: JsonObject): ModelIdentity | undefined {
   const identity = dropUndefined({
     provider: firstString(message, "provider"),
     api: firstString(message, "api"),
-    model: firstString(message, "model"),
+    model: firstString(message, "model", "model_id"),
   });
   return Object.keys(identity).length > 0 ? identity : undefined;
 }

@@ -14,15 +14,37 @@ export function commit(salt: Uint8Array, arrival: Uint8Array): Buffer {
   return sha256(Buffer.concat([salt, arrival]));
 }
 
-/** The value before the first link: what the conversation is, so that its identity cannot be changed either. */
+/**
+ * The commitment of a redacted message: over what is stored, which anybody can recompute, over what arrived, which needs the key, and
+ * over the number of values in the vault. Without the key nothing about what was taken out follows from it.
+ */
+export function commitRedacted(stored: Uint8Array, keyed: Uint8Array, sealed: number): Buffer {
+  return sha256(Buffer.concat([Buffer.from(JSON.stringify(["redacted", sealed])), stored, keyed]));
+}
+
+/**
+ * The value before the first link: what the conversation is, so that its identity cannot be changed either. A fork also starts from its
+ * parent's chain at the place where it left.
+ */
 export function chainGenesis(conversation: {
   conversationId: number;
   owner: string;
   sessionKey: string;
   createdAt: number;
+  fork?: ForkOrigin | null;
 }): Buffer {
-  const { conversationId, owner, sessionKey, createdAt } = conversation;
-  return sha256(Buffer.from(JSON.stringify(["conversation", conversationId, owner, sessionKey, createdAt])));
+  const { conversationId, owner, sessionKey, createdAt, fork = null } = conversation;
+  const facts = ["conversation", conversationId, owner, sessionKey, createdAt];
+  const origin =
+    fork === null ? [] : [fork.conversationId, fork.seq, Buffer.from(fork.chain).toString("hex")];
+  return sha256(Buffer.from(JSON.stringify([...facts, ...origin])));
+}
+
+/** Where a fork left its parent, and the parent's chain there. */
+export interface ForkOrigin {
+  readonly conversationId: number;
+  readonly seq: number;
+  readonly chain: Uint8Array;
 }
 
 /** What a message is bound to besides its bytes: where it belongs and what it was called when it arrived. */

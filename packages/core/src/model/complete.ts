@@ -18,6 +18,8 @@ export interface CompleteRequest {
   /** What the call is for; ends up in the ledger. */
   readonly purpose: string;
   readonly allowReasoning?: boolean;
+  /** The agent that asks, where the call is made for one. */
+  readonly owner?: string;
 }
 
 export type CompleteFailureKind =

@@ -11,6 +11,10 @@ export const ERROR_CODES = {
   invalid_input: { exit: 2, when: "the data handed in cannot be read" },
   denied: { exit: 3, when: "a sub-agent holds no grant for what it asks, or its grant has ended" },
   not_found: { exit: 3, when: "no conversation, message, summary or file has this id" },
+  model_failed: {
+    exit: 1,
+    when: "a model that a command needs cannot be reached, or gives no usable answer",
+  },
   config: { exit: 4, when: "a setting is unknown or has an impossible value" },
   database_missing: { exit: 5, when: "the database file does not exist and the command does not create one" },
   database_foreign: { exit: 5, when: "the file is not a database, or belongs to another program" },

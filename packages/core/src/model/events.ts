@@ -1,8 +1,12 @@
 /** What the engine tells its host while it works. Core never prints; a host passes one sink and decides. */
 export type EngineEvent =
   | { kind: "stored"; conversationId: number; messages: number; revisions: number }
-  | { kind: "degraded"; part: "index" | "files" | "spool" | "summariser"; message: string }
-  | { kind: "recovered"; part: "index" | "files" | "spool" | "summariser" }
+  | {
+      kind: "degraded";
+      part: "index" | "files" | "spool" | "summariser" | "vectors" | "vault";
+      message: string;
+    }
+  | { kind: "recovered"; part: "index" | "files" | "spool" | "summariser" | "vectors" | "vault" }
   | { kind: "progress"; operation: string; done: number; total: number | null; note?: string }
   | { kind: "compacted"; conversationId: number; tokensBefore: number; tokensAfter: number }
   | { kind: "spend"; purpose: string; model: string; inputTokens: number; outputTokens: number };

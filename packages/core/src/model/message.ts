@@ -23,6 +23,8 @@ export interface PartView extends ByteRange {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly isError?: boolean;
+  /** The part of a call stands on its arguments alone, not on the whole call. */
+  readonly holdsArguments?: boolean;
   readonly mimeType?: string;
   readonly fileName?: string;
   /** Bytes of an image or file payload, decoded size, when the block carries one inline. */
@@ -59,7 +61,15 @@ export interface MessageView {
 }
 
 /** Reasons an item is kept out of the context. Stored as a bit mask; never a reason to delete. */
-export const HIDDEN = { heartbeat: 1, unplaced: 2, branch: 4, meta: 8, forgotten: 16 } as const;
+export const HIDDEN = {
+  heartbeat: 1,
+  unplaced: 2,
+  branch: 4,
+  meta: 8,
+  forgotten: 16,
+  /** Of a history that is still being read: shown when all of it is there. */
+  pending: 32,
+} as const;
 export type HiddenReason = keyof typeof HIDDEN;
 
 export function hiddenMask(reasons: Iterable<HiddenReason>): number {
@@ -74,6 +84,12 @@ export function hiddenReasons(mask: number): HiddenReason[] {
 
 /** Where a message belongs when only its number in the host's transcript is known; the gaps leave room for late rows. */
 export const POSITION_STEP = 2 ** 20;
+
+/**
+ * Event ids of attachments: what another event only names, stored beside it as `media:<event id>:<number>` and hidden. An attachment is
+ * forgotten with the event it belongs to.
+ */
+export const ATTACHMENT_PREFIX = "media:";
 
 /** Who is speaking to the engine: every conversation belongs to one of these. */
 export interface SessionRef {

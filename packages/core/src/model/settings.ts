@@ -192,6 +192,14 @@ const GENERAL = {
   redactPatterns: row<readonly string[]>(expressionsType(), fixed<readonly string[]>([]), {
     help: "Text matching one of these is replaced before it is stored. Own key: an archive that keeps everything needs a way to keep secrets out. No variable, because expressions contain commas.",
   }),
+  redactedValues: choice(["drop", "seal", "seal-or-drop"], "drop", {
+    env: "LCM_REDACTED_VALUES",
+    help: "What becomes of text that was taken out: gone, or sealed in the vault. Without a key, `seal` refuses to store and `seal-or-drop` drops. Own key: goes with `redactPatterns`.",
+  }),
+  redactionKeyFile: text({
+    env: "LCM_REDACTION_KEY_FILE",
+    help: "File with the key of the vault, readable by you alone: 32 bytes, in hexadecimal digits or base64. Without one the variable `LCM_REDACTION_KEY` may hold the key. Own key: goes with `redactPatterns`.",
+  }),
 } as const;
 
 const SESSIONS = {

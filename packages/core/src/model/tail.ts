@@ -43,13 +43,27 @@ export function findFreshTail(
 ): FreshTail {
   const trailing = readTrailingMessages(items, isShown);
   const groups = groupItems(trailing.map(({ item }) => item)).reverse();
-  const turnGroups = countTurnGroups(groups);
-  const bounded = measureTail(groups, policy, 0);
-  const whole = turnGroups === null ? bounded : measureTail(groups, policy, turnGroups);
+  const { messages, tokens } = measureFreshTail(groups, policy);
+  const startIndex = trailing[trailing.length - messages]?.index ?? items.length;
+  return { startIndex, messages, tokens, pinned: findPinned(items, isShown, startIndex) };
+}
+
+/** What the tail needs to know of a tool group. */
+export type TailGroup = Pick<ItemGroup, "items" | "tokens">;
+
+/** How much of the groups after the newest summary, newest first, is the tail. */
+export function measureFreshTail(newestFirst: readonly TailGroup[], policy: TailPolicy): TailMeasure {
+  const turnGroups = countTurnGroups(newestFirst);
+  const bounded = measureTail(newestFirst, policy, 0);
+  const whole = turnGroups === null ? bounded : measureTail(newestFirst, policy, turnGroups);
   const limit = policy.turnMaxTokens;
-  const tail = limit !== undefined && whole.tokens > limit ? bounded : whole;
-  const startIndex = trailing[trailing.length - tail.messages]?.index ?? items.length;
-  return { startIndex, ...tail, pinned: findPinned(items, isShown, startIndex) };
+  return limit !== undefined && whole.tokens > limit ? bounded : whole;
+}
+
+export interface TailMeasure {
+  readonly groups: number;
+  readonly messages: number;
+  readonly tokens: number;
 }
 
 interface Placed {
@@ -70,22 +84,28 @@ function readTrailingMessages(items: readonly CoverItem[], isShown: (item: Cover
 }
 
 /** How many of the newest groups reach back to the newest user message; null when there is none. */
-function countTurnGroups(newestFirst: readonly ItemGroup[]): number | null {
+function countTurnGroups(newestFirst: readonly TailGroup[]): number | null {
   const found = newestFirst.findIndex((group) => group.items.some(isUserMessage));
   return found < 0 ? null : found + 1;
 }
 
-function measureTail(newestFirst: readonly ItemGroup[], policy: TailPolicy, atLeastGroups: number) {
+function measureTail(
+  newestFirst: readonly TailGroup[],
+  policy: TailPolicy,
+  atLeastGroups: number,
+): TailMeasure {
   const maxTokens = policy.freshTailMaxTokens ?? Number.POSITIVE_INFINITY;
   let messages = 0;
   let tokens = 0;
-  for (const [taken, group] of newestFirst.entries()) {
+  let groups = 0;
+  for (const group of newestFirst) {
     const fits = messages + group.items.length <= policy.freshTailCount && tokens + group.tokens <= maxTokens;
-    if (taken > 0 && taken >= atLeastGroups && !fits) break;
+    if (groups > 0 && groups >= atLeastGroups && !fits) break;
+    groups++;
     messages += group.items.length;
     tokens += group.tokens;
   }
-  return { messages, tokens };
+  return { groups, messages, tokens };
 }
 
 function findPinned(

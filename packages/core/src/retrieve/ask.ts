@@ -10,9 +10,12 @@ import type { MessageText, RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { analyzeQuery, makeSnippet } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
+import type { CheckedAnswer } from "./citations.ts";
 import { readReference, readScope, readSummary } from "./describe.ts";
 import { findDocuments } from "./find.ts";
 import { readableText } from "./grep.ts";
+import { findNearest, fuseDocuments, NO_MEANING } from "./meaning.ts";
+import type { Meaning } from "./meaning.ts";
 import type { Reach, ScopeRequest } from "./scope.ts";
 
 export interface AskRequest extends ScopeRequest {
@@ -31,6 +34,8 @@ export interface AskRequest extends ScopeRequest {
   readonly withoutModel?: boolean;
   /** Passages of an earlier call: they are not looked for again. */
   readonly gathered?: Gathered;
+  /** The vector of the question, when the caller has it already. */
+  readonly meaning?: Meaning;
   readonly signal?: AbortSignal;
 }
 
@@ -80,6 +85,10 @@ export interface AskAnswer {
   readonly skippedConversations: number;
   readonly passages: Passage[];
   readonly failure: AskFailure | null;
+  /** Sentences of a written answer that name no passage that was read. */
+  readonly uncitedClaims: readonly string[];
+  /** What a reader should know about how it was found. */
+  readonly notes: readonly string[];
 }
 
 export const DEFAULT_ANSWER_TOKENS = 2_000;
@@ -98,6 +107,7 @@ export interface Gathered {
   readonly expandedSummaryCount: number;
   readonly truncated: boolean;
   readonly skippedConversations: number;
+  readonly notes: readonly string[];
 }
 
 /** The walk: passages for a question, best first. */
@@ -105,15 +115,29 @@ export async function gatherPassages(
   store: Store,
   request: AskRequest,
   reach: Reach,
-  tokenCap: number,
+  options: { readonly tokenCap: number; readonly embedQuestion?: (text: string) => Promise<Meaning> },
 ): Promise<Gathered> {
+  const { tokenCap } = options;
   const question = checkQuestion(request);
   const query = analyzeQuery(question);
   const below = request.summaryIds?.length ? await readBelow(store, request.summaryIds, reach) : null;
   const scope: RecallScope = below
     ? { ...readScope(reach), conversationIds: below.conversationIds }
     : reach.scope;
-  const found = await findDocuments(store, { kind: "message", query, scope });
+  const meaning = (await options.embedQuestion?.(question)) ?? NO_MEANING;
+  const worded = await findDocuments(store, { kind: "message", query, scope });
+  const found =
+    meaning.kind === "none"
+      ? worded
+      : await fuseDocuments(
+          store,
+          worded,
+          await findNearest(store, meaning, scope, { signal: request.signal }),
+          {
+            scope,
+            needsAll: !query.isQuestion,
+          },
+        );
   const ranked = found.ranked
     .filter(({ id }) => below === null || below.messageIds.has(id))
     .map(({ id }) => id);
@@ -129,10 +153,12 @@ export async function gatherPassages(
     expandedSummaryCount: summaries.size,
     truncated: cut.isFull || bounded.skipped > 0,
     skippedConversations: bounded.skipped,
+    notes: meaning.kind === "none" && meaning.note !== null ? [meaning.note] : [],
   };
 }
 
-function checkQuestion(request: AskRequest): string {
+/** What is looked for. */
+export function checkQuestion(request: Pick<AskRequest, "prompt" | "query">): string {
   const prompt = request.prompt?.trim() ?? "";
   if (prompt === "")
     throw new EngineError("usage", "cannot answer: the prompt is empty", {
@@ -260,28 +286,12 @@ export function renderPassage({ id, role, createdAt, text }: Passage): string {
   return `[${id}] ${role}, ${new Date(createdAt).toISOString().slice(0, 16).replace("T", " ")}\n${text}`;
 }
 
-/** Ids an answer cites: those that were read, and those that were made up. */
-export function checkCitations(
-  answer: string,
-  passages: readonly Passage[],
-): { text: string; citedIds: string[]; unknown: string[] } {
-  const read = new Set(passages.map(({ id }) => id));
-  const named = [...new Set(answer.match(/\b(?:msg_\d+|sum_[0-9a-f]{16})\b/g) ?? [])];
-  const unknown = named.filter((id) => !read.has(id));
-  const text = unknown.reduce(
-    (rest, id) => rest.replaceAll(new RegExp(`(?:,\\s*)?\\b${id}\\b`, "g"), ""),
-    answer,
-  );
-  return {
-    text: text.replace(/\s?\[\s*,?\s*\]/g, "").trim(),
-    citedIds: named.filter((id) => read.has(id)),
-    unknown,
-  };
-}
+/** What a model wrote, after the check of its ids. */
+export type Written = Pick<CheckedAnswer, "text" | "citedIds" | "uncited">;
 
 export function finishAnswer(
   gathered: Gathered,
-  written: { text: string; citedIds: string[] } | null,
+  written: Written | null,
   failure: AskFailure | null,
   maxTokens: number,
 ): AskAnswer {
@@ -311,7 +321,18 @@ export function finishAnswer(
     skippedConversations: gathered.skippedConversations,
     passages,
     failure,
+    uncitedClaims: written?.uncited ?? [],
+    notes: [...gathered.notes, ...noteUncited(written?.uncited ?? [])],
   };
+}
+
+function noteUncited(uncited: readonly string[]): string[] {
+  const [first] = uncited;
+  if (first === undefined) return [];
+  const clipped = first.length > 120 ? `${first.slice(0, 120)}…` : first;
+  return uncited.length === 1
+    ? [`One sentence names no passage and cannot be checked: "${clipped}"`]
+    : [`${uncited.length} sentences name no passage and cannot be checked, the first: "${clipped}"`];
 }
 
 /** As many of the best passages as an answer may be long; always one. */

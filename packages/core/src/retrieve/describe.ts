@@ -11,6 +11,8 @@ import type { LargeFileRow, Store } from "../store/store.ts";
 import { readableText } from "./grep.ts";
 import { mayRead } from "./scope.ts";
 import type { Reach, ScopeRequest } from "./scope.ts";
+import { measureSubtree } from "./subtree.ts";
+import type { SubtreeNode } from "./subtree.ts";
 
 export interface DescribeRequest extends ScopeRequest {
   /** `sum_…`, `file_…`, `msg_…`, a run `msg_a..msg_b`, or a line that holds one of them. */
@@ -42,17 +44,6 @@ export interface DescribedMessage {
   readonly textLeft: number;
 }
 
-/** One summary below another, with what opening it costs. */
-export interface SubtreeNode {
-  readonly id: string;
-  readonly kind: "leaf" | "condensed";
-  readonly depth: number;
-  readonly tokens: number;
-  readonly sourceTokens: number;
-  readonly messages: number;
-  readonly fits: boolean;
-}
-
 export type Described =
   | {
       readonly type: "summary";
@@ -61,6 +52,8 @@ export type Described =
       readonly kind: "leaf" | "condensed";
       readonly depth: number;
       readonly tokenCount: number;
+      /** Tokens of all summaries below it, and of all messages. */
+      readonly descendantTokens: number;
       readonly sourceTokens: number;
       readonly createdAt: number;
       readonly earliestAt: number;
@@ -182,6 +175,8 @@ async function describeSummary(
   checkConversation(node.conversationId, request, id);
   const from = readAfter(request.after);
   const page = cutText(node.content, from, tokenCap);
+  const graph = await store.readGraph({ conversationId: node.conversationId });
+  const subtree = measureSubtree(graph, id, { tokenCap, maxNodes: MAX_SUBTREE });
   return {
     type: "summary",
     id,
@@ -189,7 +184,8 @@ async function describeSummary(
     kind: node.kind,
     depth: node.depth,
     tokenCount: node.tokens,
-    sourceTokens: node.sourceTokens,
+    descendantTokens: subtree.descendantTokens,
+    sourceTokens: subtree.sourceTokens,
     createdAt: node.createdAt,
     earliestAt: node.earliestAt,
     latestAt: node.latestAt,
@@ -201,7 +197,7 @@ async function describeSummary(
     sourceMessageIds: node.messageIds.map(formatMessageId),
     childIds: node.derivedIds,
     fileIds: node.fileIds,
-    subtree: await readSubtree(store, reach, node, tokenCap),
+    subtree: subtree.nodes,
     content: page.text,
     tokenCap,
     next: page.next,
@@ -239,27 +235,6 @@ async function areGranted(
   for (const id of messageIds)
     if (!(await isGranted(store, grant, await store.listSummariesOf(id)))) return false;
   return true;
-}
-
-/** The summaries below one, nearest first, and which of them the cap still pays for. */
-async function readSubtree(
-  store: Store,
-  reach: Reach,
-  root: SummaryNode,
-  tokenCap: number,
-): Promise<SubtreeNode[]> {
-  const nodes: SubtreeNode[] = [];
-  const queue = [...root.sourceIds];
-  let spent = 0;
-  for (let id = queue.shift(); id !== undefined && nodes.length < MAX_SUBTREE; id = queue.shift()) {
-    const node = await store.readSummary(id, reach.owner);
-    if (!node) continue;
-    const { kind, depth, tokens, sourceTokens, messages } = node;
-    spent += tokens;
-    nodes.push({ id, kind, depth, tokens, sourceTokens, messages, fits: spent <= tokenCap });
-    queue.push(...node.sourceIds);
-  }
-  return nodes;
 }
 
 async function describeFile(

@@ -82,7 +82,7 @@ class Walk {
   #summaries: ExpandedSummary[] = [];
   #messages: DescribedMessage[] = [];
   #leftSummaries: string[] = [];
-  #leftMessages: string[] = [];
+  #left: LeftMessage[] = [];
   #isCut = false;
 
   constructor(store: Store, reach: Reach, tokenCap: number) {
@@ -109,7 +109,7 @@ class Walk {
         below.push(...node.sourceIds);
         if (node.messageIds.length > 0) leaves.push(node);
       }
-      if (includeMessages) for (const leaf of leaves) await this.#addMessages(leaf.messageIds);
+      if (includeMessages) for (const leaf of leaves) await this.#addMessages(leaf);
       if (depth + 1 > maxDepth) {
         this.#leftSummaries.push(...below.filter((id) => !seen.has(id)));
         return;
@@ -118,10 +118,12 @@ class Walk {
     }
   }
 
-  async #addMessages(ids: readonly number[]): Promise<void> {
+  async #addMessages({ messageIds: ids, conversationId }: SummaryNode): Promise<void> {
+    const leave = (from: number): void =>
+      ids.slice(from).forEach((id) => this.#left.push({ id: formatMessageId(id), conversationId }));
     for (const [at, id] of ids.entries()) {
       if (this.#room <= FRAME_TOKENS) {
-        this.#leftMessages.push(...ids.slice(at).map(formatMessageId));
+        leave(at);
         return;
       }
       const [text] = await this.#store.readTexts([id], readScope(this.#reach));
@@ -131,7 +133,7 @@ class Walk {
       this.#room -= estimateTextTokens(message.text) + FRAME_TOKENS;
       if (message.textLeft > 0) {
         this.#isCut = true;
-        this.#leftMessages.push(...ids.slice(at).map(formatMessageId));
+        leave(at);
         this.#room = 0;
         return;
       }
@@ -147,7 +149,7 @@ class Walk {
 
   answer(): ExpandAnswer {
     const summaryIds = [...new Set(this.#leftSummaries)];
-    const messageIds = [...new Set(this.#leftMessages)];
+    const messageIds = [...new Set(this.#left.map(({ id }) => id))];
     const truncated = this.#isCut || summaryIds.length + messageIds.length > 0;
     return {
       summaries: this.#summaries,
@@ -155,17 +157,24 @@ class Walk {
       citedIds: [...this.#summaries.map(({ id }) => id), ...this.#messages.map(({ id }) => id)],
       totalTokens: Math.min(this.#cap, this.#cap - this.#room),
       truncated,
-      left: { summaryIds, messageIds, hint: hintFor(summaryIds, messageIds) },
+      left: { summaryIds, messageIds, hint: hintFor(summaryIds, this.#left) },
     };
   }
 }
 
-function hintFor(summaryIds: readonly string[], messageIds: readonly string[]): string | null {
-  const [message] = messageIds;
+interface LeftMessage {
+  readonly id: string;
+  readonly conversationId: number;
+}
+
+/** A run lies in one conversation, so each conversation gets one of its own. */
+function hintFor(summaryIds: readonly string[], left: readonly LeftMessage[]): string | null {
+  const runs = [...Map.groupBy(left, ({ conversationId }) => conversationId).values()].map((messages) => {
+    const [first, last] = [messages[0]?.id, messages.at(-1)?.id];
+    return first === last ? `${first}` : `${first}..${last}`;
+  });
+  if (runs.length > 0) return `open the rest with lcm_describe ${runs.join(", then ")}`;
   const [summary] = summaryIds;
-  if (message !== undefined && messageIds.length > 1)
-    return `open the rest with lcm_describe ${message}..${messageIds.at(-1)}`;
-  if (message !== undefined) return `open the rest with lcm_describe ${message}`;
   return summary === undefined ? null : `go on from ${summary}, or open it with lcm_describe`;
 }
 

@@ -35,6 +35,8 @@ export interface FoundDocuments {
   readonly complete: readonly number[];
   /** False when words were too common to count every document that holds one. */
   readonly isExact: boolean;
+  /** Messages that were not looked at, because they are not in the index yet. */
+  readonly pending: number;
 }
 
 const NOTHING: FoundDocuments = {
@@ -43,6 +45,7 @@ const NOTHING: FoundDocuments = {
   holding: new Set(),
   complete: [],
   isExact: true,
+  pending: 0,
 };
 
 export async function findDocuments(store: RecallStore, request: FindRequest): Promise<FoundDocuments> {
@@ -64,7 +67,8 @@ export async function findDocuments(store: RecallStore, request: FindRequest): P
     ? []
     : await findPairs(store, request, whole, listings, commonAbove);
   const seeds = selectSeeds([...rare, ...paired], total, SEEDS);
-  if (seeds.length === 0) return NOTHING;
+  const pending = answer.pendingIds.length;
+  if (seeds.length === 0) return { ...NOTHING, pending };
   const places = await store.readPlaces({
     kind,
     ids: seeds,
@@ -80,7 +84,7 @@ export async function findDocuments(store: RecallStore, request: FindRequest): P
   const known = new Map(places.map((place) => [place.id, place]));
   const holding = new Set(whole.flatMap(({ match }) => listings.get(match)?.ids ?? []));
   const isExact = [...listings.values()].every(({ listedFrom }) => listedFrom === null);
-  return { ranked, places: known, holding, complete: intersect(whole, listings, ranked), isExact };
+  return { ranked, places: known, holding, complete: intersect(whole, listings, ranked), isExact, pending };
 }
 
 /** The documents that hold every required clue. Of common ones only the listed part is known; what was ranked is known for certain. */

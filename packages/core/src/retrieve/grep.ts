@@ -4,14 +4,17 @@
  * see more.
  */
 import { EngineError } from "../model/errors.ts";
-import { formatMessageId } from "../model/ids.ts";
 import { searchText, viewMessage } from "../message/normalize.ts";
-import type { FoundSummary, MessageText, RecallScope } from "../store/recall.ts";
+import type { MessageText, RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
-import type { Query, SnippetRange } from "../text/index.ts";
+import type { Query } from "../text/index.ts";
 import { findDocuments } from "./find.ts";
 import type { FoundDocuments } from "./find.ts";
+import { toMessageHit, toSummaryHit } from "./hits.ts";
+import type { GrepHit } from "./hits.ts";
+import { findNearest, fuseDocuments, scoreByRank } from "./meaning.ts";
+import type { FoundBy, FusedDocuments, Meaning } from "./meaning.ts";
 import { promoteVerbatim } from "./rank.ts";
 import type { RankedDocument } from "./rank.ts";
 import { readTime } from "./scope.ts";
@@ -40,51 +43,18 @@ export interface GrepRequest extends ScopeRequest {
   /** Longest time for a regular expression. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** The vector of the pattern, when the caller has it already. */
+  readonly meaning?: Meaning;
 }
 
-interface HitBase {
-  readonly id: string;
-  readonly conversationId: number;
-  readonly createdAt: number;
-  readonly snippet: string;
-  /** Where the snippet matches, in UTF-16 units. */
-  readonly ranges: readonly SnippetRange[];
-  /** Higher is better; comparable within one answer. */
-  readonly score: number;
-}
-
-export interface MessageHit extends HitBase {
-  readonly type: "message";
-  readonly messageId: number;
-  readonly eventId: string;
-  readonly seq: number;
-  readonly role: string;
-}
-
-export interface SummaryHit extends HitBase {
-  readonly type: "summary";
-  readonly summaryId: string;
-  readonly kind: "leaf" | "condensed";
-  readonly depth: number;
-}
-
-export interface FileHit extends HitBase {
-  readonly type: "file";
-  readonly fileId: string;
-  readonly fileName: string | null;
-  /** From 1. */
-  readonly line: number;
-  readonly byteOffset: number;
-}
-
-export type GrepHit = MessageHit | SummaryHit | FileHit;
+export type { FileHit, GrepHit, MessageHit, SummaryHit } from "./hits.ts";
 
 export interface GrepAnswer {
   readonly hits: GrepHit[];
   readonly mode: GrepMode;
   readonly scope: GrepScope;
-  /** What found the hits: all terms, any of them, the expression; `empty` when there was nothing to look for. */
-  readonly rule: "strict" | "relaxed" | "regex" | "empty";
+  /** What found the hits: all terms, any of them, terms and vectors together, the expression; `empty` when there was nothing to look for. */
+  readonly rule: "strict" | "relaxed" | "fused" | "regex" | "empty";
   /** How many match by that rule. */
   readonly total: number;
   /** False: at least so many. */
@@ -176,34 +146,37 @@ interface Candidate {
   readonly kind: "message" | "summary";
   readonly id: number;
   readonly score: number;
+  readonly foundBy: readonly FoundBy[];
   readonly createdAt: number;
+}
+
+interface FoundOfKind {
+  readonly kind: Candidate["kind"];
+  readonly documents: FoundDocuments | FusedDocuments;
+}
+
+export interface FullTextOptions {
+  readonly now: number;
+  readonly commonAbove?: number;
+  /** Asked for a vector only when words alone do not settle it. */
+  readonly embedQuestion?: () => Promise<Meaning>;
 }
 
 export async function grepFullText(
   store: Store,
   request: GrepRequest,
   reach: Reach,
-  options: { readonly now: number; readonly commonAbove?: number },
+  options: FullTextOptions,
 ): Promise<GrepAnswer> {
   const checked = checkGrep(request, reach);
   const query = analyzeQuery(checked.pattern);
-  const found = await Promise.all(
-    checked.kinds.map(async (kind) => {
-      const documents = await findDocuments(store, {
-        kind,
-        query,
-        scope: checked.scope,
-        ...pickCommon(options),
-      });
-      return {
-        kind,
-        documents:
-          kind === "message" ? await preferVerbatim(store, query, documents, checked.scope) : documents,
-      };
-    }),
-  );
-  const complete = found.reduce((sum, { documents }) => sum + documents.complete.length, 0);
+  const worded = await findByWords(store, query, checked, options);
+  const complete = worded.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
+  const meaning =
+    isStrict || !checked.kinds.includes("message") ? undefined : await options.embedQuestion?.();
+  const isFused = meaning?.kind === "vector";
+  const found = isFused ? await addNearest(store, worded, meaning, query, checked, request.signal) : worded;
   const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
   const candidates: Candidate[] = [];
   for (const { kind, documents } of found) {
@@ -222,15 +195,65 @@ export async function grepFullText(
     hits: await describeCandidates(store, query, page, checked.scope),
     mode: "full_text",
     scope: request.scope ?? "both",
-    rule: isEmpty ? "empty" : isStrict ? "strict" : "relaxed",
+    rule: isFused ? "fused" : isEmpty ? "empty" : isStrict ? "strict" : "relaxed",
     total: isStrict ? complete : found.reduce((sum, { documents }) => sum + documents.holding.size, 0),
     isTotalExact: found.every(({ documents }) => documents.isExact),
     complete,
     next: nextPage(checked.offset, checked.limit, ordered.length),
     truncated: false,
-    notes: noteQuery(checked.pattern, query, { complete, found: ordered.length, isStrict }),
+    notes: [
+      ...noteQuery(checked.pattern, query, { complete, found: isFused ? 0 : ordered.length, isStrict }),
+      ...(meaning?.kind === "none" && meaning.note !== null ? [meaning.note] : []),
+      ...notePending(found.reduce((sum, { documents }) => sum + documents.pending, 0)),
+    ],
     searched: reach.label,
   };
+}
+
+function findByWords(
+  store: Store,
+  query: Query,
+  { kinds, scope }: CheckedGrep,
+  options: FullTextOptions,
+): Promise<FoundOfKind[]> {
+  return Promise.all(
+    kinds.map(async (kind) => {
+      const documents = await findDocuments(store, { kind, query, scope, ...pickCommon(options) });
+      const isMessage = kind === "message";
+      return {
+        kind,
+        documents: isMessage ? await preferVerbatim(store, query, documents, scope) : documents,
+      };
+    }),
+  );
+}
+
+/** Joins messages with their nearest by meaning; summaries, which have no vectors, take the same scale. */
+async function addNearest(
+  store: Store,
+  found: readonly FoundOfKind[],
+  meaning: Extract<Meaning, { kind: "vector" }>,
+  query: Query,
+  { scope }: CheckedGrep,
+  signal: AbortSignal | undefined,
+): Promise<FoundOfKind[]> {
+  const nearest = await findNearest(store, meaning, scope, { signal });
+  const needsAll = !query.isQuestion;
+  return Promise.all(
+    found.map(async ({ kind, documents }) => ({
+      kind,
+      documents:
+        kind === "message"
+          ? await fuseDocuments(store, dropUnheld(documents, query), nearest, { scope, needsAll })
+          : { ...documents, ranked: scoreByRank(documents.ranked) },
+    })),
+  );
+}
+
+/** For keywords, what holds none of them was ranked for its neighbours' sake only. */
+function dropUnheld(documents: FoundDocuments, { isQuestion }: Query): FoundDocuments {
+  if (isQuestion) return documents;
+  return { ...documents, ranked: documents.ranked.filter(({ id }) => documents.holding.has(id)) };
 }
 
 const pickCommon = ({ commonAbove }: { readonly commonAbove?: number }): { commonAbove?: number } =>
@@ -261,7 +284,7 @@ async function addUnranked(
 
 function chooseCandidates(
   kind: Candidate["kind"],
-  documents: FoundDocuments,
+  documents: FoundDocuments | FusedDocuments,
   query: Query,
   isStrict: boolean,
 ): Candidate[] {
@@ -274,8 +297,17 @@ function chooseCandidates(
       id,
       // Scores of messages and of summaries have other scales; what counts is how near each is to the best of its kind.
       score: score / best - rank * 1e-9,
+      foundBy: nameRules(documents, id),
       createdAt: places.get(id)?.createdAt ?? 0,
     }));
+}
+
+function nameRules(documents: FoundDocuments | FusedDocuments, id: number): FoundBy[] {
+  if (!("near" in documents)) return ["words"];
+  return [
+    ...(documents.worded.has(id) ? (["words"] as const) : []),
+    ...(documents.near.has(id) ? (["vector"] as const) : []),
+  ];
 }
 
 /** Puts candidates in order. In recency order only as many of the best as will be shown take part: the newest of all would be any. */
@@ -344,56 +376,34 @@ async function describeCandidates(
   const summaries = new Map(
     (await store.readFoundSummaries(idsOf("summary"), scope)).map((summary) => [summary.ref, summary]),
   );
-  return page.flatMap(({ kind, id, score }): GrepHit[] => {
+  return page.flatMap(({ kind, id, score, foundBy }): GrepHit[] => {
     const message = kind === "message" ? messages.get(id) : undefined;
     if (message)
       return [
-        toMessageHit(message, score, makeSnippet(readableText(message), query, { maxChars: SNIPPET_CHARS })),
+        toMessageHit(
+          message,
+          { score, foundBy },
+          makeSnippet(readableText(message), query, { maxChars: SNIPPET_CHARS }),
+        ),
       ];
     const summary = kind === "summary" ? summaries.get(id) : undefined;
     if (summary)
-      return [toSummaryHit(summary, score, makeSnippet(summary.content, query, { maxChars: SNIPPET_CHARS }))];
+      return [
+        toSummaryHit(
+          summary,
+          { score, foundBy },
+          makeSnippet(summary.content, query, { maxChars: SNIPPET_CHARS }),
+        ),
+      ];
     return [];
   });
 }
 
-interface Cut {
-  readonly text: string;
-  readonly ranges: readonly SnippetRange[];
-}
-
-export function toMessageHit(message: MessageText, score: number, snippet: Cut): MessageHit {
-  const { messageId, eventId, conversationId, seq, role, createdAt } = message;
-  const id = formatMessageId(messageId);
-  return {
-    id,
-    type: "message",
-    messageId,
-    eventId,
-    conversationId,
-    seq,
-    role,
-    createdAt,
-    snippet: snippet.text,
-    ranges: snippet.ranges,
-    score,
-  };
-}
-
-export function toSummaryHit(summary: FoundSummary, score: number, snippet: Cut): SummaryHit {
-  const { summaryId, conversationId, kind, depth, latestAt } = summary;
-  return {
-    id: summaryId,
-    type: "summary",
-    summaryId,
-    conversationId,
-    kind,
-    depth,
-    createdAt: latestAt,
-    snippet: snippet.text,
-    ranges: snippet.ranges,
-    score,
-  };
+function notePending(pending: number): string[] {
+  if (pending === 0) return [];
+  return [
+    `The ${pending} newest messages of the archive are not indexed yet; the next write or lcm reindex does it.`,
+  ];
 }
 
 function noteQuery(

@@ -8,7 +8,8 @@ import { searchText, viewMessage } from "../message/normalize.ts";
 import type { RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import { analyzeForIndex, requiredLiterals } from "../text/index.ts";
-import { checkGrep, nextPage, readableText, SNIPPET_CHARS, toMessageHit, toSummaryHit } from "./grep.ts";
+import { checkGrep, nextPage, readableText, SNIPPET_CHARS } from "./grep.ts";
+import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, GrepAnswer, GrepHit, GrepRequest } from "./grep.ts";
 import type { GroupTexts, RegexScanner, ScanOutcome } from "./regex-scanner.ts";
 import type { ScanMatch, ScanText } from "./regex-worker.ts";
@@ -20,6 +21,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_NARROWED = 2_000;
 const READ_PAGE = 500;
 const MAX_FILE_BYTES = 64_000_000;
+const BY_REGEX = { score: 1, foundBy: ["regex"] } as const;
 
 /** Refuses a pattern that cannot run, and points at the place. */
 export function checkPattern(pattern: string): void {
@@ -192,12 +194,19 @@ async function narrow(store: Store, pattern: string, scope: RecallScope): Promis
   const words = [...new Set(requiredLiterals(pattern).flatMap(wholeWords))];
   if (words.length === 0) return null;
   const matches = words.map((word) => `words : "${word}"`);
-  const { listings } = await store.findClues({ kind: "message", matches, scope, limit: MAX_NARROWED });
+  const { listings, pendingIds } = await store.findClues({
+    kind: "message",
+    matches,
+    scope,
+    limit: MAX_NARROWED,
+  });
   const complete = listings
     .filter(({ listedFrom }) => listedFrom === null)
     .toSorted((a, b) => a.ids.length - b.ids.length);
   const [first, ...rest] = complete.map(({ ids }) => new Set(ids));
-  return first ? [...first].filter((id) => rest.every((ids) => ids.has(id))) : null;
+  if (!first) return null;
+  // What the index does not know yet may match as well.
+  return [...new Set([...[...first].filter((id) => rest.every((ids) => ids.has(id))), ...pendingIds])];
 }
 
 /** Index words of a literal that are certain to stand as words in any text that contains it: those with blanks on both sides. */
@@ -232,9 +241,10 @@ async function describeTexts(store: Store, scope: RecallScope, page: readonly Lo
   );
   return page.flatMap(({ kind, match }): GrepHit[] => {
     const message = kind === "message" ? messages.get(match[0]) : undefined;
-    if (message) return [toMessageHit(message, 1, cutAround(readableText(message), match[1], match[2]))];
+    if (message)
+      return [toMessageHit(message, BY_REGEX, cutAround(readableText(message), match[1], match[2]))];
     const summary = kind === "summary" ? summaries.get(match[0]) : undefined;
-    return summary ? [toSummaryHit(summary, 1, cutAround(summary.content, match[1], match[2]))] : [];
+    return summary ? [toSummaryHit(summary, BY_REGEX, cutAround(summary.content, match[1], match[2]))] : [];
   });
 }
 
@@ -333,7 +343,7 @@ function toFileHit(
     byteOffset: byteOffset + Buffer.byteLength(text.slice(0, match[1])),
     snippet: snippet.text,
     ranges: snippet.ranges,
-    score: 1,
+    ...BY_REGEX,
   };
 }
 

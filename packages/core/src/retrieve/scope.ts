@@ -42,8 +42,10 @@ const isCronKey = (key: string): boolean => /(?:^|:)cron(?::|$)/.test(key);
 
 export async function resolveReach(context: ScopeContext, request: ScopeRequest): Promise<Reach> {
   const { store } = context;
-  const own = request.session?.owner ?? request.owner;
-  const owner = context.settings.shareAcrossOwners ? undefined : own;
+  const { shareAcrossOwners } = context.settings;
+  // Sharing widens what a session sees; an owner that somebody asks for by name stays a filter.
+  const owner =
+    request.session === undefined ? request.owner : shareAcrossOwners ? undefined : request.session.owner;
   if (request.delegated) return resolveGranted(context, request);
   if (request.conversationId !== undefined) {
     await checkConversation(store, request.conversationId, owner);

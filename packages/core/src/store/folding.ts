@@ -80,6 +80,20 @@ export interface SummaryRow {
   readonly createdAt: number;
 }
 
+/** A summary without its text. */
+export interface SummaryOutline extends Omit<SummaryRow, "content"> {
+  /** The conversation's newest seq when it was published; null when it was not, or nobody wrote that down. */
+  readonly publishedSeq: number | null;
+}
+
+/** All summaries of a conversation, and what was made from what. */
+export interface SummaryGraph {
+  /** By where they begin, the finest first. */
+  readonly nodes: SummaryOutline[];
+  /** From a summary to each of its source summaries, in order. */
+  readonly edges: (readonly [summaryId: string, sourceId: string])[];
+}
+
 /** A summary with what is written of it in a context. */
 export interface ShownSummary extends SummaryRow {
   /** Summaries it was made from, oldest first. */
@@ -152,6 +166,12 @@ export type PublishOutcome =
     }
   | { readonly kind: "stale" };
 
+/** A stored summary and the run it is to take the place of. */
+export interface StoredFold {
+  readonly summaryId: string;
+  readonly run: FoldRun;
+}
+
 export interface Debt {
   readonly conversationId: number;
   readonly reason: string;
@@ -198,6 +218,7 @@ export interface FoldingStore {
     /** Reads `summariesBefore`, which only a choice looks at. */
     withSummaries?: boolean;
   }): Promise<CoverTail | null>;
+  /** Reads until `maxMessageTokens` of messages were met that no stored leaf stands for. */
   readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead>;
   /** First and last message between two positions, hidden ones included. */
   findEnds(request: {
@@ -205,19 +226,23 @@ export interface FoldingStore {
     startPosition: number;
     endPosition: number;
   }): Promise<{ first: number | null; last: number | null }>;
+  /** The items from the first key to the last. Without texts, to compare and not to summarise, `bytes` are null. */
   readRun(
     conversationId: number,
     keys: readonly { startPosition: number; seq: number }[],
+    withTexts?: boolean,
   ): Promise<RunItem[]>;
   /** Stores a summary of a run and, for state `cover`, puts it in the run's place. */
   storeSummary(request: StoreSummary): Promise<PublishOutcome>;
-  /** Puts a stored summary in the place of the run it was made from. */
+  /**
+   * Puts stored summaries in the place of the runs they were made from, all in one transaction and one epoch. Each run is compared for
+   * itself: one that changed is left as it is and answered `stale`, and the others are published. Answers in the order asked.
+   */
   publishStored(request: {
     conversationId: number;
-    summaryId: string;
-    run: FoldRun;
+    folds: readonly StoredFold[];
     now: number;
-  }): Promise<PublishOutcome>;
+  }): Promise<PublishOutcome[]>;
   /** The next published summary to remake because something below it changed; the deepest come first. */
   readStale(conversationId: number): Promise<StaleSummary | null>;
   /** Stores what a stale summary is to be replaced by; it waits for `swapRemade`. */
@@ -234,6 +259,8 @@ export interface FoldingStore {
     owner?: string;
     state?: SummaryState;
   }): Promise<Page<SummaryRow>>;
+  /** The whole graph without its texts, for those who draw it. */
+  readGraph(request: { conversationId: number; owner?: string }): Promise<SummaryGraph>;
   countSummaries(
     conversationId: number,
   ): Promise<{ cover: number; reserve: number; prepared: number; stale: number; extractive: number }>;
@@ -274,12 +301,7 @@ export interface FoldingStore {
   countSpendCalls(since: number): Promise<number>;
   readGuards(): Promise<Guard[]>;
   saveGuard(guard: Guard): Promise<void>;
-  recordCacheUsage(request: {
-    conversationId: number;
-    promptTokens: number;
-    cachedTokens: number;
-    now: number;
-  }): Promise<void>;
+  /** What hosts reported with their messages about the provider's prompt cache; null: nothing. */
   readCacheUsage(
     conversationId: number,
   ): Promise<{ requests: number; promptTokens: number; cachedTokens: number } | null>;

@@ -42,6 +42,8 @@ export interface CluesFound {
   readonly firstAt: number | null;
   readonly lastAt: number | null;
   readonly listings: ClueListing[];
+  /** Messages of the archive that are not in the index yet and could not be brought in, because this is only a reader. */
+  readonly pendingIds: readonly number[];
 }
 
 /** A document and where it stands. */

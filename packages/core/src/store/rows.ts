@@ -1,5 +1,6 @@
 /** The nouns of the store port: what is handed in, what comes back. The verbs are in `store.ts`. */
 import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+import type { PreparedRedaction } from "./redaction.ts";
 
 /** How a cut-out payload turns back into the bytes that were cut. */
 export type PayloadEncoding = "json" | "json-ascii" | "base64" | "raw";
@@ -38,9 +39,13 @@ export interface PreparedMessage extends DerivedMessage {
   readonly arrivalBytes: number;
   readonly salt: Uint8Array;
   readonly commitment: Uint8Array;
+  /** Set for a message that was redacted while there was a key. */
+  readonly redaction: PreparedRedaction | null;
   readonly payloads: readonly PreparedPayload[];
   /** The model that wrote it, with estimated and reported output tokens, where the host says so. */
   readonly calibration: { model: string; estimated: number; reported: number } | null;
+  /** What the provider's prompt cache did for the request that it answers, where the host says so. */
+  readonly cacheUsage: { promptTokens: number; cachedTokens: number } | null;
 }
 
 /** One event of a batch. `prepare` runs at most once, and only if the event turns out to be new. */
@@ -51,6 +56,8 @@ export interface AppendEvent {
   readonly arrival: Uint8Array;
   /** What it was before redaction, where that took something out: a copy stored before the pattern was set is still the same event. */
   readonly original?: Uint8Array;
+  /** With a redaction key: the keyed hash of what arrived, to compare with what was stored under the same key. */
+  readonly keyed?: { readonly keyId: string; readonly commit: (salt: Uint8Array) => Uint8Array };
   readonly position: number | null;
   readonly prepare: () => PreparedMessage;
 }
@@ -181,7 +188,8 @@ export interface SearchHit {
 }
 
 export type IndexState =
-  | { readonly kind: "ready"; readonly messages: number }
+  /** `pending` messages were stored a moment ago, or by a process that was killed, and are not in the index yet. */
+  | { readonly kind: "ready"; readonly messages: number; readonly pending: number }
   | { readonly kind: "degraded"; readonly reason: string };
 
 export interface ArchiveStatus {
@@ -227,6 +235,8 @@ export interface VerifyCounts {
 
 export interface VerifyReport extends VerifyCounts {
   readonly ok: boolean;
+  /** Messages redacted under a key, and how many of them were proven, with that key, to be what arrived. */
+  readonly redacted?: { readonly messages: number; readonly proven: number };
   readonly problems: Problem[];
 }
 
@@ -246,7 +256,8 @@ export interface DerivedMessage {
   /** Estimate of the message as sent, uncalibrated: payloads count as their references. */
   readonly tokens: number;
   readonly parts: readonly PreparedPart[];
-  readonly terms: { readonly words: string; readonly idents: string };
+  /** The terms of the index. Finding them is most of the work, so it waits until they are wanted. */
+  readonly readTerms: () => { readonly words: string; readonly idents: string };
 }
 
 /** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */

@@ -11,9 +11,12 @@
 import type { HiddenReason, SessionRef } from "../model/message.ts";
 import type { CareStore } from "./care.ts";
 import type { FoldingStore } from "./folding.ts";
+import type { ForkStore } from "./forks.ts";
 import type { Page } from "./page.ts";
 import type { RecallStore } from "./recall.ts";
+import type { ProveArrival, RedactionStore } from "./redaction.ts";
 import type { TransferStore } from "./transfer.ts";
+import type { VectorStore } from "./vectors.ts";
 import type {
   AppendBatch,
   AppendResult,
@@ -33,9 +36,11 @@ import type {
 } from "./rows.ts";
 
 export type * from "./rows.ts";
+export type * from "./redaction.ts";
 export type { Page } from "./page.ts";
 
-export interface Store extends FoldingStore, RecallStore, TransferStore, CareStore {
+export interface Store
+  extends FoldingStore, RecallStore, TransferStore, CareStore, VectorStore, RedactionStore, ForkStore {
   append(batch: AppendBatch): Promise<AppendResult>;
   readSession(owner: string | null, sessionId: string): Promise<SessionState | null>;
   knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]>;
@@ -61,12 +66,18 @@ export interface Store extends FoldingStore, RecallStore, TransferStore, CareSto
   readShown(messageIds: readonly number[]): Promise<ShownMessage[]>;
   readRevisions(messageId: number, owner?: string): Promise<MessageRow[]>;
   search(request: SearchRequest): Promise<{ hits: SearchHit[]; total: number }>;
+  /** Brings what was stored a moment ago into the index. Without it that happens by itself, milliseconds later. Never fails. */
+  settleIndex(): Promise<void>;
   readFile(fileId: string, owner?: string): Promise<LargeFileRow | null>;
   readFileContent(fileId: string, owner?: string): Promise<Uint8Array | null>;
   status(owner?: string): Promise<ArchiveStatus>;
   readCalibration(model: string): Promise<{ factor: number; samples: number } | null>;
   /** Proves the archive, or says what is wrong with it. */
-  verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport>;
+  verify(
+    derive: Derive,
+    onProgress: (done: number, total: number) => void,
+    proveArrival?: ProveArrival,
+  ): Promise<VerifyReport>;
   /** Rebuilds the full-text index beside the old one, in short transactions with pauses between them, and swaps. */
   reindex(
     derive: Derive,

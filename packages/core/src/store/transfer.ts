@@ -7,6 +7,7 @@
  */
 import type { HiddenReason } from "../model/message.ts";
 import type { SummaryState } from "./folding.ts";
+import type { PreparedRedaction } from "./redaction.ts";
 import type { Derive, PayloadEncoding } from "./rows.ts";
 
 export interface MovedSession {
@@ -75,6 +76,8 @@ export interface MovedMessage {
   readonly cuts: readonly MovedCut[];
   readonly salt: Uint8Array;
   readonly commitment: Uint8Array;
+  /** Sealed as it was: what moves is never opened. */
+  readonly redaction: PreparedRedaction | null;
   readonly forgottenAt: number | null;
 }
 

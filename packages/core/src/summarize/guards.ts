@@ -56,6 +56,11 @@ export class GuardBook {
     });
   }
 
+  /** Whether the tokens of the day allow a call that does not count among the summariser's. */
+  async allowsTokens(): Promise<boolean> {
+    return this.#safely("read the spend ledger", false, async () => !(await this.#isDayFull()));
+  }
+
   /** Whether this candidate may be asked now. */
   async allowsCandidate(candidate: Candidate): Promise<boolean> {
     return this.#safely("read the guards", false, async () => {

@@ -2,26 +2,32 @@
  * One call to a model with a time limit that cancels it. Whatever the implementation does, the call ends when the limit or the caller says
  * so: the signal is passed on, and an implementation that does not listen is left behind.
  */
-import type { Complete, CompleteRequest, CompleteResult } from "../model/complete.ts";
+import type { CompleteResult } from "../model/complete.ts";
+
+/** How a model fails, whatever it was asked for. */
+export type ModelFailure = Extract<CompleteResult, { kind: "failure" }>;
+
+/** A port to a model: for completions, or for vectors. */
+type Port<Request, Answer> = (request: Request, signal: AbortSignal) => Promise<Answer>;
 
 /** The longest a timer can wait; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export async function callModel(
-  complete: Complete,
-  request: CompleteRequest,
+export async function callModel<Request, Answer extends { readonly kind: string }>(
+  port: Port<Request, Answer | ModelFailure>,
+  request: Request,
   options: { readonly signal: AbortSignal; readonly timeoutMs: number },
-): Promise<CompleteResult> {
+): Promise<Answer | ModelFailure> {
   const limit = new AbortController();
   const timer = setTimeout(() => limit.abort(), Math.min(options.timeoutMs, MAX_TIMER_MS));
   const either = AbortSignal.any([options.signal, limit.signal]);
   const ended = new AbortController();
   try {
     const result = await Promise.race([
-      runGuarded(complete, request, either),
+      runGuarded(port, request, either),
       waitForAbort(either, ended.signal),
     ]);
-    if (result.kind === "text") return result;
+    if (!isFailure(result)) return result;
     if (options.signal.aborted) return ABORTED;
     if (limit.signal.aborted) return timedOut(options.timeoutMs);
     // Somebody else cancelled it: for us the model was not there.
@@ -32,31 +38,33 @@ export async function callModel(
   }
 }
 
-const ABORTED: CompleteResult = {
+const isFailure = (answer: { readonly kind: string }): answer is ModelFailure => answer.kind === "failure";
+
+const ABORTED: ModelFailure = {
   kind: "failure",
   failure: "aborted",
   message: "the caller cancelled the call",
 };
 
-function timedOut(timeoutMs: number): CompleteResult {
+function timedOut(timeoutMs: number): ModelFailure {
   return { kind: "failure", failure: "timeout", message: `no answer within ${timeoutMs} ms` };
 }
 
 /** The port forbids exceptions; a host that throws all the same must not stop a fold. */
-async function runGuarded(
-  complete: Complete,
-  request: CompleteRequest,
+async function runGuarded<Request, Answer>(
+  port: Port<Request, Answer | ModelFailure>,
+  request: Request,
   signal: AbortSignal,
-): Promise<CompleteResult> {
+): Promise<Answer | ModelFailure> {
   try {
-    return await complete(request, signal);
+    return await port(request, signal);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     return { kind: "failure", failure: "unavailable", message };
   }
 }
 
-function waitForAbort(signal: AbortSignal, ended: AbortSignal): Promise<CompleteResult> {
+function waitForAbort(signal: AbortSignal, ended: AbortSignal): Promise<ModelFailure> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(ABORTED);
     signal.addEventListener("abort", () => resolve(ABORTED), { once: true, signal: ended });

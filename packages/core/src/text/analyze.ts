@@ -44,8 +44,12 @@ export function termOfWord(word: string): string {
   return term;
 }
 
+/** What most identifiers are made of; folding one of these is lower-casing it. */
+const PLAIN_IDENTIFIER = /^[A-Za-z0-9_./@-]+$/;
+
 /** The index term of an identifier as a whole. */
 export function termOfIdentifier(identifier: string): string {
+  if (PLAIN_IDENTIFIER.test(identifier)) return identifier.toLowerCase();
   return foldWord(identifier.replace(CONTRACTION, "")).replaceAll("\\", "/").replaceAll(FOREIGN, "");
 }
 
@@ -71,8 +75,10 @@ export function analyzeForIndex(text: string): IndexTerms {
       if (term !== "") words.push(term);
     },
   });
-  const terms = new Set(
-    [...idents].map(termOfIdentifier).filter((term) => term !== "" && !NUMERIC.test(term)),
-  );
+  const terms = new Set<string>();
+  for (const identifier of idents) {
+    const term = termOfIdentifier(identifier);
+    if (term !== "" && !NUMERIC.test(term)) terms.add(term);
+  }
   return { words: words.join(" "), idents: [...terms].join(" ") };
 }

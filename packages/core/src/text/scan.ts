@@ -57,6 +57,23 @@ function isWordKind(kind: number): boolean {
   return kind >= LOWER && kind <= UNDERSCORE;
 }
 
+/** What may end a plain word: ASCII that neither goes on with a chain nor belongs to base64. */
+const plainEnds = new Uint8Array(128);
+for (const character of ' \t\n\r,;:!?()[]{}<>"`=|*&%#$^~') plainEnds[character.charCodeAt(0)] = 1;
+
+/**
+ * The end of a word of small ASCII letters that stands by itself, or `start`. Nine words in ten are such; the rules for chains,
+ * identifiers and payloads cannot apply to them.
+ */
+function endOfPlainWord(text: string, start: number): number {
+  let end = start;
+  let unit = text.charCodeAt(end);
+  while (unit >= 0x61 && unit <= 0x7a) unit = text.charCodeAt(++end);
+  // Behind the end of the text the unit is NaN.
+  const isAlone = unit < 128 ? plainEnds[unit] === 1 : end === text.length;
+  return isAlone && end - start < MIN_PAYLOAD_LENGTH ? end : start;
+}
+
 /** "'s", "'re", "n't" … after a word: they are read over, and the t of "n't" takes its n with it. */
 const CONTRACTION = /^(?:s|re|ve|ll|m|d|t)$/i;
 
@@ -80,6 +97,12 @@ class Scanner {
     const text = this.#text;
     let at = 0;
     while (at < text.length) {
+      const plainEnd = endOfPlainWord(text, at);
+      if (plainEnd > at) {
+        this.#sink.word(at, plainEnd, ++this.#chain);
+        at = plainEnd;
+        continue;
+      }
       const kind = kindAt(text, at);
       if (isWordKind(kind)) at = this.#scanChain(at);
       else if (kind === GLYPH) at = this.#scanGlyph(at);

@@ -61,11 +61,12 @@ function listIds(ids: readonly string[]): string {
 }
 
 function renderSummary(summary: Described & { type: "summary" }, timeZone?: string): string {
-  const { id, kind, depth, tokenCount, sourceTokens, messageCount, descendantCount } = summary;
+  const { id, kind, depth, tokenCount, sourceTokens, messageCount, descendantCount, descendantTokens } =
+    summary;
   const span = `${formatTime(summary.earliestAt, timeZone)} to ${formatTime(summary.latestAt, timeZone)}`;
   const lines = [
     `${id}: ${kind}, depth ${depth}, conv=${summary.conversationId}, ${span}`,
-    `${tokenCount} tokens for ${messageCount} messages (${sourceTokens} tokens), ${descendantCount} summaries below${summary.isStale ? ", stale" : ""}`,
+    `${tokenCount} tokens for ${messageCount} messages (${sourceTokens} tokens), ${descendantCount} summaries below (${descendantTokens} tokens)${summary.isStale ? ", stale" : ""}`,
     ...(summary.parentIds.length > 0 ? [`made from: ${listIds(summary.parentIds)}`] : []),
     ...(summary.sourceMessageIds.length > 0 ? [`messages: ${renderRun(summary.sourceMessageIds)}`] : []),
     ...(summary.childIds.length > 0 ? [`part of: ${listIds(summary.childIds)}`] : []),

@@ -33,6 +33,7 @@ export const expandQueryTool: ToolDefinition = {
 export function renderAnswer(answer: AskAnswer): string {
   const lines = [answer.answer];
   if (answer.failure) lines.push(`(no written answer: ${answer.failure.error}; these are the passages)`);
+  lines.push(...answer.notes.map((note) => `(${note})`));
   if (answer.truncated) lines.push("(more was found than fits; raise tokenCap, or narrow the query)");
   if (answer.skippedConversations > 0)
     lines.push(`(${answer.skippedConversations} more conversations have matches)`);

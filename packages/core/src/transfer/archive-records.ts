@@ -10,6 +10,7 @@ import { isUtf8 } from "node:buffer";
 
 import { EngineError } from "../model/errors.ts";
 import { HIDDEN, type HiddenReason } from "../model/message.ts";
+import type { PreparedRedaction } from "../store/redaction.ts";
 import type {
   MovedConversation,
   MovedFile,
@@ -50,9 +51,27 @@ function renderRow(row: MovedRow): object {
     const { seq, change, body, at } = row;
     return { record: "ledger", seq, change, body, at };
   }
-  const { kind: _kind, body, salt, commitment, ...facts } = row;
+  const { kind: _kind, body, salt, commitment, redaction, ...facts } = row;
+  const sealed = redaction === null ? {} : { redaction: renderRedaction(redaction) };
   const content = isUtf8(body) ? { text: Buffer.from(body).toString("utf8") } : { base64: toBase64(body) };
-  return { record: "message", ...facts, salt: toBase64(salt), commitment: toBase64(commitment), ...content };
+  const proof = { salt: toBase64(salt), commitment: toBase64(commitment) };
+  return { record: "message", ...facts, ...proof, ...sealed, ...content };
+}
+
+/** What the vault has of a message, still sealed. */
+function renderRedaction({ keyId, keyed, values }: PreparedRedaction): object {
+  return {
+    keyId,
+    keyed: toBase64(keyed),
+    values: values.map(({ ordinal, at, length, keyId: sealedWith, nonce, sealed }) => ({
+      ordinal,
+      at,
+      length,
+      keyId: sealedWith,
+      nonce: toBase64(nonce),
+      sealed: toBase64(sealed),
+    })),
+  };
 }
 
 /** The record on a line, or an error that says what is wrong with it. */
@@ -186,7 +205,28 @@ function readMessage(entry: JsonObject): MovedMessage {
     }),
     salt: fromBase64(field.text("salt")),
     commitment: fromBase64(field.text("commitment")),
+    redaction:
+      entry["redaction"] === undefined ? null : readRedaction(asObject(entry["redaction"], "redaction")),
     forgottenAt: field.numberOrNull("forgottenAt"),
+  };
+}
+
+function readRedaction(entry: JsonObject): PreparedRedaction {
+  const field = readerOf(entry);
+  return {
+    keyId: field.text("keyId"),
+    keyed: fromBase64(field.text("keyed")),
+    values: field.list("values").map((value) => {
+      const inner = readerOf(asObject(value, "values"));
+      return {
+        ordinal: inner.number("ordinal"),
+        at: inner.number("at"),
+        length: inner.number("length"),
+        keyId: inner.text("keyId"),
+        nonce: fromBase64(inner.text("nonce")),
+        sealed: fromBase64(inner.text("sealed")),
+      };
+    }),
   };
 }
 

@@ -1,5 +1,6 @@
 /**
- * Which entries of a transcript lie off its active branch. Pure: entries go in, in file order, a list of event ids comes out.
+ * Which entries of a transcript lie off its active branch. Pure: entries go in, in file order, their numbers come out. A file may have
+ * millions of entries, so that of each only its parent and a few marks are kept.
  *
  * A parent is looked up among the entries before its child, so that an entry's place never changes when the file grows. What
  * can change is which branch is the active one. A tree may start in the middle of a file, knowing only the last entry before
@@ -9,9 +10,9 @@
 import { assert, must } from "../model/errors.ts";
 
 import type { BranchRule } from "./format.ts";
+import { NameTable } from "./name-table.ts";
 
 export interface TreeEntry {
-  readonly eventId: string;
   readonly id: string | undefined;
   readonly parentId: string | null | undefined;
   readonly isPrompt: boolean;
@@ -27,35 +28,43 @@ export interface TreeEnd {
   readonly isActive: boolean;
 }
 
-interface Node {
-  readonly entry: TreeEntry | null;
-  /** Index of the parent; -1 for a root. */
-  readonly parent: number;
-  /** Prompts with the same value replace each other. */
-  readonly siblings: string | null;
+/** What the tree decided: entries are numbered in file order, from 0. */
+export interface Decision {
+  readonly isOff: (entry: number) => boolean;
+  readonly end: TreeEnd | null;
 }
 
 const ROOT = -1;
+const HEADER = 1;
+const SIDECHAIN = 2;
+const FIRST_ROOM = 1024;
 
 export class EntryTree {
   /** False when the tree starts in the middle of a file. */
   readonly isComplete: boolean;
   readonly #rule: BranchRule;
-  readonly #nodes: Node[] = [];
-  readonly #latestById = new Map<string, number>();
+  /** Index of each entry's parent; -1 for a root. */
+  #parents = new Int32Array(FIRST_ROOM);
+  #marks = new Uint8Array(FIRST_ROOM);
+  #count = 0;
+  /** Of prompts: those with the same value replace each other. */
+  readonly #siblings = new Map<number, string>();
+  /** The latest entry of each id, its index plus one; zero for a name that is no entry. */
+  readonly #table: NameTable;
   readonly #promptGroups = new Set<string>();
-  readonly #startsActive: boolean;
+  readonly #start: TreeEnd | null;
+  #onlyHeaders = true;
   #extendsBranch = true;
   #end: TreeEnd | null;
 
-  constructor(rule: BranchRule, end: TreeEnd | null = null) {
+  constructor(rule: BranchRule, end: TreeEnd | null = null, table: NameTable = new NameTable()) {
     this.#rule = rule;
     this.#end = end;
+    this.#start = end;
+    this.#table = table;
     this.isComplete = end === null;
-    this.#startsActive = end?.isActive ?? true;
-    if (end === null) return;
-    this.#nodes.push({ entry: null, parent: ROOT, siblings: null });
-    if (end.id !== null) this.#latestById.set(end.id, 0);
+    // The entry before the start stands at 0, whatever it was.
+    if (end !== null) this.#push(ROOT, 0);
   }
 
   /** True while every entry so far continues the branch that was active before it: nothing has to be hidden or shown. */
@@ -69,74 +78,94 @@ export class EntryTree {
   }
 
   add(entry: TreeEntry): void {
-    const node = this.#rule === "path" ? this.#placeOnPath(entry) : this.#placeBelowPrompt(entry);
-    this.#nodes.push(node);
-    if (entry.id !== undefined) this.#latestById.set(entry.id, this.#nodes.length - 1);
+    const parent = this.#rule === "path" ? this.#placeOnPath(entry) : this.#placeBelowPrompt(entry);
+    this.#push(parent, (entry.isHeader ? HEADER : 0) | (entry.isSidechain ? SIDECHAIN : 0));
+    if (!entry.isHeader) this.#onlyHeaders = false;
+    if (entry.id !== undefined) this.#table.set(entry.id, this.#count);
     this.#end = { id: entry.id ?? null, isActive: true };
   }
 
-  /** The event ids off the active branch, sidechains included, in file order; and the end as it stands after that. */
-  decide(): { offBranch: string[]; end: TreeEnd | null } {
-    assert(this.isComplete, "branches are decided over the whole file");
-    const isOff = this.#rule === "path" ? this.#markOffPath() : this.#markReplacedPrompts();
-    const entries = this.#nodes.map((node) => must(node.entry, "entry of a complete tree"));
-    const offEntries = entries.filter((entry, index) => isOff[index] === true || entry.isSidechain);
-    const end = this.#end === null ? null : { id: this.#end.id, isActive: isOff.at(-1) !== true };
-    return { offBranch: offEntries.map((entry) => entry.eventId), end };
+  #push(parent: number, marks: number): void {
+    if (this.#count === this.#parents.length) {
+      const room = Math.ceil(1.5 * this.#count);
+      const [parents, kept] = [new Int32Array(room), new Uint8Array(room)];
+      parents.set(this.#parents);
+      kept.set(this.#marks);
+      [this.#parents, this.#marks] = [parents, kept];
+    }
+    this.#parents[this.#count] = parent;
+    this.#marks[this.#count] = marks;
+    this.#count += 1;
   }
 
-  #placeOnPath(entry: TreeEntry): Node {
-    const previous = this.#nodes.length - 1;
+  /** Which entries lie off the active branch, sidechains included; and the end as it stands after that. */
+  decide(): Decision {
+    assert(this.isComplete, "branches are decided over the whole file");
+    const off = this.#rule === "path" ? this.#markOffPath() : this.#markReplacedPrompts();
+    const marks = this.#marks;
+    const end = this.#end === null ? null : { id: this.#end.id, isActive: off[this.#count - 1] !== 1 };
+    return { isOff: (entry) => off[entry] === 1 || ((marks[entry] ?? 0) & SIDECHAIN) !== 0, end };
+  }
+
+  /** The latest entry of an id, among those placed and the one before the start. */
+  #latest(id: string): number | undefined {
+    const placed = this.#table.get(id) ?? 0;
+    if (placed > 0) return placed - 1;
+    return this.#start !== null && this.#start.id === id ? 0 : undefined;
+  }
+
+  #placeOnPath(entry: TreeEntry): number {
+    const previous = this.#count - 1;
     const parent = entry.isHeader ? previous : this.#resolve(entry, previous);
-    if (parent !== previous && !(parent === ROOT && this.#holdsOnlyHeaders())) this.#extendsBranch = false;
-    return { entry, parent, siblings: null };
+    const opensFile = parent === ROOT && this.isComplete && this.#onlyHeaders;
+    if (parent !== previous && !opensFile) this.#extendsBranch = false;
+    return parent;
   }
 
   #resolve(entry: TreeEntry, previous: number): number {
     if (entry.id === undefined || entry.parentId === undefined) return previous;
     if (entry.parentId === null) return ROOT;
-    const known = this.#latestById.get(entry.parentId);
+    const known = this.#latest(entry.parentId);
     // Before the start of a partial tree the parent may exist after all; only the whole file can say.
     if (known === undefined && !this.isComplete) this.#extendsBranch = false;
     return known ?? previous;
   }
 
-  #holdsOnlyHeaders(): boolean {
-    return this.isComplete && this.#nodes.every((node) => node.entry?.isHeader === true);
-  }
-
-  #placeBelowPrompt(entry: TreeEntry): Node {
+  #placeBelowPrompt(entry: TreeEntry): number {
     const { parentId } = entry;
-    if (parentId === null || parentId === undefined) return { entry, parent: ROOT, siblings: null };
-    const parent = this.#latestById.get(parentId);
+    if (parentId === null || parentId === undefined) return ROOT;
+    const parent = this.#latest(parentId);
     // Below the unknown, or below an abandoned prompt, only the whole file can say where the entry lies.
-    const isUncertain = parent === undefined || (parent === 0 && !this.#startsActive);
+    const isUncertain = parent === undefined || (parent === 0 && this.#start?.isActive === false);
     if (!this.isComplete && isUncertain) this.#extendsBranch = false;
-    const siblings = entry.isPrompt ? (parent === undefined ? `?${parentId}` : String(parent)) : null;
-    if (siblings !== null) {
-      if (this.#promptGroups.has(siblings)) this.#extendsBranch = false;
-      this.#promptGroups.add(siblings);
-    }
-    return { entry, parent: parent ?? ROOT, siblings };
+    if (entry.isPrompt) this.#addPrompt(parent === undefined ? `?${parentId}` : String(parent));
+    return parent ?? ROOT;
   }
 
-  #markOffPath(): boolean[] {
-    const isOff = this.#nodes.map((node) => node.entry?.isHeader !== true);
-    for (let at = this.#nodes.length - 1; at !== ROOT; at = must(this.#nodes[at], "parent").parent)
-      isOff[at] = false;
-    return isOff;
+  #addPrompt(siblings: string): void {
+    if (this.#promptGroups.has(siblings)) this.#extendsBranch = false;
+    this.#promptGroups.add(siblings);
+    this.#siblings.set(this.#count, siblings);
   }
 
-  #markReplacedPrompts(): boolean[] {
+  #markOffPath(): Uint8Array {
+    const off = new Uint8Array(this.#count);
+    for (let at = 0; at < this.#count; at += 1) off[at] = ((this.#marks[at] ?? 0) & HEADER) === 0 ? 1 : 0;
+    for (let at = this.#count - 1; at !== ROOT; at = must(this.#parents[at], "parent")) off[at] = 0;
+    return off;
+  }
+
+  #markReplacedPrompts(): Uint8Array {
     const lastOfGroup = new Map<string, number>();
-    for (const [index, { siblings }] of this.#nodes.entries())
-      if (siblings !== null) lastOfGroup.set(siblings, index);
-    const isOff: boolean[] = [];
+    for (const [index, siblings] of this.#siblings) lastOfGroup.set(siblings, index);
+    const off = new Uint8Array(this.#count);
     // Parents stand before their children, so one pass carries the mark down whole subtrees.
-    for (const [index, { siblings, parent }] of this.#nodes.entries()) {
-      const isReplaced = siblings !== null && lastOfGroup.get(siblings) !== index;
-      isOff.push(isReplaced || (parent !== ROOT && isOff[parent] === true));
+    for (let at = 0; at < this.#count; at += 1) {
+      const siblings = this.#siblings.get(at);
+      const isReplaced = siblings !== undefined && lastOfGroup.get(siblings) !== at;
+      const parent = must(this.#parents[at], "parent");
+      off[at] = isReplaced || (parent !== ROOT && off[parent] === 1) ? 1 : 0;
     }
-    return isOff;
+    return off;
   }
 }

@@ -5,9 +5,10 @@
  * needs to add them later. Completing it never changes an event id that it has given out.
  */
 
-import { EntryTree, type TreeEnd } from "./branch.ts";
+import { EntryTree, type TreeEnd, type TreeEntry } from "./branch.ts";
 import { EventIds } from "./event-ids.ts";
 import type { BranchRule, EntryFacts } from "./format.ts";
+import { NameTable } from "./name-table.ts";
 
 /** A line as far as its name and place go; `facts` is `null` for a line that is blank or unreadable. */
 export interface NamedLine {
@@ -17,14 +18,17 @@ export interface NamedLine {
 
 export class EntryIndex {
   readonly #rule: BranchRule;
-  #ids = new EventIds();
+  #ids: EventIds;
   #tree: EntryTree;
+  #lines = 0;
   #tail: NamedLine[] = [];
 
   /** Without `end` from the start of a file; with it from behind the entry it names. */
   constructor(rule: BranchRule, end: TreeEnd | null = null) {
     this.#rule = rule;
-    this.#tree = new EntryTree(rule, end);
+    const table = new NameTable();
+    this.#ids = new EventIds(table);
+    this.#tree = new EntryTree(rule, end, table);
   }
 
   /** True when every line before the next one has been placed. */
@@ -47,10 +51,11 @@ export class EntryIndex {
 
   /** Gives the next line its event id. `openEventId` is the one it got when it was the unfinished end of the file. */
   place(line: NamedLine, openEventId: string | null = null): string {
+    this.#lines += 1;
     if (!this.isComplete) this.#tail.push(line);
     const isAdopted = openEventId !== null && this.#ids.adopt(line.name, openEventId);
     const eventId = isAdopted ? openEventId : this.#ids.assign(line.name);
-    this.#addToTree(eventId, line.facts);
+    if (isInTree(line.facts)) this.#tree.add(toTreeEntry(line.facts));
     return eventId;
   }
 
@@ -58,25 +63,42 @@ export class EntryIndex {
   async complete(before: AsyncIterable<NamedLine>): Promise<void> {
     const tail = this.#tail;
     this.#tail = [];
-    this.#ids = new EventIds();
-    this.#tree = new EntryTree(this.#rule);
+    this.#begin();
     for await (const line of before) this.place(line);
     for (const line of tail) this.place(line);
   }
 
-  decideBranch(): { offBranch: string[]; end: TreeEnd | null } {
-    return this.#tree.decide();
+  /**
+   * The event ids off the active branch, in file order, and the end as it stands after that. Event ids are not kept, because almost no
+   * file asks for them: `lines` are the lines of the file once more, and nothing can be placed afterwards.
+   */
+  async decideBranch(
+    lines: AsyncIterable<NamedLine>,
+  ): Promise<{ offBranch: string[]; end: TreeEnd | null }> {
+    const { isOff, end } = this.#tree.decide();
+    const placed = this.#lines;
+    this.#begin();
+    const offBranch: string[] = [];
+    let entry = 0;
+    for await (const { name, facts } of lines) {
+      if (this.#lines === placed) break;
+      this.#lines += 1;
+      const eventId = this.#ids.assign(name);
+      if (isInTree(facts) && isOff(entry++)) offBranch.push(eventId);
+    }
+    return { offBranch, end };
   }
 
-  #addToTree(eventId: string, facts: EntryFacts | null): void {
-    if (facts === null || facts.place === "none") return;
-    this.#tree.add({
-      eventId,
-      id: facts.id,
-      parentId: facts.parentId,
-      isPrompt: facts.isPrompt,
-      isHeader: facts.place === "header",
-      isSidechain: facts.hidden.includes("branch"),
-    });
+  #begin(): void {
+    const table = new NameTable();
+    this.#lines = 0;
+    this.#ids = new EventIds(table);
+    this.#tree = new EntryTree(this.#rule, null, table);
   }
+}
+
+const isInTree = (facts: EntryFacts | null): facts is EntryFacts => facts !== null && facts.place !== "none";
+
+function toTreeEntry({ id, parentId, isPrompt, place, hidden }: EntryFacts): TreeEntry {
+  return { id, parentId, isPrompt, isHeader: place === "header", isSidechain: hidden.includes("branch") };
 }

@@ -5,6 +5,8 @@
 
 import { createHash } from "node:crypto";
 
+import { NameTable } from "./name-table.ts";
+
 const HASH_DIGITS = 24;
 
 /** The name of a line before repetitions are counted. */
@@ -17,26 +19,34 @@ export function isNamedAfter(eventId: string, name: string): boolean {
   return eventId.startsWith(name) && /^(?:#\d+)?$/u.test(eventId.slice(name.length));
 }
 
+/** The value of a name that stands for no entry of the tree. */
+const NAME_ONLY = 0;
+
 export class EventIds {
-  /** Every event id given out, with the highest occurrence given out for it as a name. */
+  /** Every event id given out, and every name used. */
+  readonly #table: NameTable;
+  /** The highest occurrence given out, for names that were used more than once. */
   readonly #occurrences = new Map<string, number>();
 
+  constructor(table: NameTable = new NameTable()) {
+    this.#table = table;
+  }
+
   has(name: string): boolean {
-    return this.#occurrences.has(name);
+    return this.#table.has(name);
   }
 
   assign(name: string): string {
-    const last = this.#occurrences.get(name);
-    if (last === undefined) {
-      this.#occurrences.set(name, 1);
+    if (!this.#table.has(name)) {
+      this.#table.set(name, NAME_ONLY);
       return name;
     }
-    let occurrence = last + 1;
+    let occurrence = (this.#occurrences.get(name) ?? 1) + 1;
     // An entry may itself be called `x#2`.
-    while (this.#occurrences.has(`${name}#${occurrence}`)) occurrence += 1;
+    while (this.#table.has(`${name}#${occurrence}`)) occurrence += 1;
     const eventId = `${name}#${occurrence}`;
     this.#occurrences.set(name, occurrence);
-    this.#occurrences.set(eventId, 1);
+    this.#table.set(eventId, NAME_ONLY);
     return eventId;
   }
 
@@ -44,8 +54,8 @@ export class EventIds {
   adopt(name: string, eventId: string): boolean {
     if (!isNamedAfter(eventId, name)) return false;
     const occurrence = Number(eventId.slice(name.length + 1)) || 1;
-    this.#occurrences.set(eventId, 1);
-    this.#occurrences.set(name, occurrence);
+    if (occurrence > 1) this.#occurrences.set(name, occurrence);
+    for (const used of [name, eventId]) if (!this.#table.has(used)) this.#table.set(used, NAME_ONLY);
     return true;
   }
 }

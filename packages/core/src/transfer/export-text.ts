@@ -225,7 +225,9 @@ export function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
             ...(calls.length === 0 ? {} : { tool_calls: toolCalls }),
           },
         ];
-  return role === "tool" && answers.length === 0 ? [{ role: "tool", content: spoken }] : [...answers, ...own];
+  if (role === "tool" && answers.length === 0) return [{ role: "tool", content: spoken }];
+  // A message that makes calls and holds their results says its own words first.
+  return calls.length > 0 ? [...own, ...answers] : [...answers, ...own];
 }
 
 const renderArguments = (value: unknown): string =>

@@ -368,7 +368,7 @@ class ImportRun {
   /** Tells the engine which entries lie off the branch, then that it need not be told again. */
   async #settleBranch(): Promise<void> {
     if (!this.#index.isComplete) await this.#readPrefix();
-    const { offBranch, end } = this.#index.decideBranch();
+    const { offBranch, end } = await this.#index.decideBranch(this.#readNamedLines(this.#transcript.end));
     if (end === null) return;
     await this.#options.engine.setBranch({ session: this.#session, offBranch });
     // The end before an open line may lie anywhere; calling it inactive only makes the next import look closer.
@@ -379,11 +379,11 @@ class ImportRun {
   }
 
   async #readPrefix(): Promise<void> {
-    await this.#index.complete(this.#readNamedPrefix());
+    await this.#index.complete(this.#readNamedLines(this.#start.offset));
   }
 
-  async *#readNamedPrefix(): AsyncGenerator<NamedLine, void, void> {
-    for await (const line of this.#readLines(START, this.#start.offset))
+  async *#readNamedLines(end: number): AsyncGenerator<NamedLine, void, void> {
+    for await (const line of this.#readLines(START, end))
       yield this.#nameParsed(line, parseLine(line.bytes));
   }
 

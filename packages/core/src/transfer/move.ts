@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 
 import { deriveMessage } from "../ingest/prepare.ts";
 import { EngineError } from "../model/errors.ts";
+import type { Settings } from "../model/settings.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 
 import { exportDocumented } from "./documented/export.ts";
@@ -79,6 +80,8 @@ export interface HistoryRequest extends ArchivePlace {
   readonly sessionFilter?: readonly string[] | undefined;
   readonly since?: number | undefined;
   readonly largeFileThresholdTokens: number;
+  /** Whose patterns decide what is redacted; archives are copies of archives and taken as they are. */
+  readonly settings?: Settings | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }

@@ -11,6 +11,7 @@ import {
   MAX_ROUNDS,
   planPrepared,
   planRound,
+  planStoredLeaves,
   planSweep,
   recordPass,
   startRounds,
@@ -543,11 +544,16 @@ describe("whatever is appended and folded", () => {
 
   function sweepAndCheck(conversation: FakeConversation, p: CompactionPolicy, start: SweepState): void {
     let state = start;
+    let together = planTogether(conversation, p, state);
     for (let passes = 0; ; passes++) {
       expect(passes).toBeLessThanOrEqual(p.maxSweepIterations);
       const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
       const { items } = conversation;
       const step = planSweep(items, p, state, scope);
+      const [next, ...rest] = together;
+      if (next !== undefined) expect(step?.publishId).toBe(next);
+      // What was not named to be published together is not a stored leaf.
+      else if (step?.kind === "leaf") expect(step.publishId).toBeNull();
       if (step === null) return;
       checkStep(conversation, p, step);
       const before = countShownTokens(items, conversation.boundaries);
@@ -555,8 +561,15 @@ describe("whatever is appended and folded", () => {
       const after = countShownTokens(conversation.items, conversation.boundaries);
       if (step.publishId === null) expect(after).toBeLessThan(before);
       state = recordPass(state, step, { before, after });
+      together = next === undefined ? planTogether(conversation, p, state) : rest;
     }
   }
+
+  const planTogether = (conversation: FakeConversation, p: CompactionPolicy, state: SweepState) =>
+    planStoredLeaves(conversation.items, p, state, {
+      boundaries: conversation.boundaries,
+      reserve: conversation.reserve,
+    }).map(({ publishId }) => publishId);
 
   function checkStep(
     conversation: FakeConversation,

@@ -81,6 +81,9 @@ interface ProgramOptions {
   readonly holds?: boolean;
   /** The fold is paid as work in the background, which makes first and publishes then. */
   readonly isBackground?: boolean;
+  /** Tells the parent when the archive is open and the fold is about to begin. */
+  readonly tellsOpen?: boolean;
+  readonly budgetTokens?: number;
 }
 
 async function main(database: string, options: ProgramOptions): Promise<void> {
@@ -101,9 +104,10 @@ async function main(database: string, options: ProgramOptions): Promise<void> {
     },
     ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
   });
-  if (!options.isBackground)
-    await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
-  await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
+  if (options.tellsOpen) process.send?.({ kind: "open" });
+  const { budgetTokens = BUDGET_TOKENS } = options;
+  if (!options.isBackground) await engine.compact({ conversationId: CONVERSATION, budgetTokens });
+  await engine.maintain({ conversationId: CONVERSATION, budgetTokens });
   await engine.close();
   process.send?.({ kind: "done" });
   process.disconnect();

@@ -3,10 +3,10 @@ import { openEngine, resolveSettings } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compileRedaction } from "../../src/ingest/redact.ts";
+import { compileRedaction, restoreArrival } from "../../src/ingest/redact.ts";
 
 const redact = (patterns: readonly string[], text: string): string =>
-  Buffer.from(compileRedaction(patterns)?.(Buffer.from(text)) ?? text).toString("utf8");
+  Buffer.from(compileRedaction(patterns)?.(Buffer.from(text)).bytes ?? text).toString("utf8");
 
 describe("redaction", () => {
   test.each([
@@ -29,6 +29,28 @@ describe("redaction", () => {
       fc.property(fc.json(), (json) => {
         expect(() => JSON.parse(redact([".+"], json)) as unknown).not.toThrow();
         expect(redact(["never to be found"], json)).toBe(json);
+      }),
+    );
+  });
+
+  test("takes overlapping matches out as one, and cards out of numbers", () => {
+    expect(redact(["b+c", "abb"], "x abbc y")).toBe("x [redacted:pattern-1] y");
+    expect(redact(["@cards"], '{"card":4111111111111111,"time":1785613801102}')).toBe(
+      '{"card":"[redacted:cards]","time":1785613801102}',
+    );
+  });
+
+  test("gives back what arrived when the values are put back, whatever the bytes", () => {
+    const arrival = fc.oneof(
+      fc.json().map((json) => Buffer.from(json)),
+      fc.string({ unit: "grapheme" }).map((text) => Buffer.from(text)),
+      fc.uint8Array().map((bytes) => Buffer.from(bytes)),
+      fc.string({ unit: "binary" }).map((text) => Buffer.from(`{"a":"${text}"}`, "latin1")),
+    );
+    fc.assert(
+      fc.property(arrival, (bytes) => {
+        const redacted = compileRedaction(["[aeiou]+", "\\d", "\u00e9|\\p{Emoji}"])?.(bytes);
+        expect(restoreArrival(redacted?.bytes ?? bytes, redacted?.values ?? []).equals(bytes)).toBe(true);
       }),
     );
   });

@@ -95,7 +95,7 @@ test("files that have grown too large are only told of, unless the settings ask 
   using folder = makeTemporaryFolder();
   const { engine, path } = await prepare(folder);
   const lines: string[] = [];
-  const sweep = (startup: string): Promise<void> => {
+  const sweep = (startup: string): Promise<unknown> => {
     const config = {
       databasePath: folder.file("lcm.db"),
       freshTailCount: 6,

@@ -463,7 +463,16 @@ describe("what is no message", () => {
   test.each([
     ["a header", { type: "session", id: "a", cwd: "/tmp" }, ""],
     ["a summary line", { type: "summary", summary: "Fixed the build" }, "Fixed the build"],
-    ["a system note", { type: "system", content: "Conversation compacted" }, "Conversation compacted"],
+    [
+      "a system note",
+      { type: "system", subtype: "compact_boundary", content: "Conversation compacted" },
+      "Conversation compacted",
+    ],
+    [
+      "a note between linked rows",
+      { type: "system", parentUuid: null, uuid: "a", content: "Reloaded" },
+      "Reloaded",
+    ],
     [
       "a custom entry with blocks",
       { type: "custom_message", content: [{ type: "text", text: "ctx" }] },

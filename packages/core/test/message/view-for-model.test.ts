@@ -87,6 +87,16 @@ describe("the view for a model is the view with blocks in place of places", () =
     expectSame(encode(message));
   });
 
+  test("a call that stands beside its result", () => {
+    const call = {
+      id: "1",
+      name: "ls",
+      args: { path: "." },
+      result: [{ functionResponse: { response: {} } }],
+    };
+    expectSame(encode({ type: "gemini", content: "", thoughts: [{ subject: "s" }], toolCalls: [call] }));
+  });
+
   test("whatever a host writes", () => {
     const type = fc.constantFrom(
       "text",
@@ -121,7 +131,7 @@ describe("the view for a model is the view with blocks in place of places", () =
     fc.assert(fc.property(message, (value) => expectSame(encode(value))));
   });
 
-  for (const name of ["claude-code", "codex", "gemini-cli", "pi"]) {
+  for (const name of ["claude-code", "codex", "gemini-cli", "other-agents", "pi"]) {
     const folder = transcriptFolder(name);
     test.skipIf(folder === null)(`real transcripts: ${name}`, () => {
       for (const line of readTranscriptLines(folder ?? "")) expectSame(line);

@@ -116,6 +116,8 @@ const OWN: readonly Row[] = [
   ["shareAcrossOwners", false, "LCM_SHARE_ACROSS_OWNERS"],
   ["recallCue", true, "LCM_RECALL_CUE"],
   ["redactPatterns", [], null],
+  ["redactedValues", "drop", "LCM_REDACTED_VALUES"],
+  ["redactionKeyFile", "", "LCM_REDACTION_KEY_FILE"],
   ["embedding.baseUrl", null, "LCM_EMBEDDING_BASE_URL"],
   ["embedding.model", null, "LCM_EMBEDDING_MODEL"],
 ];

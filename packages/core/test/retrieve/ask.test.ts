@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Complete } from "@lossless/core";
+import { checkCitations } from "@lossless/core/retrieve/citations.ts";
 import { longTalk, main, openArchive, say } from "./archive.ts";
 
 const TALK = [
@@ -68,7 +69,10 @@ describe("ask", () => {
       answeredBy: "model",
       citedIds: ["msg_42"],
       answer: "Three times [msg_42]. Backoff is used.",
+      // Its only id was made up, so nothing stands behind it.
+      uncitedClaims: ["Backoff is used."],
     });
+    expect(answer.notes).toEqual(['One sentence names no passage and cannot be checked: "Backoff is used."']);
     expect(await archive.engine.spend({ by: "purpose" })).toMatchObject([{ key: "ask", inputTokens: 100 }]);
   });
 
@@ -112,4 +116,25 @@ describe("ask", () => {
     expect(answer.sourceConversationIds).toHaveLength(5);
     expect(answer).toMatchObject({ skippedConversations: 4, truncated: true, sourceConversationId: null });
   });
+});
+
+test.each([
+  ["every claim has its id", "It is three [msg_1]. Backoff is used too [msg_2].", []],
+  ["an id behind the full stop", "It is three times. [msg_1] Backoff is used too. [msg_2]", []],
+  ["one has none", "It is three times [msg_1]. Uploads are never retried.", ["Uploads are never retried."]],
+  [
+    "a list",
+    "In short:\n- three times [msg_1]\n- with exponential backoff always",
+    ["with exponential backoff always"],
+  ],
+  [
+    "none has one",
+    "We retry three times. Nothing else is known.",
+    ["We retry three times.", "Nothing else is known."],
+  ],
+  ["headings and short words are no claims", "# What we know\nYes. It is three times [msg_1].", []],
+  ["another language", "我们重试三次 [msg_1]。上传从不重试吗。", ["上传从不重试吗。"]],
+])("sentences without an id are told apart: %s", (_name, answer, uncited) => {
+  const checked = checkCitations(answer, [{ id: "msg_1" }, { id: "msg_2" }]);
+  expect(checked.uncited).toEqual(uncited);
 });

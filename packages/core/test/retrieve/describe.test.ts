@@ -19,6 +19,22 @@ async function fold(engine: Engine): Promise<string> {
   return root?.summaryId ?? "";
 }
 
+/** All messages below a summary, and the tokens of all summaries. */
+async function collect(
+  engine: Engine,
+  id: string,
+): Promise<{ messages: Set<number>; summaryTokens: number }> {
+  const node = await engine.readSummary({ summaryId: id });
+  const messages = new Set(node?.messageIds);
+  let summaryTokens = 0;
+  for (const source of node?.sourceIds ?? []) {
+    const inner = await collect(engine, source);
+    for (const message of inner.messages) messages.add(message);
+    summaryTokens += inner.summaryTokens + ((await engine.readSummary({ summaryId: source }))?.tokens ?? 0);
+  }
+  return { messages, summaryTokens };
+}
+
 describe("describe", () => {
   test("shows a summary with its sources both ways and what lies below", async () => {
     await using archive = await openArchive({ settings: SMALL });
@@ -28,6 +44,20 @@ describe("describe", () => {
     if (root.type !== "summary") throw new Error("not a summary");
     expect(root.descendantCount).toBeGreaterThan(0);
     expect(root.subtree.length).toBeGreaterThan(0);
+    // The budget of a summary is that of everything below it, down to the messages.
+    const { items } = await archive.engine.listMessages({ conversationId: 1, limit: 200 });
+    const below = await collect(archive.engine, rootId);
+    expect(root.sourceTokens).toBe(
+      items
+        .filter(({ messageId }) => below.messages.has(messageId))
+        .reduce((sum, { tokens }) => sum + tokens, 0),
+    );
+    expect(root.descendantTokens).toBe(below.summaryTokens);
+    for (const node of root.subtree) {
+      const inner = await collect(archive.engine, node.id);
+      expect(node.descendantTokens).toBe(inner.summaryTokens);
+      expect(node.messages).toBe(inner.messages.size);
+    }
     const source = await archive.engine.describe({ session: main, id: root.parentIds[0] ?? "" });
     if (source.type !== "summary") throw new Error("not a summary");
     expect(source.childIds).toContain(rootId);
@@ -145,6 +175,28 @@ describe("expand", () => {
     expect(answer.truncated).toBe(true);
     expect(answer.left.summaryIds.length + answer.left.messageIds.length).toBeGreaterThan(0);
     expect(answer.left.hint).toMatch(/sum_|msg_/);
+    // What is left of two conversations is two runs, and each can be opened.
+    const second = { ...main, key: "agent:main:orchard", id: "orchard-1" };
+    await archive.engine.ingest({ session: second, messages: longTalk("o", 60) });
+    await archive.engine.compact({
+      sessionKey: second.key,
+      owner: second.owner,
+      budgetTokens: 3_000,
+      force: true,
+    });
+    const { items } = await archive.engine.listSummaries({ conversationId: 2, limit: 10 });
+    const leaves = await Promise.all(
+      [1, 2].map(async (conversationId) => {
+        const listed = await archive.engine.listSummaries({ conversationId, limit: 100 });
+        return listed.items.find(({ kind }) => kind === "leaf")?.summaryId ?? "";
+      }),
+    );
+    expect(items.length).toBeGreaterThan(0);
+    const both = await archive.engine.expand({ session: main, summaryIds: leaves, tokenCap: 100 });
+    const runs = both.left.hint?.match(/msg_\d+(?:\.\.msg_\d+)?/g) ?? [];
+    expect(runs).toHaveLength(2);
+    for (const run of runs)
+      expect((await archive.engine.describe({ session: main, id: run })).type).toBe("messages");
     await expect(archive.engine.expand({ session: main })).rejects.toMatchObject({ code: "usage" });
     await expect(archive.engine.expand({ session: other, summaryIds: [rootId] })).rejects.toMatchObject({
       code: "not_found",

@@ -167,5 +167,9 @@ describe("owners", () => {
     });
     expect(hits).toHaveLength(1);
     expect((await archive.engine.describe({ session: other, id: "msg_1" })).type).toBe("messages");
+    // An owner that is asked for by name is still a filter.
+    const asked = { pattern: "tulips", mode: "full_text", allConversations: true } as const;
+    expect((await archive.engine.grep({ ...asked, owner: "main" })).hits).toHaveLength(1);
+    expect((await archive.engine.grep({ ...asked, owner: "other" })).hits).toHaveLength(0);
   });
 });

@@ -172,7 +172,7 @@ describe("a damaged index", () => {
     expect(messages).toBe(2);
     expect((await engine.search({ query: "pigeon", limit: 5 })).total).toBe(2);
     expect((await engine.verify()).problems).toEqual([]);
-    expect((await engine.status()).index).toEqual({ kind: "ready", messages: 2 });
+    expect((await engine.status()).index).toEqual({ kind: "ready", messages: 2, pending: 0 });
     await engine.close();
   });
 

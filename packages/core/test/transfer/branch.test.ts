@@ -15,7 +15,6 @@ interface Sketch {
 
 function toEntry(sketch: Sketch, index: number): TreeEntry {
   return {
-    eventId: sketch.event ?? sketch.id ?? `line${index}`,
     id: sketch.id,
     parentId: sketch.parent,
     isPrompt: sketch.prompt ?? false,

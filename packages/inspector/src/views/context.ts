@@ -1,41 +1,34 @@
 /**
  * Context: what a model gets for a budget. Each item is a block as large as its tokens and coloured by depth, with the reason why it is there.
- * Against what was shown before (another budget, or an earlier turn) it says what came, what went, and how much of the front stayed the same.
+ * Against the turn before, and against another budget, it says what came, what went, and how much of the front stayed the same.
  */
-import { readContext, readMessage, readSummary } from "../api.ts";
-import type { ContextAnswer, ExplainedItem } from "../api.ts";
-import { Canvas, colourOfDepth, readColours } from "../canvas.ts";
-import type { Surface } from "../canvas.ts";
-import { compareContexts } from "../context-diff.ts";
-import type { ContextDiff } from "../context-diff.ts";
+import { compareContexts } from "../../../cli/src/web/context-diff.ts";
+import type { ContextDiff } from "../../../cli/src/web/context-diff.ts";
+import { readContext, readMessage, readSummary, readTurns } from "../api.ts";
+import type { ContextAnswer, ContextTurn, ExplainedItem } from "../api.ts";
 import { debounce, fill, h, textNodes } from "../dom.ts";
-import {
-  budgetOfSlider,
-  countOf,
-  formatCount,
-  formatShare,
-  formatShort,
-  formatTime,
-  sliderOfBudget,
-} from "../format.ts";
+import type { Child } from "../dom.ts";
+import { budgetOfSlider, countOf, formatCount, formatShare, formatShort, sliderOfBudget } from "../format.ts";
 import { renderMessage } from "../message.ts";
-import { depthClass, renderCard, renderFailure, renderLoading } from "../view.ts";
+import { drawBars } from "../plot.ts";
+import { renderSummary } from "../summary-detail.ts";
+import { TokenStrip } from "../token-strip.ts";
+import { depthClass, linkMessage, renderCard, renderFailure, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
 import { VirtualList } from "../virtual-list.ts";
-import { renderSummary } from "./graph.ts";
 
 const START_BUDGET = 32_000;
-const STRIP_ROWS = 5;
-const STRIP_GAP = 4;
+const BUDGETS = [8_000, 32_000, 128_000, 200_000, 1_000_000];
 const ROW_PX = 38;
 
 const MODES = {
-  whole: "whole: everything that is not folded fits",
-  tight: "tight: coarser where the budget ends",
-  least: "least: only the newest user message and open tool calls fit",
+  whole: "everything that is not folded fits",
+  tight: "coarser where the budget ends",
+  least: "only the newest user message and open tool calls fit",
 };
 
-export const openContext = (conversationId: number): View => new ContextView(conversationId);
+export const openContext = (conversationId: number, budget: number | null): View =>
+  new ContextView(conversationId, budget ?? START_BUDGET);
 
 class ContextView implements View {
   readonly element: HTMLElement;
@@ -49,35 +42,28 @@ class ContextView implements View {
   });
   readonly #budget = h("output", { class: "budget" });
   readonly #cards = h("div", {}, renderLoading("the context"));
+  readonly #turns = h("div", { class: "turns" });
   readonly #diff = h("p", { class: "diff", role: "status" });
-  readonly #strip: Canvas;
+  readonly #strip = new TokenStrip((index) => this.#select(index));
   readonly #list = h("div", { class: "fill" });
   readonly #detail = h(
     "aside",
-    { class: "detail", "aria-live": "polite", "aria-label": "Item" },
+    { class: "detail", "aria-live": "polite", "aria-label": "Item", tabindex: 0 },
     h("p", { class: "faint" }, "Click a block or a row to read it."),
   );
   #context: ContextAnswer | null = null;
   #change: ContextDiff | null = null;
+  #newest: ReadonlySet<string> = new Set();
   #selected = -1;
   #asked = 0;
 
-  constructor(conversationId: number) {
+  constructor(conversationId: number, budget: number) {
     this.#id = conversationId;
-    this.#slider.value = String(sliderOfBudget(START_BUDGET));
-    const load = debounce((budget: number) => void this.#load(budget), 90);
+    const load = debounce((chosen: number) => void this.#load(chosen), 90);
     this.#slider.addEventListener("input", () => {
       this.#showBudget(this.#chosen);
       load(this.#chosen);
     });
-    this.#strip = new Canvas(
-      "Items of the context in order, each as wide as its tokens",
-      "strip",
-      (surface) => this.#draw(surface),
-    );
-    this.#strip.element.addEventListener("click", (event) =>
-      this.#select(this.#hit(event.offsetX, event.offsetY)),
-    );
     this.element = h(
       "section",
       { class: "view column", "aria-label": "Context" },
@@ -85,19 +71,19 @@ class ContextView implements View {
         "div",
         { class: "toolbar" },
         h("h1", {}, "Context"),
-        h("label", { class: "slider" }, "2k", this.#slider, "1M"),
+        h("span", { class: "slider" }, "2k", this.#slider, "1M"),
         this.#budget,
-        ...[8_000, 32_000, 128_000, 200_000].map((budget) =>
-          h("button", { type: "button", onclick: () => this.#choose(budget) }, formatShort(budget)),
+        ...BUDGETS.map((some) =>
+          h("button", { type: "button", onclick: () => this.#choose(some) }, formatShort(some)),
         ),
       ),
       this.#cards,
       this.#strip.element,
       this.#diff,
+      this.#turns,
       h("div", { class: "fill split" }, this.#list, this.#detail),
     );
-    this.#showBudget(START_BUDGET);
-    void this.#load(START_BUDGET);
+    this.#choose(budget);
   }
 
   get #chosen(): number {
@@ -121,20 +107,43 @@ class ContextView implements View {
       const context = await readContext(this.#id, budget);
       // The slider may have moved on while this was made.
       if (asked !== this.#asked) return;
-      this.#change = this.#context === null ? null : compareContexts(this.#context.items, context.items);
       const before = this.#context;
+      this.#change = before === null ? null : compareContexts(before.items, context.items);
       this.#context = context;
       this.#selected = -1;
       fill(this.#cards, renderTotals(context));
-      fill(
-        this.#diff,
-        ...(before === null || this.#change === null ? [] : [describeDiff(before, context, this.#change)]),
-      );
+      const isOther = before !== null && before.budgetTokens !== context.budgetTokens;
+      fill(this.#diff, isOther && this.#change !== null && describeChange(before, context, this.#change));
       this.#renderList(context.items);
-      this.#strip.update();
+      this.#showStrip();
+      await this.#loadTurns(budget, asked);
     } catch (error) {
       fill(this.#cards, renderFailure(error));
     }
+  }
+
+  /** How the context came about, turn by turn; slower than the context itself, and therefore after it. */
+  async #loadTurns(budget: number, asked: number): Promise<void> {
+    const { turns } = await readTurns(this.#id, budget);
+    if (asked !== this.#asked) return;
+    this.#newest = new Set(turns.at(-1)?.newIds ?? []);
+    fill(this.#turns, ...renderTurns(turns));
+    this.#showStrip();
+    for (const row of this.#list.querySelectorAll<HTMLElement>(".item")) this.#markNew(row);
+  }
+
+  #showStrip(): void {
+    const { items = [], budgetTokens = 1 } = this.#context ?? {};
+    const isNew = (index: number): boolean => items[index]?.ids.some((id) => this.#newest.has(id)) ?? false;
+    this.#strip.show({ items, budgetTokens, isNew, selected: this.#selected });
+  }
+
+  #markNew(row: HTMLElement): void {
+    const ids = (row.dataset["ids"] ?? "").split(" ");
+    row.classList.toggle(
+      "is-new",
+      ids.some((id) => this.#newest.has(id)),
+    );
   }
 
   #renderList(items: readonly ExplainedItem[]): void {
@@ -152,22 +161,15 @@ class ContextView implements View {
   #renderItem(item: ExplainedItem, index: number, largest: number): HTMLElement {
     const bar = h("i", { class: `bar ${depthClass(item.depth)}` });
     bar.style.width = `${Math.max(2, (100 * item.tokens) / largest)}%`;
-    return h(
+    const row = h(
       "button",
       {
         type: "button",
-        class: `item${index === this.#selected ? " chosen" : ""}${this.#change?.isNew[index] ? " is-new" : ""}`,
+        class: `item${index === this.#selected ? " chosen" : ""}`,
+        "data-ids": item.ids.join(" "),
         onclick: () => this.#select(index),
       },
-      h(
-        "span",
-        { class: "item-kind" },
-        item.kind === "summary"
-          ? `depth ${item.depth}`
-          : item.kind === "message"
-            ? (item.role ?? "message")
-            : item.kind,
-      ),
+      h("span", { class: "item-kind" }, h("i", { class: `dot ${depthClass(item.depth)}` }), nameKind(item)),
       h("span", { class: "item-id id" }, item.ids.join("…") || "–"),
       h("span", { class: "item-tokens number" }, formatCount(item.tokens)),
       h("span", { class: "item-bar" }, bar),
@@ -178,62 +180,14 @@ class ContextView implements View {
         ...textNodes(item.reason),
       ),
     );
-  }
-
-  /** Items flow through rows of equal length, like words through lines. */
-  #draw({ pen, width, height }: Surface): void {
-    const items = this.#context?.items ?? [];
-    const colours = readColours();
-    const rowHeight = (height - STRIP_GAP * (STRIP_ROWS - 1)) / STRIP_ROWS;
-    this.#eachPiece(width, (index, row, x, pieceWidth) => {
-      const y = row * (rowHeight + STRIP_GAP);
-      pen.fillStyle = colourOfDepth(colours, items[index]?.depth ?? -1);
-      pen.globalAlpha = items[index]?.kind === "range" ? 0.5 : 1;
-      pen.fillRect(x, y, Math.max(0.6, pieceWidth - (pieceWidth > 3 ? 1 : 0)), rowHeight);
-      if (index === this.#selected || this.#change?.isNew[index]) {
-        pen.globalAlpha = 1;
-        pen.fillStyle = index === this.#selected ? colours.text : colours.accent;
-        pen.fillRect(x, y + rowHeight - 3, Math.max(0.6, pieceWidth - 1), 3);
-      }
-    });
-    pen.globalAlpha = 1;
-  }
-
-  #eachPiece(width: number, visit: (index: number, row: number, x: number, width: number) => void): void {
-    const { items = [], budgetTokens = 1 } = this.#context ?? {};
-    const total = Math.max(
-      1,
-      items.reduce((sum, { tokens }) => sum + tokens, 0),
-    );
-    // What is free of the budget stays empty, unless the context is a small part of it.
-    const perRow = Math.max(total, Math.min(budgetTokens, total * 1.6)) / STRIP_ROWS;
-    let at = 0;
-    for (const [index, { tokens }] of items.entries()) {
-      for (let left = tokens; left > 0;) {
-        const row = Math.min(STRIP_ROWS - 1, Math.floor(at / perRow + 1e-9));
-        const room = row === STRIP_ROWS - 1 ? left : Math.max(1e-6, (row + 1) * perRow - at);
-        const taken = Math.min(left, room);
-        visit(index, row, ((at - row * perRow) / perRow) * width, (taken / perRow) * width);
-        at += taken;
-        left -= taken;
-      }
-    }
-  }
-
-  #hit(x: number, y: number): number {
-    const { clientWidth, clientHeight } = this.#strip.element;
-    const row = Math.floor(y / ((clientHeight + STRIP_GAP) / STRIP_ROWS));
-    let found = -1;
-    this.#eachPiece(clientWidth, (index, pieceRow, left, width) => {
-      if (pieceRow === row && x >= left && x <= left + Math.max(width, 2)) found = index;
-    });
-    return found;
+    this.#markNew(row);
+    return row;
   }
 
   #select(index: number): void {
     const item = this.#context?.items[index];
     this.#selected = index;
-    this.#strip.update();
+    this.#showStrip();
     for (const row of this.#list.querySelectorAll(".vrow")) {
       row.firstElementChild?.classList.toggle(
         "chosen",
@@ -248,26 +202,18 @@ class ContextView implements View {
       h(
         "p",
         { class: "tags" },
-        h(
-          "span",
-          { class: `tag ${depthClass(item.depth)}` },
-          item.kind === "summary" ? `depth ${item.depth}` : item.kind,
-        ),
+        h("span", { class: `tag ${depthClass(item.depth)}` }, nameKind(item)),
         h("span", { class: "tag" }, `${formatCount(item.tokens)} tokens`),
       ),
       h("p", {}, h("b", {}, "Why: "), ...textNodes(item.reason)),
-      h(
-        "p",
-        { class: "faint" },
-        `${formatTime(item.earliestAt)} to ${formatTime(item.latestAt)}, stands for ${countOf(item.messages, "message")}`,
-      ),
+      h("p", { class: "faint" }, `Stands for ${countOf(item.messages, "message")}.`),
     ];
     fill(this.#detail, ...head);
     try {
       // A line for a range may name the summary that could not be shown.
       const summaryId = item.summaryId ?? item.ids.find((id) => id.startsWith("sum_"));
       if (summaryId !== undefined)
-        fill(this.#detail, ...head, ...renderSummary(await readSummary(summaryId)));
+        fill(this.#detail, ...head, ...renderSummary(await readSummary(summaryId), () => this.refresh()));
       else if (item.messageId !== null)
         fill(this.#detail, ...head, renderMessage((await readMessage(item.messageId)).message, null));
     } catch (error) {
@@ -279,10 +225,21 @@ class ContextView implements View {
     void this.#load(this.#chosen);
   }
 
+  press(key: string): boolean {
+    const last = (this.#context?.items.length ?? 0) - 1;
+    if (key === "ArrowRight" || key === "ArrowDown") this.#select(Math.min(last, this.#selected + 1));
+    else if (key === "ArrowLeft" || key === "ArrowUp") this.#select(Math.max(0, this.#selected - 1));
+    else return false;
+    return true;
+  }
+
   close(): void {
     this.#strip.close();
   }
 }
+
+const nameKind = ({ kind, depth, role }: ExplainedItem): string =>
+  kind === "summary" ? `depth ${depth}` : kind === "message" ? (role ?? "message") : kind;
 
 function renderTotals(context: ContextAnswer): HTMLElement {
   const { items, estimatedTokens, budgetTokens, shownMessages } = context;
@@ -298,32 +255,67 @@ function renderTotals(context: ContextAnswer): HTMLElement {
     ),
     renderCard(
       "Stands for",
-      countOf(represented, "message"),
-      represented === shownMessages ? "all of them" : `of ${formatCount(shownMessages)}`,
+      formatCount(represented),
+      represented === shownMessages ? "messages, all there are" : `of ${formatCount(shownMessages)} messages`,
     ),
     renderCard("Verbatim", formatCount(count("message")), `${formatCount(count("stub"))} cut short`),
     renderCard(
       "Summaries",
       formatCount(count("summary")),
-      count("range") > 0 ? `${countOf(count("range"), "line")} for ranges` : null,
+      count("range") > 0 ? `and ${countOf(count("range"), "line")} for ranges` : "stand for the rest",
     ),
-    renderCard("Mode", context.mode, MODES[context.mode].split(": ")[1] ?? ""),
+    renderCard("Mode", context.mode, MODES[context.mode]),
     renderCard("Made in", `${context.tookMs.toFixed(1)} ms`, `front ${context.fingerprint.slice(0, 8)}`),
   );
 }
 
-function describeDiff(before: ContextAnswer, after: ContextAnswer, diff: ContextDiff): HTMLElement {
-  const what =
-    before.budgetTokens === after.budgetTokens
-      ? "the turn before"
-      : `${formatCount(before.budgetTokens)} tokens`;
+function describeChange(before: ContextAnswer, after: ContextAnswer, diff: ContextDiff): HTMLElement {
+  const total = after.items.reduce((sum, { tokens }) => sum + tokens, 0);
   return h(
     "span",
     {},
-    h("b", {}, `Against ${what}: `),
-    `${formatCount(diff.added)} came, ${formatCount(diff.removed)} went, ${formatCount(diff.kept)} stayed; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(
-      diff.sharedTokens,
-      after.items.reduce((sum, { tokens }) => sum + tokens, 0),
-    )}).`,
+    h("b", {}, `Against ${formatCount(before.budgetTokens)} tokens: `),
+    `${formatCount(diff.added)} came, ${formatCount(diff.removed)} went, ${formatCount(diff.kept)} stayed; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(diff.sharedTokens, total)}).`,
   );
+}
+
+/** What the last turn changed, and how stable the front was over the last ones. */
+function renderTurns(turns: readonly ContextTurn[]): Child[] {
+  const last = turns.at(-1);
+  if (last === undefined) return [];
+  const share = ({ sharedTokens, tokens }: ContextTurn): number => (100 * sharedTokens) / Math.max(1, tokens);
+  const mean = turns.reduce((sum, turn) => sum + share(turn), 0) / turns.length;
+  return [
+    h(
+      "div",
+      { class: "turn-text" },
+      h(
+        "p",
+        {},
+        h("b", {}, "Against the turn before: "),
+        `${formatCount(last.added)} came, ${formatCount(last.removed)} went. The turn began with `,
+        linkMessage(last.messageId),
+        "; what it brought is marked.",
+      ),
+      h(
+        "p",
+        {},
+        h("b", {}, "Prefix stability: "),
+        `${formatShare(last.sharedTokens, last.tokens)} of the front stayed the same, `,
+        `${mean.toFixed(0)} % on average over ${countOf(turns.length, "turn")}. A provider's cache keeps that part.`,
+      ),
+    ),
+    drawBars({
+      label: `Share of the front that stayed the same with each of the last ${countOf(turns.length, "turn")}: ${turns.map((turn) => `${share(turn).toFixed(0)} %`).join(", ")}`,
+      bars: turns.map((turn) => ({
+        name: `msg_${turn.messageId}`,
+        value: share(turn),
+        says: `msg_${turn.messageId}: ${share(turn).toFixed(0)} % of ${formatShort(turn.tokens)} tokens stayed; ${turn.added} came, ${turn.removed} went`,
+      })),
+      top: 100,
+      width: 560,
+      height: 96,
+      format: (value) => (value % 50 === 0 ? `${value} %` : ""),
+    }),
+  ];
 }

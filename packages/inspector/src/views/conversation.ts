@@ -76,19 +76,24 @@ class ConversationView implements View {
       h("button", { type: "button", title, "aria-label": title, onclick: work }, label);
     fill(
       this.#bar,
-      h("h1", {}, ...textNodes(conversation.sessionKey)),
+      h("h1", {}, "Conversation"),
       h(
         "span",
-        { class: "faint" },
+        { class: "of" },
+        h("b", {}, ...textNodes(conversation.sessionKey)),
+        " ",
         `${countOf(conversation.messages, "message")}, ${formatShort(rawTokens)} tokens said, ${formatShort(conversation.shownTokens)} in context (${formatFactor(rawTokens, conversation.shownTokens)})`,
       ),
-      h("span", { class: "grow" }),
-      this.#hits,
-      this.#input,
-      button("↑", "Previous hit", () => this.#step(-1)),
-      button("↓", "Next hit", () => this.#step(1)),
-      button("⤒", "First message (g)", () => this.#list?.scrollTo(0)),
-      button("⤓", "Last message (G)", () => this.#list?.scrollTo(this.#list.count - 1)),
+      h(
+        "span",
+        { class: "finder" },
+        this.#hits,
+        this.#input,
+        button("↑", "Previous hit", () => this.#step(-1)),
+        button("↓", "Next hit", () => this.#step(1)),
+        button("⤒", "First message (g)", () => this.#list?.scrollTo(0)),
+        button("⤓", "Last message (G)", () => this.#list?.scrollTo(this.#list.count - 1)),
+      ),
     );
   }
 
@@ -113,7 +118,7 @@ class ConversationView implements View {
         { class: "message waiting", "aria-busy": true },
         h("span", { class: "faint" }, `message ${formatCount(index + 1)} …`),
       );
-    const element = renderMessage(message, this.#mark);
+    const element = renderMessage(message, this.#mark, () => this.#reload(Math.floor(index / BLOCK)));
     if (message.id === this.#marked) element.classList.add("target");
     return element;
   }
@@ -137,6 +142,12 @@ class ConversationView implements View {
     }
   }
 
+  /** For a message that was changed from here. */
+  #reload(block: number): void {
+    this.#blocks.delete(block);
+    void this.#load(block);
+  }
+
   #forgetFar(near: number): void {
     if (this.#blocks.size <= KEPT_BLOCKS) return;
     const far = [...this.#blocks.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near));
@@ -158,7 +169,7 @@ class ConversationView implements View {
 
   /** The way from a message up to the summary that stands for it in the context. */
   async #showPath(messageId: number): Promise<void> {
-    const { path } = await readMessage(messageId);
+    const { path, message } = await readMessage(messageId);
     const steps = path.flatMap((summary) => [
       " → ",
       linkSummary(summary.summaryId),
@@ -168,6 +179,15 @@ class ConversationView implements View {
       this.#path,
       h("b", {}, `msg_${messageId}`),
       ...(path.length === 0 ? [h("span", { class: "faint" }, " is in the context as it is")] : steps),
+      path.length > 0 &&
+        h(
+          "a",
+          {
+            class: "button-link end",
+            href: `#/graph/${message.row?.conversationId ?? this.#id}?message=${messageId}`,
+          },
+          "show in the graph",
+        ),
     );
   }
 

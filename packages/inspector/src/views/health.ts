@@ -1,68 +1,180 @@
-/** Health: the doctor's checks, with the command that mends each finding. It proves the whole archive, so it runs when asked. */
-import { examine } from "../api.ts";
-import type { DoctorReport } from "../api.ts";
+/**
+ * Health: the doctor's checks, with the command that mends each finding, and what can be done for the archive. The checks prove the whole
+ * archive, so they run when asked. Where the inspector may write, the same can be done from here, each after a preview.
+ */
+import { renderAction } from "../action-dialog.ts";
+import { examine, writeAccess } from "../api.ts";
+import type { ActionWish, DoctorReport } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
-import { countOf } from "../format.ts";
-import { renderFailure, renderLoading } from "../view.ts";
+import type { Child } from "../dom.ts";
+import { countOf, formatCount } from "../format.ts";
+import { linkSummary, renderFailure, renderHead, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
+
+type Finding = DoctorReport["findings"][number];
+
+const SHOWN_FINDINGS = 500;
 
 export function openHealth(): View {
   const report = h("div", { role: "region", "aria-live": "polite", "aria-label": "Report" });
-  const button = h("button", { type: "button" }, "Check everything");
-  button.addEventListener("click", () => {
+  const button = h("button", { type: "button", class: "primary" }, "Check everything");
+  const check = async (): Promise<void> => {
     button.disabled = true;
     fill(report, renderLoading("and proving every message"));
-    examine()
-      .then((found) => fill(report, ...renderReport(found)))
-      .catch((error: unknown) => fill(report, renderFailure(error)))
-      .finally(() => {
-        button.disabled = false;
-      });
-  });
+    try {
+      fill(report, ...renderReport(await examine(), () => void check()));
+    } catch (error) {
+      fill(report, renderFailure(error));
+    } finally {
+      button.disabled = false;
+    }
+  };
+  button.addEventListener("click", () => void check());
   return {
     element: h(
       "section",
       { class: "view", "aria-label": "Health" },
-      h("div", { class: "toolbar" }, h("h1", {}, "Health"), button),
+      renderHead("Health", "the proof of the archive, and everything around it"),
       h(
-        "p",
-        { class: "faint" },
-        "Rebuilds every message and compares it with its commitment, walks the chains, and looks at the index, summaries, debts, files, permissions and backups. Changes nothing.",
+        "div",
+        { class: "panel" },
+        h(
+          "p",
+          {},
+          "Rebuilds every message and compares it with its commitment, walks the chains, and looks at the index, summaries, debts, files, permissions and backups. Changes nothing.",
+        ),
+        button,
       ),
       report,
+      ...renderCare(),
     ),
   };
 }
 
-function renderReport({ ok, counts, findings }: DoctorReport): HTMLElement[] {
+function renderReport({ ok, counts, findings, cost }: DoctorReport, again: () => void): Child[] {
   const total = `${countOf(counts.error, "error")}, ${countOf(counts.warning, "warning")}, ${countOf(counts.info, "note")}`;
+  const mendable = findings.filter(({ fix }) => fix !== undefined).length;
   return [
     h(
       "p",
-      { class: ok ? "good" : "bad" },
-      h("b", {}, ok ? "Whole and unaltered. " : "Something is wrong. "),
-      total,
+      { class: `verdict ${ok ? "good" : "bad"}` },
+      h("b", {}, ok ? "Whole and unaltered." : "Something is wrong."),
+      ` ${total}`,
     ),
+    mendable > 0 &&
+      (renderAction(`Mend ${countOf(mendable, "finding")} …`, () => ({ action: "mend" }), again) ??
+        h("p", { class: "faint" }, `${countOf(mendable, "finding")} can be mended with lcm doctor --fix.`)),
     h(
       "ul",
       { class: "findings" },
-      ...findings
-        .slice(0, 500)
-        .map(({ severity, code, id, message, mend }) =>
-          h(
-            "li",
-            { class: `finding ${severity}` },
-            h(
-              "header",
-              {},
-              h("span", { class: "role" }, severity),
-              h("span", { class: "id" }, ...textNodes(code)),
-              h("span", { class: "faint" }, ...textNodes(id)),
-            ),
-            h("p", { class: "prose" }, ...textNodes(message)),
-            mend !== null && h("pre", { class: "code", tabindex: 0 }, ...textNodes(mend)),
-          ),
+      ...findings.slice(0, SHOWN_FINDINGS).map((finding) => renderFinding(finding, again)),
+    ),
+    cost.inputTokens > 0 &&
+      h(
+        "p",
+        { class: "faint" },
+        `Writing the damaged summaries anew with a model takes about ${formatCount(cost.inputTokens)} tokens in and ${formatCount(cost.outputTokens)} out.`,
+      ),
+  ];
+}
+
+function renderFinding({ severity, code, id, message, mend, fix }: Finding, again: () => void): HTMLElement {
+  const isSummary = /^sum_[0-9a-f]{16}$/.test(id);
+  return h(
+    "li",
+    { class: `finding ${severity}` },
+    h(
+      "header",
+      {},
+      h("span", { class: "role" }, severity),
+      h("span", { class: "id" }, ...textNodes(code)),
+      isSummary ? linkSummary(id) : h("span", { class: "faint" }, ...textNodes(id)),
+      fix !== undefined && h("span", { class: "tag" }, "safe to mend"),
+      isSummary &&
+        renderAction("Write anew …", () => ({ action: "rewrite", summaryId: id, isSubtree: false }), again),
+    ),
+    h("p", { class: "prose" }, ...textNodes(message)),
+    mend !== null && renderCommand(mend),
+  );
+}
+
+function renderCommand(command: string): HTMLElement {
+  const copy = h("button", { type: "button", class: "copy" }, "Copy");
+  copy.addEventListener("click", () => {
+    navigator.clipboard.writeText(command).then(
+      () => (copy.textContent = "Copied"),
+      () => (copy.textContent = "Not allowed"),
+    );
+  });
+  return h(
+    "div",
+    { class: "command" },
+    h("pre", { class: "code", tabindex: 0, "aria-label": "command" }, ...textNodes(command)),
+    copy,
+  );
+}
+
+interface CareRow {
+  readonly name: string;
+  readonly says: string;
+  readonly command: string;
+  readonly wish: () => ActionWish | null;
+}
+
+function renderCare(): Child[] {
+  const pattern = h("input", { type: "text", "aria-label": "Text to forget", placeholder: "text to forget" });
+  const rows: readonly CareRow[] = [
+    {
+      name: "Back up",
+      says: "Copies the archive with its large files and proves the copy, while agents go on writing.",
+      command: "lcm backup",
+      wish: () => ({ action: "backup" }),
+    },
+    {
+      name: "Mend",
+      says: "Builds the index anew, makes files private, closes debts, finishes a forgetting; after a backup.",
+      command: "lcm doctor --fix",
+      wish: () => ({ action: "mend" }),
+    },
+    {
+      name: "Repair summaries",
+      says: "Writes stand-ins, cut-off, empty and stale summaries anew. The old texts are kept.",
+      command: "lcm repair --all --apply",
+      wish: () => ({ action: "repair", conversationId: null }),
+    },
+    {
+      name: "Forget",
+      says: "Removes every message that holds a text, and everything made from it, for ever.",
+      command: "lcm forget --pattern TEXT",
+      wish: () =>
+        pattern.value.trim() === ""
+          ? (pattern.focus(), null)
+          : { action: "forget", pattern: pattern.value, conversationId: null, reason: "" },
+    },
+  ];
+  const access = writeAccess();
+  return [
+    h("h2", {}, "Care"),
+    h(
+      "p",
+      { class: "faint" },
+      access === null
+        ? "This inspector only reads. Started with lcm web --write, it can do these things from here; each shows first what it would change."
+        : `Each shows first what it would change. Summaries are written by ${access.model ?? "the engine itself, without a model"}.`,
+    ),
+    h(
+      "ul",
+      { class: "care" },
+      ...rows.map(({ name, says, command, wish }) =>
+        h(
+          "li",
+          { class: "panel" },
+          h("h3", {}, name),
+          h("p", {}, says),
+          access !== null && name === "Forget" && pattern,
+          renderAction(`${name} …`, wish, () => undefined) ?? renderCommand(command),
         ),
+      ),
     ),
   ];
 }

@@ -1,6 +1,6 @@
 /** Overview: what is stored, how large, how far folded, what it has cost, whether anything needs attention, and all conversations. */
-import { listConversations, readOverview, readTimeline } from "../api.ts";
-import type { ConversationRow, Overview, TimelineAnswer } from "../api.ts";
+import { listConversations, readGrowth, readOverview } from "../api.ts";
+import type { ConversationRow, GrowthAnswer, Overview } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import {
   countOf,
@@ -8,30 +8,32 @@ import {
   formatBytes,
   formatCount,
   formatDay,
-  formatShare,
+  formatFactor,
   formatShort,
   formatTime,
 } from "../format.ts";
 import { drawLines } from "../plot.ts";
-import { renderCard, renderFailure, renderLoading, whenRead } from "../view.ts";
+import { renderCard, renderFailure, renderHead, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
+
+const AXIS_LABELS = 6;
 
 export function openOverview(): View {
   const cards = h("div", {}, renderLoading("the archive"));
-  const plot = h("div", {});
+  const plot = h("div", { class: "growth" });
   const table = h("div", {});
   const element = h("section", { class: "view", "aria-label": "Overview" }, cards, plot, table);
   const load = async (): Promise<void> => {
     try {
       const overview = await readOverview();
-      fill(cards, renderCards(overview), renderNotices(overview));
-      fill(table, ...renderTable(overview));
-      const newest = overview.conversations.items.reduce<ConversationRow | null>(
-        (best, row) => (best === null || row.messages > best.messages ? row : best),
-        null,
+      fill(
+        cards,
+        renderHead("Archive", `lossless-claw ${overview.version}`),
+        renderCards(overview),
+        renderNotices(overview),
       );
-      if (newest !== null && newest.messages > 0)
-        fill(plot, renderGrowth(await readTimeline(newest.conversationId)));
+      fill(table, ...renderTable(overview));
+      if (overview.status.messages > 0) fill(plot, renderGrowth(await readGrowth()));
     } catch (error) {
       fill(cards, renderFailure(error));
     }
@@ -42,6 +44,7 @@ export function openOverview(): View {
 
 function renderCards({ status, spend }: Overview): HTMLElement {
   const stored = status.databaseBytes + status.filesBytes;
+  const isGood = status.index.kind === "ready" && status.enabled && status.guards.length === 0;
   return h(
     "dl",
     { class: "cards" },
@@ -56,28 +59,26 @@ function renderCards({ status, spend }: Overview): HTMLElement {
       `last ${formatAgo(status.lastMessageAt, Date.now())}`,
     ),
     renderCard("Summaries", formatCount(status.summaries), countOf(status.largeFiles, "large file")),
-    renderCard("Tokens in contexts", formatShort(status.tokens), "what all conversations stand at"),
+    renderCard("In context", `${formatShort(status.tokens)}`, "tokens, all conversations"),
     renderCard(
       "On disk",
       formatBytes(stored),
-      `${formatShare(stored, status.arrivalBytes)} of ${formatBytes(status.arrivalBytes)} handed in`,
+      `with index and proofs; ${formatBytes(status.arrivalBytes)} handed in`,
     ),
     renderCard(
       "Spent on models",
-      spend === null || spend.calls === 0
-        ? "nothing"
-        : `${formatShort(spend.inputTokens + spend.outputTokens)} tokens`,
-      countOf(spend?.calls ?? 0, "call"),
+      spend === null || spend.calls === 0 ? "nothing" : formatShort(spend.inputTokens + spend.outputTokens),
+      spend === null || spend.calls === 0 ? "no call was made" : `tokens in ${countOf(spend.calls, "call")}`,
     ),
     renderCard(
       "Health",
-      status.index.kind === "ready" && status.enabled && status.guards.length === 0 ? "good" : "look below",
+      h("span", { class: isGood ? "good" : "warn" }, isGood ? "good" : "look below"),
       h("a", { href: "#/health" }, "check everything"),
     ),
   );
 }
 
-function renderNotices({ status }: Overview): HTMLElement {
+function renderNotices({ status }: Overview): HTMLElement | null {
   const notices = [
     ...(status.enabled ? [] : ["Storing is switched off (setting enabled)."]),
     ...(status.index.kind === "ready"
@@ -87,40 +88,60 @@ function renderNotices({ status }: Overview): HTMLElement {
       (guard) => `Models are paused until ${formatTime(guard.openUntil)}: ${guard.reason}`,
     ),
   ];
+  if (notices.length === 0) return null;
   return h(
     "ul",
     { class: "notices" },
-    ...notices.map((notice) => h("li", { class: "warn" }, ...textNodes(notice))),
+    ...notices.map((notice) => h("li", { class: "notice warn" }, ...textNodes(notice))),
   );
 }
 
-function renderGrowth({ conversation, points, folds }: TimelineAnswer): HTMLElement {
+function renderGrowth({ points, counted, conversations }: GrowthAnswer): HTMLElement {
   const last = points.at(-1);
+  const [raw, context] = [last?.rawTokens ?? 0, last?.contextTokens ?? 0];
+  const axis = Array.from(
+    { length: AXIS_LABELS },
+    (_, index) => points[Math.round(((points.length - 1) * index) / (AXIS_LABELS - 1))],
+  );
   return h(
     "section",
     { "aria-label": "Growth" },
-    h("h2", {}, `Conversation ${conversation.conversationId}: stored and in context`),
+    h(
+      "h2",
+      {},
+      "Tokens over time ",
+      h("span", { class: "pill" }, `${formatFactor(raw, context)} compression`),
+      counted < conversations &&
+        h("small", {}, ` the ${formatCount(counted)} largest of ${formatCount(conversations)} conversations`),
+    ),
     drawLines({
-      label: `Tokens of conversation ${conversation.conversationId} by message: ${formatShort(last?.rawTokens ?? 0)} said, ${formatShort(last?.contextTokens ?? 0)} in the context`,
-      x: points.map(({ index }) => index),
+      label: `Tokens over time: ${formatShort(raw)} stored, ${formatShort(context)} in context`,
+      x: points.map(({ at }) => at),
       lines: [
-        { name: "said so far", className: "raw", values: points.map(({ rawTokens }) => rawTokens) },
+        { name: "stored", className: "raw", values: points.map(({ rawTokens }) => rawTokens) },
         {
-          name: "stands for it in the context",
+          name: "in context",
           className: "context",
           values: points.map(({ contextTokens }) => contextTokens),
         },
       ],
-      marks: folds.slice(-1000).map(({ index }) => index),
-      markName: "end of a summary",
-      describeX: (index) =>
-        `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
-      axis: [points[0], points[points.length >> 1], last].flatMap((point) =>
-        point ? formatDay(point.at) : [],
-      ),
+      describeX: (index) => formatTime(points[index]?.at ?? null),
+      axis: axis.flatMap((point) => (point ? formatDay(point.at) : [])),
     }),
   );
 }
+
+const TITLES: readonly (readonly [title: string, className?: string])[] = [
+  ["Id", "number"],
+  ["Session"],
+  ["Owner"],
+  ["Messages", "number"],
+  ["Summaries", "number"],
+  ["In context", "number"],
+  ["Last message"],
+  ["State"],
+  ["Look at"],
+];
 
 function renderTable({ conversations }: Overview): HTMLElement[] {
   const body = h("tbody", {}, ...conversations.items.map(renderRow));
@@ -136,7 +157,6 @@ function renderTable({ conversations }: Overview): HTMLElement[] {
     };
     void whenRead(listConversations(next), add, (failure) => more.after(failure));
   });
-  const titles = ["Id", "Session", "Owner", "Messages", "Summaries", "Context", "Last message", "State", ""];
   return [
     h("h2", {}, "Conversations"),
     h(
@@ -145,7 +165,15 @@ function renderTable({ conversations }: Overview): HTMLElement[] {
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, ...titles.map((title) => h("th", { scope: "col" }, title)))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...TITLES.map(([title, className]) => h("th", { scope: "col", class: className }, title)),
+          ),
+        ),
         body,
       ),
     ),
@@ -162,14 +190,14 @@ function renderRow(row: ConversationRow): HTMLElement {
   return h(
     "tr",
     {},
-    h("td", { class: "number" }, h("a", { class: "id", href: `#/conversation/${id}` }, id)),
+    h("td", { class: "number" }, id),
     h("td", { class: "wide" }, h("a", { href: `#/conversation/${id}` }, ...textNodes(row.sessionKey))),
     h("td", {}, ...textNodes(row.owner)),
     h("td", { class: "number" }, formatCount(row.messages)),
     h("td", { class: "number" }, formatCount(row.summaries)),
-    h("td", { class: "number" }, `${formatShort(row.shownTokens)} tokens`),
+    h("td", { class: "number" }, formatShort(row.shownTokens)),
     h("td", {}, formatTime(row.lastAt)),
-    h("td", {}, ...textNodes(state)),
+    h("td", {}, h("span", { class: row.archivedAt === null ? "state on" : "state" }, ...textNodes(state))),
     h(
       "td",
       {},

@@ -1,19 +1,29 @@
 /** Search: words, a question or a regular expression, over messages and summaries, with the rule that found them; or cited passages. */
 import { askArchive, search } from "../api.ts";
-import type { AskReply, SearchReply } from "../api.ts";
+import type { AskAnswer, SearchReply } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { countOf, formatCount, formatTime } from "../format.ts";
-import { renderFailure, renderLoading, whenRead } from "../view.ts";
+import { renderFailure, renderHead, renderLoading, whenRead } from "../view.ts";
 import type { View } from "../view.ts";
 
 type Hit = SearchReply["hits"][number];
 
-const RULES = {
+const RULES: Readonly<Record<string, string>> = {
   strict: "everything that was asked for",
   relaxed: "any of it, the best first",
+  fused: "words and meaning together",
   regex: "the regular expression",
   empty: "nothing to look for",
+};
+
+/** What brought one hit in, in a word. */
+const FINDERS: Readonly<Record<string, string>> = {
+  strict: "all words",
+  relaxed: "some words",
+  words: "words",
+  vector: "meaning",
+  regex: "expression",
 };
 
 export function openSearch(query: URLSearchParams, conversationId: number | null): View {
@@ -52,8 +62,8 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
     input,
     mode,
     scope,
-    conversationId !== null && h("label", {}, isHere, ` only conversation ${conversationId}`),
-    h("button", { type: "submit" }, "Search"),
+    conversationId !== null && h("label", { class: "check" }, isHere, ` only conversation ${conversationId}`),
+    h("button", { type: "submit", class: "primary" }, "Search"),
   );
   const run = async (): Promise<void> => {
     const q = input.value.trim();
@@ -90,7 +100,15 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
   });
   void run();
   queueMicrotask(() => input.focus());
-  return { element: h("section", { class: "view", "aria-label": "Search" }, form, results) };
+  return {
+    element: h(
+      "section",
+      { class: "view", "aria-label": "Search" },
+      renderHead("Search", "words, questions, code, any language; no model is asked"),
+      form,
+      results,
+    ),
+  };
 }
 
 function choose(
@@ -107,7 +125,7 @@ function choose(
 }
 
 function renderAnswer(answer: SearchReply, ask: (after?: string) => Promise<SearchReply>): Child[] {
-  const list = h("ol", { class: "hits" }, ...answer.hits.map(renderHit));
+  const list = h("ol", { class: "hits" }, ...answer.hits.map((hit) => renderHit(hit, answer.rule)));
   const total = `${answer.isTotalExact ? "" : "At least "}${countOf(answer.total, "hit")}`;
   return [
     h(
@@ -131,7 +149,7 @@ function renderMore(
   button.addEventListener("click", () => {
     button.disabled = true;
     const add = (answer: SearchReply): void => {
-      list.append(...answer.hits.map(renderHit));
+      list.append(...answer.hits.map((hit) => renderHit(hit, answer.rule)));
       const more = renderMore(answer.next, list, ask);
       if (more) button.replaceWith(more);
       else button.remove();
@@ -141,7 +159,7 @@ function renderMore(
   return button;
 }
 
-function renderHit(hit: Hit): HTMLElement {
+function renderHit(hit: Hit, rule: SearchReply["rule"]): HTMLElement {
   const what =
     hit.type === "message"
       ? hit.role
@@ -160,9 +178,17 @@ function renderHit(hit: Hit): HTMLElement {
         : h("a", { class: "id", href: `#${hit.id}` }, hit.id),
       h("time", {}, formatTime(hit.createdAt)),
       h("span", { class: "faint" }, `conversation ${formatCount(hit.conversationId)}`),
+      ...listFinders(hit, rule).map((finder) => h("span", { class: "tag", title: "what found it" }, finder)),
     ),
     h("p", { class: "prose" }, ...markRanges(hit.snippet, hit.ranges)),
   );
+}
+
+/** Where only words were looked at, the rule says how many of them. */
+function listFinders(hit: Hit, rule: SearchReply["rule"]): string[] {
+  const { foundBy = [] } = hit as { readonly foundBy?: readonly string[] };
+  const names = rule === "fused" ? foundBy : [rule];
+  return names.map((name) => FINDERS[name] ?? name);
 }
 
 function markRanges(text: string, ranges: Hit["ranges"]): Node[] {
@@ -178,7 +204,7 @@ function markRanges(text: string, ranges: Hit["ranges"]): Node[] {
   return [...nodes, ...textNodes(text.slice(end))];
 }
 
-function renderPassages({ passages, totalSourceTokens }: AskReply): Child[] {
+function renderPassages({ passages, totalSourceTokens }: AskAnswer): Child[] {
   if (passages.length === 0) return [h("p", { class: "faint" }, "Nothing in the archive speaks of this.")];
   return [
     h(

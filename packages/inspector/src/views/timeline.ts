@@ -1,13 +1,15 @@
-/** Timeline: how the conversation grew against what the context holds of it, where it was folded, and what each day brought and cost. */
+/** Timeline: how the conversation grew against what the context held of it, where it was folded, and what each day brought and cost. */
 import { readSpend, readTimeline } from "../api.ts";
-import type { SpendAnswer, TimelineAnswer } from "../api.ts";
+import type { Compaction, SpendAnswer, TimelineAnswer } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import { countOf, formatCount, formatDay, formatFactor, formatShort, formatTime } from "../format.ts";
 import { drawBars, drawLines } from "../plot.ts";
-import { renderCard, renderFailure, renderLoading } from "../view.ts";
+import { renderCard, renderFailure, renderHead, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
 
-const AXIS_LABELS = 5;
+const AXIS_LABELS = 6;
+const MAX_MARKS = 400;
+const SHOWN_DAYS = 120;
 
 export function openTimeline(conversationId: number): View {
   const element = h("section", { class: "view", "aria-label": "Timeline" }, renderLoading("the timeline"));
@@ -23,70 +25,87 @@ export function openTimeline(conversationId: number): View {
   return { element, refresh: () => void load() };
 }
 
-function renderTimeline({ conversation, points, folds, days }: TimelineAnswer): HTMLElement[] {
+function renderTimeline(timeline: TimelineAnswer): HTMLElement[] {
+  const { conversation, points, compactions, days } = timeline;
   const last = points.at(-1);
   if (last === undefined) return [h("p", { class: "faint" }, "Nothing is stored here yet.")];
-  const axis = Array.from(
-    { length: AXIS_LABELS },
-    (_, index) => points[Math.round(((points.length - 1) * index) / (AXIS_LABELS - 1))],
-  );
-  const saved = folds.reduce((sum, { tokens, rawTokens }) => sum + rawTokens - tokens, 0);
+  const highest = points.reduce((most, { contextTokens }) => Math.max(most, contextTokens), 0);
+  const summaries = compactions.reduce((sum, compaction) => sum + compaction.summaries, 0);
   return [
-    h("h1", {}, ...textNodes(conversation.sessionKey)),
+    renderHead("Timeline", ...textNodes(conversation.sessionKey)),
     h(
       "dl",
-      { class: "cards small" },
+      { class: "cards" },
       renderCard("Said", `${formatShort(last.rawTokens)} tokens`, countOf(conversation.messages, "message")),
       renderCard(
-        "In context",
+        "In context now",
         `${formatShort(last.contextTokens)} tokens`,
-        formatFactor(last.rawTokens, last.contextTokens),
+        `${formatFactor(last.rawTokens, last.contextTokens)} compression`,
       ),
-      renderCard(
-        "Summaries in the context",
-        formatCount(folds.length),
-        `${formatShort(Math.max(0, saved))} tokens less than what they stand for`,
-      ),
+      renderCard("Highest", `${formatShort(highest)} tokens`, "the context ever was"),
+      renderCard("Compactions", formatCount(compactions.length), countOf(summaries, "summary", "summaries")),
       renderCard("From", formatDay(points[0]?.at ?? 0), `to ${formatDay(last.at)}`),
     ),
     h("h2", {}, "Tokens, message by message"),
-    drawLines({
-      label: `Tokens by message: ${formatShort(last.rawTokens)} said in all, ${formatShort(last.contextTokens)} stand for it in the context; ${countOf(folds.length, "summary", "summaries")}`,
-      x: points.map(({ index }) => index),
-      lines: [
-        { name: "said so far", className: "raw", values: points.map(({ rawTokens }) => rawTokens) },
-        {
-          name: "stands for it in the context now",
-          className: "context",
-          values: points.map(({ contextTokens }) => contextTokens),
-        },
-      ],
-      marks: folds.slice(-1000).map(({ index }) => index),
-      markName: "end of a summary",
-      describeX: (index) =>
-        `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
-      axis: axis.flatMap((point) => (point ? formatDay(point.at) : [])),
-    }),
+    drawGrowth(timeline),
+    timeline.isExact
+      ? null
+      : h(
+          "p",
+          { class: "faint" },
+          "Of some summaries the archive does not know when they were published, only when they were made; they count from then.",
+        ),
     h("h2", {}, "Tokens stored per day"),
-    drawBars(
-      "Tokens stored per day",
-      days.slice(-120).map(({ day, messages, tokens }) => ({
+    drawBars({
+      label: `Tokens stored per day, on ${countOf(days.length, "day")}`,
+      bars: days.slice(-SHOWN_DAYS).map(({ day, messages, tokens }) => ({
         name: day.slice(5),
         value: tokens,
         says: `${day}: ${formatShort(tokens)} tokens, ${countOf(messages, "message")}`,
       })),
-    ),
-  ];
+    }),
+  ].filter((part) => part !== null);
 }
 
+function drawGrowth({ points, compactions }: TimelineAnswer): HTMLElement {
+  const last = points.at(-1);
+  const axis = Array.from(
+    { length: AXIS_LABELS },
+    (_, index) => points[Math.round(((points.length - 1) * index) / (AXIS_LABELS - 1))],
+  );
+  return drawLines({
+    label: `Tokens by message: ${formatShort(last?.rawTokens ?? 0)} said in all, ${formatShort(last?.contextTokens ?? 0)} in the context; ${countOf(compactions.length, "compaction")}`,
+    x: points.map(({ index }) => index),
+    lines: [
+      { name: "said so far", className: "raw", values: points.map(({ rawTokens }) => rawTokens) },
+      {
+        name: "in the context then",
+        className: "context",
+        values: points.map(({ contextTokens }) => contextTokens),
+      },
+    ],
+    marks: compactions.slice(-MAX_MARKS).map((one) => ({ x: one.index, says: describeCompaction(one) })),
+    markName: "compaction",
+    describeX: (index) =>
+      `message ${formatCount((points[index]?.index ?? 0) + 1)}, ${formatTime(points[index]?.at ?? null)}`,
+    axis: axis.flatMap((point) => (point ? formatDay(point.at) : [])),
+  });
+}
+
+const describeCompaction = ({ index, summaries, tokensBefore, tokensAfter }: Compaction): string =>
+  `after message ${formatCount(index + 1)}: ${formatShort(tokensBefore)} tokens became ${formatShort(tokensAfter)}, ${countOf(summaries, "summary", "summaries")}`;
+
 function renderSpend({ items }: SpendAnswer): HTMLElement[] {
-  const title = h("h2", {}, "Tokens spent on models per day, all conversations");
+  const title = h("h2", {}, "Spent on models per day, all conversations");
   if (items.length === 0)
-    return [title, h("p", { class: "faint" }, "No model was called: summaries were made without one.")];
-  const bars = items.slice(-120).map(({ key, calls, inputTokens, outputTokens }) => ({
+    return [
+      title,
+      h("p", { class: "empty" }, "Nothing. No model was called: the engine wrote the summaries itself."),
+    ];
+  const bars = items.slice(-SHOWN_DAYS).map(({ key, calls, inputTokens, outputTokens }) => ({
     name: key.slice(5),
     value: inputTokens + outputTokens,
-    says: `${key}: ${countOf(calls, "call")}, ${formatShort(inputTokens)} in, ${formatShort(outputTokens)} out`,
+    says: `${key}: ${countOf(calls, "call")}, ${formatShort(inputTokens)} tokens in, ${formatShort(outputTokens)} out`,
   }));
-  return [title, drawBars("Tokens spent on models per day", bars)];
+  return [title, drawBars({ label: "Tokens spent on models per day", bars })];
 }

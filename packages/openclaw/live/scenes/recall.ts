@@ -27,6 +27,33 @@ export async function playRecall(stage: Stage): Promise<void> {
     assert.match(answer, /39595/);
     assert.match(answer, /msg_\d+/);
   });
+  await stage.step(
+    "with a model of its own the question is answered by the host's sub-agent runtime",
+    async () => {
+      const policy = { allowModelOverride: true, allowedModels: ["fake/fake-small"] };
+      await stage.configure({ expansionModel: "fake/fake-small" }, /This chat/, {
+        // Without leave for the plain way to this model, an answer of it came through the sub-agents.
+        entry: { subagent: policy },
+      });
+      const first = stage.model.requests.length;
+      const answer = await callTool(stage, "lcm_expand_query", {
+        query: "locker 6 code",
+        prompt: "Which code opens locker 6?",
+      });
+      assert.match(answer, /47514/);
+      const asked = stage.model.requests
+        .slice(first)
+        .filter(
+          (request) => /Which code opens locker 6/.test(request.userText) && request.tools.length === 0,
+        );
+      assert.deepEqual(
+        asked.map((request) => request.model),
+        ["fake-small"],
+      );
+      assert.doesNotMatch(await stage.sendChat("/lcm status", LONG_CHAT), /! models/);
+      await stage.configure({}, /This chat/);
+    },
+  );
   await stage.step("a sub-agent gets lcm_expand and reads what it was granted, and nothing else", () =>
     playSubagent(stage),
   );

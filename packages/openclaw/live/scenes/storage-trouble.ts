@@ -1,20 +1,31 @@
 /**
- * A database that cannot be used: locked by another process, removed, damaged. The chat goes on, status tells it, and when the database is
+ * A database that cannot be used: locked by another process, read-only, removed, damaged. The chat goes on, status tells it, and when the database is
  * back every turn is in it. Plays on a database of its own, so that the others stay as they are.
  */
 
 import assert from "node:assert/strict";
-import { closeSync, copyFileSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Stage } from "../stage.ts";
 
 export const TROUBLE_CHAT = "agent:main:trouble";
+const EARLIER_CHAT = "agent:main:earlier";
 export const TROUBLE_DATABASE = "trouble/lcm.db";
 
 export async function playStorageTrouble(stage: Stage): Promise<void> {
   const path = join(stage.state.stateDir, TROUBLE_DATABASE);
   await stage.step("the plugin gets a database of its own while the gateway runs", async () => {
+    await stage.playTurn("SAY into the first database", EARLIER_CHAT);
     await stage.configure({ databasePath: path }, /trouble/);
     await stage.playTurn("SAY before the trouble", TROUBLE_CHAT);
   });
@@ -22,7 +33,7 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
     "the history of earlier sessions is read into it, and no model is called for that",
     async () => {
       const first = stage.model.requests.length;
-      await stage.waitForAnswer(TROUBLE_CHAT, "/lcm status", /in ([4-9]|\d\d) conversations/);
+      await stage.waitForAnswer(TROUBLE_CHAT, "/lcm status", /in ([2-9]|\d\d) conversations/);
       await stage.waitForAnswer(TROUBLE_CHAT, "/lcm status", /All parts work/);
       assert.deepEqual(stage.model.requests.slice(first), []);
     },
@@ -42,6 +53,22 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
       await stage.sendChat("SAY free again", TROUBLE_CHAT);
       const told = JSON.stringify(stage.model.requests.at(-1)!.messages);
       assert.ok(told.includes("cannot write its archive"), "the agent is told once");
+      assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
+    },
+  );
+  await stage.step(
+    "a database that cannot be written to: the chat goes on, turns wait, status tells",
+    async () => {
+      putReadOnlyCopy(path);
+      await stage.playTurn("SAY while it is read-only, 1", TROUBLE_CHAT);
+      await stage.playTurn("SAY while it is read-only, 2", TROUBLE_CHAT);
+      const sent = JSON.stringify(stage.model.requests.at(-1)!.messages);
+      assert.ok(sent.includes("free again") && sent.includes("read-only, 1"), "the context is whole");
+      const status = await stage.sendChat("/lcm status", TROUBLE_CHAT);
+      assert.match(status, /2 turns wait/);
+      assert.match(status, /read-?only|cannot be written/i);
+      makeWritable(path);
+      await stage.playTurn("SAY writable again", TROUBLE_CHAT);
       assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
     },
   );
@@ -75,6 +102,45 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
     },
   );
   await stage.configure({}, /state\/lcm\.db/);
+}
+
+/** In a database's header: which version of the format may write the file. SQLite opens one of a later version read-only. */
+const WRITE_VERSION_AT = 18;
+const READ_ONLY_VERSION = 3;
+const WAL_VERSION = 2;
+
+/**
+ * Puts a copy in the place of the database that nobody may write to. Permissions would not keep an administrator from it; the mark in
+ * the header does.
+ */
+function putReadOnlyCopy(path: string): void {
+  const copy = `${path}.read-only`;
+  const database = new DatabaseSync(path);
+  database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  database.close();
+  copyFileSync(path, copy);
+  writeByte(copy, WRITE_VERSION_AT, READ_ONLY_VERSION);
+  chmodSync(copy, 0o400);
+  replaceDatabase(path, copy);
+}
+
+function makeWritable(path: string): void {
+  const copy = `${path}.writable`;
+  copyFileSync(path, copy);
+  chmodSync(copy, 0o600);
+  writeByte(copy, WRITE_VERSION_AT, WAL_VERSION);
+  replaceDatabase(path, copy);
+}
+
+function replaceDatabase(path: string, by: string): void {
+  for (const suffix of ["-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
+  renameSync(by, path);
+}
+
+function writeByte(path: string, at: number, value: number): void {
+  const file = openSync(path, "r+");
+  writeSync(file, Uint8Array.of(value), 0, 1, at);
+  closeSync(file);
 }
 
 /** Overwrites every page but leaves the file where it is. */

@@ -1,5 +1,7 @@
 /** Settings that are allowed one by one but cannot work, together or in this place. */
 import { resolve, sep } from "node:path";
+import { openVault } from "../../ingest/vault.ts";
+import { EngineError } from "../../model/errors.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
@@ -15,12 +17,29 @@ export async function checkSettings({
       describe("summaryModel", "warning", `the model for summaries cannot be used: ${modelProblem}`),
     );
   }
+  const keyProblem = findKeyProblem(settings);
+  if (keyProblem !== null) findings.push(keyProblem);
   if (resolve(databasePath).startsWith(resolve(filesDir) + sep)) {
     findings.push(
       describe("largeFilesDir", "warning", "the database lies inside the folder of the large files"),
     );
   }
   return findings;
+}
+
+/** Values that are to be sealed need a key that is there. */
+function findKeyProblem(settings: Settings): Finding | null {
+  const { redactPatterns, redactedValues } = settings;
+  if (redactPatterns.length === 0 || redactedValues === "drop") return null;
+  const effect = redactedValues === "seal" ? "nothing can be stored" : "redacted values are dropped";
+  const severity = redactedValues === "seal" ? "error" : "warning";
+  try {
+    if (openVault(settings) !== null) return null;
+    return describe("redactionKeyFile", severity, `${effect}: there is no redaction key`);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return describe("redactionKeyFile", severity, `${effect}: ${error.message}`);
+  }
 }
 
 function* findContradictions(settings: Settings): Generator<Finding> {

@@ -2,6 +2,7 @@
  * Summaries that say less than they should: written without a model because none could be had, cut off by another program, empty, full of
  * a model's reasoning, no shorter than what they stand for, or older than what lies below them.
  */
+import type { Settings } from "../../model/settings.ts";
 import { estimateTextTokens } from "../../model/tokens.ts";
 import type { DoubtfulSummary } from "../../store/care.ts";
 import { listCandidates } from "../../summarize/candidates.ts";
@@ -79,24 +80,25 @@ function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput):
     id: summaryId,
     message: `${summaryId} of conversation ${conversationId} ${SAYS[damage]}`,
     mend: `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
-    cost: estimateCost(summary, input),
+    cost: estimateFor(summary, input),
   };
 }
 
-/** What one call for a summary of this size costs, roughly. */
-function estimateCost(
-  summary: Pick<DoubtfulSummary, "depth" | "sourceTokens" | "content">,
-  { settings }: CheckInput,
+/** What one call for a summary of this size costs, roughly. `tokens` are those of its present text. */
+export function estimateCost(
+  { depth, sourceTokens, tokens }: { depth: number; sourceTokens: number; tokens: number },
+  settings: Pick<Settings, "leafTargetTokens" | "condensedTargetTokens">,
 ): Required<Finding>["cost"] {
-  const target = summary.depth === 0 ? settings.leafTargetTokens : settings.condensedTargetTokens;
-  const inputTokens = summary.sourceTokens + PROMPT_TOKENS;
+  const target = depth === 0 ? settings.leafTargetTokens : settings.condensedTargetTokens;
   return {
-    inputTokens,
-    outputTokens: Math.min(
-      target,
-      Math.max(estimateTextTokens(summary.content), Math.ceil(summary.sourceTokens / 3)),
-    ),
+    inputTokens: sourceTokens + PROMPT_TOKENS,
+    outputTokens: Math.min(target, Math.max(tokens, Math.ceil(sourceTokens / 3))),
   };
+}
+
+function estimateFor(summary: DoubtfulSummary, { settings }: CheckInput): Required<Finding>["cost"] {
+  const { depth, sourceTokens, content } = summary;
+  return estimateCost({ depth, sourceTokens, tokens: estimateTextTokens(content) }, settings);
 }
 
 interface Tally {
@@ -107,7 +109,7 @@ interface Tally {
 
 function count(tallies: Map<number, Tally>, summary: DoubtfulSummary, input: CheckInput): void {
   const tally = tallies.get(summary.conversationId) ?? { summaries: 0, inputTokens: 0, outputTokens: 0 };
-  const cost = estimateCost(summary, input);
+  const cost = estimateFor(summary, input);
   tally.summaries += 1;
   tally.inputTokens += cost.inputTokens;
   tally.outputTokens += cost.outputTokens;

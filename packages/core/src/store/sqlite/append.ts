@@ -3,8 +3,7 @@
  * needs no lock (parsing, compressing, analysing) has been done before it begins.
  */
 import { hash } from "node:crypto";
-import { commit } from "../../model/chain.ts";
-import { EngineError } from "../../model/errors.ts";
+import { commit, commitRedacted } from "../../model/chain.ts";
 import { deriveFileId } from "../../model/ids.ts";
 import type { IngestedMessage, IngestOutcome } from "../../model/message.ts";
 import { calibrate, UNCALIBRATED } from "../../model/tokens.ts";
@@ -17,12 +16,15 @@ import { coverLateMessage, markStale, staleStandIns } from "./fold-path.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession, Placement } from "./placement.ts";
 import type { Place } from "./placement.ts";
+import { insertRedaction } from "./redactions.ts";
+import { dropVectors } from "./vectors.ts";
 
 const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const SELECT_VERSIONS = `
-  SELECT message_id, conversation_id, seq, position, salt, commitment, forgotten_at, tokens, newest
-  FROM messages WHERE message_id = ?1 OR revises = ?1 ORDER BY seq`;
+  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, m.tokens, m.newest,
+         r.key_id, r.keyed, r.sealed
+  FROM messages m LEFT JOIN redactions r USING (message_id) WHERE m.message_id = ?1 OR m.revises = ?1 ORDER BY m.seq`;
 const INSERT_MESSAGE = `
   INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
                         hidden_now, arrival_bytes, encoding, body, salt, commitment, chain)
@@ -45,8 +47,8 @@ const SET_ITEM_TOKENS =
   "UPDATE context_items SET tokens = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const INSERT_TURN =
   "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
-const SET_CURSOR = "UPDATE sessions SET cursor = ? WHERE session_ref = ?";
-const SET_LAST_EVENT = "UPDATE sessions SET last_event = ? WHERE session_ref = ?";
+const SET_CURSOR =
+  "UPDATE sessions SET cursor = ?, last_event = coalesce(?, last_event) WHERE session_ref = ?";
 const SELECT_CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = ?";
 const SAVE_CALIBRATION = `
   INSERT INTO token_calibration (model, factor, samples, updated_at) VALUES (?, ?, ?, ?)
@@ -69,6 +71,9 @@ interface VersionRow {
   forgotten_at: number | null;
   tokens: number;
   newest: number | null;
+  key_id: string | null;
+  keyed: Uint8Array | null;
+  sealed: number | null;
 }
 
 /** How an arriving event relates to what is stored. */
@@ -79,22 +84,6 @@ type Relation =
 
 export function append(context: StoreContext, batch: AppendBatch): AppendResult {
   prepareAhead(context.connection, batch);
-  try {
-    return appendPrepared(context, batch, null);
-  } catch (error) {
-    // FTS5 writes its pages when the transaction commits, so a damaged index may show only there. The messages go in without it.
-    const suspect =
-      error instanceof EngineError && (error.code === "internal" || error.code === "database_corrupt");
-    if (!suspect) throw error;
-    return appendPrepared(context, batch, error.message);
-  }
-}
-
-function appendPrepared(
-  context: StoreContext,
-  batch: AppendBatch,
-  indexFailure: string | null,
-): AppendResult {
   const { connection } = context;
   return connection.write(() => {
     const placement = new Placement(connection, batch.session, batch.now);
@@ -107,19 +96,26 @@ function appendPrepared(
     }
     const documents: IndexDocument[] = [];
     const results = batch.events.map((event) => storeEvent(context, batch, placement, event, documents));
-    const last = batch.events.at(-1);
-    if (last) connection.run(SET_LAST_EVENT, last.eventId, placement.sessionRef);
-    if (batch.cursor) connection.run(SET_CURSOR, batch.cursor.value, placement.sessionRef);
+    if (batch.cursor) {
+      const lastEventId = batch.events.at(-1)?.eventId ?? null;
+      connection.run(SET_CURSOR, batch.cursor.value, lastEventId, placement.sessionRef);
+    }
     const conversationId = placement.current.conversationId;
     placement.save();
-    const indexProblem =
-      indexFailure === null ? context.index.add(documents) : context.index.markProblem(indexFailure);
-    return { conversationId, results, duplicateTurn: false, indexProblem };
+    context.index.add(documents);
+    return { conversationId, results, duplicateTurn: false, indexProblem: context.index.notedProblem() };
   });
 }
 
+/** A turn is nearly always new: to look first would cost more than to do its work in vain now and then. */
+const FEW_EVENTS = 16;
+
 /** Does the work of the events that look new, before any lock is held. A wrong guess costs time, never correctness. */
 function prepareAhead(connection: Connection, batch: AppendBatch): void {
+  if (batch.events.length <= FEW_EVENTS) {
+    for (const event of batch.events) event.prepare();
+    return;
+  }
   connection.read(() => {
     const sessionRef = findSession(connection, batch.session.owner, batch.session.id);
     for (const event of batch.events) {
@@ -136,11 +132,19 @@ function relate(connection: Connection, sessionRef: number, event: AppendEvent):
   const first = versions[0];
   if (!first) return { kind: "new" };
   if (first.forgotten_at !== null) return { kind: "known", version: first, outcome: "forgotten" };
-  const forms = event.original === undefined ? [event.arrival] : [event.arrival, event.original];
-  const equal = versions.find((version) =>
-    forms.some((bytes) => commit(version.salt, bytes).equals(version.commitment)),
-  );
+  const equal = versions.find((version) => isSameArrival(version, event));
   return equal ? { kind: "known", version: equal, outcome: "known" } : { kind: "changed", first };
+}
+
+/** Under the key it was stored with, a redacted message is compared with what arrived; else with what is stored of it. */
+function isSameArrival(version: VersionRow, event: AppendEvent): boolean {
+  const { salt, commitment, keyed } = version;
+  if (keyed === null) {
+    const forms = event.original === undefined ? [event.arrival] : [event.arrival, event.original];
+    return forms.some((bytes) => commit(salt, bytes).equals(commitment));
+  }
+  if (event.keyed?.keyId === version.key_id) return Buffer.compare(event.keyed.commit(salt), keyed) === 0;
+  return commitRedacted(commit(salt, event.arrival), keyed, version.sealed ?? 0).equals(commitment);
 }
 
 function storeEvent(
@@ -175,8 +179,14 @@ function storeEvent(
     const isFolded = head.hasSummaries && coverLateMessage(connection, head, stored, prepared.hidden);
     if (!isFolded) addItem(connection, head, stored, prepared);
   }
-  documents.push({ messageId: stored.messageId, conversationId: head.conversationId, ...prepared.terms });
-  if (prepared.calibration) learnFactor(connection, prepared.calibration, batch.now);
+  documents.push({
+    messageId: stored.messageId,
+    conversationId: head.conversationId,
+    bytes: prepared.arrivalBytes,
+    readTerms: prepared.readTerms,
+  });
+  if (prepared.cacheUsage && !first) head.noteCacheUsage(prepared.cacheUsage);
+  if (prepared.calibration) learnFactor(connection, stored.messageId, prepared.calibration, batch.now);
   const outcome: IngestOutcome = first ? "revision" : "stored";
   return { messageId: stored.messageId, eventId: event.eventId, seq: stored.seq, outcome };
 }
@@ -234,6 +244,7 @@ function insertMessage(
     sessionId: batch.session.id,
   });
   insertParts(context, head, messageId, prepared, batch.now);
+  insertRedaction(connection, messageId, prepared.redaction);
   return { messageId, seq, position };
 }
 
@@ -313,6 +324,7 @@ function showRevision(
   tokens: number,
 ): void {
   connection.run(SET_NEWEST, revisionId, first.message_id);
+  dropVectors(connection, first.message_id);
   const place = [first.conversation_id, first.position, first.seq] as const;
   const item = connection.get<{ tokens: number; hidden: number }>(SELECT_ITEM, ...place);
   if (!item) return markStale(connection, first);
@@ -321,12 +333,18 @@ function showRevision(
   if (item.hidden === 0) head.noteShown(0, tokens - item.tokens);
 }
 
+/** A model that is well known is learned from now and then: the factor hardly moves, and every change is a page to write. */
+const WELL_KNOWN_SAMPLES = 64;
+const LEARN_EVERY = 8;
+
 function learnFactor(
   connection: Connection,
+  messageId: number,
   sample: { model: string; estimated: number; reported: number },
   now: number,
 ): void {
   const before = connection.get<{ factor: number; samples: number }>(SELECT_CALIBRATION, sample.model);
+  if (before && before.samples >= WELL_KNOWN_SAMPLES && messageId % LEARN_EVERY !== 0) return;
   const after = calibrate(before ?? UNCALIBRATED, sample);
   connection.run(SAVE_CALIBRATION, sample.model, after.factor, after.samples, now);
 }

@@ -40,15 +40,12 @@ const SPEND_KEYS = {
   purpose: "purpose",
   all: "'all'",
 } as const;
-const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= ?";
+/** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
+const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= ? AND purpose <> 'embed'";
 const SELECT_GUARDS = "SELECT name, failures, open_until, reason FROM guards ORDER BY name";
 const SAVE_GUARD = `
   INSERT INTO guards (name, failures, open_until, reason) VALUES (?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason`;
-const ADD_CACHE_USAGE = `
-  INSERT INTO cache_usage (conversation_id, requests, prompt_tokens, cached_tokens, updated_at) VALUES (?, 1, ?, ?, ?)
-  ON CONFLICT DO UPDATE SET requests = requests + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-    cached_tokens = cached_tokens + excluded.cached_tokens, updated_at = excluded.updated_at`;
 const SELECT_CACHE_USAGE =
   "SELECT requests, prompt_tokens, cached_tokens FROM cache_usage WHERE conversation_id = ?";
 
@@ -187,14 +184,6 @@ export function saveGuard({ connection }: StoreContext, guard: Guard): void {
   connection.write(() =>
     connection.run(SAVE_GUARD, guard.name, guard.failures, guard.openUntil, guard.reason),
   );
-}
-
-export function recordCacheUsage(
-  { connection }: StoreContext,
-  request: { conversationId: number; promptTokens: number; cachedTokens: number; now: number },
-): void {
-  const { conversationId, promptTokens, cachedTokens, now } = request;
-  connection.write(() => connection.run(ADD_CACHE_USAGE, conversationId, promptTokens, cachedTokens, now));
 }
 
 export function readCacheUsage(

@@ -44,6 +44,7 @@ export class Connection {
   #busyLimitMs: number;
   #statements = new Map<string, StatementSync>();
   #inTransaction = false;
+  #afterCommit: (() => void)[] = [];
 
   constructor(options: ConnectionOptions) {
     this.path = options.path;
@@ -119,6 +120,13 @@ export class Connection {
     return statement.iterate(...values) as unknown as Iterable<T>;
   }
 
+  /** All rows as arrays. */
+  list<T extends readonly unknown[]>(sql: string, ...values: SQLInputValue[]): T[] {
+    const statement = this.statement(sql);
+    statement.setReturnArrays(true);
+    return statement.all(...values) as unknown as T[];
+  }
+
   exec(sql: string): void {
     this.database.exec(sql);
   }
@@ -164,6 +172,23 @@ export class Connection {
     return this.#transact("BEGIN IMMEDIATE", work, "write");
   }
 
+  /** Runs `work` when the transaction under way has been committed; never, if it fails. */
+  afterCommit(work: () => void): void {
+    this.#afterCommit.push(work);
+  }
+
+  /** One write transaction that waits for a lock only briefly, and whose failure is an outcome. Never inside another. */
+  tryWrite<T>(
+    work: () => T,
+  ): { kind: "done"; value: T } | { kind: "busy" } | { kind: "failed"; error: unknown } {
+    if (this.#inTransaction) return { kind: "busy" };
+    try {
+      return { kind: "done", value: this.#transactOnce("BEGIN IMMEDIATE", work) };
+    } catch (error) {
+      return isBusy(error) ? { kind: "busy" } : { kind: "failed", error };
+    }
+  }
+
   /** Runs `work` so that its failure undoes only itself. Must be called inside `write`. */
   savepoint<T>(work: () => T): { kind: "done"; value: T } | { kind: "failed"; error: unknown } {
     this.exec("SAVEPOINT attempt");
@@ -179,20 +204,25 @@ export class Connection {
 
   #transact<T>(begin: string, work: () => T, verb: string): T {
     if (this.#inTransaction) return work();
-    return this.retry(() => {
-      this.exec(begin);
-      this.#inTransaction = true;
-      try {
-        const result = work();
-        this.exec("COMMIT");
-        return result;
-      } catch (error) {
-        if (this.database.isTransaction) this.exec("ROLLBACK");
-        throw error;
-      } finally {
-        this.#inTransaction = false;
-      }
-    }, verb);
+    return this.retry(() => this.#transactOnce(begin, work), verb);
+  }
+
+  #transactOnce<T>(begin: string, work: () => T): T {
+    this.run(begin);
+    this.#inTransaction = true;
+    let result: T;
+    try {
+      result = work();
+      this.run("COMMIT");
+    } catch (error) {
+      this.#afterCommit.length = 0;
+      if (this.database.isTransaction) this.exec("ROLLBACK");
+      throw error;
+    } finally {
+      this.#inTransaction = false;
+    }
+    for (const follow of this.#afterCommit.splice(0)) follow();
+    return result;
   }
 
   /** Repeats `work` while another process holds the lock; any other failure is translated and thrown. */

@@ -5,7 +5,7 @@
  * Invariant: `seq` and `chain` advance together; whoever takes a seq must store the link that `takeMessage` or `takeRecord` returned.
  */
 import { chainGenesis, chainMessage, chainRecord } from "../../model/chain.ts";
-import type { ArrivalFacts } from "../../model/chain.ts";
+import type { ArrivalFacts, ForkOrigin } from "../../model/chain.ts";
 import { must } from "../../model/errors.ts";
 import { POSITION_STEP } from "../../model/message.ts";
 import type { SessionRef } from "../../model/message.ts";
@@ -13,8 +13,8 @@ import type { Connection } from "./connection.ts";
 
 const NEXT_CONVERSATION_ID = "SELECT coalesce(max(conversation_id), 0) + 1 AS id FROM conversations";
 const INSERT_CONVERSATION = `
-  INSERT INTO conversations (conversation_id, owner, session_key, session_id, created_at, head_chain)
-  VALUES (?, ?, ?, ?, ?, ?)`;
+  INSERT INTO conversations (conversation_id, owner, session_key, session_id, created_at, head_chain, parent_id, fork_seq, fork_pos)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SELECT_HEAD = `
   SELECT conversation_id, session_id, head_seq, head_chain, message_count, shown_messages, shown_tokens, arrival_bytes, last_position,
          first_at, last_at, summary_count, fold_revision, epoch_seq
@@ -25,6 +25,11 @@ const UPDATE_HEAD = `
   WHERE conversation_id = ?`;
 const INSERT_RECORD =
   "INSERT INTO ledger (conversation_id, seq, kind, body, at, chain) VALUES (?, ?, ?, ?, ?, ?)";
+
+const ADD_CACHE_USAGE = `
+  INSERT INTO cache_usage (conversation_id, requests, prompt_tokens, cached_tokens, updated_at) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens, updated_at = excluded.updated_at`;
 
 interface HeadRow {
   conversation_id: number;
@@ -43,11 +48,17 @@ interface HeadRow {
   epoch_seq: number;
 }
 
+interface CacheUsage {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+}
+
 export class ConversationHead {
   readonly conversationId: number;
   #row: HeadRow;
   #changed = false;
   #hasNewRows = false;
+  #cacheReports: CacheUsage[] = [];
 
   constructor(row: HeadRow) {
     this.conversationId = row.conversation_id;
@@ -60,7 +71,12 @@ export class ConversationHead {
     );
   }
 
-  static create(connection: Connection, session: SessionRef, now: number): ConversationHead {
+  static create(
+    connection: Connection,
+    session: SessionRef,
+    now: number,
+    fork: (ForkOrigin & { readonly position: number }) | null = null,
+  ): ConversationHead {
     const conversationId = must(
       connection.get<{ id: number }>(NEXT_CONVERSATION_ID),
       "next conversation id",
@@ -70,8 +86,20 @@ export class ConversationHead {
       owner: session.owner,
       sessionKey: session.key,
       createdAt: now,
+      fork,
     });
-    connection.run(INSERT_CONVERSATION, conversationId, session.owner, session.key, session.id, now, genesis);
+    connection.run(
+      INSERT_CONVERSATION,
+      conversationId,
+      session.owner,
+      session.key,
+      session.id,
+      now,
+      genesis,
+      fork?.conversationId ?? null,
+      fork?.seq ?? null,
+      fork?.position ?? null,
+    );
     return ConversationHead.read(connection, conversationId);
   }
 
@@ -120,6 +148,13 @@ export class ConversationHead {
     row.last_position = Math.max(row.last_position, message.position);
     row.first_at = Math.min(row.first_at ?? message.createdAt, message.createdAt);
     row.last_at = Math.max(row.last_at ?? message.createdAt, message.createdAt);
+  }
+
+  /** Hosts that write an answer in several rows repeat its report in each; no two requests of a growing prompt are alike. */
+  noteCacheUsage(usage: CacheUsage): void {
+    const last = this.#cacheReports.at(-1);
+    const isRepeated = last?.promptTokens === usage.promptTokens && last.cachedTokens === usage.cachedTokens;
+    if (!isRepeated) this.#cacheReports.push(usage);
   }
 
   noteShown(messages: number, tokens: number): void {
@@ -173,6 +208,16 @@ export class ConversationHead {
       row.conversation_id,
     );
     this.#changed = false;
+    this.#saveCacheUsage(connection, now);
+  }
+
+  #saveCacheUsage(connection: Connection, now: number): void {
+    const reports = this.#cacheReports;
+    if (reports.length === 0) return;
+    const promptTokens = reports.reduce((sum, report) => sum + report.promptTokens, 0);
+    const cachedTokens = reports.reduce((sum, report) => sum + report.cachedTokens, 0);
+    connection.run(ADD_CACHE_USAGE, this.conversationId, reports.length, promptTokens, cachedTokens, now);
+    this.#cacheReports = [];
   }
 
   #advance(seq: number, chain: Buffer): void {

@@ -10,13 +10,18 @@ import type { CoverCounters, CoverHead, CoverTail } from "../folding.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 
-/** The tool calls of a message and the answers in it come along as JSON: one statement more for each item would cost more than the item. */
+/** Items are read in pages: fetching them one by one would cost half as much again. */
+const PAGE_ITEMS = 32;
+
+/**
+ * The tool calls of a message and the answers in it come along as JSON: one statement more for each item would cost more than the item.
+ * Their order among themselves tells nothing.
+ */
 const ITEM_COLUMNS = `
   i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
   coalesce(m.created_at, s.latest_at), CASE WHEN m.role <> 'system' THEN (
-    SELECT json_group_array(json_array(type, tool_call_id)) FROM (
-      SELECT p.type, p.tool_call_id FROM message_parts p
-      WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.tool_call_id IS NOT NULL ORDER BY p.ordinal)
+    SELECT json_group_array(json_array(p.type, p.tool_call_id)) FROM message_parts p
+    WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.tool_call_id IS NOT NULL
   ) END`;
 
 type ItemRow = readonly [
@@ -39,7 +44,8 @@ const ITEM_JOINS = `
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
 const ITEMS_NEWEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
-  WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos >= ? ORDER BY i.start_pos DESC, i.seq DESC`;
+  WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos >= ? AND (i.start_pos, i.seq) < (?, ?)
+  ORDER BY i.start_pos DESC, i.seq DESC LIMIT ${PAGE_ITEMS}`;
 const ITEMS_OLDEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
 /** By the index of summaries: the messages between them may be a million. */
@@ -68,6 +74,9 @@ const HIDDEN_BEFORE = `
 const RESERVE = `
   SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq FROM summaries
   WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 ORDER BY start_pos`;
+const STORED_LEAVES = `
+  SELECT start_pos, end_pos FROM summaries
+  WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 AND depth = 0 ORDER BY start_pos`;
 const SUMMARY_SPANS = `
   SELECT start_pos, end_pos, tokens, messages, depth FROM context_items INDEXED BY items_by_depth
   WHERE conversation_id = ? AND summary_id IS NOT NULL AND hidden = 0 ORDER BY start_pos`;
@@ -121,7 +130,14 @@ function* walkNewestFirst(
   boundaries: readonly Boundary[],
 ): Generator<CoverItem, void> {
   const floor = findFloor(boundaries);
-  for (const row of connection.walk<ItemRow>(ITEMS_NEWEST_FIRST, conversationId, floor)) yield toItem(row);
+  let before: readonly [position: number, seq: number] = [Number.MAX_SAFE_INTEGER, 0];
+  for (let isLast = false; !isLast;) {
+    const page = connection.list<ItemRow>(ITEMS_NEWEST_FIRST, conversationId, floor, ...before);
+    for (const row of page) yield toItem(row);
+    const last = page.at(-1);
+    isLast = last === undefined || page.length < PAGE_ITEMS;
+    before = [last?.[0] ?? 0, last?.[1] ?? 0];
+  }
   if (floor > 0) yield* walkSummariesBefore(connection, conversationId, floor, boundaries);
 }
 
@@ -286,12 +302,16 @@ export function readCoverHead(
     const boundaries = readBoundaries(connection, conversationId);
     const floor = findFloor(boundaries);
     const items = floor > 0 ? readRetained(connection, conversationId, floor, boundaries) : [];
+    const stored = connection.all<{ start_pos: number; end_pos: number }>(STORED_LEAVES, conversationId);
+    let next = 0;
     let tokens = 0;
     let isWhole = true;
     for (const row of connection.walk<ItemRow>(ITEMS_OLDEST_FIRST, conversationId, floor)) {
       const item = toItem(row);
       items.push(item);
-      if (item.depth < 0 && item.hidden === 0) tokens += item.tokens;
+      while ((stored[next]?.end_pos ?? Number.MAX_SAFE_INTEGER) < item.startPosition) next++;
+      const isStored = (stored[next]?.start_pos ?? Number.MAX_SAFE_INTEGER) <= item.startPosition;
+      if (item.depth < 0 && item.hidden === 0 && !isStored) tokens += item.tokens;
       if (tokens > maxMessageTokens) {
         isWhole = false;
         break;

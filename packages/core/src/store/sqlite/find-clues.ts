@@ -54,6 +54,7 @@ export function findClues({ connection, index }: StoreContext, request: ClueRequ
       firstAt: extent.first_at,
       lastAt: extent.last_at,
       listings: request.matches.map((match) => toListing(list(match), superseded, request.limit, extent)),
+      pendingIds: request.kind === "message" ? index.listPending() : [],
     };
   });
 }

@@ -3,7 +3,7 @@
  * it replaces. Publishing compares the run as it was read with the run as it is, inside the transaction that changes it.
  */
 import { hash } from "node:crypto";
-import type { FoldRun, PublishOutcome, RunItem, StoreSummary, SummaryText } from "../folding.ts";
+import type { FoldRun, PublishOutcome, RunItem, StoredFold, StoreSummary, SummaryText } from "../folding.ts";
 import type { LargeFiles } from "../large-files.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -22,8 +22,9 @@ const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHE
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
 const INSERT_SUMMARY = `
   INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
-    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at,
+    published_seq)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
 const INSERT_SOURCE_LINK =
   "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
@@ -32,7 +33,7 @@ const DELETE_ITEMS = `
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, summary_id, tokens, messages, depth, hidden)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)`;
-const SET_STATE = "UPDATE summaries SET state = ? WHERE summary_id = ?";
+const PUBLISH = "UPDATE summaries SET state = 'cover', published_seq = ? WHERE summary_id = ?";
 const SOURCES_OF = `
   SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
@@ -78,13 +79,19 @@ export function readRun(
   { connection, files }: StoreContext,
   conversationId: number,
   keys: readonly { startPosition: number; seq: number }[],
+  withTexts = true,
 ): RunItem[] {
   return connection.read(() => {
-    return toRunItems(connection, files, selectRun(connection, conversationId, keys));
+    return toRunItems(connection, files, selectRun(connection, conversationId, keys), withTexts);
   });
 }
 
-export function toRunItems(connection: Connection, files: LargeFiles, rows: readonly Row[]): RunItem[] {
+export function toRunItems(
+  connection: Connection,
+  files: LargeFiles,
+  rows: readonly Row[],
+  withTexts = true,
+): RunItem[] {
   return rows.map((row) => ({
     startPosition: row.start_pos as number,
     endPosition: row.end_pos as number,
@@ -96,7 +103,7 @@ export function toRunItems(connection: Connection, files: LargeFiles, rows: read
     messageId: row.message_id as number | null,
     versionId: row.version_id as number | null,
     bytes:
-      row.version_id === null || row.hidden !== 0
+      row.version_id === null || row.hidden !== 0 || !withTexts
         ? null
         : readBytes(connection, files, row.version_id as number),
     summary:
@@ -210,28 +217,29 @@ const unchanged = (summary: SummaryText): PublishOutcome => ({
 
 export function publishStored(
   { connection }: StoreContext,
-  request: { conversationId: number; summaryId: string; run: FoldRun; now: number },
-): PublishOutcome {
+  request: { conversationId: number; folds: readonly StoredFold[]; now: number },
+): PublishOutcome[] {
   return connection.write(() => {
-    const { conversationId, summaryId, run, now } = request;
-    const rows = matchRun(connection, conversationId, run);
-    const stored = connection.get(SUMMARY, summaryId);
-    if (
-      !rows ||
-      !stored ||
-      stored.stale === 1 ||
-      (stored.state !== "prepared" && stored.state !== "reserve")
-    ) {
-      return { kind: "stale" };
-    }
-    if (!hasSources(connection, summaryId, rows)) return { kind: "stale" };
-    const head = ConversationHead.read(connection, conversationId);
-    connection.run(SET_STATE, "cover", summaryId);
-    const outcome = putInPlace(connection, head, rows, { summaryId, tokens: stored.tokens as number });
-    head.noteSummary(true, 0);
-    head.save(connection, now);
-    return outcome;
+    const head = ConversationHead.read(connection, request.conversationId);
+    const outcomes = request.folds.map((fold) => publishOne(connection, head, fold));
+    if (outcomes.some(({ kind }) => kind === "published")) head.noteSummary(true, 0);
+    head.save(connection, request.now);
+    return outcomes;
   });
+}
+
+function publishOne(
+  connection: Connection,
+  head: ConversationHead,
+  { summaryId, run }: StoredFold,
+): PublishOutcome {
+  const rows = matchRun(connection, head.conversationId, run);
+  const stored = connection.get(SUMMARY, summaryId);
+  const isUsable =
+    stored?.stale === 0 && (stored.state === "prepared" || stored.state === "reserve") && rows !== null;
+  if (!isUsable || !hasSources(connection, summaryId, rows)) return { kind: "stale" };
+  connection.run(PUBLISH, head.seq, summaryId);
+  return putInPlace(connection, head, rows, { summaryId, tokens: stored.tokens as number });
 }
 
 /** A stored summary may only take the place of exactly what it was made from. */
@@ -329,6 +337,7 @@ export function insertSummary(
       ? head.seq
       : Math.max(0, head.epochSeq - 1),
     now,
+    request.state === "cover" ? head.seq : null,
   );
   for (const [ordinal, row] of rows.entries()) {
     if (row.summary_id !== null)

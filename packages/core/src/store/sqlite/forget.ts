@@ -5,7 +5,7 @@
  *
  * Invariant: after the transaction no row and no term of the index holds the text; after `wipeFreed` no page of the file does.
  */
-import { HIDDEN } from "../../model/message.ts";
+import { ATTACHMENT_PREFIX, HIDDEN } from "../../model/message.ts";
 import { estimateTextTokens } from "../../model/tokens.ts";
 import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
 import type { Connection } from "./connection.ts";
@@ -13,12 +13,24 @@ import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
 import { hashSummary } from "./fold.ts";
 import { hasSources, putInstead } from "./replace.ts";
+import { eraseRedaction } from "./redactions.ts";
 import { showOrHide } from "./records.ts";
 import { dropUnfinished } from "./reindex.ts";
+import { dropVectors } from "./vectors.ts";
 
-/** All versions of the events that the given ids belong to. */
+/** All versions of the events that the given ids belong to, and of what is attached to them: `media:<event id>:<number>`. */
 const VERSIONS = `
-  WITH firsts AS (SELECT DISTINCT coalesce(m.revises, m.message_id) AS id FROM json_each(?1) j JOIN messages m ON m.message_id = j.value)
+  WITH named AS (SELECT DISTINCT coalesce(m.revises, m.message_id) AS id FROM json_each(?1) j JOIN messages m ON m.message_id = j.value),
+  attachments AS (
+    SELECT a.message_id, a.session_ref, rtrim(substr(a.event_id, length('${ATTACHMENT_PREFIX}') + 1), '0123456789') AS owner
+    FROM event_ids a
+    WHERE a.session_ref IN (SELECT m.session_ref FROM named n JOIN messages m ON m.message_id = n.id)
+      AND a.event_id >= '${ATTACHMENT_PREFIX}' AND a.event_id < '${ATTACHMENT_PREFIX}' || char(1114111)),
+  firsts AS (
+    SELECT id FROM named
+    UNION SELECT a.message_id FROM attachments a
+      JOIN event_ids o ON o.session_ref = a.session_ref AND o.event_id = substr(a.owner, 1, length(a.owner) - 1)
+      WHERE o.message_id IN (SELECT id FROM named))
   SELECT m.message_id, m.conversation_id, m.seq, m.position, m.revises, m.hidden_now, m.arrival_bytes
   FROM firsts f JOIN messages m ON m.message_id = f.id OR m.revises = f.id
   WHERE m.forgotten_at IS NULL ORDER BY m.conversation_id, m.seq`;
@@ -201,6 +213,8 @@ function eraseMessages(
     if (version.revises === null) hide(connection, heads.of(conversationId), version);
     connection.run(DELETE_PARTS, messageId);
     connection.run(ERASE, now, messageId);
+    dropVectors(connection, messageId);
+    eraseRedaction(connection, messageId);
     index.remove(messageId);
   }
   for (const { file_id: fileId } of files) connection.run(DELETE_FILE, fileId);

@@ -4,9 +4,10 @@
  * generation) beside the old ones and swaps.
  *
  * Invariant: a row of the index has the id of its message, or the number `summary_refs` gives its summary, and the index holds either
- * every message and every summary or is marked degraded.
+ * every message up to `until` and every summary, or is marked degraded. Later messages wait; `index-queue.ts` brings them in.
  */
 import { analyzeForIndex, ANALYSIS_VERSION, FTS_TOKENIZE } from "../../text/index.ts";
+import type { IndexTerms } from "../../text/index.ts";
 import type { IndexState } from "../store.ts";
 import type { Connection } from "./connection.ts";
 
@@ -19,12 +20,19 @@ const TABLE_EXISTS = "SELECT 1 AS found FROM sqlite_schema WHERE name = ?";
 const GENERATION = "index_generation";
 const PROBLEM = "index_problem";
 const ANALYSIS = "index_analysis_version";
+/** The index reaches up to this message. */
+const UNTIL = "index_until";
+const BEHIND =
+  "SELECT message_id AS id FROM messages WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id";
+const COUNT_BEHIND = "SELECT count(*) AS n FROM messages WHERE message_id > ? AND forgotten_at IS NULL";
+const NEWEST_MESSAGE = "SELECT coalesce(max(message_id), 0) AS id FROM messages";
 
 export interface IndexDocument {
   readonly messageId: number;
   readonly conversationId: number;
-  readonly words: string;
-  readonly idents: string;
+  /** Length of the message, to bound what waits. */
+  readonly bytes: number;
+  readonly readTerms: () => IndexTerms;
 }
 
 const SELECT_REF = "SELECT summary_ref FROM summary_refs WHERE summary_id = ?";
@@ -39,6 +47,9 @@ export interface SummaryDocument {
 
 export class FullTextIndex {
   #connection: Connection;
+  /** Stored messages whose text is at hand and not indexed yet. */
+  readonly #waiting = new Map<number, IndexDocument>();
+  #waitingBytes = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -46,12 +57,18 @@ export class FullTextIndex {
 
   /** Creates the first generation in a new database. */
   ensure(): void {
-    if (this.#meta(GENERATION) !== null) return this.#ensureSummaries();
+    if (this.#meta(GENERATION) !== null) {
+      this.#ensureSummaries();
+      // A database from before messages waited: all of them are indexed.
+      if (this.#meta(UNTIL) === null) this.#connection.write(() => this.#reachNewest());
+      return;
+    }
     this.#connection.write(() => {
       if (this.#meta(GENERATION) !== null) return;
       this.createTable(1);
       this.#setMeta(GENERATION, 1);
       this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
+      this.#reachNewest();
     });
   }
 
@@ -66,6 +83,24 @@ export class FullTextIndex {
 
   get generation(): number {
     return Number(this.#meta(GENERATION) ?? 0);
+  }
+
+  /** The last message the index holds; messages behind it wait. */
+  get until(): number {
+    return Number(this.#meta(UNTIL) ?? Number.MAX_SAFE_INTEGER);
+  }
+
+  setUntil(messageId: number): void {
+    this.#setMeta(UNTIL, messageId);
+  }
+
+  /** Messages behind the index. */
+  listPending(): number[] {
+    return this.#connection.all<{ id: number }>(BEHIND, this.until).map(({ id }) => id);
+  }
+
+  #reachNewest(): void {
+    this.setUntil(this.#connection.get<{ id: number }>(NEWEST_MESSAGE)?.id ?? 0);
   }
 
   get table(): string {
@@ -85,11 +120,11 @@ export class FullTextIndex {
     }
   }
 
-  /** Adds a summary inside the caller's transaction; like {@link add}, it never fails the caller. */
+  /** Adds a summary inside the caller's transaction; a failure marks the index and never fails the caller. */
   addSummary(document: SummaryDocument): string | null {
     const ref = this.#refOf(document.summaryId);
-    const state = this.#meta(PROBLEM);
-    if (state !== null) return String(state);
+    const noted = this.notedProblem();
+    if (noted !== null) return noted;
     const attempt = this.#connection.savepoint(() => this.insertSummary(this.summaryTable, ref, document));
     if (attempt.kind === "done") return null;
     return this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
@@ -106,19 +141,37 @@ export class FullTextIndex {
     this.#connection.run(sql, ref, words, idents, scopeTerm(conversationId));
   }
 
-  /** Adds documents inside the caller's transaction. A failure marks the index and lets the messages through. */
-  add(documents: readonly IndexDocument[]): string | null {
-    if (documents.length === 0) return null;
-    const state = this.#meta(PROBLEM);
-    if (state !== null) return String(state);
-    const attempt = this.#connection.savepoint(() => this.insert(this.table, documents));
-    if (attempt.kind === "done") return null;
-    return this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
+  /** Takes documents of messages that the caller's transaction stores; they wait to be indexed once it has. */
+  add(documents: readonly IndexDocument[]): void {
+    if (documents.length === 0 || this.notedProblem() !== null) return;
+    this.#connection.afterCommit(() => {
+      for (const document of documents) {
+        this.#waiting.set(document.messageId, document);
+        this.#waitingBytes += document.bytes;
+      }
+    });
+  }
+
+  get waiting(): ReadonlyMap<number, IndexDocument> {
+    return this.#waiting;
+  }
+
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  /** Those up to a message wait no longer. */
+  dropWaiting(until: number): void {
+    for (const [id, { bytes }] of this.#waiting) {
+      if (id > until) continue;
+      this.#waiting.delete(id);
+      this.#waitingBytes -= bytes;
+    }
   }
 
   /** Takes a message out of the index. Its terms leave the file only with {@link compress}. */
   remove(messageId: number): void {
-    this.#remove(this.table, messageId);
+    if (messageId <= this.until) this.#remove(this.table, messageId);
   }
 
   removeSummary(summaryId: string): void {
@@ -155,8 +208,8 @@ export class FullTextIndex {
 
   insert(table: string, documents: readonly IndexDocument[]): void {
     const sql = `INSERT INTO ${table} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`;
-    for (const document of documents) {
-      const { messageId, conversationId, words, idents } = document;
+    for (const { messageId, conversationId, readTerms } of documents) {
+      const { words, idents } = readTerms();
       this.#connection.run(sql, messageId, words, idents, scopeTerm(conversationId));
     }
   }
@@ -167,6 +220,7 @@ export class FullTextIndex {
     this.#setMeta(GENERATION, generation);
     this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
     this.#connection.run(DELETE_META, PROBLEM);
+    this.#reachNewest();
     if (old !== generation) this.drop(old);
   }
 
@@ -185,10 +239,16 @@ export class FullTextIndex {
     }
   }
 
+  /** The trouble that was met and written down. */
+  notedProblem(): string | null {
+    const noted = this.#meta(PROBLEM);
+    return noted === null ? null : String(noted);
+  }
+
   /** The reason search cannot be trusted, or null. */
   problem(): string | null {
-    const noted = this.#meta(PROBLEM);
-    if (noted !== null) return String(noted);
+    const noted = this.notedProblem();
+    if (noted !== null) return noted;
     const isWhole = [this.table, this.summaryTable].every(
       (name) => this.#connection.get(TABLE_EXISTS, name) !== undefined,
     );
@@ -203,7 +263,8 @@ export class FullTextIndex {
     if (reason !== null) return { kind: "degraded", reason };
     try {
       const row = this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${this.table}_docsize`);
-      return { kind: "ready", messages: row?.n ?? 0 };
+      const pending = this.#connection.get<{ n: number }>(COUNT_BEHIND, this.until)?.n ?? 0;
+      return { kind: "ready", messages: row?.n ?? 0, pending };
     } catch (error) {
       return { kind: "degraded", reason: error instanceof Error ? error.message : String(error) };
     }

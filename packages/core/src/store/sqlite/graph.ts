@@ -1,5 +1,12 @@
 /** Reading the summary graph: one summary with its neighbours, and lists of them. */
-import type { ShownSummary, SummaryNode, SummaryRow, SummaryState } from "../folding.ts";
+import type {
+  ShownSummary,
+  SummaryGraph,
+  SummaryNode,
+  SummaryOutline,
+  SummaryRow,
+  SummaryState,
+} from "../folding.ts";
 import type { Page } from "../store.ts";
 import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -20,6 +27,17 @@ const LIST = `
   WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR s.state = ?3)
     AND (s.start_pos, s.depth, s.summary_id) > (?4, ?5, ?6)
   ORDER BY s.start_pos, s.depth, s.summary_id LIMIT ?7`;
+const OUTLINES = `
+  SELECT s.summary_id, s.conversation_id, s.kind, s.depth, s.state, s.start_pos, s.end_pos, s.messages, s.descendant_count, s.tokens,
+         s.source_tokens, s.earliest_at, s.latest_at, s.model, s.level, s.stale, s.is_root, s.published_seq, s.created_at
+  FROM summaries s JOIN conversations c USING (conversation_id)
+  WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)
+  ORDER BY s.start_pos, s.depth, s.summary_id`;
+const EDGES = `
+  SELECT p.summary_id, p.parent_summary_id FROM summaries s
+  JOIN conversations c USING (conversation_id) JOIN summary_parents p ON p.summary_id = s.summary_id
+  WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)
+  ORDER BY p.summary_id, p.ordinal`;
 const COUNTS = `
   SELECT count(*) FILTER (WHERE state = 'cover') AS cover, count(*) FILTER (WHERE state = 'reserve') AS reserve,
          count(*) FILTER (WHERE state = 'prepared') AS prepared, count(*) FILTER (WHERE stale = 1 AND state = 'cover') AS stale,
@@ -86,6 +104,19 @@ export function listSummaries(
   return makePage(rows, request.limit, (row) => `${row.startPosition}.${row.depth}@${row.summaryId}`);
 }
 
+export function readGraph(
+  { connection }: StoreContext,
+  request: { conversationId: number; owner?: string },
+): SummaryGraph {
+  const bound = [request.conversationId, request.owner ?? null];
+  return connection.read(() => ({
+    nodes: connection.all(OUTLINES, ...bound).map(toOutline),
+    edges: connection
+      .all(EDGES, ...bound)
+      .map((row) => [row.summary_id as string, row.parent_summary_id as string] as const),
+  }));
+}
+
 export function countSummaries(
   { connection }: StoreContext,
   conversationId: number,
@@ -96,6 +127,11 @@ export function countSummaries(
 }
 
 export function toSummary(row: Row): SummaryRow {
+  const { publishedSeq: _publishedSeq, ...outline } = toOutline(row);
+  return { ...outline, content: row.content as string };
+}
+
+function toOutline(row: Row): SummaryOutline {
   return {
     summaryId: row.summary_id as string,
     conversationId: row.conversation_id as number,
@@ -110,11 +146,11 @@ export function toSummary(row: Row): SummaryRow {
     sourceTokens: row.source_tokens as number,
     earliestAt: row.earliest_at as number,
     latestAt: row.latest_at as number,
-    content: row.content as string,
     model: row.model as string,
     level: row.level as string,
     isStale: row.stale === 1,
     isRoot: row.is_root === 1,
+    publishedSeq: (row.published_seq as number | null | undefined) ?? null,
     createdAt: row.created_at as number,
   };
 }

@@ -9,6 +9,10 @@ import * as folding from "./migrations/0002-folding.ts";
 import * as recall from "./migrations/0003-recall.ts";
 import * as stale from "./migrations/0004-stale.ts";
 import * as summaryTimes from "./migrations/0005-summary-times.ts";
+import * as publishedSeq from "./migrations/0006-published-seq.ts";
+import * as vectors from "./migrations/0007-vectors.ts";
+import * as vault from "./migrations/0008-vault.ts";
+import * as forks from "./migrations/0009-forks.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -18,7 +22,17 @@ interface Migration {
   readonly sql: string;
 }
 
-const MIGRATIONS: readonly Migration[] = [archive, folding, recall, stale, summaryTimes];
+const MIGRATIONS: readonly Migration[] = [
+  archive,
+  folding,
+  recall,
+  stale,
+  summaryTimes,
+  publishedSeq,
+  vectors,
+  vault,
+  forks,
+];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

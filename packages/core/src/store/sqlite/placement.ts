@@ -3,6 +3,7 @@
  * position; events that turn up late still find the conversation their position lies in, archived or not.
  */
 import { must } from "../../model/errors.ts";
+import type { ForkOrigin } from "../../model/chain.ts";
 import type { SessionRef } from "../../model/message.ts";
 import type { Connection } from "./connection.ts";
 import { ConversationHead } from "./conversation-head.ts";
@@ -94,6 +95,17 @@ export class Placement {
     this.#heads.set(next.conversationId, next);
     this.#addPlacement(startNextAt, next.conversationId, 0);
     return next;
+  }
+
+  /** Places a new session in a conversation of its own that starts from its parent's chain. */
+  startFork(origin: ForkOrigin & { readonly position: number }): ConversationHead {
+    const { owner, key } = this.#session;
+    const active = this.#connection.get<{ conversation_id: number }>(SELECT_ACTIVE, owner, key);
+    if (active !== undefined) this.#connection.run(ARCHIVE, this.#now, "fork", active.conversation_id);
+    const head = ConversationHead.create(this.#connection, this.#session, this.#now, origin);
+    this.#heads.set(head.conversationId, head);
+    this.#addPlacement(0, head.conversationId, 0);
+    return head;
   }
 
   save(): void {

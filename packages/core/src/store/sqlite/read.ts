@@ -182,11 +182,8 @@ export function restoreBytes(
   return spliceRanges(body, splices);
 }
 
-const SELECT_SHOWN = `
-  SELECT m.seq, m.created_at, coalesce(n.message_id, m.message_id) AS version_id, coalesce(n.body, m.body) AS body,
-         coalesce(n.encoding, m.encoding) AS encoding, coalesce(n.arrival_bytes, m.arrival_bytes) AS arrival_bytes,
-         coalesce(n.tokens, m.tokens) AS tokens
-  FROM messages m LEFT JOIN messages n ON n.message_id = m.newest WHERE m.message_id = ?`;
+const SELECT_SHOWN =
+  "SELECT seq, created_at, newest, body, encoding, arrival_bytes, tokens FROM messages WHERE message_id = ?";
 const SELECT_PAYLOADS = `
   SELECT p.at, p.length, p.file_id, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
   FROM message_parts p JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.at`;
@@ -194,30 +191,35 @@ const SELECT_PAYLOADS = `
 export function readShown({ connection }: StoreContext, messageIds: readonly number[]): ShownMessage[] {
   return connection.read(() => {
     const select = connection.statement(SELECT_SHOWN);
+    select.setReturnArrays(true);
+    const read = (id: number): ShownRow | undefined => select.get(id) as unknown as ShownRow | undefined;
     const shown: ShownMessage[] = [];
     for (const messageId of messageIds) {
-      const row = select.get(messageId) as ShownRow | undefined;
-      if (!row) continue;
-      const { seq, created_at: createdAt, tokens } = row;
-      const body = decodeBody(row, row.arrival_bytes);
+      const first = read(messageId);
+      if (!first) continue;
+      const [seq, createdAt, newest] = first;
+      const [, , , body, encoding, arrivalBytes, tokens] = (newest === null ? null : read(newest)) ?? first;
+      const decoded = decodeBody({ body, encoding }, arrivalBytes);
       // A body as long as what was handed in has lost nothing to a file.
-      const isWhole = body.byteLength === row.arrival_bytes;
-      const bytes = isWhole ? body : spliceRanges(body, readReferences(connection, row.version_id));
+      const isWhole = decoded.byteLength === arrivalBytes;
+      const bytes = isWhole
+        ? decoded
+        : spliceRanges(decoded, readReferences(connection, newest ?? messageId));
       shown.push({ messageId, seq, createdAt, bytes, tokens: isWhole ? tokens : null });
     }
     return shown;
   });
 }
 
-interface ShownRow {
-  seq: number;
-  created_at: number;
-  version_id: number;
-  body: Uint8Array;
-  encoding: number;
-  arrival_bytes: number;
-  tokens: number;
-}
+type ShownRow = readonly [
+  seq: number,
+  createdAt: number,
+  newest: number | null,
+  body: Uint8Array,
+  encoding: number,
+  arrivalBytes: number,
+  tokens: number,
+];
 
 /** What stands in a shown message for each payload that lives in a file. */
 function readReferences(connection: Connection, versionId: number): Parameters<typeof spliceRanges>[1] {

@@ -11,6 +11,7 @@ import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
 import { countUnderSummaries, staleStandIns } from "./fold-path.ts";
 import { findSession, Placement } from "./placement.ts";
+import { dropVectors } from "./vectors.ts";
 
 const SELECT_EVENT = `
   SELECT e.message_id, e.kind, m.conversation_id, m.seq, m.position, m.hidden_now
@@ -114,6 +115,7 @@ function applyHidden(
     const after = hide ? before | HIDDEN[reason] : before & ~HIDDEN[reason];
     if (after === before) continue;
     connection.run(SET_MESSAGE_HIDDEN, after, event.message_id);
+    if (after !== 0) dropVectors(connection, event.message_id);
     showOrHide(connection, placement.head(event.conversation_id), event, before, after);
     const seqs = seqsByConversation.get(event.conversation_id) ?? [];
     seqs.push(event.seq);

@@ -6,11 +6,9 @@
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "../../model/errors.ts";
 import type { Derive } from "../store.ts";
-import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { summaryTableName, tableName } from "./full-text-index.ts";
-import type { IndexDocument } from "./full-text-index.ts";
-import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+import { toDocument } from "./index-queue.ts";
 
 const BATCH = 200;
 const NEXT_MESSAGES = `
@@ -92,14 +90,4 @@ export function dropUnfinished({ connection, index }: StoreContext): void {
     .map((row) => row.name)
     .filter((name) => name !== current && /^messages_fts_\d+$/.test(name));
   for (const name of stale) connection.write(() => index.drop(Number(name.slice("messages_fts_".length))));
-}
-
-function toDocument(context: StoreContext, row: Row, derive: Derive): IndexDocument {
-  const messageId = row.message_id as number;
-  const parts = context.connection.all(SELECT_PARTS, messageId);
-  const terms = derive(
-    restoreBytes(row, parts, (path) => context.files.read(path)),
-    toCuts(parts),
-  ).terms;
-  return { messageId, conversationId: row.conversation_id as number, ...terms };
 }

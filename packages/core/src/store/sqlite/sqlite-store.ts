@@ -9,7 +9,6 @@ import type {
   CoverHead,
   CoverTail,
   Debt,
-  FoldRun,
   Guard,
   PublishOutcome,
   RunItem,
@@ -17,6 +16,7 @@ import type {
   SpendGroup,
   SpendRecord,
   StoreSummary,
+  SummaryGraph,
   SummaryNode,
   SummaryRow,
 } from "../folding.ts";
@@ -49,6 +49,8 @@ import type {
   Store,
   VerifyReport,
 } from "../store.ts";
+import type { ProveArrival, RedactedMessage, SealedValue } from "../redaction.ts";
+import type { StoreVectors, StoreVectorsOutcome, VectorCounts, VectorSpace } from "../vectors.ts";
 import type { ListedConversation, MoveChoice, MovedRow, MovedSummary, OpenOutcome } from "../transfer.ts";
 import { append } from "./append.ts";
 import * as books from "./books.ts";
@@ -58,6 +60,7 @@ import type { StoreContext } from "./context.ts";
 import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, testClues } from "./find-clues.ts";
+import * as forks from "./fork.ts";
 import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 import * as grants from "./grants.ts";
@@ -66,6 +69,8 @@ import { migrate } from "./migrate.ts";
 import * as places from "./places.ts";
 import * as read from "./read.ts";
 import { recordBoundary, relabel, setHidden } from "./records.ts";
+import * as redactions from "./redactions.ts";
+import { IndexQueue } from "./index-queue.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
 import * as replacing from "./replace.ts";
@@ -73,6 +78,7 @@ import { search } from "./search.ts";
 import * as transfer from "./transfer.ts";
 import * as transferIn from "./transfer-in.ts";
 import { transplant } from "./transplant.ts";
+import * as vectors from "./vectors.ts";
 import { verify } from "./verify.ts";
 
 export interface SqliteStoreOptions {
@@ -81,6 +87,8 @@ export interface SqliteStoreOptions {
   readonly create?: boolean;
   readonly readOnly?: boolean;
   readonly busyLimitMs?: number;
+  /** Reads a stored message for the index: what another process stored and did not come to index. */
+  readonly derive?: Derive;
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
@@ -88,6 +96,7 @@ const SELECT_CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE 
 
 export class SqliteStore implements Store {
   #context: StoreContext;
+  #queue: IndexQueue;
 
   constructor(options: SqliteStoreOptions) {
     const connection = new Connection({
@@ -101,6 +110,7 @@ export class SqliteStore implements Store {
       const index = new FullTextIndex(connection);
       if (!connection.readOnly) index.ensure();
       this.#context = { connection, files: new LargeFiles(options.filesDir), index };
+      this.#queue = new IndexQueue(this.#context, options.derive ?? null);
     } catch (error) {
       connection.close();
       throw translate(error, "open", options.path);
@@ -108,7 +118,13 @@ export class SqliteStore implements Store {
   }
 
   async append(batch: AppendBatch): Promise<AppendResult> {
-    return this.#do("write", () => append(this.#context, batch));
+    const result = await this.#do("write", () => append(this.#context, batch));
+    this.#queue.settleSoon();
+    return result;
+  }
+
+  async settleIndex(): Promise<void> {
+    this.#queue.settle();
   }
 
   async readSession(owner: string | null, sessionId: string): Promise<SessionState | null> {
@@ -206,6 +222,18 @@ export class SqliteStore implements Store {
     return this.#do("read", () => readCoverHead(this.#context, request));
   }
 
+  async findForkPoint(request: Parameters<Store["findForkPoint"]>[0]): ReturnType<Store["findForkPoint"]> {
+    return this.#do("read", () => forks.findForkPoint(this.#context, request));
+  }
+
+  async fork(request: Parameters<Store["fork"]>[0]): ReturnType<Store["fork"]> {
+    return this.#do("write", () => forks.fork(this.#context, request));
+  }
+
+  async readForkItems(conversationId: number): ReturnType<Store["readForkItems"]> {
+    return this.#do("read", () => forks.readForkItems(this.#context, conversationId));
+  }
+
   async findEnds(request: Parameters<Store["findEnds"]>[0]): ReturnType<Store["findEnds"]> {
     return this.#do("read", () => findEnds(this.#context, request));
   }
@@ -213,20 +241,16 @@ export class SqliteStore implements Store {
   async readRun(
     conversationId: number,
     keys: readonly { startPosition: number; seq: number }[],
+    withTexts?: boolean,
   ): Promise<RunItem[]> {
-    return this.#do("read", () => fold.readRun(this.#context, conversationId, keys));
+    return this.#do("read", () => fold.readRun(this.#context, conversationId, keys, withTexts));
   }
 
   async storeSummary(request: StoreSummary): Promise<PublishOutcome> {
     return this.#do("write", () => fold.storeSummary(this.#context, request));
   }
 
-  async publishStored(request: {
-    conversationId: number;
-    summaryId: string;
-    run: FoldRun;
-    now: number;
-  }): Promise<PublishOutcome> {
+  async publishStored(request: Parameters<Store["publishStored"]>[0]): Promise<PublishOutcome[]> {
     return this.#do("write", () => fold.publishStored(this.#context, request));
   }
 
@@ -252,6 +276,10 @@ export class SqliteStore implements Store {
 
   async listSummaries(request: Parameters<Store["listSummaries"]>[0]): Promise<Page<SummaryRow>> {
     return this.#do("read", () => graph.listSummaries(this.#context, request));
+  }
+
+  async readGraph(request: Parameters<Store["readGraph"]>[0]): Promise<SummaryGraph> {
+    return this.#do("read", () => graph.readGraph(this.#context, request));
   }
 
   async countSummaries(conversationId: number): ReturnType<Store["countSummaries"]> {
@@ -304,10 +332,6 @@ export class SqliteStore implements Store {
 
   async saveGuard(guard: Guard): Promise<void> {
     return this.#do("write", () => books.saveGuard(this.#context, guard));
-  }
-
-  async recordCacheUsage(request: Parameters<Store["recordCacheUsage"]>[0]): Promise<void> {
-    return this.#do("write", () => books.recordCacheUsage(this.#context, request));
   }
 
   async readCacheUsage(conversationId: number): ReturnType<Store["readCacheUsage"]> {
@@ -387,6 +411,8 @@ export class SqliteStore implements Store {
   }
 
   async backup(path: string, onProgress: (done: number, total: number) => void): Promise<void> {
+    // The copy is made beside this thread: nothing may be left for the index to write meanwhile.
+    this.#queue.settle();
     return care.backup(this.#context, path, onProgress);
   }
 
@@ -419,7 +445,9 @@ export class SqliteStore implements Store {
   }
 
   async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {
-    return this.#do("write", () => transplant(this.#context, request, derive));
+    const report = await this.#do("write", () => transplant(this.#context, request, derive));
+    this.#queue.settleSoon();
+    return report;
   }
 
   async planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan> {
@@ -487,7 +515,8 @@ export class SqliteStore implements Store {
   }
 
   async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {
-    return this.#do("write", () => transferIn.moveRows(this.#context, ...request));
+    await this.#do("write", () => transferIn.moveRows(this.#context, ...request));
+    this.#queue.settleSoon();
   }
 
   async moveSummaries(...request: Parameters<Store["moveSummaries"]>): ReturnType<Store["moveSummaries"]> {
@@ -498,8 +527,60 @@ export class SqliteStore implements Store {
     return this.#do("write", () => transferIn.moveCover(this.#context, ...request));
   }
 
-  async verify(derive: Derive, onProgress: (done: number, total: number) => void): Promise<VerifyReport> {
-    return this.#do("verify", () => verify(this.#context, derive, onProgress));
+  async listVectorSpaces(): Promise<VectorSpace[]> {
+    return this.#do("read", () => vectors.listVectorSpaces(this.#context));
+  }
+
+  async countVectors(): Promise<VectorCounts> {
+    return this.#do("read", () => vectors.countVectors(this.#context));
+  }
+
+  async claimVectorSpace(request: Parameters<Store["claimVectorSpace"]>[0]): Promise<VectorSpace | null> {
+    return this.#do("write", () => vectors.claimVectorSpace(this.#context, request));
+  }
+
+  async listUnembedded(request: Parameters<Store["listUnembedded"]>[0]): Promise<number[]> {
+    return this.#do("read", () => vectors.listUnembedded(this.#context, request));
+  }
+
+  async storeVectors(request: StoreVectors): Promise<StoreVectorsOutcome> {
+    return this.#do("write", () => vectors.storeVectors(this.#context, request));
+  }
+
+  async releaseVectorSpace(request: Parameters<Store["releaseVectorSpace"]>[0]): Promise<void> {
+    return this.#do("write", () => vectors.releaseVectorSpace(this.#context, request));
+  }
+
+  async dropVectorSpace(spaceId: number, limit: number): Promise<boolean> {
+    return this.#do("write", () => vectors.dropVectorSpace(this.#context, spaceId, limit));
+  }
+
+  async scanVectors(request: Parameters<Store["scanVectors"]>[0]): ReturnType<Store["scanVectors"]> {
+    return this.#do("search", () => vectors.scanVectors(this.#context, request));
+  }
+
+  async readRedacted(messageId: number, owner?: string): Promise<RedactedMessage | null> {
+    return this.#do("read", () => redactions.readRedacted(this.#context, messageId, owner));
+  }
+
+  async listSealed(request: { after: number; limit: number }): Promise<number[]> {
+    return this.#do("read", () => redactions.listSealed(this.#context, request));
+  }
+
+  async recordUnsealing(messageId: number, ordinals: readonly number[], now: number): Promise<void> {
+    return this.#do("write", () => redactions.recordUnsealing(this.#context, messageId, ordinals, now));
+  }
+
+  async replaceSealed(messageId: number, values: readonly SealedValue[]): Promise<void> {
+    return this.#do("write", () => redactions.replaceSealed(this.#context, messageId, values));
+  }
+
+  async verify(
+    derive: Derive,
+    onProgress: (done: number, total: number) => void,
+    proveArrival?: ProveArrival,
+  ): Promise<VerifyReport> {
+    return this.#do("verify", () => verify(this.#context, derive, onProgress, proveArrival));
   }
 
   async reindex(
@@ -511,6 +592,7 @@ export class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#queue.close();
     this.#context.connection.close();
   }
 

@@ -2,7 +2,7 @@
  * Writing whole conversations that come from another archive. Rows go through the same head as rows that arrive, so that seq, chain
  * and counters are made here and proven here; only times, places, salts and commitments are taken as they are.
  */
-import { chainGenesis, commit } from "../../model/chain.ts";
+import { chainGenesis } from "../../model/chain.ts";
 import { EngineError, must } from "../../model/errors.ts";
 import { deriveFileId } from "../../model/ids.ts";
 import { HIDDEN, hiddenMask } from "../../model/message.ts";
@@ -29,7 +29,9 @@ import { ConversationHead } from "./conversation-head.ts";
 import { hashSummary } from "./fold.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession } from "./placement.ts";
+import { commitStored, insertRedaction } from "./redactions.ts";
 import { readMovedRows } from "./transfer.ts";
+import { dropVectors } from "./vectors.ts";
 
 const SAVE_SESSION = `
   INSERT INTO sessions (owner, session_id, cursor, last_event, base_tokens) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
@@ -219,7 +221,7 @@ function prepare(message: MovedMessage, files: Files, derive: Derive): Prepared 
       role: message.role,
       tokens: message.tokens,
       parts: [],
-      terms: { words: "", idents: "" },
+      readTerms: () => ({ words: "", idents: "" }),
     };
     return { message, derived, arrivalBytes: 0 };
   }
@@ -231,7 +233,7 @@ function prepare(message: MovedMessage, files: Files, derive: Derive): Prepared 
     message.body,
     payloads.map(({ cut, content }) => ({ at: cut.at, length: cut.length, encoding: cut.encoding, content })),
   );
-  if (!commit(message.salt, bytes).equals(message.commitment)) {
+  if (!commitStored(message.salt, bytes, message.redaction).equals(message.commitment)) {
     throw new EngineError(
       "invalid_input",
       `cannot store message ${message.eventId}: it is not what its commitment says`,
@@ -294,6 +296,7 @@ class RowMover {
     );
     head.noteMessage({ position, createdAt, arrivalBytes, sessionId });
     this.#addParts(messageId, message, derived);
+    insertRedaction(connection, messageId, message.redaction);
     if (first) this.#showRevision(first, messageId, derived.tokens);
     else {
       connection.run(INSERT_EVENT, sessionRef, eventId, messageId, EVENT_KIND[message.eventKind]);
@@ -301,7 +304,8 @@ class RowMover {
       if (hidden === 0) head.noteShown(1, derived.tokens);
     }
     if (message.forgottenAt === null) {
-      this.documents.push({ messageId, conversationId: head.conversationId, ...derived.terms });
+      const { readTerms } = derived;
+      this.documents.push({ messageId, conversationId: head.conversationId, bytes: arrivalBytes, readTerms });
     }
   }
 
@@ -354,6 +358,7 @@ class RowMover {
   #showRevision(first: MessageAt, messageId: number, tokens: number): void {
     const connection = this.#connection;
     connection.run(SET_NEWEST, messageId, first.message_id);
+    dropVectors(connection, first.message_id);
     const place = [this.#head.conversationId, first.position, first.seq] as const;
     const item = connection.get<{ tokens: number; hidden: number }>(ITEM, ...place);
     if (!item) return;
@@ -407,6 +412,7 @@ class RowMover {
       const before = message.hidden_now;
       const after = change(before);
       this.#connection.run(SET_HIDDEN, after, message.message_id);
+      if (after !== 0) dropVectors(this.#connection, message.message_id);
       const place = [this.#head.conversationId, message.position, message.seq] as const;
       const item = this.#connection.get<{ tokens: number }>(ITEM, ...place);
       if (!item) continue;

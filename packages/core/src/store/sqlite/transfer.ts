@@ -17,6 +17,7 @@ import type {
 } from "../transfer.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { readRedaction } from "./redactions.ts";
 
 const CONVERSATIONS = `
   SELECT * FROM conversations
@@ -145,6 +146,7 @@ function toMovedMessage(connection: Connection, row: Row): MovedMessage {
     cuts: isForgotten ? [] : readCuts(connection, row.message_id as number),
     salt: row.salt as Uint8Array,
     commitment: row.commitment as Uint8Array,
+    redaction: isForgotten ? null : readRedaction(connection, row.message_id as number),
     forgottenAt: row.forgotten_at as number | null,
   };
 }

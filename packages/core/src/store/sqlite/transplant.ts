@@ -17,6 +17,7 @@ import { ConversationHead } from "./conversation-head.ts";
 import { hashSummary } from "./fold.ts";
 import { findSession } from "./placement.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+import { insertRedaction, readRedaction } from "./redactions.ts";
 
 const CONVERSATION = "SELECT conversation_id, owner, session_id FROM conversations WHERE conversation_id = ?";
 const MESSAGES = "SELECT * FROM messages WHERE conversation_id = ? AND forgotten_at IS NULL ORDER BY seq";
@@ -254,6 +255,7 @@ class Copy {
     else this.#connection.run(SET_NEWEST, messageId, first.messageId);
     const ends = { startPosition: position, startSeq: seq, endPosition: position, endSeq: seq };
     this.#messages.set(sourceId, { ...ends, messageId, isShown: hidden === 0 });
+    insertRedaction(this.#connection, messageId, readRedaction(this.#connection, sourceId));
     this.#copyParts(row, messageId);
   }
 
@@ -275,8 +277,9 @@ class Copy {
       );
     }
     const bytes = restoreBytes(row, parts, (path) => this.#context.files.read(path));
-    const { terms } = this.#derive(bytes, toCuts(parts));
-    this.#context.index.add([{ messageId, conversationId: this.#request.to, ...terms }]);
+    const { readTerms } = this.#derive(bytes, toCuts(parts));
+    const document = { messageId, conversationId: this.#request.to, bytes: bytes.byteLength, readTerms };
+    this.#context.index.add([document]);
   }
 
   #copyFile(sourceId: string): string {

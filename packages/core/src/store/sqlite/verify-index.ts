@@ -25,9 +25,12 @@ export class IndexCheck {
   #connection: Connection;
   #messages: TableCheck | null = null;
   #summaries: TableCheck | null = null;
+  /** Messages behind it wait to be indexed. */
+  #until: number;
 
   constructor({ connection, index }: StoreContext, problems: Problems) {
     this.#connection = connection;
+    this.#until = index.until;
     const reason = index.problem();
     if (reason !== null) {
       problems.add("index", "index", `search is degraded: ${reason}; ${MEND}`);
@@ -39,7 +42,8 @@ export class IndexCheck {
 
   /** Notes what the index must hold for a message, and checks its row. */
   expect(messageId: number, conversationId: number, terms: Terms): void {
-    this.#messages?.expect(messageId, formatMessageId(messageId), conversationId, terms);
+    if (messageId <= this.#until)
+      this.#messages?.expect(messageId, formatMessageId(messageId), conversationId, terms);
   }
 
   finish(): void {

@@ -4,27 +4,32 @@
  * that writers at work are not mistaken for damage, and page by page, so that memory stays bounded.
  */
 import { hash } from "node:crypto";
-import { chainGenesis, chainMessage, chainRecord, commit } from "../../model/chain.ts";
+import { chainGenesis, chainMessage, chainRecord } from "../../model/chain.ts";
 import { deriveFileId, formatMessageId } from "../../model/ids.ts";
 import { HIDDEN } from "../../model/message.ts";
+import type { ForkOrigin } from "../../model/chain.ts";
 import type { HiddenReason } from "../../model/message.ts";
+import type { PreparedRedaction, ProveArrival } from "../redaction.ts";
 import type { Derive, PreparedPart, VerifyReport } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { hashFacts } from "./append.ts";
+import { checkFork, readChainAt } from "./fork.ts";
 import { equalBytes } from "./verify-bytes.ts";
 import { checkCover } from "./verify-cover.ts";
 import { checkGraph, checkSummaryCount } from "./verify-graph.ts";
 import { IndexCheck } from "./verify-index.ts";
 import { checkCounter, Problems } from "./verify-problems.ts";
+import { checkVectors } from "./verify-vectors.ts";
 import type { HiddenChanges } from "./verify-problems.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+import { checkValues, commitStored, listLost, readRedaction } from "./redactions.ts";
 
 const PAGE = 256;
 
 const CONVERSATIONS = `
   SELECT conversation_id, owner, session_key, created_at, head_seq, head_chain, message_count, summary_count, arrival_bytes,
-         last_position, first_at, last_at, shown_messages, shown_tokens
+         last_position, first_at, last_at, shown_messages, shown_tokens, parent_id, fork_seq, fork_pos
   FROM conversations ORDER BY conversation_id`;
 const MESSAGES_PAGE = `
   SELECT m.*, s.session_id, (SELECT r.seq FROM messages r WHERE r.message_id = m.revises) AS revises_seq,
@@ -52,6 +57,7 @@ export function verify(
   context: StoreContext,
   derive: Derive,
   onProgress: (done: number, total: number) => void,
+  proveArrival: ProveArrival = () => undefined,
 ): VerifyReport {
   const { connection } = context;
   const problems = new Problems();
@@ -66,6 +72,8 @@ export function verify(
       aliases: 0,
       boundaries: 0,
       files: 0,
+      redacted: { messages: 0, proven: 0 },
+      proveArrival,
       report: (done) => onProgress(done, total),
     };
     for (const conversation of conversations) {
@@ -75,6 +83,13 @@ export function verify(
     }
     checkGraph(connection, problems);
     checkFiles(context, problems);
+    checkVectors(connection, problems);
+    for (const id of listLost(connection))
+      problems.add(
+        "sealed",
+        formatMessageId(id),
+        `the vault has values of ${formatMessageId(id)}, which was not redacted`,
+      );
     index.finish();
     if (counts.events !== (counts.firsts ?? 0) + state.aliases) {
       const extra = (counts.events ?? 0) - (counts.firsts ?? 0) - state.aliases;
@@ -106,6 +121,7 @@ export function verify(
       messages: total,
       summaries: counts.summaries ?? 0,
       files: counts.files ?? 0,
+      ...(state.redacted.messages === 0 ? {} : { redacted: state.redacted }),
       problems: found,
     };
   });
@@ -116,6 +132,8 @@ interface VerifyState {
   aliases: number;
   boundaries: number;
   files: number;
+  readonly redacted: { messages: number; proven: number };
+  readonly proveArrival: ProveArrival;
   readonly report: (done: number) => void;
 }
 
@@ -161,6 +179,7 @@ function checkChain(
     owner: conversation.owner as string,
     sessionKey: conversation.session_key as string,
     createdAt: conversation.created_at as number,
+    fork: readOrigin(connection, conversation),
   });
   let expected = 1;
   let nextRecord = 0;
@@ -186,7 +205,9 @@ function checkChain(
           `the ledger record at seq ${seq} does not continue the chain`,
         );
       }
-      replayRecord(connection, id, facts, { changes, tombs, problems, state });
+      if (facts.kind === "fork")
+        state.aliases += checkFork(connection, conversation, parseBody(facts.body) ?? {}, problems);
+      else replayRecord(connection, id, facts, { changes, tombs, problems, state });
       previous = record.chain as Uint8Array;
       expected = seq + 1;
     }
@@ -198,7 +219,7 @@ function checkChain(
       const seq = message.seq as number;
       takeRecords(seq);
       checkGap(expected, seq, name, problems);
-      checkMessage(context, message, previous, derive, index, problems);
+      checkMessage(context, message, previous, derive, index, problems, state);
       checkTomb(connection, message, tombs, problems);
       totals.count += 1;
       totals.bytes += message.arrival_bytes as number;
@@ -230,6 +251,13 @@ function checkChain(
   return changes;
 }
 
+/** Where a fork starts; a parent that lost that place leaves a chain that starts from nothing, which shows. */
+function readOrigin(connection: Connection, { parent_id: parentId, fork_seq: seq }: Row): ForkOrigin | null {
+  if (typeof parentId !== "number" || typeof seq !== "number") return null;
+  const chain = readChainAt(connection, parentId, seq) ?? new Uint8Array();
+  return { conversationId: parentId, seq, chain };
+}
+
 function checkGap(expected: number, seq: number, name: string, problems: Problems): void {
   if (seq === expected) return;
   const missing = seq - expected === 1 ? `${expected}` : `${expected} to ${seq - 1}`;
@@ -243,6 +271,7 @@ function checkMessage(
   derive: Derive,
   index: IndexCheck,
   problems: Problems,
+  state: VerifyState,
 ): void {
   const id = message.message_id as number;
   const name = formatMessageId(id);
@@ -283,10 +312,13 @@ function checkMessage(
   const parts = context.connection.all(SELECT_PARTS, id);
   const bytes = rebuild(context, message, parts, problems);
   if (bytes === null) return;
-  if (!commit(message.salt as Uint8Array, bytes).equals(message.commitment as Uint8Array)) {
+  const redaction = readRedaction(context.connection, id);
+  const wanted = commitStored(message.salt as Uint8Array, bytes, redaction);
+  if (!wanted.equals(message.commitment as Uint8Array)) {
     problems.add("altered", name, `${name} is not what was stored: its bytes do not match their commitment`);
     return;
   }
+  if (redaction !== null) checkRedaction(message, bytes, redaction, problems, state);
   if (message.arrival_bytes !== bytes.byteLength) {
     problems.add(
       "derived",
@@ -304,7 +336,26 @@ function checkMessage(
     }
   }
   checkParts(parts, derived.parts, name, problems);
-  index.expect(id, message.conversation_id as number, derived.terms);
+  index.expect(id, message.conversation_id as number, derived.readTerms());
+}
+
+/** Without the key: every placeholder has its entry. With it: the message, its values put back, is what arrived. */
+function checkRedaction(
+  message: Row,
+  bytes: Uint8Array,
+  redaction: PreparedRedaction,
+  problems: Problems,
+  { redacted, proveArrival }: VerifyState,
+): void {
+  const messageId = message.message_id as number;
+  const name = formatMessageId(messageId);
+  const salt = message.salt as Uint8Array;
+  const commitment = message.commitment as Uint8Array;
+  const isProven = proveArrival({ ...redaction, messageId, bytes, salt, commitment });
+  const problem = checkValues(bytes, redaction) ?? isProven;
+  redacted.messages += 1;
+  if (isProven === null) redacted.proven += 1;
+  if (typeof problem === "string") problems.add("sealed", name, `${name} was redacted: ${problem}`);
 }
 
 /** What the ledger says was forgotten: messages with the time, and files with the seqs of the records that name them. */
@@ -340,7 +391,8 @@ function checkTomb(connection: Connection, message: Row, tombs: Tombs, problems:
   if (recordedAt === null) return;
   const isEmpty =
     equalBytes(NOTHING, message.body) && equalBytes(NOTHING, message.salt) && message.encoding === 0;
-  if (!isEmpty || connection.all(SELECT_PARTS, message.message_id as number).length > 0) {
+  const id = message.message_id as number;
+  if (!isEmpty || connection.all(SELECT_PARTS, id).length > 0 || readRedaction(connection, id) !== null) {
     problems.add("forgotten", name, `${name} was forgotten, but something of it is left`);
   }
 }

@@ -1,14 +1,26 @@
 /**
- * Makes a database of the documented schema ours, in place: its history is imported into a new file beside it, the old file is renamed,
- * and the new one takes its name. Nothing is written to the old one, and it is never in use by two programs at once: an exclusive
+ * Makes a database of the documented schema ours, in place: its history is imported into a new file beside it, the old file gets another
+ * name, and the new one takes its place. Nothing is written to the old one, and it is never in use by two programs at once: an exclusive
  * lock is held from before the first read until after the last rename, and adopting is refused while anyone else has it open.
  *
- * Killed at any point: before the renames the old file is where it was; between them the new one is complete under a name of
- * its own, and the next call finishes the renaming.
+ * Invariant: killed at any point, the path names a whole database, the old or the new one, and the next call begins anew or finishes. Only
+ * a log of the old one leaves the path before its file does, and then the old one is whole under its other name.
  */
 
-import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
 import { deriveMessage } from "../../ingest/prepare.ts";
@@ -18,8 +30,8 @@ import { SqliteStore } from "../../store/sqlite/sqlite-store.ts";
 import { importDocumented, type DocumentedImportOptions, type DocumentedImportReport } from "./import.ts";
 import { DocumentedSource, isSqliteFile } from "./source.ts";
 
-/** SQLite's companions of a database file. */
-const COMPANIONS = ["", "-wal", "-shm"] as const;
+/** What SQLite keeps beside a database file. */
+const LOGS = ["-wal", "-shm"] as const;
 
 export interface AdoptOptions extends Omit<DocumentedImportOptions, "sessionFilter" | "since"> {
   /** Where the large files of the new archive go. */
@@ -34,7 +46,11 @@ export type Adoption =
 
 /** True for a database of the documented schema. */
 export function isDocumentedDatabase(path: string): boolean {
-  if (!isSqliteFile(path)) return false;
+  return isSqliteFile(path) && isDocumented(path);
+}
+
+/** Opens it through SQLite alone: closing a handle of one's own on the file would give up the locks of this process on it. */
+function isDocumented(path: string): boolean {
   try {
     new DocumentedSource(path).close();
     return true;
@@ -47,13 +63,13 @@ export function isDocumentedDatabase(path: string): boolean {
 export async function adoptDocumentedDatabase(options: AdoptOptions): Promise<Adoption> {
   const { path } = options;
   const complete = `${path}.adopted`;
-  if (!existsSync(path) && existsSync(complete)) {
+  if (!existsSync(path)) {
+    if (!existsSync(complete)) return { kind: "not_needed" };
     renameSync(complete, path);
     return { kind: "finished", path };
   }
-  if (!isDocumentedDatabase(path)) return { kind: "not_needed" };
-  rmSync(complete, { force: true });
-  const folder = mkdtempSync(join(dirname(path), ".lcm-adopt-"));
+  if (!existsSync(complete) && !isDocumentedDatabase(path)) return { kind: "not_needed" };
+  const folder = mkdtempSync(join(dirname(path), nameFolder(path)));
   try {
     return await adoptInside(folder, complete, options);
   } finally {
@@ -61,23 +77,79 @@ export async function adoptDocumentedDatabase(options: AdoptOptions): Promise<Ad
   }
 }
 
+const nameFolder = (path: string): string => `.lcm-adopt-${basename(path)}-`;
+
 async function adoptInside(folder: string, complete: string, options: AdoptOptions): Promise<Adoption> {
   const { path, filesDir } = options;
   const source = copyWithLog(path, folder);
   const lock = lockFile(path, folder);
   try {
+    removeLeftovers(path, folder);
+    const begun = findBegun(path, complete);
+    if (begun !== null) {
+      swap(path, begun, complete);
+      return { kind: "finished", path };
+    }
+    rmSync(complete, { force: true });
+    // Somebody else may have adopted it while this call waited for nothing but its turn.
+    if (!isDocumented(source)) return { kind: "not_needed" };
     if (source !== path) checkUnchanged(path, source);
     const fresh = join(folder, "new.db");
     const report = await importInto(fresh, filesDir, { ...options, path: source });
+    syncFile(fresh);
     renameSync(fresh, complete);
     const backup = chooseBackupName(path);
-    for (const companion of COMPANIONS) {
-      if (existsSync(`${path}${companion}`)) renameSync(`${path}${companion}`, `${backup}${companion}`);
-    }
-    renameSync(complete, path);
+    swap(path, backup, complete);
     return { kind: "adopted", backup, report: { ...report, path } };
   } finally {
     lock.close();
+  }
+}
+
+/** The old database gets its second name before anything leaves the first; the new one takes that in one step. */
+function swap(path: string, backup: string, complete: string): void {
+  if (!existsSync(backup)) linkSync(path, backup);
+  for (const log of LOGS) if (existsSync(`${path}${log}`)) renameSync(`${path}${log}`, `${backup}${log}`);
+  renameSync(complete, path);
+  syncFile(dirname(path));
+}
+
+/** The second name of the old database, where a call was killed while it swapped; null when everything has to begin anew. */
+function findBegun(path: string, complete: string): string | null {
+  const made = statSync(complete, { throwIfNoEntry: false });
+  const backup = listBackupNames(path).find((name) => isSameFile(name, path));
+  if (made === undefined || backup === undefined) return null;
+  if (existsSync(`${backup}-wal`)) return backup;
+  const changes = ["", "-wal"].map(
+    (log) => statSync(`${path}${log}`, { throwIfNoEntry: false })?.mtimeMs ?? 0,
+  );
+  if (Math.max(...changes) <= made.mtimeMs) return backup;
+  // Its own program went on writing to it: what was imported is no longer all.
+  rmSync(backup);
+  return null;
+}
+
+function isSameFile(a: string, b: string): boolean {
+  const [first, second] = [statSync(a), statSync(b)];
+  return first.ino === second.ino && first.dev === second.dev;
+}
+
+/** Folders of calls that were killed. Under the lock nobody else is adopting this database. */
+function removeLeftovers(path: string, own: string): void {
+  for (const name of readdirSync(dirname(path))) {
+    const folder = join(dirname(path), name);
+    if (name.startsWith(nameFolder(path)) && folder !== own) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Windows cannot open a folder for this, and does not need it. */
+function syncFile(path: string): void {
+  if (process.platform === "win32") return;
+  const handle = openSync(path, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
   }
 }
 
@@ -152,8 +224,17 @@ function createBusyError(path: string, cause?: unknown): EngineError {
   });
 }
 
+const nameBackup = (path: string, number: number): string =>
+  `${path}.before-adoption${number === 1 ? "" : `-${number}`}`;
+
 function chooseBackupName(path: string): string {
-  const name = `${path}.before-adoption`;
-  if (!existsSync(name)) return name;
-  for (let number = 2; ; number += 1) if (!existsSync(`${name}-${number}`)) return `${name}-${number}`;
+  for (let number = 1; ; number += 1)
+    if (!existsSync(nameBackup(path, number))) return nameBackup(path, number);
+}
+
+function listBackupNames(path: string): string[] {
+  const names: string[] = [];
+  for (let number = 1; existsSync(nameBackup(path, number)); number += 1)
+    names.push(nameBackup(path, number));
+  return names;
 }

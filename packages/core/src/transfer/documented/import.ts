@@ -10,8 +10,11 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { isUtf8 } from "node:buffer";
 import { setImmediate } from "node:timers/promises";
 
+import { Redaction } from "../../engine-redaction.ts";
 import { prepareMessage } from "../../ingest/prepare.ts";
+import type { EngineEvent } from "../../model/events.ts";
 import { hiddenMask, POSITION_STEP, type SessionRef } from "../../model/message.ts";
+import type { Settings } from "../../model/settings.ts";
 import { estimateTextTokens } from "../../model/tokens.ts";
 import type { AppendEvent, PreparedMessage, Store } from "../../store/store.ts";
 import type { ImportProblem, ImportProgress } from "../import.ts";
@@ -35,6 +38,8 @@ export interface DocumentedImportOptions {
   readonly sessionFilter?: readonly string[] | undefined;
   readonly since?: number | undefined;
   readonly largeFileThresholdTokens: number;
+  /** Whose patterns decide what is redacted on the way in; nothing is when absent. */
+  readonly settings?: Settings | undefined;
   readonly now: number;
   readonly random?: ((size: number) => Uint8Array) | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -78,6 +83,7 @@ class DocumentedImport {
   readonly #conversationIds: number[] = [];
   readonly #counts = { imported: 0, skipped: 0, revisions: 0, summaries: 0 };
   readonly #total: number;
+  readonly #redaction: Redaction | null;
   #done = 0;
 
   constructor(store: Store, source: DocumentedSource, options: DocumentedImportOptions) {
@@ -85,6 +91,16 @@ class DocumentedImport {
     this.#source = source;
     this.#options = options;
     this.#total = source.count("messages");
+    this.#redaction = options.settings === undefined ? null : this.#createRedaction(options.settings);
+    this.#redaction?.check();
+  }
+
+  #createRedaction(settings: Settings): Redaction {
+    const { now, random = randomBytes } = this.#options;
+    const emit = (event: EngineEvent): void => {
+      if (event.kind === "degraded") this.#note("left_out", event.message);
+    };
+    return new Redaction({ store: this.#store, settings, clock: { now: () => now, random }, emit });
   }
 
   async importAll(): Promise<void> {
@@ -320,18 +336,20 @@ class DocumentedImport {
   #toAppend({ eventId, bytes, position, isHidden, createdAt }: PendingEvent): AppendEvent {
     const { largeFileThresholdTokens, now, random = randomBytes } = this.#options;
     let prepared: PreparedMessage | null = null;
+    const { redacted, ...event } = this.#redaction?.apply(bytes) ?? { arrival: bytes };
     const hidden = hiddenMask(isHidden ? ["meta"] : []);
     return {
       eventId,
       kind: "entry",
-      arrival: bytes,
+      ...event,
       position,
       prepare: () =>
-        (prepared ??= prepareMessage(bytes, {
+        (prepared ??= prepareMessage(event.arrival, {
           hidden,
           createdAt: createdAt ?? now,
           largeFileThresholdTokens,
           random,
+          ...(redacted === undefined ? {} : { redacted }),
         })),
     };
   }
@@ -428,7 +446,8 @@ class DocumentedImport {
       const parents = [
         ...this.#source.rows("summary_parents", { where: "summary_id = ?", order: ["ordinal"] }, summaryId),
       ];
-      const content = textOf(row, "content") ?? "";
+      const text = textOf(row, "content") ?? "";
+      const content = this.#redaction?.applyToText(text) ?? text;
       return {
         summaryId,
         content,

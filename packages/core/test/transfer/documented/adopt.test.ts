@@ -1,7 +1,15 @@
 /** Taking over the database of another lossless-claw, in place. */
 
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -86,4 +94,35 @@ test("finishes a renaming that was cut in the middle", async () => {
   renameSync(path, `${path}.adopted`);
   expect(await adopt()).toEqual({ kind: "finished", path });
   expect(existsSync(path)).toBe(true);
+});
+
+/** Undoes the last steps of an adoption: the states in which a kill may leave it. */
+async function cutShort(path: string, adopt: () => Promise<unknown>, isLogMoved: boolean): Promise<void> {
+  writeFileSync(`${path}-shm`, "");
+  await adopt();
+  renameSync(path, `${path}.adopted`);
+  linkSync(`${path}.before-adoption`, path);
+  if (!isLogMoved) renameSync(`${path}.before-adoption-shm`, `${path}-shm`);
+}
+
+test.each([true, false])("finishes a swap that was cut in the middle (log moved: %s)", async (isLogMoved) => {
+  const { path, adopt } = prepare();
+  const before = hashFile(path);
+  await cutShort(path, adopt, isLogMoved);
+  expect(hashFile(path)).toBe(before);
+  expect(await adopt()).toEqual({ kind: "finished", path });
+  expect(hashFile(`${path}.before-adoption`)).toBe(before);
+  expect([existsSync(`${path}-shm`), existsSync(`${path}.before-adoption-shm`)]).toEqual([false, true]);
+  const engine = await openEngine({ database: path, thread: false });
+  onTestFinished(() => engine.close());
+  expect((await engine.verify()).problems).toEqual([]);
+});
+
+test("begins anew when the old database was written to after a swap was cut", async () => {
+  const { path, adopt } = prepare();
+  await cutShort(path, adopt, false);
+  const later = new Date(Date.now() + 60_000);
+  utimesSync(path, later, later);
+  expect(await adopt()).toMatchObject({ kind: "adopted", backup: `${path}.before-adoption` });
+  expect(readdirSync(join(path, "..")).filter((name) => name.endsWith(".adopted"))).toEqual([]);
 });

@@ -40,7 +40,7 @@ CREATE TABLE sessions (
   owner       TEXT NOT NULL,
   session_id  TEXT NOT NULL,       -- the host's session id; event ids are unique within it
   cursor      TEXT,                -- how far the host's transcript or a file was read; opaque to the store
-  last_event  TEXT,                -- event id stored last
+  last_event  TEXT,                -- event id stored last with the cursor
   base_tokens INTEGER,             -- first budget of the last turn, the base of the threshold
   UNIQUE (owner, session_id)
 ) STRICT;
@@ -185,7 +185,7 @@ CREATE TABLE context_items (
   tokens          INTEGER NOT NULL,
   messages        INTEGER NOT NULL,  -- shown messages it stands for
   depth           INTEGER NOT NULL,  -- -1 for a message
-  hidden          INTEGER NOT NULL,  -- bit mask: 1 heartbeat, 2 unplaced, 4 branch, 8 meta, 16 forgotten
+  hidden          INTEGER NOT NULL,  -- bit mask: 1 heartbeat, 2 unplaced, 4 branch, 8 meta, 16 forgotten, 32 pending
   PRIMARY KEY (conversation_id, start_pos, seq),
   CHECK ((message_id IS NULL) <> (summary_id IS NULL))
 ) STRICT, WITHOUT ROWID;

@@ -1,5 +1,8 @@
-/** What is different between two contexts of one conversation. Pure. The shared front is what a provider's cache can keep. */
-import type { ExplainedItem } from "./api.ts";
+/**
+ * What is different between two contexts of one conversation. Pure; the server and the page both use it. The shared front is what a
+ * provider's cache can keep.
+ */
+import type { ExplainedItem } from "./answers.ts";
 
 export interface ContextDiff {
   readonly added: number;

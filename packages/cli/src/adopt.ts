@@ -1,0 +1,81 @@
+/**
+ * Taking over the database of an older lossless-claw that lies where the archive should be: when a command is about to write there, its
+ * history is imported into a new file and the old one is kept beside it. Commands that only read refuse, and name the way.
+ */
+import { existsSync } from "node:fs";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import type { Settings } from "@lossless/core/model/settings.ts";
+import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+import { countOf } from "./format.ts";
+import { printNote } from "./output.ts";
+import { startProgress } from "./progress.ts";
+
+/** How an archive of ours begins: `application_id` at byte 68. Most calls end here, before anything is loaded. */
+const OWN_ID = Buffer.from("LCMX");
+const ID_OFFSET = 68;
+
+/** True when the file, or what a killed adoption left beside it, deserves a closer look. */
+async function mayNeedAdoption(path: string): Promise<boolean> {
+  if (existsSync(`${path}.adopted`)) return true;
+  const { open } = await import("node:fs/promises");
+  const handle = await open(path, "r").catch(() => null);
+  if (handle === null) return false;
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(OWN_ID.length), 0, OWN_ID.length, ID_OFFSET);
+    return bytesRead === OWN_ID.length && !buffer.equals(OWN_ID);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Before a command writes: nothing for almost everybody; else the old database is adopted, with progress. */
+export async function adoptOlder(
+  settings: Settings,
+  { isQuiet, isAsked = false }: { readonly isQuiet: boolean; readonly isAsked?: boolean },
+): Promise<Adoption> {
+  const { databasePath: path, largeFilesDir: filesDir, largeFileThresholdTokens } = settings;
+  if (!(await mayNeedAdoption(path))) return { kind: "not_needed" };
+  const { adoptDocumentedDatabase } = await import("@lossless/core/transfer/documented/adopt.ts");
+  const progress = startProgress("Adopting", { isWanted: !isQuiet });
+  try {
+    const adoption = await adoptDocumentedDatabase({
+      path,
+      filesDir,
+      largeFileThresholdTokens,
+      settings,
+      now: Date.now(),
+      onProgress: ({ bytesDone, bytesTotal }) => progress.update(bytesDone, bytesTotal),
+    });
+    progress.finish();
+    if (!isQuiet && !isAsked) noteAdoption(path, adoption);
+    return adoption;
+  } finally {
+    progress.finish();
+  }
+}
+
+function noteAdoption(path: string, adoption: Adoption): void {
+  if (adoption.kind === "finished") printNote(`note: finished taking over ${path}`);
+  if (adoption.kind !== "adopted") return;
+  const { report, backup } = adoption;
+  printNote(
+    `note: ${path} was written by an older lossless-claw: ${countOf(report.imported, "row")} and ${countOf(report.summaries, "summary", "summaries")} imported, the old file is ${backup}`,
+  );
+}
+
+/** Before a command reads: an old database is named, with the command that adopts it. */
+export async function refuseOlder({ databasePath: path }: Settings): Promise<void> {
+  if (!(await mayNeedAdoption(path))) return;
+  const { isDocumentedDatabase } = await import("@lossless/core/transfer/documented/adopt.ts");
+  const isCut = existsSync(`${path}.adopted`);
+  if (!isCut && !isDocumentedDatabase(path)) return;
+  throw new EngineError(
+    "database_foreign",
+    isCut
+      ? `cannot read ${path}: taking it over was interrupted`
+      : `cannot read ${path}: it was written by an older lossless-claw`,
+    {
+      hint: "lcm adopt imports it into a new file and keeps the old one; commands that write do so by themselves",
+    },
+  );
+}

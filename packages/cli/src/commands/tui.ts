@@ -1,0 +1,69 @@
+/** `lcm tui`, also `lcm-tui`: the archive in the terminal, driven by keys. */
+import type { Command } from "commander";
+import type { ModelRef } from "@lossless/core/model/complete.ts";
+import { toAction } from "../context.ts";
+import type { Invocation } from "../context.ts";
+import { addModelOptions, chooseModel } from "../models/choose-model.ts";
+import type { ModelOptions } from "../models/choose-model.ts";
+import { addConversationOptions, addExamples, chooseConversation } from "./shared.ts";
+import type { ConversationChoice } from "./shared.ts";
+
+interface TuiOptions extends ConversationChoice, ModelOptions {}
+
+export function defineTui(program: Command): void {
+  const command = addModelOptions(addConversationOptions(program.command("tui")))
+    .description("look into the archive in the terminal, and mend it")
+    .action(toAction(runCommand));
+  command.addHelpText(
+    "after",
+    `
+Conversations, messages, the graph of summaries, the context with its reasons, large files, search, spend, doctor; ?
+shows the keys. It follows along while agents write. Reading changes nothing; dissolve, rewrite, repair and transplant
+show first what they would do, and what a model would cost. lcm-tui is the same command.`,
+  );
+  addExamples(command, [
+    ["lcm tui", "all conversations"],
+    ["lcm tui --session agent:main:main", "one of them at once"],
+    ["lcm tui --no-model --db other.db", "rewriting asks no model"],
+  ]);
+}
+
+async function runCommand(invocation: Invocation, options: TuiOptions): Promise<void> {
+  const { requireTerminal, runTui } = await import("../tui/run-tui.ts");
+  requireTerminal();
+  const model = await chooseModel(invocation, options);
+  const { settings } = await invocation.settings();
+  // Everything that would be printed beside the screens would be drawn into them.
+  const quiet = { thread: true, onNote: () => undefined } as const;
+  await invocation.withArchive(
+    "read",
+    async (engine) =>
+      runTui({
+        archive: {
+          engine,
+          scope: invocation.scope,
+          settings,
+          modelName: model === null ? null : nameModel(model.ref),
+          change: (work) => invocation.withArchive("change", work, { ...quiet, model }),
+          examine: (onProgress) =>
+            invocation.withArchive(
+              "read",
+              async (own) => {
+                const { examine } = await import("@lossless/core/maintain/doctor.ts");
+                const { databasePath, largeFilesDir: filesDir } = settings;
+                return examine({ engine: own, settings, databasePath, filesDir, onProgress });
+              },
+              quiet,
+            ),
+        },
+        conversation: isNamed(options) ? await chooseConversation(engine, invocation, options) : null,
+      }),
+    quiet,
+  );
+}
+
+const isNamed = ({ conversation, session }: ConversationChoice): boolean =>
+  conversation !== undefined || session !== undefined;
+
+const nameModel = (ref: ModelRef | null): string =>
+  ref === null ? "the configured model" : ref.provider === "" ? ref.model : `${ref.provider}/${ref.model}`;

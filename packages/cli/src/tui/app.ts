@@ -1,0 +1,302 @@
+/**
+ * The program inside the terminal: a stack of screens, one line above them and one below, the keys that work everywhere, the line of
+ * input, and following along while agents write. Draws lines and takes keys; knows no terminal, so that tests can drive it.
+ *
+ * Invariant: keys are answered, and screens read again, one after the other in the order they were asked for; then the screen is drawn. No
+ * screen is ever called while it is still at work on another call.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { describeFailure } from "../exit.ts";
+import { toOneLine } from "../format.ts";
+import { displayWidth, truncateToWidth } from "../width.ts";
+import { isBack, type Key } from "./keys.ts";
+import { startInput, typeKey, type LineInput } from "./line-input.ts";
+import { clipLine, padLine, renderSpans, span, type Paint, type Span } from "./paint.ts";
+import type { Desk, Navigator, Question, Screen, Size, TuiArchive } from "./screen.ts";
+
+export interface AppOptions {
+  readonly archive: TuiArchive;
+  readonly paint: Paint;
+  readonly size: () => Size;
+  /** Draws soon; called when something changed without a key. */
+  readonly redraw: () => void;
+  readonly navigate: (desk: Desk) => Navigator;
+  readonly now?: () => number;
+}
+
+/** What takes longer is said to be under way. */
+const SLOW_MS = 150;
+/** What is good to have on the screen is waited for so long; then the screen is drawn without it. */
+const SETTLE_MS = 12;
+const MAX_NAME_COLUMNS = 32;
+/** Lines above and below the screen. */
+const FRAME_ROWS = 2;
+
+export class App implements Desk {
+  readonly archive: TuiArchive;
+  readonly timezone: string;
+  readonly go: Navigator;
+  readonly #options: AppOptions;
+  readonly #stack: Screen[] = [];
+  readonly #tasks: (() => Promise<void>)[] = [];
+  readonly #unseen = new Set<Screen>();
+  #work: Promise<void> | null = null;
+  #settling: Promise<void> = Promise.resolve();
+  #question: (Question & { input: LineInput }) | null = null;
+  #note: { readonly text: string; readonly isBad: boolean } | null = null;
+  #isLive = true;
+  #end: (error: unknown) => void = () => undefined;
+  /** Settles when the program is to end; rejects when it cannot go on. */
+  readonly ended: Promise<void>;
+
+  constructor(options: AppOptions) {
+    this.#options = options;
+    this.archive = options.archive;
+    this.go = options.navigate(this);
+    this.timezone = options.archive.settings.timezone;
+    this.ended = new Promise<void>((resolve, reject) => {
+      this.#end = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    // Whoever runs the app waits for this, but maybe not yet.
+    this.ended.catch(() => undefined);
+  }
+
+  now(): number {
+    return this.#options.now?.() ?? Date.now();
+  }
+
+  get size(): Size {
+    const { columns, rows } = this.#options.size();
+    return { columns, rows: Math.max(1, rows - FRAME_ROWS) };
+  }
+
+  get top(): Screen | undefined {
+    return this.#stack.at(-1);
+  }
+
+  /** Shown once it has been read; what cannot be read is not shown, and one stays where one was. */
+  async open(screen: Screen): Promise<void> {
+    const reading = { text: "reading …", isBad: false };
+    const slow = setTimeout(() => {
+      this.#note = reading;
+      this.redraw();
+    }, SLOW_MS);
+    try {
+      await screen.load();
+    } finally {
+      clearTimeout(slow);
+      if (this.#note === reading) this.#note = null;
+    }
+    this.#stack.push(screen);
+  }
+
+  async back(options: { readonly hasChanged: boolean } = { hasChanged: false }): Promise<void> {
+    if (this.#stack.length <= 1) return;
+    if (options.hasChanged) for (const screen of this.#stack) this.#unseen.add(screen);
+    this.#stack.pop()?.close?.();
+    const shown = this.top;
+    if (shown !== undefined && this.#unseen.delete(shown)) await shown.load();
+  }
+
+  say(text: string): void {
+    this.#note = { text, isBad: false };
+    this.redraw();
+  }
+
+  ask(question: Question): void {
+    this.#question = { ...question, input: startInput(question.text) };
+    this.redraw();
+  }
+
+  run(work: () => Promise<void | (() => Promise<void>)>): void {
+    void this.#guard(async () => {
+      const finish = await work();
+      await this.#enqueue(finish ?? (() => Promise.resolve()));
+    });
+  }
+
+  redraw(): void {
+    this.#options.redraw();
+  }
+
+  quit(): void {
+    for (const screen of this.#stack) screen.close?.();
+    this.#end(undefined);
+  }
+
+  /** Ends the program because it cannot go on. */
+  fail(error: unknown): void {
+    for (const screen of this.#stack) screen.close?.();
+    this.#end(error ?? new Error("the program failed without saying why"));
+  }
+
+  /** Takes a key. Resolves when it, and all before it, have been answered. */
+  press(key: Key): Promise<void> {
+    return this.#enqueue(() => this.#answer(key));
+  }
+
+  /** When all keys so far have been answered and all that belongs on the screen was read. What runs beside them is not waited for. */
+  async idle(): Promise<void> {
+    await this.#work;
+    await this.#settling;
+  }
+
+  /** Everything on the screens may have changed: what is seen is read again now, the rest when it is seen. */
+  refresh(): Promise<void> {
+    return this.#enqueue(() => this.#reload());
+  }
+
+  async #reload(): Promise<void> {
+    const shown = this.top;
+    for (const screen of this.#stack) if (screen !== shown) this.#unseen.add(screen);
+    await shown?.load();
+  }
+
+  setLive(isLive: boolean): void {
+    this.#isLive = isLive;
+  }
+
+  #enqueue(task: () => Promise<void>): Promise<void> {
+    this.#tasks.push(task);
+    this.#work ??= this.#workOff().finally(() => {
+      this.#work = null;
+    });
+    return this.#work;
+  }
+
+  async #workOff(): Promise<void> {
+    while (this.#tasks.length > 0) {
+      for (let task = this.#tasks.shift(); task !== undefined; task = this.#tasks.shift())
+        await this.#guard(task);
+      await this.#settle();
+    }
+    this.redraw();
+  }
+
+  /** What fails is said at the bottom; only a bug ends the program. */
+  async #guard(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      const { code, message, hint } = describeFailure(error);
+      if (code === "internal") this.fail(error);
+      else this.#note = { text: hint === null ? message : `${message} (${hint})`, isBad: true };
+    }
+  }
+
+  async #settle(): Promise<void> {
+    const screen = this.top;
+    if (screen?.settle === undefined) return;
+    let isLate = false;
+    const settled = this.#guard(async () => {
+      await screen.settle?.();
+      if (isLate) this.redraw();
+    });
+    this.#settling = settled;
+    await Promise.race([settled, sleep(SETTLE_MS, undefined, { ref: false })]);
+    isLate = true;
+  }
+
+  async #answer(key: Key): Promise<void> {
+    this.#note = null;
+    if (key.name === "ctrl+c") {
+      process.exitCode = 130;
+      return this.quit();
+    }
+    if (this.#question !== null) return this.#type(key);
+    const screen = this.top;
+    if (screen === undefined || (await screen.handle(key))) return;
+    await this.#answerAnywhere(key, screen);
+  }
+
+  async #answerAnywhere(key: Key, screen: Screen): Promise<void> {
+    if (key.name === "q") return this.quit();
+    if (key.name === "?") await this.go.help(screen);
+    else if (key.name === "/") await this.go.search(screen.conversation ?? null);
+    else if (key.name === "ctrl+l") await this.#reload();
+    else if (isBack(key.name)) await this.back();
+  }
+
+  async #type(key: Key): Promise<void> {
+    const question = this.#question;
+    if (question === null) return;
+    if (key.name === "enter" || key.name === "escape") {
+      this.#question = null;
+      return question.onDone(key.name === "enter" ? question.input.text : null);
+    }
+    const next = typeKey(question.input, key);
+    if (next === null) return;
+    question.input = next;
+    await question.onType?.(next.text);
+  }
+
+  /** The whole screen: exactly so many lines. */
+  render(): string[] {
+    const { columns, rows } = this.#options.size();
+    const screen = this.top;
+    const body = screen === undefined ? [] : screen.render(this.size, this.#options.paint);
+    const lines = [this.#renderHead(columns), ...body.slice(0, this.size.rows)];
+    while (lines.length < rows - 1) lines.push("");
+    const whole = [...lines.slice(0, Math.max(0, rows - 1)), this.#renderFoot(columns)].slice(-rows);
+    return whole.map((line) => clipLine(line, columns));
+  }
+
+  #renderHead(columns: number): string {
+    const { paint } = this.#options;
+    const live = this.#isLive ? " live " : " the archive cannot be read ";
+    const room = Math.max(1, columns - live.length - 5);
+    const left = renderSpans(
+      [span(" lcm ", paint.title), span(` ${describePath(this.#stack, room - 1)}`)],
+      room + 5,
+    );
+    return padLine(left, room + 5) + paint.faint(live);
+  }
+
+  #renderFoot(columns: number): string {
+    const { paint } = this.#options;
+    if (this.#question !== null) return renderQuestion(this.#question, columns, paint);
+    if (this.#note !== null) {
+      const style = this.#note.isBad ? paint.bad : paint.good;
+      return renderSpans([span(` ${toOneLine(this.#note.text)}`, style)], columns);
+    }
+    const end = "? all keys  q quit ";
+    const room = Math.max(0, columns - displayWidth(end));
+    const spans: Span[] = [span(" ")];
+    for (const { keys, does } of this.top?.keys ?? [])
+      spans.push(span(keys, paint.name), span(` ${does}   `, paint.faint));
+    return padLine(renderSpans(spans, room), room) + renderSpans([span(end, paint.faint)], columns);
+  }
+}
+
+/** Where one is. What does not fit is left out at the front: the last names say most. */
+function describePath(stack: readonly Screen[], columns: number): string {
+  const names = stack.map(({ name }) => truncateToWidth(toOneLine(name), MAX_NAME_COLUMNS));
+  const path = names.join(" › ");
+  if (displayWidth(path) <= columns) return path;
+  let short = names.at(-1) ?? "";
+  for (const name of names.slice(0, -1).toReversed()) {
+    if (displayWidth(`… › ${name} › ${short}`) > columns) break;
+    short = `${name} › ${short}`;
+  }
+  return `… › ${short}`;
+}
+
+function renderQuestion(
+  { label, input }: { label: string; input: LineInput },
+  columns: number,
+  paint: Paint,
+): string {
+  const room = Math.max(1, columns - label.length - 4);
+  const before = input.text.slice(0, input.cursor).slice(-room);
+  const behind = input.text.slice(input.cursor);
+  // A sign for the cursor that is seen without colour as well.
+  return renderSpans(
+    [
+      span(` ${label}: `, paint.title),
+      span(toOneLine(before)),
+      span("▏", paint.match),
+      span(toOneLine(behind)),
+    ],
+    columns,
+  );
+}

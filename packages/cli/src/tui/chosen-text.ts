@@ -1,0 +1,78 @@
+/** The text of what is chosen in a list of messages and summaries: read after the key was answered, shown in a pane that scrolls. */
+import type { SummaryNode } from "@lossless/core/store/folding.ts";
+import { toOneLine } from "../format.ts";
+import type { Key } from "./keys.ts";
+import { readMessageText, renderMessageText, type Message } from "./message-text.ts";
+import type { Paint } from "./paint.ts";
+import type { Desk, Size } from "./screen.ts";
+import { renderSummaryText } from "./summary-text.ts";
+import { TextPane } from "./text-pane.ts";
+import type { TextLine } from "./wrapped-text.ts";
+
+export interface Choosable {
+  readonly id: string;
+  readonly messageId: number | null;
+  readonly summaryId: string | null;
+  /** Said where there is neither message nor summary. */
+  readonly reason: string;
+}
+
+type Shown =
+  | { readonly kind: "message"; readonly message: Message | string }
+  | { readonly kind: "summary"; readonly summary: SummaryNode }
+  | { readonly kind: "words"; readonly words: string };
+
+export class ChosenText {
+  readonly #desk: Desk;
+  readonly #pane = new TextPane();
+  #shown: { readonly id: string; readonly content: Shown } | null = null;
+  #wantedId: string | null = null;
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+  }
+
+  handle(key: Key): boolean {
+    return this.#pane.handle(key);
+  }
+
+  /** Reads it again even if it has the same id. */
+  forget(): void {
+    this.#shown = null;
+    this.#pane.forget();
+  }
+
+  async read(chosen: Choosable | null): Promise<void> {
+    if (chosen === null || this.#shown?.id === chosen.id) return;
+    this.#wantedId = chosen.id;
+    const content = await this.#readContent(chosen);
+    if (this.#wantedId === chosen.id) this.#shown = { id: chosen.id, content };
+  }
+
+  async #readContent({ messageId, summaryId, reason }: Choosable): Promise<Shown> {
+    const { engine, scope } = this.#desk.archive;
+    if (summaryId !== null) {
+      const summary = await engine.readSummary({ ...scope, summaryId });
+      return summary === null
+        ? { kind: "words", words: `${summaryId} is gone` }
+        : { kind: "summary", summary };
+    }
+    if (messageId === null) return { kind: "words", words: reason };
+    return { kind: "message", message: await readMessageText(engine, scope, messageId) };
+  }
+
+  render(chosen: Choosable | null, size: Size, paint: Paint): readonly string[] {
+    const shown = this.#shown;
+    if (chosen === null || shown?.id !== chosen.id) return [];
+    return this.#pane.render(shown.id, size, () => renderContent(shown.content, paint));
+  }
+}
+
+function renderContent(content: Shown, paint: Paint): TextLine[] {
+  if (content.kind === "summary") return renderSummaryText(content.summary, paint);
+  if (content.kind === "words") return [{ text: toOneLine(content.words), style: paint.faint }];
+  const { message } = content;
+  return typeof message === "string"
+    ? [{ text: toOneLine(message), style: paint.bad }]
+    : renderMessageText(message, paint);
+}

@@ -1,0 +1,62 @@
+/**
+ * A context as lines to choose from: what each stands for, what it costs, why it is there. Also the context as it was before a summary was
+ * made: the same, with what it was made from in its place. Pure.
+ */
+import type { AssembledContext, ExplainedItem } from "@lossless/core/assemble/assemble.ts";
+import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core/model/ids.ts";
+import type { DissolveReport } from "@lossless/core/store/care.ts";
+import { describeIds, describeReason } from "../commands/explain.ts";
+
+export interface ContextLine {
+  readonly kind: ExplainedItem["kind"];
+  /** What it is called on the screen; names it among the lines. */
+  readonly id: string;
+  readonly label: string;
+  readonly messageId: number | null;
+  readonly summaryId: string | null;
+  readonly messages: number | null;
+  readonly tokens: number;
+  readonly reason: string;
+  readonly earliestAt: number | null;
+  readonly latestAt: number | null;
+  /** It stood here before, and a summary stands for it now. */
+  readonly isFormer: boolean;
+}
+
+export function listContextLines({ items }: Pick<AssembledContext, "items">): ContextLine[] {
+  return items.map((item) => ({
+    kind: item.kind,
+    id: describeIds(item),
+    label: item.kind === "summary" ? `summary d${item.depth}` : (item.role ?? item.kind),
+    messageId: item.messageId,
+    summaryId: item.summaryId,
+    messages: item.messages,
+    tokens: item.tokens,
+    reason: describeReason(item),
+    earliestAt: item.earliestAt,
+    latestAt: item.latestAt,
+    isFormer: false,
+  }));
+}
+
+/** The lines with what a summary was made from in its place; a summary that is not shown is told by its sources alone. */
+export function putBack(lines: readonly ContextLine[], report: DissolveReport): ContextLine[] {
+  const former = report.sources.map(({ id, tokens, isShown }): ContextLine => {
+    const messageId = parseMessageId(id);
+    return {
+      kind: isSummaryId(id) ? "summary" : "message",
+      id: messageId === null ? id : formatMessageId(messageId),
+      label: isSummaryId(id) ? "summary" : "message",
+      messageId,
+      summaryId: isSummaryId(id) ? id : null,
+      messages: null,
+      tokens,
+      reason: isShown ? `now under ${report.summaryId}` : `hidden; now under ${report.summaryId}`,
+      earliestAt: null,
+      latestAt: null,
+      isFormer: true,
+    };
+  });
+  const at = lines.findIndex(({ summaryId }) => summaryId === report.summaryId);
+  return at < 0 ? former : [...lines.slice(0, at), ...former, ...lines.slice(at + 1)];
+}

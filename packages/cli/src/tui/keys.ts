@@ -1,0 +1,80 @@
+/**
+ * From what a terminal sends to a key with a name: `j`, `R`, `up`, `pageDown`, `enter`, `ctrl+c`. Knows the old encodings and the newer
+ * ones that some terminals switch to; nothing else of the program reads escape sequences.
+ */
+import { decodeKittyPrintable, isKeyRelease, parseKey } from "@earendil-works/pi-tui";
+
+export interface Key {
+  readonly name: string;
+  /** What it writes into a line of input; null for a key that writes nothing. */
+  readonly text: string | null;
+}
+
+/** Terminals put these around what is pasted. */
+const PASTE_BEGIN = "\u001B[200~";
+const PASTE_END = "\u001B[201~";
+
+/** Null for what is no key: a release, an answer of the terminal. */
+export function readKey(data: string): Key | null {
+  if (data.startsWith(PASTE_BEGIN) && data.endsWith(PASTE_END)) {
+    const pasted = data.slice(PASTE_BEGIN.length, -PASTE_END.length);
+    return { name: "paste", text: pasted.replaceAll(/\p{Cc}+/gu, " ") };
+  }
+  if (isKeyRelease(data)) return null;
+  const printable = decodeKittyPrintable(data) ?? (isPrintable(data) ? data : null);
+  if (printable !== null) return { name: printable === " " ? "space" : printable, text: printable };
+  const name = parseKey(data);
+  if (name === undefined) return null;
+  const letter = /^shift\+([a-z])$/.exec(name)?.[1]?.toUpperCase();
+  return letter === undefined ? { name, text: null } : { name: letter, text: letter };
+}
+
+const isPrintable = (data: string): boolean => data !== "" && !/\p{Cc}/u.test(data);
+
+/** A key as the help writes it, and what it does. */
+export interface KeyHelp {
+  readonly keys: string;
+  readonly does: string;
+}
+
+/** What moves in every list and text. */
+export const MOVE_KEYS: readonly KeyHelp[] = [
+  { keys: "↑ ↓ k j", does: "up, down" },
+  { keys: "PgUp PgDn", does: "a page" },
+  { keys: "g G", does: "first, last" },
+];
+
+/** What works everywhere. */
+export const COMMON_KEYS: readonly KeyHelp[] = [
+  { keys: "Enter → l", does: "open" },
+  { keys: "Esc ← h", does: "back" },
+  { keys: "/", does: "search" },
+  { keys: "?", does: "all keys" },
+  { keys: "q", does: "quit" },
+];
+
+const UP = new Set(["up", "k"]);
+const DOWN = new Set(["down", "j"]);
+const FIRST = new Set(["g", "home"]);
+const LAST = new Set(["G", "end"]);
+const PAGE_UP = new Set(["pageUp", "ctrl+b", "ctrl+u"]);
+const PAGE_DOWN = new Set(["pageDown", "ctrl+f", "ctrl+d"]);
+
+export type Move =
+  | { readonly kind: "by"; readonly rows: number }
+  | { readonly kind: "first" }
+  | { readonly kind: "last" };
+
+/** How a key moves in a list of which so many rows are seen; null when it does not. */
+export function readMove(name: string, pageRows: number): Move | null {
+  if (UP.has(name)) return { kind: "by", rows: -1 };
+  if (DOWN.has(name)) return { kind: "by", rows: 1 };
+  if (PAGE_UP.has(name)) return { kind: "by", rows: -Math.max(1, pageRows - 1) };
+  if (PAGE_DOWN.has(name)) return { kind: "by", rows: Math.max(1, pageRows - 1) };
+  if (FIRST.has(name)) return { kind: "first" };
+  return LAST.has(name) ? { kind: "last" } : null;
+}
+
+export const isOpen = (name: string): boolean => name === "enter" || name === "right" || name === "l";
+export const isBack = (name: string): boolean =>
+  name === "escape" || name === "left" || name === "h" || name === "backspace";

@@ -1,0 +1,24 @@
+/** Where one is in a list: which row is chosen, which is the first on the screen. Pure; every list of the terminal UI moves by it. */
+import type { Move } from "./keys.ts";
+
+export interface ListPlace {
+  readonly selected: number;
+  readonly top: number;
+}
+
+export const LIST_START: ListPlace = { selected: 0, top: 0 };
+
+/** Moved, and kept inside the list and the screen. */
+export function moveInList(place: ListPlace, move: Move, count: number, rows: number): ListPlace {
+  const wanted = move.kind === "first" ? 0 : move.kind === "last" ? count - 1 : place.selected + move.rows;
+  return keepInList({ ...place, selected: wanted }, count, rows);
+}
+
+/** The chosen row exists and is on the screen; the screen is as full as it can be. */
+export function keepInList({ selected, top }: ListPlace, count: number, rows: number): ListPlace {
+  const chosen = Math.max(0, Math.min(selected, count - 1));
+  const height = Math.max(1, rows);
+  const least = Math.max(0, chosen - height + 1);
+  const most = Math.min(chosen, Math.max(0, count - height));
+  return { selected: chosen, top: Math.max(least, Math.min(top, most)) };
+}

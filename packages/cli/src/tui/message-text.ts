@@ -1,0 +1,70 @@
+/** A message as text for a pane: every part of it, in order, with what it is. */
+import type { Engine, Scope } from "@lossless/core/engine.ts";
+import { formatMessageId } from "@lossless/core/model/ids.ts";
+import type { MessageView } from "@lossless/core/model/message.ts";
+import type { MessageBody } from "@lossless/core/store/store.ts";
+import { describePart } from "../commands/messages.ts";
+import { formatBytes, formatCount, formatTime, toOneLine } from "../format.ts";
+import type { Paint } from "./paint.ts";
+import { toTextLines, type TextLine } from "./wrapped-text.ts";
+
+export type Message = MessageBody & { readonly view: MessageView };
+
+/** More of one part than this is for `lcm messages show`. */
+const MAX_PART_CHARS = 1_000_000;
+
+export function renderMessageText({ row, view, bytes, parts }: Message, paint: Paint): TextLine[] {
+  const lines: TextLine[] = [];
+  if (row.forgottenAt !== null) lines.push({ text: "This message was forgotten.", style: paint.warning });
+  if (row.hidden.length > 0) lines.push({ text: `hidden: ${row.hidden.join(", ")}`, style: paint.warning });
+  for (const part of view.parts) {
+    if (part.type !== "text") lines.push({ text: `[${toOneLine(describePart(part))}]`, style: paint.faint });
+    lines.push(...cutLines(part.text.trimEnd(), row.messageId, paint));
+  }
+  if (view.parts.length === 0 && row.forgottenAt === null)
+    lines.push(...cutLines(Buffer.from(bytes).toString("utf8"), row.messageId, paint));
+  const files = [...new Set(parts.flatMap((part) => part.fileId ?? []))];
+  if (files.length > 0) lines.push({ text: `large files: ${files.join(", ")}`, style: paint.faint });
+  return lines;
+}
+
+function cutLines(text: string, messageId: number, paint: Paint): TextLine[] {
+  if (text === "") return [];
+  if (text.length <= MAX_PART_CHARS) return toTextLines(text);
+  const left = formatCount(text.length - MAX_PART_CHARS);
+  return [
+    ...toTextLines(text.slice(0, MAX_PART_CHARS)),
+    {
+      text: `… ${left} more characters: lcm messages show ${formatMessageId(messageId)}`,
+      style: paint.faint,
+    },
+  ];
+}
+
+export function describeMessage({ row }: Pick<Message, "row">, timezone: string): string {
+  const { messageId, role, createdAt, tokens, arrivalBytes } = row;
+  const facts = [
+    formatMessageId(messageId),
+    toOneLine(role),
+    formatTime(createdAt, timezone),
+    `${formatCount(tokens)} tokens`,
+    formatBytes(arrivalBytes),
+  ];
+  return facts.join(" · ");
+}
+
+/** The newest version of a message. A message that cannot be read is no reason to show nothing. */
+export async function readMessageText(
+  engine: Engine,
+  scope: Scope,
+  messageId: number,
+): Promise<Message | string> {
+  try {
+    const message = await engine.readMessage({ ...scope, messageId });
+    const newest = message?.row.newest ?? null;
+    const shown = newest === null ? message : await engine.readMessage({ ...scope, messageId: newest });
+    return shown ?? `cannot find ${formatMessageId(messageId)}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

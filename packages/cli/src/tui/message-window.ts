@@ -1,0 +1,177 @@
+/**
+ * The messages of a conversation as a window that moves: a bounded number of rows around the chosen one, read by key as one scrolls. A
+ * conversation of a hundred thousand messages takes no more memory than one of a thousand, and no jump reads what lies between.
+ *
+ * Invariant: `rows` is a gapless run of the conversation in the order of positions, each message once, at its first version.
+ */
+import type { Engine, Scope } from "@lossless/core/engine.ts";
+import type { MessageRow } from "@lossless/core/store/store.ts";
+import type { Move } from "./keys.ts";
+import { keepInList, LIST_START, type ListPlace } from "./list-place.ts";
+
+export const PAGE = 250;
+/** Rows that are kept at most. */
+export const KEPT = 1_500;
+/** Nearer to an edge than this, more is read. */
+const MARGIN = 100;
+
+interface Mark {
+  readonly position: number;
+  readonly seq: number;
+}
+
+export class MessageWindow {
+  readonly #engine: Engine;
+  readonly #scope: Scope;
+  readonly #conversationId: number;
+  rows: MessageRow[] = [];
+  isAtStart = false;
+  isAtEnd = false;
+  place: ListPlace = LIST_START;
+
+  constructor(engine: Engine, scope: Scope, conversationId: number) {
+    this.#engine = engine;
+    this.#scope = scope;
+    this.#conversationId = conversationId;
+  }
+
+  get selected(): MessageRow | undefined {
+    return this.rows[this.place.selected];
+  }
+
+  /** Whether the newest message is chosen: then new ones are followed. */
+  get isFollowing(): boolean {
+    return this.isAtEnd && this.place.selected >= this.rows.length - 1;
+  }
+
+  async openStart(): Promise<void> {
+    this.rows = [];
+    this.isAtStart = true;
+    this.isAtEnd = false;
+    await this.#readNewer();
+    this.place = LIST_START;
+  }
+
+  async openEnd(screenRows: number): Promise<void> {
+    this.rows = [];
+    this.isAtStart = false;
+    this.isAtEnd = true;
+    await this.#readOlder();
+    this.place = keepInList(
+      { selected: this.rows.length - 1, top: this.rows.length },
+      this.rows.length,
+      screenRows,
+    );
+  }
+
+  /** Around a place; the first message at or behind it is chosen, and stands in the middle of the screen. */
+  async openAt(mark: Mark, screenRows: number): Promise<void> {
+    const older = await this.#readPage("newest", `${mark.position}.${mark.seq}`);
+    const newer = await this.#readPage("oldest", `${mark.position}.${mark.seq - 1}`);
+    this.rows = [...older.rows.toReversed(), ...newer.rows];
+    this.isAtStart = older.isLast;
+    this.isAtEnd = newer.isLast;
+    const selected = Math.min(older.rows.length, Math.max(0, this.rows.length - 1));
+    this.place = keepInList(
+      { selected, top: selected - Math.floor(screenRows / 2) },
+      this.rows.length,
+      screenRows,
+    );
+  }
+
+  /** The first message at or after an instant, by halving the positions between the ends: messages are in the order of time but for late ones. */
+  async openTime(at: number, screenRows: number): Promise<void> {
+    const [first] = (await this.#readPage("oldest", null, 1)).rows;
+    const [last] = (await this.#readPage("newest", null, 1)).rows;
+    if (first === undefined || last === undefined) return this.openEnd(screenRows);
+    let [low, high] = [first.position, last.position + 1];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const [row] = (await this.#readPage("oldest", `${middle}.-1`, 1)).rows;
+      if (row === undefined || row.createdAt >= at) high = middle;
+      else low = Math.max(middle, row.position) + 1;
+    }
+    await (low > last.position
+      ? this.openEnd(screenRows)
+      : this.openAt({ position: low, seq: 0 }, screenRows));
+  }
+
+  async move(move: Move, screenRows: number): Promise<void> {
+    if (move.kind === "first") return this.isAtStart ? this.#choose(0, screenRows) : this.openStart();
+    if (move.kind === "last")
+      return this.isAtEnd ? this.#choose(this.rows.length - 1, screenRows) : this.openEnd(screenRows);
+    const wanted = this.place.selected + move.rows;
+    if (wanted < MARGIN && !this.isAtStart) {
+      const added = await this.#readOlder();
+      this.place = { selected: this.place.selected + added, top: this.place.top + added };
+    } else if (wanted >= this.rows.length - MARGIN && !this.isAtEnd) await this.#readNewer();
+    this.#choose(this.place.selected + move.rows, screenRows);
+  }
+
+  /** Reads what was added behind the newest row, and goes along when the newest was chosen. */
+  async catchUp(screenRows: number): Promise<void> {
+    const wasFollowing = this.isFollowing;
+    if (this.rows.length === 0) return this.openEnd(screenRows);
+    if (!this.isAtEnd) return;
+    this.isAtEnd = false;
+    while (!this.isAtEnd) await this.#readNewer();
+    if (wasFollowing) this.#choose(this.rows.length - 1, screenRows);
+  }
+
+  keep(screenRows: number): void {
+    this.place = keepInList(this.place, this.rows.length, screenRows);
+  }
+
+  #choose(selected: number, screenRows: number): void {
+    this.place = keepInList({ ...this.place, selected }, this.rows.length, screenRows);
+  }
+
+  /** Returns how many rows were added in front. */
+  async #readOlder(): Promise<number> {
+    const first = this.rows[0];
+    const page = await this.#readPage("newest", first === undefined ? null : toCursor(first));
+    this.rows = [...page.rows.toReversed(), ...this.rows];
+    this.isAtStart = page.isLast;
+    if (this.rows.length > KEPT) {
+      this.rows.length = KEPT;
+      this.isAtEnd = false;
+    }
+    return page.rows.length;
+  }
+
+  async #readNewer(): Promise<void> {
+    const last = this.rows.at(-1);
+    const page = await this.#readPage("oldest", last === undefined ? null : toCursor(last));
+    this.rows.push(...page.rows);
+    this.isAtEnd = page.isLast;
+    const surplus = this.rows.length - KEPT;
+    if (surplus <= 0) return;
+    this.rows.splice(0, surplus);
+    this.isAtStart = false;
+    this.place = { selected: this.place.selected - surplus, top: this.place.top - surplus };
+  }
+
+  /** Versions stand at the place of the first one, which is listed once. A page of versions only is read on. */
+  async #readPage(
+    direction: "oldest" | "newest",
+    from: string | null,
+    limit = PAGE,
+  ): Promise<{ rows: MessageRow[]; isLast: boolean }> {
+    const rows: MessageRow[] = [];
+    for (let after = from; ;) {
+      const page = await this.#engine.listMessages({
+        ...this.#scope,
+        conversationId: this.#conversationId,
+        limit,
+        after,
+        direction,
+      });
+      for (const row of page.items) if (row.revises === null) rows.push(row);
+      if (page.next === null) return { rows, isLast: true };
+      if (rows.length > 0) return { rows, isLast: false };
+      after = page.next;
+    }
+  }
+}
+
+const toCursor = ({ position, seq }: Mark): string => `${position}.${seq}`;

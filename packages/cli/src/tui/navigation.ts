@@ -1,0 +1,59 @@
+/** Ways between screens: the one place that knows them all. */
+import { formatMessageId } from "@lossless/core/model/ids.ts";
+import type { Desk, Navigator, Screen } from "./screen.ts";
+import { ContextScreen } from "./screens/context.ts";
+import { makeDissolveScreen } from "./screens/dissolve.ts";
+import { DoctorScreen } from "./screens/doctor.ts";
+import { FilesScreen, makeFileScreen } from "./screens/files.ts";
+import { GraphScreen } from "./screens/graph.ts";
+import { HelpScreen } from "./screens/help.ts";
+import { MessagesScreen } from "./screens/messages.ts";
+import { RewriteScreen } from "./screens/rewrite.ts";
+import { SearchScreen } from "./screens/search.ts";
+import { SpendScreen } from "./screens/spend.ts";
+import { TextScreen } from "./screens/text.ts";
+import { askTransplant } from "./screens/transplant.ts";
+import { describeMessage, readMessageText, renderMessageText } from "./message-text.ts";
+
+export function createNavigator(desk: Desk): Navigator {
+  const open = async (screen: Screen): Promise<boolean> => {
+    await desk.open(screen);
+    return true;
+  };
+  return {
+    messages: (conversation, messageId) => open(new MessagesScreen(desk, conversation, messageId)),
+    message: (messageId) => open(makeMessageScreen(desk, messageId)),
+    graph: (conversation, summaryId) => open(new GraphScreen(desk, conversation, summaryId)),
+    context: (conversation) => open(new ContextScreen(desk, conversation, null)),
+    previousContext: (conversation, summaryId) => open(new ContextScreen(desk, conversation, { summaryId })),
+    files: (conversation) => open(new FilesScreen(desk, conversation)),
+    file: (fileId) => open(makeFileScreen(desk, fileId)),
+    search: (conversation) => open(new SearchScreen(desk, conversation)),
+    spend: () => open(new SpendScreen(desk)),
+    doctor: () => open(new DoctorScreen(desk)),
+    rewrite: (conversation, summaryId) => open(new RewriteScreen(desk, conversation, summaryId)),
+    repair: (conversation) => open(new RewriteScreen(desk, conversation, null)),
+    dissolve: (conversation, summaryId) => open(makeDissolveScreen(desk, conversation, summaryId)),
+    transplant: (conversation) => {
+      askTransplant(desk, conversation);
+      return Promise.resolve(true);
+    },
+    help: (about) => open(new HelpScreen(desk, about)),
+  };
+}
+
+function makeMessageScreen(desk: Desk, messageId: number): Screen {
+  const { engine, scope } = desk.archive;
+  return new TextScreen(desk, {
+    name: formatMessageId(messageId),
+    read: async () => {
+      const message = await readMessageText(engine, scope, messageId);
+      return typeof message === "string"
+        ? { title: message, lines: () => [] }
+        : {
+            title: describeMessage(message, desk.timezone),
+            lines: (paint) => renderMessageText(message, paint),
+          };
+    },
+  });
+}

@@ -1,0 +1,137 @@
+/**
+ * Writing summaries anew, one after the other: plan, call, look, accept or skip. The state of such a run and what its answers change, without
+ * screens and keys. A text is put in place only as it was looked at: accepting never calls a model again.
+ */
+import type { RewriteAnswer } from "@lossless/core/engine-care.ts";
+import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
+import { planRewrite } from "@lossless/core/maintain/rewrite.ts";
+import { estimateCost } from "@lossless/core/maintain/checks/summaries.ts";
+import type { TuiArchive } from "./screen.ts";
+
+export interface RewriteChoice {
+  readonly conversationId: number;
+  /** Null: every damaged one. */
+  readonly summaryId: string | null;
+  readonly isSubtree: boolean;
+  readonly isExtractive: boolean;
+}
+
+export type Stage =
+  | { readonly kind: "preview" }
+  | { readonly kind: "calling" }
+  | { readonly kind: "review"; readonly answer: RewriteAnswer }
+  | { readonly kind: "done"; readonly reason: string };
+
+export type Outcome = "accepted" | "skipped" | "unchanged" | "no better";
+
+export class RewriteRun {
+  readonly #archive: TuiArchive;
+  readonly #onChange: () => void;
+  readonly #stop = new AbortController();
+  choice: RewriteChoice;
+  targets: readonly RewriteTarget[] = [];
+  outcomes: Outcome[] = [];
+  stage: Stage = { kind: "preview" };
+  /** From now on everything is accepted. */
+  isAuto = false;
+
+  constructor(archive: TuiArchive, choice: RewriteChoice, onChange: () => void) {
+    this.#archive = archive;
+    this.#onChange = onChange;
+    this.choice = choice;
+  }
+
+  get isRepair(): boolean {
+    return this.choice.summaryId === null;
+  }
+
+  /** The one that is being written or looked at. */
+  get target(): RewriteTarget | undefined {
+    return this.targets[this.outcomes.length];
+  }
+
+  get usesModel(): boolean {
+    return !this.choice.isExtractive && this.#archive.modelName !== null;
+  }
+
+  get cost(): { inputTokens: number; outputTokens: number } {
+    const sum = { inputTokens: 0, outputTokens: 0 };
+    if (!this.usesModel) return sum;
+    for (const target of this.targets) {
+      const cost = estimateCost(target, this.#archive.settings);
+      sum.inputTokens += cost.inputTokens;
+      sum.outputTokens += cost.outputTokens;
+    }
+    return sum;
+  }
+
+  count(outcome: Outcome): number {
+    return this.outcomes.filter((some) => some === outcome).length;
+  }
+
+  async plan(choice: RewriteChoice = this.choice): Promise<void> {
+    const { conversationId, summaryId, isSubtree } = choice;
+    const selection =
+      summaryId === null ? { conversationId, isDamaged: true } : { conversationId, summaryId, isSubtree };
+    this.targets = await planRewrite(this.#archive.engine, selection);
+    this.choice = choice;
+  }
+
+  /** Writes the next text, and goes on by itself while nothing has to be looked at. */
+  async goOn(): Promise<void> {
+    for (let target = this.target; target !== undefined; target = this.target) {
+      if (this.#stop.signal.aborted) return;
+      this.#enter({ kind: "calling" });
+      const answer = await this.#write(target, this.isAuto);
+      if (this.#stop.signal.aborted) return;
+      if (answer.after.content === answer.before.content) this.outcomes.push("unchanged");
+      else if (this.isAuto) this.outcomes.push(answer.newId === null ? "no better" : "accepted");
+      else return this.#enter({ kind: "review", answer });
+    }
+    this.#enter({ kind: "done", reason: "" });
+  }
+
+  #write({ summaryId }: RewriteTarget, apply: boolean): Promise<RewriteAnswer> {
+    return this.#archive.change((engine) =>
+      engine.rewriteSummary({
+        summaryId,
+        isDry: !apply,
+        isExtractive: this.choice.isExtractive,
+        mustHeal: this.isRepair,
+        signal: this.#stop.signal,
+      }),
+    );
+  }
+
+  /** Puts the text that is looked at in place. */
+  async accept(): Promise<void> {
+    if (this.stage.kind !== "review") return;
+    const { oldId, after, sourceKeys } = this.stage.answer;
+    const { content, model, level } = after;
+    this.#enter({ kind: "calling" });
+    const answer = await this.#archive.change((engine) =>
+      engine.rewriteSummary({
+        summaryId: oldId,
+        isDry: false,
+        mustHeal: this.isRepair,
+        text: { content, model, level, sourceKeys },
+      }),
+    );
+    this.outcomes.push(answer.newId === null ? "no better" : "accepted");
+  }
+
+  skip(): void {
+    if (this.stage.kind === "review") this.outcomes.push("skipped");
+  }
+
+  /** Ends the run; what was accepted stays. */
+  stop(reason: string): void {
+    this.#stop.abort();
+    if (this.stage.kind !== "done") this.#enter({ kind: "done", reason });
+  }
+
+  #enter(stage: Stage): void {
+    this.stage = stage;
+    this.#onChange();
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Runs the terminal UI on an open archive until one quits. Whatever ends it, the terminal is given back first: quitting, Ctrl-C, a signal, an
+ * exception anywhere in the program.
+ */
+import { styleText } from "node:util";
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { usageError } from "../exit.ts";
+import { App } from "./app.ts";
+import { follow } from "./live.ts";
+import { createNavigator } from "./navigation.ts";
+import { createPaint } from "./paint.ts";
+import type { TuiArchive } from "./screen.ts";
+import { ConversationsScreen } from "./screens/conversations.ts";
+import { TerminalUi } from "./terminal-ui.ts";
+
+export interface RunTuiOptions {
+  readonly archive: TuiArchive;
+  /** Opened at once, if one was named. */
+  readonly conversation: ConversationRow | null;
+}
+
+/** What a process that a signal ended answers to a shell. */
+const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+export function requireTerminal(): void {
+  if (process.stdin.isTTY && process.stdout.isTTY && process.env["TERM"] !== "dumb") return;
+  throw usageError(
+    "cannot run lcm tui: it needs a terminal",
+    "In scripts and pipes use the other commands, such as lcm conversations list or lcm messages list; lcm help names them",
+  );
+}
+
+export async function runTui({ archive, conversation }: RunTuiOptions): Promise<void> {
+  requireTerminal();
+  const ui = new TerminalUi();
+  const app = new App({
+    archive,
+    paint: createPaint(isColoured()),
+    size: () => ui.size,
+    redraw: () => ui.redraw(),
+    navigate: createNavigator,
+  });
+  const restore = guardTerminal(ui, app);
+  try {
+    await app.open(new ConversationsScreen(app));
+    if (conversation !== null) await app.go.messages(conversation);
+    ui.start(app);
+    void app.refresh();
+    using _live = follow(app);
+    await app.ended;
+  } finally {
+    restore();
+  }
+}
+
+/** Follows NO_COLOR and FORCE_COLOR, as every command does. */
+const isColoured = (): boolean => styleText("bold", "x", { stream: process.stdout }) !== "x";
+
+/** Ends the program cleanly at signals and exceptions; returns what gives the terminal back and lets go. */
+function guardTerminal(ui: TerminalUi, app: App): () => void {
+  const onSignal = (name: NodeJS.Signals): void => {
+    process.exitCode = SIGNALS[name as keyof typeof SIGNALS];
+    app.quit();
+  };
+  const onError = (error: unknown): void => app.fail(error);
+  const onExit = (): void => ui.stop();
+  for (const name of Object.keys(SIGNALS)) process.on(name, onSignal);
+  process.on("uncaughtException", onError);
+  process.on("unhandledRejection", onError);
+  process.on("exit", onExit);
+  return () => {
+    ui.stop();
+    for (const name of Object.keys(SIGNALS)) process.off(name, onSignal);
+    process.off("uncaughtException", onError);
+    process.off("unhandledRejection", onError);
+    process.off("exit", onExit);
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * What a screen of the terminal UI is, and what it may use. A screen keeps its own state, draws itself as lines, and answers keys. It knows
+ * nothing of the terminal; `app.ts` stacks screens, `terminal-ui.ts` puts them on a real one.
+ */
+import type { Engine, Scope } from "@lossless/core/engine.ts";
+import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
+import type { Settings } from "@lossless/core/model/settings.ts";
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { Key, KeyHelp } from "./keys.ts";
+import type { Paint } from "./paint.ts";
+
+export interface Size {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+export interface Screen {
+  /** A word for the line at the top. */
+  readonly name: string;
+  /** What its own keys do, the most useful first. */
+  readonly keys: readonly KeyHelp[];
+  /** The conversation it is about, if it is about one. */
+  readonly conversation?: ConversationRow;
+  /** Reads what it shows: when it is opened, comes back into sight, or the archive has changed. */
+  load(): Promise<void>;
+  /** At most `rows` lines of at most `columns` columns. */
+  render(size: Size, paint: Paint): string[];
+  /** False: the key means nothing here, and may mean something everywhere. */
+  handle(key: Key): Promise<boolean> | boolean;
+  /** Waits for what is not needed but good to have on the screen, such as first words; what takes longer is drawn later. */
+  settle?(): Promise<void>;
+  /** Ends what is under way. */
+  close?(): void;
+}
+
+/** The archive as the terminal UI has it: open for reading; changes open it again, for as long as they take. */
+export interface TuiArchive {
+  readonly engine: Engine;
+  readonly scope: Scope;
+  readonly settings: Settings;
+  /** The model that writes summaries, as people name it; null: none, the engine writes them itself. */
+  readonly modelName: string | null;
+  change<T>(work: (engine: Engine) => Promise<T>): Promise<T>;
+  /** Runs the doctor's checks beside everything else. */
+  examine(onProgress: (done: number, total: number) => void): Promise<DoctorReport>;
+}
+
+export interface Question {
+  readonly label: string;
+  readonly text?: string;
+  /** Called while the line is typed. */
+  readonly onType?: (text: string) => Promise<void> | void;
+  /** Null when it was given up. */
+  readonly onDone: (text: string | null) => Promise<void> | void;
+}
+
+/** Ways to other screens. Screens do not know each other; `navigation.ts` knows them all. Each answers true: the key had a meaning. */
+export interface Navigator {
+  messages(conversation: ConversationRow, messageId?: number): Promise<boolean>;
+  /** One message, all of it. */
+  message(messageId: number): Promise<boolean>;
+  graph(conversation: ConversationRow, summaryId?: string): Promise<boolean>;
+  context(conversation: ConversationRow): Promise<boolean>;
+  /** The context as it was before a summary was made; null: its newest one. */
+  previousContext(conversation: ConversationRow, summaryId: string | null): Promise<boolean>;
+  files(conversation: ConversationRow): Promise<boolean>;
+  file(fileId: string): Promise<boolean>;
+  search(conversation: ConversationRow | null): Promise<boolean>;
+  spend(): Promise<boolean>;
+  doctor(): Promise<boolean>;
+  rewrite(conversation: ConversationRow, summaryId: string): Promise<boolean>;
+  repair(conversation: ConversationRow): Promise<boolean>;
+  dissolve(conversation: ConversationRow, summaryId: string): Promise<boolean>;
+  transplant(conversation: ConversationRow): Promise<boolean>;
+  help(about: Screen): Promise<boolean>;
+}
+
+/** What a screen may ask of the program around it. */
+export interface Desk {
+  readonly archive: TuiArchive;
+  readonly go: Navigator;
+  readonly timezone: string;
+  now(): number;
+  /** Rows and columns screens have at the moment. */
+  readonly size: Size;
+  open(screen: Screen): Promise<void>;
+  /** To the screen before. Changed: all of them read again when they are seen. */
+  back(options?: { readonly hasChanged: boolean }): Promise<void>;
+  /** A line at the bottom until the next key. */
+  say(text: string): void;
+  ask(question: Question): void;
+  /** Runs something long beside the keys; what fails is said. What it returns is done between keys, and may change screens. */
+  run(work: () => Promise<void | (() => Promise<void>)>): void;
+  redraw(): void;
+}

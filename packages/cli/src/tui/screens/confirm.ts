@@ -1,0 +1,48 @@
+/** Something that changes the archive: first what it would do, then `y`. Nothing is changed before that. */
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { Key } from "../keys.ts";
+import type { Desk, Screen } from "../screen.ts";
+import { TextScreen, type TextContent } from "./text.ts";
+
+export interface Plan {
+  readonly name: string;
+  readonly conversation: ConversationRow;
+  /** What would be done. */
+  readonly preview: () => Promise<TextContent>;
+  /** Does it, and says what was done. */
+  readonly apply: () => Promise<string>;
+}
+
+export function makeConfirmScreen(desk: Desk, { name, conversation, preview, apply }: Plan): Screen {
+  let isBusy = false;
+  let content: TextContent | null = null;
+  const act = ({ name: key }: Key): Promise<boolean> => {
+    if (key === "n") return desk.back().then(() => true);
+    if (key !== "y" || isBusy) return Promise.resolve(isBusy);
+    isBusy = true;
+    desk.say("working …");
+    desk.run(async () => {
+      try {
+        const done = await apply();
+        return async () => {
+          await desk.back({ hasChanged: true });
+          desk.say(done);
+        };
+      } finally {
+        isBusy = false;
+      }
+    });
+    return Promise.resolve(true);
+  };
+  return new TextScreen(desk, {
+    name,
+    conversation,
+    keys: [
+      { keys: "y", does: "do it" },
+      { keys: "n Esc", does: "leave it" },
+    ],
+    // What is being done changes the archive, and the preview with it: the one that was agreed to stays.
+    read: async () => (content = isBusy && content !== null ? content : await preview()),
+    act,
+  });
+}

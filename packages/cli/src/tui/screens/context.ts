@@ -1,0 +1,249 @@
+/**
+ * The context a model gets for a budget: its items in order, a bar of tokens for each, and why it is there. Also the previous context: the
+ * same before a summary was made.
+ */
+import type { AssembledContext } from "@lossless/core/assemble/assemble.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import type { DissolveReport } from "@lossless/core/store/care.ts";
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { MODES } from "../../commands/explain.ts";
+import { parseTokens } from "../../commands/shared.ts";
+import { countOf, formatCount, formatShare, formatSpan } from "../../format.ts";
+import { renderBar } from "../../progress.ts";
+import { ChosenText } from "../chosen-text.ts";
+import { listContextLines, putBack, type ContextLine } from "../context-lines.ts";
+import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
+import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { cell, renderRow, renderSpans, span, type Paint, type Span, type Style } from "../paint.ts";
+import { joinPanes, splitPanes } from "../panes.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+
+const KEYS: readonly KeyHelp[] = [
+  { keys: "Enter", does: "open" },
+  { keys: "+ -", does: "double, halve the budget" },
+  { keys: "b", does: "set the budget" },
+  { keys: "s", does: "graph" },
+  { keys: "p", does: "previous context" },
+  { keys: "d", does: "dissolve" },
+  { keys: "r", does: "rewrite" },
+  { keys: "R", does: "repair" },
+  { keys: "J K", does: "scroll the text" },
+];
+
+export const DEFAULT_BUDGET = 32_000;
+const MIN_BUDGET = 500;
+const MAX_BUDGET = 10_000_000;
+const HEAD_ROWS = 2;
+const BAR = 10;
+/** The reasons need room: a narrower terminal has the text below. */
+const WIDE_COLUMNS = 160;
+
+/** Null: the context as it is. Else as it was before this summary, or before its newest one, was made. */
+export interface Before {
+  readonly summaryId: string | null;
+}
+
+export class ContextScreen implements Screen {
+  readonly keys = KEYS;
+  readonly conversation: ConversationRow;
+  readonly #desk: Desk;
+  readonly #before: Before | null;
+  readonly #text: ChosenText;
+  #budget: number;
+  #context: AssembledContext | null = null;
+  #report: DissolveReport | null = null;
+  #note = "";
+  #lines: readonly ContextLine[] = [];
+  #place: ListPlace = LIST_START;
+  #isOpen = false;
+
+  constructor(desk: Desk, conversation: ConversationRow, before: Before | null, budget = DEFAULT_BUDGET) {
+    this.#desk = desk;
+    this.conversation = conversation;
+    this.#before = before;
+    this.#budget = budget;
+    this.#text = new ChosenText(desk);
+  }
+
+  get name(): string {
+    return `${this.#before === null ? "context" : "previous context"} of ${this.conversation.conversationId}`;
+  }
+
+  get #rows(): number {
+    return Math.max(1, splitPanes(this.#desk.size, WIDE_COLUMNS).list.rows - HEAD_ROWS);
+  }
+
+  get #selected(): ContextLine | undefined {
+    return this.#lines[this.#place.selected];
+  }
+
+  async load(): Promise<void> {
+    const { engine, scope } = this.#desk.archive;
+    const { conversationId } = this.conversation;
+    const wasAtEnd = !this.#isOpen || this.#place.selected >= this.#lines.length - 1;
+    const chosen = this.#selected?.id;
+    this.#context = await engine.assemble({ ...scope, conversationId, budgetTokens: this.#budget });
+    if (this.#context === null)
+      throw new EngineError("not_found", `cannot find conversation ${conversationId}`);
+    this.#lines = listContextLines(this.#context);
+    if (this.#before !== null) await this.#goBackInTime(this.#before, this.#context);
+    const at = this.#lines.findIndex(({ id }) => id === chosen);
+    const former = this.#lines.findIndex((line) => line.isFormer);
+    const start = this.#before !== null && !this.#isOpen ? Math.max(0, former) : this.#lines.length - 1;
+    const selected = !wasAtEnd && at >= 0 ? at : start;
+    this.#place = keepInList({ ...this.#place, selected }, this.#lines.length, this.#rows);
+    this.#isOpen = true;
+  }
+
+  async #goBackInTime({ summaryId }: Before, { items }: AssembledContext): Promise<void> {
+    const { engine } = this.#desk.archive;
+    const id = summaryId ?? (await this.#findNewest(items.flatMap((item) => item.summaryId ?? [])));
+    this.#report = id === null ? null : await engine.dissolveSummary({ summaryId: id, isDry: true });
+    if (id === null) this.#note = "no summary was made yet: nothing stood here before";
+    else if (this.#report === null)
+      this.#note = `${id} does not stand in the context by itself: choose the summary above it`;
+    else {
+      const { tokensBefore, tokensAfter, sources } = this.#report;
+      this.#note = `before ${id} was made: ${countOf(sources.length, "item")} with ${formatCount(tokensAfter)} tokens where ${formatCount(tokensBefore)} stand now`;
+      this.#lines = putBack(this.#lines, this.#report);
+    }
+  }
+
+  async #findNewest(ids: readonly string[]): Promise<string | null> {
+    const { engine, scope } = this.#desk.archive;
+    const { nodes } = await engine.readGraph({ ...scope, conversationId: this.conversation.conversationId });
+    const shown = new Set(ids);
+    const newest = nodes
+      .filter(({ summaryId, state }) => shown.has(summaryId) && state === "cover")
+      .reduce<(typeof nodes)[number] | null>(
+        (best, node) => (best === null || node.createdAt >= best.createdAt ? node : best),
+        null,
+      );
+    return newest?.summaryId ?? null;
+  }
+
+  async handle(key: Key): Promise<boolean> {
+    const move = readMove(key.name, this.#rows);
+    if (move !== null) {
+      this.#place = moveInList(this.#place, move, this.#lines.length, this.#rows);
+      return true;
+    }
+    if (this.#text.handle(key)) return true;
+    if (key.name === "+" || key.name === "=") return this.#setBudget(this.#budget * 2);
+    if (key.name === "-") return this.#setBudget(Math.round(this.#budget / 2));
+    if (key.name === "b") return this.#askBudget();
+    return this.#go(key.name);
+  }
+
+  async #go(name: string): Promise<boolean> {
+    const { go } = this.#desk;
+    const { conversation } = this;
+    const line = this.#selected;
+    if (name === "R") return go.repair(conversation);
+    if (name === "t") return go.transplant(conversation);
+    if (name === "F" || name === "f") return go.files(conversation);
+    const summaryId = line?.summaryId ?? undefined;
+    if (name === "s") return go.graph(conversation, summaryId);
+    if (name === "p") return go.previousContext(conversation, summaryId ?? null);
+    if (isOpen(name)) {
+      if (summaryId !== undefined) return go.graph(conversation, summaryId);
+      return typeof line?.messageId === "number" && go.message(line.messageId);
+    }
+    if (summaryId === undefined) return false;
+    if (name === "d") return go.dissolve(conversation, summaryId);
+    return (name === "r" || name === "w") && go.rewrite(conversation, summaryId);
+  }
+
+  async #setBudget(tokens: number): Promise<boolean> {
+    this.#budget = Math.max(MIN_BUDGET, Math.min(MAX_BUDGET, tokens));
+    await this.load();
+    return true;
+  }
+
+  #askBudget(): boolean {
+    this.#desk.ask({
+      label: "budget in tokens (32k)",
+      onDone: async (text) => {
+        if (text === null || text.trim() === "") return;
+        try {
+          await this.#setBudget(parseTokens(text));
+        } catch (error) {
+          this.#desk.say(error instanceof Error ? error.message : String(error));
+        }
+      },
+    });
+    return true;
+  }
+
+  async settle(): Promise<void> {
+    await this.#text.read(this.#selected ?? null);
+  }
+
+  render(size: Size, paint: Paint): string[] {
+    const panes = splitPanes(size, WIDE_COLUMNS);
+    const { columns } = panes.list;
+    const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
+    this.#place = keepInList(this.#place, this.#lines.length, rows);
+    const { top, selected } = this.#place;
+    const largest = Math.max(1, ...this.#lines.map(({ tokens }) => tokens));
+    const lines = this.#lines
+      .slice(top, top + rows)
+      .map((line, at) =>
+        renderRow(renderLine(line, largest, paint), { columns, isSelected: top + at === selected, paint }),
+      );
+    const line = this.#selected;
+    return joinPanes(
+      panes,
+      {
+        list: [...this.#renderHead(columns, paint), ...lines],
+        title: line === undefined ? "nothing" : this.#describe(line),
+        detail: this.#text.render(line ?? null, panes.detail, paint),
+      },
+      paint,
+    );
+  }
+
+  #describe({ id, reason, earliestAt, latestAt }: ContextLine): string {
+    const when = earliestAt === null ? [] : [formatSpan(earliestAt, latestAt, this.#desk.timezone)];
+    return [id, ...when, reason].join(" · ");
+  }
+
+  #renderHead(columns: number, paint: Paint): string[] {
+    const context = this.#context;
+    if (context === null) return ["", ""];
+    const { estimatedTokens, budgetTokens, mode, shownMessages } = context;
+    const share = Math.min(1, estimatedTokens / budgetTokens);
+    const first = [
+      span("  "),
+      span(renderBar(share, 20), paint.good),
+      span(
+        ` ${formatCount(estimatedTokens)} of ${formatCount(budgetTokens)} tokens (${formatShare(estimatedTokens, budgetTokens)})`,
+      ),
+      span(
+        `  ${countOf(context.items.length, "item")} for ${countOf(shownMessages, "message")}`,
+        paint.faint,
+      ),
+    ];
+    const second = this.#before === null ? `  ${MODES[mode]}` : `  ${this.#note}`;
+    return [renderSpans(first, columns), renderSpans([span(second, paint.faint)], columns)];
+  }
+}
+
+const KIND_STYLE = (paint: Paint, { kind, label }: ContextLine): Style =>
+  kind === "summary" ? paint.name : kind === "message" ? paint.role(label) : paint.warning;
+
+function renderLine(line: ContextLine, largest: number, paint: Paint): Span[] {
+  const style = KIND_STYLE(paint, line);
+  return [
+    span(line.isFormer ? "◂ " : "  ", paint.warning),
+    cell(line.label, 10, { style }),
+    span(" "),
+    cell(line.id, 20, { style: paint.name }),
+    cell(formatCount(line.tokens), 8, { right: true }),
+    span(" "),
+    span(renderBar(line.tokens / largest, BAR), style),
+    cell(line.messages === null ? "" : formatCount(line.messages), 7, { right: true, style: paint.faint }),
+    span("  "),
+    span(line.reason, paint.faint),
+  ];
+}

@@ -1,0 +1,210 @@
+/** The first screen: every conversation with its size, its last activity and its health. Narrowed while one types. */
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { formatCount, formatTime, toOneLine } from "../../format.ts";
+import { ConversationList } from "../conversation-list.ts";
+import { HealthBook } from "../health.ts";
+import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
+import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { cell, renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+
+const KEYS: readonly KeyHelp[] = [
+  { keys: "Enter", does: "messages" },
+  { keys: "s", does: "graph" },
+  { keys: "c", does: "context" },
+  { keys: "f", does: "filter" },
+  { keys: "F", does: "large files" },
+  { keys: "t", does: "transplant" },
+  { keys: "R", does: "repair" },
+  { keys: "$", does: "spend" },
+  { keys: "D", does: "doctor" },
+];
+
+/** Columns of everything but the session key, which takes what is left. */
+const WIDE = { id: 5, messages: 9, summaries: 9, tokens: 9, last: 16, health: 13 };
+const NARROW = { id: 4, messages: 8, summaries: 6, tokens: 8, last: 11, health: 10 };
+const WIDE_COLUMNS = 100;
+
+const chooseWidths = (columns: number): typeof WIDE => (columns < WIDE_COLUMNS ? NARROW : WIDE);
+const HEAD_ROWS = 1;
+
+export class ConversationsScreen implements Screen {
+  readonly name = "Conversations";
+  readonly keys = KEYS;
+  readonly #desk: Desk;
+  readonly #health: HealthBook;
+  #list: ConversationList;
+  #place: ListPlace = LIST_START;
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+    this.#health = new HealthBook(desk.archive.engine);
+    this.#list = this.#makeList("");
+  }
+
+  get #rows(): number {
+    return Math.max(1, this.#desk.size.rows - HEAD_ROWS);
+  }
+
+  get #selected(): ConversationRow | undefined {
+    return this.#list.rows[this.#place.selected];
+  }
+
+  #makeList(filter: string): ConversationList {
+    return new ConversationList(this.#desk.archive.engine, this.#desk.archive.scope, filter);
+  }
+
+  async load(): Promise<void> {
+    await this.#health.readDebts();
+    await this.#setFilter(this.#list.filter);
+  }
+
+  async #setFilter(filter: string): Promise<void> {
+    const chosen = this.#selected?.conversationId;
+    const list = this.#makeList(filter);
+    await list.readUpTo(this.#place.top + 2 * this.#rows);
+    const at = list.rows.findIndex(({ conversationId }) => conversationId === chosen);
+    this.#list = list;
+    this.#place = keepInList({ ...this.#place, selected: Math.max(0, at) }, list.rows.length, this.#rows);
+  }
+
+  /** Health is looked up for what is seen, after everything else. */
+  async settle(): Promise<void> {
+    const list = this.#list;
+    const { top } = this.#place;
+    await this.#health.read(list.rows.slice(top, top + this.#rows), () => list === this.#list);
+  }
+
+  async handle(key: Key): Promise<boolean> {
+    const move = readMove(key.name, this.#rows);
+    if (move !== null) {
+      const reach = move.kind === "last" ? Number.POSITIVE_INFINITY : this.#place.selected + 3 * this.#rows;
+      await this.#list.readUpTo(reach);
+      this.#place = moveInList(this.#place, move, this.#list.rows.length, this.#rows);
+      return true;
+    }
+    return this.#act(key);
+  }
+
+  async #act({ name }: Key): Promise<boolean> {
+    const { go } = this.#desk;
+    if (name === "f") return this.#askFilter();
+    if (name === "$") return go.spend();
+    if (name === "D") return go.doctor();
+    if (name === "escape" && this.#list.filter !== "") {
+      await this.#setFilter("");
+      return true;
+    }
+    const row = this.#selected;
+    if (row === undefined) return false;
+    if (isOpen(name)) return go.messages(row);
+    if (name === "s") return go.graph(row);
+    if (name === "c") return go.context(row);
+    if (name === "p") return go.previousContext(row, null);
+    if (name === "F") return go.files(row);
+    if (name === "t") return go.transplant(row);
+    return name === "R" && go.repair(row);
+  }
+
+  #askFilter(): boolean {
+    this.#desk.ask({
+      label: "filter",
+      text: this.#list.filter,
+      onType: (text) => this.#setFilter(text),
+      onDone: async (text) => {
+        if (text === null) await this.#setFilter("");
+      },
+    });
+    return true;
+  }
+
+  render(size: Size, paint: Paint): string[] {
+    const rows = Math.max(1, size.rows - HEAD_ROWS);
+    this.#place = keepInList(this.#place, this.#list.rows.length, rows);
+    const { top, selected } = this.#place;
+    const seen = this.#list.rows.slice(top, top + rows);
+    const lines = seen.map((row, at) =>
+      renderRow(this.#renderCells(row, size.columns, paint), {
+        columns: size.columns,
+        isSelected: top + at === selected,
+        paint,
+      }),
+    );
+    return [renderTitles(size.columns, paint), ...(lines.length === 0 ? [this.#renderEmpty(paint)] : lines)];
+  }
+
+  #renderEmpty(paint: Paint): string {
+    const { filter } = this.#list;
+    return paint.faint(
+      filter === ""
+        ? "  Nothing is stored yet. lcm import brings in what agents have written so far."
+        : `  No conversation matches “${toOneLine(filter)}”. Esc shows all.`,
+    );
+  }
+
+  #renderCells(row: ConversationRow, columns: number, paint: Paint): Span[] {
+    const health = this.#health.get(row);
+    const state =
+      row.archivedAt === null ? (health?.text ?? "…") : `archived${health?.isGood === false ? " !" : ""}`;
+    const widths = chooseWidths(columns);
+    const last = formatTime(row.lastAt, this.#desk.timezone);
+    return layOut(columns, {
+      id: cell(String(row.conversationId), widths.id, { right: true, style: paint.name }),
+      session: (width) => cell(toOneLine(row.sessionKey), width),
+      messages: cell(formatCount(row.messages), widths.messages, { right: true }),
+      summaries: cell(formatCount(row.summaries), widths.summaries, { right: true }),
+      tokens: cell(formatCount(row.shownTokens), widths.tokens, { right: true }),
+      // A narrow screen has no room for the year.
+      last: cell(widths === WIDE ? last : last.slice(5), widths.last, { style: paint.faint }),
+      health: cell(state, widths.health, { style: health?.isGood === false ? paint.bad : paint.good }),
+    });
+  }
+}
+
+interface Cells {
+  readonly id: Span;
+  readonly session: (width: number) => Span;
+  readonly messages: Span;
+  readonly summaries: Span;
+  readonly tokens: Span;
+  readonly last: Span;
+  readonly health: Span;
+}
+
+function layOut(columns: number, cells: Cells): Span[] {
+  const fixed = Object.values(chooseWidths(columns)).reduce((sum, width) => sum + width + 1, 2);
+  const session = Math.max(8, columns - fixed - 1);
+  const gap = span(" ");
+  return [
+    cells.id,
+    gap,
+    cells.session(session),
+    gap,
+    cells.messages,
+    gap,
+    cells.summaries,
+    gap,
+    cells.tokens,
+    gap,
+    cells.last,
+    gap,
+    cells.health,
+  ];
+}
+
+function renderTitles(columns: number, paint: Paint): string {
+  const widths = chooseWidths(columns);
+  const isWide = widths === WIDE;
+  const title = (text: string, width: number, right = false): Span =>
+    cell(text, width, { right, style: paint.faint });
+  const spans = layOut(columns, {
+    id: title("ID", widths.id, true),
+    session: (width) => title("SESSION", width),
+    messages: title("MESSAGES", widths.messages, true),
+    summaries: title(isWide ? "SUMMARIES" : "SUMM.", widths.summaries, true),
+    tokens: title("TOKENS", widths.tokens, true),
+    last: title(isWide ? "LAST ACTIVITY" : "LAST", widths.last),
+    health: title("HEALTH", widths.health),
+  });
+  return renderSpans([span("  "), ...spans], columns);
+}

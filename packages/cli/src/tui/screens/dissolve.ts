@@ -1,0 +1,62 @@
+/** Dissolve: puts what a summary was made from back into the context. The preview shows how items and tokens would shift. */
+import { EngineError } from "@lossless/core/model/errors.ts";
+import type { DissolveReport } from "@lossless/core/store/care.ts";
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { countOf, formatCount } from "../../format.ts";
+import type { Paint } from "../paint.ts";
+import type { Desk, Screen } from "../screen.ts";
+import type { TextLine } from "../wrapped-text.ts";
+import { makeConfirmScreen } from "./confirm.ts";
+
+export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, summaryId: string): Screen {
+  const { engine, scope } = desk.archive;
+  return makeConfirmScreen(desk, {
+    name: "dissolve",
+    conversation,
+    preview: async () => {
+      const report = await engine.dissolveSummary({ summaryId, isDry: true });
+      if (report === null) {
+        const above = (await engine.readSummary({ ...scope, summaryId }))?.derivedIds[0];
+        throw new EngineError("usage", `cannot dissolve ${summaryId}: it does not stand in the context`, {
+          hint: above === undefined ? "only what stands there can be" : `${above} stands above it`,
+        });
+      }
+      return {
+        title: `What dissolving ${summaryId} would do. Nothing has been changed yet.`,
+        lines: (paint) => renderDissolve(report, paint),
+      };
+    },
+    apply: async () => {
+      const report = await desk.archive.change((writer) =>
+        writer.dissolveSummary({ summaryId, isDry: false }),
+      );
+      if (report === null)
+        throw new EngineError(
+          "usage",
+          `cannot dissolve ${summaryId}: it does not stand in the context any more`,
+        );
+      return `dissolved ${summaryId}: ${countOf(report.sources.length, "item")} in its place`;
+    },
+  });
+}
+
+export function renderDissolve(report: DissolveReport, paint: Paint): TextLine[] {
+  const { ordinal, itemsBehind, sources, tokensBefore, tokensAfter } = report;
+  const shift = sources.length - 1;
+  return [
+    { text: "" },
+    {
+      text: `Item      ${formatCount(ordinal)} becomes ${formatCount(ordinal)} to ${formatCount(ordinal + shift)}`,
+    },
+    { text: `Behind    ${countOf(itemsBehind, "item")} move back by ${formatCount(shift)}` },
+    { text: `Tokens    ${formatCount(tokensBefore)} become ${formatCount(tokensAfter)}` },
+    { text: "" },
+    { text: `${"ITEM".padStart(7)}  ${"SOURCE".padEnd(22)}${"TOKENS".padStart(8)}`, style: paint.faint },
+    ...sources.map(({ id, tokens, isShown }, at) => ({
+      text: `${formatCount(ordinal + at).padStart(7)}  ${id.padEnd(22)}${formatCount(tokens).padStart(8)}${isShown ? "" : "  hidden"}`,
+    })),
+    { text: "" },
+    { text: "The summary is kept, replaced; the next fold may make a new one.", style: paint.faint },
+    { text: "y does it, n leaves it.", style: paint.title },
+  ];
+}

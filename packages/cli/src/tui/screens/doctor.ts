@@ -1,0 +1,137 @@
+/** The doctor's findings: what is not as it should be, the worst first, with the command that mends it. Checking changes nothing. */
+import type { DoctorReport, Finding, Severity } from "@lossless/core/maintain/doctor.ts";
+import { countOf, formatCount, toOneLine } from "../../format.ts";
+import { renderBar } from "../../progress.ts";
+import { readMove, type Key, type KeyHelp } from "../keys.ts";
+import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Style } from "../paint.ts";
+import { joinPanes, splitPanes } from "../panes.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+import { TextPane } from "../text-pane.ts";
+import { toTextLines } from "../wrapped-text.ts";
+
+const KEYS: readonly KeyHelp[] = [
+  { keys: "u", does: "check again" },
+  { keys: "J K", does: "scroll the text" },
+];
+const HEAD_ROWS = 2;
+
+export class DoctorScreen implements Screen {
+  readonly name = "doctor";
+  readonly keys = KEYS;
+  readonly #desk: Desk;
+  readonly #pane = new TextPane();
+  #report: DoctorReport | null = null;
+  #share = 0;
+  #isRunning = false;
+  #place: ListPlace = LIST_START;
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+  }
+
+  /** Runs beside everything else: the proof of a large archive takes its time. */
+  load(): Promise<void> {
+    if (this.#report === null) this.#start();
+    return Promise.resolve();
+  }
+
+  #start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#share = 0;
+    this.#desk.run(async () => {
+      try {
+        this.#report = await this.#desk.archive.examine((done, total) => {
+          this.#share = total <= 0 ? 1 : done / total;
+          this.#desk.redraw();
+        });
+      } finally {
+        this.#isRunning = false;
+      }
+    });
+  }
+
+  handle(key: Key): boolean {
+    const { rows } = splitPanes(this.#desk.size).list;
+    const move = readMove(key.name, rows - HEAD_ROWS);
+    if (move !== null) {
+      this.#place = moveInList(this.#place, move, this.#report?.findings.length ?? 0, rows - HEAD_ROWS);
+      return true;
+    }
+    if (this.#pane.handle(key)) return true;
+    if (key.name !== "u") return false;
+    this.#start();
+    return true;
+  }
+
+  render(size: Size, paint: Paint): string[] {
+    const panes = splitPanes(size);
+    const { columns } = panes.list;
+    const findings = this.#report?.findings ?? [];
+    const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
+    this.#place = keepInList(this.#place, findings.length, rows);
+    const { top, selected } = this.#place;
+    const lines = findings
+      .slice(top, top + rows)
+      .map((finding, at) =>
+        renderRow(
+          [
+            cell(finding.severity, 9, { style: styleOf(finding.severity, paint) }),
+            cell(finding.code, 22, { style: paint.name }),
+            storedSpan(finding.message),
+          ],
+          { columns, isSelected: top + at === selected, paint },
+        ),
+      );
+    const finding = findings[selected];
+    return joinPanes(
+      panes,
+      {
+        list: [...this.#renderHead(columns, paint), ...lines],
+        title: finding === undefined ? "" : `${finding.code} · ${finding.id}`,
+        detail:
+          finding === undefined
+            ? []
+            : this.#pane.render(`${finding.code} ${finding.id}`, panes.detail, () => [
+                ...toTextLines(finding.message),
+                { text: "" },
+                ...describeMend(finding).map((text) => ({ text: toOneLine(text), style: paint.name })),
+              ]),
+      },
+      paint,
+    );
+  }
+
+  #renderHead(columns: number, paint: Paint): string[] {
+    const checking = `  checking ${renderBar(this.#share, 20)} ${Math.floor(this.#share * 100)} %`;
+    if (this.#report === null) return [renderSpans([span(checking)], columns), ""];
+    const { counts, ok, cost } = this.#report;
+    const total = `${countOf(counts.error, "error")}, ${countOf(counts.warning, "warning")}, ${countOf(counts.info, "note")}`;
+    const isGood = ok && counts.warning === 0;
+    const spent =
+      cost.inputTokens === 0
+        ? ""
+        : `Writing summaries anew takes about ${formatCount(cost.inputTokens)} tokens in, ${formatCount(cost.outputTokens)} out.`;
+    return [
+      renderSpans(
+        [span("  "), span(isGood ? "ok" : "look", isGood ? paint.good : paint.warning), span(`  ${total}`)],
+        columns,
+      ),
+      renderSpans([span(this.#isRunning ? checking : `  ${spent}`, paint.faint)], columns),
+    ];
+  }
+}
+
+const styleOf = (severity: Severity, paint: Paint): Style =>
+  severity === "error" ? paint.bad : severity === "warning" ? paint.warning : paint.faint;
+
+function describeMend({ mend, fix, cost }: Finding): string[] {
+  return [
+    ...(mend === null ? [] : [`mend: ${mend}`]),
+    ...(fix === undefined ? [] : ["safe: lcm doctor --fix does it, after a backup"]),
+    ...(cost === undefined
+      ? []
+      : [`cost: about ${formatCount(cost.inputTokens)} tokens in, ${formatCount(cost.outputTokens)} out`]),
+  ];
+}

@@ -1,0 +1,207 @@
+/** The messages of a conversation, one line each, and the chosen one below or beside. Scrolls through any number; follows new ones. */
+import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
+import { formatMessageId, parseMessageId } from "@lossless/core/model/ids.ts";
+import { formatCount, formatTime, toOneLine } from "../../format.ts";
+import { parseTime } from "../../time-words.ts";
+import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
+import { ChosenText, type Choosable } from "../chosen-text.ts";
+import { describeMessage } from "../message-text.ts";
+import { MessageWindow } from "../message-window.ts";
+import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
+import { joinPanes, splitPanes } from "../panes.ts";
+import { Previews } from "../previews.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+
+const KEYS: readonly KeyHelp[] = [
+  { keys: "Enter", does: "whole message" },
+  { keys: "s", does: "graph" },
+  { keys: "c", does: "context" },
+  { keys: "p", does: "previous context" },
+  { keys: ":", does: "go to a time or id" },
+  { keys: "F", does: "large files" },
+  { keys: "J K", does: "scroll the text" },
+  { keys: "t", does: "transplant" },
+  { keys: "R", does: "repair" },
+];
+
+const HEAD_ROWS = 1;
+const WIDTHS = { time: 16, role: 9, tokens: 7 } as const;
+/** Messages longer than this are not read for the pane while one scrolls past them; Enter opens them. */
+const MAX_PANE_BYTES = 2_000_000;
+
+export class MessagesScreen implements Screen {
+  readonly keys = KEYS;
+  conversation: ConversationRow;
+  readonly #desk: Desk;
+  readonly #window: MessageWindow;
+  readonly #previews: Previews;
+  readonly #text: ChosenText;
+  readonly #startAt: number | null;
+  #isOpen = false;
+
+  constructor(desk: Desk, conversation: ConversationRow, messageId?: number) {
+    const { engine, scope } = desk.archive;
+    this.#desk = desk;
+    this.conversation = conversation;
+    this.#startAt = messageId ?? null;
+    this.#window = new MessageWindow(engine, scope, conversation.conversationId);
+    this.#previews = new Previews(engine, scope);
+    this.#text = new ChosenText(desk);
+  }
+
+  get name(): string {
+    return `${this.conversation.conversationId} ${this.conversation.sessionKey}`;
+  }
+
+  get #rows(): number {
+    return Math.max(1, splitPanes(this.#desk.size).list.rows - HEAD_ROWS);
+  }
+
+  async load(): Promise<void> {
+    const { engine, scope } = this.#desk.archive;
+    const { conversationId } = this.conversation;
+    this.conversation = (await engine.readConversation({ ...scope, conversationId })) ?? this.conversation;
+    if (this.#isOpen) return this.#window.catchUp(this.#rows);
+    this.#isOpen = true;
+    if (this.#startAt === null) await this.#window.openEnd(this.#rows);
+    else await this.#goToMessage(this.#startAt);
+  }
+
+  async handle(key: Key): Promise<boolean> {
+    const move = readMove(key.name, this.#rows) ?? readPageKey(key.name, this.#rows);
+    if (move !== null) {
+      await this.#window.move(move, this.#rows);
+      return true;
+    }
+    if (this.#text.handle(key)) return true;
+    if (key.name === ":") return this.#askPlace();
+    return this.#go(key.name);
+  }
+
+  async #go(name: string): Promise<boolean> {
+    const { go } = this.#desk;
+    const row = this.#window.selected;
+    if (isOpen(name)) return row !== undefined && go.message(versionOf(row));
+    if (name === "s") return go.graph(this.conversation);
+    if (name === "c") return go.context(this.conversation);
+    if (name === "p") return go.previousContext(this.conversation, null);
+    if (name === "F" || name === "f") return go.files(this.conversation);
+    if (name === "t") return go.transplant(this.conversation);
+    return name === "R" && go.repair(this.conversation);
+  }
+
+  #askPlace(): boolean {
+    this.#desk.ask({
+      label: "go to (msg_12, 2026-02-21, yesterday, 3h)",
+      onDone: async (text) => {
+        if (text !== null && text.trim() !== "") await this.#goTo(text.trim());
+      },
+    });
+    return true;
+  }
+
+  async #goTo(text: string): Promise<void> {
+    const id = parseMessageId(text);
+    if (id !== null) return this.#goToMessage(id);
+    const { timezone } = this.#desk;
+    const typed = text.replace(/^(\d{4}-\d\d-\d\d) (\d\d:\d\d(?::\d\d)?)$/, "$1T$2");
+    const at = parseTime(typed, { now: this.#desk.now(), timezone, option: "the time" });
+    await this.#window.openTime(at, this.#rows);
+  }
+
+  async #goToMessage(messageId: number): Promise<void> {
+    const { engine, scope } = this.#desk.archive;
+    const message = await engine.readMessage({ ...scope, messageId });
+    const isHere = message?.row.conversationId === this.conversation.conversationId;
+    if (message === null || !isHere) {
+      this.#desk.say(`${formatMessageId(messageId)} is not in this conversation`);
+      if (this.#window.rows.length === 0) await this.#window.openEnd(this.#rows);
+      return;
+    }
+    await this.#window.openAt(message.row, this.#rows);
+  }
+
+  /** First words of what is seen, and the text of what is chosen. */
+  async settle(): Promise<void> {
+    const { top } = this.#window.place;
+    const ids = this.#window.rows.slice(top, top + this.#rows).map(versionOf);
+    const isSeen = (): boolean => this.#window.place.top === top;
+    await Promise.all([
+      this.#previews.read(ids, isSeen),
+      this.#text.read(toChoosable(this.#window.selected)),
+    ]);
+  }
+
+  render(size: Size, paint: Paint): string[] {
+    const panes = splitPanes(size);
+    const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
+    this.#window.keep(rows);
+    const { columns } = panes.list;
+    const { top, selected } = this.#window.place;
+    const lines = this.#window.rows
+      .slice(top, top + rows)
+      .map((row, at) =>
+        renderRow(this.#renderCells(row, paint), { columns, isSelected: top + at === selected, paint }),
+      );
+    const row = this.#window.selected;
+    return joinPanes(
+      panes,
+      {
+        list: [this.#renderHead(columns, paint), ...lines],
+        title: row === undefined ? "no messages" : describeMessage({ row }, this.#desk.timezone),
+        detail: this.#text.render(toChoosable(row), panes.detail, paint),
+      },
+      paint,
+    );
+  }
+
+  #renderHead(columns: number, paint: Paint): string {
+    const { messages, summaries, shownTokens } = this.conversation;
+    const row = this.#window.selected;
+    const last = this.#window.isAtEnd ? (this.#window.rows.at(-1)?.seq ?? 0) : messages;
+    const share =
+      row === undefined ? 100 : Math.min(100, Math.round((100 * row.seq) / Math.max(row.seq, last, 1)));
+    const facts = `${formatCount(messages)} messages, ${formatCount(summaries)} summaries, ${formatCount(shownTokens)} tokens in the context`;
+    const follow = this.#window.isFollowing ? ", following" : "";
+    return renderSpans([span(`  ${facts}; at ${share} %${follow}`, paint.faint)], columns);
+  }
+
+  #renderCells(row: MessageRow, paint: Paint): Span[] {
+    const preview = this.#previews.get(versionOf(row));
+    const marks = [
+      ...(row.forgottenAt === null ? [] : ["forgotten"]),
+      ...(row.newest === null ? [] : ["changed"]),
+      ...row.hidden,
+    ];
+    return [
+      cell(formatTime(row.createdAt, this.#desk.timezone), WIDTHS.time, { style: paint.faint }),
+      span(" "),
+      cell(toOneLine(row.role), WIDTHS.role, { style: paint.role(row.role) }),
+      span(" "),
+      cell(formatCount(row.tokens), WIDTHS.tokens, { right: true, style: paint.faint }),
+      span("  "),
+      ...(marks.length === 0 ? [] : [span(`[${marks.join(", ")}] `, paint.warning)]),
+      storedSpan(preview ?? "…", row.hidden.length > 0 ? paint.faint : undefined),
+    ];
+  }
+}
+
+/** The newest version of a message. */
+const versionOf = ({ messageId, newest }: MessageRow): number => newest ?? messageId;
+
+function toChoosable(row: MessageRow | undefined): Choosable | null {
+  if (row === undefined) return null;
+  const isLong = row.arrivalBytes > MAX_PANE_BYTES;
+  return {
+    id: String(versionOf(row)),
+    messageId: isLong ? null : versionOf(row),
+    summaryId: null,
+    reason: "This message is very long. Enter opens it.",
+  };
+}
+
+/** Older and newer, as earlier programs had them. */
+function readPageKey(name: string, rows: number): ReturnType<typeof readMove> {
+  if (name === "[") return readMove("pageUp", rows);
+  return name === "]" ? readMove("pageDown", rows) : null;
+}

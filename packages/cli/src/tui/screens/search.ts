@@ -1,0 +1,244 @@
+/** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
+import type { GrepAnswer, GrepHit, GrepScope } from "@lossless/core/retrieve/grep.ts";
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { sayInShellWords, toShellWords } from "../../commands/recall-shared.ts";
+import { countOf, formatTime, toOneLine } from "../../format.ts";
+import { ChosenText, type Choosable } from "../chosen-text.ts";
+import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
+import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
+import { joinPanes, splitPanes } from "../panes.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+
+const KEYS: readonly KeyHelp[] = [
+  { keys: "Enter", does: "open" },
+  { keys: "/", does: "other words" },
+  { keys: "Tab", does: "messages, summaries, files" },
+  { keys: "~", does: "regular expression" },
+  { keys: "a", does: "here or everywhere" },
+  { keys: "J K", does: "scroll the text" },
+];
+const SCOPES: readonly GrepScope[] = ["both", "messages", "summaries", "files"];
+const PAGE = 50;
+/** Hits that are kept; nobody scrolls further, and the next words find better. */
+const MAX_HITS = 2_000;
+const HEAD_ROWS = 2;
+
+export class SearchScreen implements Screen {
+  readonly name = "search";
+  readonly keys = KEYS;
+  readonly conversation?: ConversationRow;
+  readonly #desk: Desk;
+  readonly #text: ChosenText;
+  #words = "";
+  #isRegex = false;
+  #isHere: boolean;
+  #scope: GrepScope = "both";
+  #answer: GrepAnswer | null = null;
+  #hits: GrepHit[] = [];
+  #place: ListPlace = LIST_START;
+  #running: AbortController | null = null;
+  #isOpened = false;
+
+  constructor(desk: Desk, conversation: ConversationRow | null) {
+    this.#desk = desk;
+    if (conversation !== null) this.conversation = conversation;
+    this.#isHere = conversation !== null;
+    this.#text = new ChosenText(desk);
+  }
+
+  get #rows(): number {
+    return Math.max(1, splitPanes(this.#desk.size).list.rows - HEAD_ROWS);
+  }
+
+  /** Asks for words at first. What was found stays as it is while agents write. */
+  load(): Promise<void> {
+    if (!this.#isOpened) this.#ask();
+    this.#isOpened = true;
+    return Promise.resolve();
+  }
+
+  close(): void {
+    this.#running?.abort();
+  }
+
+  #ask(): void {
+    this.#desk.ask({
+      label: this.#isRegex ? "search (regular expression)" : "search",
+      text: this.#words,
+      onDone: async (text) => {
+        if (text === null || text.trim() === "") {
+          if (this.#words === "") await this.#desk.back();
+          return;
+        }
+        this.#words = text.trim();
+        this.#start();
+      },
+    });
+  }
+
+  /** Searching anew ends the search before. */
+  #start(): void {
+    this.#running?.abort();
+    this.#hits = [];
+    this.#answer = null;
+    this.#place = LIST_START;
+    this.#readPage();
+  }
+
+  #readPage(): void {
+    const after = this.#answer?.next;
+    if (after === null || this.#hits.length >= MAX_HITS || this.#words === "") return;
+    const running = new AbortController();
+    this.#running = running;
+    const { engine, scope } = this.#desk.archive;
+    const where =
+      this.#isHere && this.conversation !== undefined
+        ? { conversationId: this.conversation.conversationId }
+        : { allConversations: true };
+    const request = {
+      ...scope,
+      ...where,
+      pattern: this.#words,
+      mode: this.#isRegex ? ("regex" as const) : ("full_text" as const),
+      scope: this.#scope,
+      limit: PAGE,
+      ...(after === undefined ? {} : { after }),
+    };
+    this.#desk.run(async () => {
+      try {
+        const answer = await sayInShellWords(engine.grep({ ...request, signal: running.signal }));
+        if (running.signal.aborted) return;
+        this.#answer = answer;
+        this.#hits.push(...answer.hits);
+        await this.#text.read(this.#choosable());
+      } catch (error) {
+        if (!running.signal.aborted) throw error;
+      } finally {
+        if (this.#running === running) this.#running = null;
+      }
+    });
+  }
+
+  async handle(key: Key): Promise<boolean> {
+    const move = readMove(key.name, this.#rows);
+    if (move !== null) {
+      this.#place = moveInList(this.#place, move, this.#hits.length, this.#rows);
+      const isNearEnd = this.#place.selected >= this.#hits.length - this.#rows;
+      if (isNearEnd && this.#running === null && this.#answer !== null) this.#readPage();
+      return true;
+    }
+    if (this.#text.handle(key)) return true;
+    if (key.name === "/") this.#ask();
+    else if (key.name === "tab")
+      this.#scope = SCOPES[(SCOPES.indexOf(this.#scope) + 1) % SCOPES.length] ?? "both";
+    else if (key.name === "~") this.#isRegex = !this.#isRegex;
+    else if (key.name === "a" && this.conversation !== undefined) this.#isHere = !this.#isHere;
+    else return isOpen(key.name) && this.#open();
+    if (key.name !== "/") this.#start();
+    return true;
+  }
+
+  async #open(): Promise<boolean> {
+    const hit = this.#hits[this.#place.selected];
+    const { engine, scope } = this.#desk.archive;
+    if (hit === undefined) return false;
+    if (hit.type === "file") return this.#desk.go.file(hit.fileId);
+    const { conversationId } = hit;
+    const conversation = await engine.readConversation({ ...scope, conversationId });
+    if (conversation === null) return true;
+    return hit.type === "message"
+      ? this.#desk.go.messages(conversation, hit.messageId)
+      : this.#desk.go.graph(conversation, hit.summaryId);
+  }
+
+  async settle(): Promise<void> {
+    await this.#text.read(this.#choosable());
+  }
+
+  #choosable(): Choosable | null {
+    const hit = this.#hits[this.#place.selected];
+    if (hit === undefined) return null;
+    return {
+      id: `${hit.id}:${hit.type === "file" ? hit.line : ""}`,
+      messageId: hit.type === "message" ? hit.messageId : null,
+      summaryId: hit.type === "summary" ? hit.summaryId : null,
+      reason: hit.snippet,
+    };
+  }
+
+  render(size: Size, paint: Paint): string[] {
+    const panes = splitPanes(size);
+    const { columns } = panes.list;
+    const rows = Math.max(1, panes.list.rows - HEAD_ROWS);
+    this.#place = keepInList(this.#place, this.#hits.length, rows);
+    const { top, selected } = this.#place;
+    const lines = this.#hits
+      .slice(top, top + rows)
+      .map((hit, at) =>
+        renderRow(this.#renderHit(hit, paint), { columns, isSelected: top + at === selected, paint }),
+      );
+    const hit = this.#hits[selected];
+    return joinPanes(
+      panes,
+      {
+        list: [...this.#renderHead(columns, paint), ...lines],
+        title: hit === undefined ? "" : `${hit.id} · conversation ${hit.conversationId}`,
+        detail: this.#text.render(this.#choosable(), panes.detail, paint),
+      },
+      paint,
+    );
+  }
+
+  #renderHit(hit: GrepHit, paint: Paint): ReturnType<typeof span>[] {
+    const kind =
+      hit.type === "message"
+        ? hit.role
+        : hit.type === "summary"
+          ? `summary d${hit.depth}`
+          : `line ${hit.line}`;
+    return [
+      cell(formatTime(hit.createdAt, this.#desk.timezone), 17, { style: paint.faint }),
+      cell(toOneLine(kind), 11, { style: hit.type === "message" ? paint.role(hit.role) : paint.name }),
+      ...splitSnippet(hit).map(({ text, isMatch }) => storedSpan(text, isMatch ? paint.match : undefined)),
+    ];
+  }
+
+  #renderHead(columns: number, paint: Paint): string[] {
+    const where = this.#isHere
+      ? `conversation ${this.conversation?.conversationId ?? ""}`
+      : "all conversations";
+    const what = this.#scope === "both" ? "messages and summaries" : this.#scope;
+    const rule = this.#isRegex ? "regular expression" : "words";
+    const first = `  “${toOneLine(this.#words)}”  ${rule} in ${what} of ${where}`;
+    return [
+      renderSpans([span(first)], columns),
+      renderSpans([span(`  ${this.#describeAnswer()}`, paint.faint)], columns),
+    ];
+  }
+
+  #describeAnswer(): string {
+    if (this.#answer === null) return this.#running === null ? "" : "searching …";
+    const { total, isTotalExact, rule, notes } = this.#answer;
+    const count = `${isTotalExact ? "" : "at least "}${countOf(total, "hit")}`;
+    const loose = rule === "relaxed" ? ", not all of them hold every word" : "";
+    const said = notes.length === 0 ? "" : `; ${toShellWords(notes.join(" "))}`;
+    return toOneLine(`${count}${loose}${said}`);
+  }
+}
+
+/** A snippet in pieces, those that match marked. */
+export function splitSnippet({
+  snippet,
+  ranges,
+}: Pick<GrepHit, "snippet" | "ranges">): { text: string; isMatch: boolean }[] {
+  const pieces: { text: string; isMatch: boolean }[] = [];
+  let at = 0;
+  for (const { start, end } of ranges) {
+    if (start > at) pieces.push({ text: snippet.slice(at, start), isMatch: false });
+    pieces.push({ text: snippet.slice(Math.max(at, start), end), isMatch: true });
+    at = end;
+  }
+  pieces.push({ text: snippet.slice(at), isMatch: false });
+  return pieces.filter(({ text }) => text !== "");
+}

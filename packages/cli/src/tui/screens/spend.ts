@@ -1,0 +1,105 @@
+/** What models have cost, by day, model, purpose or conversation, with a bar each, and how far away the caps are. */
+import { describeCaps, GROUPINGS, readLedger, type Ledger } from "../../commands/spend.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { countOf, formatCount, toOneLine } from "../../format.ts";
+import { renderBar } from "../../progress.ts";
+import { readMove, type Key, type KeyHelp } from "../keys.ts";
+import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+
+const KEYS: readonly KeyHelp[] = [
+  { keys: "Tab", does: "by day, conversation, model, purpose" },
+  { keys: "+ -", does: "longer, shorter time" },
+];
+const PERIODS_DAYS = [1, 7, 30, 90, 365, 3650] as const;
+const DAY_MS = 86_400_000;
+const BAR = 20;
+
+export class SpendScreen implements Screen {
+  readonly name = "spend";
+  readonly keys = KEYS;
+  readonly #desk: Desk;
+  #by: (typeof GROUPINGS)[number] = "day";
+  #period = 2;
+  #ledger: Ledger | null = null;
+  #place: ListPlace = LIST_START;
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+  }
+
+  get #days(): number {
+    return PERIODS_DAYS[this.#period] ?? 30;
+  }
+
+  async load(): Promise<void> {
+    const { engine, settings, scope } = this.#desk.archive;
+    if (scope.owner !== undefined)
+      throw new EngineError(
+        "usage",
+        "cannot show what one owner has spent: the ledger is kept for the whole archive",
+      );
+    const now = this.#desk.now();
+    this.#ledger = await readLedger(engine, settings, {
+      since: now - this.#days * DAY_MS,
+      now,
+      by: this.#by,
+    });
+  }
+
+  async handle({ name }: Key): Promise<boolean> {
+    const move = readMove(name, this.#desk.size.rows);
+    if (move !== null) {
+      this.#place = moveInList(this.#place, move, this.#ledger?.groups.length ?? 0, this.#desk.size.rows);
+      return true;
+    }
+    if (name === "tab") this.#by = GROUPINGS[(GROUPINGS.indexOf(this.#by) + 1) % GROUPINGS.length] ?? "day";
+    else if (name === "+" || name === "=") this.#period = Math.min(PERIODS_DAYS.length - 1, this.#period + 1);
+    else if (name === "-") this.#period = Math.max(0, this.#period - 1);
+    else return false;
+    await this.load();
+    return true;
+  }
+
+  render({ columns, rows }: Size, paint: Paint): string[] {
+    const ledger = this.#ledger;
+    if (ledger === null) return [];
+    const { calls, inputTokens, outputTokens } = ledger.total;
+    const total = `${countOf(calls, "call")} in ${countOf(this.#days, "day")}: ${formatCount(inputTokens)} tokens in, ${formatCount(outputTokens)} out`;
+    const facts = [["Total", total], ...describeCaps(ledger, this.#desk.timezone, (text) => text)];
+    const head = facts.map(([name = "", says = ""]) =>
+      renderSpans([span("  "), cell(name, 8, { style: paint.faint }), storedSpan(says)], columns),
+    );
+    head.push("");
+    const titles = renderSpans(
+      [
+        span("  "),
+        cell(this.#by.toUpperCase(), 34, { style: paint.faint }),
+        span("   CALLS  TOKENS IN       OUT", paint.faint),
+      ],
+      columns,
+    );
+    const room = Math.max(1, rows - head.length - 1);
+    this.#place = keepInList(this.#place, ledger.groups.length, room);
+    const { top, selected } = this.#place;
+    const largest = Math.max(1, ...ledger.groups.map((group) => group.inputTokens + group.outputTokens));
+    const lines = ledger.groups
+      .slice(top, top + room)
+      .map((group, at) =>
+        renderRow(
+          [
+            cell(toOneLine(group.key), 34, { style: paint.name }),
+            cell(formatCount(group.calls), 8, { right: true }),
+            cell(formatCount(group.inputTokens), 11, { right: true }),
+            cell(formatCount(group.outputTokens), 10, { right: true }),
+            span("  "),
+            span(renderBar((group.inputTokens + group.outputTokens) / largest, BAR), paint.good),
+          ],
+          { columns, isSelected: top + at === selected, paint },
+        ),
+      );
+    const empty = renderSpans([span("  No model was called in this time.", paint.faint)], columns);
+    return [...head, titles, ...(lines.length === 0 ? [empty] : lines)];
+  }
+}

@@ -1,0 +1,81 @@
+/** A screen of nothing but text: a whole message, a file, what there is to know about something. */
+import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { formatCount } from "../../format.ts";
+import { readMove, type Key, type KeyHelp } from "../keys.ts";
+import { renderSpans, span, type Paint } from "../paint.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+import { WrappedText, type TextLine } from "../wrapped-text.ts";
+
+export interface TextContent {
+  readonly title: string;
+  readonly lines: (paint: Paint) => readonly TextLine[];
+}
+
+export class TextScreen implements Screen {
+  readonly name: string;
+  readonly keys: readonly KeyHelp[];
+  readonly conversation?: ConversationRow;
+  readonly #desk: Desk;
+  readonly #read: () => Promise<TextContent>;
+  readonly #act: (key: Key) => Promise<boolean>;
+  #content: TextContent | null = null;
+  #text: { readonly columns: number; readonly wrapped: WrappedText } | null = null;
+  #top = 0;
+
+  constructor(
+    desk: Desk,
+    options: {
+      readonly name: string;
+      readonly read: () => Promise<TextContent>;
+      readonly keys?: readonly KeyHelp[];
+      /** Its own keys; true: it was one. */
+      readonly act?: (key: Key) => Promise<boolean>;
+      readonly conversation?: ConversationRow;
+    },
+  ) {
+    this.#desk = desk;
+    this.name = options.name;
+    this.keys = options.keys ?? [];
+    this.#read = options.read;
+    this.#act = options.act ?? (() => Promise.resolve(false));
+    if (options.conversation !== undefined) this.conversation = options.conversation;
+  }
+
+  async load(): Promise<void> {
+    this.#content = await this.#read();
+    this.#text = null;
+  }
+
+  /** Reads again and begins at the first line. */
+  async restart(): Promise<void> {
+    this.#top = 0;
+    await this.load();
+  }
+
+  async handle(key: Key): Promise<boolean> {
+    const rows = this.#desk.size.rows - 1;
+    const name =
+      key.name === "J" ? "j" : key.name === "K" ? "k" : key.name === "space" ? "pageDown" : key.name;
+    const move = readMove(name, rows);
+    if (move === null) return this.#act(key);
+    if (move.kind === "first") this.#top = 0;
+    else if (move.kind === "last") this.#top = this.#text?.wrapped.count() ?? 0;
+    else this.#top += move.rows;
+    this.#top = this.#text?.wrapped.clampTop(Math.max(0, this.#top), rows) ?? 0;
+    return true;
+  }
+
+  render(size: Size, paint: Paint): string[] {
+    const content = this.#content;
+    if (content === null) return [];
+    const columns = Math.max(1, size.columns - 2);
+    if (this.#text?.columns !== columns)
+      this.#text = { columns, wrapped: new WrappedText(content.lines(paint), columns) };
+    const { wrapped } = this.#text;
+    const rows = Math.max(1, size.rows - 1);
+    this.#top = wrapped.clampTop(this.#top, rows);
+    const place = this.#top === 0 ? "" : `  from line ${formatCount(this.#top + 1)}`;
+    const head = renderSpans([span(`  ${content.title}${place}`, paint.faint)], size.columns);
+    return [head, ...wrapped.read(this.#top, rows).map((line) => `  ${line}`)];
+  }
+}

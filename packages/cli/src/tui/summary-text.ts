@@ -1,0 +1,27 @@
+/** A summary as text for a pane: what it was made from, then what it says. */
+import { formatMessageId } from "@lossless/core/model/ids.ts";
+import type { SummaryNode } from "@lossless/core/store/folding.ts";
+import type { Paint } from "./paint.ts";
+import { toTextLines, type TextLine } from "./wrapped-text.ts";
+
+/** More ids than this are counted. */
+const MAX_NAMED = 12;
+
+export function renderSummaryText(summary: SummaryNode, paint: Paint): TextLine[] {
+  const { sourceIds, messageIds, derivedIds, fileIds, content } = summary;
+  const facts = [
+    nameAll("made from", sourceIds),
+    nameAll("made from", messageIds.map(formatMessageId)),
+    nameAll("part of", derivedIds),
+    nameAll("large files", fileIds),
+  ].filter((line) => line !== null);
+  return [...facts.map((text) => ({ text, style: paint.faint })), { text: "" }, ...toTextLines(content)];
+}
+
+function nameAll(what: string, ids: readonly string[]): string | null {
+  if (ids.length === 0) return null;
+  const [first, last] = [ids[0] ?? "", ids.at(-1) ?? ""];
+  return ids.length > MAX_NAMED
+    ? `${what}: ${first} … ${last} (${ids.length})`
+    : `${what}: ${ids.join(", ")}`;
+}

@@ -1,0 +1,40 @@
+/** A pane of text that is scrolled by itself, with J and K, while the keys of the list stay free. Wraps again only when it must. */
+import type { Key } from "./keys.ts";
+import type { Size } from "./screen.ts";
+import { WrappedText, type TextLine } from "./wrapped-text.ts";
+
+export class TextPane {
+  #top = 0;
+  #key = "";
+  #text: WrappedText | null = null;
+  #rows = 1;
+
+  /** `id` names the text: another one begins at its first line. */
+  render(id: string, { columns, rows }: Size, makeLines: () => readonly TextLine[]): readonly string[] {
+    const key = `${id}\n${columns}`;
+    if (key !== this.#key || this.#text === null) {
+      if (!this.#key.startsWith(`${id}\n`)) this.#top = 0;
+      this.#key = key;
+      this.#text = new WrappedText(makeLines(), columns);
+    }
+    this.#rows = rows;
+    this.#top = this.#text.clampTop(this.#top, rows);
+    return this.#text.read(this.#top, rows);
+  }
+
+  /** The text has changed under the same name. */
+  forget(): void {
+    this.#text = null;
+  }
+
+  handle({ name }: Key): boolean {
+    const step = Math.max(1, Math.floor(this.#rows / 2));
+    if (name === "J" || name === "shift+down") return this.#scroll(step);
+    return (name === "K" || name === "shift+up") && this.#scroll(-step);
+  }
+
+  #scroll(rows: number): boolean {
+    this.#top = Math.max(0, this.#top + rows);
+    return true;
+  }
+}

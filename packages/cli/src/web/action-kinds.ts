@@ -1,0 +1,355 @@
+/**
+ * What can be done from the page, each as the command of the same name does it: by the one implementation in the engine and in `maintain/`.
+ * Preparing changes nothing; it says what would be done, and gives back the way to do exactly that.
+ */
+import type { Engine, Scope } from "@lossless/core/engine.ts";
+import { createBackup, listBackups } from "@lossless/core/maintain/backup.ts";
+import { examine, mend } from "@lossless/core/maintain/doctor.ts";
+import type { DoctorOptions } from "@lossless/core/maintain/doctor.ts";
+import { applyForget, previewForget } from "@lossless/core/maintain/forget.ts";
+import type { ForgetSelection } from "@lossless/core/maintain/forget.ts";
+import { planRewrite, rewriteAll } from "@lossless/core/maintain/rewrite.ts";
+import type { RewriteSelection, RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { formatMessageId } from "@lossless/core/model/ids.ts";
+import type { Settings } from "@lossless/core/model/settings.ts";
+import { renderCommandLine } from "../commands/shared.ts";
+import { diffLines } from "../diff.ts";
+import { countOf, formatBytes, formatCount } from "../format.ts";
+import type { ActionPreview, ActionResult, ActionWish } from "./answers.ts";
+
+export interface ActionOptions {
+  readonly engine: Engine;
+  readonly scope: Scope;
+  readonly settings: Settings;
+  /** The model that writes summaries anew; null: the engine does it itself. */
+  readonly model: string | null;
+}
+
+export interface Prepared {
+  readonly preview: Omit<ActionPreview, "confirmation">;
+  readonly isEmpty: boolean;
+  /** What must still be so when it is done. */
+  readonly boundTo: unknown;
+  readonly run: (signal: AbortSignal) => Promise<Partial<ActionResult> & { readonly title: string }>;
+}
+
+export function prepare(options: ActionOptions, wish: ActionWish): Promise<Prepared> {
+  switch (wish.action) {
+    case "backup":
+      return prepareBackup(options);
+    case "mend":
+      return prepareMend(options);
+    case "dissolve":
+      return prepareDissolve(options, wish.summaryId);
+    case "rewrite":
+      return prepareRewrite(options, wish);
+    case "repair":
+      return prepareRepair(options, wish.conversationId);
+    case "forget":
+      return prepareForget(options, wish);
+  }
+}
+
+const COMMON = { lines: [], warning: null, mustType: null } as const;
+
+async function prepareBackup({ engine, scope, settings }: ActionOptions): Promise<Prepared> {
+  const { databasePath, largeFilesDir: filesDir } = settings;
+  const { databaseBytes, filesBytes } = await engine.status(scope);
+  const backups = listBackups(databasePath);
+  return {
+    preview: {
+      ...COMMON,
+      title: "Back up the archive",
+      facts: [
+        ["Copies", `${formatBytes(databaseBytes + filesBytes)}, beside ${databasePath}`],
+        ["Then", "proves the copy; it counts only when every message in it is whole"],
+        ["There are", countOf(backups.length, "backup")],
+      ],
+      lines: backups.map(({ path, bytes }) => `${path}  ${formatBytes(bytes)}`),
+      command: renderCommand("backup"),
+      verb: "Back up",
+    },
+    isEmpty: false,
+    // Messages may arrive meanwhile; a backup takes them along.
+    boundTo: null,
+    run: async () => {
+      const report = await createBackup({ engine, databasePath, filesDir });
+      return {
+        title: "Backed up and verified",
+        facts: [
+          ["Folder", report.path],
+          ["Holds", `${countOf(report.messages, "message")}, ${countOf(report.files, "large file")}`],
+          ["Size", formatBytes(report.bytes)],
+        ],
+      };
+    },
+  };
+}
+
+async function prepareMend({ engine, settings }: ActionOptions): Promise<Prepared> {
+  const { databasePath, largeFilesDir: filesDir } = settings;
+  const options: DoctorOptions = { engine, settings, databasePath, filesDir };
+  const { findings } = await examine(options);
+  const mendable = findings.filter(({ fix }) => fix !== undefined);
+  return {
+    preview: {
+      ...COMMON,
+      title: "Mend what is safe to mend",
+      facts: [
+        ["Mends", countOf(mendable.length, "finding")],
+        ["First", "a backup, unless all there is to mend are permissions"],
+        ["Untouched", "every message and every summary"],
+      ],
+      lines: mendable.map(({ code, message }) => `${code}: ${message}`),
+      command: renderCommand("doctor", "--fix"),
+      verb: "Mend",
+    },
+    isEmpty: mendable.length === 0,
+    boundTo: mendable.map(({ code, id }) => [code, id]),
+    run: async () => {
+      const { backupPath, mended } = await mend(options, mendable);
+      const { counts } = await examine(options);
+      return {
+        title: `${countOf(mended.length, "finding")} mended`,
+        facts: [
+          ["Backup", backupPath ?? "none was needed"],
+          ["Left", `${countOf(counts.error, "error")}, ${countOf(counts.warning, "warning")}`],
+        ],
+      };
+    },
+  };
+}
+
+async function prepareDissolve({ engine, scope }: ActionOptions, summaryId: string): Promise<Prepared> {
+  const node = await engine.readSummary({ ...scope, summaryId });
+  if (node === null) throw new EngineError("not_found", `cannot find summary ${summaryId}`);
+  const report = await engine.dissolveSummary({ summaryId, isDry: true });
+  if (report === null) {
+    const above = node.derivedIds[0];
+    throw new EngineError("usage", `cannot dissolve ${summaryId}: it does not stand in the context`, {
+      hint: above === undefined ? "choose one that does" : `dissolve ${above} first, which was made from it`,
+    });
+  }
+  const { sources, tokensBefore, tokensAfter, ordinal, itemsBehind } = report;
+  return {
+    preview: {
+      ...COMMON,
+      title: `Dissolve ${summaryId}`,
+      facts: [
+        ["Context", `${formatCount(tokensBefore)} tokens become ${formatCount(tokensAfter)}`],
+        [
+          "Place",
+          `item ${formatCount(ordinal)}; ${countOf(itemsBehind, "item")} behind it move back by ${formatCount(sources.length - 1)}`,
+        ],
+        ["The summary", "is kept, retired; the next fold may make a new one"],
+      ],
+      lines: sources.map(
+        ({ id, tokens, isShown }) => `${id}  ${formatCount(tokens)} tokens${isShown ? "" : ", hidden"}`,
+      ),
+      command: renderCommand("dissolve", summaryId, "--apply"),
+      verb: "Dissolve",
+    },
+    isEmpty: false,
+    boundTo: report,
+    run: async () => {
+      const done = await engine.dissolveSummary({ summaryId, isDry: false });
+      if (done === null)
+        throw new EngineError("usage", `cannot dissolve ${summaryId}: it does not stand in the context`);
+      return {
+        title: `${countOf(done.sources.length, "source")} put back`,
+        facts: [
+          ["Context", `${formatCount(done.tokensBefore)} tokens became ${formatCount(done.tokensAfter)}`],
+        ],
+      };
+    },
+  };
+}
+
+async function prepareRewrite(
+  options: ActionOptions,
+  { summaryId, isSubtree }: { readonly summaryId: string; readonly isSubtree: boolean },
+): Promise<Prepared> {
+  const node = await options.engine.readSummary({ ...options.scope, summaryId });
+  if (node === null) throw new EngineError("not_found", `cannot find summary ${summaryId}`);
+  const { conversationId } = node;
+  return prepareWriting(options, [{ conversationId, summaryId, isSubtree }], {
+    title: `Write ${summaryId} anew${isSubtree ? ", with everything below it" : ""}`,
+    command: renderCommand("rewrite", "--summary", summaryId, ...(isSubtree ? ["--subtree"] : []), "--apply"),
+    mustHeal: false,
+  });
+}
+
+async function prepareRepair(options: ActionOptions, conversationId: number | null): Promise<Prepared> {
+  const ids = conversationId === null ? await listConversationIds(options) : [conversationId];
+  return prepareWriting(
+    options,
+    ids.map((id) => ({ conversationId: id, isDamaged: true })),
+    {
+      title: "Write damaged summaries anew",
+      command: renderCommand(
+        "repair",
+        ...(conversationId === null ? ["--all"] : ["--conversation", String(conversationId)]),
+        "--apply",
+      ),
+      mustHeal: true,
+    },
+  );
+}
+
+async function listConversationIds({ engine, scope }: ActionOptions): Promise<number[]> {
+  const ids: number[] = [];
+  for (let after: string | null = null; ;) {
+    const page = await engine.listConversations({ ...scope, after, limit: 1000 });
+    ids.push(...page.items.map((row) => row.conversationId));
+    if (page.next === null) return ids;
+    after = page.next;
+  }
+}
+
+async function prepareWriting(
+  { engine, model }: ActionOptions,
+  selections: readonly RewriteSelection[],
+  { title, command, mustHeal }: { title: string; command: string; mustHeal: boolean },
+): Promise<Prepared> {
+  const targets: RewriteTarget[] = [];
+  for (const selection of selections) targets.push(...(await planRewrite(engine, selection)));
+  const reads = targets.reduce((sum, { sourceTokens }) => sum + sourceTokens, 0);
+  return {
+    preview: {
+      ...COMMON,
+      title,
+      facts: [
+        ["Writes", countOf(targets.length, "summary", "summaries")],
+        ["With", model ?? "no model: the engine writes them itself"],
+        ["Costs", model === null ? "nothing" : `about ${formatCount(reads)} tokens read by the model`],
+        ["The old texts", "are kept, retired"],
+      ],
+      lines: targets.map(
+        ({ summaryId, depth, tokens, sourceTokens, damage }) =>
+          `${summaryId}  depth ${depth}, ${formatCount(tokens)} tokens from ${formatCount(sourceTokens)}${damage === null ? "" : `: ${damage.replaceAll("_", " ")}`}`,
+      ),
+      warning:
+        model === null || targets.length === 0
+          ? null
+          : `The sources of these summaries are sent to ${model}.`,
+      command,
+      verb: "Write anew",
+    },
+    isEmpty: targets.length === 0,
+    boundTo: targets,
+    run: (signal) => writeAnew(engine, targets, { mustHeal, isExtractive: model === null, signal }),
+  };
+}
+
+async function writeAnew(
+  engine: Engine,
+  targets: readonly RewriteTarget[],
+  options: { mustHeal: boolean; isExtractive: boolean; signal: AbortSignal },
+): Promise<Partial<ActionResult> & { readonly title: string }> {
+  const changes: { name: string; lines: ReturnType<typeof diffLines> }[] = [];
+  const lines: string[] = [];
+  let written = 0;
+  for await (const { oldId, newId, before, after } of rewriteAll({
+    engine,
+    targets,
+    isDry: false,
+    ...options,
+  })) {
+    if (newId === null) {
+      lines.push(`${oldId}: no better text was made; it stays as it is`);
+      continue;
+    }
+    written += 1;
+    lines.push(
+      `${oldId} is now ${newId}: ${formatCount(before.tokens)} tokens became ${formatCount(after.tokens)} (${after.model})`,
+    );
+    changes.push({ name: newId, lines: diffLines(before.content, after.content) });
+  }
+  return {
+    title: `${countOf(written, "summary", "summaries")} of ${formatCount(targets.length)} written anew`,
+    lines,
+    changes,
+  };
+}
+
+async function prepareForget(
+  { engine, scope, settings }: ActionOptions,
+  wish: Extract<ActionWish, { action: "forget" }>,
+): Promise<Prepared> {
+  const { databasePath } = settings;
+  const selection = toSelection(scope, wish);
+  const plan = await previewForget({ engine, databasePath, selection });
+  const published = plan.summaries.filter(({ isPublished }) => isPublished).length;
+  const reason = wish.reason.trim() === "" ? "asked for in the inspector" : wish.reason.trim();
+  return {
+    preview: {
+      title: "Forget for ever",
+      facts: [
+        [
+          "Messages",
+          `${formatCount(plan.messageIds.length)} in ${countOf(plan.conversationIds.length, "conversation")} (${formatBytes(plan.arrivalBytes)})`,
+        ],
+        ["Large files", formatCount(plan.files.length)],
+        [
+          "Summaries",
+          `${formatCount(published)} written anew, ${formatCount(plan.summaries.length - published)} erased`,
+        ],
+        ["Waiting turns", formatCount(plan.spoolFiles.length)],
+        ["Reason", reason],
+      ],
+      lines: [
+        ...plan.messageIds.map(formatMessageId),
+        ...plan.files.map(({ fileId, byteSize }) => `${fileId}  ${formatBytes(byteSize)}`),
+        ...plan.summaries.map(({ summaryId }) => summaryId),
+      ],
+      warning:
+        "This cannot be undone. Backups made before still hold the text; the receipt names them. The host's own transcript is not touched.",
+      command: renderForget(wish),
+      verb: "Forget",
+      mustType: "forget",
+    },
+    isEmpty: plan.messageIds.length + plan.spoolFiles.length === 0,
+    boundTo: [plan.messageIds, plan.spoolFiles, reason],
+    run: async () => {
+      const { receipt, receiptPath } = await applyForget({ engine, databasePath, selection, reason });
+      const held = receipt.olderCopies.filter(({ holds }) => holds !== "no");
+      return {
+        title: `${countOf(receipt.messages.length, "message")} forgotten`,
+        facts: [
+          ["Receipt", receiptPath],
+          ["Large files", `${formatCount(receipt.files.length)} removed`],
+          ["Summaries", `${formatCount(receipt.summariesRemade.length)} written anew`],
+          ["Pages of the file", receipt.isWiped ? "wiped" : "still in use by another process"],
+        ],
+        lines: held.map(({ path }) => `still held by ${path}`),
+        warning: describeRest(receipt.isWiped, held.length),
+      };
+    },
+  };
+}
+
+function describeRest(isWiped: boolean, held: number): string | null {
+  if (!isWiped) return "Another process kept old pages in use: stop it, then lcm doctor --fix wipes them.";
+  return held === 0 ? null : `${countOf(held, "copy", "copies")} made before still hold the text.`;
+}
+
+function toSelection(scope: Scope, wish: Extract<ActionWish, { action: "forget" }>): ForgetSelection {
+  if ("messageIds" in wish) return { ...scope, messageIds: wish.messageIds };
+  const { pattern, conversationId } = wish;
+  return { ...scope, pattern, ...(conversationId === null ? {} : { conversationIds: [conversationId] }) };
+}
+
+function renderForget(wish: Extract<ActionWish, { action: "forget" }>): string {
+  if ("messageIds" in wish)
+    return renderCommand(
+      "forget",
+      ...wish.messageIds.flatMap((id) => ["--message", formatMessageId(id)]),
+      "--apply",
+    );
+  const { pattern, conversationId } = wish;
+  const where = conversationId === null ? [] : ["--conversation", String(conversationId)];
+  return renderCommand("forget", "--pattern", pattern, ...where, "--apply");
+}
+
+const renderCommand = (...words: readonly string[]): string => `lcm ${renderCommandLine(words)}`;

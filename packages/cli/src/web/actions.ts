@@ -1,0 +1,148 @@
+/**
+ * Changing the archive from the page, in two steps: a preview, which gives a confirmation, and doing it, which takes one. A confirmation is
+ * good once, for a few minutes, and for what was shown: if the archive has changed so that something else would be done, it is refused.
+ * One action at a time.
+ */
+import { hash, randomBytes } from "node:crypto";
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { isSummaryId } from "@lossless/core/model/ids.ts";
+import { prepare } from "./action-kinds.ts";
+import type { ActionOptions, Prepared } from "./action-kinds.ts";
+import type { ActionPreview, ActionResult, ActionWish } from "./answers.ts";
+
+interface Promised {
+  readonly wish: ActionWish;
+  readonly fingerprint: string;
+  readonly until: number;
+}
+
+const GOOD_FOR_MS = 5 * 60_000;
+const KEPT = 50;
+const SHOWN_LINES = 200;
+const MAX_MESSAGES = 1_000;
+const MAX_TEXT = 2_000;
+
+export class Actions {
+  readonly #options: ActionOptions;
+  readonly #promised = new Map<string, Promised>();
+  readonly #now: () => number;
+  #isBusy = false;
+
+  constructor(options: ActionOptions, now: () => number = Date.now) {
+    this.#options = options;
+    this.#now = now;
+  }
+
+  async preview(body: unknown): Promise<ActionPreview> {
+    const wish = parseWish(body);
+    const prepared = await prepare(this.#options, wish);
+    const confirmation = prepared.isEmpty ? null : randomBytes(18).toString("base64url");
+    if (confirmation !== null) this.#promise(confirmation, wish, prepared);
+    return { ...prepared.preview, lines: shorten(prepared.preview.lines), confirmation };
+  }
+
+  async apply(body: unknown, signal: AbortSignal): Promise<ActionResult> {
+    const confirmation = asRecord(body)["confirmation"];
+    const promised = typeof confirmation === "string" ? this.#promised.get(confirmation) : undefined;
+    if (promised === undefined || promised.until < this.#now())
+      throw new EngineError("denied", "cannot do it: this was not confirmed, or too long ago", {
+        hint: "look at the preview again",
+      });
+    if (this.#isBusy) throw new EngineError("database_busy", "cannot do it: another action is under way");
+    this.#promised.delete(confirmation as string);
+    this.#isBusy = true;
+    try {
+      const prepared = await prepare(this.#options, promised.wish);
+      if (fingerprintOf(prepared) !== promised.fingerprint)
+        throw new EngineError("denied", "cannot do it: the archive has changed since the preview", {
+          hint: "look at the preview again",
+        });
+      const { title, facts = [], lines = [], warning = null, changes = [] } = await prepared.run(signal);
+      return { title, facts, lines: shorten(lines), warning, changes: changes.slice(0, SHOWN_LINES) };
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  #promise(confirmation: string, wish: ActionWish, prepared: Prepared): void {
+    const until = this.#now() + GOOD_FOR_MS;
+    this.#promised.set(confirmation, { wish, fingerprint: fingerprintOf(prepared), until });
+    const [oldest] = this.#promised.keys();
+    if (this.#promised.size > KEPT && oldest !== undefined) this.#promised.delete(oldest);
+  }
+}
+
+const fingerprintOf = ({ boundTo, preview }: Prepared): string =>
+  hash("sha256", JSON.stringify([preview.title, boundTo]));
+
+function shorten(lines: readonly string[]): readonly string[] {
+  const more = lines.length - SHOWN_LINES;
+  return more <= 0 ? lines : [...lines.slice(0, SHOWN_LINES), `and ${more.toLocaleString("en")} more`];
+}
+
+const asRecord = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+
+/** What was asked for, or an error that says what can be. */
+export function parseWish(body: unknown): ActionWish {
+  const wish = asRecord(body);
+  switch (wish["action"]) {
+    case "backup":
+    case "mend":
+      return { action: wish["action"] };
+    case "dissolve":
+      return { action: "dissolve", summaryId: readSummaryId(wish) };
+    case "rewrite":
+      return { action: "rewrite", summaryId: readSummaryId(wish), isSubtree: wish["isSubtree"] === true };
+    case "repair":
+      return { action: "repair", conversationId: readConversationId(wish) };
+    case "forget":
+      return readForget(wish);
+    default:
+      throw new EngineError(
+        "usage",
+        `cannot do ${JSON.stringify(wish["action"] ?? null)}: it is one of backup, mend, dissolve, rewrite, repair, forget`,
+      );
+  }
+}
+
+function readForget(wish: Readonly<Record<string, unknown>>): ActionWish {
+  const reason = readText(wish, "reason");
+  if (wish["messageIds"] === undefined) {
+    const pattern = readText(wish, "pattern");
+    if (pattern.trim() === "")
+      throw new EngineError("usage", "cannot forget: name messageIds, or a pattern that they hold");
+    return { action: "forget", pattern, conversationId: readConversationId(wish), reason };
+  }
+  const ids: unknown = wish["messageIds"];
+  const isList = Array.isArray(ids) && ids.length > 0 && ids.length <= MAX_MESSAGES && ids.every(isId);
+  if (!isList)
+    throw new EngineError(
+      "usage",
+      `cannot use messageIds: it is a list of 1 to ${MAX_MESSAGES} numbers of messages`,
+    );
+  return { action: "forget", messageIds: ids as number[], reason };
+}
+
+const isId = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1;
+
+function readSummaryId(wish: Readonly<Record<string, unknown>>): string {
+  const id = wish["summaryId"];
+  if (typeof id === "string" && isSummaryId(id)) return id;
+  throw new EngineError(
+    "usage",
+    "cannot use summaryId: it is the id of a summary, such as sum_0123456789abcdef",
+  );
+}
+
+function readConversationId(wish: Readonly<Record<string, unknown>>): number | null {
+  const id = wish["conversationId"] ?? null;
+  if (id === null || isId(id)) return id;
+  throw new EngineError("usage", "cannot use conversationId: it is the number of a conversation, or null");
+}
+
+function readText(wish: Readonly<Record<string, unknown>>, name: string): string {
+  const text = wish[name] ?? "";
+  if (typeof text === "string" && text.length <= MAX_TEXT) return text;
+  throw new EngineError("usage", `cannot use ${name}: it is a text of at most ${MAX_TEXT} characters`);
+}

@@ -1,0 +1,245 @@
+/**
+ * What the inspector's server answers and its page reads: one set of types for both. Rows are the engine's own; their types come from
+ * there. Types only, so that the page takes nothing of the server along.
+ */
+import type { ExplainedItem } from "@lossless/core/assemble/assemble.ts";
+import type { FoldingStatus, StatusReport } from "@lossless/core/engine.ts";
+import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
+import type { PartView } from "@lossless/core/model/message.ts";
+import type { AskAnswer } from "@lossless/core/retrieve/ask.ts";
+import type { GrepAnswer } from "@lossless/core/retrieve/grep.ts";
+import type { SpendGroup, SummaryNode, SummaryOutline } from "@lossless/core/store/folding.ts";
+import type { ConversationRow, MessageRow, Page } from "@lossless/core/store/store.ts";
+import type { DiffLine } from "../diff.ts";
+
+export type {
+  AskAnswer,
+  ConversationRow,
+  DiffLine,
+  DoctorReport,
+  ExplainedItem,
+  GrepAnswer,
+  MessageRow,
+  Page,
+  SpendGroup,
+  SummaryNode,
+};
+
+export interface Overview {
+  readonly status: StatusReport;
+  readonly conversations: Page<ConversationRow>;
+  readonly spend: SpendGroup | null;
+  readonly timezone: string;
+  readonly version: string;
+  /** Null: the inspector only reads. */
+  readonly write: WriteAccess | null;
+}
+
+export interface WriteAccess {
+  /** Goes with every request that changes something; other sites cannot read it. */
+  readonly token: string;
+  /** The model that writes summaries anew; null: the engine does it itself. */
+  readonly model: string | null;
+}
+
+/** Tokens stored and in the context over time, of all conversations that were counted. */
+export interface GrowthAnswer {
+  readonly points: readonly {
+    readonly at: number;
+    readonly rawTokens: number;
+    readonly contextTokens: number;
+  }[];
+  readonly conversations: number;
+  /** The others are the smaller ones. */
+  readonly counted: number;
+}
+
+export interface ConversationDetail {
+  readonly conversation: ConversationRow;
+  readonly folding: FoldingStatus | null;
+  readonly rawTokens: number;
+}
+
+export interface PartJson {
+  readonly ordinal: number;
+  readonly type: PartView["type"];
+  readonly text: string;
+  /** Length of the whole text. */
+  readonly chars: number;
+  readonly toolCallId: string | null;
+  readonly toolName: string | null;
+  readonly isError: boolean;
+  readonly mimeType: string | null;
+  readonly fileName: string | null;
+  readonly payloadBytes: number | null;
+  /** Whether its picture can be had. */
+  readonly hasImage: boolean;
+}
+
+export interface MessageJson {
+  readonly id: number;
+  /** Null when it cannot be read. */
+  readonly row: MessageRow | null;
+  readonly model: string | null;
+  readonly parts: readonly PartJson[];
+  /** Large files that live outside the message. */
+  readonly fileIds: readonly string[];
+  /** Why it cannot be shown. */
+  readonly problem: string | null;
+}
+
+export interface MessagePage {
+  readonly total: number;
+  /** Number of the first item, from 0; null when the page was asked for by its key. */
+  readonly at: number | null;
+  readonly items: readonly MessageJson[];
+  readonly next: string | null;
+}
+
+export interface MessageDetail {
+  readonly message: MessageJson;
+  readonly revisions: readonly number[];
+  /** The summaries above it, the nearest first. */
+  readonly path: readonly GraphNode[];
+}
+
+export type GraphNode = Omit<SummaryOutline, "model" | "conversationId">;
+
+export interface Graph {
+  readonly conversation: ConversationRow;
+  readonly nodes: readonly GraphNode[];
+  /** From a summary to each of its sources. */
+  readonly edges: readonly (readonly [summary: string, source: string])[];
+}
+
+/** A message in a list of many: enough to name it. */
+export interface OutlineRow {
+  readonly messageId: number;
+  readonly seq: number;
+  readonly position: number;
+  readonly role: string;
+  /** What it adds to the conversation: nothing when it is hidden or revises an earlier one. */
+  readonly tokens: number;
+  readonly createdAt: number;
+}
+
+/** The messages under a summary, whatever lies between. */
+export interface UnderSummary {
+  readonly total: number;
+  readonly at: number;
+  readonly items: readonly OutlineRow[];
+}
+
+export interface ContextAnswer {
+  readonly budgetTokens: number;
+  readonly estimatedTokens: number;
+  readonly mode: "whole" | "tight" | "least";
+  readonly epoch: string;
+  readonly fingerprint: string;
+  readonly items: readonly ExplainedItem[];
+  readonly shownMessages: number;
+  readonly sentMessages: number;
+  readonly tookMs: number;
+}
+
+/** What changed in the context with a turn, against the one before. */
+export interface ContextTurn {
+  /** The user's message that began it. */
+  readonly messageId: number;
+  readonly at: number;
+  readonly tokens: number;
+  readonly added: number;
+  readonly removed: number;
+  /** Tokens at the front that are the same, in the same order. */
+  readonly sharedTokens: number;
+  /** Ids of what is new, for the last turn only. */
+  readonly newIds: readonly string[];
+}
+
+export interface ContextTurns {
+  readonly budgetTokens: number;
+  /** Oldest first. */
+  readonly turns: readonly ContextTurn[];
+}
+
+export interface TimelinePoint {
+  /** Number of the message in the order of arrival, from 0. */
+  readonly index: number;
+  readonly at: number;
+  readonly rawTokens: number;
+  readonly contextTokens: number;
+}
+
+/** Summaries that took their places at the same moment. */
+export interface Compaction {
+  readonly index: number;
+  readonly at: number;
+  readonly summaries: number;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+}
+
+export interface TimelineAnswer {
+  readonly conversation: ConversationRow;
+  readonly points: readonly TimelinePoint[];
+  readonly compactions: readonly Compaction[];
+  /** Whether the archive knows when each summary was published; else the time it was made stands for it. */
+  readonly isExact: boolean;
+  readonly days: readonly { readonly day: string; readonly messages: number; readonly tokens: number }[];
+}
+
+export interface SpendAnswer {
+  readonly by: string;
+  readonly items: readonly SpendGroup[];
+}
+
+export type SearchReply = GrepAnswer & { readonly tookMs: number };
+
+/** What the server says when something has changed. */
+export interface News {
+  readonly messages?: number;
+  readonly summaries?: number;
+  readonly problem: string | null;
+}
+
+/** What can be done to an archive; see `actions.ts`. */
+export type ActionWish =
+  | { readonly action: "backup" }
+  | { readonly action: "mend" }
+  | { readonly action: "dissolve"; readonly summaryId: string }
+  | { readonly action: "rewrite"; readonly summaryId: string; readonly isSubtree: boolean }
+  | { readonly action: "repair"; readonly conversationId: number | null }
+  | { readonly action: "forget"; readonly messageIds: readonly number[]; readonly reason: string }
+  | {
+      readonly action: "forget";
+      readonly pattern: string;
+      readonly conversationId: number | null;
+      readonly reason: string;
+    };
+
+export type Fact = readonly [name: string, value: string];
+
+export interface ActionPreview {
+  readonly title: string;
+  readonly facts: readonly Fact[];
+  /** What it touches, one line each. */
+  readonly lines: readonly string[];
+  /** What cannot be taken back, or costs; null when there is nothing to say. */
+  readonly warning: string | null;
+  /** The same on the command line. */
+  readonly command: string;
+  /** What the button says. */
+  readonly verb: string;
+  /** Sent back to do it; null when there is nothing to do. */
+  readonly confirmation: string | null;
+  /** A word that must be typed first, for what cannot be undone. */
+  readonly mustType: string | null;
+}
+
+export interface ActionResult {
+  readonly title: string;
+  readonly facts: readonly Fact[];
+  readonly lines: readonly string[];
+  readonly warning: string | null;
+  readonly changes: readonly { readonly name: string; readonly lines: readonly DiffLine[] }[];
+}

@@ -1,0 +1,268 @@
+/** The screens of `lcm tui` as people meet them: driven by keys on a virtual terminal, compared with what must be seen. */
+import { afterEach, describe, expect, test } from "vitest";
+import { fillPlain, openStage, makeTalk, MAIN, type Stage, type StageOptions } from "./stage.ts";
+
+let stage: Stage;
+const open = async (options?: StageOptions): Promise<Stage> => (stage = await openStage(options));
+afterEach(() => stage.close());
+
+/** Ids change with every archive. */
+const hideIds = (screen: string): string =>
+  screen
+    .replaceAll(/sum_[0-9a-f]{16}/g, "sum_0000000000000000")
+    .replaceAll(/file_[0-9a-f]{16}/g, "file_0000000000000000");
+
+describe("conversations", () => {
+  test("shows each with messages, summaries, tokens, last activity and health", async () => {
+    const { look } = await open({ fill: fillPlain });
+    expect(await look()).toMatchInlineSnapshot(`
+      " lcm  Conversations                                                        live
+          ID SESSION                  MESSAGES  SUMM.   TOKENS LAST        HEALTH
+      ▸    1 agent:main:main               120      0    3,390 03-05 23:00 …
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+       Enter messages   s graph   c context   f filter   F large f…? all keys  q quit"
+    `);
+  });
+
+  test("narrows the list while one types, and Esc shows all again", async () => {
+    const { press, write } = await open({
+      fill: async (writer) => {
+        for (const name of ["apple", "pear", "plum"]) {
+          const session = { key: `agent:${name}`, id: name, owner: "main" };
+          await writer.ingest({
+            session,
+            messages: [{ eventId: "e", message: { role: "user", content: name } }],
+          });
+        }
+      },
+    });
+    await press("f");
+    expect(await write("p")).toContain("agent:plum");
+    const narrowed = await write("ea");
+    expect(narrowed).toContain("agent:pear");
+    expect(narrowed).not.toContain("agent:plum");
+    expect(await write("x")).toContain("No conversation matches");
+    await press("backspace", "enter");
+    expect(await press("escape")).toContain("agent:apple");
+  });
+
+  test("says so when nothing is stored", async () => {
+    const { look } = await open({ fill: () => Promise.resolve() });
+    expect(await look()).toContain("Nothing is stored yet");
+  });
+});
+
+describe("messages", () => {
+  test("opens at the newest, with the text of the chosen one below", async () => {
+    const { press } = await open({ fill: fillPlain });
+    expect(await press("enter")).toMatchInlineSnapshot(`
+      " lcm  Conversations › 1 agent:main:main                                    live
+        120 messages, 0 summaries, 3,390 tokens in the context; at 100 %, following
+        2026-03-05 13:00 assistant      46  step 109: the greenhouse sensor 109 repor…
+        2026-03-05 14:00 tool           17  [tool result: read_file] const step = 110;
+        2026-03-05 15:00 assistant      25  step 111: the greenhouse sensor 111 repor…
+        2026-03-05 16:00 user           25  step 112: the greenhouse sensor 112 repor…
+        2026-03-05 17:00 assistant      46  step 113: the greenhouse sensor 113 repor…
+        2026-03-05 18:00 tool           17  [tool result: read_file] const step = 114;
+        2026-03-05 19:00 assistant      25  step 115: the greenhouse sensor 115 repor…
+        2026-03-05 20:00 user           25  step 116: the greenhouse sensor 116 repor…
+        2026-03-05 21:00 assistant      46  step 117: the greenhouse sensor 117 repor…
+        2026-03-05 22:00 tool           17  [tool result: read_file] const step = 118;
+      ▸ 2026-03-05 23:00 assistant      25  step 119: the greenhouse sensor 119 repor…
+      ── msg_120 · assistant · 2026-03-05 23:00 · 25 tokens · 159 B
+      step 119: the greenhouse sensor 119 reported 22 degrees, so valve_119 was opened
+      by Mara after lunch
+
+
+
+
+
+
+
+       Enter whole message   s graph   c context   p previous cont…? all keys  q quit"
+    `);
+  });
+
+  test("moves by row, by page, to both ends, and opens one message", async () => {
+    const { press } = await open();
+    await press("enter");
+    expect(await press("g")).toMatch(/▸ 2026-03-01 00:00 user/);
+    expect(await press("j", "down")).toMatch(/▸ 2026-03-01 02:00 tool/);
+    expect(await press("k")).toMatch(/▸ 2026-03-01 01:00 assistant/);
+    expect(await press("pageDown")).toMatch(/▸ 2026-03-01 11:00 assistant/);
+    expect(await press("pageUp")).toMatch(/▸ 2026-03-01 01:00 assistant/);
+    expect(await press("G")).toMatch(/▸ 2026-03-05 23:00 assistant/);
+    expect(await press("enter")).toContain("msg_120 · assistant · 2026-03-05 23:00");
+    expect(await press("h")).toMatch(/▸ 2026-03-05 23:00 assistant/);
+  });
+
+  test("goes to a message by its id and to a time, and says what it does not know", async () => {
+    const { press, write } = await open();
+    await press("enter", ":");
+    await write("msg_42");
+    expect(await press("enter")).toContain("msg_42 · assistant · 2026-03-02 17:00");
+    await press(":");
+    await write("2026-03-04 12:30");
+    expect(await press("enter")).toMatch(/▸ 2026-03-04 13:00/);
+    await press(":");
+    await write("someday");
+    expect(await press("enter")).toContain("cannot read the time someday");
+    await press(":");
+    await write("msg_9999");
+    expect(await press("enter")).toContain("msg_9999 is not in this conversation");
+  });
+
+  test("follows along while an agent writes, and stays where one is reading", async () => {
+    const { press, writer, app, look } = await open();
+    await press("enter");
+    await writer.ingest({ session: MAIN, messages: makeTalk(3, 120) });
+    await app.refresh();
+    expect(await look()).toMatch(/▸ 2026-03-06 02:00 tool/);
+    await press("g");
+    await writer.ingest({ session: MAIN, messages: makeTalk(3, 123) });
+    await app.refresh();
+    const reading = await look();
+    expect(reading).toMatch(/▸ 2026-03-01 00:00 user/);
+    expect(reading).toContain("126 messages");
+  });
+});
+
+describe("graph", () => {
+  test("opens from the coarsest summary down to a message, and closes again", async () => {
+    const { press } = await open();
+    const closed = await press("s");
+    expect(closed).toMatch(/▸ \+ d\d sum_/);
+    expect(closed).toContain("made from: sum_");
+    const opened = await press("enter", "down");
+    expect(opened).toMatch(/▸ [├└]─ \+ d\d sum_/);
+    let screen = opened;
+    while (!/▸ [│├└─ ]+\+ d0/.test(screen) && !/▸ [│├└─ ]+− d0/.test(screen))
+      screen = await press("l", "down");
+    screen = await press("l", "down");
+    expect(screen).toMatch(/▸ [│├└─ ]+msg_1 /);
+    expect(await press("enter")).toContain("msg_1 · user · 2026-03-01 00:00");
+    await press("escape");
+    await press("h");
+    expect(await press("h")).toMatch(/▸ [│├└─ ]+\+ d0/);
+  });
+
+  test("shows every summary at once, and the replaced ones on request", async () => {
+    const { press } = await open({ rows: 60 });
+    const closed = await press("s");
+    const all = await press("e");
+    expect(all.split("sum_").length).toBeGreaterThan(closed.split("sum_").length);
+    expect(await press("x")).toContain("replaced");
+  });
+});
+
+describe("context", () => {
+  test("shows what each item costs and why it is there, for another budget too", async () => {
+    const { press, write } = await open();
+    const whole = await press("c");
+    expect(whole).toContain("whole: everything that is not folded fits");
+    expect(whole).toMatch(/summary d\d sum_[0-9a-f]{16} +\d+ [█░]{10} +\d+ {2}the whole cover/);
+    await press("b");
+    await write("700");
+    const tight = await press("enter");
+    expect(tight).toContain("of 700 tokens");
+    expect(tight).toContain("tight: coarser where the budget ends");
+    await press("b");
+    await write("much");
+    expect(await press("enter")).toContain("must be a number of tokens");
+  });
+
+  test("shows the previous context: what stood there before a summary was made", async () => {
+    const { press } = await open();
+    await press("c", "g");
+    const previous = await press("p");
+    expect(previous).toContain("previous context of 1");
+    expect(previous).toMatch(/before sum_[0-9a-f]{16} was made: \d+ items with/);
+    expect(previous).toMatch(/▸ ◂ summary +sum_/);
+    expect(previous).toMatch(/now under sum_[0-9a-f]{16}/);
+  });
+});
+
+describe("search", () => {
+  test("finds words, marks where it looks, and opens a hit at its place", async () => {
+    const { press, write, see } = await open();
+    await press("/");
+    await write("valve_37");
+    await press("enter");
+    const found = await see("1 hit");
+    expect(found).toContain("words in messages and summaries of all conversations");
+    expect(found).toContain("valve_37");
+    expect(await press("enter")).toContain("msg_38 · assistant");
+  });
+
+  test("takes a regular expression, and says what is wrong with one", async () => {
+    const { press, write, see } = await open();
+    await press("/");
+    await write("valve_11[13]");
+    await press("enter");
+    await see("hit");
+    await press("tab", "~");
+    await see(/regular expression in messages of all[\s\S]*2 hits/);
+    await press("/", "\u0015");
+    await write("(((");
+    await press("enter");
+    await see(/cannot|missing|unterminated/i);
+  });
+});
+
+test("spend and doctor say how things are", async () => {
+  const { press, see } = await open();
+  expect(await press("$")).toContain("No model was called in this time.");
+  expect(await press("tab")).toContain("CONVERSATION");
+  await press("escape", "D");
+  expect(await see(/\d+ errors?, \d+ warnings?, \d+ notes?/)).toContain(
+    "there is no backup beside the database",
+  );
+});
+
+test("lists large files, and opens one a page at a time", async () => {
+  const long = Array.from({ length: 30_000 }, (_, at) => `line ${at} of the long file`).join("\n");
+  const { press } = await open({
+    fill: async (writer) => {
+      await writer.ingest({
+        session: MAIN,
+        messages: [{ eventId: "big", message: { role: "user", content: long } }],
+      });
+    },
+  });
+  const list = await press("F");
+  expect(hideIds(list)).toMatch(/▸ file_0+ +\d+ kB/);
+  const first = await press("enter");
+  expect(first).toContain("line 0 of the long file");
+  expect(first).toContain("n: more");
+  const second = await press("n");
+  expect(second).not.toContain("line 0 of the long file");
+  expect(second).toMatch(/line \d+ of the long file/);
+});
+
+test("help names the keys of the screen one came from", async () => {
+  const { press } = await open({ rows: 40 });
+  await press("s");
+  const help = await press("?");
+  for (const words of ["dissolve", "rewrite", "repair", "previous context", "a page", "search", "quit"])
+    expect(help).toContain(words);
+  expect(await press("x")).toContain("graph of 1");
+});

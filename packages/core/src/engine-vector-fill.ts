@@ -1,0 +1,245 @@
+/**
+ * Filling a space: every message that should have a vector gets one, in batches. A batch is stored when its vectors are there, and what has no
+ * vector is asked for again; so whatever ends a run, the next one goes on where it stopped.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { cutToChars, failWith } from "./engine-embedding.ts";
+import type { Embedded, EmbeddingCalls, EmbeddingParts } from "./engine-embedding.ts";
+import { searchText, viewMessage } from "./message/normalize.ts";
+import { EngineError } from "./model/errors.ts";
+import type { VectorSpace } from "./store/vectors.ts";
+import type { ModelFailure } from "./summarize/model-call.ts";
+
+export interface EmbedAnswer {
+  /** `filled`: nothing is left. `busy`: another process fills the space. `stopped`: see `failure`; without one it was cancelled. */
+  readonly kind: "filled" | "busy" | "stopped";
+  /** Messages that got a vector, or were found to have no text. */
+  readonly embedded: number;
+  /** Messages that could not be read, or whose text the model takes in no length. */
+  readonly skipped: number;
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly failure: Pick<ModelFailure, "failure" | "message"> | null;
+}
+
+export interface FillRequest {
+  readonly model: string;
+  /** Messages up to this id are not looked at. */
+  readonly after: number;
+  readonly signal: AbortSignal;
+  /** Called with the messages done so far. */
+  readonly onProgress: (done: number) => void;
+}
+
+/** One call carries at most so many texts, and about so many characters. */
+const BATCH_TEXTS = 32;
+const BATCH_CHARS = 64_000;
+/** A longer message is known by its beginning. The usual models read about 8,000 tokens. */
+const MAX_CHARS = 6_000;
+/** A model that takes less than this is none for messages. */
+const MIN_CHARS = 200;
+const PAGE = 2_000;
+const CALL_TIMEOUT_MS = 120_000;
+const MAX_TRIES = 5;
+const RETRY_MS = 1_000;
+const MAX_RETRY_MS = 60_000;
+/** A filler that shows no sign of life for so long is dead; one at work gives a sign far more often. */
+const LEASE_MS = 30_000;
+const RENEW_MS = 10_000;
+/** Failures that time may mend. */
+const PASSING: ReadonlySet<string> = new Set(["rate_limited", "unavailable", "timeout"]);
+const ABORTED = failWith("aborted", "the caller cancelled it");
+
+interface MessageInput {
+  readonly messageId: number;
+  readonly text: string;
+}
+
+/** One run over the messages of an archive, and what it has done. */
+export class VectorFill {
+  readonly #parts: EmbeddingParts;
+  readonly #calls: EmbeddingCalls;
+  readonly #request: FillRequest;
+  readonly #holder: string;
+  #spaceId = 0;
+  #done = 0;
+  #embedded = 0;
+  #skipped = 0;
+  #callCount = 0;
+  #inputTokens = 0;
+  /** Everything up to this message was looked at. */
+  reached: number;
+
+  constructor(parts: EmbeddingParts, calls: EmbeddingCalls, request: FillRequest) {
+    this.#parts = parts;
+    this.#calls = calls;
+    this.#request = request;
+    this.#holder = Buffer.from(parts.clock.random(8)).toString("hex");
+    this.reached = request.after;
+  }
+
+  async run(): Promise<EmbedAnswer> {
+    const { store, clock } = this.#parts;
+    const holder = this.#holder;
+    const { model } = this.#request;
+    const space = await store.claimVectorSpace({ model, holder, now: clock.now(), leaseMs: LEASE_MS });
+    if (space === null) return this.#answer("busy", null);
+    this.#spaceId = space.spaceId;
+    let isFilled = false;
+    const renewal = setInterval(() => void this.#renew(), RENEW_MS).unref();
+    try {
+      const failure = await this.#walk(space);
+      isFilled = failure === null;
+      return this.#answer(isFilled ? "filled" : "stopped", failure);
+    } finally {
+      clearInterval(renewal);
+      await store.releaseVectorSpace({ spaceId: space.spaceId, holder, now: clock.now(), isFilled });
+    }
+  }
+
+  /** A claim that cannot be renewed now is renewed by the next batch, or lost there. */
+  async #renew(): Promise<void> {
+    const claim = { spaceId: this.#spaceId, holder: this.#holder, leaseMs: LEASE_MS };
+    await this.#parts.store
+      .storeVectors({ ...claim, now: this.#parts.clock.now(), vectors: [] })
+      .catch((error: unknown) => {
+        if (!(error instanceof EngineError)) throw error;
+      });
+  }
+
+  async #walk({ spaceId }: VectorSpace): Promise<ModelFailure | null> {
+    for (;;) {
+      const ids = await this.#parts.store.listUnembedded({ spaceId, after: this.reached, limit: PAGE });
+      const last = ids.at(-1);
+      if (last === undefined) return null;
+      for (let at = 0; at < ids.length;) {
+        if (this.#request.signal.aborted) return ABORTED;
+        const batch = await this.#readBatch(ids.slice(at, at + BATCH_TEXTS));
+        at += batch.read;
+        const failure = await this.#embed(batch.texts);
+        if (failure !== null) return failure;
+        this.#request.onProgress(this.#done);
+      }
+      this.reached = last;
+    }
+  }
+
+  /** As many of the next messages as one call carries. */
+  async #readBatch(ids: readonly number[]): Promise<{ texts: MessageInput[]; read: number }> {
+    const texts: MessageInput[] = [];
+    let chars = 0;
+    let read = 0;
+    for (const messageId of ids) {
+      if (chars > BATCH_CHARS) break;
+      read += 1;
+      const text = await this.#readText(messageId);
+      if (text === null) this.#skipped += 1;
+      else texts.push({ messageId, text });
+      chars += text?.length ?? 0;
+    }
+    return { texts, read };
+  }
+
+  /** Null when it cannot be read: the proof tells of that, and a message that is mended later gets its vector then. */
+  async #readText(messageId: number): Promise<string | null> {
+    try {
+      const [row] = await this.#parts.store.readTexts([messageId], {});
+      return row === undefined ? null : cutToChars(searchText(viewMessage(row.bytes)).trim(), MAX_CHARS);
+    } catch (error) {
+      if (error instanceof EngineError && error.code === "not_found") return null;
+      throw error;
+    }
+  }
+
+  async #embed(inputs: readonly MessageInput[]): Promise<ModelFailure | null> {
+    const empty = inputs.filter(({ text }) => text === "");
+    const filled = inputs.filter(({ text }) => text !== "");
+    const failure = await this.#save(empty, null);
+    if (failure !== null || filled.length === 0) return failure;
+    const result = await this.#ask(filled);
+    return result.kind === "failure"
+      ? this.#embedSmaller(filled, result)
+      : this.#save(filled, result.vectors);
+  }
+
+  /** A text that is too long for the model is halved, alone, until it fits. */
+  async #embedSmaller(inputs: readonly MessageInput[], failure: ModelFailure): Promise<ModelFailure | null> {
+    if (failure.failure !== "overflow") return failure;
+    const half = Math.ceil(inputs.length / 2);
+    if (inputs.length > 1)
+      return (await this.#embed(inputs.slice(0, half))) ?? (await this.#embed(inputs.slice(half)));
+    const [input] = inputs as [MessageInput];
+    if (input.text.length > MIN_CHARS)
+      return this.#embed([{ ...input, text: cutToChars(input.text, Math.ceil(input.text.length / 2)) }]);
+    this.#skipped += 1;
+    return null;
+  }
+
+  async #save(
+    inputs: readonly MessageInput[],
+    given: readonly Float32Array[] | null,
+  ): Promise<ModelFailure | null> {
+    if (inputs.length === 0) return null;
+    const { store, clock } = this.#parts;
+    const vectors = inputs.map(({ messageId }, at) => ({ messageId, vector: given?.[at] ?? null }));
+    const outcome = await store.storeVectors({
+      spaceId: this.#spaceId,
+      holder: this.#holder,
+      now: clock.now(),
+      leaseMs: LEASE_MS,
+      vectors,
+    });
+    if (outcome.kind === "lost") return failWith("unavailable", "another process has taken over");
+    if (outcome.kind === "dimensions") {
+      const said = `${this.#request.model} gave vectors of ${outcome.given} numbers, before they had ${outcome.expected}`;
+      return failWith("invalid_response", said);
+    }
+    this.#done += inputs.length;
+    this.#embedded += outcome.stored;
+    return null;
+  }
+
+  /** Waits and asks again where that may help. */
+  async #ask(inputs: readonly MessageInput[]): Promise<Embedded | ModelFailure> {
+    const { model, signal } = this.#request;
+    const texts = inputs.map(({ text }) => text);
+    for (let tries = 1; ; tries++) {
+      const limits = { signal, timeoutMs: CALL_TIMEOUT_MS };
+      const result = await this.#calls.call({ model, purpose: "message", texts }, limits);
+      this.#callCount += 1;
+      if (result.kind === "vectors") {
+        this.#inputTokens += result.inputTokens;
+        return result;
+      }
+      if (!PASSING.has(result.failure) || tries >= MAX_TRIES) return result;
+      const ownMs = (this.#parts.retryMs ?? RETRY_MS) * 2 ** (tries - 1);
+      if (!(await sleep(Math.min(MAX_RETRY_MS, Math.max(result.retryAfterMs ?? 0, ownMs)), signal)))
+        return ABORTED;
+    }
+  }
+
+  #answer(kind: EmbedAnswer["kind"], failure: ModelFailure | null): EmbedAnswer {
+    return {
+      kind,
+      embedded: this.#embedded,
+      skipped: this.#skipped,
+      calls: this.#callCount,
+      inputTokens: this.#inputTokens,
+      failure:
+        failure === null || failure.failure === "aborted"
+          ? null
+          : { failure: failure.failure, message: failure.message },
+    };
+  }
+}
+
+/** False when it was cancelled. */
+async function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    await wait(ms, undefined, { signal });
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    throw error;
+  }
+}

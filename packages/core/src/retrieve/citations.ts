@@ -1,0 +1,62 @@
+/**
+ * What an answer that a model wrote rests on. Ids that were not read are taken out; sentences that name no passage are told apart, because
+ * nobody can check them.
+ */
+import type { Passage } from "./ask.ts";
+
+export interface CheckedAnswer {
+  /** Without ids that were made up. */
+  readonly text: string;
+  readonly citedIds: string[];
+  readonly unknown: string[];
+  /** Sentences that name no passage that was read, as they stand in the text. */
+  readonly uncited: string[];
+}
+
+const ID = /\b(?:msg_\d+|sum_[0-9a-f]{16})\b/g;
+/** Ids at the begin of a sentence, in brackets, belong to the one before: the full stop was set too early. */
+const LEADING_IDS = /^\s*\[[^\]]*\b(?:msg_\d+|sum_[0-9a-f]{16})\b[^\]]*\][\s.,;]*/;
+/** Shorter ones are no claims: "Yes.", "In short:". */
+const MIN_WORDS = 3;
+
+export function checkCitations(answer: string, passages: readonly Pick<Passage, "id">[]): CheckedAnswer {
+  const read = new Set(passages.map(({ id }) => id));
+  const named = [...new Set(answer.match(ID) ?? [])];
+  const unknown = named.filter((id) => !read.has(id));
+  const known = unknown.reduce(
+    (rest, id) => rest.replaceAll(new RegExp(`(?:,\\s*)?\\b${id}\\b`, "g"), ""),
+    answer,
+  );
+  const text = known.replace(/\s?\[\s*,?\s*\]/g, "").trim();
+  return { text, citedIds: named.filter((id) => read.has(id)), unknown, uncited: findUncited(text) };
+}
+
+const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
+const words = new Intl.Segmenter("en", { granularity: "word" });
+
+function findUncited(text: string): string[] {
+  return text.split("\n").flatMap((line) => {
+    if (/^\s*#|:\s*$/.test(line)) return [];
+    return attachIds([...sentences.segment(line)].map(({ segment }) => segment))
+      .filter((sentence) => sentence.match(ID) === null && countWords(sentence) >= MIN_WORDS)
+      .map((sentence) => sentence.trim().replace(/^[-*•]\s+/, ""));
+  });
+}
+
+/** Moves ids that stand behind a full stop to the sentence before it. */
+function attachIds(pieces: readonly string[]): string[] {
+  const attached: string[] = [];
+  for (const piece of pieces) {
+    const ids = LEADING_IDS.exec(piece)?.[0] ?? "";
+    if (ids !== "" && attached.length > 0) attached[attached.length - 1] += ids;
+    const rest = attached.length > 0 ? piece.slice(ids.length) : piece;
+    if (rest.trim() !== "") attached.push(rest);
+  }
+  return attached;
+}
+
+function countWords(text: string): number {
+  let count = 0;
+  for (const { isWordLike } of words.segment(text)) if (isWordLike) count += 1;
+  return count;
+}

@@ -1,0 +1,86 @@
+/** What a search found, one entry each: a message, a summary, or a line of a file. */
+import { formatMessageId } from "../model/ids.ts";
+import type { FoundSummary, MessageText } from "../store/recall.ts";
+import type { SnippetRange } from "../text/index.ts";
+import type { FoundBy } from "./meaning.ts";
+
+interface HitBase {
+  readonly id: string;
+  readonly conversationId: number;
+  readonly createdAt: number;
+  readonly snippet: string;
+  /** Where the snippet matches, in UTF-16 units. */
+  readonly ranges: readonly SnippetRange[];
+  /** Higher is better; comparable within one answer. */
+  readonly score: number;
+  /** Its words, its vector, or both; or the expression. */
+  readonly foundBy: readonly FoundBy[];
+}
+
+export interface MessageHit extends HitBase {
+  readonly type: "message";
+  readonly messageId: number;
+  readonly eventId: string;
+  readonly seq: number;
+  readonly role: string;
+}
+
+export interface SummaryHit extends HitBase {
+  readonly type: "summary";
+  readonly summaryId: string;
+  readonly kind: "leaf" | "condensed";
+  readonly depth: number;
+}
+
+export interface FileHit extends HitBase {
+  readonly type: "file";
+  readonly fileId: string;
+  readonly fileName: string | null;
+  /** From 1. */
+  readonly line: number;
+  readonly byteOffset: number;
+}
+
+export type GrepHit = MessageHit | SummaryHit | FileHit;
+
+/** How good a hit is, and what found it. */
+type Found = Pick<HitBase, "score" | "foundBy">;
+
+interface Cut {
+  readonly text: string;
+  readonly ranges: readonly SnippetRange[];
+}
+
+export function toMessageHit(message: MessageText, found: Found, snippet: Cut): MessageHit {
+  const { messageId, eventId, conversationId, seq, role, createdAt } = message;
+  const id = formatMessageId(messageId);
+  return {
+    id,
+    type: "message",
+    messageId,
+    eventId,
+    conversationId,
+    seq,
+    role,
+    createdAt,
+    snippet: snippet.text,
+    ranges: snippet.ranges,
+    ...found,
+  };
+}
+
+export function toSummaryHit(summary: FoundSummary, found: Found, snippet: Cut): SummaryHit {
+  const { summaryId, conversationId, kind, depth, latestAt } = summary;
+  return {
+    id: summaryId,
+    type: "summary",
+    summaryId,
+    conversationId,
+    kind,
+    depth,
+    createdAt: latestAt,
+    snippet: snippet.text,
+    ranges: snippet.ranges,
+    ...found,
+  };
+}

@@ -1,0 +1,104 @@
+/**
+ * Search by meaning: the messages whose vectors lie nearest to the vector of a question, found exactly, and joined by rank with what its words
+ * found. Ranks are joined, not scores, because the two have nothing in common but their order.
+ */
+import { setImmediate } from "node:timers/promises";
+import type { Neighbour } from "../model/vector.ts";
+import { NearestList } from "../model/vector.ts";
+import type { RecallScope } from "../store/recall.ts";
+import type { Store } from "../store/store.ts";
+import type { FoundDocuments } from "./find.ts";
+import type { RankedDocument } from "./rank.ts";
+
+/** A question as a vector, or why there is none. */
+export type Meaning =
+  | {
+      readonly kind: "vector";
+      readonly spaceId: number;
+      readonly model: string;
+      readonly vector: Float32Array;
+    }
+  | { readonly kind: "none"; readonly note: string | null };
+
+export const NO_MEANING: Meaning = { kind: "none", note: null };
+
+/** What brought a document into an answer. */
+export type FoundBy = "words" | "vector" | "regex";
+
+/** How many neighbours take part. */
+export const NEIGHBOURS = 100;
+/** How slowly the worth of a rank falls; the usual value. */
+const RANK_OFFSET = 60;
+
+/** The nearest messages of a scope. Other work and a cancellation get their turn between two stretches. */
+export async function findNearest(
+  store: Store,
+  { spaceId, vector }: Extract<Meaning, { kind: "vector" }>,
+  scope: RecallScope,
+  options: { readonly limit?: number; readonly signal?: AbortSignal | undefined } = {},
+): Promise<Neighbour[]> {
+  const limit = options.limit ?? NEIGHBOURS;
+  const best = new NearestList(limit);
+  for (let after: string | null = null; !options.signal?.aborted;) {
+    const { nearest, next } = await store.scanVectors({ spaceId, vector, scope, limit, after });
+    for (const { id, score } of nearest) best.add(id, score);
+    if (next === null) break;
+    after = next;
+    await setImmediate();
+  }
+  return best.list();
+}
+
+export interface FusedDocuments extends FoundDocuments {
+  /** Documents that their vectors found. */
+  readonly near: ReadonlySet<number>;
+  /** Documents that their words found. */
+  readonly worded: ReadonlySet<number>;
+}
+
+/** Joins what words found with what vectors found. */
+export async function fuseDocuments(
+  store: Store,
+  documents: FoundDocuments,
+  nearest: readonly Neighbour[],
+  options: { readonly scope: RecallScope; readonly needsAll: boolean },
+): Promise<FusedDocuments> {
+  const unknown = nearest.map(({ id }) => id).filter((id) => !documents.places.has(id));
+  const added =
+    unknown.length === 0
+      ? []
+      : await store.readPlaces({ kind: "message", ids: unknown, reach: 0, scope: options.scope });
+  const places = new Map([...documents.places, ...added.map((place) => [place.id, place] as const)]);
+  const near = nearest.map(({ id }) => id).filter((id) => places.has(id));
+  return {
+    ...documents,
+    places,
+    ranked: fuseByRank(documents.ranked, near, options.needsAll),
+    holding: new Set([...documents.holding, ...near]),
+    near: new Set(near),
+    worded: new Set(documents.ranked.map(({ id }) => id)),
+  };
+}
+
+/** Each list gives a document a share that falls with its rank there. Where all words are wanted, documents that hold them stay in front. */
+export function fuseByRank(
+  ranked: readonly RankedDocument[],
+  near: readonly number[],
+  needsAll: boolean,
+): RankedDocument[] {
+  const fused = new Map(ranked.map((document, rank) => [document.id, { ...document, score: worthOf(rank) }]));
+  near.forEach((id, rank) => {
+    const known = fused.get(id);
+    if (known) known.score += worthOf(rank);
+    else fused.set(id, { id, complete: false, score: worthOf(rank) });
+  });
+  const tier = ({ complete }: RankedDocument): number => (needsAll && complete ? 1 : 0);
+  return [...fused.values()].toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || a.id - b.id);
+}
+
+const worthOf = (rank: number): number => 1 / (RANK_OFFSET + rank + 1);
+
+/** The same scale for a list that stands alone beside fused ones. */
+export function scoreByRank(ranked: readonly RankedDocument[]): RankedDocument[] {
+  return ranked.map((document, rank) => ({ ...document, score: worthOf(rank) }));
+}

@@ -1,0 +1,57 @@
+/**
+ * The part of the store port for forks: a session that a host began as a copy of another one. The copied events are further names of the
+ * messages that are stored, so nothing is stored twice; what the fork shows of its parent is chosen once and kept as references.
+ *
+ * Invariant: the chain of a fork starts from the parent's chain at the place where it left, and its first record binds the references and the
+ * names that were given.
+ */
+import type { SessionRef } from "../model/message.ts";
+
+/** Where a fork left its parent: the last message they share. */
+export interface ForkPoint {
+  readonly conversationId: number;
+  readonly seq: number;
+  readonly position: number;
+  /** How many of the events, from the first, the parent has. */
+  readonly copied: number;
+}
+
+/** What a fork shows of its parent. */
+export interface ForkItem {
+  readonly kind: "message" | "stub" | "summary" | "range";
+  readonly messageId: number | null;
+  readonly summaryId: string | null;
+  /** Of a range: the messages it begins and ends with. */
+  readonly firstId: number | null;
+  readonly lastId: number | null;
+  readonly startPosition: number;
+  readonly endPosition: number;
+  readonly tokens: number;
+  readonly messages: number;
+  readonly depth: number;
+  readonly earliestAt: number | null;
+  readonly latestAt: number | null;
+}
+
+export interface ForkRequest {
+  /** The fork's session, which the archive must not know yet. */
+  readonly session: SessionRef;
+  readonly parentSessionId: string;
+  /** The copied events, in order. */
+  readonly eventIds: readonly string[];
+  readonly point: ForkPoint;
+  readonly items: readonly ForkItem[];
+  readonly now: number;
+}
+
+export interface ForkStore {
+  /** The place where a list of events leaves a session that holds the first of them; null when it holds none. */
+  findForkPoint(request: {
+    owner: string;
+    parentSessionId: string;
+    eventIds: readonly string[];
+  }): Promise<ForkPoint | null>;
+  fork(request: ForkRequest): Promise<{ kind: "forked" | "known"; conversationId: number }>;
+  /** What a conversation shows of its parent, without what was forgotten since. Empty when it is no fork. */
+  readForkItems(conversationId: number): Promise<ForkItem[]>;
+}

@@ -1,0 +1,116 @@
+/**
+ * Messages on their way into the full-text index. A turn is stored at once and indexed a moment later, many messages in one
+ * transaction: FTS5 writes a piece of index per transaction, and a piece per turn costs three times as much as a piece per hundred messages.
+ * How far the index reaches stands in the database, so whoever writes next indexes what a killed process left, from the stored bytes.
+ *
+ * Invariant: every message up to `index.until` is in the index, or forgotten, or the index is marked degraded; none behind it is.
+ * A failure here marks the index and never touches a message.
+ */
+import type { Derive } from "../store.ts";
+import type { Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import type { IndexDocument } from "./full-text-index.ts";
+import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+
+const NEXT = `
+  SELECT message_id AS id FROM messages
+  WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id LIMIT ?`;
+const BODY = "SELECT message_id, conversation_id, body, encoding FROM messages WHERE message_id = ?";
+
+/** So many waiting messages, or so many bytes of them, are indexed without further delay. */
+const FULL_AT = 128;
+const FULL_AT_BYTES = 2_000_000;
+/** The rest when this time has passed: long for a program that stores turn after turn, nothing for a person who searches. */
+const DELAY_MS = 30;
+/** Messages of one transaction, so that other writers get their turn in between. */
+const BATCH = 512;
+
+/** A message of the store as a document of the index. */
+export function toDocument({ connection, files }: StoreContext, row: Row, derive: Derive): IndexDocument {
+  const messageId = row.message_id as number;
+  const parts = connection.all(SELECT_PARTS, messageId);
+  const bytes = restoreBytes(row, parts, (path) => files.read(path));
+  const { readTerms } = derive(bytes, toCuts(parts));
+  return { messageId, conversationId: row.conversation_id as number, bytes: bytes.byteLength, readTerms };
+}
+
+export class IndexQueue {
+  #context: StoreContext;
+  #derive: Derive | null;
+  #timer: NodeJS.Timeout | null = null;
+  /** Of a database that was just opened nobody knows how much the index lacks. */
+  #isChecked = false;
+
+  constructor(context: StoreContext, derive: Derive | null) {
+    this.#context = context;
+    this.#derive = derive;
+  }
+
+  /** After a write: indexes when enough is waiting, otherwise soon. */
+  settleSoon(): void {
+    const { waiting, waitingBytes } = this.#context.index;
+    if (waiting.size === 0 && this.#isChecked) return;
+    if (waiting.size >= FULL_AT || waitingBytes >= FULL_AT_BYTES) return this.settle();
+    this.#wait(DELAY_MS);
+  }
+
+  /** Indexes everything that waits. While another process holds the lock it is put off, and search says how much is missing. */
+  settle(): void {
+    const { connection, index } = this.#context;
+    if (connection.readOnly || (this.#isChecked && index.waiting.size === 0)) return;
+    if (index.notedProblem() !== null) return index.dropWaiting(Infinity);
+    for (let isDone = false; !isDone;) {
+      const attempt = connection.tryWrite(() => this.#settleBatch());
+      if (attempt.kind === "busy") return this.#wait(DELAY_MS * 10);
+      if (attempt.kind === "failed") return this.#fail(attempt.error);
+      index.dropWaiting(attempt.value.until);
+      ({ isDone } = attempt.value);
+    }
+    this.#isChecked = true;
+  }
+
+  /** Nothing is indexed after this; a database that is closed cannot be written to. */
+  close(): void {
+    this.settle();
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #settleBatch(): { until: number; isDone: boolean } {
+    const { connection, index } = this.#context;
+    const rows = connection.all<{ id: number }>(NEXT, index.until, BATCH);
+    const documents: IndexDocument[] = [];
+    for (const { id } of rows) {
+      const document = index.waiting.get(id) ?? this.#readDocument(id);
+      if (document === null) break;
+      documents.push(document);
+    }
+    const last = documents.at(-1);
+    if (last) {
+      index.insert(index.table, documents);
+      index.setUntil(last.messageId);
+    }
+    // What still waits then was forgotten meanwhile.
+    const isComplete = rows.length < BATCH && documents.length === rows.length;
+    return { until: isComplete ? Infinity : index.until, isDone: documents.length < BATCH };
+  }
+
+  /** What another process stored and did not come to index. Null without a way to read it: then that is left to others. */
+  #readDocument(messageId: number): IndexDocument | null {
+    const row = this.#derive ? this.#context.connection.get(BODY, messageId) : undefined;
+    return row && this.#derive ? toDocument(this.#context, row, this.#derive) : null;
+  }
+
+  #wait(delayMs: number): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      this.settle();
+    }, delayMs).unref();
+  }
+
+  #fail(error: unknown): void {
+    const { connection, index } = this.#context;
+    connection.tryWrite(() => index.markProblem(error instanceof Error ? error.message : String(error)));
+    index.dropWaiting(Infinity);
+  }
+}

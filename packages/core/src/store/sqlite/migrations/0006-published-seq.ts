@@ -1,0 +1,6 @@
+/** When a summary took its place in the context, so that the growth of a conversation can be drawn as it was. */
+export const version = 6;
+
+export const sql = `
+ALTER TABLE summaries ADD COLUMN published_seq INTEGER;  -- the conversation's newest seq when it was published; null: not published, or not known
+`;

@@ -1,0 +1,74 @@
+/**
+ * The part of the store port that search by meaning needs: spaces, the vectors in them, and what has none yet. A space holds the vectors of
+ * one model; while another model's space is being filled, the old one stays.
+ *
+ * Invariant: only the current version of a message that is shown has a vector. Whatever hides, revises or forgets a message removes its
+ * vectors in the same transaction.
+ */
+import type { Neighbour } from "../model/vector.ts";
+import type { RecallScope } from "./recall.ts";
+
+export interface VectorSpace {
+  readonly spaceId: number;
+  readonly model: string;
+  /** 0 until the first vectors are stored. */
+  readonly dimensions: number;
+  readonly createdAt: number;
+  /** When it first held everything; null while it never has. */
+  readonly filledAt: number | null;
+}
+
+export interface VectorCounts {
+  /** Messages that should have a vector. */
+  readonly messages: number;
+  /** Messages of each space that have one, or were found to have no text. */
+  readonly spaces: readonly { readonly spaceId: number; readonly vectors: number }[];
+}
+
+export interface StoreVectors {
+  readonly spaceId: number;
+  readonly holder: string;
+  readonly now: number;
+  readonly leaseMs: number;
+  /** Of length one; null where a message has no text. */
+  readonly vectors: readonly { readonly messageId: number; readonly vector: Float32Array | null }[];
+}
+
+export type StoreVectorsOutcome =
+  | { readonly kind: "stored"; readonly stored: number }
+  /** Somebody else fills the space now, or it is gone. */
+  | { readonly kind: "lost" }
+  | { readonly kind: "dimensions"; readonly expected: number; readonly given: number };
+
+export interface VectorStore {
+  listVectorSpaces(): Promise<VectorSpace[]>;
+  countVectors(): Promise<VectorCounts>;
+  /** The space of a model, made when there is none, for one filler at a time; null while another one holds it. */
+  claimVectorSpace(request: {
+    model: string;
+    holder: string;
+    now: number;
+    leaseMs: number;
+  }): Promise<VectorSpace | null>;
+  /** Messages behind an id that should have a vector in the space and have none, in the order of ids. */
+  listUnembedded(request: { spaceId: number; after: number; limit: number }): Promise<number[]>;
+  /** Stores vectors and renews the claim. A message that was hidden, revised or forgotten meanwhile is passed over. */
+  storeVectors(request: StoreVectors): Promise<StoreVectorsOutcome>;
+  /** Ends a claim; `isFilled` when nothing was left to do. */
+  releaseVectorSpace(request: {
+    spaceId: number;
+    holder: string;
+    now: number;
+    isFilled: boolean;
+  }): Promise<void>;
+  /** Removes a space, so many vectors at a time; false while some are left. */
+  dropVectorSpace(spaceId: number, limit: number): Promise<boolean>;
+  /** The nearest of one stretch of a space, and where the next stretch begins; null behind the last. */
+  scanVectors(request: {
+    spaceId: number;
+    vector: Float32Array;
+    scope: RecallScope;
+    limit: number;
+    after: string | null;
+  }): Promise<{ nearest: Neighbour[]; next: string | null }>;
+}

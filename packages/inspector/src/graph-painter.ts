@@ -1,0 +1,264 @@
+/**
+ * Draws the graph of summaries: boxes by depth and by what they cover, lines from each to its sources, the messages at the bottom, and the
+ * days below. Draws only what can be seen; knows where everything is, so that a pointer can ask what it is over.
+ */
+import { colourOfDepth, readColours } from "./canvas.ts";
+import type { Colours, Surface } from "./canvas.ts";
+import { formatCount, formatDay, formatShort } from "./format.ts";
+import type { Placed, PlacedNode } from "./graph-layout.ts";
+
+const GAP_PX = 2;
+const AXIS_PX = 26;
+const TAIL_PX = 26;
+const MAX_ROW_PX = 132;
+const RADIUS_PX = 5;
+/** Beyond this many in view, lines between them are only noise. */
+const MAX_EDGES = 3_000;
+
+interface Box {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What is to be drawn, and from where it is looked at. */
+export interface Scene {
+  readonly placed: Placed;
+  readonly sources: ReadonlyMap<string, readonly string[]>;
+  /** Messages from the begin to the end of the conversation. */
+  readonly totalWidth: number;
+  /** Messages at the left edge, and pixels a message. */
+  readonly left: number;
+  readonly scale: number;
+  /** What is above and below the chosen one; empty: nothing is chosen. */
+  readonly near: ReadonlySet<string>;
+  readonly selected: string | null;
+  readonly hovered: string | null;
+  /** A message to point at, in messages from the begin. */
+  readonly pin: { readonly x: number; readonly name: string } | null;
+}
+
+export function paintGraph({ pen, width, height }: Surface, scene: Scene): void {
+  const colours = readColours();
+  const { placed, near } = scene;
+  const frame = frameOf(scene, height);
+  const seen = placed.nodes.filter(
+    ({ x, width: w }) => x + w >= scene.left && x <= scene.left + width / scene.scale,
+  );
+  pen.font = "12px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  if (seen.length <= MAX_EDGES) paintEdges(pen, seen, scene, frame, colours);
+  for (const one of seen) paintNode(pen, one, scene, boxOf(one, scene, frame), colours);
+  pen.globalAlpha = 1;
+  paintMessages(pen, width, scene, frame.base, colours);
+  paintDays(pen, width, height, scene, colours.faint);
+  if (scene.pin !== null) paintPin(pen, scene.pin, scene, frame, colours);
+  if (near.size === 0) paintDepths(pen, scene, frame, colours);
+}
+
+/** The summary at a point of the drawing. */
+export function findAt(scene: Scene, x: number, y: number, height: number): PlacedNode | null {
+  const { base, rowHeight } = frameOf(scene, height);
+  const row = Math.floor((base - y) / rowHeight);
+  const at = scene.left + x / scene.scale;
+  return (
+    (scene.placed.rows[row] ?? []).findLast(
+      (placed) => placed.x <= at && at <= placed.x + Math.max(placed.width, 3 / scene.scale),
+    ) ?? null
+  );
+}
+
+interface Frame {
+  /** Where the lowest row stands. */
+  readonly base: number;
+  readonly rowHeight: number;
+}
+
+function frameOf({ placed }: Scene, height: number): Frame {
+  const base = height - AXIS_PX - TAIL_PX;
+  return { base, rowHeight: Math.min(MAX_ROW_PX, base / Math.max(1, placed.rows.length)) };
+}
+
+function boxOf({ x, width, row }: PlacedNode, scene: Scene, { base, rowHeight }: Frame): Box {
+  const gap = Math.min(22, rowHeight * 0.24);
+  const wide = width * scene.scale;
+  return {
+    x: (x - scene.left) * scene.scale,
+    width: Math.max(0.75, wide - (wide > 4 ? GAP_PX : 0)),
+    y: base - (row + 1) * rowHeight + gap,
+    height: Math.max(2, rowHeight - gap),
+  };
+}
+
+function paintNode(
+  pen: CanvasRenderingContext2D,
+  { node }: PlacedNode,
+  { near, selected, hovered }: Scene,
+  box: Box,
+  colours: Colours,
+): void {
+  const isFold = node.state === "cover";
+  const isMarked = node.summaryId === selected || node.summaryId === hovered;
+  const isDimmed = near.size > 0 && !near.has(node.summaryId);
+  pen.globalAlpha = isDimmed ? 0.22 : 1;
+  pen.beginPath();
+  if (box.width > 2 * RADIUS_PX) pen.roundRect(box.x, box.y, box.width, box.height, RADIUS_PX);
+  else pen.rect(box.x, box.y, box.width, box.height);
+  const colour = colourOfDepth(colours, node.depth);
+  if (isFold) {
+    pen.fillStyle = colour;
+    pen.fill();
+  } else {
+    pen.fillStyle = colours.panel;
+    pen.fill();
+    pen.strokeStyle = colour;
+    pen.lineWidth = 1.5;
+    pen.setLineDash([5, 3]);
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+  if (isMarked) {
+    pen.globalAlpha = 1;
+    pen.strokeStyle = colours.text;
+    pen.lineWidth = 2.5;
+    pen.stroke();
+  }
+  if (!isDimmed || isMarked) paintLabel(pen, node, box, isFold ? colours.onDepth : colours.text);
+}
+
+function paintLabel(pen: CanvasRenderingContext2D, node: PlacedNode["node"], box: Box, colour: string): void {
+  if (box.width < 52 || box.height < 15) return;
+  pen.fillStyle = colour;
+  pen.save();
+  pen.beginPath();
+  pen.rect(box.x, box.y, box.width - 4, box.height);
+  pen.clip();
+  const lines = [
+    node.isRoot && node.state === "reserve" && box.width > 200
+      ? `root, stands for ${formatCount(node.messages)} messages`
+      : box.width > 110
+        ? `${formatCount(node.messages)} messages`
+        : `${formatShort(node.messages)} msgs`,
+    `${formatShort(node.tokens)} tokens`,
+    `${formatDay(node.earliestAt)} – ${formatDay(node.latestAt)}`,
+  ];
+  const shown = lines.slice(0, box.width < 190 ? 2 : 3).slice(0, Math.floor((box.height - 6) / 17));
+  if (shown.length <= 1) pen.fillText(lines[0] ?? "", box.x + 8, box.y + box.height / 2);
+  else for (const [index, line] of shown.entries()) pen.fillText(line, box.x + 8, box.y + 15 + index * 17);
+  pen.restore();
+}
+
+/** Between a summary and each of its sources, in the gap between the rows. */
+function paintEdges(
+  pen: CanvasRenderingContext2D,
+  seen: readonly PlacedNode[],
+  scene: Scene,
+  frame: Frame,
+  colours: Colours,
+): void {
+  const { placed, sources, near } = scene;
+  for (const one of seen) {
+    const from = boxOf(one, scene, frame);
+    for (const id of sources.get(one.node.summaryId) ?? []) {
+      const source = placed.byId.get(id);
+      if (source === undefined) continue;
+      const to = boxOf(source, scene, frame);
+      const isNear = near.has(id) && near.has(one.node.summaryId);
+      if (from.width < 4 && !isNear) continue;
+      pen.strokeStyle = isNear ? colours.accent : colours.edge;
+      pen.lineWidth = isNear ? 2.5 : 1.5;
+      const x = to.x + to.width / 2;
+      const start = Math.max(from.x + 6, Math.min(from.x + from.width - 6, x));
+      const [y1, y2] = [from.y + from.height, to.y];
+      pen.beginPath();
+      pen.moveTo(start, y1);
+      pen.bezierCurveTo(start, (y1 + y2) / 2, x, (y1 + y2) / 2, x, y2);
+      pen.stroke();
+    }
+  }
+}
+
+/** The messages themselves: under summaries, and after them as they are. */
+function paintMessages(
+  pen: CanvasRenderingContext2D,
+  width: number,
+  { placed, totalWidth, left, scale }: Scene,
+  base: number,
+  colours: Colours,
+): void {
+  const folded = (placed.foldedWidth - left) * scale;
+  const open = Math.max(0, folded);
+  const [y, height] = [base + 6, TAIL_PX - 8];
+  pen.fillStyle = colours.message;
+  pen.globalAlpha = 0.25;
+  pen.fillRect(0, y, Math.min(width, folded), height);
+  pen.globalAlpha = 1;
+  pen.fillRect(open, y, Math.max(0, (totalWidth - left) * scale - open), height);
+  pen.fillStyle = colours.text;
+  if (folded > 190) pen.fillText(`${formatCount(placed.foldedWidth)} messages, folded`, 8, y + height / 2);
+  const rest = `${formatCount(totalWidth - placed.foldedWidth)} as they are`;
+  if (width - folded > pen.measureText(rest).width + 12) {
+    pen.fillStyle = colours.onDepth;
+    pen.fillText(rest, open + 6, y + height / 2);
+  }
+}
+
+function paintDays(
+  pen: CanvasRenderingContext2D,
+  width: number,
+  height: number,
+  { placed, left, scale }: Scene,
+  colour: string,
+): void {
+  pen.fillStyle = colour;
+  let free = 0;
+  for (const { node, x } of placed.rows[0] ?? []) {
+    const at = (x - left) * scale;
+    if (at < free || at > width - 80) continue;
+    pen.fillText(formatDay(node.earliestAt), at + 2, height - AXIS_PX / 2);
+    free = at + 116;
+  }
+}
+
+/** Where the chosen message is, from its summary at the bottom to the root. */
+function paintPin(
+  pen: CanvasRenderingContext2D,
+  { x, name }: { readonly x: number; readonly name: string },
+  { left, scale }: Scene,
+  { base }: Frame,
+  colours: Colours,
+): void {
+  const at = (x - left) * scale;
+  pen.strokeStyle = colours.accent;
+  pen.lineWidth = 2;
+  pen.setLineDash([2, 4]);
+  pen.beginPath();
+  pen.moveTo(at, 18);
+  pen.lineTo(at, base + TAIL_PX);
+  pen.stroke();
+  pen.setLineDash([]);
+  const wide = pen.measureText(name).width + 14;
+  pen.fillStyle = colours.accent;
+  pen.beginPath();
+  pen.roundRect(Math.max(2, at - wide / 2), 2, wide, 20, 10);
+  pen.fill();
+  pen.fillStyle = colours.panel;
+  pen.fillText(name, Math.max(2, at - wide / 2) + 7, 12);
+}
+
+function paintDepths(
+  pen: CanvasRenderingContext2D,
+  { placed }: Scene,
+  { base, rowHeight }: Frame,
+  colours: Colours,
+): void {
+  if (rowHeight < 60) return;
+  pen.fillStyle = colours.faint;
+  for (const [row, depth] of placed.depths.entries())
+    pen.fillText(
+      placed.depths[row - 1] === depth ? `depth ${depth}, more` : `depth ${depth}`,
+      8,
+      base - (row + 1) * rowHeight + 11,
+    );
+}

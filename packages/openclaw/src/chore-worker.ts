@@ -1,0 +1,44 @@
+/** The thread of one chore: does it, says how it went, and ends. */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { EngineError, openEngine } from "@lossless/core";
+import { createBackup } from "@lossless/core/maintain/backup.ts";
+import { adoptDocumentedDatabase } from "@lossless/core/transfer/documented/adopt.ts";
+import type { Chore, ChoreAnswer } from "./chores.ts";
+
+async function work({ kind, settings }: Chore): Promise<ChoreAnswer> {
+  try {
+    return { ok: true, value: kind === "adopt" ? await adopt(settings) : await backUp(settings) };
+  } catch (error) {
+    const known = error instanceof EngineError ? error : null;
+    return {
+      ok: false,
+      code: known?.code ?? null,
+      message: error instanceof Error ? error.message : String(error),
+      hint: known?.hint ?? null,
+    };
+  }
+}
+
+function adopt(settings: Chore["settings"]): ReturnType<typeof adoptDocumentedDatabase> {
+  const { databasePath: path, largeFilesDir: filesDir, largeFileThresholdTokens } = settings;
+  return adoptDocumentedDatabase({ path, filesDir, largeFileThresholdTokens, settings, now: Date.now() });
+}
+
+async function backUp(settings: Chore["settings"]): ReturnType<typeof createBackup> {
+  const { databasePath, largeFilesDir: filesDir } = settings;
+  const engine = await openEngine({
+    database: databasePath,
+    filesDir,
+    settings,
+    create: false,
+    thread: false,
+  });
+  try {
+    return await createBackup({ engine, databasePath, filesDir });
+  } finally {
+    await engine.close();
+  }
+}
+
+parentPort?.postMessage(await work(workerData as Chore));

@@ -1,0 +1,55 @@
+/**
+ * Work on the archive that takes long and would hold the host's thread: taking over the database of an older version, and whole backups.
+ * Each runs in a thread of its own that ends with it. This file holds both sides' words; `chore-worker.ts` does the work.
+ */
+
+import { Worker } from "node:worker_threads";
+import { EngineError, type ErrorCode, type Settings } from "@lossless/core";
+import type { BackupReport } from "@lossless/core/maintain/backup.ts";
+import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+
+export type Chore = { readonly kind: "adopt" | "backup"; readonly settings: Settings };
+
+export type ChoreAnswer =
+  | { readonly ok: true; readonly value: Adoption | BackupReport }
+  | {
+      readonly ok: false;
+      readonly code: ErrorCode | null;
+      readonly message: string;
+      readonly hint: string | null;
+    };
+
+/** Takes over the database of an older version that lies where the archive should be. */
+export async function adoptInThread(settings: Settings, workerUrl = defaultUrl()): Promise<Adoption> {
+  return (await runChore({ kind: "adopt", settings }, workerUrl)) as Adoption;
+}
+
+/** Makes a proven copy of the database and its files beside it. */
+export async function backUpInThread(settings: Settings, workerUrl = defaultUrl()): Promise<BackupReport> {
+  return (await runChore({ kind: "backup", settings }, workerUrl)) as BackupReport;
+}
+
+async function runChore(chore: Chore, url: URL): Promise<unknown> {
+  const worker = new Worker(url, { workerData: chore, name: `lossless-${chore.kind}` });
+  const { promise, resolve, reject } = Promise.withResolvers<ChoreAnswer>();
+  worker.once("message", resolve);
+  worker.once("error", reject);
+  worker.once("exit", (code) => reject(new Error(`the thread for ${chore.kind} ended with ${code}`)));
+  try {
+    const answer = await promise;
+    if (answer.ok) return answer.value;
+    const { code, message, hint } = answer;
+    if (code === null) throw new Error(message);
+    throw new EngineError(code, message, hint === null ? {} : { hint });
+  } finally {
+    await worker.terminate();
+  }
+}
+
+/** Beside this file: TypeScript when run from source, JavaScript when bundled. */
+function defaultUrl(): URL {
+  return new URL(
+    import.meta.url.endsWith(".ts") ? "./chore-worker.ts" : "./chore-worker.js",
+    import.meta.url,
+  );
+}

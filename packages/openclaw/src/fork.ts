@@ -1,0 +1,46 @@
+/**
+ * Sessions that the host made as a copy of another one. The head of such a transcript says whose copy it is, and the copied entries kept
+ * their ids: they become further names of what is stored, instead of being stored again.
+ */
+
+import type { CatchUpRequest } from "./store-rows.ts";
+import { UNREAD } from "./reader-state.ts";
+import { readNewRows } from "./transcript-rows.ts";
+
+/** Tells the archive that a session is a fork. True when it is one, and its parent is known. For sessions the archive does not know yet. */
+export async function joinFork(request: CatchUpRequest): Promise<boolean> {
+  const parentSessionId = await readParent(request);
+  if (parentSessionId === null) return false;
+  const { engine, session } = request;
+  const eventIds = await listCopied(request, parentSessionId);
+  if (eventIds.length === 0) return false;
+  return (await engine.fork({ session, parentSessionId, eventIds })).kind !== "unrelated";
+}
+
+/** The first event of a transcript says where it comes from, in the host's way to name a session. */
+async function readParent({ reader, target }: CatchUpRequest): Promise<string | null> {
+  const page = await reader.readRaw(target, null, 1);
+  const [head] = page.kind === "page" ? page.items : [];
+  if (head?.type !== "session" || typeof head.parentSession !== "string") return null;
+  const [, agentId, sessionId] = /^sqlite:([^:]+):([^:]+):/.exec(head.parentSession) ?? [];
+  return agentId === target.agentId && sessionId !== target.sessionId ? (sessionId ?? null) : null;
+}
+
+/** The entries at the front that the parent has too. */
+async function listCopied(
+  { engine, reader, target, session, turn }: CatchUpRequest,
+  parentSessionId: string,
+): Promise<string[]> {
+  const copied: string[] = [];
+  for await (const read of readNewRows(reader, target, UNREAD, turn?.last)) {
+    if (read.kind !== "rows") return [];
+    const eventIds = read.rows.flatMap((row) => (row.kind === "message" ? [row.entryId] : []));
+    const known = new Set(
+      await engine.knownEvents({ sessionId: parentSessionId, owner: session.owner, eventIds }),
+    );
+    const end = eventIds.findIndex((eventId) => !known.has(eventId));
+    copied.push(...(end < 0 ? eventIds : eventIds.slice(0, end)));
+    if (end >= 0) break;
+  }
+  return copied;
+}

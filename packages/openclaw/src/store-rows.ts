@@ -1,0 +1,146 @@
+/**
+ * Storing rows of a transcript: messages by their entry ids, files that they name behind them, boundaries at their places. Rows that are
+ * stored already add nothing.
+ */
+
+import type { Arrival, Engine, IngestRequest, SessionRef } from "@lossless/core";
+import { listMediaReferences, nameAttachment, readAttachments, type MediaSource } from "./media.ts";
+import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
+import type { EntryPlace, MessageRow, ResetRow, TranscriptRow } from "./transcript-rows.ts";
+
+export interface CatchUpRequest {
+  readonly engine: Engine;
+  readonly reader: TranscriptReader;
+  readonly target: TranscriptTarget;
+  readonly session: SessionRef;
+  /** False for reads that are only asked for; they store rows and leave the cursor. */
+  readonly moveCursor: boolean;
+  readonly turn?: CatchUpTurn;
+  /** Where files are that messages name; without one, only the names are kept. */
+  readonly media?: MediaSource | undefined;
+  /** What the turn was for; given, the engine watches the threshold of the conversation. */
+  readonly situation?: TurnSituation;
+}
+
+/** A turn to be recorded with its last row. */
+export interface CatchUpTurn {
+  readonly advancementKey: string;
+  readonly first: EntryPlace;
+  readonly last: EntryPlace;
+  /** Nothing but a sign of life: kept, and left out of the context. */
+  readonly isHeartbeat?: boolean;
+}
+
+export type TurnSituation = Pick<IngestRequest, "budgetTokens" | "model" | "contextWindow">;
+
+/** Puts what messages name behind them. Of rows that have their names by now only this is left to store. */
+export async function attachMedia(
+  request: CatchUpRequest,
+  read: readonly TranscriptRow[],
+  left: readonly TranscriptRow[],
+  fromStart: boolean,
+): Promise<TranscriptRow[]> {
+  const { media } = request;
+  if (media === undefined) return [...left];
+  const naming = read.filter(
+    (row): row is MessageRow => row.kind === "message" && listMediaReferences(row.message).length > 0,
+  );
+  if (naming.length === 0) return [...left];
+  const known = fromStart
+    ? await findKnown(
+        request,
+        naming.map((row) => nameAttachment(row.entryId, 0)),
+      )
+    : new Set<string>();
+  const attached = new Map<string, MessageRow[]>();
+  for (const row of naming)
+    if (!known.has(nameAttachment(row.entryId, 0)))
+      attached.set(row.entryId, await readAttachments(row, media));
+  const whole = left.flatMap((row) => {
+    const own = attached.get(row.entryId) ?? [];
+    attached.delete(row.entryId);
+    return [row, ...own];
+  });
+  // Places are given, so it does not matter that these come later.
+  return [...[...attached.values()].flat(), ...whole];
+}
+
+export async function storeBatch(
+  request: CatchUpRequest,
+  rows: readonly TranscriptRow[],
+  fromStart: boolean,
+): Promise<number> {
+  const { engine, session } = request;
+  const fresh = fromStart ? await dropKnown(request, rows) : rows;
+  let stored = 0;
+  for (const { messages, reset } of splitAtResets(fresh)) {
+    if (messages.length > 0)
+      stored += countStored(await engine.ingest({ session, messages: messages.map(toArrival) }));
+    if (reset !== undefined) await recordReset(request, reset);
+  }
+  return stored;
+}
+
+/** After a read from the start most rows are stored; only the others are worth preparing. Resets are cheap and know themselves. */
+export async function dropKnown(
+  request: CatchUpRequest,
+  rows: readonly TranscriptRow[],
+): Promise<readonly TranscriptRow[]> {
+  const known = await findKnown(
+    request,
+    rows.filter((row) => row.kind === "message").map((row) => row.entryId),
+  );
+  return rows.filter((row) => row.kind !== "message" || !known.has(row.entryId));
+}
+
+export async function findKnown(
+  { engine, session }: CatchUpRequest,
+  eventIds: readonly string[],
+): Promise<Set<string>> {
+  if (eventIds.length === 0) return new Set();
+  return new Set(await engine.knownEvents({ sessionId: session.id, owner: session.owner, eventIds }));
+}
+
+interface Segment {
+  readonly messages: MessageRow[];
+  /** The reset that ends the segment; the last segment has none. */
+  reset?: ResetRow;
+}
+
+function splitAtResets(rows: readonly TranscriptRow[]): Segment[] {
+  const segments: Segment[] = [{ messages: [] }];
+  for (const row of rows) {
+    const open = segments.at(-1)!;
+    if (row.kind === "message") open.messages.push(row);
+    else {
+      open.reset = row;
+      segments.push({ messages: [] });
+    }
+  }
+  return segments;
+}
+
+export async function recordReset({ engine, session }: CatchUpRequest, reset: ResetRow): Promise<void> {
+  const { entryId: eventId, reason, position, at } = reset;
+  await engine.recordBoundary({ session, eventId, reason, position, ...(at === undefined ? {} : { at }) });
+}
+
+export function toArrival(row: MessageRow): Arrival {
+  return {
+    eventId: row.entryId,
+    eventIdKind: "entry",
+    message: row.message,
+    position: row.position,
+    ...(row.createdAt === undefined ? {} : { createdAt: row.createdAt }),
+    ...(row.hidden.length === 0 ? {} : { hidden: row.hidden }),
+  };
+}
+
+export function isOffBranch(row: MessageRow): boolean {
+  return row.hidden.includes("branch");
+}
+
+export function countStored(result: { results: readonly { outcome: string }[] }): number {
+  return result.results.filter((message) => message.outcome === "stored" || message.outcome === "revision")
+    .length;
+}

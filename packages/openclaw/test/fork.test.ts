@@ -1,0 +1,211 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AgentMessage, ContextEngine } from "../src/host.ts";
+import { makeEngine } from "./engine-parts.ts";
+import { FakeTranscript } from "./fake-transcript.ts";
+
+let folder: string;
+let archive: Engine;
+let parent: FakeTranscript;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "lossless-fork-"));
+  archive = await openEngine({ database: join(folder, "lcm.db"), thread: false });
+  parent = new FakeTranscript();
+});
+
+afterEach(async () => {
+  await archive.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function expectProven(): Promise<void> {
+  expect((await archive.verify()).problems).toEqual([]);
+}
+
+function engineOf(transcript: FakeTranscript): ContextEngine {
+  const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
+  return makeEngine({ settings, folder, open: async () => archive, transcript });
+}
+
+async function playTurn(transcript: FakeTranscript, text: string): Promise<string> {
+  const { sessionId, sessionKey } = transcript;
+  const engine = engineOf(transcript);
+  if (transcript.events.length > 0) await engine.bootstrap({ sessionId, sessionKey });
+  const first = transcript.say("user", text);
+  const last = transcript.say("assistant", `answer to ${text}`);
+  const { status } = await engine.commitTurn(transcript.turn(first, last, `${sessionId} ${first}`));
+  expect(status).toBe("committed");
+  return last;
+}
+
+function forkOf(transcript: FakeTranscript, upTo: string, name: string): FakeTranscript {
+  const child = FakeTranscript.fork(transcript, upTo, transcript.sessionId);
+  child.sessionId = name;
+  child.sessionKey = `agent:main:${name}`;
+  return child;
+}
+
+async function assemble(
+  { reader, sessionId, sessionKey }: FakeTranscript,
+  tokenBudget = 50_000,
+): Promise<string[]> {
+  const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
+  const engine = makeEngine({ settings, folder, open: async () => archive, transcript: { reader } });
+  await engine.bootstrap({ sessionId, sessionKey });
+  const { messages, estimatedTokens } = await engine.assemble({
+    sessionId,
+    sessionKey,
+    messages: [],
+    tokenBudget,
+  });
+  expect(estimatedTokens).toBeLessThanOrEqual(tokenBudget);
+  return messages.map(textOf);
+}
+
+function textOf({ content }: AgentMessage): string {
+  return typeof content === "string"
+    ? content
+    : (content as { text: string }[]).map(({ text }) => text).join("");
+}
+
+describe("a session that is a copy of another", () => {
+  test("stores what was copied once, and shows it before its own", async () => {
+    await playTurn(parent, "one");
+    const place = await playTurn(parent, "two");
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "three");
+    expect((await archive.status()).messages).toBe(6);
+    expect(await assemble(child)).toEqual([
+      "one",
+      "answer to one",
+      "two",
+      "answer to two",
+      "three",
+      "answer to three",
+    ]);
+    await expectProven();
+  });
+
+  test("is not touched by what the parent says later, and the parent not by the child", async () => {
+    const place = await playTurn(parent, "one");
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "in the child");
+    await playTurn(parent, "in the parent");
+    await playTurn(child, "again in the child");
+    expect(await assemble(parent)).toEqual([
+      "one",
+      "answer to one",
+      "in the parent",
+      "answer to in the parent",
+    ]);
+    expect((await assemble(child)).slice(0, 4)).toEqual([
+      "one",
+      "answer to one",
+      "in the child",
+      "answer to in the child",
+    ]);
+    expect((await archive.status()).messages).toBe(8);
+    await expectProven();
+  });
+
+  test("keeps to bootstrapMaxTokens of a long parent, the rest as one line that opens", async () => {
+    const words = "the barge was moored at the northern pier before noon ".repeat(20);
+    let place = "";
+    for (let turn = 0; turn < 60; turn++) place = await playTurn(parent, `turn ${turn}: ${words}`);
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "and now?");
+    const [line, ...shown] = await assemble(child);
+    expect(line).toMatch(/^\[\d+ messages .* not shown here\. .*lcm_describe\(id="msg_1\.\.msg_\d+"\)/s);
+    expect(shown.length).toBeLessThan(40);
+    expect(shown.at(-3)).toContain("turn 59");
+    const [, id = ""] = /id="([^"]+)"/.exec(line!) ?? [];
+    const session = { key: child.sessionKey, owner: "main", id: child.sessionId };
+    expect(await archive.describe({ id, session })).toMatchObject({ type: "messages" });
+    await playTurn(child, "and then?");
+    expect((await assemble(child)).slice(0, shown.length)).toEqual([line, ...shown].slice(0, shown.length));
+    await expectProven();
+  });
+
+  test("shows one line for the parent where the room is small", async () => {
+    const words = "the barge was moored at the northern pier before noon ".repeat(20);
+    let place = "";
+    for (let turn = 0; turn < 10; turn++) place = await playTurn(parent, `turn ${turn}: ${words}`);
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "and now?");
+    const shown = await assemble(child, 1_000);
+    expect(shown.length).toBe(3);
+    expect(shown[0]).toMatch(/^\[20 messages/);
+  });
+
+  test("may be copied in its turn", async () => {
+    const first = await playTurn(parent, "one");
+    const child = forkOf(parent, first, "child");
+    const second = await playTurn(child, "two");
+    const grandchild = forkOf(child, second, "grandchild");
+    await playTurn(grandchild, "three");
+    expect((await assemble(grandchild)).filter((text) => !text.startsWith("answer"))).toEqual([
+      "one",
+      "two",
+      "three",
+    ]);
+    expect((await archive.status()).messages).toBe(6);
+    await expectProven();
+  });
+
+  test("adds nothing when its transcript is read from the start again", async () => {
+    const place = await playTurn(parent, "one");
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "two");
+    child.rewrite();
+    expect((await assemble(child)).length).toBe(4);
+    expect((await archive.status()).messages).toBe(4);
+    await expectProven();
+  });
+
+  test("stores everything itself when its parent is not in the archive", async () => {
+    parent.say("user", "never stored");
+    const place = parent.say("assistant", "nor this");
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "two");
+    expect((await archive.status()).messages).toBe(4);
+    await expectProven();
+  });
+
+  test("loses what is forgotten in its parent", async () => {
+    await playTurn(parent, "a secret");
+    const place = await playTurn(parent, "no secret");
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "and now?");
+    await archive.forget({ messageIds: [1, 2], reason: "test" });
+    expect(await assemble(child)).toEqual([
+      "no secret",
+      "answer to no secret",
+      "and now?",
+      "answer to and now?",
+    ]);
+    await expectProven();
+  });
+
+  test.each([
+    ["what it shows", "UPDATE fork_items SET messages = 7 WHERE ordinal = 0"],
+    ["a name", "DELETE FROM event_ids WHERE kind = 2 AND event_id = 'e1'"],
+    ["the place it left", "UPDATE conversations SET fork_seq = 1 WHERE parent_id IS NOT NULL"],
+    ["the parent's chain", "UPDATE messages SET chain = x'00' WHERE seq = 2 AND conversation_id = 1"],
+  ])("cannot be proven when %s was changed behind its back", async (_what, sql) => {
+    const place = await playTurn(parent, "one");
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "two");
+    await expectProven();
+    const database = new DatabaseSync(join(folder, "lcm.db"));
+    database.exec(sql);
+    database.close();
+    const { problems } = await archive.verify();
+    expect(problems.some((problem) => /fork|chain|event_ids/.test(problem.code))).toBe(true);
+    expect(problems.some((problem) => /conversation 2/.test(`${problem.id} ${problem.message}`))).toBe(true);
+  });
+});

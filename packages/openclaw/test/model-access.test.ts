@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import type { CompleteRequest } from "@lossless/core";
+import type { HostLlm, HostSubagents } from "../src/host.ts";
+import { ModelAccess } from "../src/model-access.ts";
+
+const QUESTION: CompleteRequest = {
+  model: { provider: "acme", model: "small-1" },
+  system: "answer from the passages",
+  user: "which code?",
+  maxTokens: 100,
+  purpose: "ask",
+  owner: "research",
+};
+const signal = new AbortController().signal;
+
+const llm: HostLlm = {
+  complete: async () => ({ text: "from the model", provider: "acme", model: "small-1" }),
+};
+
+function accessWith(complete: HostSubagents["complete"], own: HostLlm | undefined = llm): ModelAccess {
+  const access = new ModelAccess();
+  access.useOwn(own);
+  access.useDelegate({ subagents: { complete }, run: (task) => task(), timeoutMs: 5_000 });
+  return access;
+}
+
+describe("a question to the folded history", () => {
+  test("goes to the host's sub-agents when it has a model of its own, for the agent that asks", async () => {
+    const calls: unknown[] = [];
+    const access = accessWith(async (params) => {
+      calls.push(params);
+      return { text: "from a sub-agent" };
+    });
+    expect(await access.complete(QUESTION, signal)).toMatchObject({ kind: "text", text: "from a sub-agent" });
+    expect(calls).toEqual([
+      {
+        agentId: "research",
+        message: "which code?",
+        extraSystemPrompt: "answer from the passages",
+        model: "acme/small-1",
+        timeoutMs: 5_000,
+        signal,
+      },
+    ]);
+  });
+
+  test.each([
+    ["without a model of its own", { ...QUESTION, model: null }],
+    ["for a summary", { ...QUESTION, purpose: "leaf" }],
+  ])("goes to the plain model %s", async (_when, request) => {
+    const access = accessWith(() => Promise.reject(new Error("must not be asked")));
+    expect(await access.complete(request, signal)).toMatchObject({ text: "from the model" });
+  });
+
+  test("goes to the plain model when a sub-agent cannot answer", async () => {
+    for (const answer of [
+      () => Promise.reject(new Error("not supported by this runtime")),
+      async () => ({ text: " " }),
+    ])
+      expect(await accessWith(answer).complete(QUESTION, signal)).toMatchObject({ text: "from the model" });
+  });
+
+  test("fails as a whole only when there is no model either", async () => {
+    const access = new ModelAccess();
+    access.useDelegate({
+      subagents: { complete: () => Promise.reject(new Error("gone")) },
+      run: (task) => task(),
+      timeoutMs: 5_000,
+    });
+    expect(await access.complete(QUESTION, signal)).toMatchObject({
+      kind: "failure",
+      failure: "unavailable",
+    });
+  });
+
+  test("ends when it is cancelled, and nobody else is asked", async () => {
+    const stopping = new AbortController();
+    const access = accessWith(
+      () =>
+        new Promise((_resolve, reject) => {
+          stopping.signal.addEventListener("abort", () => reject(new Error("cancelled")));
+        }),
+      { complete: () => Promise.reject(new Error("must not be asked")) },
+    );
+    const answer = access.complete(QUESTION, stopping.signal);
+    stopping.abort();
+    expect(await answer).toMatchObject({ kind: "failure", failure: "aborted" });
+  });
+});

@@ -1,0 +1,74 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { resolveSettings } from "@lossless/core";
+import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { buildDocumented } from "../../core/test/transfer/documented/build.ts";
+import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
+
+const workerUrl = new URL("../../core/src/engine-worker.ts", import.meta.url);
+
+let folder: string;
+let path: string;
+let adoptions: Adoption[];
+let lease: EngineLease;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "lossless-takeover-"));
+  path = join(folder, "lcm.db");
+  const building = join(folder, "building");
+  mkdirSync(building);
+  renameSync(buildDocumented(building, "0.15"), path);
+  adoptions = [];
+  const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
+  lease = leaseEngine({
+    settings,
+    workerUrl,
+    onEvent: () => undefined,
+    onAdoption: (adoption) => adoptions.push(adoption),
+  });
+});
+
+afterEach(async () => {
+  await lease.release();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("the database of an older version where the archive should be", () => {
+  test("is taken over without anybody waiting, and the old file stays beside it", async () => {
+    expect(needsAdoption(path)).toBe(true);
+    await expect(lease.open()).rejects.toMatchObject({
+      code: "database_busy",
+      message: expect.stringContaining("being taken over") as string,
+    });
+    await lease.whenTakenOver();
+    const engine = await lease.open();
+    expect((await engine.status()).messages).toBeGreaterThan(0);
+    expect((await engine.verify()).problems).toEqual([]);
+    expect(existsSync(`${path}.before-adoption`)).toBe(true);
+    expect(adoptions).toMatchObject([{ kind: "adopted", backup: `${path}.before-adoption` }]);
+    expect(needsAdoption(path)).toBe(false);
+  });
+
+  test("is left alone while another program has it open, and that is said", async () => {
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    await expect(lease.open()).rejects.toThrow(/being taken over/);
+    await lease.whenTakenOver();
+    await expect(lease.open()).rejects.toThrow(/another program has it open/);
+    other.exec("ROLLBACK");
+    other.close();
+    expect(existsSync(`${path}.before-adoption`)).toBe(false);
+    expect(needsAdoption(path)).toBe(true);
+  });
+});
+
+test("an archive of ours needs no takeover, also while its first pages are in the log alone", async () => {
+  rmSync(path);
+  await lease.open();
+  expect(needsAdoption(path)).toBe(false);
+  expect(needsAdoption(join(folder, "nothing.db"))).toBe(false);
+});

@@ -1,0 +1,126 @@
+/**
+ * A server on loopback that makes vectors: OpenAI's way at `/v1/embeddings`, Ollama's at `/api/embed`. The vector of a text is known in
+ * advance, from a table of words or from the text's own letters, so that a test can say which texts lie near each other. Replies can be
+ * scripted one by one to do what goes wrong; nothing here depends on time or chance.
+ */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface EmbedderRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly model: string;
+  readonly texts: readonly string[];
+}
+
+/** What a request gets instead of its vectors. */
+export type EmbedderReply =
+  | { readonly kind: "vectors" }
+  | {
+      readonly kind: "status";
+      readonly status: number;
+      readonly message?: string;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  | { readonly kind: "silence" }
+  | { readonly kind: "cut" }
+  | { readonly kind: "body"; readonly body: unknown };
+
+export interface FakeEmbedder {
+  /** `http://127.0.0.1:<port>`; append `/v1` or `/api`. */
+  readonly url: string;
+  readonly requests: readonly EmbedderRequest[];
+  /** What the next requests get; behind the last one vectors again. */
+  script(...replies: readonly EmbedderReply[]): void;
+  close(): Promise<void>;
+}
+
+/** The vector of a text for a model. */
+export type VectorOf = (text: string, model: string) => readonly number[];
+
+export async function startFakeEmbedder(vectorOf: VectorOf = spellVector): Promise<FakeEmbedder> {
+  const requests: EmbedderRequest[] = [];
+  let left: EmbedderReply[] = [];
+  const server = createServer((incoming, response) => {
+    void readRequest(incoming).then((request) => {
+      requests.push(request);
+      writeReply(response, request, left.shift() ?? { kind: "vectors" }, vectorOf);
+      return undefined;
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    script(...replies) {
+      left = [...replies];
+    },
+    close() {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+async function readRequest(incoming: IncomingMessage): Promise<EmbedderRequest> {
+  let text = "";
+  for await (const chunk of incoming) text += String(chunk);
+  const body = JSON.parse(text) as { model: string; input: string[] };
+  return { path: incoming.url ?? "", headers: incoming.headers, model: body.model, texts: body.input };
+}
+
+function writeReply(
+  response: ServerResponse,
+  request: EmbedderRequest,
+  reply: EmbedderReply,
+  vectorOf: VectorOf,
+): void {
+  if (reply.kind === "silence") return;
+  if (reply.kind === "cut") {
+    response.destroy();
+    return;
+  }
+  const isError = reply.kind === "status";
+  response.writeHead(isError ? reply.status : 200, {
+    "content-type": "application/json",
+    ...(isError ? reply.headers : {}),
+  });
+  const body = isError
+    ? { error: { message: reply.message ?? "scripted error" } }
+    : reply.kind === "body"
+      ? reply.body
+      : answerWith(request, vectorOf);
+  response.end(JSON.stringify(body));
+}
+
+function answerWith({ path, model, texts }: EmbedderRequest, vectorOf: VectorOf): object {
+  const vectors = texts.map((text) => vectorOf(text, model));
+  const tokens = countWords(texts);
+  if (path === "/api/embed") return { model, embeddings: vectors, prompt_eval_count: tokens };
+  if (path !== "/v1/embeddings") return { error: { message: `there is nothing at ${path}` } };
+  // The last comes first: only the index says which is whose.
+  const data = vectors.map((embedding, index) => ({ object: "embedding", index, embedding })).toReversed();
+  return { object: "list", model, data, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+}
+
+export const countWords = (texts: readonly string[]): number =>
+  texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0);
+
+/** How often each letter stands in a text: near for texts of like spelling. */
+export function spellVector(text: string): number[] {
+  const vector = Array.from({ length: 26 }, () => 0.01);
+  for (const letter of text.toLowerCase()) {
+    const at = letter.charCodeAt(0) - 97;
+    if (at >= 0 && at < 26) vector[at] = (vector[at] as number) + 1;
+  }
+  return vector;
+}
+
+/** A vector with one direction for each topic: a text points to the topics whose words it holds. */
+export function makeTopicVectors(topics: readonly (readonly string[])[]): VectorOf {
+  return (text) => {
+    const lower = text.toLowerCase();
+    return [...topics.map((words) => words.filter((word) => lower.includes(word)).length), 0.05];
+  };
+}
