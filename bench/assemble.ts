@@ -42,8 +42,11 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
     const measured: Measured[] = [];
     for (const budgetTokens of BUDGETS)
       measured.push({ budgetTokens, samples: await measureBudget(subjects, budgetTokens, rounds) });
-    const floors = measured.flatMap(({ samples }) => [...samples.values()].flat().map(({ floor }) => floor));
-    const clock = chooseClock(floors);
+    const clock = chooseClock(
+      measured.flatMap(({ samples }) =>
+        [...samples.values()].flat().flatMap(({ ours, floor }) => [ours, floor]),
+      ),
+    );
     const rows = measured.flatMap((budget) => render(budget, clock));
     return { name: "assemble", rows, notes: [clock.note, ...NOTES] };
   } finally {

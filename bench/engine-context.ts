@@ -1,23 +1,28 @@
 /**
- * The context the engine itself makes of a history: stored, folded as it falls due, assembled for a budget, no model. Each call has an
- * archive of its own.
+ * The context the engine itself makes of a history: stored, folded as it falls due, assembled for a budget, no model; and what one question
+ * then finds in the archive. Each call has an archive of its own.
  */
 import { openEngine } from "@lossless/core";
-import type { Arrival, ContextMessage } from "@lossless/core";
+import type { Arrival, ContextMessage, Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 
 export interface EngineContext {
   readonly text: string;
   readonly tokens: number;
+  /** For each question that was asked: the passages one call finds. */
+  readonly recalled: readonly string[];
 }
 
 const SESSION = { key: "agent:main:bench", id: "bench", owner: "main" };
 const BATCH = 500;
 
-/** `stages`: the messages, in as many pieces as there are compactions. */
+/** The messages, in as many pieces as there are compactions. */
+type Stages = readonly (readonly Arrival[])[];
+
 export async function assembleAfterFolding(
-  stages: readonly (readonly Arrival[])[],
+  stages: Stages,
   budgetTokens: number,
+  questions: readonly string[] = [],
 ): Promise<EngineContext> {
   using folder = makeTemporaryFolder("lossless-bench-");
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
@@ -33,10 +38,38 @@ export async function assembleAfterFolding(
     return {
       text: (context?.messages ?? []).map(renderMessage).join("\n"),
       tokens: context?.estimatedTokens ?? 0,
+      recalled: await recallEach(engine, questions),
     };
   } finally {
     await engine.close();
   }
+}
+
+/** One call for each question, as it is asked, with the defaults and without a model. */
+async function recallEach(engine: Engine, questions: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const prompt of questions) {
+    const { passages } = await engine.ask({ prompt, conversationId: 1, withoutModel: true });
+    found.push(passages.map(({ text }) => text).join("\n"));
+  }
+  return found;
+}
+
+/** Windows that are tried, as multiples of the wanted size: right after a fold a context takes about half of its window. */
+const WINDOWS = [2.2, 1.9, 1.6, 1.3];
+
+/** The largest context of at most so many tokens, whatever the window it was made for: what rivals of that size are compared with. */
+export async function assembleUpTo(
+  stages: Stages,
+  tokens: number,
+  questions: readonly string[] = [],
+): Promise<EngineContext> {
+  let best = await assembleAfterFolding(stages, tokens, questions);
+  for (const factor of WINDOWS) {
+    const context = await assembleAfterFolding(stages, Math.floor(tokens * factor), questions);
+    if (context.tokens <= tokens && context.tokens > best.tokens) best = context;
+  }
+  return best;
 }
 
 /** What a model reads of a message. */

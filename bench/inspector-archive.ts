@@ -35,6 +35,8 @@ export async function makeLargeArchive(
     renameSync(partial, home);
   }
   const database = path.join(home, "lcm.db");
+  // An archive of an earlier run may have an older schema.
+  await (await openEngine({ database, settings: settingsFor(database), thread: false })).close();
   return { database, settings: settingsFor(database) };
 }
 

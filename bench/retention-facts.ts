@@ -7,7 +7,8 @@ import path from "node:path";
 import { viewMessage } from "@lossless/core/message/normalize.ts";
 import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
 import type { SourceLine } from "@lossless/core/summarize/source.ts";
-import { assembleAfterFolding } from "./engine-context.ts";
+import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
+import type { EngineContext } from "./engine-context.ts";
 import { mean, percent, shareIn } from "./retention-figures.ts";
 import type { Row } from "./retention-figures.ts";
 import { asSummary, asText, cutChunks, fold, leafTarget } from "./retention-fold.ts";
@@ -15,6 +16,7 @@ import { asSummary, asText, cutChunks, fold, leafTarget } from "./retention-fold
 interface Fact {
   readonly id: string;
   readonly class: string;
+  readonly question: string;
   readonly must: readonly string[];
 }
 
@@ -33,27 +35,43 @@ export async function measureFacts(): Promise<Row[]> {
     const stages = splitInThree(entries).map((third) =>
       third.map(({ id, line }) => ({ eventId: id, bytes: Buffer.from(line) })),
     );
-    const ours = await assembleAfterFolding(stages, Math.floor(estimateTextTokens(history) * share));
-    const chars = ours.text.length;
-    const contexts = {
-      "our context": ours.text,
-      folded: foldThrice(entries, chars),
-      "last turns": history.slice(-chars),
-      truncated: history.slice(0, chars),
-    };
-    const columns = Object.entries(contexts).map(([name, context]) => [
-      name,
-      percent(meanShare(facts, context)),
-    ]);
-    rows.push({
-      facts: facts.length,
-      budget: percent(share),
-      size: percent(chars / history.length),
-      ...(Object.fromEntries(columns) as Row),
-      ...byClass(facts, ours.text),
-    });
+    const budgetTokens = Math.floor(estimateTextTokens(history) * share);
+    const questions = facts.map((fact) => fact.question);
+    const make = { budget: assembleAfterFolding, "size of": assembleUpTo };
+    for (const [what, assemble] of Object.entries(make)) {
+      const ours = await assemble(stages, budgetTokens, questions);
+      rows.push({
+        facts: facts.length,
+        for: `${what} ${percent(share)}`,
+        ...scoreFacts(facts, entries, ours),
+      });
+    }
   }
   return rows;
+}
+
+function scoreFacts(facts: readonly Fact[], entries: readonly Entry[], ours: EngineContext): Row {
+  const history = asText(entries);
+  const chars = ours.text.length;
+  const contexts = {
+    "our context": ours.text,
+    folded: foldThrice(entries, chars),
+    "last turns": history.slice(-chars),
+    truncated: history.slice(0, chars),
+  };
+  const columns = Object.entries(contexts).map(([name, context]) => [
+    name,
+    percent(meanShare(facts, context)),
+  ]);
+  const recalled = facts.map((fact, i) => shareIn(ours.recalled[i] ?? "", fact.must));
+  const together = facts.map((fact, i) => shareIn(`${ours.text}\n${ours.recalled[i] ?? ""}`, fact.must));
+  return {
+    size: percent(chars / history.length),
+    ...(Object.fromEntries(columns) as Row),
+    "one recall": percent(mean(recalled)),
+    "context and recall": percent(mean(together)),
+    ...byClass(facts, ours.text),
+  };
 }
 
 function splitInThree<T>(entries: readonly T[]): T[][] {

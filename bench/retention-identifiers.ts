@@ -9,7 +9,7 @@ import { viewMessage } from "@lossless/core/message/normalize.ts";
 import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
 import type { SourceLine } from "@lossless/core/summarize/source.ts";
 import { findSharedData } from "@lossless/testkit/shared-data.ts";
-import { assembleAfterFolding } from "./engine-context.ts";
+import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
 import { mean, percent, shareIn, sum } from "./retention-figures.ts";
 import type { Row } from "./retention-figures.ts";
 import { asText, foldHistory } from "./retention-fold.ts";
@@ -36,7 +36,23 @@ export async function measureCompactions(show: boolean): Promise<Row[]> {
   const cuts = readTranscripts().flatMap(([name, entries]) => findCompactions(name, entries));
   const scores: CutScore[] = [];
   for (const cut of cuts) scores.push(await scoreCut(cut, show));
-  return [...cuts.map((cut, i) => cutRow(cut, scores[i] as CutScore)), ...meanRow(scores)];
+  return [
+    ...cuts.map((cut, i) => cutRow(cut, scores[i] as CutScore)),
+    ...meanRow(scores),
+    ...goalRow(scores),
+  ];
+}
+
+/** At least so much of what is used later is still there, in the mean over the real compactions. */
+const GOALS = { folded: 0.45, "folded + tail": 0.7, "our context": 0.7 } as const;
+
+function goalRow(scores: readonly CutScore[]): Row[] {
+  if (scores.length === 0) return [];
+  const judged = Object.entries(GOALS).map(([name, least]) => {
+    const kept = meanOf(scores.map((score) => score.kept[name] ?? null)) ?? 0;
+    return [name, `≥ ${100 * least} %: ${kept >= least ? "yes" : "NO"}`];
+  });
+  return [{ case: "goal", ...(Object.fromEntries(judged) as Row) }];
 }
 
 /** The same question at ordinary places of every long session, where no host wrote a summary: a guard against fitting four cases. */
@@ -116,8 +132,8 @@ interface CutScore {
   readonly used: number;
   readonly kept: Readonly<Record<string, number | null>>;
   readonly compression: number;
-  /** Size of the host's summary with the tail, and of our context. */
-  readonly tokens: { readonly host: number; readonly ours: number };
+  /** Size of the host's summary with the tail, of our context for that budget, and of our largest context of at most that size. */
+  readonly tokens: { readonly host: number; readonly ours: number; readonly full: number };
 }
 
 async function scoreCut(cut: Cut, show: boolean): Promise<CutScore> {
@@ -128,13 +144,15 @@ async function scoreCut(cut: Cut, show: boolean): Promise<CutScore> {
   const foldedBeforeTail = foldHistory(cut.before.slice(0, tailStart(cut.before)), cut.chars);
   const hostAndTail = cut.host === null ? history.slice(-cut.chars - TAIL_CHARS) : cut.host + tail;
   const arrivals = cut.before.map(({ id, line }) => ({ eventId: id, bytes: Buffer.from(line) }));
-  const context = await assembleAfterFolding([arrivals], estimateTextTokens(hostAndTail));
+  const hostTokens = estimateTextTokens(hostAndTail);
+  const context = await assembleAfterFolding([arrivals], hostTokens);
+  const full = await assembleUpTo([arrivals], hostTokens);
   if (show) console.log(`\n===== ${cut.name}, ${cut.chars} characters\n${folded}\n`);
   const kept = (context: string | null): number | null => (context === null ? null : shareIn(context, used));
   return {
     used: used.length,
     compression: 1 - folded.length / history.length,
-    tokens: { host: estimateTextTokens(hostAndTail), ours: context.tokens },
+    tokens: { host: hostTokens, ours: context.tokens, full: full.tokens },
     kept: {
       folded: kept(folded),
       "last turns": kept(history.slice(-cut.chars)),
@@ -142,6 +160,7 @@ async function scoreCut(cut: Cut, show: boolean): Promise<CutScore> {
       host: kept(cut.host),
       "folded + tail": kept(foldedBeforeTail + tail),
       "our context": kept(context.text),
+      "ours, same size": kept(full.text),
       "last + tail": kept(history.slice(-cut.chars - TAIL_CHARS)),
       "host + tail": kept(cut.host === null ? null : hostAndTail),
     },
@@ -191,6 +210,7 @@ function cutRow(cut: Cut, score: CutScore): Row {
     ...renderKept(score.kept),
     "tokens with tail": score.tokens.host,
     "our tokens": score.tokens.ours,
+    "same size": score.tokens.full,
   };
 }
 
@@ -210,6 +230,7 @@ function meanRow(scores: readonly CutScore[]): Row[] {
       ...renderKept(kept),
       "tokens with tail": Math.round(mean(scores.map((score) => score.tokens.host))),
       "our tokens": Math.round(mean(scores.map((score) => score.tokens.ours))),
+      "same size": Math.round(mean(scores.map((score) => score.tokens.full))),
     },
   ];
 }

@@ -8,8 +8,7 @@ import type { Arrival } from "@lossless/core";
 import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
 import type { SourceLine } from "@lossless/core/summarize/source.ts";
 import { findSharedData } from "@lossless/testkit/shared-data.ts";
-import { assembleAfterFolding } from "./engine-context.ts";
-import type { EngineContext } from "./engine-context.ts";
+import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
 import { mean, percent } from "./retention-figures.ts";
 import type { Row } from "./retention-figures.ts";
 import { asText, foldHistory } from "./retention-fold.ts";
@@ -22,23 +21,33 @@ export interface Conversation {
 const SETS = ["locomo", "realtalk", "beam100k"];
 const SHARES = [0.1, 0.25];
 
-/** What of the answers is still in the context for a budget of a tenth and a quarter of the conversation. Rivals have its size. */
+/**
+ * What of the answers is still in the context, for a budget of a tenth and a quarter of the conversation, and in one of that size. Rivals
+ * have the size of our context.
+ */
 export async function measureQuestions(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const set of SETS) {
     const conversations = readConversations(set);
     if (conversations.length === 0) continue;
-    for (const share of SHARES) rows.push(await questionRow(set, share, conversations));
+    for (const share of SHARES)
+      for (const what of ["budget", "size of"] as const)
+        rows.push(await questionRow(set, { what, share }, conversations));
   }
   return rows;
 }
 
-async function questionRow(set: string, share: number, conversations: readonly Conversation[]): Promise<Row> {
+async function questionRow(
+  set: string,
+  { what, share }: { what: "budget" | "size of"; share: number },
+  conversations: readonly Conversation[],
+): Promise<Row> {
+  const assemble = what === "budget" ? assembleAfterFolding : assembleUpTo;
   const kept: Record<string, number[]> = { "our context": [], folded: [], "last turns": [], truncated: [] };
   const sizes: number[] = [];
   for (const conversation of conversations) {
     const history = asText(conversation.sources);
-    const ours = await assembleAfterFolding(
+    const ours = await assemble(
       [conversation.sources.map(toArrival)],
       Math.floor(estimateTextTokens(history) * share),
     );
@@ -60,7 +69,7 @@ async function questionRow(set: string, share: number, conversations: readonly C
   return {
     case: set,
     questions: kept.folded?.length ?? 0,
-    budget: percent(share),
+    for: `${what} ${percent(share)}`,
     size: percent(mean(sizes)),
     ...(Object.fromEntries(columns) as Row),
   };
@@ -91,9 +100,6 @@ const DOCUMENTED: readonly (readonly [turns: number, compression: number, kept: 
   [100, 0.88, 0.92],
 ];
 
-/** Windows that are tried, as multiples of the documented size: folding goes as deep as the window asks for, in steps. */
-const WINDOWS = [2.2, 1.6, 1.2, 1];
-
 /** A turn is a question and its answer. Ours is the largest context of at most the documented size: what of the answers is still there. */
 export async function measureTurns(): Promise<Row[]> {
   const conversations = readConversations("beam100k");
@@ -105,7 +111,8 @@ export async function measureTurns(): Promise<Row[]> {
     for (const conversation of conversations.map((whole) => takeTurns(whole, turns))) {
       const history = asText(conversation.sources);
       const raw = estimateTextTokens(history);
-      const ours = await assembleAtMost(conversation, Math.floor(raw * (1 - compression)));
+      const arrivals = [conversation.sources.map(toArrival)];
+      const ours = await assembleUpTo(arrivals, Math.floor(raw * (1 - compression)));
       rawTokens.push(raw);
       ourTokens.push(ours.tokens);
       kept.ours.push(...scoreAnswers(conversation, ours.text));
@@ -124,15 +131,6 @@ export async function measureTurns(): Promise<Row[]> {
     });
   }
   return rows;
-}
-
-async function assembleAtMost({ sources }: Conversation, tokens: number): Promise<EngineContext> {
-  const arrivals = [sources.map(toArrival)];
-  for (const factor of WINDOWS) {
-    const context = await assembleAfterFolding(arrivals, Math.floor(tokens * factor));
-    if (context.tokens <= tokens) return context;
-  }
-  return assembleAfterFolding(arrivals, tokens);
 }
 
 /** The first turns, and the questions they can answer. */

@@ -35,7 +35,8 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
 
 const NOTES = [
   "Identifiers: words with the shape of code (paths, symbols, file names, hashes, flags) that occur before the cut and in the agent's own text and tool calls after it. Kept: they occur in the context.",
-  "Our context: stored, folded and assembled by the engine, for a budget of the host's summary with a tail of 32,000 characters, or of the given share of the history. Folded: by the summariser alone, to the size of the host's summary, or of our context.",
+  "Our context: stored, folded and assembled by the engine, for a budget of the host's summary with a tail of 32,000 characters, or of the given share of the history. Right after a fold it takes about half of its budget, because it is to grow until the next one; same size, size of: our largest context of at most that size, whatever its budget. Folded: by the summariser alone, to the size of the host's summary, or of our context.",
   "Size: of our context beside the history; folded, last turns and truncated have exactly the same in the tables of questions and facts.",
+  "One recall: what a single call with the fact's question finds in the archive, without a model.",
   "Questions and facts: share of the words of the answer (as its evidence spells them) that are in the context; whole: answers of which every word is there.",
 ];

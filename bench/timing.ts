@@ -1,9 +1,9 @@
 /**
  * Time on the wall and of the processor, taken together. On a quiet machine the wall is what a user waits, and goals are judged by it; on
  * a busy one it counts the others' work too, and the processor's time, which also counts what the runtime does beside (collecting
- * garbage, compiling), is the lesser evil. Which it was is decided by work that waits for nothing and so takes as long on both.
+ * garbage, compiling), is the lesser evil. Which it was is told by the measurements themselves.
  */
-import { median, processorMs, round } from "./history.ts";
+import { processorMs, round } from "./history.ts";
 
 export interface Timing {
   readonly wallMs: number;
@@ -16,7 +16,7 @@ export interface Clock {
 }
 
 /** Above this the machine was doing something else. */
-const MAX_QUIET_RATIO = 1.15;
+const MAX_QUIET_RATIO = 1.1;
 
 /** Starts a measurement; the function it returns ends it. */
 export function startTiming(): () => Timing {
@@ -24,14 +24,16 @@ export function startTiming(): () => Timing {
   return () => ({ wallMs: performance.now() - wall, processorMs: processorMs() - processor });
 }
 
-/** `steady`: measurements of work that neither waits nor leaves anything to other threads. */
-export function chooseClock(steady: readonly Timing[]): Clock {
-  const ratio = median(steady.map(({ wallMs, processorMs: busyMs }) => wallMs / busyMs));
+/** `timings`: everything that was measured. Work that never waits takes as long on the wall as on the processor, or less where threads help. */
+export function chooseClock(timings: readonly Timing[]): Clock {
+  const total = (of: keyof Timing): number => timings.reduce((sum, timing) => sum + timing[of], 0);
+  const ratio = total("wallMs") / total("processorMs");
   const isQuiet = ratio <= MAX_QUIET_RATIO;
+  const found = `all measurements together took ${round(ratio, 2)} times their processor time`;
   return {
     of: isQuiet ? "wallMs" : "processorMs",
     note: isQuiet
-      ? `Goals by the time on the wall: the machine was quiet (the floor took ${round(ratio, 2)} of its processor time).`
-      : `Goals by processor time: the machine was busy (the floor took ${round(ratio, 2)} times its processor time).`,
+      ? `Goals by the time on the wall: the machine was quiet (${found}).`
+      : `Goals by processor time: the machine was busy (${found}).`,
   };
 }

@@ -9,6 +9,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ensureChromium } from "./ensure-chromium.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const turnstile = join(root, ".cache", "install.pid");
@@ -23,6 +24,8 @@ if (!isInstalled()) {
     rmSync(turnstile, { force: true });
   }
 }
+// Only the tests need a browser.
+if (process.env.npm_lifecycle_event === "pretest") ensureChromium();
 
 /** npm writes node_modules/.package-lock.json last, with what it has put there. */
 function isInstalled() {

@@ -34,6 +34,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
         "Where the blocks of a message stand in its bytes, and which bytes were cut out into files. No text: that stands in `body`, once.",
       large_files: "One row per payload that lives in a file, with what is known about its content.",
       ledger: "What happened to a conversation besides messages, as links of the same hash chain.",
+      redactions: "One row per message that was redacted under a key: the keyed hash of what arrived.",
+      sealed_values: "The vault: what was taken out of messages, sealed. The key is not in the archive.",
     },
   },
   {
@@ -56,6 +58,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
       context_items:
         "The cover: in the order of positions, items that together stand for every message exactly once. Counts and depths stand here, so that choosing a context reads no bodies.",
       summaries: "One row per summary, in the cover or in reserve.",
+      fork_items:
+        "What a conversation that began as a copy shows of its parent, chosen once. References only: the texts are the parent's.",
       summary_messages: "The messages a leaf summary was made from, in order.",
       summary_parents:
         "The summaries a condensed summary was made from, in order. The public name calls sources parents.",
@@ -69,8 +73,10 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
       meta: "Facts about the archive as a whole: which generation of the index is in use, and whether it can be trusted.",
       token_calibration: "How far the token estimate is off for a model, learnt from what hosts report.",
       expansion_grants: "What a sub-agent may open.",
-      vector_spaces: "One row per model that made vectors for search by meaning. Empty unless a model is named.",
-      message_vectors: "One vector for each message and space; only for the current version of what is shown.",
+      vector_spaces:
+        "One row per model that made vectors for search by meaning. Empty unless a model is named.",
+      message_vectors:
+        "One vector for each message and space; only for the current version of what is shown.",
       compaction_debt: "Folding that is owed, and who is paying.",
       spend: "The ledger of model calls.",
       guards: "Circuit breakers and spend caps that survive a restart.",
@@ -182,8 +188,8 @@ const FILES = `## The full-text index
 
 \`messages_fts_<n>\` is a contentless FTS5 table with the columns \`words\` (stems, pieces of identifiers, single glyphs), \`idents\` (identifiers
 whole) and \`scope\` (one term for the conversation); its row ids are message ids. \`n\` is the generation: \`lcm reindex\` fills the next one while
-the old one serves, then swaps and drops the old. The index can always be made again from the messages; damage to it is never damage to the
-archive.
+the old one serves, then swaps and drops the old. \`index_until\` in \`meta\` is the last message it holds; newer ones are indexed a moment after they
+were stored. The index can always be made again from the messages; damage to it is never damage to the archive.
 
 ## Bodies
 

@@ -18,6 +18,8 @@ const ROOT = path.join(import.meta.dirname, "..");
 interface Shot {
   readonly name: string;
   readonly hash: string;
+  /** Whether the page may write. */
+  readonly isWriting?: boolean;
   /** Whether the docs show it. */
   readonly isKept?: boolean;
   readonly ready: string;
@@ -46,8 +48,10 @@ const SHOTS: readonly Shot[] = [
       await page.locator(".verdict").waitFor();
     },
   },
+  { name: "care", hash: "#/health", isWriting: true, ready: ".care .action" },
   {
     name: "forget",
+    isWriting: true,
     hash: "#msg_93",
     isKept: true,
     ready: ".target .action",
@@ -91,27 +95,39 @@ async function takeAll(database: string): Promise<void> {
   const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
   const engine = await openEngine({ database, settings });
   const { examine } = await import("@lossless/core/maintain/doctor.ts");
-  const inspector = await startInspector({
-    engine,
-    scope: {},
-    port: 0,
-    timezone: "UTC",
-    version: "0.1.0",
-    write: { settings, model: null },
-    examine: () => examine({ engine, settings, databasePath: database, filesDir: settings.largeFilesDir }),
-  });
+  const serve = (isWriting: boolean): ReturnType<typeof startInspector> =>
+    startInspector({
+      engine,
+      scope: {},
+      port: 0,
+      timezone: "UTC",
+      version: "0.1.0",
+      write: isWriting ? { settings, model: null } : null,
+      examine: () => examine({ engine, settings, databasePath: database, filesDir: settings.largeFilesDir }),
+    });
+  const [reading, writing] = await Promise.all([serve(false), serve(true)]);
   try {
     const out = values.all ?? path.join(ROOT, "docs/images");
     mkdirSync(out, { recursive: true });
     const looks = values.all === undefined ? [LOOKS[0]] : LOOKS;
-    for (const look of looks) if (look) await takeLook(inspector.url, out, look);
+    for (const look of looks) {
+      if (look === undefined) continue;
+      await takeLook(reading.url, out, look, (shot) => shot.isWriting !== true);
+      await takeLook(writing.url, out, look, (shot) => shot.isWriting === true);
+    }
   } finally {
-    await inspector.close();
+    await reading.close();
+    await writing.close();
     await engine.close();
   }
 }
 
-async function takeLook(url: string, out: string, { suffix, width, height, scheme }: Look): Promise<void> {
+async function takeLook(
+  url: string,
+  out: string,
+  { suffix, width, height, scheme }: Look,
+  isWanted: (shot: Shot) => boolean,
+): Promise<void> {
   const { page, context, troubles } = await openPage(browser, {
     viewport: { width, height },
     colorScheme: scheme,
@@ -119,7 +135,7 @@ async function takeLook(url: string, out: string, { suffix, width, height, schem
   });
   await page.goto(url);
   await page.locator(".cards").first().waitFor();
-  for (const { name, hash, isKept, ready, act } of SHOTS) {
+  for (const { name, hash, isKept, ready, act } of SHOTS.filter(isWanted)) {
     if (values.all === undefined && isKept !== true) continue;
     await page.evaluate(`location.hash = "#/search"`);
     await page.locator("form[role=search]").waitFor();

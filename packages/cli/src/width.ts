@@ -5,7 +5,12 @@
 
 import { stripVTControlCharacters } from "node:util";
 
-const ASCII = /^[\x20-\x7e]*$/;
+/**
+ * Characters that take one column each, whatever stands beside them: Latin, Greek, Cyrillic, punctuation, arrows, lines and blocks. Most
+ * texts have no others, and need not be taken apart.
+ */
+const SIMPLE =
+  /^[\x20-\x7e\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u21ff\u2400-\u2426\u2500-\u25fc]*$/;
 const WIDE =
   /\p{Emoji_Presentation}|\p{RI}|\uFE0F|[\u1100-\u115F\u2E80-\u303E\u3041-\u4DBF\u4E00-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE10-\uFE19\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{16FE0}-\u{18CFF}\u{1B000}-\u{1B2FF}\u{20000}-\u{3FFFD}]/u;
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}\p{Cc}]+$/u;
@@ -24,8 +29,9 @@ function graphemeWidth(grapheme: string): number {
 
 /** Columns a text takes; the codes of colours take none. */
 export function displayWidth(text: string): number {
-  if (ASCII.test(text)) return text.length;
+  if (SIMPLE.test(text)) return text.length;
   const visible = text.includes("\u001B") ? stripVTControlCharacters(text) : text;
+  if (visible !== text && SIMPLE.test(visible)) return visible.length;
   let width = 0;
   for (const grapheme of splitGraphemes(visible)) width += graphemeWidth(grapheme);
   return width;
@@ -33,6 +39,8 @@ export function displayWidth(text: string): number {
 
 /** The text, cut with an ellipsis when it takes more columns than there are. */
 export function truncateToWidth(text: string, columns: number): string {
+  if (SIMPLE.test(text))
+    return text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1)).trimEnd()}…`;
   if (displayWidth(text) <= columns) return text;
   let kept = "";
   let width = 0;
@@ -67,6 +75,7 @@ export function wrapToWidth(text: string, columns: number): string[] {
 
 /** The longest beginning that fits, at least one character of it. */
 function takeColumns(text: string, columns: number): string {
+  if (SIMPLE.test(text)) return text.slice(0, Math.max(1, columns));
   let taken = "";
   let width = 0;
   for (const grapheme of splitGraphemes(text)) {

@@ -62,6 +62,9 @@ test("fits 80 columns, except for commands with a long path", () => {
   expect(wide).toEqual([]);
 });
 
+/** The proof of the changed copy fails, and the terminal UI refuses to run without a terminal. */
+const EXPECTED: Readonly<Record<string, number>> = { verify: 6, tui: 2 };
+
 test("the commands it ends with work", async () => {
   const commands = shown.split("\n").flatMap((line) => /^ +npx lcm (.*--db .*)$/.exec(line)?.[1] ?? []);
   const ours = commands.filter((command) => command.includes(place));
@@ -70,10 +73,8 @@ test("the commands it ends with work", async () => {
     // The inspector runs until Ctrl-C.
     const onStart: RunOptions["onStart"] = (child) => child.stdout?.once("data", () => child.kill("SIGINT"));
     const result = await run(command.split(" "), command.startsWith("web") ? { onStart } : {});
-    expect({ command, status: result.status }).toEqual({
-      command,
-      status: command.startsWith("verify") ? 6 : 0,
-    });
+    const [name = ""] = command.split(" ");
+    expect({ command, status: result.status }).toEqual({ command, status: EXPECTED[name] ?? 0 });
   }
 });
 

@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   countOf,
@@ -132,5 +133,16 @@ test("a progress line fits its columns", () => {
 test("a command line can be pasted back into a shell", () => {
   expect(renderCommandLine(["lcm", "search", "it's here", "--db", "/tmp/x.db"])).toBe(
     String.raw`lcm search 'it'\''s here' --db /tmp/x.db`,
+  );
+});
+
+test("the short way of measuring agrees with taking the text apart", () => {
+  const unit = fc.integer({ min: 0x20, max: 0x26ff }).map((code) => String.fromCodePoint(code));
+  fc.assert(
+    fc.property(fc.string({ unit, maxLength: 3 }), (text) => {
+      // A mark that takes no column forces the long way.
+      expect(displayWidth(text)).toBe(displayWidth(`${text}\u200B`));
+    }),
+    { numRuns: 3_000 },
   );
 });

@@ -26,6 +26,10 @@ test("an archive moves to another database and back, byte for byte", async () =>
   expect(existsSync(at("b.db"))).toBe(false);
   const moved = await run(["import", at("a.lcmx"), "--db", at("b.db"), "--json"]);
   expect(parseEnvelope(moved)).toMatchObject({ data: { imported: 2, skipped: 0, problems: [] } });
+  const stored = readFileSync(at("b.db"));
+  const known = await run(["import", at("a.lcmx"), "--db", at("b.db"), "--dry-run", "--json"]);
+  expect(parseEnvelope(known)).toMatchObject({ data: { imported: 0, skipped: 2, dryRun: true } });
+  expect(readFileSync(at("b.db")).equals(stored)).toBe(true);
   await run(["export", "--out", at("b.lcmx"), "--db", at("b.db")]);
   expect(readFileSync(at("b.lcmx"), "utf8")).toBe(readFileSync(at("a.lcmx"), "utf8"));
   const refused = await run(["export", "--out", at("b.lcmx"), "--db", at("b.db")]);

@@ -11,17 +11,12 @@ import type { AssembledContext } from "./assemble/assemble.ts";
 import type { ChosenItem } from "./assemble/choose.ts";
 import { toForkItems } from "./assemble/fork-front.ts";
 import type { Provider } from "./assemble/grammars.ts";
-import {
-  compactUntilUnder,
-  foldAtThreshold,
-  prepareNext,
-  remakeNext,
-  reserveNext,
-  sweepOnce,
-} from "./compact/execute.ts";
-import type { FoldContext, FoldReport } from "./compact/execute.ts";
+import { compactUntilUnder, foldAtThreshold, sweepOnce } from "./compact/execute.ts";
+import type { FoldReport } from "./compact/execute.ts";
 import { shouldCompact } from "./compact/policy.ts";
 import type { CompactionPolicy } from "./compact/policy.ts";
+import type { FoldContext } from "./compact/steps.ts";
+import { hasUpkeep, prepareNext, remakeNext, reserveNext } from "./compact/upkeep.ts";
 import { resolveThreshold } from "./model/context-threshold.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
@@ -97,8 +92,8 @@ const TAIL_SHARE = 0.2;
 const TURN_SHARE = 0.4;
 /** No provider keeps a prompt cached for longer than this without a request: a new front costs nothing then. */
 const COLD_AFTER_MS = 3_600_000;
-/** No summary aims at more than this share of the budget: in a small window it could not be shown beside anything else. */
-const SUMMARY_SHARE = 0.25;
+/** No summary aims at more than this share of the threshold, which is what all of them together may have: see `prefixTargetTokens`. */
+const SUMMARY_SHARE = 0.5;
 /** With `promptAwareEviction` this much of what was folded comes back for a prompt that asks for it. */
 const PROMPT_AWARE_CUE_TOKENS = 4_000;
 /** Summaries are prepared once this share of the threshold is reached. */
@@ -191,6 +186,7 @@ export class Folding {
   async #payDebt(conversation: ConversationRow, request: UpkeepRequest): Promise<boolean> {
     const { conversationId } = conversation;
     if (await this.isDue(conversation, request)) await this.noteDebt(conversation, request.budgetTokens);
+    else if (!(await this.#store.readDebt(conversationId))) return false;
     const now = this.#clock.now();
     const debt = await this.#store.claimDebt({
       conversationId,
@@ -212,6 +208,8 @@ export class Folding {
     // A fold that failed is tried again later; work that can wait does not try before it.
     const debt = await this.#store.readDebt(conversationId);
     if (debt && debt.nextAttemptAt > now) return false;
+    // Most quiet moments have nothing to do: to find that out, nothing is written.
+    if (!(await this.#hasUpkeep(conversation, request))) return false;
     if (
       !(await this.#store.claimUpkeep({ conversationId, holder: this.#holder, now, leaseMs: this.#leaseMs }))
     )
@@ -233,6 +231,14 @@ export class Folding {
     } finally {
       await this.#store.releaseUpkeep({ conversationId, holder: this.#holder });
     }
+  }
+
+  async #hasUpkeep(conversation: ConversationRow, request: UpkeepRequest): Promise<boolean> {
+    const { conversationId } = conversation;
+    if (this.#isCold(conversation) && (await this.#store.countSummaries(conversationId)).stale > 0)
+      return true;
+    const context = await this.#context(conversation, request, this.#settings.sweepDeadlineMs);
+    return hasUpkeep(context, await this.#isAt(conversation, request, PREPARE_SHARE));
   }
 
   /** Step after step until nothing is left to do, time is up, or somebody wants to fold now. */
@@ -420,6 +426,7 @@ export class Folding {
       sessionKey: conversation.sessionKey,
       contextWindow: request.contextWindow,
     });
+    const maxSummaryTokens = Math.floor(SUMMARY_SHARE * threshold.contextThreshold * request.budgetTokens);
     return {
       contextThreshold: threshold.contextThreshold,
       freshTailCount: threshold.freshTailCount,
@@ -430,11 +437,8 @@ export class Folding {
       condensedMinFanoutHard: settings.condensedMinFanoutHard,
       sweepMaxDepth: settings.sweepMaxDepth,
       leafChunkTokens: threshold.leafChunkTokens,
-      leafTargetTokens: Math.min(settings.leafTargetTokens, Math.floor(SUMMARY_SHARE * request.budgetTokens)),
-      condensedTargetTokens: Math.min(
-        settings.condensedTargetTokens,
-        Math.floor(SUMMARY_SHARE * request.budgetTokens),
-      ),
+      leafTargetTokens: Math.min(settings.leafTargetTokens, maxSummaryTokens),
+      condensedTargetTokens: Math.min(settings.condensedTargetTokens, maxSummaryTokens),
       summaryPrefixTargetTokens: settings.summaryPrefixTargetTokens ?? undefined,
       maxSweepIterations: settings.maxSweepIterations,
     };

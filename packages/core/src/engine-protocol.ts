@@ -6,6 +6,7 @@ import type { ErrorCode } from "./model/errors.ts";
 import type { EngineEvent } from "./model/events.ts";
 import type { Arrival } from "./model/message.ts";
 import type { Settings } from "./model/settings.ts";
+import type { PreparedMessage } from "./store/store.ts";
 import type { SqliteStoreOptions } from "./store/sqlite/sqlite-store.ts";
 
 export interface WorkerStart {
@@ -123,6 +124,46 @@ function isPlainContainer(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value);
   return isPlain && !("toJSON" in value);
+}
+
+/** Prepared messages on their way to the worker: what is bytes in one block, which is handed over instead of copied. */
+export interface PackedPrepared {
+  readonly block: Uint8Array<ArrayBuffer>;
+  readonly messages: readonly (Omit<PreparedMessage, NotCloned> & {
+    readonly lengths: readonly [body: number, salt: number, commitment: number];
+    /** Analysed before they travel: that is what the other thread is spared. */
+    readonly terms: ReturnType<PreparedMessage["readTerms"]>;
+  })[];
+}
+
+type NotCloned = "body" | "salt" | "commitment" | "readTerms";
+
+export function packPrepared(prepared: readonly PreparedMessage[]): PackedPrepared {
+  const pieces = prepared.flatMap(({ body, salt, commitment }) => [body, salt, commitment]);
+  const block = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    block.set(piece, at);
+    at += piece.byteLength;
+  }
+  const messages = prepared.map(({ body, salt, commitment, readTerms, ...rest }) => ({
+    ...rest,
+    terms: readTerms(),
+    lengths: [body.byteLength, salt.byteLength, commitment.byteLength] as const,
+  }));
+  return { block, messages };
+}
+
+export function unpackPrepared({ block, messages }: PackedPrepared): PreparedMessage[] {
+  let at = 0;
+  const take = (length: number): Uint8Array => block.subarray(at, (at += length));
+  return messages.map(({ lengths: [body, salt, commitment], terms, ...rest }) => ({
+    ...rest,
+    readTerms: () => terms,
+    body: take(body),
+    salt: take(salt),
+    commitment: take(commitment),
+  }));
 }
 
 export function unpackArrivals(packed: PackedArrivals): Arrival[] {

@@ -6,7 +6,7 @@
 import { Worker } from "node:worker_threads";
 import type { Engine, IngestRequest, IngestResult, ProgressFn } from "./engine.ts";
 import { arrivalBytes } from "./engine.ts";
-import { deserializeError, packArrivals } from "./engine-protocol.ts";
+import { deserializeError, packArrivals, packPrepared } from "./engine-protocol.ts";
 import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./engine-protocol.ts";
 import type { Complete, CompleteResult } from "./model/complete.ts";
 import type { Embed, EmbedResult } from "./model/embed.ts";
@@ -168,6 +168,8 @@ const READER_CALLS = new Set<keyof Engine>([
   "readFile",
   "readSummary",
   "listMessages",
+  "listMessageIds",
+  "locateMessage",
   "listConversations",
   "listSummaries",
   "readGraph",
@@ -229,11 +231,12 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
     (await call("embedQuestion", { text, ...(signal ? { signal } : {}) })) as Meaning;
   const own = {
     async ingest(request: IngestRequest): Promise<IngestResult> {
-      const { messages, ...rest } = request;
+      const { messages, prepared, ...rest } = request;
       const packed = packArrivals(messages, arrivalBytes);
-      const transfer = [packed.block.buffer];
+      const ahead = prepared === undefined ? null : packPrepared(prepared);
+      const transfer = [packed.block.buffer, ...(ahead === null ? [] : [ahead.block.buffer])];
       try {
-        return (await writer.call("ingest", { ...rest, packed }, { transfer })) as IngestResult;
+        return (await writer.call("ingest", { ...rest, packed, ahead }, { transfer })) as IngestResult;
       } finally {
         isUnsettled = true;
       }

@@ -5,7 +5,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { cutToChars, failWith } from "./engine-embedding.ts";
 import type { Embedded, EmbeddingCalls, EmbeddingParts } from "./engine-embedding.ts";
-import { searchText, viewMessage } from "./message/normalize.ts";
+import { readSearchText } from "./message/normalize.ts";
 import { EngineError } from "./model/errors.ts";
 import type { VectorSpace } from "./store/vectors.ts";
 import type { ModelFailure } from "./summarize/model-call.ts";
@@ -144,7 +144,7 @@ export class VectorFill {
   async #readText(messageId: number): Promise<string | null> {
     try {
       const [row] = await this.#parts.store.readTexts([messageId], {});
-      return row === undefined ? null : cutToChars(searchText(viewMessage(row.bytes)).trim(), MAX_CHARS);
+      return row === undefined ? null : cutToChars(readSearchText(row.bytes).trim(), MAX_CHARS);
     } catch (error) {
       if (error instanceof EngineError && error.code === "not_found") return null;
       throw error;

@@ -2,8 +2,15 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { LocalEngine } from "./engine.ts";
 import type { Engine, IngestRequest } from "./engine.ts";
-import { serializeError, unpackArrivals } from "./engine-protocol.ts";
-import type { FromWorker, ModelCall, PackedArrivals, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import { serializeError, unpackArrivals, unpackPrepared } from "./engine-protocol.ts";
+import type {
+  FromWorker,
+  ModelCall,
+  PackedArrivals,
+  PackedPrepared,
+  ToWorker,
+  WorkerStart,
+} from "./engine-protocol.ts";
 import { deriveMessage } from "./ingest/prepare.ts";
 import type { CompleteResult } from "./model/complete.ts";
 import type { EmbedResult } from "./model/embed.ts";
@@ -90,8 +97,12 @@ async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promis
 function readRequest(call: ToWorker & { kind: "call" }, signal: AbortSignal): unknown {
   const { id, method } = call;
   if (method === "ingest") {
-    const { packed, ...rest } = call.request as Omit<IngestRequest, "messages"> & { packed: PackedArrivals };
-    return { ...rest, messages: unpackArrivals(packed) };
+    const { packed, ahead, ...rest } = call.request as Omit<IngestRequest, "messages"> & {
+      packed: PackedArrivals;
+      ahead: PackedPrepared | null;
+    };
+    const prepared = ahead === null ? {} : { prepared: unpackPrepared(ahead) };
+    return { ...rest, ...prepared, messages: unpackArrivals(packed) };
   }
   const onProgress = (done: number, total: number): void => send({ kind: "progress", id, done, total });
   return { ...(call.request as object), signal, ...(call.wantsProgress ? { onProgress } : {}) };

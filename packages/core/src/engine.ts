@@ -71,6 +71,8 @@ export interface IngestRequest extends ModelSituation {
   readonly budgetTokens?: number;
   /** Commits a host's turn: a key seen before means that nothing is stored again. */
   readonly turn?: { readonly advancementKey: string };
+  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. */
+  readonly prepared?: readonly PreparedMessage[];
   /** How far the source was read; stored in the same transaction. */
   readonly cursor?: { readonly value: string | null };
 }
@@ -135,6 +137,12 @@ export interface Engine extends CareEngine, VectorEngine, VaultEngine {
       Pick<ListMessages, "conversationId" | "limit"> &
       Partial<Pick<ListMessages, "after" | "order" | "direction">>,
   ): Promise<Page<MessageRow>>;
+  /** Ids of messages by their numbers in the conversation, from 0. */
+  listMessageIds(request: Scope & { conversationId: number; at: number; limit: number }): Promise<number[]>;
+  /** The number of a message in its conversation; null when there is none. */
+  locateMessage(
+    request: Scope & { messageId: number },
+  ): Promise<{ conversationId: number; number: number } | null>;
   /** A message with the bytes that were handed in. */
   readMessage(request: Scope & { messageId: number }): Promise<(MessageBody & { view: MessageView }) | null>;
   readRevisions(request: Scope & { messageId: number }): Promise<MessageRow[]>;
@@ -288,7 +296,9 @@ export class LocalEngine implements Engine {
     if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
     this.#redaction.check();
     const now = this.#clock.now();
-    const events = request.messages.map((arrival) => this.#toEvent(arrival, now));
+    const events = request.messages.map((arrival, index) =>
+      this.#toEvent(arrival, now, request.prepared?.[index] ?? null),
+    );
     const answer = await this.#store.append({
       session: request.session,
       events,
@@ -435,6 +445,19 @@ export class LocalEngine implements Engine {
 
   async readConversation(request: Scope & { conversationId: number }): Promise<ConversationRow | null> {
     return this.#store.readConversation(request.conversationId, request.owner);
+  }
+
+  async listMessageIds(
+    request: Scope & { conversationId: number; at: number; limit: number },
+  ): Promise<number[]> {
+    return this.#store.listMessageIds({ ...request, limit: checkLimit(request.limit) });
+  }
+
+  async locateMessage({
+    messageId,
+    owner,
+  }: Scope & { messageId: number }): Promise<{ conversationId: number; number: number } | null> {
+    return this.#store.locateMessage(messageId, owner);
   }
 
   async listMessages(
@@ -736,9 +759,9 @@ export class LocalEngine implements Engine {
     return this.#settings.skipStatelessSessions && this.#isStateless(key) ? "stateless" : null;
   }
 
-  #toEvent(arrival: Arrival, now: number): AppendEvent {
+  #toEvent(arrival: Arrival, now: number, ahead: PreparedMessage | null): AppendEvent {
     const { redacted, ...bytes } = this.#redaction.apply(arrivalBytes(arrival));
-    let prepared: PreparedMessage | null = null;
+    let prepared = redacted === undefined ? ahead : null;
     return {
       eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
       kind: arrival.eventIdKind ?? "entry",

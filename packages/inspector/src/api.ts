@@ -21,9 +21,9 @@ import type {
   TimelineAnswer,
   UnderSummary,
   WriteAccess,
-} from "../../cli/src/web/answers.ts";
+} from "@lossless/cli/src/web/answers.ts";
 
-export type * from "../../cli/src/web/answers.ts";
+export type * from "@lossless/cli/src/web/answers.ts";
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 

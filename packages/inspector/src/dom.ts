@@ -90,6 +90,20 @@ export function toMark(query: string): RegExp | null {
   return escaped.length === 0 ? null : new RegExp(escaped.join("|"), "giu");
 }
 
+/** Runs calls at once, but not more often than this; of those that come too early the last is made up for. */
+export function throttle(work: () => void): (restMs: number) => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let ranAt = Number.NEGATIVE_INFINITY;
+  const run = (): void => {
+    timer = undefined;
+    ranAt = performance.now();
+    work();
+  };
+  return (restMs) => {
+    if (timer === undefined) timer = setTimeout(run, Math.max(0, ranAt + restMs - performance.now()));
+  };
+}
+
 /** Runs the last of several calls that come close together. */
 export function debounce<Arguments extends unknown[]>(
   work: (...values: Arguments) => void,

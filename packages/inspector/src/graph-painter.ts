@@ -49,11 +49,12 @@ export function paintGraph({ pen, width, height }: Surface, scene: Scene): void 
   pen.font = "12px system-ui, sans-serif";
   pen.textBaseline = "middle";
   if (seen.length <= MAX_EDGES) paintEdges(pen, seen, scene, frame, colours);
+  if (scene.pin !== null) paintPinLine(pen, scene, frame, colours.accent);
   for (const one of seen) paintNode(pen, one, scene, boxOf(one, scene, frame), colours);
   pen.globalAlpha = 1;
   paintMessages(pen, width, scene, frame.base, colours);
   paintDays(pen, width, height, scene, colours.faint);
-  if (scene.pin !== null) paintPin(pen, scene.pin, scene, frame, colours);
+  if (scene.pin !== null) paintPin(pen, scene.pin, scene, colours);
   if (near.size === 0) paintDepths(pen, scene, frame, colours);
 }
 
@@ -221,16 +222,15 @@ function paintDays(
   }
 }
 
-/** Where the chosen message is, from its summary at the bottom to the root. */
-function paintPin(
+/** From the chosen message up to the root, behind the boxes. */
+function paintPinLine(
   pen: CanvasRenderingContext2D,
-  { x, name }: { readonly x: number; readonly name: string },
-  { left, scale }: Scene,
+  { pin, left, scale }: Scene,
   { base }: Frame,
-  colours: Colours,
+  colour: string,
 ): void {
-  const at = (x - left) * scale;
-  pen.strokeStyle = colours.accent;
+  const at = ((pin?.x ?? 0) - left) * scale;
+  pen.strokeStyle = colour;
   pen.lineWidth = 2;
   pen.setLineDash([2, 4]);
   pen.beginPath();
@@ -238,13 +238,24 @@ function paintPin(
   pen.lineTo(at, base + TAIL_PX);
   pen.stroke();
   pen.setLineDash([]);
+}
+
+/** The name of the chosen message, and where it is among all. */
+function paintPin(
+  pen: CanvasRenderingContext2D,
+  { x, name }: { readonly x: number; readonly name: string },
+  { left, scale }: Scene,
+  colours: Colours,
+): void {
+  const at = (x - left) * scale;
   const wide = pen.measureText(name).width + 14;
+  const from = Math.max(2, at - wide / 2);
   pen.fillStyle = colours.accent;
   pen.beginPath();
-  pen.roundRect(Math.max(2, at - wide / 2), 2, wide, 20, 10);
+  pen.roundRect(from, 2, wide, 20, 10);
   pen.fill();
   pen.fillStyle = colours.panel;
-  pen.fillText(name, Math.max(2, at - wide / 2) + 7, 12);
+  pen.fillText(name, from + 7, 12);
 }
 
 function paintDepths(

@@ -4,7 +4,7 @@
  */
 import { readMessage, readOverview, readSummary, writeAccess } from "./api.ts";
 import type { News, Overview } from "./api.ts";
-import { fill, h } from "./dom.ts";
+import { fill, h, throttle } from "./dom.ts";
 import { countOf, setTimeZone } from "./format.ts";
 import { renderFailure } from "./view.ts";
 import type { View } from "./view.ts";
@@ -48,6 +48,8 @@ class Page {
   #view: View | null = null;
   #conversationId: number | null = null;
   #tab = "overview";
+  /** Read when the page was opened; good for the first view only. */
+  #known: Overview | null = null;
 
   constructor(root: HTMLElement) {
     this.#root = root;
@@ -96,7 +98,8 @@ class Page {
       this.#help,
     );
     try {
-      this.#renderPicker(await readOverview());
+      this.#known = await readOverview();
+      this.#renderPicker(this.#known);
     } catch (error) {
       return fill(this.#main, renderFailure(error));
     }
@@ -175,7 +178,9 @@ class Page {
         ),
       });
     }
-    this.#show(name, makeView(name, conversationId ?? 0, new URLSearchParams(query)));
+    const known = this.#known;
+    this.#known = null;
+    this.#show(name, makeView(name, conversationId ?? 0, new URLSearchParams(query), known));
   }
 
   #show(tab: string, view: View): void {
@@ -196,6 +201,8 @@ class Page {
       ),
     );
     fill(this.#main, view.element);
+    // On a narrow screen the views are wider than it.
+    this.#nav.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
     document.title = `${TABS.find(([name]) => name === tab)?.[1] ?? "Overview"} · lossless-claw`;
   }
 
@@ -203,11 +210,12 @@ class Page {
   #follow(): void {
     const events = new EventSource("/api/events");
     let isFirst = true;
+    const refresh = throttle(() => this.#view?.refresh?.());
     events.addEventListener("status", (event) => {
       const news = JSON.parse((event as MessageEvent<string>).data) as News;
       this.#live.textContent = news.problem ?? `live · ${countOf(news.messages ?? 0, "message")}`;
       this.#live.classList.toggle("off", news.problem !== null);
-      if (!isFirst) this.#view?.refresh?.();
+      if (!isFirst) refresh(this.#view?.restMs ?? 0);
       isFirst = false;
     });
     events.addEventListener("error", () => {
@@ -235,7 +243,12 @@ class Page {
   }
 }
 
-function makeView(name: string, conversationId: number, query: URLSearchParams): View {
+function makeView(
+  name: string,
+  conversationId: number,
+  query: URLSearchParams,
+  known: Overview | null,
+): View {
   switch (name) {
     case "conversation":
       return openConversation(conversationId, null);
@@ -250,7 +263,7 @@ function makeView(name: string, conversationId: number, query: URLSearchParams):
     case "health":
       return openHealth();
     default:
-      return openOverview();
+      return openOverview(known);
   }
 }
 

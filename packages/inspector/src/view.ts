@@ -6,6 +6,8 @@ export interface View {
   readonly element: HTMLElement;
   /** The archive has changed. */
   refresh?(): void;
+  /** How long a view that is dear to make is left alone while an agent writes; at once when absent. */
+  readonly restMs?: number;
   /** True when the key was for it. */
   press?(key: string): boolean;
   close?(): void;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compareContexts } from "../../cli/src/web/context-diff.ts";
+import { compareContexts } from "@lossless/cli/src/web/context-diff.ts";
 import { budgetOfSlider, formatShort, sliderOfBudget } from "../src/format.ts";
 
 const item = (id: string, tokens = 10): Parameters<typeof compareContexts>[0][number] => ({

@@ -11,22 +11,16 @@ function node(
 ): GraphNode {
   return {
     summaryId: `sum_${depth}_${start}_${state}`,
-    kind: depth === 0 ? "leaf" : "condensed",
     depth,
     state,
     startPosition: start,
     endPosition: end,
     messages,
-    descendantCount: 0,
     tokens: 100,
     sourceTokens: 1000,
     earliestAt: start,
     latestAt: end,
-    level: "extractive",
-    isStale: false,
     isRoot: false,
-    createdAt: 0,
-    publishedSeq: null,
   };
 }
 

@@ -59,7 +59,6 @@ function register(api: PluginApi): void {
     workerUrl: new URL("./worker.js", import.meta.url),
     onEvent: (event) => reportEvent(api.logger, event),
     llm: api.runtime.llm,
-    subagents: api.runtime.subagent,
     onAdoption: (adoption) => {
       const text = describeAdoption(adoption);
       if (text !== null) api.logger.info(text);
@@ -117,7 +116,12 @@ function registerForAgents({ api, settings, lease, spool, reader, media, refusal
     version: manifest.version,
   };
   api.registerContextEngine(ENGINE_ID, () => createContextEngine(parts));
-  const toolParts = { settings, lease, isReadable: compileReadPolicy(settings) };
+  const toolParts = {
+    settings,
+    lease,
+    isReadable: compileReadPolicy(settings),
+    subagents: runtime.subagent,
+  };
   if (settings.enabled)
     api.registerTool((context) => createTools(toolParts, context), { names: [...TOOL_NAMES] });
   for (const command of createCommands({ settings, lease, spool, preflight: () => refusals }))

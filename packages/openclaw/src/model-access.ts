@@ -32,7 +32,7 @@ export class ModelAccess {
   onSuccess: () => void = () => undefined;
   #own: (Access & { readonly isLasting: boolean }) | undefined;
   #lent: Access[] = [];
-  #delegate: Delegate | undefined;
+  #delegates: Delegate[] = [];
 
   /** The plugin's own capability. The gateway's lasts as long as the process; one that came with an agent's run does not. */
   useOwn(llm: HostLlm | undefined, run: RunInScope = (task) => task(), isLasting = true): void {
@@ -40,9 +40,15 @@ export class ModelAccess {
       this.#own = { llm, run, isLasting };
   }
 
-  /** The host's sub-agents, for questions to the folded history that a model of their own answers. */
-  useDelegate(delegate: Delegate | undefined, isLasting = true): void {
-    if (delegate !== undefined && (isLasting || this.#delegate === undefined)) this.#delegate = delegate;
+  /** Uses the host's sub-agents while a question to the folded history is answered: they belong to the call of the tool that asks it. */
+  async lendDelegate<T>(delegate: Delegate | undefined, task: () => Promise<T>): Promise<T> {
+    if (delegate === undefined) return await task();
+    this.#delegates.push(delegate);
+    try {
+      return await task();
+    } finally {
+      this.#delegates.splice(this.#delegates.indexOf(delegate), 1);
+    }
   }
 
   /** Uses a lent capability while a task runs. */
@@ -60,19 +66,25 @@ export class ModelAccess {
   readonly complete: Complete = async (request, signal) => {
     const delegated = await this.#askDelegate(request, signal);
     if (delegated?.kind === "text" || signal.aborted) return this.#report(delegated ?? ABORTED);
+    const answer = await this.#askPlainly(request, signal);
+    return this.#report(answer.kind === "text" || delegated === null ? answer : addReason(answer, delegated));
+  };
+
+  async #askPlainly(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
     // With several sessions at work nobody can say whose capability this call belongs to.
     const lent = this.#lent.length === 1 ? this.#lent[0] : undefined;
     const answer = lent === undefined ? null : await ask(lent, request, signal);
     // The host takes back what it lent when a turn begins; the work itself goes on.
-    if (answer !== null && answer !== TAKEN_BACK) return this.#report(answer);
-    if (this.#own === undefined) return this.#report(fail("unavailable", "the host offers no model here"));
+    if (answer !== null && answer !== TAKEN_BACK) return answer;
+    if (this.#own === undefined) return fail("unavailable", "the host offers no model here");
     const own = await ask(this.#own, request, signal);
-    return this.#report(own === TAKEN_BACK ? fail("unavailable", "the host ended the call") : own);
-  };
+    return own === TAKEN_BACK ? fail("unavailable", "the host ended the call") : own;
+  }
 
   /** Null when the call is not one for a sub-agent. What a sub-agent cannot answer is asked in the plain way. */
   async #askDelegate(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult | null> {
-    const delegate = this.#delegate;
+    // With several questions at once nobody can say whose this one is.
+    const delegate = this.#delegates.length === 1 ? this.#delegates[0] : undefined;
     if (delegate === undefined || request.purpose !== "ask" || request.model === null) return null;
     const { model } = request;
     try {
@@ -100,6 +112,12 @@ export class ModelAccess {
       this.onFailure(`${result.failure}: ${result.message}`);
     return result;
   }
+}
+
+/** Both ways failed: the first one's reason stands behind the second's. */
+function addReason(answer: CompleteResult, delegated: CompleteResult): CompleteResult {
+  if (answer.kind !== "failure" || delegated.kind !== "failure") return answer;
+  return { ...answer, message: `${answer.message} (through a sub-agent: ${delegated.message})` };
 }
 
 const ABORTED = fail("aborted", "the call was cancelled");

@@ -7,7 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { stat } from "node:fs/promises";
 import { EngineError, openEngine, type Engine, type EngineEvent, type Settings } from "@lossless/core";
-import type { HostLlm, HostSubagents } from "./host.ts";
+import type { HostLlm } from "./host.ts";
 import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
 import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
 import { adoptInThread } from "./chores.ts";
@@ -23,8 +23,6 @@ export interface SharedEngineOptions {
   /** Takes over an older database; told when that is done. */
   readonly adopt?: (settings: Settings) => Promise<Adoption>;
   readonly onAdoption?: (adoption: Adoption) => void;
-  /** The host's sub-agents, where there are any. */
-  readonly subagents?: HostSubagents | undefined;
   /** True for the instance that lives as long as the gateway, false for one that came with an agent's run. */
   readonly isGateway?: boolean;
 }
@@ -85,11 +83,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
   if (options.isGateway === true) offerModels(entryOf());
 
   function offerModels({ models, notes }: Entry): void {
-    const isLasting = options.isGateway === true;
-    models.useOwn(options.llm, runHere, isLasting);
-    const { subagents, settings } = options;
-    if (subagents !== undefined)
-      models.useDelegate({ subagents, run: runHere, timeoutMs: settings.delegationTimeoutMs }, isLasting);
+    models.useOwn(options.llm, runHere, options.isGateway === true);
     models.onSuccess = () => void notes.recover("models");
     models.onFailure = (message) => {
       if (notes.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });

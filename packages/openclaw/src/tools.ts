@@ -4,15 +4,19 @@
  * both find the same archive.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { EngineError, type Settings } from "@lossless/core";
 import { toolsFor, type ToolDefinition } from "@lossless/core/tools/index.ts";
-import type { AgentTool, ToolFactoryContext } from "./host.ts";
+import type { AgentTool, HostSubagents, ToolFactoryContext } from "./host.ts";
+import type { RunInScope } from "./model-access.ts";
 import { readAgentId } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
 
 export interface ToolParts {
   readonly settings: Settings;
-  readonly lease: Pick<EngineLease, "open">;
+  readonly lease: Pick<EngineLease, "open" | "models">;
+  /** The host's sub-agents, where there are any. */
+  readonly subagents?: HostSubagents | undefined;
   /** Sessions whose history may be read. */
   readonly isReadable: (sessionKey: string) => boolean;
 }
@@ -24,7 +28,7 @@ export function createTools(parts: ToolParts, context: ToolFactoryContext): Agen
 }
 
 function createTool(
-  { lease, settings }: ToolParts,
+  { lease, settings, subagents }: ToolParts,
   { agentId, sessionId }: ToolFactoryContext,
   sessionKey: string,
   { name, description, parameters, run }: ToolDefinition,
@@ -44,10 +48,19 @@ function createTool(
     async execute(_callId, params, signal) {
       try {
         const engine = await lease.open();
-        const result = await run(
-          { engine, session, timeZone: settings.timezone, ...(signal === undefined ? {} : { signal }) },
-          params,
-        );
+        const context = {
+          engine,
+          session,
+          timeZone: settings.timezone,
+          ...(signal === undefined ? {} : { signal }),
+        };
+        // The host lets its sub-agents be asked from inside the call that needs them.
+        const inCall = AsyncLocalStorage.snapshot() as RunInScope;
+        const delegate =
+          name === "lcm_expand_query" && subagents !== undefined
+            ? { subagents, run: inCall, timeoutMs: settings.delegationTimeoutMs }
+            : undefined;
+        const result = await lease.models.lendDelegate(delegate, () => run(context, params));
         return { content: [{ type: "text", text: result.text }], details: result.details };
       } catch (error) {
         throw explain(error);

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { exportConversations, importHistory, openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AgentMessage, ContextEngine } from "../src/host.ts";
 import { makeEngine } from "./engine-parts.ts";
@@ -208,4 +208,18 @@ describe("a session that is a copy of another", () => {
     expect(problems.some((problem) => /fork|chain|event_ids/.test(problem.code))).toBe(true);
     expect(problems.some((problem) => /conversation 2/.test(`${problem.id} ${problem.message}`))).toBe(true);
   });
+});
+
+test("a fork that is brought over to another archive is proven there too", async () => {
+  const place = await playTurn(parent, "one");
+  const child = forkOf(parent, place, "child");
+  await playTurn(child, "two");
+  const out = join(folder, "all.lcmx.zst");
+  await exportConversations({ database: join(folder, "lcm.db"), format: "archive", out });
+  const database = join(folder, "other.db");
+  await importHistory("archive", { path: out, database, largeFileThresholdTokens: 25_000 });
+  const other = await openEngine({ database, thread: false });
+  const report = await other.verify();
+  await other.close();
+  expect(report).toMatchObject({ ok: true, messages: 4, conversations: 2 });
 });

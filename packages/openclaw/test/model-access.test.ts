@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { CompleteRequest } from "@lossless/core";
+import type { CompleteRequest, CompleteResult } from "@lossless/core";
 import type { HostLlm, HostSubagents } from "../src/host.ts";
-import { ModelAccess } from "../src/model-access.ts";
+import { ModelAccess, type Delegate } from "../src/model-access.ts";
 
 const QUESTION: CompleteRequest = {
   model: { provider: "acme", model: "small-1" },
@@ -17,11 +17,18 @@ const llm: HostLlm = {
   complete: async () => ({ text: "from the model", provider: "acme", model: "small-1" }),
 };
 
-function accessWith(complete: HostSubagents["complete"], own: HostLlm | undefined = llm): ModelAccess {
+interface Asked {
+  complete(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult>;
+}
+
+/** A question inside the call of a tool that lends the host's sub-agents. */
+function accessWith(complete: HostSubagents["complete"], own: HostLlm | null = llm): Asked {
   const access = new ModelAccess();
-  access.useOwn(own);
-  access.useDelegate({ subagents: { complete }, run: (task) => task(), timeoutMs: 5_000 });
-  return access;
+  access.useOwn(own ?? undefined);
+  const delegate: Delegate = { subagents: { complete }, run: (task) => task(), timeoutMs: 5_000 };
+  return {
+    complete: (request, until) => access.lendDelegate(delegate, () => access.complete(request, until)),
+  };
 }
 
 describe("a question to the folded history", () => {
@@ -61,16 +68,29 @@ describe("a question to the folded history", () => {
   });
 
   test("fails as a whole only when there is no model either", async () => {
-    const access = new ModelAccess();
-    access.useDelegate({
-      subagents: { complete: () => Promise.reject(new Error("gone")) },
-      run: (task) => task(),
-      timeoutMs: 5_000,
-    });
+    const access = accessWith(() => Promise.reject(new Error("gone")), null);
     expect(await access.complete(QUESTION, signal)).toMatchObject({
       kind: "failure",
       failure: "unavailable",
     });
+  });
+
+  test("goes to the plain model when several are asked at once, because nobody can say whose each is", async () => {
+    const access = new ModelAccess();
+    access.useOwn(llm);
+    const held = Promise.withResolvers<void>();
+    const delegate: Delegate = {
+      subagents: { complete: async () => ({ text: "from a sub-agent" }) },
+      run: (task) => task(),
+      timeoutMs: 5_000,
+    };
+    const first = access.lendDelegate(delegate, () => held.promise);
+    const second = access.lendDelegate({ ...delegate }, () => access.complete(QUESTION, signal));
+    expect(await second).toMatchObject({ text: "from the model" });
+    held.resolve();
+    await first;
+    const alone = access.lendDelegate(delegate, () => access.complete(QUESTION, signal));
+    expect(await alone).toMatchObject({ text: "from a sub-agent" });
   });
 
   test("ends when it is cancelled, and nobody else is asked", async () => {

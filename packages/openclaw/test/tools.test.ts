@@ -5,6 +5,7 @@ import { openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { compileReadPolicy } from "../src/session.ts";
 import { SubagentGrants } from "../src/subagents.ts";
+import { ModelAccess } from "../src/model-access.ts";
 import { createTools } from "../src/tools.ts";
 
 const session = { key: "agent:main:chat", id: "s1", owner: "main" };
@@ -35,7 +36,11 @@ afterEach(async () => {
 
 function toolsOf(sessionKey: string, config: Record<string, unknown> = {}) {
   const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
-  const parts = { settings, lease: { open: async () => archive }, isReadable: compileReadPolicy(settings) };
+  const parts = {
+    settings,
+    lease: { open: async () => archive, models: new ModelAccess() },
+    isReadable: compileReadPolicy(settings),
+  };
   return createTools(parts, { sessionKey, agentId: "main", sessionId: "s1" });
 }
 

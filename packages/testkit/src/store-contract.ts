@@ -309,6 +309,26 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         }
       }));
 
+    test("knows messages by their numbers, late rows in their places, and nothing of another owner's", () =>
+      withStore(async (store) => {
+        const events = [1, 2, 4].map((place) =>
+          makeEvent(`e${place}`, say(`place ${place}`), { position: place * POSITION_STEP }),
+        );
+        const { conversationId } = await store.append(batchOf(events));
+        await store.append(batchOf([makeEvent("e3", say("place 3"), { position: 3 * POSITION_STEP })]));
+        const ids = (await allMessages(store, conversationId)).map(({ messageId }) => messageId);
+        expect(await store.listMessageIds({ conversationId, at: 0, limit: 10 })).toEqual(ids);
+        expect(await store.listMessageIds({ conversationId, at: 2, limit: 1 })).toEqual([ids[2]]);
+        expect(await store.listMessageIds({ conversationId, at: 4, limit: 1 })).toEqual([]);
+        for (const [number, messageId] of ids.entries()) {
+          expect(await store.locateMessage(messageId)).toEqual({ conversationId, number });
+          expect(await store.locateMessage(messageId, "somebody else")).toBeNull();
+        }
+        const foreign = { conversationId, at: 0, limit: 10, owner: "somebody else" };
+        expect(await store.listMessageIds(foreign)).toEqual([]);
+        expect(await store.readGraph({ conversationId })).toEqual({ nodes: [], edges: [] });
+      }));
+
     test("finds messages by word, within a scope, and only the newest revision", () =>
       withStore(async (store) => {
         const { conversationId } = await store.append(

@@ -91,7 +91,7 @@ async function buildOptions(
 }
 
 /** Why the first model of the settings cannot be asked; nothing is sent to find out. */
-async function findModelProblem(invocation: Invocation): Promise<string | null> {
+export async function findModelProblem(invocation: Invocation): Promise<string | null> {
   const { settings, places } = await invocation.settings();
   const { listCandidates } = await import("@lossless/core/summarize/candidates.ts");
   const { findEndpoint } = await import("../models/endpoints.ts");

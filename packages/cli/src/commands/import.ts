@@ -138,8 +138,8 @@ async function runImport(
   const histories = sources.filter((source) => source.history !== null);
   await runCancellable(
     async (signal) => {
-      for (const source of histories)
-        await importHistories(invocation, { ...options, sources: [source], tally, signal });
+      if (histories.length > 0)
+        await importHistories(invocation, { ...options, sources: histories, tally, signal });
       if (transcripts.length === 0) return;
       await withTarget(invocation, options.dryRun ?? false, (target) =>
         importAll(target, invocation, { ...options, sources: transcripts, tally, signal }),
@@ -165,12 +165,13 @@ async function runImport(
 }
 
 /**
- * An import makes garbage faster than anything else here, and V8 answers by letting its nursery grow: 300 to 400 MB for any large
- * file. Kept at its first size, the same work takes about half the memory for a few percent of processor time. Threads that start
- * later are bound too.
+ * An import makes garbage faster than anything else here, and V8 answers by letting its heaps grow: 300 to 400 MB for any large
+ * file. With a nursery of its first size and an old space that grows in small steps, the same work takes about half the memory for a
+ * few percent of processor time. Threads that start later are bound too.
  */
 function boundMemory(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
+  setFlagsFromString("--heap-growing-percent=20");
 }
 
 /** The archive, or with a dry run something that only looks like one. */
@@ -179,8 +180,13 @@ async function withTarget(
   isDry: boolean,
   work: (target: ImportTarget) => Promise<void>,
 ): Promise<void> {
-  if (!isDry) return invocation.withArchive("create", work, { thread: true });
   const { settings } = await invocation.settings();
+  if (!isDry) {
+    const { createPreparingTarget } = await import("@lossless/core/transfer/prepare-ahead.ts");
+    return invocation.withArchive("create", (engine) => work(createPreparingTarget(engine, settings)), {
+      thread: true,
+    });
+  }
   const { createDryTarget } = await import("./dry-run.ts");
   try {
     return await invocation.withArchive("read", (engine) => work(createDryTarget(engine, settings)));
@@ -228,22 +234,23 @@ async function checkTranscript(path: string): Promise<void> {
   }
 }
 
-/** Whole histories go past the engine. A dry run reads them into an archive of its own, which is thrown away. */
+/** Whole histories go past the engine. A dry run reads them into a copy of the archive, which is thrown away. */
 async function importHistories(
   invocation: Invocation,
   { sources, tally, signal, ...options }: Work,
 ): Promise<void> {
-  const { importHistory } = await import("@lossless/core/transfer/move.ts");
+  const { copyForTrial, importHistory } = await import("@lossless/core/transfer/move.ts");
   const { settings } = await invocation.settings();
   if (!options.dryRun) await invocation.prepareArchive("create");
   const scratch = options.dryRun ? await mkdtemp(join(tmpdir(), "lcm-dry-")) : null;
   const progress = startProgress("Importing", { isWanted: !invocation.isJson });
   try {
+    const archive = { database: settings.databasePath, filesDir: settings.largeFilesDir };
+    const place = scratch === null ? archive : await copyForTrial(archive, scratch);
     for (const { path, history, isNamed } of sources) {
       if (history === null) continue;
       const report = await importHistory(history, {
-        database: scratch === null ? settings.databasePath : join(scratch, "lcm.db"),
-        filesDir: scratch === null ? settings.largeFilesDir : join(scratch, "files"),
+        ...place,
         path,
         owner: invocation.owner,
         sessionFilter: options.sessionFilter,

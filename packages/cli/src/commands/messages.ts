@@ -272,9 +272,11 @@ export function previewOf({ view, bytes }: Pick<Message, "view" | "bytes">): str
   if (view.parts.length === 0)
     return toPreview(Buffer.from(bytes.subarray(0, 4 * PREVIEW_CHARS)).toString("utf8"));
   const pieces = view.parts.map((part) => {
-    if (part.type === "text") return part.text;
-    if (part.type === "tool_call") return `→ ${part.toolName ?? "tool"} ${part.text}`;
-    return `[${describePart(part)}] ${part.text}`;
+    // Only the beginning is shown; what is long may be very long.
+    const text = part.text.slice(0, 20 * PREVIEW_CHARS);
+    if (part.type === "text") return text;
+    if (part.type === "tool_call") return `→ ${part.toolName ?? "tool"} ${text}`;
+    return `[${describePart(part)}] ${text}`;
   });
   return toPreview(pieces.join(" "));
 }

@@ -3,9 +3,7 @@
  * leaf stands for is in the context as it is.
  */
 import type { Engine } from "@lossless/core/engine.ts";
-import type { SummaryRow } from "@lossless/core/store/folding.ts";
-
-const PAGE = 500;
+import type { SummaryGraph } from "@lossless/core/store/folding.ts";
 
 export async function measureRaw(
   engine: Engine,
@@ -13,37 +11,23 @@ export async function measureRaw(
   conversationId: number,
   contextTokens: number,
 ): Promise<number> {
-  let rawTokens = contextTokens;
-  let coveredUpTo = Number.NEGATIVE_INFINITY;
-  for await (const summary of readCover(engine, scope, conversationId)) {
-    if (summary.kind === "leaf") rawTokens += summary.sourceTokens;
-    // Inside one that lies above it, a summary is not part of the context.
-    if (summary.endPosition <= coveredUpTo) continue;
-    coveredUpTo = summary.endPosition;
-    rawTokens -= summary.tokens;
-  }
-  return rawTokens;
+  return contextTokens + measureSaved(await engine.readGraph({ ...scope, conversationId }));
 }
 
-/** The summaries of the fold, each after those that lie above it. */
-async function* readCover(
-  engine: Engine,
-  scope: { owner?: string },
-  conversationId: number,
-): AsyncGenerator<SummaryRow, void, void> {
-  let sameStart: SummaryRow[] = [];
-  const deepestFirst = (): SummaryRow[] => sameStart.toReversed();
-  for (let after: string | null = null; ;) {
-    const page = await engine.listSummaries({ ...scope, conversationId, state: "cover", limit: PAGE, after });
-    for (const row of page.items) {
-      if (row.startPosition !== sameStart[0]?.startPosition) {
-        yield* deepestFirst();
-        sameStart = [];
-      }
-      sameStart.push(row);
-    }
-    if (page.next === null) break;
-    after = page.next;
+/** The tokens that folding saves. */
+export function measureSaved({ nodes }: Pick<SummaryGraph, "nodes">): number {
+  let savedTokens = 0;
+  let coveredUpTo = Number.NEGATIVE_INFINITY;
+  // Each after those that lie above it.
+  const cover = nodes
+    .filter(({ state }) => state === "cover")
+    .sort((a, b) => a.startPosition - b.startPosition || b.depth - a.depth);
+  for (const { kind, sourceTokens, tokens, endPosition } of cover) {
+    if (kind === "leaf") savedTokens += sourceTokens;
+    // Inside one that lies above it, a summary is not part of the context.
+    if (endPosition <= coveredUpTo) continue;
+    coveredUpTo = endPosition;
+    savedTokens -= tokens;
   }
-  yield* deepestFirst();
+  return savedTokens;
 }

@@ -1,10 +1,10 @@
 /** `lcm tui`, also `lcm-tui`: the archive in the terminal, driven by keys. */
 import type { Command } from "commander";
-import type { ModelRef } from "@lossless/core/model/complete.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
-import { addModelOptions, chooseModel } from "../models/choose-model.ts";
+import { addModelOptions, chooseModel, nameModel } from "../models/choose-model.ts";
 import type { ModelOptions } from "../models/choose-model.ts";
+import { findModelProblem } from "./doctor.ts";
 import { addConversationOptions, addExamples, chooseConversation } from "./shared.ts";
 import type { ConversationChoice } from "./shared.ts";
 
@@ -43,7 +43,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
           engine,
           scope: invocation.scope,
           settings,
-          modelName: model === null ? null : nameModel(model.ref),
+          modelName: nameModel(model),
           change: (work) => invocation.withArchive("change", work, { ...quiet, model }),
           examine: (onProgress) =>
             invocation.withArchive(
@@ -51,7 +51,8 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
               async (own) => {
                 const { examine } = await import("@lossless/core/maintain/doctor.ts");
                 const { databasePath, largeFilesDir: filesDir } = settings;
-                return examine({ engine: own, settings, databasePath, filesDir, onProgress });
+                const modelProblem = await findModelProblem(invocation);
+                return examine({ engine: own, settings, databasePath, filesDir, modelProblem, onProgress });
               },
               quiet,
             ),
@@ -64,6 +65,3 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
 
 const isNamed = ({ conversation, session }: ConversationChoice): boolean =>
   conversation !== undefined || session !== undefined;
-
-const nameModel = (ref: ModelRef | null): string =>
-  ref === null ? "the configured model" : ref.provider === "" ? ref.model : `${ref.provider}/${ref.model}`;

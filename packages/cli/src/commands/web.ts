@@ -48,6 +48,8 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
   const model = write ? await chooseModel(invocation, options) : null;
   const { settings } = await invocation.settings();
   const { runInspector } = await import("../web/run-inspector.ts");
+  const { findModelProblem } = await import("./doctor.ts");
+  const modelProblem = await findModelProblem(invocation);
   await invocation.withArchive(
     write ? "change" : "read",
     (engine) =>
@@ -56,6 +58,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         settings,
         scope: invocation.scope,
         port,
+        modelProblem,
         ...(write ? { write: { model: nameModel(model) } } : {}),
         onReady: ({ url, port }) =>
           invocation.print({ data: { url, port, write }, text: () => renderReady(url, write) }),

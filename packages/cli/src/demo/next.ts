@@ -7,6 +7,7 @@ export async function suggestNext(tour: Tour): Promise<void> {
   const database = tour.database;
   const suggestions: readonly (readonly [says: string, words: readonly string[]])[] = [
     ["Look around in your browser: the graph, the context, plots", ["web"]],
+    ["Look around in this terminal", ["tui"]],
     ["The same in numbers", ["status"]],
     [
       "See what a model with room for 8,000 tokens gets, and why",

@@ -35,6 +35,14 @@ export async function chooseModel(invocation: Invocation, options: ModelOptions)
   return complete && { complete, ref: first };
 }
 
+/** The model as people name it; null when none is used. */
+export function nameModel(model: Model | null): string | null {
+  if (model === null) return null;
+  const { ref } = model;
+  if (ref === null) return "the configured model";
+  return ref.provider === "" ? ref.model : `${ref.provider}/${ref.model}`;
+}
+
 function nameAddress(provider: string | undefined, baseUrl: string): Record<string, string> {
   if (provider === undefined || provider === "") {
     throw usageError(

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describeFailure } from "../exit.ts";
 import { toOneLine } from "../format.ts";
 import { displayWidth, truncateToWidth } from "../width.ts";
+import { GraphBook } from "./graph-book.ts";
 import { isBack, type Key } from "./keys.ts";
 import { startInput, typeKey, type LineInput } from "./line-input.ts";
 import { clipLine, padLine, renderSpans, span, type Paint, type Span } from "./paint.ts";
@@ -36,6 +37,7 @@ export class App implements Desk {
   readonly archive: TuiArchive;
   readonly timezone: string;
   readonly go: Navigator;
+  readonly graphs: GraphBook;
   readonly #options: AppOptions;
   readonly #stack: Screen[] = [];
   readonly #tasks: (() => Promise<void>)[] = [];
@@ -53,6 +55,7 @@ export class App implements Desk {
     this.#options = options;
     this.archive = options.archive;
     this.go = options.navigate(this);
+    this.graphs = new GraphBook(this.archive.engine, this.archive.scope);
     this.timezone = options.archive.settings.timezone;
     this.ended = new Promise<void>((resolve, reject) => {
       this.#end = (error) => (error === undefined ? resolve() : reject(error));
@@ -92,7 +95,10 @@ export class App implements Desk {
 
   async back(options: { readonly hasChanged: boolean } = { hasChanged: false }): Promise<void> {
     if (this.#stack.length <= 1) return;
-    if (options.hasChanged) for (const screen of this.#stack) this.#unseen.add(screen);
+    if (options.hasChanged) {
+      this.graphs.forget();
+      for (const screen of this.#stack) this.#unseen.add(screen);
+    }
     this.#stack.pop()?.close?.();
     const shown = this.top;
     if (shown !== undefined && this.#unseen.delete(shown)) await shown.load();
@@ -213,8 +219,11 @@ export class App implements Desk {
     if (key.name === "q") return this.quit();
     if (key.name === "?") await this.go.help(screen);
     else if (key.name === "/") await this.go.search(screen.conversation ?? null);
-    else if (key.name === "ctrl+l") await this.#reload();
-    else if (isBack(key.name)) await this.back();
+    else if (key.name === "ctrl+l") {
+      this.graphs.forget();
+      await this.#reload();
+    } else if (isBack(key.name)) await this.back();
+    else if (key.name === "d" || key.name === "r") this.say("choose a summary first: s opens the graph");
   }
 
   async #type(key: Key): Promise<void> {

@@ -21,13 +21,21 @@ export function readKey(data: string): Key | null {
     return { name: "paste", text: pasted.replaceAll(/\p{Cc}+/gu, " ") };
   }
   if (isKeyRelease(data)) return null;
-  const printable = decodeKittyPrintable(data) ?? (isPrintable(data) ? data : null);
+  const name = OTHER_NAMES[data] ?? parseKey(data);
+  // Some terminals say which key was pressed with Shift, and not what that writes.
+  const letter = name === undefined ? undefined : /^shift\+([a-z])$/.exec(name)?.[1]?.toUpperCase();
+  const printable = letter ?? decodeKittyPrintable(data) ?? (isPrintable(data) ? data : null);
   if (printable !== null) return { name: printable === " " ? "space" : printable, text: printable };
-  const name = parseKey(data);
-  if (name === undefined) return null;
-  const letter = /^shift\+([a-z])$/.exec(name)?.[1]?.toUpperCase();
-  return letter === undefined ? { name, text: null } : { name: letter, text: letter };
+  return name === undefined ? null : { name, text: null };
 }
+
+/** Encodings of old terminals, and of tmux, that the library does not know. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  "\u001B[1~": "home",
+  "\u001B[7~": "home",
+  "\u001B[4~": "end",
+  "\u001B[8~": "end",
+};
 
 const isPrintable = (data: string): boolean => data !== "" && !/\p{Cc}/u.test(data);
 

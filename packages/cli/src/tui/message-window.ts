@@ -5,15 +5,16 @@
  * Invariant: `rows` is a gapless run of the conversation in the order of positions, each message once, at its first version.
  */
 import type { Engine, Scope } from "@lossless/core/engine.ts";
+import { POSITION_STEP } from "@lossless/core/model/message.ts";
 import type { MessageRow } from "@lossless/core/store/store.ts";
 import type { Move } from "./keys.ts";
 import { keepInList, LIST_START, type ListPlace } from "./list-place.ts";
 
-export const PAGE = 250;
+export const PAGE = 150;
 /** Rows that are kept at most. */
-export const KEPT = 1_500;
+export const KEPT = 1_000;
 /** Nearer to an edge than this, more is read. */
-const MARGIN = 100;
+const MARGIN = 60;
 
 interface Mark {
   readonly position: number;
@@ -79,43 +80,55 @@ export class MessageWindow {
     );
   }
 
-  /** The first message at or after an instant, by halving the positions between the ends: messages are in the order of time but for late ones. */
+  /**
+   * The first message at or after an instant: halves the positions between the ends until a page holds the rest. Messages are in the order
+   * of time but for late ones.
+   */
   async openTime(at: number, screenRows: number): Promise<void> {
     const [first] = (await this.#readPage("oldest", null, 1)).rows;
     const [last] = (await this.#readPage("newest", null, 1)).rows;
     if (first === undefined || last === undefined) return this.openEnd(screenRows);
-    let [low, high] = [first.position, last.position + 1];
-    while (low < high) {
+    let [low, high] = [first.position, last.position];
+    while (high - low > PAGE * POSITION_STEP) {
       const middle = Math.floor((low + high) / 2);
       const [row] = (await this.#readPage("oldest", `${middle}.-1`, 1)).rows;
       if (row === undefined || row.createdAt >= at) high = middle;
-      else low = Math.max(middle, row.position) + 1;
+      else low = row.position;
     }
-    await (low > last.position
-      ? this.openEnd(screenRows)
-      : this.openAt({ position: low, seq: 0 }, screenRows));
+    for (let from = `${low}.-1`; ;) {
+      const page = await this.#readPage("oldest", from);
+      const found = page.rows.find(({ createdAt }) => createdAt >= at);
+      const end = page.rows.at(-1);
+      if (found !== undefined) return this.openAt(found, screenRows);
+      if (page.isLast || end === undefined) return this.openEnd(screenRows);
+      from = toCursor(end);
+    }
   }
 
   async move(move: Move, screenRows: number): Promise<void> {
     if (move.kind === "first") return this.isAtStart ? this.#choose(0, screenRows) : this.openStart();
     if (move.kind === "last")
       return this.isAtEnd ? this.#choose(this.rows.length - 1, screenRows) : this.openEnd(screenRows);
-    const wanted = this.place.selected + move.rows;
-    if (wanted < MARGIN && !this.isAtStart) {
+    while (this.place.selected + move.rows < MARGIN && !this.isAtStart) {
       const added = await this.#readOlder();
       this.place = { selected: this.place.selected + added, top: this.place.top + added };
-    } else if (wanted >= this.rows.length - MARGIN && !this.isAtEnd) await this.#readNewer();
+    }
+    while (this.place.selected + move.rows >= this.rows.length - MARGIN && !this.isAtEnd)
+      await this.#readNewer();
     this.#choose(this.place.selected + move.rows, screenRows);
   }
 
-  /** Reads what was added behind the newest row, and goes along when the newest was chosen. */
-  async catchUp(screenRows: number): Promise<void> {
-    const wasFollowing = this.isFollowing;
-    if (this.rows.length === 0) return this.openEnd(screenRows);
-    if (!this.isAtEnd) return;
-    this.isAtEnd = false;
-    while (!this.isAtEnd) await this.#readNewer();
-    if (wasFollowing) this.#choose(this.rows.length - 1, screenRows);
+  /**
+   * Reads everything again, because agents write: new rows at the end, which are followed when the newest was chosen, late rows in the
+   * middle, and new versions of what is there. What one reads stays where it is on the screen.
+   */
+  async reload(screenRows: number): Promise<void> {
+    const row = this.selected;
+    if (row === undefined || this.isFollowing) return this.openEnd(screenRows);
+    const offset = this.place.selected - this.place.top;
+    await this.openAt(row, screenRows);
+    const { selected } = this.place;
+    this.place = keepInList({ selected, top: selected - offset }, this.rows.length, screenRows);
   }
 
   keep(screenRows: number): void {

@@ -3,8 +3,8 @@ import type { Engine, Scope } from "@lossless/core/engine.ts";
 import { previewOf } from "../commands/messages.ts";
 
 const KEPT = 2_000;
-/** A message whose row tells that it is larger is not read for its first words alone together with others. */
-const AT_ONCE = 16;
+/** More than a screen shows. Between two batches keys pressed meanwhile get their turn. */
+const AT_ONCE = 64;
 
 export class Previews {
   readonly #engine: Engine;

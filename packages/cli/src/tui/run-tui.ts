@@ -10,6 +10,7 @@ import { follow } from "./live.ts";
 import { createNavigator } from "./navigation.ts";
 import { createPaint } from "./paint.ts";
 import type { TuiArchive } from "./screen.ts";
+import { DEFAULT_BUDGET } from "./screens/context.ts";
 import { ConversationsScreen } from "./screens/conversations.ts";
 import { TerminalUi } from "./terminal-ui.ts";
 
@@ -46,10 +47,22 @@ export async function runTui({ archive, conversation }: RunTuiOptions): Promise<
     if (conversation !== null) await app.go.messages(conversation);
     ui.start(app);
     void app.refresh();
+    void warmUp(archive);
     using _live = follow(app);
     await app.ended;
   } finally {
     restore();
+  }
+}
+
+/** The first context takes many times as long as later ones; it is made once while people still read the list. */
+async function warmUp({ engine, scope }: TuiArchive): Promise<void> {
+  try {
+    const [row] = (await engine.listConversations({ ...scope, limit: 1 })).items;
+    if (row === undefined) return;
+    await engine.assemble({ ...scope, conversationId: row.conversationId, budgetTokens: DEFAULT_BUDGET });
+  } catch {
+    // Whoever opens the context is told what is wrong with it.
   }
 }
 

@@ -6,6 +6,7 @@ import type { Engine, Scope } from "@lossless/core/engine.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
 import type { Settings } from "@lossless/core/model/settings.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
 import type { Paint } from "./paint.ts";
 
@@ -79,6 +80,7 @@ export interface Navigator {
 export interface Desk {
   readonly archive: TuiArchive;
   readonly go: Navigator;
+  readonly graphs: GraphBook;
   readonly timezone: string;
   now(): number;
   /** Rows and columns screens have at the moment. */

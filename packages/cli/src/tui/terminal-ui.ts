@@ -63,7 +63,8 @@ export class TerminalUi {
       this.#tui.start();
       this.#tui.requestRender(true);
     });
-    process.kill(process.pid, "SIGTSTP");
+    // The whole group, as the terminal itself would: a process that only waits for this one must stop as well.
+    process.kill(0, "SIGTSTP");
   }
 
   #receive(data: string): void {

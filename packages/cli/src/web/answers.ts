@@ -3,7 +3,7 @@
  * there. Types only, so that the page takes nothing of the server along.
  */
 import type { ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import type { FoldingStatus, StatusReport } from "@lossless/core/engine.ts";
+import type { StatusReport } from "@lossless/core/engine.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
 import type { PartView } from "@lossless/core/model/message.ts";
 import type { AskAnswer } from "@lossless/core/retrieve/ask.ts";
@@ -56,7 +56,7 @@ export interface GrowthAnswer {
 
 export interface ConversationDetail {
   readonly conversation: ConversationRow;
-  readonly folding: FoldingStatus | null;
+  /** What it would have without folding. */
   readonly rawTokens: number;
 }
 
@@ -103,7 +103,20 @@ export interface MessageDetail {
   readonly path: readonly GraphNode[];
 }
 
-export type GraphNode = Omit<SummaryOutline, "model" | "conversationId">;
+export type GraphNode = Pick<
+  SummaryOutline,
+  | "summaryId"
+  | "depth"
+  | "state"
+  | "startPosition"
+  | "endPosition"
+  | "messages"
+  | "tokens"
+  | "sourceTokens"
+  | "earliestAt"
+  | "latestAt"
+  | "isRoot"
+>;
 
 export interface Graph {
   readonly conversation: ConversationRow;

@@ -9,7 +9,7 @@ import { isSummaryId } from "@lossless/core/model/ids.ts";
 import type { GrepMode, GrepRequest, GrepScope } from "@lossless/core/retrieve/grep.ts";
 import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";
-import { measureRaw } from "../commands/raw-tokens.ts";
+import { measureSaved } from "../commands/raw-tokens.ts";
 import type {
   AskAnswer,
   ContextAnswer,
@@ -19,9 +19,7 @@ import type {
   GraphNode,
   GrowthAnswer,
   MessageDetail,
-  MessageJson,
   MessagePage,
-  OutlineRow,
   Overview,
   Page,
   SearchReply,
@@ -32,8 +30,9 @@ import type {
   WriteAccess,
 } from "./answers.ts";
 import { readTurns } from "./context-turns.ts";
-import { readPicture, toMessageJson, toUnreadable } from "./message-json.ts";
+import { readPicture, toMessageJson } from "./message-json.ts";
 import type { Picture } from "./message-json.ts";
+import { MessagePages } from "./message-pages.ts";
 import { Outlines } from "./outline.ts";
 import { ANY_ID, readNumber, readWord } from "./query.ts";
 import { addUpGrowth, planTimeline } from "./timeline.ts";
@@ -54,9 +53,7 @@ export type Answer = Json<unknown> | { readonly picture: Picture };
 
 type Handler = (api: Api, id: string, query: URLSearchParams, more: string) => Promise<Answer>;
 
-const PAGE_CHARS = 6_000;
 const WHOLE_CHARS = 2_000_000;
-const MAX_MESSAGES = 200;
 const MAX_UNDER = 1_000;
 const MAX_CONVERSATIONS = 500;
 const MIN_BUDGET = 1_000;
@@ -88,14 +85,21 @@ const ROUTES: readonly (readonly [path: RegExp, handler: Handler])[] = [
   [/^\/api\/doctor$/, (api) => api.examine()],
 ];
 
+/** Something made from a conversation, and what it was made from. */
+interface Versioned<T> {
+  readonly version: string;
+  readonly value: T;
+}
+
 export class Api {
   readonly #options: ApiOptions;
   readonly #engine: Engine;
   readonly #scope: Scope;
   readonly #outlines: Outlines;
+  readonly #pages: MessagePages;
   readonly #write: WriteAccess | null;
-  readonly #saved = new Map<number, { readonly foldRevision: number; readonly tokens: number }>();
-  readonly #graphs = new Map<number, { readonly version: string; readonly graph: SummaryGraph }>();
+  readonly #graphs = new Map<number, Versioned<SummaryGraph>>();
+  readonly #timelines = new Map<number, Versioned<Timeline>>();
   #examining: Promise<DoctorReport> | null = null;
 
   constructor(options: ApiOptions, write: WriteAccess | null = null) {
@@ -104,6 +108,7 @@ export class Api {
     this.#scope = options.scope;
     this.#write = write;
     this.#outlines = new Outlines(options.engine, options.scope);
+    this.#pages = new MessagePages(options.engine, options.scope);
   }
 
   /** Null when nothing has this address. */
@@ -151,38 +156,12 @@ export class Api {
 
   async readConversation(conversationId: number): Promise<Json<ConversationDetail>> {
     const conversation = await this.#need(conversationId);
-    const { owner, sessionKey } = conversation;
-    const status = await this.#engine.status({ owner, sessionKey });
-    const folding = status.conversation?.conversationId === conversationId ? status.folding : null;
-    const rawTokens = conversation.shownTokens + (await this.#readSaved(conversation));
-    // Made ahead: whoever opens a conversation soon jumps about in it.
-    this.#outlines.read(conversation).catch(() => undefined);
-    return { json: { conversation, folding, rawTokens } };
+    const rawTokens = conversation.shownTokens + measureSaved(await this.#readGraph(conversation));
+    return { json: { conversation, rawTokens } };
   }
 
-  /** By number (`at`), by key (`after`), or around a message (`around`). */
   async listMessages(conversationId: number, query: URLSearchParams): Promise<Json<MessagePage>> {
-    const conversation = await this.#need(conversationId);
-    const limit = readNumber(query, "limit", { least: 1, most: MAX_MESSAGES, otherwise: 50 });
-    if (query.has("after") || query.get("from") === "start") {
-      const page = await this.#engine.listMessages({
-        ...this.#scope,
-        conversationId,
-        limit,
-        after: query.get("after"),
-      });
-      const items = await this.#readMessages(page.items.map(({ messageId }) => messageId));
-      return { json: { total: conversation.messages, at: null, items, next: page.next } };
-    }
-    const outline = await this.#outlines.read(conversation);
-    const at = chooseStart(query, outline, limit);
-    if (at < 0)
-      throw new EngineError(
-        "not_found",
-        `cannot find msg_${query.get("around")} in conversation ${conversationId}`,
-      );
-    const ids = outline.slice(at, at + limit).map(({ messageId }) => messageId);
-    return { json: { total: outline.length, at, items: await this.#readMessages(ids), next: null } };
+    return { json: await this.#pages.read(await this.#need(conversationId), query) };
   }
 
   async readMessage(messageId: number): Promise<Json<MessageDetail>> {
@@ -312,19 +291,16 @@ export class Api {
   }
 
   async #planTimeline(conversation: ConversationRow): Promise<Timeline> {
+    const { conversationId, foldRevision, summaries, messages, shownTokens } = conversation;
+    const version = `${foldRevision}:${summaries}:${messages}:${shownTokens}`;
+    const known = this.#timelines.get(conversationId);
+    if (known?.version === version) return known.value;
     const rows = await this.#outlines.read(conversation);
     const graph = await this.#readGraph(conversation);
     const format = new Intl.DateTimeFormat("sv-SE", { timeZone: this.#options.timezone });
-    return planTimeline(rows, graph, (at) => format.format(at));
-  }
-
-  /** Tokens that folding saves; they change with the fold only. */
-  async #readSaved({ conversationId, foldRevision }: ConversationRow): Promise<number> {
-    const known = this.#saved.get(conversationId);
-    if (known?.foldRevision === foldRevision) return known.tokens;
-    const tokens = await measureRaw(this.#engine, this.#scope, conversationId, 0);
-    this.#saved.set(conversationId, { foldRevision, tokens });
-    return tokens;
+    const value = planTimeline(rows, graph, (at) => format.format(at));
+    this.#timelines.set(conversationId, { version, value });
+    return value;
   }
 
   /** All summaries without their texts, read anew when there are others. */
@@ -332,10 +308,10 @@ export class Api {
     const { conversationId, foldRevision, summaries } = conversation;
     const version = `${foldRevision}:${summaries}`;
     const known = this.#graphs.get(conversationId);
-    if (known?.version === version) return known.graph;
-    const graph = await this.#engine.readGraph({ ...this.#scope, conversationId });
-    this.#graphs.set(conversationId, { version, graph });
-    return graph;
+    if (known?.version === version) return known.value;
+    const value = await this.#engine.readGraph({ ...this.#scope, conversationId });
+    this.#graphs.set(conversationId, { version, value });
+    return value;
   }
 
   async #need(conversationId: number): Promise<ConversationRow> {
@@ -351,36 +327,22 @@ export class Api {
     if (summary === null) throw new EngineError("not_found", `cannot find ${summaryId}`);
     return summary;
   }
-
-  async #readMessages(ids: readonly number[]): Promise<MessageJson[]> {
-    const all = await Promise.all(ids.map((messageId) => this.#readShort(messageId)));
-    return all.flatMap((message) => message ?? []);
-  }
-
-  /** A message that cannot be read says why, and the others are shown all the same. */
-  async #readShort(messageId: number): Promise<MessageJson | null> {
-    try {
-      const message = await this.#engine.readMessage({ ...this.#scope, messageId });
-      return message && toMessageJson(message, PAGE_CHARS);
-    } catch (error) {
-      return toUnreadable(messageId, error instanceof Error ? error.message : String(error));
-    }
-  }
 }
 
-const toNode = ({ model: _model, conversationId: _id, ...node }: SummaryOutline): GraphNode => node;
-
-/** Where a page begins: at a number, around a message, or so that it ends with the newest. −1: there is no such message. */
-function chooseStart(query: URLSearchParams, outline: readonly OutlineRow[], limit: number): number {
-  const last = Math.max(0, outline.length - limit);
-  if (query.has("around")) {
-    const messageId = readNumber(query, "around", ANY_ID);
-    const index = outline.findIndex((row) => row.messageId === messageId);
-    return index < 0 ? -1 : Math.max(0, index - Math.floor(limit / 2));
-  }
-  if (query.get("from") === "end") return last;
-  return readNumber(query, "at", { least: 0, most: Number.MAX_SAFE_INTEGER, otherwise: 0 });
-}
+/** Only what is drawn: there may be thousands. */
+const toNode = (node: SummaryOutline): GraphNode => ({
+  summaryId: node.summaryId,
+  depth: node.depth,
+  state: node.state,
+  startPosition: node.startPosition,
+  endPosition: node.endPosition,
+  messages: node.messages,
+  tokens: node.tokens,
+  sourceTokens: node.sourceTokens,
+  earliestAt: node.earliestAt,
+  latestAt: node.latestAt,
+  isRoot: node.isRoot,
+});
 
 const isStandIn = ({ state }: SummaryOutline): boolean => state === "reserve";
 

@@ -1,13 +1,13 @@
 /**
- * The outline of a conversation: of every message its id, place, role, size and time, in order. With it a page can jump into the middle of
- * 100,000 messages by a number; the archive itself pages by keys only. Kept in memory, some fifty bytes a message, and extended as the
- * conversation grows.
+ * The outline of a conversation: of every message its id, place, role, size and time, in order, for what looks at all of them: the timeline,
+ * the turns, the messages under a summary. Kept in memory, some fifty bytes a message, and extended as the conversation grows.
  */
 import type { Engine, Scope } from "@lossless/core/engine.ts";
 import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
 import type { OutlineRow } from "./answers.ts";
 
-const PAGE = 5_000;
+/** Short, so that what somebody waits for gets its turn in between. */
+const PAGE = 1_500;
 /** Conversations that are remembered at a time. */
 const KEPT = 8;
 

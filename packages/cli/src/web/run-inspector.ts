@@ -10,13 +10,15 @@ export interface RunOptions {
   readonly settings: Settings;
   readonly scope: Scope;
   readonly port: number;
+  /** Why the model of the settings cannot be asked, for the doctor. */
+  readonly modelProblem?: string | null;
   /** Absent: it only reads. */
   readonly write?: { readonly model: string | null };
   readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
 }
 
 export async function runInspector(options: RunOptions): Promise<void> {
-  const { engine, settings, scope, port, write, onReady } = options;
+  const { engine, settings, scope, port, write, modelProblem = null, onReady } = options;
   const inspector = await startInspector({
     engine,
     scope,
@@ -31,6 +33,7 @@ export async function runInspector(options: RunOptions): Promise<void> {
         settings,
         databasePath: settings.databasePath,
         filesDir: settings.largeFilesDir,
+        modelProblem,
       });
     },
   });

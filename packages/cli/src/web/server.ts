@@ -35,6 +35,8 @@ export interface Inspector {
 }
 
 export async function startInspector(options: InspectorOptions): Promise<Inspector> {
+  // The first question opens a second thread, which takes as long as the page does.
+  options.engine.status(options.scope).catch(() => undefined);
   const page = await loadPage();
   const server = createServer();
   const port = await listen(server, options.port);

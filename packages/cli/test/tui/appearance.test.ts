@@ -43,7 +43,8 @@ describe("sizes", () => {
         await look();
         const lines = app.render();
         expect(lines.length, `${keys.join(" ")} at ${columns}×${rows}`).toBe(rows);
-        for (const line of lines) expect(displayWidth(line), JSON.stringify(line)).toBeLessThanOrEqual(columns);
+        for (const line of lines)
+          expect(displayWidth(line), JSON.stringify(line)).toBeLessThanOrEqual(columns);
       }
       await press("escape", "escape", "escape", "escape");
     }

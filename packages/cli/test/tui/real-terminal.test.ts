@@ -3,7 +3,7 @@
  * the program.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openEngine, resolveSettings } from "@lossless/core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
@@ -37,6 +37,8 @@ const see = (text: string | RegExp): Promise<string> =>
     { timeout: 30_000, interval: 30 },
   );
 
+const readText = (file: string): string => readFileSync(file, "utf8").trim();
+
 /** What the shell says about the terminal: modes of its line, and whether the cursor is seen. */
 async function readModes(): Promise<string> {
   const file = join(folder.path, `modes-${Math.random()}`);
@@ -44,7 +46,10 @@ async function readModes(): Promise<string> {
   press("Enter");
   await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 10_000 });
   await see("written");
-  return `${execFileSync("cat", [file], { encoding: "utf8" })} cursor ${tmux("display", "-p", "-t", "main", "#{cursor_flag} #{alternate_on} #{bracket_paste_flag} #{mouse_any_flag}")}`;
+  // The size is the window's business.
+  const modes = readText(file).replace(/rows \d+; columns \d+/, "");
+  const flags = "#{cursor_flag} #{alternate_on} #{bracket_paste_flag} #{mouse_any_flag}";
+  return `${modes} ${tmux("display", "-p", "-t", "main", flags)}`;
 }
 
 async function start(command = `node ${LCM_TUI} --db ${database}`): Promise<void> {
@@ -58,13 +63,23 @@ beforeAll(async () => {
   const writer = await openEngine({ database, settings, thread: false });
   await fillTalk(writer);
   await writer.close();
-});
+}, 60_000);
 
 beforeEach((context) => {
   if (!hasTmux) context.skip();
   socket = join(folder.path, `tmux-${servers++}`);
   const environment = `PATH=${join(ROOT, "node_modules/.bin")}:${process.env["PATH"]} HOME=${folder.path} OPENCLAW_STATE_DIR=${join(folder.path, "state")} PS1='$ ' TZ=UTC`;
-  tmux("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", `env ${environment} bash --norc --noprofile`);
+  tmux(
+    "new-session",
+    "-d",
+    "-s",
+    "main",
+    "-x",
+    "80",
+    "-y",
+    "24",
+    `env ${environment} bash --norc --noprofile`,
+  );
 });
 
 afterEach(() => {
@@ -113,8 +128,13 @@ describe("in a real terminal", { timeout: 120_000 }, () => {
     expect(look()).toMatch(/before\nstatus 130/);
     expect(await readModes()).toBe(before);
 
-    await start(`node ${LCM_TUI} --db ${database} & echo $! > ${folder.path}/pid; fg > /dev/null`.replace("node", "exec node"));
-    execFileSync("kill", ["-TERM", readText("pid")]);
+    await start(
+      `node ${LCM_TUI} --db ${database} & echo $! > ${folder.path}/pid; fg > /dev/null`.replace(
+        "node",
+        "exec node",
+      ),
+    );
+    execFileSync("kill", ["-TERM", readText(join(folder.path, "pid"))]);
     await see(/status \d+/);
     expect(look()).not.toContain("Conversations");
     expect(await readModes()).toBe(before);
@@ -124,13 +144,50 @@ describe("in a real terminal", { timeout: 120_000 }, () => {
     writeFileSync(
       bomb,
       `import fs from "node:fs"; import { isMainThread } from "node:worker_threads";
-       if (isMainThread) setInterval(() => { if (fs.existsSync(${JSON.stringify(fuse)})) throw new Error("the fuse was lit"); }, 20).unref();`,
+       const look = () => {
+         if (!fs.existsSync(${JSON.stringify(fuse)})) return;
+         clearInterval(timer);
+         throw new Error("the fuse was lit");
+       };
+       const timer = isMainThread ? setInterval(look, 20).unref() : null;`,
     );
     await start(`node --import ${bomb} ${LCM_TUI} --db ${database}`);
     writeFileSync(fuse, "");
     await see("status 1");
     expect(look()).toContain("something failed that should not: the fuse was lit");
     expect(await readModes()).toBe(before);
+  });
+
+  test("gives the terminal to the shell with Ctrl-Z, and comes back with fg", async () => {
+    await start();
+    press("s");
+    await see("graph of 1");
+    press("C-z");
+    await see("Stopped");
+    expect(look()).not.toContain("graph of 1");
+    expect(await readModes()).toMatch(/[^-]icanon/);
+    type("fg");
+    press("Enter");
+    await see("graph of 1");
+    press("Right", "Down");
+    await see(/▸ [├└]─ /);
+    press("q");
+    await see(/fg\n.*lcm-tui\.js.*\n\$/);
+  });
+
+  test("colours roles, and with NO_COLOR sends no colours at all", async () => {
+    const colour = new RegExp(String.raw`${"\u001B"}\[[\d;]*3\dm`);
+    const coloured = (): boolean => colour.test(tmux("capture-pane", "-e", "-p", "-t", "main"));
+    for (const [variable, expected] of [
+      ["LANG=C.UTF-8", true],
+      ["NO_COLOR=1", false],
+    ] as const) {
+      await start(`${variable} node ${LCM_TUI} --db ${database} --session agent:main:main`);
+      await see("following");
+      expect(coloured()).toBe(expected);
+      press("q");
+      await see("status 0");
+    }
   });
 
   test("shows what an agent writes meanwhile, without a key", async () => {
@@ -154,7 +211,10 @@ describe("in a real terminal", { timeout: 120_000 }, () => {
     press("Enter");
     await see("status 5");
     expect(look().replaceAll("\n", "")).toContain("nothing.db");
-    writeFileSync(join(folder.path, "foreign.db"), "this is no database, and long enough to be looked at as one");
+    writeFileSync(
+      join(folder.path, "foreign.db"),
+      "this is no database, and long enough to be looked at as one",
+    );
     type(`clear; node ${LCM} tui --db ${folder.path}/foreign.db; echo status $?`);
     press("Enter");
     await see("status 5");
@@ -177,9 +237,6 @@ describe("in a real terminal", { timeout: 120_000 }, () => {
     }
   });
 });
-
-const readText = (name: string): string =>
-  execFileSync("cat", [join(folder.path, name)], { encoding: "utf8" }).trim();
 
 test("without a terminal it says so and names the other commands", async () => {
   const run = await createRunner(folder.path)(["tui", "--db", database]);

@@ -144,6 +144,20 @@ describe("messages", () => {
     expect(reading).toMatch(/▸ 2026-03-01 00:00 user/);
     expect(reading).toContain("126 messages");
   });
+
+  test("shows the new words of a message that changes, and leaves the row one reads where it is", async () => {
+    const { press, writer, app, look } = await open({ rows: 40 });
+    await press("enter", "g", "j", "j", "j", "j", "j");
+    const rowOf = (screen: string): number => screen.split("\n").findIndex((line) => line.startsWith("▸"));
+    const before = rowOf(await look());
+    const [, , , changed] = makeTalk(4);
+    const message = { ...(changed?.message as object), content: "other words than before" };
+    await writer.ingest({ session: MAIN, messages: [{ eventId: "e3", message }] });
+    await app.refresh();
+    const screen = await look();
+    expect(screen).toMatch(/\[changed\] other words than before/);
+    expect(rowOf(screen)).toBe(before);
+  });
 });
 
 describe("graph", () => {
@@ -207,8 +221,10 @@ describe("search", () => {
     await press("/");
     await write("valve_37");
     await press("enter");
-    const found = await see("1 hit");
-    expect(found).toContain("words in messages and summaries of all conversations");
+    const everywhere = await see(/\d hits?/);
+    expect(everywhere).toContain("words in messages and summaries of all conversations");
+    await press("tab");
+    const found = await see(/words in messages of all[\s\S]*1 hit/);
     expect(found).toContain("valve_37");
     expect(await press("enter")).toContain("msg_38 · assistant");
   });
@@ -236,6 +252,12 @@ test("spend and doctor say how things are", async () => {
   expect(await see(/\d+ errors?, \d+ warnings?, \d+ notes?/)).toContain(
     "there is no backup beside the database",
   );
+});
+
+test("keys that need a summary say so where none is chosen", async () => {
+  const { press } = await open();
+  expect(await press("d")).toContain("choose a summary first");
+  expect(await press("enter", "r")).toContain("choose a summary first");
 });
 
 test("lists large files, and opens one a page at a time", async () => {

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { request } from "node:http";
 import type { OutgoingHttpHeaders } from "node:http";
+import type { Complete } from "@lossless/core/model/complete.ts";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ActionPreview, ActionResult, Graph, Overview } from "../../src/web/answers.ts";
 import { makeFolder } from "../support.ts";
@@ -17,8 +18,9 @@ let cookie = "";
 let token = "";
 let number = 0;
 
-async function open(write: boolean): Promise<void> {
-  site = await openSite(`${folder.path}/${++number}`, { write });
+async function open(write: boolean, complete?: Complete): Promise<void> {
+  const options = { write, ...(complete === undefined ? {} : { complete }) };
+  site = await openSite(`${folder.path}/${++number}`, options);
   origin = new URL(site.inspector.url).origin;
   const first = await fetch(site.inspector.url, { redirect: "manual" });
   cookie = first.headers.get("set-cookie")?.split(";")[0] ?? "";
@@ -203,4 +205,30 @@ describe("each action does what its command does", () => {
     expect(items[0]?.row?.forgottenAt).not.toBeNull();
     expect(await get("/api/doctor")).toMatchObject({ ok: true });
   });
+});
+
+/** A summary good enough for the gate: the words that the sources repeat. */
+const summarize: Complete = async ({ user }) => {
+  const counts = new Map<string, number>();
+  for (const word of user.match(/[\w./-]{4,}/g) ?? []) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const words = [...counts].filter(([, count]) => count > 1).map(([word]) => word);
+  const text = `The model says: ${words.slice(0, 250).join(" ")}.\nExpand for details about: parcels`;
+  return {
+    kind: "text",
+    text,
+    model: { provider: "test", model: "tiny" },
+    inputTokens: 1000,
+    outputTokens: 100,
+  };
+};
+
+test("rewrite with a model: says what is sent where, and shows what changed", async () => {
+  await open(true, summarize);
+  const shown = await preview({ action: "rewrite", summaryId: await findTop(), isSubtree: false });
+  expect(shown.body.warning).toBe("The sources of these summaries are sent to test/tiny.");
+  const { title, changes } = (await apply(shown.body.confirmation)).body;
+  expect(title).toBe("1 summary of 1 written anew");
+  const added = changes[0]?.lines.filter(({ kind }) => kind === "new").map(({ text }) => text) ?? [];
+  expect(added.join("\n")).toContain("The model says:");
+  expect(await get("/api/spend?by=model")).toMatchObject({ items: [{ calls: 1 }] });
 });

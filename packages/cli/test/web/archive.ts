@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import type { Engine } from "@lossless/core/engine.ts";
+import type { Complete } from "@lossless/core/model/complete.ts";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import { openEngine } from "@lossless/core/open-engine.ts";
 import { importTranscript } from "@lossless/core/transfer/import.ts";
@@ -26,8 +27,8 @@ export interface Site {
   readonly close: () => Promise<void>;
 }
 
-export async function openSite(folder: string, { write = false }: SiteOptions = {}): Promise<Site> {
-  return serve(join(folder, "lcm.db"), write, async (writer) => {
+export async function openSite(folder: string, options: SiteOptions = {}): Promise<Site> {
+  return serve(join(folder, "lcm.db"), options, async (writer) => {
     await writer.ingest({
       session: MAIN,
       messages: makeTalk(120).map((message, index) => ({ eventId: `e${index}`, message })),
@@ -41,7 +42,7 @@ export async function openSite(folder: string, { write = false }: SiteOptions = 
 }
 
 export async function openSample(folder: string): Promise<Site> {
-  return serve(join(folder, "lcm.db"), false, async (writer) => {
+  return serve(join(folder, "lcm.db"), {}, async (writer) => {
     await importTranscript({ engine: writer, path: SAMPLE });
     await writer.compact({ conversationId: 1, budgetTokens: 32_000 });
   });
@@ -51,7 +52,7 @@ export const LARGE_MESSAGES = 100_000;
 const LARGE_BATCH = 20_000;
 
 export async function openLarge(folder: string): Promise<Site> {
-  return serve(join(folder, "lcm.db"), false, async (writer) => {
+  return serve(join(folder, "lcm.db"), {}, async (writer) => {
     for (let first = 0; first < LARGE_MESSAGES; first += LARGE_BATCH) {
       await writer.ingest({ session: MAIN, messages: makeSteps(first, LARGE_BATCH) });
       await writer.compact({ sessionKey: MAIN.key, budgetTokens: 32_000 });
@@ -73,17 +74,22 @@ const makeSteps = (first: number, count: number): { eventId: string; message: ob
 interface SiteOptions {
   /** Whether the page may change the archive. */
   readonly write?: boolean;
+  /** The model that writes summaries anew. */
+  readonly complete?: Complete;
 }
+
+const MODEL = { provider: "test", model: "tiny" };
 
 async function serve(
   database: string,
-  write: boolean,
+  { write = false, complete }: SiteOptions,
   fill: (writer: Engine) => Promise<unknown>,
 ): Promise<Site> {
   const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
   const writer = await openEngine({ database, settings, thread: false });
   await fill(writer);
-  const engine = await openEngine({ database, settings, readOnly: !write });
+  const model = complete === undefined ? {} : { complete, hostModel: MODEL };
+  const engine = await openEngine({ database, settings, readOnly: !write, ...model });
   const inspector = await startInspector({
     engine,
     scope: {},
@@ -91,7 +97,7 @@ async function serve(
     pollMs: 20,
     timezone: "UTC",
     version: "0.0.0",
-    write: write ? { settings, model: null } : null,
+    write: write ? { settings, model: complete === undefined ? null : "test/tiny" } : null,
     examine: async () => {
       const { examine } = await import("@lossless/core/maintain/doctor.ts");
       return examine({ engine, settings, databasePath: database, filesDir: settings.largeFilesDir });

@@ -42,6 +42,14 @@ test("with --json the address is in the envelope", async () => {
   expect(parseEnvelope(ended).data["url"]).toBe(seen[0]);
 });
 
+test("with --write it says that it can change the archive", async () => {
+  const seen: string[] = [];
+  const ended = await run(["web", "--write", "--db", database, "--json"], { onStart: endWhenReady(seen) });
+  expect(parseEnvelope(ended).data["write"]).toBe(true);
+  const plain = await run(["web", "--write", "--db", database], { onStart: endWhenReady([]) });
+  expect(String(plain.stdout)).toContain("It can change the archive.");
+});
+
 test("the demo leaves it open with --web", async () => {
   const seen: string[] = [];
   const script = join(ROOT, "packages/cli/src/demo/main.ts");

@@ -184,7 +184,7 @@ describe("what is stored", () => {
     );
     expect(message.parts.map((part) => part.type)).toEqual(["text", "tool_call"]);
     expect(message.parts[1]).toMatchObject({ toolName: "read_file", toolCallId: "call_1" });
-    expect(path[0]).toMatchObject({ kind: "leaf", depth: 0 });
+    expect(path[0]).toMatchObject({ state: "cover", depth: 0 });
   });
 
   test("the graph has every summary of the fold, and an edge to each source", async () => {

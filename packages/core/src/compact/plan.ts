@@ -25,6 +25,7 @@ import {
   isWorthFolding,
   readField,
   widenOverHidden,
+  type Bundle,
   type Chunk,
   type Field,
   type PlanScope,
@@ -218,8 +219,9 @@ function planNext(
   if (leaf !== null) return leaf;
   if (!isOver && field.prefixTokens <= prefixTargetTokens(policy, state.budgetTokens))
     return "nothing_to_fold";
-  const routine = state.phase === "pressure" ? null : planCondensed(field, policy, "routine");
-  return routine ?? planCondensed(field, policy, "pressure") ?? "nothing_to_fold";
+  const excess = isOver ? null : findExcess(field, policy, state);
+  const routine = state.phase === "pressure" ? null : planCondensed(field, policy, "routine", excess);
+  return routine ?? planCondensed(field, policy, "pressure", excess) ?? "nothing_to_fold";
 }
 
 function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
@@ -232,17 +234,30 @@ function* cutAllLeaves(field: Field, policy: CompactionPolicy): Generator<Chunk,
   for (const run of findRuns(field, isMessageItem)) yield* cutLeafChunks(field, run, policy);
 }
 
+/**
+ * What the summaries have too many tokens of, in a window so small that a whole run would be most of what is left to show: there a run
+ * is condensed only as far as it must be. Null in larger ones, which take the runs whole.
+ */
+function findExcess(field: Field, policy: CompactionPolicy, state: SweepState): number | null {
+  const targetTokens = prefixTargetTokens(policy, state.budgetTokens);
+  return targetTokens < policy.leafChunkTokens ? field.prefixTokens - targetTokens : null;
+}
+
 /** Shallowest depth first, and there the oldest run that is long enough. */
 function planCondensed(
   field: Field,
   policy: CompactionPolicy,
   phase: "routine" | "pressure",
+  excessTokens: number | null,
 ): FoldStep | null {
   for (const depth of field.depths) {
     if (phase === "routine" && policy.sweepMaxDepth >= 0 && depth >= policy.sweepMaxDepth) break;
     const fanout = chooseFanout(policy, depth, phase);
     for (const run of findSummaryRuns(field, policy, (item) => isSummaryItem(item) && item.depth === depth)) {
-      const chunk = cutCondensedChunk(field, run, policy, depth);
+      const chunk =
+        excessTokens === null
+          ? cutCondensedChunk(field, run, policy, depth)
+          : cutAsNeeded(field, run, policy, { depth, fanout, excessTokens });
       const enough = phase === "pressure" || chunk.tokens >= minCondensedTokens(policy);
       if (countSummaries(field, chunk) < fanout || !enough) continue;
       const targetTokens = condensedTarget(policy, chunk.tokens);
@@ -251,6 +266,23 @@ function planCondensed(
     }
   }
   return null;
+}
+
+/** The shortest beginning of a run that saves what must be saved; all of it when that is too little, or stored already. */
+function cutAsNeeded(
+  field: Field,
+  run: readonly Bundle[],
+  policy: CompactionPolicy,
+  need: { readonly depth: number; readonly fanout: number; readonly excessTokens: number },
+): Chunk {
+  const whole = cutCondensedChunk(field, run, policy, need.depth);
+  if (whole.stored !== null) return whole;
+  for (let count = need.fanout; count < run.length; count++) {
+    const chunk = cutCondensedChunk(field, run.slice(0, count), policy, need.depth);
+    const saved = chunk.tokens - condensedTarget(policy, chunk.tokens);
+    if (countSummaries(field, chunk) >= need.fanout && saved >= need.excessTokens) return chunk;
+  }
+  return whole;
 }
 
 function chooseFanout(policy: CompactionPolicy, depth: number, phase: "routine" | "pressure"): number {

@@ -302,8 +302,18 @@ function firstCount(object: JsonObject, ...keys: readonly string[]): number | un
   return undefined;
 }
 
+/** The readable text of an arrival, as the index holds it, without the work for everything else in a view. */
+export function readSearchText(arrival: Uint8Array): string {
+  const root = parseRoot(asBuffer(arrival));
+  const found = root && isObject(root.value) ? findMessage(null, root.value, root) : null;
+  const drafts = found ? readDrafts(null, found) : [];
+  // Blocks nobody knows are shown as they are written, which takes their places.
+  const isPlain = found !== null && drafts.every((part) => part.type !== "other");
+  return searchText(isPlain ? { parts: drafts } : viewMessage(arrival));
+}
+
 /** All readable text of a message, part by part: what the index holds. */
-export function searchText(view: MessageView): string {
+export function searchText(view: { readonly parts: readonly Pick<PartView, "text">[] }): string {
   return view.parts
     .map((part) => part.text)
     .filter((text) => text !== "")

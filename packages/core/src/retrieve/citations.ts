@@ -2,8 +2,6 @@
  * What an answer that a model wrote rests on. Ids that were not read are taken out; sentences that name no passage are told apart, because
  * nobody can check them.
  */
-import type { Passage } from "./ask.ts";
-
 export interface CheckedAnswer {
   /** Without ids that were made up. */
   readonly text: string;
@@ -19,7 +17,7 @@ const LEADING_IDS = /^\s*\[[^\]]*\b(?:msg_\d+|sum_[0-9a-f]{16})\b[^\]]*\][\s.,;]
 /** Shorter ones are no claims: "Yes.", "In short:". */
 const MIN_WORDS = 3;
 
-export function checkCitations(answer: string, passages: readonly Pick<Passage, "id">[]): CheckedAnswer {
+export function checkCitations(answer: string, passages: readonly { readonly id: string }[]): CheckedAnswer {
   const read = new Set(passages.map(({ id }) => id));
   const named = [...new Set(answer.match(ID) ?? [])];
   const unknown = named.filter((id) => !read.has(id));

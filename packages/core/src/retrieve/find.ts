@@ -6,6 +6,8 @@
 import type { ClueListing, DocumentKind, DocumentPlace, RecallScope, RecallStore } from "../store/recall.ts";
 import { buildClues, isNearDate } from "../text/index.ts";
 import type { NamedDate, Query, QueryClue } from "../text/index.ts";
+import { IdSet } from "./id-set.ts";
+import type { ReadonlyIds } from "./id-set.ts";
 import { DATE_WEIGHT, NEIGHBOUR_REACH, rankPlaces, selectSeeds } from "./rank.ts";
 import type { FoundClue, RankedDocument } from "./rank.ts";
 
@@ -31,7 +33,7 @@ export interface FoundDocuments {
   readonly ranked: readonly RankedDocument[];
   readonly places: ReadonlyMap<number, DocumentPlace>;
   /** Documents that hold anything that was asked for, and those among them that hold all of it, newest first; ranked or not. */
-  readonly holding: ReadonlySet<number>;
+  readonly holding: ReadonlyIds;
   readonly complete: readonly number[];
   /** False when words were too common to count every document that holds one. */
   readonly isExact: boolean;
@@ -82,7 +84,7 @@ export async function findDocuments(store: RecallStore, request: FindRequest): P
     total,
   );
   const known = new Map(places.map((place) => [place.id, place]));
-  const holding = new Set(whole.flatMap(({ match }) => listings.get(match)?.ids ?? []));
+  const holding = new IdSet(whole.map(({ match }) => listings.get(match)?.ids ?? []));
   const isExact = [...listings.values()].every(({ listedFrom }) => listedFrom === null);
   return { ranked, places: known, holding, complete: intersect(whole, listings, ranked), isExact, pending };
 }
@@ -93,11 +95,14 @@ function intersect(
   listings: ReadonlyMap<string, ClueListing>,
   ranked: readonly RankedDocument[],
 ): number[] {
-  const [first, ...rest] = clues
+  const [first = [], ...rest] = clues
     .filter(({ required }) => required)
-    .map(({ match }) => new Set(listings.get(match)?.ids ?? []))
-    .toSorted((a, b) => a.size - b.size);
-  const listed = [...(first ?? [])].filter((id) => rest.every((ids) => ids.has(id)));
+    .map(({ match }) => listings.get(match)?.ids ?? [])
+    .toSorted((a, b) => a.length - b.length);
+  const listed = rest.reduce<readonly number[]>((common, ids) => {
+    const known = new IdSet([common]);
+    return ids.filter((id) => known.has(id));
+  }, first);
   const certain = ranked.filter(({ complete }) => complete).map(({ id }) => id);
   return [...new Set([...listed, ...certain])].toSorted((a, b) => b - a);
 }

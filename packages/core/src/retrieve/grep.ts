@@ -4,7 +4,7 @@
  * see more.
  */
 import { EngineError } from "../model/errors.ts";
-import { searchText, viewMessage } from "../message/normalize.ts";
+import { readSearchText } from "../message/normalize.ts";
 import type { MessageText, RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
@@ -150,6 +150,12 @@ interface Candidate {
   readonly createdAt: number;
 }
 
+/** Documents of which only the time is known for all. */
+interface DatedDocuments
+  extends Pick<FoundDocuments, "ranked" | "holding">, Partial<Pick<FusedDocuments, "near" | "worded">> {
+  readonly places: ReadonlyMap<number, { readonly createdAt: number }>;
+}
+
 interface FoundOfKind {
   readonly kind: Candidate["kind"];
   readonly documents: FoundDocuments | FusedDocuments;
@@ -271,20 +277,20 @@ async function addUnranked(
   kind: Candidate["kind"],
   documents: FoundDocuments,
   scope: RecallScope,
-): Promise<FoundDocuments> {
+): Promise<DatedDocuments> {
   const ids = documents.complete.filter((id) => !documents.places.has(id)).slice(0, MAX_UNRANKED);
   if (ids.length === 0) return documents;
-  const places = await store.readPlaces({ kind, ids, reach: 0, scope });
+  const written = await store.readTimes({ kind, ids, scope });
   return {
     ...documents,
-    ranked: [...documents.ranked, ...places.map(({ id }) => ({ id, score: 0, complete: true }))],
-    places: new Map([...documents.places, ...places.map((place) => [place.id, place] as const)]),
+    ranked: [...documents.ranked, ...written.map(({ id }) => ({ id, score: 0, complete: true }))],
+    places: new Map([...documents.places, ...written.map((time) => [time.id, time] as const)]),
   };
 }
 
 function chooseCandidates(
   kind: Candidate["kind"],
-  documents: FoundDocuments | FusedDocuments,
+  documents: DatedDocuments,
   query: Query,
   isStrict: boolean,
 ): Candidate[] {
@@ -302,12 +308,9 @@ function chooseCandidates(
     }));
 }
 
-function nameRules(documents: FoundDocuments | FusedDocuments, id: number): FoundBy[] {
-  if (!("near" in documents)) return ["words"];
-  return [
-    ...(documents.worded.has(id) ? (["words"] as const) : []),
-    ...(documents.near.has(id) ? (["vector"] as const) : []),
-  ];
+function nameRules({ near, worded }: DatedDocuments, id: number): readonly FoundBy[] {
+  if (near === undefined) return ["words"];
+  return [...(worded?.has(id) ? ["words" as const] : []), ...(near.has(id) ? ["vector" as const] : [])];
 }
 
 /** Puts candidates in order. In recency order only as many of the best as will be shown take part: the newest of all would be any. */
@@ -360,7 +363,7 @@ function keepOrder(ranked: readonly RankedDocument[]): RankedDocument[] {
   });
 }
 
-export const readableText = (text: MessageText): string => searchText(viewMessage(text.bytes));
+export const readableText = (text: Pick<MessageText, "bytes">): string => readSearchText(text.bytes);
 
 async function describeCandidates(
   store: Store,

@@ -8,6 +8,7 @@ import { NearestList } from "../model/vector.ts";
 import type { RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import type { FoundDocuments } from "./find.ts";
+import { joinIds } from "./id-set.ts";
 import type { RankedDocument } from "./rank.ts";
 
 /** A question as a vector, or why there is none. */
@@ -74,7 +75,7 @@ export async function fuseDocuments(
     ...documents,
     places,
     ranked: fuseByRank(documents.ranked, near, options.needsAll),
-    holding: new Set([...documents.holding, ...near]),
+    holding: joinIds(documents.holding, near),
     near: new Set(near),
     worded: new Set(documents.ranked.map(({ id }) => id)),
   };

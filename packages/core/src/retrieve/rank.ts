@@ -7,6 +7,8 @@
  * questions are asked at once, each is ranked by itself and a document is as good as its best answer.
  */
 
+import { IdSet, measureRange } from "./id-set.ts";
+
 /** One thing that was looked for, and where it was found. */
 export interface FoundClue {
   /** How much it counts against 1 for a plain word. */
@@ -72,42 +74,99 @@ function shareInLength(words: number): number {
  * not known yet, so take many more than will be shown.
  */
 export function selectSeeds(clues: readonly FoundClue[], total: number, limit: number): number[] {
-  const scores = new Map<number, number>();
+  const slots = numberDocuments(clues);
+  const scores = new Float64Array(slots.size).fill(ABSENT);
   for (const clue of clues) {
     const worth = worthOf(clue, total);
-    for (const id of clue.ids) scores.set(id, (scores.get(id) ?? 0) + worth);
+    for (const id of clue.ids) {
+      const slot = slots.of(id);
+      scores[slot] = Math.max(0, scores[slot] as number) + worth;
+    }
   }
-  const least = scores.size <= limit ? 0 : lowestOfBest(scores, limit);
-  return [...scores]
-    .filter(([, score]) => score >= least)
-    .toSorted((a, b) => b[1] - a[1] || b[0] - a[0])
-    .map(([id]) => id)
-    .slice(0, limit);
+  const least = lowestOfBest(scores, limit);
+  const best: { id: number; score: number }[] = [];
+  slots.each((id, slot) => {
+    const score = scores[slot] as number;
+    if (score >= least) best.push({ id, score });
+  });
+  return best
+    .toSorted((a, b) => b.score - a.score || b.id - a.id)
+    .slice(0, limit)
+    .map(({ id }) => id);
 }
 
+/** Stands where no document is. */
+const ABSENT = -1;
+
 /** The score of the last document that is among the best; sorting bare numbers is much faster than sorting documents. */
-function lowestOfBest(scores: ReadonlyMap<number, number>, count: number): number {
-  return Float64Array.from(scores.values()).sort().at(-count) ?? 0;
+function lowestOfBest(scores: Float64Array, count: number): number {
+  const present = scores.filter((score) => score !== ABSENT);
+  return present.length <= count ? 0 : (present.sort().at(-count) as number);
+}
+
+/** A place in an array for each document. */
+interface Slots {
+  readonly size: number;
+  of(id: number): number;
+  each(visit: (id: number, slot: number) => void): void;
+}
+
+/** Ids wider apart than this are numbered one by one. */
+const MAX_RANGE = 1_000_000;
+
+/** Ids near each other are their own numbers; an array that is mostly empty still beats a map. */
+function numberDocuments(clues: readonly FoundClue[]): Slots {
+  const { low, size } = measureRange(clues.map(({ ids }) => ids));
+  if (size <= MAX_RANGE) {
+    return {
+      size,
+      of: (id) => id - low,
+      each(visit) {
+        for (let slot = 0; slot < size; slot++) visit(slot + low, slot);
+      },
+    };
+  }
+  const slots = new Map<number, number>();
+  for (const { ids } of clues) for (const id of ids) if (!slots.has(id)) slots.set(id, slots.size);
+  return {
+    size: slots.size,
+    of: (id) => slots.get(id) as number,
+    each: (visit) => slots.forEach((slot, id) => visit(id, slot)),
+  };
 }
 
 /** Where the places of one question stand, in order of group and position. */
 interface Layout {
   readonly places: readonly Place[];
-  readonly indexOf: ReadonlyMap<number, number>;
+  /** Where the documents of a list stand. Remembered, because a clue belongs to the whole and to one of its parts. */
+  find(ids: readonly number[]): readonly number[];
 }
 
 function layOut(places: readonly Place[]): Layout {
   const ordered = places.toSorted((a, b) => a.group - b.group || a.position - b.position);
-  return { places: ordered, indexOf: new Map(ordered.map(({ id }, index) => [id, index])) };
+  const indexOf = new Map(ordered.map(({ id }, index) => [id, index]));
+  const found = new Map<readonly number[], readonly number[]>();
+  return {
+    places: ordered,
+    find(ids) {
+      let places = found.get(ids);
+      if (places === undefined) found.set(ids, (places = findIndexes(indexOf, ids)));
+      return places;
+    },
+  };
+}
+
+/** Looks for the fewer among the more. */
+function findIndexes(indexOf: ReadonlyMap<number, number>, ids: readonly number[]): number[] {
+  if (ids.length <= indexOf.size) return ids.flatMap((id) => indexOf.get(id) ?? []);
+  const wanted = new IdSet([ids]);
+  return [...indexOf].flatMap(([id, at]) => (wanted.has(id) ? at : []));
 }
 
 /** What one clue counts at each place, 0 where it is not. */
 function countClue(layout: Layout, clue: FoundClue): Float64Array {
   const counts = new Float64Array(layout.places.length);
-  for (const id of clue.ids) {
-    const at = layout.indexOf.get(id);
-    if (at !== undefined) counts[at] = shareInLength((layout.places[at] as Place).words);
-  }
+  for (const at of layout.find(clue.ids)) counts[at] = shareInLength((layout.places[at] as Place).words);
   return counts;
 }
 
@@ -173,10 +232,11 @@ function fuseParts(whole: Float64Array, parts: readonly Float64Array[]): Float64
 
 function findComplete(layout: Layout, clues: readonly FoundClue[]): Set<number> {
   const required = clues.filter((clue) => clue.required);
-  const [first, ...rest] = required.map((clue) => new Set(clue.ids));
-  return new Set(
-    [...(first ?? [])].filter((id) => layout.indexOf.has(id) && rest.every((ids) => ids.has(id))),
-  );
+  const held = new Uint16Array(layout.places.length);
+  for (const { ids } of required) for (const at of layout.find(ids)) held[at] = (held[at] as number) + 1;
+  const isComplete = (_place: Place, at: number): boolean =>
+    required.length > 0 && held[at] === required.length;
+  return new Set(layout.places.filter(isComplete).map(({ id }) => id));
 }
 
 /**

@@ -3,7 +3,7 @@
  * conversation) up to a limit, so that a second search reads only what is new; left alone for a while, it ends and gives its memory back.
  */
 import { Worker } from "node:worker_threads";
-import type { FromScanner, ScanFilter, ScanMatch, ScanText, ToScanner } from "./regex-worker.ts";
+import type { FromScanner, ScanFilter, ScanMatch, ScanText, ScanTexts, ToScanner } from "./regex-worker.ts";
 
 /** Characters of text the thread keeps. */
 const KEPT_CHARS = 64_000_000;
@@ -48,7 +48,9 @@ export class RegexScanner {
 
   /** Tests texts; one pattern at a time. */
   scan(pattern: string, texts: readonly ScanText[], limits: Limits): Promise<ScanOutcome> {
-    return this.#enqueue(() => this.#run({ pattern, texts, groups: [], filter: {} }, limits));
+    return this.#enqueue(() =>
+      this.#run({ pattern, texts: toColumns(texts), groups: [], filter: {} }, limits),
+    );
   }
 
   /** Tests all texts of groups, reading only those the thread does not have. */
@@ -89,13 +91,14 @@ export class RegexScanner {
       let stopped: ScanOutcome["stopped"] = null;
       for await (const page of read(this.#keptSeq.get(group) ?? 0)) {
         if (!this.#keep(group, page.texts, page.lastSeq)) {
-          stopped = add(await this.#run({ pattern, texts: page.texts, groups: [], filter }, limits));
+          const texts = toColumns(page.texts);
+          stopped = add(await this.#run({ pattern, texts, groups: [], filter }, limits));
         } else if (isOver(limits)) stopped = "timeout";
         if (stopped !== null) return { ...total, stopped };
       }
       if (this.#keptSeq.has(group)) kept.push(group);
     }
-    const stopped = add(await this.#run({ pattern, texts: [], groups: kept, filter }, limits));
+    const stopped = add(await this.#run({ pattern, texts: toColumns([]), groups: kept, filter }, limits));
     return { ...total, stopped };
   }
 
@@ -103,7 +106,7 @@ export class RegexScanner {
   #keep(group: number, texts: readonly ScanText[], lastSeq: number): boolean {
     const chars = texts.reduce((sum, { text }) => sum + text.length, 0);
     if (this.#keptChars + chars > KEPT_CHARS) return false;
-    this.#post({ kind: "keep", group, texts });
+    this.#post({ kind: "keep", group, texts: toColumns(texts) });
     this.#keptChars += chars;
     this.#keptSeq.set(group, lastSeq);
     return true;
@@ -172,6 +175,15 @@ export class RegexScanner {
     this.#keptChars = 0;
     await worker?.terminate();
   }
+}
+
+function toColumns(texts: readonly ScanText[]): ScanTexts {
+  return {
+    ids: texts.map(({ id }) => id),
+    createdAts: texts.map(({ createdAt }) => createdAt),
+    roles: texts.map(({ role }) => role),
+    texts: texts.map(({ text }) => text),
+  };
 }
 
 const isOver = ({ deadline }: Limits): boolean => Date.now() >= deadline;

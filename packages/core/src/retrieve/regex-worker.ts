@@ -12,6 +12,14 @@ export interface ScanText {
   readonly text: string;
 }
 
+/** Many texts on their way between threads. Columns, because a copy of each row would name its fields again. */
+export interface ScanTexts {
+  readonly ids: readonly number[];
+  readonly createdAts: readonly number[];
+  readonly roles: readonly string[];
+  readonly texts: readonly string[];
+}
+
 export interface ScanFilter {
   readonly since?: number;
   readonly before?: number;
@@ -19,14 +27,14 @@ export interface ScanFilter {
 }
 
 export type ToScanner =
-  | { readonly kind: "keep"; readonly group: number; readonly texts: readonly ScanText[] }
+  | { readonly kind: "keep"; readonly group: number; readonly texts: ScanTexts }
   | { readonly kind: "drop" }
   | {
       readonly kind: "scan";
       readonly job: number;
       readonly pattern: string;
       readonly groups: readonly number[];
-      readonly texts: readonly ScanText[];
+      readonly texts: ScanTexts;
       readonly filter: ScanFilter;
     };
 
@@ -46,14 +54,19 @@ export type FromScanner =
 const SLICE_TEXTS = 5_000;
 const SLICE_MS = 200;
 
-const kept = new Map<number, ScanText[]>();
+const kept = new Map<number, ScanTexts[]>();
 
 parentPort?.on("message", (message: ToScanner) => {
   if (message.kind === "drop") kept.clear();
-  else if (message.kind === "keep")
-    kept.set(message.group, [...(kept.get(message.group) ?? []), ...message.texts]);
+  else if (message.kind === "keep") keep(message.group, message.texts);
   else scan(message);
 });
+
+function keep(group: number, texts: ScanTexts): void {
+  const list = kept.get(group);
+  if (list === undefined) kept.set(group, [texts]);
+  else list.push(texts);
+}
 
 function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan" }): void {
   const expression = new RegExp(pattern);
@@ -66,12 +79,13 @@ function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan
     tested = 0;
     told = performance.now();
   };
-  for (const list of [texts, ...groups.map((group) => kept.get(group) ?? [])]) {
-    for (const item of list) {
+  for (const page of [texts, ...groups.flatMap((group) => kept.get(group) ?? [])]) {
+    for (const [at, id] of page.ids.entries()) {
       tested += 1;
-      if (isWanted(item, filter)) {
-        const found = expression.exec(item.text);
-        if (found) matches.push([item.id, found.index, found.index + found[0].length, item.createdAt]);
+      const createdAt = page.createdAts[at] as number;
+      if (isWanted(createdAt, page.roles[at] as string, filter)) {
+        const found = expression.exec(page.texts[at] as string);
+        if (found) matches.push([id, found.index, found.index + found[0].length, createdAt]);
       }
       if (tested >= SLICE_TEXTS || (tested % 64 === 0 && performance.now() - told > SLICE_MS)) tell();
     }
@@ -80,10 +94,10 @@ function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan
   parentPort?.postMessage({ kind: "done", job } satisfies FromScanner);
 }
 
-function isWanted(item: ScanText, { since, before, role }: ScanFilter): boolean {
+function isWanted(createdAt: number, role: string, filter: ScanFilter): boolean {
   return (
-    (since === undefined || item.createdAt >= since) &&
-    (before === undefined || item.createdAt < before) &&
-    (role === undefined || item.role === role)
+    (filter.since === undefined || createdAt >= filter.since) &&
+    (filter.before === undefined || createdAt < filter.before) &&
+    (filter.role === undefined || role === filter.role)
   );
 }

@@ -4,7 +4,6 @@
  * the answer says so.
  */
 import { EngineError } from "../model/errors.ts";
-import { searchText, viewMessage } from "../message/normalize.ts";
 import type { RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import { analyzeForIndex, requiredLiterals } from "../text/index.ts";
@@ -169,7 +168,7 @@ async function* readConversation(
     if (!last) return;
     after = last.seq;
     yield {
-      texts: page.map((text) => ({ ...toScanText(text), text: searchText(viewMessage(text.bytes)) })),
+      texts: page.map((text) => ({ ...toScanText(text), text: readableText(text) })),
       lastSeq: after,
     };
   }

@@ -28,7 +28,7 @@ export interface ClueRequest {
 
 export interface ClueListing {
   /** Newest first. For messages their ids, for summaries their rows in the index. */
-  readonly ids: number[];
+  readonly ids: readonly number[];
   /** Documents of the scope that hold it: exact, or an estimate when it is too common to list. */
   readonly frequency: number;
   /** Documents older than this were not looked at; null when all were. */
@@ -69,6 +69,9 @@ export interface MessageText {
   /** What was handed in, large payloads put back. */
   readonly bytes: Uint8Array;
 }
+
+/** What a scan over everything needs of a message. */
+export type ScannedText = Pick<MessageText, "messageId" | "seq" | "role" | "createdAt" | "bytes">;
 
 export interface FoundSummary {
   readonly ref: number;
@@ -120,9 +123,15 @@ export interface RecallStore {
     reach: number;
     scope: RecallScope;
   }): Promise<DocumentPlace[]>;
+  /** When the given documents were written; what lies outside the scope is left out. */
+  readTimes(request: {
+    kind: DocumentKind;
+    ids: readonly number[];
+    scope: RecallScope;
+  }): Promise<{ id: number; createdAt: number }[]>;
   readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
   /** The current messages of a conversation that arrived after a seq, in order of arrival. */
-  readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<MessageText[]>;
+  readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<ScannedText[]>;
   /** Summaries by their rows in the index; null gives all of the scope. */
   readFoundSummaries(refs: readonly number[] | null, scope: RecallScope): Promise<FoundSummary[]>;
   /** Large files of the scope, newest first; null gives all of them. */

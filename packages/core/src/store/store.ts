@@ -61,6 +61,18 @@ export interface Store
   }): Promise<Page<ConversationRow>>;
   readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null>;
   listMessages(request: ListMessages): Promise<Page<MessageRow>>;
+  /** Ids of messages by their numbers in the conversation, which count from 0 in the order of positions. */
+  listMessageIds(request: {
+    conversationId: number;
+    at: number;
+    limit: number;
+    owner?: string;
+  }): Promise<number[]>;
+  /** The number of a message; null when there is none. */
+  locateMessage(
+    messageId: number,
+    owner?: string,
+  ): Promise<{ conversationId: number; number: number } | null>;
   readMessage(messageId: number, owner?: string): Promise<MessageBody | null>;
   /** The newest versions of messages as a model sees them: a reference stands where a payload was cut out. In the order asked for. */
   readShown(messageIds: readonly number[]): Promise<ShownMessage[]>;

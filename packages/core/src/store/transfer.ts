@@ -168,6 +168,12 @@ export interface TransferStore {
   /** The summaries that stand in the cover, oldest first. */
   readMovedCover(conversationId: number): Promise<string[]>;
 
+  /**
+   * From here on everything that is moved in is stored together, when it is released, or not at all. For rows that make a whole only with
+   * rows that come much later. Nobody else can write meanwhile.
+   */
+  holdWrites(): Promise<void>;
+  releaseWrites(isKept: boolean): Promise<void>;
   moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
   /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
   openMoved(conversation: MovedConversation, nth: number | null, now: number): Promise<OpenOutcome>;

@@ -72,9 +72,7 @@ export class EntryIndex {
    * The event ids off the active branch, in file order, and the end as it stands after that. Event ids are not kept, because almost no
    * file asks for them: `lines` are the lines of the file once more, and nothing can be placed afterwards.
    */
-  async decideBranch(
-    lines: AsyncIterable<NamedLine>,
-  ): Promise<{ offBranch: string[]; end: TreeEnd | null }> {
+  async decideBranch(lines: AsyncIterable<NamedLine>): Promise<{ offBranch: string[]; end: TreeEnd | null }> {
     const { isOff, end } = this.#tree.decide();
     const placed = this.#lines;
     this.#begin();

@@ -70,7 +70,11 @@ export async function importArchive(
   options: ArchiveImportOptions,
 ): Promise<ArchiveImportReport> {
   const run = new ArchiveImport(store, options);
-  for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);
+  try {
+    for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);
+  } finally {
+    await run.release(false);
+  }
   return run.finish((await stat(options.path)).size);
 }
 
@@ -179,6 +183,7 @@ class ArchiveImport {
   #openFile: { file: MovedFile; missing: number; pieces: Buffer[] } | null = null;
   #summaries: MovedSummary[] = [];
   #storedSummaries = 0;
+  #isHeld = false;
 
   constructor(store: TransferStore, options: ArchiveImportOptions) {
     this.#store = store;
@@ -209,6 +214,21 @@ class ArchiveImport {
       case "cover":
         return this.#close(record.summaries, lineNumber);
     }
+  }
+
+  /** Ends what was held together; kept only at the end of its conversation. */
+  async release(isKept: boolean): Promise<void> {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    await this.#store.releaseWrites(isKept);
+  }
+
+  /** A message that was forgotten is whole only with the record that says so, which may stand anywhere behind it. */
+  async #holdTombstones(rows: readonly MovedRow[]): Promise<void> {
+    const hasTombstone = rows.some((row) => row.kind === "message" && row.forgottenAt !== null);
+    if (this.#isHeld || !hasTombstone) return;
+    await this.#store.holdWrites();
+    this.#isHeld = true;
   }
 
   finish(bytes: number): ArchiveImportReport {
@@ -316,6 +336,7 @@ class ArchiveImport {
     }
     if (added.length > 0) {
       await this.#recallFiles(current.conversationId, added);
+      await this.#holdTombstones(added);
       await this.#store.moveRows(
         current.conversationId,
         added,
@@ -362,6 +383,7 @@ class ArchiveImport {
     await this.#flushRows();
     await this.#flushSummaries();
     if (this.#current !== null && !this.#isLeftOut) await this.#setCover(this.#current, cover, lineNumber);
+    await this.release(true);
     this.#current = null;
     this.#isLeftOut = false;
     this.#files = new Map();

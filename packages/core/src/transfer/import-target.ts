@@ -1,7 +1,10 @@
 /** What an import needs of the engine, and no more: tests and dry runs stand in for it. */
+import type { PreparedMessage } from "../store/store.ts";
 import type { Arrival, IngestedMessage, SessionRef } from "../model/message.ts";
 
 export interface ImportTarget {
+  /** Where given: does what storing these messages needs besides a database, to be handed to `ingest` with them. */
+  prepareAhead?(messages: readonly Arrival[]): readonly PreparedMessage[];
   /**
    * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` says why the
    * settings keep it from storing anything.
@@ -10,6 +13,7 @@ export interface ImportTarget {
     session: SessionRef;
     messages: readonly Arrival[];
     cursor?: { value: string };
+    prepared?: readonly PreparedMessage[];
   }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
   readSession(request: {
     sessionId: string;

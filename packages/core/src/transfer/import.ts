@@ -13,6 +13,7 @@ import { stat } from "node:fs/promises";
 
 import { EngineError, must } from "../model/errors.ts";
 import { POSITION_STEP, type Arrival, type SessionRef } from "../model/message.ts";
+import type { PreparedMessage } from "../store/store.ts";
 
 import { parseCursor, proveCursor, renderCursor, START, type ImportCursor } from "./cursor.ts";
 import {
@@ -143,6 +144,7 @@ interface ReadLine {
 
 interface PreparedBatch {
   readonly messages: readonly Arrival[];
+  readonly prepared: readonly PreparedMessage[] | undefined;
   readonly cursor: ImportCursor;
 }
 
@@ -297,7 +299,8 @@ class ImportRun {
     });
     const last = must(batch.at(-1), "last line of a batch").line;
     this.#cursor = this.#moveCursor(last, messages.at(-1)?.eventId ?? null);
-    return { messages, cursor: this.#cursor };
+    const prepared = this.#options.engine.prepareAhead?.(messages);
+    return { messages, prepared, cursor: this.#cursor };
   }
 
   /** True if a name may have been used before the point where the index starts: then only the lines before it can tell. */
@@ -340,7 +343,7 @@ class ImportRun {
   }
 
   async #store(batch: PreparedBatch): Promise<void> {
-    const { results } = await this.#ingest(batch.messages, batch.cursor);
+    const { results } = await this.#ingest(batch.messages, batch.cursor, batch.prepared);
     for (const { outcome } of results) {
       if (outcome === "stored") this.#counts.imported += 1;
       else if (outcome === "revision") this.#counts.revisions += 1;
@@ -350,10 +353,15 @@ class ImportRun {
     this.#options.onProgress?.({ bytesDone: offset, bytesTotal: this.#transcript.end, lines });
   }
 
-  async #ingest(messages: readonly Arrival[], cursor: ImportCursor): ReturnType<ImportTarget["ingest"]> {
+  async #ingest(
+    messages: readonly Arrival[],
+    cursor: ImportCursor,
+    prepared?: readonly PreparedMessage[],
+  ): ReturnType<ImportTarget["ingest"]> {
     const result = await this.#options.engine.ingest({
       session: this.#session,
       messages,
+      ...(prepared === undefined ? {} : { prepared }),
       ...(this.#mayMoveCursor ? { cursor: { value: renderCursor(this.#format.name, cursor) } } : {}),
     });
     this.#refusal = result.skipped ?? null;
@@ -383,8 +391,7 @@ class ImportRun {
   }
 
   async *#readNamedLines(end: number): AsyncGenerator<NamedLine, void, void> {
-    for await (const line of this.#readLines(START, end))
-      yield this.#nameParsed(line, parseLine(line.bytes));
+    for await (const line of this.#readLines(START, end)) yield this.#nameParsed(line, parseLine(line.bytes));
   }
 
   #readNamed(line: Line): NamedLine {

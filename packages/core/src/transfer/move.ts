@@ -3,7 +3,7 @@
  * a move works on rows and not through the engine's verbs; agents may go on using the archive meanwhile.
  */
 
-import { existsSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 import { deriveMessage } from "../ingest/prepare.ts";
@@ -110,6 +110,35 @@ export async function importHistory(kind: HistoryKind, request: HistoryRequest):
     };
   } finally {
     await store.close();
+  }
+}
+
+/**
+ * A copy of an archive to try something on, in a folder of the caller's: the database page by page, large files as second names for the
+ * same content where the disk allows it. Of an archive that does not exist yet the copy is empty.
+ */
+export async function copyForTrial(place: ArchivePlace, folder: string): Promise<Required<ArchivePlace>> {
+  const copy = { database: join(folder, "lcm.db"), filesDir: join(folder, "files") };
+  if (!existsSync(place.database)) return copy;
+  const store = openStore(place, { readOnly: true, create: false });
+  try {
+    await store.backup(copy.database, () => undefined);
+    const from = filesOf(place);
+    for (const path of await store.listFilePaths()) linkOrCopy(join(from, path), join(copy.filesDir, path));
+  } finally {
+    await store.close();
+  }
+  return copy as Required<ArchivePlace>;
+}
+
+function linkOrCopy(from: string, to: string): void {
+  if (!existsSync(from)) return;
+  mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
+  try {
+    linkSync(from, to);
+  } catch {
+    // Another disk, or one without second names: then the content is copied, and says so itself if it cannot be.
+    copyFileSync(from, to);
   }
 }
 

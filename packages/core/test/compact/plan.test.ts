@@ -232,6 +232,21 @@ describe("condensing", () => {
     expect(planOver(leaves(4), TAIL_OF_ONE, state)).toBeNull();
   });
 
+  test.each<[string, number, CoverItem[], unknown]>([
+    ["the shortest run that saves enough", 20_000, leaves(5), { endIndex: 3, phase: "pressure" }],
+    ["a longer one where more must be saved", 16_000, leaves(5), { endIndex: 4, phase: "pressure" }],
+    ["all of it where even that is too little", 6_000, leaves(5), { endIndex: 5, phase: "pressure" }],
+    ["never fewer than the fanout", 24_000, leaves(4), { endIndex: 2, phase: "pressure" }],
+    ["in routine no fewer than its fanout either", 48_000, leaves(10), { endIndex: 8, phase: "routine" }],
+  ])("in a small window takes %s", (_, budgetTokens, items, expected) => {
+    expect(planOver(items, TAIL_OF_ONE, sweep({ budgetTokens }))).toMatchObject(expected as object);
+  });
+
+  test("in a small window takes a whole run to come under a stop target", () => {
+    const state = sweep({ budgetTokens: 20_000, stopAtTokens: 10_000 });
+    expect(planOver(leaves(5), TAIL_OF_ONE, state)).toMatchObject({ phase: "pressure", endIndex: 5 });
+  });
+
   test("never spans a boundary", () => {
     const boundaries = [{ position: 41 * POSITION_STEP, retainDepth: -1 }];
     const step = planOver(leaves(9, 4_000), TAIL_OF_ONE, sweep(), { boundaries });

@@ -7,22 +7,30 @@ import { Simulation } from "./simulation.ts";
 const ONLY = process.env.LCM_SEED === undefined ? null : Number(process.env.LCM_SEED);
 const FIRST = Number(process.env.LCM_FIRST_SEED ?? 1);
 const SEEDS = Number(process.env.LCM_SEEDS ?? 16);
-const STEPS = 60;
-const CHECK_EVERY = 5;
+/** Turns and everything between them in one long run; thousands when asked for. */
+const SOAK_STEPS = Number(process.env.LCM_SOAK_STEPS ?? 300);
+const CRASHES = 0.12;
 
-async function simulate(seed: number): Promise<void> {
+interface Run {
+  readonly seed: number;
+  readonly steps: number;
+  readonly checkEvery: number;
+}
+
+async function simulate({ seed, steps, checkEvery }: Run): Promise<Simulation> {
   using folder = makeTemporaryFolder();
-  const simulation = new Simulation(seed, folder.file("lcm.db"));
+  const simulation = new Simulation(seed, folder.file("lcm.db"), { crashes: CRASHES });
   await simulation.open();
   try {
-    for (let step = 1; step <= STEPS; step++) {
+    for (let step = 1; step <= steps; step++) {
       await simulation.step();
-      if (step % CHECK_EVERY !== 0) continue;
+      if (step % checkEvery !== 0) continue;
       const faults = await simulation.findFaults();
-      expect({ seed, step, faults, after: simulation.trail.slice(-CHECK_EVERY) }).toMatchObject({
+      expect({ seed, step, faults, after: simulation.trail.slice(-checkEvery) }).toMatchObject({
         faults: [],
       });
     }
+    return simulation;
   } catch (error) {
     throw new Error(
       `seed ${seed}, after ${simulation.trail.length} steps (…, ${simulation.trail.slice(-5).join(", ")})`,
@@ -39,7 +47,22 @@ test(
   "whatever happens to a conversation, the archive proves whole and every context stands for it exactly once",
   { timeout: TIMEOUT_MS },
   async () => {
-    if (ONLY !== null) return simulate(ONLY);
-    for (let seed = FIRST; seed < FIRST + SEEDS; seed++) await simulate(seed);
+    const short = { steps: 60, checkEvery: 5 };
+    const seeds = ONLY === null ? Array.from({ length: SEEDS }, (_, i) => FIRST + i) : [ONLY];
+    let crashed = 0;
+    for (const seed of seeds) crashed += (await simulate({ seed, ...short })).crashed;
+    if (ONLY === null) expect(crashed).toBeGreaterThan(0);
+  },
+);
+
+test(
+  "nothing wears out over a long conversation with a process that is killed again and again",
+  { timeout: 60_000 + 400 * SOAK_STEPS },
+  async () => {
+    // One seed has a model that fails at times, the other has none.
+    for (const seed of [1_002, 1_003]) {
+      const simulation = await simulate({ seed, steps: SOAK_STEPS, checkEvery: Math.ceil(SOAK_STEPS / 10) });
+      expect(simulation.crashed).toBeGreaterThan(SOAK_STEPS / 100);
+    }
   },
 );

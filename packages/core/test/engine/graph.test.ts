@@ -1,4 +1,4 @@
-/** What is read by those who look at an archive: the graph without its texts, and the context of an earlier turn. */
+/** What is read by those who look at an archive: the graph without its texts, messages by number, the context of an earlier turn. */
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, onTestFinished, test } from "vitest";
 
@@ -64,3 +64,30 @@ test("the context before a turn is what was shown before the turn came", async (
     expect((await read(budget))?.items).not.toEqual(again?.items);
   }
 });
+
+test.each([false, true])(
+  "messages are found by their numbers, and numbers by their messages (thread: %s)",
+  async (thread) => {
+    const engine = await openFolded(thread);
+    const { items } = await engine.listMessages({ conversationId: CONVERSATION, limit: 1_000 });
+    const ids = items.map(({ messageId }) => messageId);
+    for (const [at, limit] of [
+      [0, 3],
+      [400, 10],
+      [795, 50],
+      [800, 5],
+    ] as const) {
+      expect(await engine.listMessageIds({ conversationId: CONVERSATION, at, limit })).toEqual(
+        ids.slice(at, at + limit),
+      );
+    }
+    for (const number of [0, 1, 399, 799]) {
+      const messageId = ids[number] ?? 0;
+      expect(await engine.locateMessage({ messageId })).toEqual({ conversationId: CONVERSATION, number });
+      expect(await engine.locateMessage({ messageId, owner: "somebody else" })).toBeNull();
+    }
+    expect(await engine.locateMessage({ messageId: 99_999 })).toBeNull();
+    const foreign = { conversationId: CONVERSATION, at: 0, limit: 5, owner: "somebody else" };
+    expect(await engine.listMessageIds(foreign)).toEqual([]);
+  },
+);

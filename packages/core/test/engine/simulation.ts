@@ -1,7 +1,14 @@
 /**
  * A conversation that everything happens to, drawn from a seed: turns with tool groups, rows found late, revisions, branches that are left
- * and taken up again, heartbeats, soft boundaries and resets, with folds, upkeep and contexts in between. The same seed gives the same run.
+ * and taken up again, heartbeats, soft boundaries and resets, with folds, upkeep and contexts in between, models that fail, and crashes.
+ * The same seed gives the same run.
+ *
+ * A crash is what a killed process leaves: the files as they are at a moment in the middle of an act. The act goes on in vain; then the
+ * files of that moment are put back and opened, and the host hands over again whatever the act had handed over.
  */
+import { copyFileSync, existsSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+
 import { makeClock, makeRandom } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 
@@ -26,7 +33,19 @@ interface Act {
   readonly name: string;
   readonly weight: number;
   readonly run: () => Promise<unknown>;
+  /** A host that was killed in the middle of it would do it again. */
+  readonly canCrash?: true;
 }
+
+export interface SimulationOptions {
+  /** Share of the acts in which the process is killed. */
+  readonly crashes?: number;
+}
+
+/** How many looks at the clock, draws of an id and calls to a model into an act it may be killed; mostly few, as most acts have few. */
+const MAX_FUSE = 60;
+/** After this long, the lease of a process that was killed has ended. */
+const LEASE_ENDED_MS = 200_000;
 
 export class Simulation {
   readonly seed: number;
@@ -42,21 +61,28 @@ export class Simulation {
   #offBranch: readonly string[] = [];
   #skewMs = 0;
   #opened = 0;
+  readonly #crashes: number;
+  /** Moments until the files are kept as they are; null: not in this act. */
+  #fuse: number | null = null;
+  #hasImage = false;
+  #sent: (readonly Arrival[])[] = [];
+  crashed = 0;
 
-  constructor(seed: number, database: string) {
+  constructor(seed: number, database: string, options: SimulationOptions = {}) {
     this.seed = seed;
     this.#database = database;
+    this.#crashes = options.crashes ?? 0;
     this.#random = makeRandom(seed);
     this.#acts = [
-      { name: "turn", weight: 30, run: () => this.#appendTurn() },
-      { name: "late row", weight: 6, run: () => this.#appendLate() },
-      { name: "revision", weight: 5, run: () => this.#revise() },
+      { name: "turn", weight: 30, run: () => this.#appendTurn(), canCrash: true },
+      { name: "late row", weight: 6, run: () => this.#appendLate(), canCrash: true },
+      { name: "revision", weight: 5, run: () => this.#revise(), canCrash: true },
       { name: "branch", weight: 4, run: () => this.#changeBranch() },
-      { name: "heartbeat", weight: 3, run: () => this.#beat() },
+      { name: "heartbeat", weight: 3, run: () => this.#beat(), canCrash: true },
       { name: "new", weight: 1, run: () => this.#recordBoundary("new") },
       { name: "reset", weight: 0.5, run: () => this.#recordBoundary("reset") },
-      { name: "compact", weight: 7, run: () => this.#compact() },
-      { name: "maintain", weight: 7, run: () => this.#maintain() },
+      { name: "compact", weight: 7, run: () => this.#compact(), canCrash: true },
+      { name: "maintain", weight: 7, run: () => this.#maintain(), canCrash: true },
       { name: "wait", weight: 1, run: async () => (this.#skewMs += 7_200_000) },
       { name: "reopen", weight: 1, run: () => this.#reopen() },
     ];
@@ -66,10 +92,14 @@ export class Simulation {
     const clock = makeClock(this.seed + 1_000_000 * this.#opened++);
     const random = this.#random;
     const model: Complete = async () => {
-      if (random.next() < 0.2) return { kind: "failure", failure: "unavailable", message: "busy" };
+      this.#burn();
+      const fate = random.next();
+      if (fate < 0.1) return { kind: "failure", failure: "unavailable", message: "busy" };
+      if (fate < 0.15) throw new Error("the connection was reset");
       return {
         kind: "text",
-        text: `They spoke of ${drawWords(random, 3 + random.below(20))}.`,
+        text:
+          fate < 0.2 ? "" : `They spoke of ${drawWords(random, 3 + random.below(fate < 0.25 ? 2_000 : 20))}.`,
         model: { provider: "fake", model: "fake" },
         inputTokens: null,
         outputTokens: null,
@@ -79,7 +109,16 @@ export class Simulation {
       database: this.#database,
       thread: false,
       settings: this.#settings(),
-      clock: { now: () => clock.now() + this.#skewMs, random: clock.random },
+      clock: {
+        now: () => {
+          this.#burn();
+          return clock.now() + this.#skewMs;
+        },
+        random: (size) => {
+          this.#burn();
+          return clock.random(size);
+        },
+      },
       complete: this.seed % 3 === 0 ? model : null,
     });
   }
@@ -116,14 +155,49 @@ export class Simulation {
     const total = this.#acts.reduce((sum, act) => sum + act.weight, 0);
     let at = this.#random.next() * total;
     const act = this.#acts.find(({ weight }) => (at -= weight) < 0) ?? this.#acts[0];
-    this.trail.push(act?.name ?? "");
+    const crashes = act?.canCrash === true && this.#random.next() < this.#crashes;
+    this.trail.push(`${act?.name ?? ""}${crashes ? " and crash" : ""}`);
+    if (!crashes) return void (await act?.run());
+    this.#fuse = Math.floor(MAX_FUSE ** this.#random.next());
+    this.#sent = [];
     await act?.run();
+    this.#fuse = null;
+    if (this.#hasImage) await this.#wakeUp();
+  }
+
+  /** One of the moments in which the process may be killed. */
+  #burn(): void {
+    if (this.#fuse === null || --this.#fuse > 0) return;
+    this.#fuse = null;
+    this.#hasImage = true;
+    for (const end of ["", "-wal"]) copyIfThere(`${this.#database}${end}`, this.#imageOf(end));
+  }
+
+  #imageOf(end: string): string {
+    return `${this.#database}.image${end}`;
+  }
+
+  async #wakeUp(): Promise<void> {
+    this.crashed += 1;
+    await this.close();
+    for (const end of ["", "-wal", "-shm"]) {
+      rmSync(`${this.#database}${end}`, { force: true });
+      copyIfThere(this.#imageOf(end), `${this.#database}${end}`);
+      rmSync(this.#imageOf(end), { force: true });
+    }
+    this.#hasImage = false;
+    this.#skewMs += LEASE_ENDED_MS;
+    await this.open();
+    for (const messages of this.#sent) await this.engine.ingest({ session, messages });
   }
 
   /** What is wrong with the archive and with the contexts of all conversations. */
   async findFaults(): Promise<string[]> {
     const report = await this.engine.verify();
     const faults = report.problems.map(({ message }) => message);
+    const known = countEvents(this.#database);
+    if (known !== this.#events.length)
+      faults.push(`${this.#events.length} events came in, ${known} are known`);
     const conversations = await this.engine.listConversations({ limit: 100 });
     for (const { conversationId } of conversations.items) {
       using archive = new ArchiveView(this.#database, conversationId);
@@ -143,6 +217,7 @@ export class Simulation {
 
   async #ingest(messages: readonly Arrival[]): Promise<void> {
     const background = this.#random.next() < 0.15 ? { budgetTokens: 1_000 + this.#random.below(6_000) } : {};
+    this.#sent.push(messages);
     await this.engine.ingest({ session, messages, ...background });
   }
 
@@ -266,6 +341,15 @@ export class Simulation {
     await this.close();
     await this.open();
   }
+}
+
+function copyIfThere(from: string, to: string): void {
+  if (existsSync(from)) copyFileSync(from, to);
+}
+
+function countEvents(path: string): number {
+  using database = new DatabaseSync(path, { readOnly: true });
+  return database.prepare("SELECT count(*) AS n FROM event_ids").get()?.n as number;
 }
 
 const drawWords = (random: Random, count: number): string =>

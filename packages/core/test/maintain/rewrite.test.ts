@@ -107,6 +107,34 @@ describe("rewriting", () => {
     await engine.close();
   });
 
+  test("puts a text that was looked at in place without another call, and refuses it once its sources have changed", async () => {
+    using folder = makeTemporaryFolder();
+    await build(folder);
+    let calls = 0;
+    const engine = await open(folder, (request, signal) => {
+      calls += 1;
+      return write(request, signal);
+    });
+    const [leaf, other] = await planRewrite(engine, { conversationId: 1, depth: 0 });
+    if (!leaf || !other) throw new Error("no leaves");
+    const { after, sourceKeys } = await engine.rewriteSummary({ summaryId: leaf.summaryId, isDry: true });
+    const { content, model, level } = after;
+    const text = { content, model, level, sourceKeys };
+    const before = calls;
+    const { newId } = await engine.rewriteSummary({ summaryId: leaf.summaryId, isDry: false, text });
+    expect(calls).toBe(before);
+    expect(await engine.readSummary({ summaryId: newId ?? "" })).toMatchObject({
+      state: "cover",
+      content,
+      model,
+    });
+    await expect(
+      engine.rewriteSummary({ summaryId: other.summaryId, isDry: false, text }),
+    ).rejects.toMatchObject({ code: "database_busy", message: expect.stringContaining("changed meanwhile") });
+    expect(await problems(engine)).toEqual([]);
+    await engine.close();
+  });
+
   test("repair takes damaged ones only, and keeps the old text when no better one can be had", async () => {
     using folder = makeTemporaryFolder();
     await build(folder);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { viewForModel, viewMessage } from "../../src/message/normalize.ts";
+import { readSearchText, searchText, viewForModel, viewMessage } from "../../src/message/normalize.ts";
 import type { PartView } from "../../src/model/message.ts";
 import { anyText, jsonValue } from "./arbitraries.ts";
 import { readTranscriptLines, transcriptFolder } from "./shared-data.ts";
@@ -27,6 +27,7 @@ function seenByModel(bytes: Buffer): unknown {
 }
 
 function expectSame(bytes: Buffer): void {
+  expect(readSearchText(bytes)).toBe(searchText(viewMessage(bytes)));
   if (!viewMessage(bytes).isMessage) expect(viewForModel(bytes)).toEqual(viewMessage(bytes));
   else expect(seenByModel(bytes)).toEqual(withBlocks(bytes));
 }

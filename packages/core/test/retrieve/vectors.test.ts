@@ -405,6 +405,18 @@ describe("what has a vector", () => {
     await engine.close();
   });
 
+  test("what was redacted is not sent", async () => {
+    const known = new KnownVectors();
+    const settings = { redactPatterns: ["sekret-[0-9]+"] };
+    const engine = await open({ embed: known.embed, settings });
+    await engine.ingest({ session: main, messages: [say("e", "user", "the word is sekret-4711, keep it")] });
+    await engine.embedMessages();
+    expect(known.requests).toHaveLength(1);
+    expect(JSON.stringify(known.requests)).toContain("keep it");
+    expect(JSON.stringify(known.requests)).not.toContain("4711");
+    await engine.close();
+  });
+
   test("a text that is forgotten while its vector is being made gets none", async () => {
     await store(["alpha", "omega"]);
     const known = new KnownVectors();

@@ -215,3 +215,34 @@ describe("an archive", () => {
     },
   );
 });
+
+test("an import that is cut off between a forgotten message and its record leaves a whole archive", async () => {
+  const folder = makeTemporaryDirectory();
+  const database = join(folder, "lcm.db");
+  const engine = await openEngine({ database, thread: false });
+  const say = (n: number) => ({ eventId: `e${n}`, message: { role: "user", content: `message ${n}` } });
+  await engine.ingest({ session: SESSION, messages: Array.from({ length: 1000 }, (_, n) => say(n)) });
+  await forgetOne(engine, 1, "e500");
+  await engine.close();
+  const whole = join(folder, "whole.lcmx");
+  const source = new SqliteStore({ path: database, filesDir: join(folder, "lcm-files") });
+  await exportArchive(source, { out: whole });
+  await source.close();
+  const lines = readFileSync(whole, "utf8").split("\n");
+  for (const kept of [300, 450, 700, 990, lines.length - 3]) {
+    const path = join(folder, `cut-${kept}.lcmx`);
+    writeFileSync(path, `${lines.slice(0, kept).join("\n")}\n`);
+    const target = new SqliteStore({
+      path: join(folder, `${kept}.db`),
+      filesDir: join(folder, `${kept}-files`),
+      create: true,
+    });
+    onTestFinished(() => target.close());
+    const options = { derive: deriveMessage, now: 1 };
+    await expect(importArchive(target, { ...options, path })).rejects.toThrow(/cut off/u);
+    expect((await target.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+    const report = await importArchive(target, { ...options, path: whole });
+    expect(report.imported + report.skipped).toBe(1000);
+    expect((await target.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+  }
+});

@@ -2,8 +2,8 @@
  * Context: what a model gets for a budget. Each item is a block as large as its tokens and coloured by depth, with the reason why it is there.
  * Against the turn before, and against another budget, it says what came, what went, and how much of the front stayed the same.
  */
-import { compareContexts } from "../../../cli/src/web/context-diff.ts";
-import type { ContextDiff } from "../../../cli/src/web/context-diff.ts";
+import { compareContexts } from "@lossless/cli/src/web/context-diff.ts";
+import type { ContextDiff } from "@lossless/cli/src/web/context-diff.ts";
 import { readContext, readMessage, readSummary, readTurns } from "../api.ts";
 import type { ContextAnswer, ContextTurn, ExplainedItem } from "../api.ts";
 import { debounce, fill, h, textNodes } from "../dom.ts";
@@ -20,6 +20,7 @@ import { VirtualList } from "../virtual-list.ts";
 const START_BUDGET = 32_000;
 const BUDGETS = [8_000, 32_000, 128_000, 200_000, 1_000_000];
 const ROW_PX = 38;
+const REST_MS = 1_500;
 
 const MODES = {
   whole: "everything that is not folded fits",
@@ -31,6 +32,7 @@ export const openContext = (conversationId: number, budget: number | null): View
   new ContextView(conversationId, budget ?? START_BUDGET);
 
 class ContextView implements View {
+  readonly restMs = REST_MS;
   readonly element: HTMLElement;
   readonly #id: number;
   readonly #slider = h("input", {
@@ -109,8 +111,9 @@ class ContextView implements View {
       if (asked !== this.#asked) return;
       const before = this.#context;
       this.#change = before === null ? null : compareContexts(before.items, context.items);
+      const chosen = keyOf(before?.items[this.#selected]);
       this.#context = context;
-      this.#selected = -1;
+      this.#selected = chosen === null ? -1 : context.items.findIndex((item) => keyOf(item) === chosen);
       fill(this.#cards, renderTotals(context));
       const isOther = before !== null && before.budgetTokens !== context.budgetTokens;
       fill(this.#diff, isOther && this.#change !== null && describeChange(before, context, this.#change));
@@ -237,6 +240,9 @@ class ContextView implements View {
     this.#strip.close();
   }
 }
+
+const keyOf = (item: ExplainedItem | undefined): string | null =>
+  item === undefined ? null : `${item.kind} ${item.ids.join(" ")}`;
 
 const nameKind = ({ kind, depth, role }: ExplainedItem): string =>
   kind === "summary" ? `depth ${depth}` : kind === "message" ? (role ?? "message") : kind;

@@ -55,20 +55,21 @@ class ConversationView implements View {
   }
 
   async #open(target: number | null): Promise<void> {
+    try {
+      if (target === null) {
+        const page = await listMessages(this.#id, { from: "start", limit: BLOCK });
+        this.#blocks.set(0, page.items);
+        this.#makeList(page.total);
+      } else await this.#goTo(target);
+    } catch (error) {
+      fill(this.#box, renderFailure(error));
+    }
+    // After the messages, which are what was asked for.
     void whenRead(
       readConversation(this.#id),
       (detail) => this.#renderBar(detail),
       (failure) => fill(this.#bar, failure),
     );
-    try {
-      // The first page needs no outline, and is there at once.
-      const page = await listMessages(this.#id, { from: "start", limit: BLOCK });
-      this.#blocks.set(0, page.items);
-      this.#makeList(page.total);
-      if (target !== null) await this.#goTo(target);
-    } catch (error) {
-      fill(this.#box, renderFailure(error));
-    }
   }
 
   #renderBar({ conversation, rawTokens }: ConversationDetail): void {
@@ -79,7 +80,7 @@ class ConversationView implements View {
       h("h1", {}, "Conversation"),
       h(
         "span",
-        { class: "of" },
+        { class: "of rest" },
         h("b", {}, ...textNodes(conversation.sessionKey)),
         " ",
         `${countOf(conversation.messages, "message")}, ${formatShort(rawTokens)} tokens said, ${formatShort(conversation.shownTokens)} in context (${formatFactor(rawTokens, conversation.shownTokens)})`,
@@ -155,14 +156,18 @@ class ConversationView implements View {
   }
 
   async #goTo(messageId: number): Promise<void> {
-    const page = await listMessages(this.#id, { around: messageId, limit: BLOCK });
-    const index = (page.at ?? 0) + page.items.findIndex(({ id }) => id === messageId);
+    const { total, at, items } = await listMessages(this.#id, { around: messageId, limit: BLOCK });
+    const first = at ?? 0;
+    const index =
+      first +
+      Math.max(
+        0,
+        items.findIndex(({ id }) => id === messageId),
+      );
     this.#marked = messageId;
-    const blocks = [Math.floor(index / BLOCK) - 1, Math.floor(index / BLOCK), Math.floor(index / BLOCK) + 1];
-    await Promise.all(
-      blocks.filter((block) => block >= 0 && block * BLOCK < page.total).map((block) => this.#load(block)),
-    );
-    this.#list?.invalidate(index, index);
+    this.#blocks.set(first / BLOCK, items);
+    if (this.#list === null) this.#makeList(total);
+    this.#list?.invalidate(first, first + BLOCK - 1);
     this.#list?.scrollTo(index, "center");
     void this.#showPath(messageId);
   }

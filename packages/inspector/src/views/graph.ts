@@ -17,11 +17,13 @@ import type { View } from "../view.ts";
 
 const MAX_SCALE = 200;
 const TIP_PX = 300;
+const REST_MS = 3_000;
 
 export const openGraph = (conversationId: number, selected: string | null, messageId: number | null): View =>
   new GraphView(conversationId, selected, messageId);
 
 class GraphView implements View {
+  readonly restMs = REST_MS;
   readonly element: HTMLElement;
   readonly #id: number;
   readonly #messageId: number | null;
@@ -91,7 +93,10 @@ class GraphView implements View {
   async #load(): Promise<void> {
     try {
       const graph = await readGraph(this.#id);
+      const isKnown = this.#graph !== null && versionOf(this.#graph) === versionOf(graph);
       this.#graph = graph;
+      // Messages alone change the width of what is not folded, and nothing else; what is being read stays.
+      if (isKnown) return this.#canvas.update();
       this.#placed = placeGraph(graph.nodes);
       this.#sources = groupEdges(graph.edges);
       this.#derived = groupEdges(graph.edges.map(([summary, source]) => [source, summary]));
@@ -298,6 +303,9 @@ class GraphView implements View {
     this.#canvas.close();
   }
 }
+
+const versionOf = ({ conversation: { foldRevision, summaries } }: Graph): string =>
+  `${foldRevision} ${summaries}`;
 
 function groupEdges(edges: Graph["edges"]): Map<string, string[]> {
   const groups = new Map<string, string[]>();

@@ -17,15 +17,17 @@ import { renderCard, renderFailure, renderHead, renderLoading, whenRead } from "
 import type { View } from "../view.ts";
 
 const AXIS_LABELS = 6;
+const REST_MS = 3_000;
 
-export function openOverview(): View {
+/** `known` is what the page has just read, when it has. */
+export function openOverview(known: Overview | null): View {
   const cards = h("div", {}, renderLoading("the archive"));
   const plot = h("div", { class: "growth" });
   const table = h("div", {});
   const element = h("section", { class: "view", "aria-label": "Overview" }, cards, plot, table);
-  const load = async (): Promise<void> => {
+  const load = async (read: Promise<Overview> | Overview): Promise<void> => {
     try {
-      const overview = await readOverview();
+      const overview = await read;
       fill(
         cards,
         renderHead("Archive", `lossless-claw ${overview.version}`),
@@ -38,8 +40,8 @@ export function openOverview(): View {
       fill(cards, renderFailure(error));
     }
   };
-  void load();
-  return { element, refresh: () => void load() };
+  void load(known ?? readOverview());
+  return { element, restMs: REST_MS, refresh: () => void load(readOverview()) };
 }
 
 function renderCards({ status, spend }: Overview): HTMLElement {

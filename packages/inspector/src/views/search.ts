@@ -20,7 +20,7 @@ const RULES: Readonly<Record<string, string>> = {
 /** What brought one hit in, in a word. */
 const FINDERS: Readonly<Record<string, string>> = {
   strict: "all words",
-  relaxed: "some words",
+  relaxed: "any of the words",
   words: "words",
   vector: "meaning",
   regex: "expression",
@@ -186,8 +186,7 @@ function renderHit(hit: Hit, rule: SearchReply["rule"]): HTMLElement {
 
 /** Where only words were looked at, the rule says how many of them. */
 function listFinders(hit: Hit, rule: SearchReply["rule"]): string[] {
-  const { foundBy = [] } = hit as { readonly foundBy?: readonly string[] };
-  const names = rule === "fused" ? foundBy : [rule];
+  const names = rule === "fused" ? hit.foundBy : [rule];
   return names.map((name) => FINDERS[name] ?? name);
 }
 

@@ -9,6 +9,7 @@ import type { View } from "../view.ts";
 
 const AXIS_LABELS = 6;
 const MAX_MARKS = 400;
+const REST_MS = 3_000;
 const SHOWN_DAYS = 120;
 
 export function openTimeline(conversationId: number): View {
@@ -22,7 +23,7 @@ export function openTimeline(conversationId: number): View {
     }
   };
   void load();
-  return { element, refresh: () => void load() };
+  return { element, restMs: REST_MS, refresh: () => void load() };
 }
 
 function renderTimeline(timeline: TimelineAnswer): HTMLElement[] {

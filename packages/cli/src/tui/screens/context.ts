@@ -12,6 +12,7 @@ import { countOf, formatCount, formatShare, formatSpan } from "../../format.ts";
 import { renderBar } from "../../progress.ts";
 import { ChosenText } from "../chosen-text.ts";
 import { listContextLines, putBack, type ContextLine } from "../context-lines.ts";
+import type { GraphNode } from "../graph-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span, type Style } from "../paint.ts";
@@ -110,15 +111,11 @@ export class ContextScreen implements Screen {
   }
 
   async #findNewest(ids: readonly string[]): Promise<string | null> {
-    const { engine, scope } = this.#desk.archive;
-    const { nodes } = await engine.readGraph({ ...scope, conversationId: this.conversation.conversationId });
-    const shown = new Set(ids);
-    const newest = nodes
-      .filter(({ summaryId, state }) => shown.has(summaryId) && state === "cover")
-      .reduce<(typeof nodes)[number] | null>(
-        (best, node) => (best === null || node.createdAt >= best.createdAt ? node : best),
-        null,
-      );
+    const nodes = await this.#desk.graphs.read(this.conversation.conversationId);
+    let newest: GraphNode | null = null;
+    for (const node of ids.flatMap((id) => nodes.get(id) ?? [])) {
+      if (node.state === "cover" && node.createdAt >= (newest?.createdAt ?? 0)) newest = node;
+    }
     return newest?.summaryId ?? null;
   }
 

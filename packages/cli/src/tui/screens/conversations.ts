@@ -27,6 +27,7 @@ const WIDE_COLUMNS = 100;
 
 const chooseWidths = (columns: number): typeof WIDE => (columns < WIDE_COLUMNS ? NARROW : WIDE);
 const HEAD_ROWS = 1;
+const REST_MS = 200;
 
 export class ConversationsScreen implements Screen {
   readonly name = "Conversations";
@@ -35,6 +36,7 @@ export class ConversationsScreen implements Screen {
   readonly #health: HealthBook;
   #list: ConversationList;
   #place: ListPlace = LIST_START;
+  #rest: NodeJS.Timeout | null = null;
 
   constructor(desk: Desk) {
     this.#desk = desk;
@@ -73,6 +75,21 @@ export class ConversationsScreen implements Screen {
     const list = this.#list;
     const { top } = this.#place;
     await this.#health.read(list.rows.slice(top, top + this.#rows), () => list === this.#list);
+    this.#prepareLater();
+  }
+
+  /** Whoever rests on a conversation may soon want its graph. */
+  #prepareLater(): void {
+    const row = this.#selected;
+    if (this.#rest !== null) clearTimeout(this.#rest);
+    this.#rest = setTimeout(() => {
+      if (row !== undefined && row === this.#selected) this.#desk.graphs.prepare(row);
+    }, REST_MS);
+    this.#rest.unref();
+  }
+
+  close(): void {
+    if (this.#rest !== null) clearTimeout(this.#rest);
   }
 
   async handle(key: Key): Promise<boolean> {

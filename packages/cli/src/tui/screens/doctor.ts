@@ -1,8 +1,9 @@
 /** The doctor's findings: what is not as it should be, the worst first, with the command that mends it. Checking changes nothing. */
+import { isSummaryId } from "@lossless/core/model/ids.ts";
 import type { DoctorReport, Finding, Severity } from "@lossless/core/maintain/doctor.ts";
 import { countOf, formatCount, toOneLine } from "../../format.ts";
 import { renderBar } from "../../progress.ts";
-import { readMove, type Key, type KeyHelp } from "../keys.ts";
+import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Style } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
@@ -11,6 +12,7 @@ import { TextPane } from "../text-pane.ts";
 import { toTextLines } from "../wrapped-text.ts";
 
 const KEYS: readonly KeyHelp[] = [
+  { keys: "Enter", does: "the summary it is about" },
   { keys: "u", does: "check again" },
   { keys: "J K", does: "scroll the text" },
 ];
@@ -52,7 +54,7 @@ export class DoctorScreen implements Screen {
     });
   }
 
-  handle(key: Key): boolean {
+  async handle(key: Key): Promise<boolean> {
     const { rows } = splitPanes(this.#desk.size).list;
     const move = readMove(key.name, rows - HEAD_ROWS);
     if (move !== null) {
@@ -60,9 +62,20 @@ export class DoctorScreen implements Screen {
       return true;
     }
     if (this.#pane.handle(key)) return true;
+    if (isOpen(key.name)) return this.#open();
     if (key.name !== "u") return false;
     this.#start();
     return true;
+  }
+
+  async #open(): Promise<boolean> {
+    const finding = this.#report?.findings[this.#place.selected];
+    if (finding === undefined || !isSummaryId(finding.id)) return true;
+    const { engine, scope } = this.#desk.archive;
+    const summary = await engine.readSummary({ ...scope, summaryId: finding.id });
+    const { conversationId = 0 } = summary ?? {};
+    const conversation = await engine.readConversation({ ...scope, conversationId });
+    return conversation === null || this.#desk.go.graph(conversation, finding.id);
   }
 
   render(size: Size, paint: Paint): string[] {

@@ -3,7 +3,7 @@ import type { ConversationRow } from "@lossless/core/store/store.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import { countOf, formatCount, formatSpan, toOneLine } from "../../format.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
-import { buildNodes, drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";
+import { drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
@@ -40,6 +40,7 @@ export class GraphScreen implements Screen {
   #wanted: string | null;
   #withRetired = false;
   #nodes: ReadonlyMap<string, GraphNode> = new Map();
+  #counts: ReadonlyMap<GraphNode["state"], number> = new Map();
   #lines: readonly GraphLine[] = [];
   #place: ListPlace = LIST_START;
 
@@ -64,9 +65,8 @@ export class GraphScreen implements Screen {
   }
 
   async load(): Promise<void> {
-    const { engine, scope } = this.#desk.archive;
-    const { conversationId } = this.conversation;
-    this.#nodes = buildNodes(await engine.readGraph({ ...scope, conversationId }));
+    this.#nodes = await this.#desk.graphs.read(this.conversation.conversationId);
+    this.#counts = countStates(this.#nodes);
     this.#text.forget();
     if (this.#wanted !== null) {
       if (this.#nodes.get(this.#wanted)?.state === "retired") this.#withRetired = true;
@@ -212,8 +212,7 @@ export class GraphScreen implements Screen {
   }
 
   #renderHead(columns: number, paint: Paint): string {
-    const states = [...this.#nodes.values()];
-    const count = (state: string): number => states.filter((node) => node.state === state).length;
+    const count = (state: GraphNode["state"]): number => this.#counts.get(state) ?? 0;
     const retired = this.#withRetired ? `, ${formatCount(count("retired"))} replaced` : "";
     const text = `  ${countOf(count("cover"), "summary", "summaries")} in the fold, ${countOf(count("reserve"), "stand-in")}${retired}`;
     return renderSpans([span(text, paint.faint)], columns);
@@ -249,6 +248,12 @@ export class GraphScreen implements Screen {
       ? describeSummary(line.node, this.#desk.timezone)
       : formatMessageId(line.messageId);
   }
+}
+
+function countStates(nodes: ReadonlyMap<string, GraphNode>): Map<GraphNode["state"], number> {
+  const counts = new Map<GraphNode["state"], number>();
+  for (const { state } of nodes.values()) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return counts;
 }
 
 function toChoosable(line: GraphLine | undefined): Choosable | null {

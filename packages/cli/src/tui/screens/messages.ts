@@ -61,7 +61,8 @@ export class MessagesScreen implements Screen {
     const { engine, scope } = this.#desk.archive;
     const { conversationId } = this.conversation;
     this.conversation = (await engine.readConversation({ ...scope, conversationId })) ?? this.conversation;
-    if (this.#isOpen) return this.#window.catchUp(this.#rows);
+    this.#desk.graphs.prepare(this.conversation);
+    if (this.#isOpen) return this.#window.reload(this.#rows);
     this.#isOpen = true;
     if (this.#startAt === null) await this.#window.openEnd(this.#rows);
     else await this.#goToMessage(this.#startAt);

@@ -172,6 +172,20 @@ export class Connection {
     return this.#transact("BEGIN IMMEDIATE", work, "write");
   }
 
+  /** Begins a write transaction that later calls join, until it is released. Nothing else may use the connection meanwhile. */
+  holdWrites(): void {
+    this.retry(() => this.run("BEGIN IMMEDIATE"), "write");
+    this.#inTransaction = true;
+  }
+
+  /** Ends what {@link holdWrites} began: everything since is kept, or nothing. */
+  releaseWrites(isKept: boolean): void {
+    this.#inTransaction = false;
+    const follow = this.#afterCommit.splice(0);
+    this.exec(isKept ? "COMMIT" : "ROLLBACK");
+    if (isKept) for (const work of follow) work();
+  }
+
   /** Runs `work` when the transaction under way has been committed; never, if it fails. */
   afterCommit(work: () => void): void {
     this.#afterCommit.push(work);

@@ -68,9 +68,9 @@ const CONVERSATION =
 const BOUNDARIES = `
   SELECT position, retain_depth FROM boundaries
   WHERE conversation_id = ? AND undone_at IS NULL AND reason = 'new' ORDER BY position`;
-const HIDDEN_BEFORE = `
+const SHOWN_FROM = `
   SELECT coalesce(sum(messages), 0) AS messages, coalesce(sum(tokens), 0) AS tokens FROM context_items
-  WHERE conversation_id = ?1 AND hidden = 0 AND start_pos < ?2 AND end_pos < ?2 AND depth >= ?3 AND depth < ?4`;
+  WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ?`;
 const RESERVE = `
   SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq FROM summaries
   WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 ORDER BY start_pos`;
@@ -196,30 +196,27 @@ function readBoundaries(connection: Connection, conversationId: number): Boundar
     .map((row) => ({ position: row.position, retainDepth: row.retain_depth }));
 }
 
+/** Where a boundary hides something, what is left is counted: it is little beside what may lie before a boundary. */
 function countShown(
   connection: Connection,
   conversationId: number,
   conversation: Row,
   boundaries: readonly Boundary[],
 ): CoverCounters {
-  let shownMessages = conversation.shown_messages as number;
-  let shownTokens = conversation.shown_tokens as number;
-  // From the newest boundary back: an older one hides more only where it retains less.
-  let shownFrom = Number.MIN_SAFE_INTEGER;
-  for (const { position, retainDepth } of boundaries.toReversed()) {
-    if (retainDepth < 0 || retainDepth <= shownFrom) continue;
-    const hidden = connection.get<{ messages: number; tokens: number }>(
-      HIDDEN_BEFORE,
-      conversationId,
-      position,
-      shownFrom,
-      retainDepth,
-    );
-    shownMessages -= hidden?.messages ?? 0;
-    shownTokens -= hidden?.tokens ?? 0;
-    shownFrom = retainDepth;
+  const firstAt = conversation.first_at as number | null;
+  const floor = findFloor(boundaries);
+  if (floor === 0) {
+    const { shown_messages: shownMessages, shown_tokens: shownTokens } = conversation;
+    return { shownMessages: shownMessages as number, shownTokens: shownTokens as number, firstAt };
   }
-  return { shownMessages, shownTokens, firstAt: conversation.first_at as number | null };
+  const after = connection.get<{ messages: number; tokens: number }>(SHOWN_FROM, conversationId, floor);
+  let shownMessages = after?.messages ?? 0;
+  let shownTokens = after?.tokens ?? 0;
+  for (const item of walkSummariesBefore(connection, conversationId, floor, boundaries)) {
+    shownMessages += item.messages;
+    shownTokens += item.tokens;
+  }
+  return { shownMessages, shownTokens, firstAt };
 }
 
 /** Stand-ins that are not stale; one made since the epoch began says so, because a context begun before it must not change. */

@@ -1,11 +1,17 @@
 /** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
-import type { DocumentKind, DocumentPlace, FoundSummary, MessageText, RecallScope } from "../recall.ts";
+import type {
+  DocumentKind,
+  DocumentPlace,
+  FoundSummary,
+  MessageText,
+  RecallScope,
+  ScannedText,
+} from "../recall.ts";
 import type { LargeFileRow } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { resolveConversations } from "./find-clues.ts";
 import { readFile, restoreBytes, SELECT_PARTS } from "./read.ts";
-import { decodeVarints } from "./verify-index.ts";
 
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
@@ -18,6 +24,8 @@ const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m
 const SEEDS = `
   SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS place
   FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+/** The first bytes of a row's lengths; as text, because thousands of small blobs are slow to make. */
+const LENGTH = "hex(substr(d.sz, 1, 4))";
 /** What arrived beside the seeds, themselves included, each once. The length of the words is the first number the index keeps for a row. */
 const BESIDE = (table: string): string => `
   WITH seeds AS MATERIALIZED (${SEEDS}),
@@ -25,16 +33,22 @@ const BESIDE = (table: string): string => `
     SELECT m.message_id FROM seeds s JOIN messages m
     ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - ?6 AND s.place + ?6
     UNION SELECT id FROM seeds)
-  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, d.sz
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, ${LENGTH}
   FROM rows r JOIN messages m USING (message_id) LEFT JOIN ${table}_docsize d ON d.id = m.message_id
   WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const SUMMARY_SCOPE = `
   s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (SELECT value FROM json_each(?1)))
   AND (?2 IS NULL OR s.latest_at >= ?2) AND (?3 IS NULL OR s.latest_at < ?3)`;
 const SUMMARY_PLACES = (table: string): string => `
-  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, d.sz
+  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, ${LENGTH}
   FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id)
   LEFT JOIN ${table}_docsize d ON d.id = r.summary_ref WHERE ${SUMMARY_SCOPE}`;
+const TIMES = `
+  SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times
+  FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+const SUMMARY_TIMES = `
+  SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times
+  FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE}`;
 const SUMMARIES = `
   SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
@@ -56,11 +70,14 @@ const FILES = `
   WHERE (?1 IS NULL OR f.conversation_id IN (SELECT value FROM json_each(?1))) AND (?2 IS NULL OR f.created_at >= ?2)
     AND (?3 IS NULL OR f.created_at < ?3) AND (?4 IS NULL OR f.file_id IN (SELECT value FROM json_each(?4)))
   ORDER BY f.created_at DESC, f.file_id`;
+const HAS_PAYLOAD =
+  "EXISTS (SELECT 1 FROM message_parts p WHERE p.message_id = m.message_id AND p.file_id IS NOT NULL)";
 const TEXT_COLUMNS = `
   m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding,
-  EXISTS (SELECT 1 FROM message_parts p WHERE p.message_id = m.message_id AND p.file_id IS NOT NULL) AS has_payload`;
+  m.arrival_bytes, ${HAS_PAYLOAD} AS has_payload`;
 const TEXTS_AFTER = `
-  SELECT ${TEXT_COLUMNS} FROM messages m WHERE m.conversation_id = ?1 AND m.seq > ?2 AND ${IS_CURRENT} ORDER BY m.seq LIMIT ?3`;
+  SELECT m.message_id, m.seq, m.role, m.created_at, m.body, m.encoding, m.arrival_bytes, ${HAS_PAYLOAD}
+  FROM messages m WHERE m.conversation_id = ?1 AND m.seq > ?2 AND ${IS_CURRENT} ORDER BY m.seq LIMIT ?3`;
 const TEXTS = `
   SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
 const WRITTEN = `
@@ -74,14 +91,15 @@ const SCOPE = `
 /** Summaries have no neighbours: they stand farther apart than any reaches. */
 const GAP = 100;
 
-interface PlaceRow {
-  id: number;
-  conversation_id: number;
-  session_ref: number;
-  place: number;
-  created_at: number;
-  sz: Uint8Array | null;
-}
+type PlaceRow = readonly [
+  id: number,
+  conversationId: number,
+  sessionRef: number,
+  place: number,
+  createdAt: number,
+  length: string,
+];
+type SummaryPlaceRow = readonly [id: number, conversationId: number, latestAt: number, length: string];
 
 type ScopeValues = [string | null, number | null, number | null, string | null];
 
@@ -104,57 +122,64 @@ export function readPlaces(
     if (request.kind === "summary")
       return readSummaryPlaces(connection, index.summaryTable, scope, request.ids);
     const sql = BESIDE(index.table);
-    const rows = connection.all<PlaceRow>(sql, ...scope, JSON.stringify(request.ids), request.reach);
-    return groupPlaces(rows);
+    return groupPlaces(connection.walk<PlaceRow>(sql, ...scope, JSON.stringify(request.ids), request.reach));
   });
 }
 
 /** Messages of one session and conversation are a group; their order of arrival numbers them. */
-function groupPlaces(rows: readonly PlaceRow[]): DocumentPlace[] {
+function groupPlaces(rows: Iterable<PlaceRow>): DocumentPlace[] {
   const groups = new Map<string, number>();
-  return rows.map((row) => {
-    const name = `${row.session_ref}.${row.conversation_id}`;
-    const group = groups.get(name) ?? groups.size;
-    groups.set(name, group);
-    return {
-      id: row.id,
-      conversationId: row.conversation_id,
-      group,
-      position: row.place,
-      words: readLength(row.sz),
-      createdAt: row.created_at,
-    };
+  return Array.from(rows, ([id, conversationId, sessionRef, position, createdAt, length]) => {
+    const name = `${sessionRef}.${conversationId}`;
+    let group = groups.get(name);
+    if (group === undefined) groups.set(name, (group = groups.size));
+    return { id, conversationId, group, position, words: readLength(length), createdAt };
   });
 }
 
 function readSummaryPlaces(
   connection: Connection,
   table: string,
-  scope: ScopeValues,
+  [conversations, since, before]: ScopeValues,
   ids: readonly number[],
 ): DocumentPlace[] {
-  const [conversations, since, before] = scope;
-  return connection
-    .all<{ id: number; conversation_id: number; latest_at: number; sz: Uint8Array | null }>(
-      SUMMARY_PLACES(table),
-      conversations,
-      since,
-      before,
-      JSON.stringify(ids),
-    )
-    .map((row, at) => ({
-      id: row.id,
-      conversationId: row.conversation_id,
-      group: row.conversation_id,
-      position: at * GAP,
-      words: readLength(row.sz),
-      createdAt: row.latest_at,
-    }));
+  const sql = SUMMARY_PLACES(table);
+  const rows = connection.walk<SummaryPlaceRow>(sql, conversations, since, before, JSON.stringify(ids));
+  return Array.from(rows, ([id, conversationId, createdAt, length], at) => ({
+    id,
+    conversationId,
+    group: conversationId,
+    position: at * GAP,
+    words: readLength(length),
+    createdAt,
+  }));
 }
 
-/** The index keeps the length of each column; the first is the words. */
-function readLength(sizes: Uint8Array | null): number {
-  return sizes === null ? 0 : (decodeVarints(sizes)[0] ?? 0);
+/** The index keeps the length of each column as a number of seven bits a byte, the highest first; the first is the words. */
+function readLength(hex: string): number {
+  let length = 0;
+  for (let at = 0; at < hex.length; at += 2) {
+    const byte = Number.parseInt(hex.slice(at, at + 2), 16);
+    length = length * 128 + (byte & 0x7f);
+    if ((byte & 0x80) === 0) break;
+  }
+  return length;
+}
+
+export function readTimes(
+  { connection }: StoreContext,
+  { kind, ids, scope }: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope },
+): { id: number; createdAt: number }[] {
+  return connection.read(() => {
+    const [conversations, since, before, role] = bindScope(connection, scope);
+    const list = JSON.stringify(ids);
+    const row =
+      kind === "message"
+        ? connection.get<{ times: string }>(TIMES, conversations, since, before, role, list)
+        : connection.get<{ times: string }>(SUMMARY_TIMES, conversations, since, before, list);
+    const times = JSON.parse(row?.times ?? "[]") as [number, number][];
+    return times.map(([id, createdAt]) => ({ id, createdAt }));
+  });
 }
 
 export function readTexts(
@@ -175,18 +200,37 @@ export function readTextsAfter(
   conversationId: number,
   afterSeq: number,
   limit: number,
-): MessageText[] {
+): ScannedText[] {
   const { connection } = context;
   return connection.read(() =>
-    connection.all(TEXTS_AFTER, conversationId, afterSeq, limit).map((row) => toText(context, row)),
+    // Everything passes through here, so rows come without the names of their columns.
+    Array.from(connection.walk<ScannedRow>(TEXTS_AFTER, conversationId, afterSeq, limit), (row) => {
+      const [messageId, seq, role, createdAt, body, encoding, arrival_bytes, hasPayload] = row;
+      const stored = { message_id: messageId, body, encoding, arrival_bytes };
+      return { messageId, seq, role, createdAt, bytes: restore(context, stored, hasPayload === 1) };
+    }),
   );
 }
 
-function toText({ connection, files }: StoreContext, row: Row): MessageText {
-  const messageId = row.message_id as number;
-  const parts = row.has_payload === 1 ? connection.all(SELECT_PARTS, messageId) : [];
+type ScannedRow = readonly [
+  messageId: number,
+  seq: number,
+  role: string,
+  createdAt: number,
+  body: Uint8Array,
+  encoding: number,
+  arrivalBytes: number,
+  hasPayload: number,
+];
+
+function restore({ connection, files }: StoreContext, row: Row, hasPayload: boolean): Uint8Array {
+  const parts = hasPayload ? connection.all(SELECT_PARTS, row.message_id as number) : [];
+  return restoreBytes(row, parts, (path) => files.read(path));
+}
+
+function toText(context: StoreContext, row: Row): MessageText {
   return {
-    messageId,
+    messageId: row.message_id as number,
     conversationId: row.conversation_id as number,
     seq: row.seq as number,
     position: row.position as number,
@@ -194,7 +238,7 @@ function toText({ connection, files }: StoreContext, row: Row): MessageText {
     role: row.role as string,
     tokens: row.tokens as number,
     createdAt: row.created_at as number,
-    bytes: restoreBytes(row, parts, (path) => files.read(path)),
+    bytes: restore(context, row, row.has_payload === 1),
   };
 }
 

@@ -137,6 +137,35 @@ export function listMessages({ connection }: StoreContext, request: ListMessages
   );
 }
 
+/** Both walk the index of positions alone, so that a number far inside costs milliseconds. */
+const IDS_AT = `
+  SELECT m.message_id AS id FROM conversations c JOIN messages m USING (conversation_id)
+  WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)
+  ORDER BY m.position, m.seq LIMIT ?3 OFFSET ?4`;
+const NUMBER_OF = `
+  SELECT o.conversation_id AS conversationId,
+         (SELECT count(*) FROM messages m
+          WHERE m.conversation_id = o.conversation_id AND (m.position, m.seq) < (o.position, o.seq)) AS number
+  FROM messages o JOIN conversations c USING (conversation_id)
+  WHERE o.message_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
+
+export function listMessageIds(
+  { connection }: StoreContext,
+  { conversationId, at, limit, owner }: { conversationId: number; at: number; limit: number; owner?: string },
+): number[] {
+  return connection.all<{ id: number }>(IDS_AT, conversationId, owner ?? null, limit, at).map(({ id }) => id);
+}
+
+export function locateMessage(
+  { connection }: StoreContext,
+  messageId: number,
+  owner?: string,
+): { conversationId: number; number: number } | null {
+  return (
+    connection.get<{ conversationId: number; number: number }>(NUMBER_OF, messageId, owner ?? null) ?? null
+  );
+}
+
 export function readMessage(
   { connection, files }: StoreContext,
   messageId: number,
@@ -157,7 +186,8 @@ export function restoreBytes(
   parts: readonly Row[],
   readFile: (path: string) => Buffer | null,
 ): Uint8Array {
-  const body = decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number });
+  const expectedBytes = row.arrival_bytes as number | undefined;
+  const body = decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number }, expectedBytes);
   const splices = parts
     .filter((part) => part.type === "payload")
     .map((part) => {

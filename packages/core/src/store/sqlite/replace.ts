@@ -10,14 +10,12 @@ import type { RunItem } from "../folding.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
-import { hashSummary } from "./fold.ts";
-import { toSummary } from "./graph.ts";
-import { restoreBytes, SELECT_PARTS } from "./read.ts";
+import { hashSummary, toRunItems } from "./fold.ts";
 
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
 const SOURCES = `
-  SELECT l.ordinal, m.message_id, NULL AS source_id, m.position AS start_pos, m.position AS end_pos, m.seq, m.hidden_now AS hidden,
-         coalesce(n.tokens, m.tokens) AS tokens, CASE WHEN m.hidden_now = 0 THEN 1 ELSE 0 END AS messages, m.created_at,
+  SELECT l.ordinal, m.message_id, NULL AS summary_id, m.position AS start_pos, m.position AS end_pos, m.seq, m.hidden_now AS hidden,
+         coalesce(n.tokens, m.tokens) AS tokens, CASE WHEN m.hidden_now = 0 THEN 1 ELSE 0 END AS messages, m.created_at AS earliest_at,
          coalesce(m.newest, m.message_id) AS version_id, -1 AS depth
   FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest WHERE l.summary_id = ?1
   UNION ALL
@@ -25,12 +23,11 @@ const SOURCES = `
          CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, s.tokens, s.messages, s.earliest_at, NULL, s.depth
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
   ORDER BY 1`;
-const VERSION = "SELECT message_id, body, encoding FROM messages WHERE message_id = ?";
 const INSERT_LIKE = `
   INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
-    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, is_root, made_at_seq, created_at)
+    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, is_root, made_at_seq, published_seq, created_at)
   SELECT ?2, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, ?3,
-    descendant_count, ?4, ?5, earliest_at, latest_at, ?6, ?7, ?8, ?9, is_root, ?10, ?11
+    descendant_count, ?4, ?5, earliest_at, latest_at, ?6, ?7, ?8, ?9, is_root, ?10, CASE state WHEN 'cover' THEN ?10 END, ?11
   FROM summaries WHERE summary_id = ?1`;
 const COPY_MESSAGES = `
   INSERT INTO summary_messages (summary_id, ordinal, message_id)
@@ -62,35 +59,7 @@ const RETIRE_DERIVED = `
     AND summary_id IN (SELECT summary_id FROM summary_parents WHERE parent_summary_id = ?)`;
 
 export function readSources({ connection, files }: StoreContext, summaryId: string): RunItem[] {
-  return connection.read(() => connection.all(SOURCES, summaryId).map((row) => toRunItem(row)));
-
-  function toRunItem(row: Row): RunItem {
-    const hidden = row.hidden as number;
-    const versionId = row.version_id as number | null;
-    return {
-      startPosition: row.start_pos as number,
-      endPosition: row.end_pos as number,
-      seq: row.seq as number,
-      hidden,
-      tokens: row.tokens as number,
-      messages: row.messages as number,
-      createdAt: row.created_at as number,
-      messageId: row.message_id as number | null,
-      versionId,
-      bytes: versionId === null || hidden !== 0 ? null : readBytes(versionId),
-      summary:
-        row.source_id === null
-          ? null
-          : toSummary(must(connection.get(SUMMARY, row.source_id as string), "a source")),
-    };
-  }
-
-  function readBytes(versionId: number): Uint8Array | null {
-    const row = connection.get(VERSION, versionId);
-    return row
-      ? restoreBytes(row, connection.all(SELECT_PARTS, versionId), (path) => files.read(path))
-      : null;
-  }
+  return connection.read(() => toRunItems(connection, files, connection.all(SOURCES, summaryId)));
 }
 
 export function replaceSummary(
@@ -116,8 +85,8 @@ export function hasSources(
   { oldId, sourceKeys }: Pick<SummaryReplacement, "oldId" | "sourceKeys">,
 ): boolean {
   const present = connection
-    .all<{ source_id: string | null; message_id: number | null; version_id: number | null }>(SOURCES, oldId)
-    .map((row) => row.source_id ?? `m${row.version_id}`);
+    .all<{ summary_id: string | null; version_id: number | null }>(SOURCES, oldId)
+    .map((row) => row.summary_id ?? `m${row.version_id}`);
   return present.length === sourceKeys.length && present.every((key, i) => key === sourceKeys[i]);
 }
 
@@ -215,7 +184,7 @@ export function dissolveSummary(
       summaryId,
       conversationId,
       sources: sources.map((row) => ({
-        id: (row.source_id as string | null) ?? formatMessageId(row.message_id as number),
+        id: (row.summary_id as string | null) ?? formatMessageId(row.message_id as number),
         tokens: row.tokens as number,
         isShown: row.hidden === 0,
       })),
@@ -247,9 +216,9 @@ function putSourcesBack(
       row.seq as number,
       row.end_pos as number,
       row.message_id as number | null,
-      row.source_id as string | null,
+      row.summary_id as string | null,
       row.tokens as number,
-      row.source_id === null ? 1 : (row.messages as number),
+      row.summary_id === null ? 1 : (row.messages as number),
       row.depth as number,
       row.hidden as number,
     );

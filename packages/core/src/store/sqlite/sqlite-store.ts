@@ -29,6 +29,7 @@ import type {
   Grant,
   MessageText,
   RecallScope,
+  ScannedText,
 } from "../recall.ts";
 import type {
   AppendBatch,
@@ -174,6 +175,14 @@ export class SqliteStore implements Store {
 
   async listMessages(request: ListMessages): Promise<Page<MessageRow>> {
     return this.#do("read", () => read.listMessages(this.#context, request));
+  }
+
+  async listMessageIds(request: Parameters<Store["listMessageIds"]>[0]): Promise<number[]> {
+    return this.#do("read", () => read.listMessageIds(this.#context, request));
+  }
+
+  async locateMessage(messageId: number, owner?: string): ReturnType<Store["locateMessage"]> {
+    return this.#do("read", () => read.locateMessage(this.#context, messageId, owner));
   }
 
   async readMessage(messageId: number, owner?: string): Promise<MessageBody | null> {
@@ -354,11 +363,15 @@ export class SqliteStore implements Store {
     return this.#do("search", () => places.readPlaces(this.#context, request));
   }
 
+  async readTimes(request: Parameters<Store["readTimes"]>[0]): ReturnType<Store["readTimes"]> {
+    return this.#do("search", () => places.readTimes(this.#context, request));
+  }
+
   async readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]> {
     return this.#do("read", () => places.readTexts(this.#context, messageIds, scope));
   }
 
-  async readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<MessageText[]> {
+  async readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<ScannedText[]> {
     return this.#do("read", () => places.readTextsAfter(this.#context, conversationId, afterSeq, limit));
   }
 
@@ -476,6 +489,14 @@ export class SqliteStore implements Store {
 
   async withSnapshot<T>(work: () => Promise<T>): Promise<T> {
     return this.#context.connection.readThroughout(work);
+  }
+
+  async holdWrites(): Promise<void> {
+    return this.#do("write", () => this.#context.connection.holdWrites());
+  }
+
+  async releaseWrites(isKept: boolean): Promise<void> {
+    return this.#do("write", () => this.#context.connection.releaseWrites(isKept));
   }
 
   async listMoved(choice: MoveChoice): Promise<ListedConversation[]> {

@@ -1,0 +1,158 @@
+/**
+ * What `lcm import` does with a very large file: messages a second beside the floor of the archive benchmark, the most memory it ever
+ * holds, and whether more than one processor works. The file is generated, imported by the real program, and deleted.
+ *
+ * `npm run bench -- import [--gigabytes 0.1]`
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createWriteStream, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
+import { Floor } from "./archive-floor.ts";
+import { MessageSource, renderSessionFile } from "./archive-messages.ts";
+import type { ImportUsage } from "./import-watch.ts";
+import type { BenchResult } from "./report.ts";
+
+type Row = Record<string, string | number>;
+
+const SEED = 1;
+const DEFAULT_GIGABYTES = 0.1;
+const FLOOR_BATCH = 500;
+/** The floor is measured on the first part of a very large file: it slows down as it grows, so that this is in its favour. */
+const MAX_FLOOR_MESSAGES = 400_000;
+const WRITE_BYTES = 4_000_000;
+const MAX_MEMORY_MB = 250;
+const MIN_SHARE_OF_FLOOR = 0.5;
+const LCM = join(import.meta.dirname, "../packages/cli/bin/lcm.js");
+
+export async function run(args: readonly string[] = []): Promise<BenchResult> {
+  const bytes = readGigabytes(args) * 1e9;
+  using folder = makeTemporaryFolder("lossless-bench-");
+  const file = folder.file("session.jsonl");
+  const messages = await writeFile(file, bytes);
+  const floor = measureFloor(folder.file("floor.db"), Math.min(messages, MAX_FLOOR_MESSAGES));
+  const ours = await importFile(file, folder.file("lcm.db"), folder.file("usage.json"));
+  return {
+    name: "import",
+    rows: renderRows(bytes, messages, floor, ours),
+    notes: [
+      "Floor: the same JSON in one plain table and its text in a contentless FTS5 index, one thread, 500 messages a commit. Ours: the process, from its start to its end.",
+      "Processor time says what the machine would do if nobody else used it: with two processors the busier thread sets the pace.",
+    ],
+  };
+}
+
+function readGigabytes(args: readonly string[]): number {
+  const at = args.indexOf("--gigabytes");
+  const gigabytes = at < 0 ? DEFAULT_GIGABYTES : Number(args[at + 1]);
+  if (gigabytes > 0 && gigabytes <= 100) return gigabytes;
+  throw new Error(`cannot import --gigabytes ${args[at + 1]}: name a number above 0, up to 100`);
+}
+
+/** Writes the file and counts its lines. */
+async function writeFile(path: string, bytes: number): Promise<number> {
+  const out = createWriteStream(path);
+  let [pending, size, lines] = [[] as string[], 0, 0];
+  for (const line of renderSessionFile(SEED, bytes)) {
+    pending.push(line);
+    size += line.length;
+    lines += 1;
+    if (size < WRITE_BYTES) continue;
+    if (!out.write(pending.join(""))) await once(out, "drain");
+    [pending, size] = [[], 0];
+  }
+  out.end(pending.join(""));
+  await once(out, "finish");
+  return lines;
+}
+
+interface Measured {
+  readonly wallUs: number;
+  readonly cpuUs: number;
+}
+
+/** Time of the floor per message, its messages made beforehand batch by batch. */
+function measureFloor(path: string, messages: number): Measured {
+  const floor = new Floor(path);
+  const source = new MessageSource(SEED);
+  let [wallMs, cpuUs, done] = [0, 0, 0];
+  while (done < messages) {
+    const batch = source.take(FLOOR_BATCH);
+    const [before, startedAt] = [process.cpuUsage(), performance.now()];
+    floor.insert(batch);
+    wallMs += performance.now() - startedAt;
+    const { user, system } = process.cpuUsage(before);
+    cpuUs += user + system;
+    done += batch.length;
+  }
+  floor.close();
+  return { wallUs: (wallMs * 1000) / done, cpuUs: cpuUs / done };
+}
+
+interface Imported extends ImportUsage {
+  readonly wallMs: number;
+  readonly stored: number;
+}
+
+async function importFile(file: string, database: string, usage: string): Promise<Imported> {
+  const watch = pathToFileURL(join(import.meta.dirname, "import-watch.ts")).href;
+  const startedAt = performance.now();
+  const child = spawn(
+    process.execPath,
+    ["--import", watch, LCM, "import", file, "--db", database, "--json"],
+    {
+      env: { ...process.env, LCM_BENCH_USAGE: usage },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const output: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+  const [status] = (await once(child, "close")) as [number | null];
+  const wallMs = performance.now() - startedAt;
+  if (status !== 0) throw new Error(`lcm import ended with status ${status}`);
+  const { data } = JSON.parse(Buffer.concat(output).toString("utf8")) as { data: { imported: number } };
+  return { ...(JSON.parse(readFileSync(usage, "utf8")) as ImportUsage), wallMs, stored: data.imported };
+}
+
+function renderRows(bytes: number, messages: number, floor: Measured, ours: Imported): Row[] {
+  if (ours.stored !== messages) throw new Error(`${messages} lines were written, ${ours.stored} stored`);
+  const perMessage = (ms: number): number => (ms * 1000) / messages;
+  const restMs = ours.cpuMs - ours.mainCpuMs;
+  const busierUs = perMessage(Math.max(ours.mainCpuMs, restMs));
+  const share = (floorUs: number, oursUs: number): Row => ({
+    floor: round(1e6 / floorUs),
+    ours: round(1e6 / oursUs),
+    share: round(floorUs / oursUs, 2),
+    goal: `≥ ${MIN_SHARE_OF_FLOOR}`,
+    holds: floorUs / oursUs >= MIN_SHARE_OF_FLOOR ? "yes" : "NO",
+  });
+  const peakMb = ours.peakBytes / 1e6;
+  const parallel = ours.cpuMs / Math.max(ours.mainCpuMs, restMs);
+  return [
+    {
+      what: `import of ${round(bytes / 1e9, 2)} GB`,
+      messages,
+      unit: "messages/s",
+      ...share(floor.wallUs, perMessage(ours.wallMs)),
+    },
+    { what: "the same, by processor time", messages, unit: "messages/s", ...share(floor.cpuUs, busierUs) },
+    {
+      what: "peak memory",
+      messages,
+      unit: "MB",
+      ours: round(peakMb),
+      goal: `≤ ${MAX_MEMORY_MB}`,
+      holds: peakMb <= MAX_MEMORY_MB ? "yes" : "NO",
+    },
+    { what: "processor time, first thread", messages, unit: "s", ours: round(ours.mainCpuMs / 1000, 1) },
+    { what: "processor time, other threads", messages, unit: "s", ours: round(restMs / 1000, 1) },
+    { what: "processors that can work at once", messages, unit: "", ours: round(parallel, 2) },
+    { what: "time, start to end", messages, unit: "s", ours: round(ours.wallMs / 1000, 1) },
+  ];
+}
+
+function round(value: number, digits = 0): number {
+  return Number(value.toFixed(digits));
+}

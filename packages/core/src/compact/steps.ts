@@ -1,0 +1,199 @@
+/**
+ * The single steps that folding is made of: reading as much of a cover as a plan needs, having a run summarised with no lock held,
+ * storing what came of it. `execute.ts` makes sweeps of them, `upkeep.ts` the work of quiet moments.
+ *
+ * Invariant: nothing is paid for a run that is not what was planned, and what is stored names the run as it was read.
+ */
+import { setImmediate } from "node:timers/promises";
+import type { CoverItem } from "../model/cover.ts";
+import { EngineError, must } from "../model/errors.ts";
+import { findFreshTail } from "../model/tail.ts";
+import { isUserMessage, MAX_INTERVENING_MESSAGES } from "../model/tool-groups.ts";
+import type {
+  CoverTail,
+  FoldRun,
+  PublishOutcome,
+  RunItem,
+  StoredFold,
+  SummaryText,
+} from "../store/folding.ts";
+import type { Store } from "../store/store.ts";
+import type { FoldStep } from "./plan.ts";
+import type { CompactionPolicy } from "./policy.ts";
+import type { PlanScope, PlanWindow } from "./runs.ts";
+
+/** One summary of one run; see `summarize/summarize.ts`. Passed in, because folding knows no models. */
+export type SummarizeRun = (request: {
+  conversationId: number;
+  purpose: "leaf" | "condensed" | "reserve";
+  depth: number;
+  run: readonly RunItem[];
+  previous: string | null;
+  targetTokens: number;
+  sourceTokens: number;
+  customInstructions?: string;
+  signal: AbortSignal;
+}) => Promise<{
+  content: string;
+  tokens: number;
+  model: string;
+  level: "normal" | "aggressive" | "extractive";
+}>;
+
+export interface FoldContext {
+  readonly store: Store;
+  readonly summarize: SummarizeRun;
+  readonly policy: CompactionPolicy;
+  readonly conversationId: number;
+  readonly budgetTokens: number;
+  readonly makeSummaryId: () => string;
+  /** Tokens of a summary as it is sent, with everything written around its text. */
+  readonly measure: (summary: { content: string; depth: number; run: readonly RunItem[] }) => number;
+  /** The fold revision a context was last made at, as far as is known. */
+  readonly seenRevision: () => number | null;
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+  readonly customInstructions?: string;
+  readonly onPass?: (pass: { passes: number }) => void;
+}
+
+export interface CoverView {
+  readonly items: readonly CoverItem[];
+  readonly scope: PlanScope;
+  readonly shownTokens: number;
+}
+
+/** Beyond the tail's own limits, so that the tool group at its edge is seen whole. */
+const TAIL_LOOK_BACK_MESSAGES = 2 * MAX_INTERVENING_MESSAGES;
+
+/** Reads what a plan needs: the oldest part of the cover, and from the newest part where the tail begins. */
+export async function readView({ store, policy, conversationId }: FoldContext): Promise<CoverView> {
+  // Every step passes here. Without a model nothing else waits for the event loop, and a cancellation or a deadline could not come in.
+  await setImmediate();
+  const head = await store.readCoverHead({ conversationId, maxMessageTokens: 3 * policy.leafChunkTokens });
+  const tail = await store.readCoverTail({
+    conversationId,
+    // A turn is whole in the tail up to this many tokens; read as far, its length is known.
+    maxTokens: head.isWhole ? 0 : (policy.turnMaxTokens ?? Number.MAX_SAFE_INTEGER),
+    maxMessages: head.isWhole ? 0 : policy.freshTailCount + TAIL_LOOK_BACK_MESSAGES,
+  });
+  if (!tail)
+    throw new EngineError(
+      "not_found",
+      `cannot fold conversation ${conversationId}: there is no such conversation`,
+    );
+  const { boundaries, reserve } = tail;
+  const { shownTokens } = tail.counters;
+  if (head.isWhole) return { items: head.items, scope: { boundaries, reserve }, shownTokens };
+  const window = { ...findTailWindow(tail, policy), shownTokens, prefixTokens: head.prefixTokens };
+  return { items: head.items, scope: { boundaries, reserve, window }, shownTokens };
+}
+
+function findTailWindow(
+  tail: CoverTail,
+  policy: CompactionPolicy,
+): Pick<PlanWindow, "tailStartPosition" | "pinned"> {
+  const newest = tail.items.toReversed();
+  const fresh = findFreshTail(newest, policy);
+  const hasUser = fresh.pinned !== null || newest.slice(fresh.startIndex).some(isUserMessage);
+  const pinned = fresh.pinned
+    ? newest.slice(fresh.pinned.startIndex, fresh.pinned.endIndex)
+    : hasUser
+      ? []
+      : [tail.newestUser];
+  const [first, last] = [pinned[0], pinned.at(-1)];
+  return {
+    tailStartPosition: newest[fresh.startIndex]?.startPosition ?? Number.MAX_SAFE_INTEGER,
+    pinned: first && last ? { startPosition: first.startPosition, endPosition: last.endPosition } : null,
+  };
+}
+
+/** Nothing is paid for a run that is not what was planned: it could never be published. */
+export const countMessages = (run: readonly RunItem[]): number =>
+  run.reduce((sum, item) => sum + (item.hidden === 0 ? item.messages : 0), 0);
+
+/** A summary of which nothing is shown any more has nothing to say to the one above it. */
+export const tellsSomething = (item: RunItem): boolean => item.summary === null || item.summary.messages > 0;
+
+export async function foldSteps(
+  context: FoldContext,
+  view: CoverView,
+  steps: readonly FoldStep[],
+): Promise<PublishOutcome[]> {
+  const { store, conversationId } = context;
+  const [first] = steps;
+  if (first?.publishId === null) return [await summarizeStep(context, view, first, "cover")];
+  const folds: StoredFold[] = [];
+  for (const { publishId, startIndex, endIndex } of steps) {
+    const run = await store.readRun(conversationId, view.items.slice(startIndex, endIndex), false);
+    folds.push({ summaryId: must(publishId, "stored summary of a step"), run: toKeys(run) });
+  }
+  return store.publishStored({ conversationId, folds, now: context.now() });
+}
+
+export async function summarizeStep(
+  context: FoldContext,
+  view: CoverView,
+  step: FoldStep,
+  state: "cover" | "prepared",
+): Promise<PublishOutcome> {
+  const { store, conversationId } = context;
+  const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
+  if (countMessages(run) !== step.messages) return { kind: "stale" };
+  const text = await context.summarize({
+    conversationId,
+    purpose: step.kind,
+    depth: step.depth,
+    run: run.filter(tellsSomething),
+    previous: await readPrevious(context, view, step),
+    targetTokens: step.targetTokens,
+    sourceTokens: step.inputTokens,
+    signal: context.signal,
+    ...(context.customInstructions === undefined ? {} : { customInstructions: context.customInstructions }),
+  });
+  return store.storeSummary({
+    conversationId,
+    run: toKeys(run),
+    summary: toSummary(context, text, step.depth, run),
+    state,
+    seenRevision: context.seenRevision(),
+    now: context.now(),
+  });
+}
+
+export function toSummary(
+  context: FoldContext,
+  text: Omit<Awaited<ReturnType<SummarizeRun>>, "tokens">,
+  depth: number,
+  run: readonly RunItem[],
+): SummaryText {
+  const { content, model, level } = text;
+  return {
+    summaryId: context.makeSummaryId(),
+    content,
+    model,
+    level,
+    tokens: context.measure({ content, depth, run }),
+  };
+}
+
+/** The summary right before the run, published or prepared: what a reader of the new one has just read. */
+async function readPrevious({ store }: FoldContext, view: CoverView, step: FoldStep): Promise<string | null> {
+  const before = view.items.slice(0, step.startIndex).findLast((item) => item.hidden === 0);
+  if (before === undefined) return null;
+  const prepared = view.scope.reserve?.find(
+    ({ depth, endPosition }) => depth === 0 && endPosition === before.endPosition,
+  );
+  const summaryId = before.summaryId ?? prepared?.summaryId;
+  return summaryId === undefined ? null : ((await store.readSummary(summaryId))?.content ?? null);
+}
+
+export function toKeys(run: readonly RunItem[]): FoldRun {
+  return run.map(({ startPosition, seq, hidden, versionId, summary }) => ({
+    startPosition,
+    seq,
+    hidden,
+    versionId,
+    summaryId: summary?.summaryId ?? null,
+  }));
+}

@@ -1,0 +1,122 @@
+/**
+ * The work of quiet moments, one step at a time: summaries a sweep will want, stand-ins up to the root, and what tells something old made
+ * anew. Nothing of it changes the context before a fold or an epoch takes it in.
+ */
+import type { RunItem } from "../store/folding.ts";
+import { planPrepared } from "./plan.ts";
+import { planReserve } from "./plan-reserve.ts";
+import { condensedTarget, leafTarget } from "./policy.ts";
+import { countMessages, readView, summarizeStep, tellsSomething, toKeys, toSummary } from "./steps.ts";
+import type { FoldContext } from "./steps.ts";
+
+/** Whether there is anything to remake, to prepare (where that is wanted) or to make a stand-in of. Reads only. */
+export async function hasUpkeep(context: FoldContext, prepares: boolean): Promise<boolean> {
+  const { store, policy, conversationId, budgetTokens } = context;
+  if (await store.readStale(conversationId)) return true;
+  const { items, scope } = await readView(context);
+  return (
+    (prepares && planPrepared(items, policy, scope) !== null) ||
+    planReserve(items, policy, budgetTokens, scope) !== null
+  );
+}
+
+/** Makes, ahead of need, the next leaf a sweep will want. Stored unpublished: the context does not change. False: nothing to prepare. */
+export async function prepareNext(context: FoldContext, when: "ahead" | "due" = "ahead"): Promise<boolean> {
+  const view = await readView(context);
+  const step = planPrepared(view.items, context.policy, view.scope, when);
+  if (step === null) return false;
+  const outcome = await summarizeStep(context, view, step, "prepared");
+  return outcome.kind === "published";
+}
+
+/** Makes the next reserve summary, up to the root. False: nothing to make. */
+export async function reserveNext(context: FoldContext): Promise<boolean> {
+  const { store, policy, conversationId, budgetTokens } = context;
+  const view = await readView(context);
+  const step = planReserve(view.items, policy, budgetTokens, view.scope);
+  if (step === null) return false;
+  const items = view.items.filter(
+    (item) => item.startPosition >= step.startPosition && item.endPosition <= step.endPosition,
+  );
+  const run = await store.readRun(conversationId, items);
+  if (countMessages(run) !== step.messages) return false;
+  const sources = await replaceByStandIns(context, run, step.sourceIds);
+  const text = await context.summarize({
+    conversationId,
+    purpose: "reserve",
+    depth: step.depth,
+    run: sources.filter(tellsSomething),
+    previous: null,
+    targetTokens: step.targetTokens,
+    sourceTokens: step.inputTokens,
+    signal: context.signal,
+  });
+  const outcome = await store.storeSummary({
+    conversationId,
+    run: toKeys(run),
+    sourceIds: step.sourceIds,
+    summary: toSummary(context, text, step.depth, sources),
+    state: "reserve",
+    isRoot: step.isRoot,
+    seenRevision: context.seenRevision(),
+    now: context.now(),
+  });
+  return outcome.kind === "published";
+}
+
+/** The run with earlier stand-ins in the place of what they stand for: a history too long for one call is told in steps. */
+async function replaceByStandIns(
+  { store }: FoldContext,
+  run: readonly RunItem[],
+  sourceIds: readonly string[],
+): Promise<RunItem[]> {
+  let replaced = [...run];
+  for (const id of sourceIds) {
+    if (run.some((item) => item.summary?.summaryId === id)) continue;
+    const summary = await store.readSummary(id);
+    if (!summary) continue;
+    const lies = (item: RunItem): boolean =>
+      item.startPosition >= summary.startPosition && item.endPosition <= summary.endPosition;
+    const at = replaced.findIndex(lies);
+    const { startPosition, endPosition, tokens, messages, earliestAt: createdAt } = summary;
+    const standIn = { startPosition, endPosition, tokens, messages, createdAt, seq: replaced[at]?.seq ?? 0 };
+    replaced = replaced.filter((item) => !lies(item));
+    replaced.splice(at, 0, { ...standIn, hidden: 0, messageId: null, versionId: null, bytes: null, summary });
+  }
+  return replaced;
+}
+
+/** What stands for a run of which nothing is shown; it lies under another summary, which leaves it out. */
+const NOTHING_SHOWN = "[Nothing of this is shown: every message here is hidden.]";
+
+/** Remakes the next summary that tells something old. False: there is none, or it changed meanwhile. */
+export async function remakeNext(context: FoldContext): Promise<boolean> {
+  const { store, policy, conversationId } = context;
+  const stale = await store.readStale(conversationId);
+  if (!stale) return false;
+  const { summary, run } = stale;
+  const shown = run.filter((item) => item.hidden === 0 && tellsSomething(item));
+  const sourceTokens = shown.reduce((sum, item) => sum + item.tokens, 0);
+  const text =
+    shown.length === 0
+      ? ({ content: NOTHING_SHOWN, model: "extractive", level: "extractive" } as const)
+      : await context.summarize({
+          conversationId,
+          purpose: summary.kind,
+          depth: summary.depth,
+          run: shown,
+          previous: null,
+          targetTokens:
+            summary.depth === 0 ? leafTarget(policy, sourceTokens) : condensedTarget(policy, sourceTokens),
+          sourceTokens,
+          signal: context.signal,
+        });
+  const outcome = await store.storeRemade({
+    conversationId,
+    replacesId: summary.summaryId,
+    run: toKeys(run),
+    summary: toSummary(context, text, summary.depth, run),
+    now: context.now(),
+  });
+  return outcome.kind === "published";
+}

@@ -1,0 +1,71 @@
+/**
+ * A set of document ids. Ids are given out one after the other, so tens of thousands of them lie close together and one bit of an array for
+ * each does the work of a hash table in a fraction of the time. Where they lie far apart it is a table after all.
+ */
+
+/** Ids wider apart than this go into a table. */
+const MAX_RANGE = 4_000_000;
+
+export interface IdRange {
+  readonly low: number;
+  /** Numbers from the lowest to the highest, both included; 0 without any. */
+  readonly size: number;
+}
+
+export function measureRange(lists: Iterable<readonly number[]>): IdRange {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const ids of lists) {
+    for (const id of ids) {
+      if (id < low) low = id;
+      if (id > high) high = id;
+    }
+  }
+  return high < low ? { low: 0, size: 0 } : { low, size: high - low + 1 };
+}
+
+export class IdSet {
+  readonly size: number;
+  readonly #low: number;
+  readonly #marks: Uint8Array | null;
+  readonly #table: ReadonlySet<number> | null;
+
+  constructor(lists: readonly (readonly number[])[]) {
+    const { low, size: range } = measureRange(lists);
+    this.#low = low;
+    if (range > MAX_RANGE) {
+      this.#marks = null;
+      this.#table = new Set(lists.flat());
+      this.size = this.#table.size;
+      return;
+    }
+    const marks = new Uint8Array(range);
+    let size = 0;
+    for (const ids of lists) {
+      for (const id of ids) {
+        if (marks[id - low] === 1) continue;
+        marks[id - low] = 1;
+        size += 1;
+      }
+    }
+    this.#marks = marks;
+    this.#table = null;
+    this.size = size;
+  }
+
+  has(id: number): boolean {
+    return this.#table === null ? this.#marks?.[id - this.#low] === 1 : this.#table.has(id);
+  }
+}
+
+/** Something that can be asked about ids. */
+export interface ReadonlyIds {
+  readonly size: number;
+  has(id: number): boolean;
+}
+
+/** Both together. */
+export function joinIds(ids: ReadonlyIds, more: readonly number[]): ReadonlyIds {
+  const added = new Set(more.filter((id) => !ids.has(id)));
+  return { size: ids.size + added.size, has: (id) => ids.has(id) || added.has(id) };
+}

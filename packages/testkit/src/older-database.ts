@@ -1,0 +1,28 @@
+/** A database as an older lossless-claw leaves it: an archive of ours, with a folded chat in it, written in the documented schema. */
+
+import { rmSync } from "node:fs";
+import { exportConversations, openEngine } from "@lossless/core";
+
+const MESSAGES = 40;
+
+/** Writes the database to a path and says how many messages are in it. */
+export async function writeOlderDatabase(path: string): Promise<number> {
+  const database = `${path}.source`;
+  const filesDir = `${path}.source-files`;
+  const engine = await openEngine({ database, filesDir, thread: false });
+  const session = { key: "agent:main:before", id: "before", owner: "main" };
+  const messages = Array.from({ length: MESSAGES }, (_, number) => ({
+    eventId: `e${number}`,
+    message: {
+      role: number % 2 === 0 ? "user" : "assistant",
+      content: `Crane ${number} at pier ${number % 7} lifted ${number * 13} crates before noon. `.repeat(20),
+    },
+  }));
+  const { conversationId } = await engine.ingest({ session, messages });
+  await engine.compact({ conversationId, owner: "main", budgetTokens: 4_000, force: true });
+  await engine.close();
+  await exportConversations({ database, filesDir, format: "lossless-claw", out: path });
+  for (const name of [database, `${database}-wal`, `${database}-shm`, filesDir])
+    rmSync(name, { recursive: true, force: true });
+  return MESSAGES;
+}
