@@ -130,6 +130,7 @@ class Subject {
     await archive.addShort(size - RECENT_MESSAGES, (stored) => showProgress(`storing ${stored}/${size}`));
     await foldAll(archive);
     await archive.add(new MessageSource(1).take(RECENT_MESSAGES));
+    await archive.settle();
     return new Subject(size, archive);
   }
 

@@ -70,6 +70,7 @@ const NOTES = [
 async function prepare(size: number): Promise<Subject> {
   const archive = new Archive();
   await archive.addShort(size, (stored) => showProgress(`storing ${stored}/${size}`));
+  await archive.settle();
   const conversation = await archive.conversation();
   const start = processorMs();
   let passes = 0;
@@ -96,6 +97,7 @@ async function prepare(size: number): Promise<Subject> {
 async function measureRound(subject: Subject): Promise<void> {
   const { archive, source } = subject;
   await addTokens(archive, source, ROUND_TOKENS);
+  await archive.settle();
   const conversation = await archive.conversation();
   const times: number[] = [];
   let last = processorMs();

@@ -76,6 +76,11 @@ export class Archive {
     this.#stored += messages.length;
   }
 
+  /** Has what was stored indexed now: indexing happens a moment after storing and is nobody else's time to measure. */
+  async settle(): Promise<void> {
+    await this.store.settleIndex();
+  }
+
   async conversation(): Promise<ConversationRow> {
     const conversation = await this.store.readConversation(1);
     if (!conversation) throw new Error("cannot measure: nothing was stored");

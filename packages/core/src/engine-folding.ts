@@ -234,9 +234,8 @@ export class Folding {
   }
 
   async #hasUpkeep(conversation: ConversationRow, request: UpkeepRequest): Promise<boolean> {
-    const { conversationId } = conversation;
-    if (this.#isCold(conversation) && (await this.#store.countSummaries(conversationId)).stale > 0)
-      return true;
+    const isStale = await this.#store.hasStale(conversation.conversationId);
+    if (isStale && this.#isCold(conversation)) return true;
     const context = await this.#context(conversation, request, this.#settings.sweepDeadlineMs);
     return hasUpkeep(context, await this.#isAt(conversation, request, PREPARE_SHARE));
   }

@@ -207,7 +207,8 @@ async function openWhenTakenOver(lease: EngineLease): Promise<void> {
 function describeAdoption(adoption: Adoption): string | null {
   if (adoption.kind !== "adopted") return null;
   const { backup, report } = adoption;
-  return `the database of another version was taken over: ${report.imported} rows and ${report.summaries} summaries; the old file is ${backup}`;
+  const summaries = report.summaries === 1 ? "1 summary" : `${report.summaries} summaries`;
+  return `the database of another version was taken over: ${report.imported} rows and ${summaries}; the old file is ${backup}`;
 }
 
 function describeError(error: unknown): string {

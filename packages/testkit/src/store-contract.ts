@@ -269,6 +269,45 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         ]);
       }));
 
+    test("begins a fork: copied events are further names of what is stored, and its front are references", () =>
+      withStore(async (store) => {
+        const child = { ...session, key: "agent:main:fork", id: "session-2" };
+        const copied = [makeEvent("a", say("one")), makeEvent("b", say("two"))];
+        const { conversationId, results } = await store.append(batchOf(copied));
+        const asked = { owner: "main", parentSessionId: session.id, eventIds: ["a", "b", "c"] };
+        const point = await store.findForkPoint(asked);
+        expect(point).toMatchObject({ conversationId, seq: 2, copied: 2 });
+        expect(await store.findForkPoint({ ...asked, eventIds: ["c", "a"] })).toBeNull();
+        expect(await store.findForkPoint({ ...asked, owner: "other" })).toBeNull();
+        const item = {
+          kind: "message" as const,
+          messageId: results[1]?.messageId ?? 0,
+          summaryId: null,
+          firstId: null,
+          lastId: null,
+          startPosition: point!.position,
+          endPosition: point!.position,
+          tokens: 5,
+          messages: 1,
+          depth: -1,
+          earliestAt: null,
+          latestAt: null,
+        };
+        const request = { session: child, parentSessionId: session.id, eventIds: ["a", "b"], point: point! };
+        const made = await store.fork({ ...request, items: [item], now: clock.now() });
+        expect(made.kind).toBe("forked");
+        expect(await store.fork({ ...request, items: [], now: clock.now() })).toEqual({
+          ...made,
+          kind: "known",
+        });
+        expect(await store.readForkItems(made.conversationId)).toEqual([item]);
+        expect(await store.readForkItems(conversationId)).toEqual([]);
+        const own = [...copied, makeEvent("c", say("three"))];
+        const after = await store.append(batchOf(own, { session: child }));
+        expect(after.results.map((result) => result.outcome)).toEqual(["known", "known", "stored"]);
+        expect((await allMessages(store, made.conversationId)).map((row) => row.eventId)).toEqual(["c"]);
+      }));
+
     test("shows an owner nothing of another owner's", () =>
       withStore(async (store) => {
         const { conversationId, results } = await store.append(
@@ -373,6 +412,42 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         );
         expect(stored?.row.tokens).toBeLessThan(2_000);
         expect((await store.readFile(payload?.fileId ?? "", "other")) ?? null).toBeNull();
+      }));
+
+    test("keeps vectors of what is shown in its newest version, one filler at a time, and finds the nearest", () =>
+      withStore(async (store) => {
+        const texts = ["a", "b", "c"].map((text, i) => makeEvent(`e${i}`, say(text)));
+        const { results } = await store.append(batchOf(texts));
+        const ids = results.map(({ messageId }) => messageId);
+        const claim = { model: "m", now: clock.now(), leaseMs: 1_000 };
+        const space = await store.claimVectorSpace({ ...claim, holder: "one" });
+        const spaceId = space?.spaceId ?? 0;
+        expect(await store.claimVectorSpace({ ...claim, holder: "two" })).toBeNull();
+        expect(await store.listUnembedded({ spaceId, after: 0, limit: 10 })).toEqual(ids);
+        const directions = [Float32Array.of(1, 0), Float32Array.of(0, 1), Float32Array.of(0.6, 0.8)];
+        const vectors = ids.map((messageId, at) => ({ messageId, vector: directions[at] ?? null }));
+        const put = { spaceId, now: claim.now, leaseMs: 1_000, vectors };
+        expect(await store.storeVectors({ ...put, holder: "two" })).toEqual({ kind: "lost" });
+        expect(await store.storeVectors({ ...put, holder: "one" })).toEqual({ kind: "stored", stored: 3 });
+        const long = [{ messageId: ids[0] ?? 0, vector: Float32Array.of(1, 0, 0) }];
+        const wrong = await store.storeVectors({ ...put, holder: "one", vectors: long });
+        expect(wrong).toEqual({ kind: "dimensions", expected: 2, given: 3 });
+        const nearest = async (scope: object): Promise<number[]> => {
+          const question = { spaceId, vector: Float32Array.of(0, 1), scope, limit: 2, after: null };
+          return (await store.scanVectors(question)).nearest.map(({ id }) => id);
+        };
+        expect(await nearest({})).toEqual([ids[1], ids[2]]);
+        expect(await nearest({ owner: "nobody" })).toEqual([]);
+        await store.setHidden(session, "branch", ["e1"], clock.now(), "exactly");
+        await store.append(batchOf([makeEvent("e2", say("c, corrected"))]));
+        expect(await nearest({})).toEqual([ids[0]]);
+        expect((await store.countVectors()).messages).toBe(2);
+        await store.releaseVectorSpace({ spaceId, holder: "one", now: claim.now, isFilled: true });
+        expect(await store.listVectorSpaces()).toMatchObject([
+          { model: "m", dimensions: 2, filledAt: claim.now },
+        ]);
+        expect(await store.dropVectorSpace(spaceId, 1)).toBe(false);
+        expect(await store.dropVectorSpace(spaceId, 1)).toBe(true);
       }));
   });
 }

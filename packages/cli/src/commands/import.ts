@@ -11,7 +11,7 @@ import type { Command } from "commander";
 import { EngineError, ERROR_CODES } from "@lossless/core/model/errors.ts";
 import { FORMAT_NAMES } from "@lossless/core/transfer/format.ts";
 import type { FormatName } from "@lossless/core/transfer/format.ts";
-import type { ImportReport, ImportTarget } from "@lossless/core/transfer/import.ts";
+import type { ImportReport, ImportTarget, PrepareAhead } from "@lossless/core/transfer/import.ts";
 import type { HistoryKind, HistoryReport } from "@lossless/core/transfer/move.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
@@ -180,13 +180,8 @@ async function withTarget(
   isDry: boolean,
   work: (target: ImportTarget) => Promise<void>,
 ): Promise<void> {
+  if (!isDry) return invocation.withArchive("create", work, { thread: true });
   const { settings } = await invocation.settings();
-  if (!isDry) {
-    const { createPreparingTarget } = await import("@lossless/core/transfer/prepare-ahead.ts");
-    return invocation.withArchive("create", (engine) => work(createPreparingTarget(engine, settings)), {
-      thread: true,
-    });
-  }
   const { createDryTarget } = await import("./dry-run.ts");
   try {
     return await invocation.withArchive("read", (engine) => work(createDryTarget(engine, settings)));
@@ -280,11 +275,17 @@ interface Work extends ImportOptions {
 
 async function importAll(target: ImportTarget, invocation: Invocation, work: Work): Promise<void> {
   const progress = startProgress("Importing", { isWanted: !invocation.isJson });
+  const prepareAhead = work.dryRun ? undefined : await loadPreparer(invocation);
   try {
     const total = work.sources.reduce((sum, source) => sum + source.bytes, 0);
     let before = 0;
     for (const source of work.sources) {
-      const report = await importSource(target, invocation, work, source, { progress, before, total });
+      const report = await importSource(target, invocation, work, source, {
+        progress,
+        before,
+        total,
+        prepareAhead,
+      });
       before += source.bytes;
       if (report === null) continue;
       work.tally.add(report);
@@ -296,12 +297,25 @@ async function importAll(target: ImportTarget, invocation: Invocation, work: Wor
   }
 }
 
+interface ImportSituation {
+  readonly progress: Progress;
+  /** Bytes of the files before this one, and of all. */
+  readonly before: number;
+  readonly total: number;
+  readonly prepareAhead: PrepareAhead | undefined;
+}
+
+async function loadPreparer(invocation: Invocation): Promise<PrepareAhead | undefined> {
+  const { createPreparer } = await import("@lossless/core/transfer/prepare-ahead.ts");
+  return createPreparer((await invocation.settings()).settings);
+}
+
 async function importSource(
   target: ImportTarget,
   { owner }: Invocation,
   { format, session, signal, tally, sessionFilter, since }: Work,
   { path, isNamed }: Source,
-  { progress, before, total }: { progress: Progress; before: number; total: number },
+  { progress, before, total, prepareAhead }: ImportSituation,
 ): Promise<ImportReport | null> {
   const { importTranscript } = await import("@lossless/core/transfer/import.ts");
   try {
@@ -314,6 +328,7 @@ async function importSource(
       sessionFilter,
       since,
       signal,
+      prepareAhead,
       onProgress: ({ bytesDone }) =>
         progress.update(
           before + bytesDone,

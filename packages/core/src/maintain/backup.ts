@@ -3,7 +3,7 @@
  * restored only after the copy has been proven again, and the archive it replaces is kept beside it.
  *
  * Invariant: a folder under its final name is a whole, verified backup. Whatever is interrupted leaves a `.partial` folder, which the
- * next run removes.
+ * doctor names and removes.
  */
 import {
   chmodSync,
@@ -103,6 +103,25 @@ export function listBackups(databasePath: string): BackupEntry[] {
       createdAt: statSync(join(path, DATABASE_NAME)).mtimeMs,
       bytes: folderBytes(path),
     }));
+}
+
+/** Copies that were never finished, because their program was killed: backups, and archives on their way back. */
+export function listUnfinished(databasePath: string): { path: string; changedAt: number }[] {
+  const folder = dirname(databasePath);
+  const name = basename(databasePath);
+  return readdirSync(folder)
+    .filter(
+      (entry) =>
+        (entry.startsWith(`${name}.backup-`) && entry.endsWith(PARTIAL)) || entry === `${name}.restoring`,
+    )
+    .map((entry) => join(folder, entry))
+    .map((path) => ({ path, changedAt: newestChange(path) }));
+}
+
+function newestChange(path: string): number {
+  const stats = statSync(path);
+  if (!stats.isDirectory()) return stats.mtimeMs;
+  return Math.max(stats.mtimeMs, ...readdirSync(path).map((name) => statSync(join(path, name)).mtimeMs));
 }
 
 /** Every copy of the archive that was made beside it: backups, and what a restore set aside. */

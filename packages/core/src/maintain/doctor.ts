@@ -4,7 +4,7 @@
  *
  * Invariant: checking changes nothing. Mending begins with a backup, unless all there is to mend are permissions.
  */
-import { chmodSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { LargeFiles } from "../store/large-files.ts";
 import type { VerifyReport } from "../store/store.ts";
 import { createBackup } from "./backup.ts";
@@ -117,6 +117,8 @@ async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<voi
     case "remove_file":
       new LargeFiles(filesDir).discard(fix.storagePath);
       return;
+    case "remove_copy":
+      return rmSync(fix.path, { recursive: true, force: true });
     case "finish_forgetting":
       await engine.finishForgetting();
       return;

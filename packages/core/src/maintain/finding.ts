@@ -11,6 +11,7 @@ export type Fix =
   | { readonly kind: "make_private"; readonly path: string; readonly mode: number }
   | { readonly kind: "close_debt"; readonly conversationId: number }
   | { readonly kind: "remove_file"; readonly storagePath: string }
+  | { readonly kind: "remove_copy"; readonly path: string }
   | { readonly kind: "finish_forgetting" };
 
 export interface Finding {

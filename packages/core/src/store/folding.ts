@@ -243,6 +243,8 @@ export interface FoldingStore {
     folds: readonly StoredFold[];
     now: number;
   }): Promise<PublishOutcome[]>;
+  /** Whether a published summary tells something old, whether or not what is to replace it has been made. */
+  hasStale(conversationId: number): Promise<boolean>;
   /** The next published summary to remake because something below it changed; the deepest come first. */
   readStale(conversationId: number): Promise<StaleSummary | null>;
   /** Stores what a stale summary is to be replaced by; it waits for `swapRemade`. */

@@ -1,4 +1,6 @@
 /** What an import is asked for, and what it reports. */
+import type { Arrival } from "../model/message.ts";
+import type { PreparedMessage } from "../store/store.ts";
 import type { FormatName } from "./format.ts";
 import type { SessionChoice } from "./identity.ts";
 import type { ImportTarget } from "./import-target.ts";
@@ -18,7 +20,11 @@ export interface ImportSettings extends SessionChoice {
   readonly batchBytes?: number | undefined;
   readonly batchLines?: number | undefined;
   readonly maxLineBytes?: number | undefined;
+  /** Does what storing messages needs besides a database, while the batch before is being stored; see `prepare-ahead.ts`. */
+  readonly prepareAhead?: PrepareAhead | undefined;
 }
+
+export type PrepareAhead = (messages: readonly Arrival[]) => readonly PreparedMessage[];
 
 export interface ImportOptions extends ImportSettings {
   readonly path: string;

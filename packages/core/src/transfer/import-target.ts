@@ -3,8 +3,6 @@ import type { PreparedMessage } from "../store/store.ts";
 import type { Arrival, IngestedMessage, SessionRef } from "../model/message.ts";
 
 export interface ImportTarget {
-  /** Where given: does what storing these messages needs besides a database, to be handed to `ingest` with them. */
-  prepareAhead?(messages: readonly Arrival[]): readonly PreparedMessage[];
   /**
    * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` says why the
    * settings keep it from storing anything.

@@ -299,7 +299,7 @@ class ImportRun {
     });
     const last = must(batch.at(-1), "last line of a batch").line;
     this.#cursor = this.#moveCursor(last, messages.at(-1)?.eventId ?? null);
-    const prepared = this.#options.engine.prepareAhead?.(messages);
+    const prepared = this.#options.prepareAhead?.(messages);
     return { messages, prepared, cursor: this.#cursor };
   }
 

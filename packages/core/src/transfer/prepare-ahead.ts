@@ -5,25 +5,19 @@
 
 import { randomBytes } from "node:crypto";
 
-import { arrivalBytes, type Engine } from "../engine.ts";
+import { arrivalBytes } from "../engine.ts";
 import { prepareMessage } from "../ingest/prepare.ts";
 import { hiddenMask, type Arrival } from "../model/message.ts";
 import type { Settings } from "../model/settings.ts";
 import type { PreparedMessage } from "../store/store.ts";
 
-import type { ImportTarget } from "./import-target.ts";
+import type { PrepareAhead } from "./import-report.ts";
 
-/** The engine, which must be behind a thread for this to be of use, as an import sees it. */
-export function createPreparingTarget(engine: Engine, settings: Settings): ImportTarget {
-  if (settings.redactPatterns.length > 0) return engine;
+/** Prepares batches on the calling thread; undefined where the engine must do it. Of use only with an engine behind a thread. */
+export function createPreparer(settings: Settings): PrepareAhead | undefined {
+  if (settings.redactPatterns.length > 0) return undefined;
   const { largeFileThresholdTokens } = settings;
-  return {
-    prepareAhead: (messages) => messages.map((arrival) => prepareWhole(arrival, largeFileThresholdTokens)),
-    ingest: (request) => engine.ingest(request),
-    readSession: (request) => engine.readSession(request),
-    knownEvents: (request) => engine.knownEvents(request),
-    setBranch: (request) => engine.setBranch(request),
-  };
+  return (messages) => messages.map((arrival) => prepareWhole(arrival, largeFileThresholdTokens));
 }
 
 /** Terms are usually read when the index takes the message in; here is the thread that has the time. */

@@ -1,5 +1,6 @@
 /** Each check finds what it is for, in a real archive that was damaged in that one way, and says the command that mends it. */
 import { chmodSync, existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openEngine, resolveSettings } from "@lossless/core";
 import type { Engine, Settings } from "@lossless/core";
@@ -120,6 +121,45 @@ describe("the doctor", () => {
       expect(statSync(folder.file("lcm.db")).mode & 0o777).toBe(0o600);
       expect(existsSync(folder.file("lcm-files/1/file_0123456789abcdef.txt"))).toBe(false);
     }, prepare);
+  });
+
+  test("removes what a killed backup left, unless somebody may be at work on it", async () => {
+    const prepare = (folder: TemporaryFolder): void => {
+      for (const [name, isOld] of [
+        ["lcm.db.backup-20260101-000000.partial", true],
+        ["lcm.db.backup-20260102-000000.partial", false],
+      ] as const) {
+        mkdirSync(folder.file(name), { mode: 0o700 });
+        writeFileSync(join(folder.file(name), "lcm.db"), "half a copy", { mode: 0o600 });
+        if (isOld)
+          for (const path of [join(folder.file(name), "lcm.db"), folder.file(name)]) utimesSync(path, 1, 1);
+      }
+    };
+    await withArchive(async (options, folder) => {
+      const { findings } = await examine(options);
+      expect(find(findings, "copy_unfinished").id).toContain("20260101");
+      expect(codes(findings)).toEqual(["backup_old", "copy_unfinished"]);
+      await mend(options, findings);
+      expect(existsSync(folder.file("lcm.db.backup-20260101-000000.partial"))).toBe(false);
+      expect(existsSync(folder.file("lcm.db.backup-20260102-000000.partial"))).toBe(true);
+    }, prepare);
+  });
+
+  test("names a redaction key that is missing", async () => {
+    const config = {
+      redactPatterns: ["@keys"],
+      redactedValues: "seal-or-drop",
+      redactionKeyFile: "/nowhere/key",
+    };
+    await withArchive(
+      async (options) => {
+        const finding = find((await examine(options)).findings, "setting_impossible");
+        expect(finding).toMatchObject({ id: "redactionKeyFile", severity: "warning" });
+        expect(finding.message).toContain("there is no such file");
+      },
+      () => undefined,
+      config,
+    );
   });
 
   test("says what a model would cost for summaries made without one", async () => {

@@ -43,7 +43,7 @@ function renderTimeline(timeline: TimelineAnswer): HTMLElement[] {
         `${formatShort(last.contextTokens)} tokens`,
         `${formatFactor(last.rawTokens, last.contextTokens)} compression`,
       ),
-      renderCard("Highest", `${formatShort(highest)} tokens`, "the context ever was"),
+      renderCard("Highest", `${formatShort(highest)} tokens`, "before it was folded"),
       renderCard("Compactions", formatCount(compactions.length), countOf(summaries, "summary", "summaries")),
       renderCard("From", formatDay(points[0]?.at ?? 0), `to ${formatDay(last.at)}`),
     ),

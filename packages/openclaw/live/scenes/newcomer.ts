@@ -43,7 +43,7 @@ export async function playNewcomer(stage: Stage): Promise<void> {
     await stage.configure({ databasePath: path }, /older/);
     await stage.waitForAnswer(IGNORED_CHAT, "/lcm status", /All parts work/);
     assert.ok(existsSync(`${path}.before-adoption`), "the old file is kept");
-    assert.match(await stage.sendChat("/lcm verify", IGNORED_CHAT), /Proven: \d+ messages and [1-9]/);
+    assert.match(await stage.sendChat("/lcm verify", IGNORED_CHAT), /Proven: [\d,]+ messages and [1-9]/);
   });
   await stage.configure({}, /state\/lcm\.db/);
 }

@@ -1,10 +1,29 @@
-/** Whether there is a backup, and how old the newest is. */
-import { listBackups } from "../backup.ts";
+/** Whether there is a backup, how old the newest is, and what killed programs left of copies. */
+import { listBackups, listUnfinished } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
 const OLD_MS = 30 * 24 * 60 * 60_000;
+/** Somebody may be at work on a younger one. */
+const LEFT_MS = 60 * 60_000;
 
-export async function checkBackups({ databasePath, now }: CheckInput): Promise<Finding[]> {
+export async function checkBackups(input: CheckInput): Promise<Finding[]> {
+  return [...findUnfinished(input), ...findOld(input)];
+}
+
+function findUnfinished({ databasePath, now }: CheckInput): Finding[] {
+  return listUnfinished(databasePath)
+    .filter(({ changedAt }) => now - changedAt > LEFT_MS)
+    .map(({ path }) => ({
+      code: "copy_unfinished",
+      severity: "warning",
+      id: path,
+      message: "a copy of the archive was never finished; it may hold what was forgotten since",
+      mend: "lcm doctor --fix",
+      fix: { kind: "remove_copy", path },
+    }));
+}
+
+function findOld({ databasePath, now }: CheckInput): Finding[] {
   const newest = listBackups(databasePath)[0];
   if (newest !== undefined && now - newest.createdAt <= OLD_MS) return [];
   const message =

@@ -60,7 +60,11 @@ export class FullTextIndex {
     if (this.#meta(GENERATION) !== null) {
       this.#ensureSummaries();
       // A database from before messages waited: all of them are indexed.
-      if (this.#meta(UNTIL) === null) this.#connection.write(() => this.#reachNewest());
+      if (this.#meta(UNTIL) === null) {
+        this.#connection.write(() => {
+          if (this.#meta(UNTIL) === null) this.#reachNewest();
+        });
+      }
       return;
     }
     this.#connection.write(() => {

@@ -57,6 +57,14 @@ const DROP_STAND_INS = `
   UPDATE summaries SET state = 'retired'
   WHERE conversation_id = ? AND state IN ('prepared', 'reserve') AND start_pos <= ? AND end_pos >= ?`;
 
+const ANY_STALE = `
+  SELECT 1 AS found FROM summaries INDEXED BY stale_summaries
+  WHERE conversation_id = ? AND state = 'cover' AND stale = 1 LIMIT 1`;
+
+export function hasStale({ connection }: StoreContext, conversationId: number): boolean {
+  return connection.get(ANY_STALE, conversationId) !== undefined;
+}
+
 export function readStale({ connection, files }: StoreContext, conversationId: number): StaleSummary | null {
   return connection.read(() => {
     const stale = connection.get(NEXT_STALE, conversationId);

@@ -263,6 +263,10 @@ export class SqliteStore implements Store {
     return this.#do("write", () => fold.publishStored(this.#context, request));
   }
 
+  async hasStale(conversationId: number): Promise<boolean> {
+    return this.#do("read", () => remake.hasStale(this.#context, conversationId));
+  }
+
   async readStale(conversationId: number): ReturnType<Store["readStale"]> {
     return this.#do("read", () => remake.readStale(this.#context, conversationId));
   }
