@@ -40,6 +40,8 @@ async function assembleWith(config: Record<string, unknown>, extra: { prompt?: s
   const engine = await openEngine({ database, settings, thread: false });
   try {
     await engine.ingest({ session, messages: conversation() });
+    // Assembling never writes, so the cue finds what has been indexed by then.
+    await engine.settleIndex();
     const context = await engine.assemble({ conversationId: 1, budgetTokens: 60_000, ...extra });
     expect(context?.items.reduce((sum, item) => sum + item.messages, 0)).toBe(82);
     return context;

@@ -31,7 +31,7 @@ export async function playRecall(stage: Stage): Promise<void> {
     "with a model of its own the question is answered by the host's sub-agent runtime",
     async () => {
       const policy = { allowModelOverride: true, allowedModels: ["fake/fake-small"] };
-      await stage.configure({ expansionModel: "fake/fake-small" }, /This chat/, {
+      await stage.configure({ expansionModel: "fake/fake-small" }, /does not let this plugin use/, {
         // Without leave for the plain way to this model, an answer of it came through the sub-agents.
         entry: { subagent: policy },
       });
@@ -51,7 +51,7 @@ export async function playRecall(stage: Stage): Promise<void> {
         ["fake-small"],
       );
       assert.doesNotMatch(await stage.sendChat("/lcm status", LONG_CHAT), /! models/);
-      await stage.configure({}, /This chat/);
+      await stage.configure({}, /All parts work/);
     },
   );
   await stage.step("a sub-agent gets lcm_expand and reads what it was granted, and nothing else", () =>

@@ -256,10 +256,14 @@ export class SqliteStore implements Store {
   }
 
   async storeSummary(request: StoreSummary): Promise<PublishOutcome> {
+    // What is folded is found by search, not seen: it has to be in the index by then.
+    this.#queue.settle();
     return this.#do("write", () => fold.storeSummary(this.#context, request));
   }
 
   async publishStored(request: Parameters<Store["publishStored"]>[0]): Promise<PublishOutcome[]> {
+    // What is folded is found by search, not seen: it has to be in the index by then.
+    this.#queue.settle();
     return this.#do("write", () => fold.publishStored(this.#context, request));
   }
 
