@@ -56,7 +56,7 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
 }
 
 const NOTES = [
-  "Floor: the rows of the chosen messages and summaries by their ids, decompressed and parsed as JSON. Ours: engine.assemble in the same thread.",
+  "Floor: the rows of the chosen messages and summaries by their ids, decompressed and parsed as JSON. Ours: engine.assemble in the same thread, turn after turn: it has the bodies of the turn before decompressed.",
   "Medians; ratio (ours to the floor) and growth (to the smallest history) are medians over neighbouring measurements.",
 ];
 

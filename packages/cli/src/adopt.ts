@@ -21,6 +21,8 @@ async function mayNeedAdoption(path: string): Promise<boolean> {
   const handle = await open(path, "r").catch(() => null);
   if (handle === null) return false;
   try {
+    // What is no file has no bytes; opening it will say so in its own words.
+    if (!(await handle.stat()).isFile()) return false;
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(OWN_ID.length), 0, OWN_ID.length, ID_OFFSET);
     return bytesRead === OWN_ID.length && !buffer.equals(OWN_ID);
   } finally {

@@ -41,6 +41,7 @@ async function compareDatabase(
     const archived = all.filter(
       (row) =>
         !row.eventId.startsWith(ATTACHMENT_PREFIX) &&
+        !witness.notes.has(`${row.sessionId} ${row.eventId}`) &&
         (isKept(row.sessionKey) || mayHold?.(row.sessionKey) !== true),
     );
     await stage.step(

@@ -22,6 +22,8 @@ export interface WitnessedRow {
 export interface Witness {
   /** Every message row, also those that left the active branch. */
   readonly messages: readonly WitnessedRow[];
+  /** Ids of the host's own notes among them (a turn that ended before its reply): kept too, and never numbered. */
+  readonly notes: ReadonlySet<string>;
   readonly resets: readonly {
     readonly sessionId: string;
     readonly entryId: string;
@@ -57,6 +59,7 @@ const SELECT_EVENTS = `
 export function readWitness(stateDir: string): Witness {
   const messages: WitnessedRow[] = [];
   const resets: { sessionId: string; entryId: string; reason: string }[] = [];
+  const notes = new Set<string>();
   const copyOf = new Map<string, string>();
   let undelivered = 0;
   for (const agent of readdirSync(join(stateDir, "agents"))) {
@@ -81,6 +84,7 @@ export function readWitness(stateDir: string): Witness {
           copyOf: copyOf.get(row.session_id) ?? null,
         });
       }
+      if (event.type === "custom_message") notes.add(`${row.session_id} ${event.id}`);
       if (event.type === "reset") resets.push({ ...ids, reason: event.reason ?? "" });
     }
     const outbox = database.prepare("SELECT COUNT(*) AS turns FROM context_engine_turn_outbox").get() as {
@@ -89,5 +93,5 @@ export function readWitness(stateDir: string): Witness {
     undelivered += outbox.turns;
     database.close();
   }
-  return { messages, resets, undelivered };
+  return { messages, notes, resets, undelivered };
 }

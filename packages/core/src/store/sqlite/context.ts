@@ -1,5 +1,6 @@
-/** What the verbs of the SQLite store share: the connection, the folder of large files, and the full-text index. */
+/** What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, and decoded bodies. */
 import type { LargeFiles } from "../large-files.ts";
+import type { BodyCache } from "./body-cache.ts";
 import type { Connection } from "./connection.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
 
@@ -7,4 +8,5 @@ export interface StoreContext {
   readonly connection: Connection;
   readonly files: LargeFiles;
   readonly index: FullTextIndex;
+  readonly bodies: BodyCache;
 }

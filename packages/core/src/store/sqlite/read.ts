@@ -218,7 +218,10 @@ const SELECT_PAYLOADS = `
   SELECT p.at, p.length, p.file_id, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
   FROM message_parts p JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.at`;
 
-export function readShown({ connection }: StoreContext, messageIds: readonly number[]): ShownMessage[] {
+export function readShown(
+  { connection, bodies }: StoreContext,
+  messageIds: readonly number[],
+): ShownMessage[] {
   return connection.read(() => {
     const select = connection.statement(SELECT_SHOWN);
     select.setReturnArrays(true);
@@ -229,7 +232,7 @@ export function readShown({ connection }: StoreContext, messageIds: readonly num
       if (!first) continue;
       const [seq, createdAt, newest] = first;
       const [, , , body, encoding, arrivalBytes, tokens] = (newest === null ? null : read(newest)) ?? first;
-      const decoded = decodeBody({ body, encoding }, arrivalBytes);
+      const decoded = bodies.decode(newest ?? messageId, { body, encoding }, arrivalBytes);
       // A body as long as what was handed in has lost nothing to a file.
       const isWhole = decoded.byteLength === arrivalBytes;
       const bytes = isWhole

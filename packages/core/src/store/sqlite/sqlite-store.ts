@@ -54,6 +54,7 @@ import type { ProveArrival, RedactedMessage, SealedValue } from "../redaction.ts
 import type { StoreVectors, StoreVectorsOutcome, VectorCounts, VectorSpace } from "../vectors.ts";
 import type { ListedConversation, MoveChoice, MovedRow, MovedSummary, OpenOutcome } from "../transfer.ts";
 import { append } from "./append.ts";
+import { BodyCache } from "./body-cache.ts";
 import * as books from "./books.ts";
 import * as care from "./care.ts";
 import { Connection, translate } from "./connection.ts";
@@ -110,7 +111,12 @@ export class SqliteStore implements Store {
       migrate(connection);
       const index = new FullTextIndex(connection);
       if (!connection.readOnly) index.ensure();
-      this.#context = { connection, files: new LargeFiles(options.filesDir), index };
+      this.#context = {
+        connection,
+        files: new LargeFiles(options.filesDir),
+        index,
+        bodies: new BodyCache(),
+      };
       this.#queue = new IndexQueue(this.#context, options.derive ?? null);
     } catch (error) {
       connection.close();
