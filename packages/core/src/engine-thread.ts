@@ -169,6 +169,7 @@ const READER_CALLS = new Set<keyof Engine>([
   "readSummary",
   "listMessages",
   "listMessageIds",
+  "readOutline",
   "locateMessage",
   "listConversations",
   "listSummaries",

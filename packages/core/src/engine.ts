@@ -54,6 +54,8 @@ import type {
   ConversationRow,
   LargeFileRow,
   ListMessages,
+  Outline,
+  OutlineRequest,
   MessageBody,
   MessageRow,
   Page,
@@ -138,6 +140,8 @@ export interface Engine extends CareEngine, VectorEngine, VaultEngine {
       Partial<Pick<ListMessages, "after" | "order" | "direction">>,
   ): Promise<Page<MessageRow>>;
   /** Ids of messages by their numbers in the conversation, from 0. */
+  /** All messages of a conversation in columns: where they stand, how large they are, whose they are. */
+  readOutline(request: Scope & Pick<OutlineRequest, "conversationId" | "after" | "limit">): Promise<Outline>;
   listMessageIds(request: Scope & { conversationId: number; at: number; limit: number }): Promise<number[]>;
   /** The number of a message in its conversation; null when there is none. */
   locateMessage(
@@ -445,6 +449,12 @@ export class LocalEngine implements Engine {
 
   async readConversation(request: Scope & { conversationId: number }): Promise<ConversationRow | null> {
     return this.#store.readConversation(request.conversationId, request.owner);
+  }
+
+  async readOutline(
+    request: Scope & Pick<OutlineRequest, "conversationId" | "after" | "limit">,
+  ): Promise<Outline> {
+    return this.#store.readOutline(request);
   }
 
   async listMessageIds(

@@ -357,6 +357,26 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         await store.append(batchOf([makeEvent("e3", say("place 3"), { position: 3 * POSITION_STEP })]));
         const ids = (await allMessages(store, conversationId)).map(({ messageId }) => messageId);
         expect(await store.listMessageIds({ conversationId, at: 0, limit: 10 })).toEqual(ids);
+        const outline = await store.readOutline({ conversationId, after: null, limit: 2 });
+        expect([...outline.messageIds]).toEqual(ids.slice(0, 2));
+        const after = [outline.positions[1] ?? 0, outline.seqs[1] ?? 0] as const;
+        const rest = await store.readOutline({ conversationId, after, limit: 10 });
+        expect([...rest.messageIds]).toEqual(ids.slice(2));
+        const { items } = await store.listMessages({
+          conversationId,
+          after: null,
+          limit: 2,
+          order: "position",
+          direction: "oldest",
+        });
+        expect([...outline.roles].map((role) => outline.roleNames[role])).toEqual(
+          items.map(({ role }) => role),
+        );
+        expect([...outline.tokens]).toEqual(items.map(({ tokens }) => tokens));
+        expect([...outline.createdAts]).toEqual(items.map(({ createdAt }) => createdAt));
+        expect(
+          (await store.readOutline({ conversationId, owner: "other", after: null, limit: 9 })).seqs,
+        ).toHaveLength(0);
         expect(await store.listMessageIds({ conversationId, at: 2, limit: 1 })).toEqual([ids[2]]);
         expect(await store.listMessageIds({ conversationId, at: 4, limit: 1 })).toEqual([]);
         for (const [number, messageId] of ids.entries()) {

@@ -3,17 +3,18 @@
  * the turns, the messages under a summary. Kept in memory, some fifty bytes a message, and extended as the conversation grows.
  */
 import type { Engine, Scope } from "@lossless/core/engine.ts";
-import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Outline } from "@lossless/core/store/store.ts";
 import type { OutlineRow } from "./answers.ts";
 
 /** Short, so that what somebody waits for gets its turn in between. */
-const PAGE = 1_500;
+const PAGE = 10_000;
 /** Conversations that are remembered at a time. */
 const KEPT = 8;
 
 interface Kept {
   rows: OutlineRow[];
-  cursor: string | null;
+  /** The place of the last row. */
+  cursor: readonly [position: number, seq: number] | null;
 }
 
 export class Outlines {
@@ -56,25 +57,25 @@ export class Outlines {
     const all = [...rows];
     let after = cursor;
     for (;;) {
-      const page = await this.#engine.listMessages({ ...this.#scope, conversationId, limit: PAGE, after });
-      for (const row of page.items) all.push(toOutlineRow(row));
-      const last = page.items.at(-1);
-      if (last) after = `${last.position}.${last.seq}`;
-      if (page.next === null) return { rows: all, cursor: after };
+      const page = await this.#engine.readOutline({ ...this.#scope, conversationId, limit: PAGE, after });
+      appendRows(all, page);
+      const last = all.at(-1);
+      if (last) after = [last.position, last.seq];
+      if (page.messageIds.length < PAGE) return { rows: all, cursor: after };
     }
   }
 }
 
-function toOutlineRow({
-  messageId,
-  seq,
-  position,
-  role,
-  tokens,
-  createdAt,
-  hidden,
-  revises,
-}: MessageRow): OutlineRow {
-  const counts = hidden.length === 0 && revises === null;
-  return { messageId, seq, position, role, tokens: counts ? tokens : 0, createdAt };
+function appendRows(rows: OutlineRow[], page: Outline): void {
+  const at = (column: Float64Array | Uint16Array, index: number): number => column[index] ?? 0;
+  for (let i = 0; i < page.messageIds.length; i++) {
+    rows.push({
+      messageId: at(page.messageIds, i),
+      seq: at(page.seqs, i),
+      position: at(page.positions, i),
+      role: page.roleNames[at(page.roles, i)] ?? "",
+      tokens: at(page.tokens, i),
+      createdAt: at(page.createdAts, i),
+    });
+  }
 }

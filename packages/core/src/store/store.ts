@@ -26,6 +26,8 @@ import type {
   Derive,
   LargeFileRow,
   ListMessages,
+  Outline,
+  OutlineRequest,
   MessageBody,
   MessageRow,
   SearchHit,
@@ -62,6 +64,8 @@ export interface Store
   readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null>;
   listMessages(request: ListMessages): Promise<Page<MessageRow>>;
   /** Ids of messages by their numbers in the conversation, which count from 0 in the order of positions. */
+  /** Where and how large the messages of a conversation are, in order, behind a place; for what looks at all of them. */
+  readOutline(request: OutlineRequest): Promise<Outline>;
   listMessageIds(request: {
     conversationId: number;
     at: number;

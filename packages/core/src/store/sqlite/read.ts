@@ -12,6 +12,8 @@ import type {
   CutPayload,
   LargeFileRow,
   ListMessages,
+  Outline,
+  OutlineRequest,
   MessageBody,
   MessageRow,
   Page,
@@ -135,6 +137,37 @@ export function listMessages({ connection }: StoreContext, request: ListMessages
   return makePage(rows.map(toMessage), request.limit, (row) =>
     request.order === "position" ? `${row.position}.${row.seq}` : `${row.seq}`,
   );
+}
+
+const OUTLINE = `
+  SELECT m.message_id, m.seq, m.position, CASE WHEN m.hidden_now = 0 AND m.revises IS NULL THEN m.tokens ELSE 0 END, m.created_at, m.role
+  FROM conversations c JOIN messages m USING (conversation_id)
+  WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (m.position, m.seq) > (?3, ?4)
+  ORDER BY m.position, m.seq LIMIT ?5`;
+
+type OutlineRow = readonly [
+  messageId: number,
+  seq: number,
+  position: number,
+  tokens: number,
+  createdAt: number,
+  role: string,
+];
+
+export function readOutline({ connection }: StoreContext, request: OutlineRequest): Outline {
+  const { conversationId, owner = null, after, limit } = request;
+  const rows = connection.list<OutlineRow>(OUTLINE, conversationId, owner, ...(after ?? [-1, -1]), limit);
+  const roleNames = [...new Set(rows.map((row) => row[5]))];
+  const numbers = new Map(roleNames.map((name, index) => [name, index]));
+  return {
+    messageIds: Float64Array.from(rows, (row) => row[0]),
+    seqs: Float64Array.from(rows, (row) => row[1]),
+    positions: Float64Array.from(rows, (row) => row[2]),
+    tokens: Float64Array.from(rows, (row) => row[3]),
+    createdAts: Float64Array.from(rows, (row) => row[4]),
+    roles: Uint16Array.from(rows, (row) => numbers.get(row[5]) ?? 0),
+    roleNames,
+  };
 }
 
 /** Both walk the index of positions alone, so that a number far inside costs milliseconds. */

@@ -40,6 +40,8 @@ import type {
   Derive,
   LargeFileRow,
   ListMessages,
+  Outline,
+  OutlineRequest,
   MessageBody,
   MessageRow,
   Page,
@@ -181,6 +183,10 @@ export class SqliteStore implements Store {
 
   async listMessages(request: ListMessages): Promise<Page<MessageRow>> {
     return this.#do("read", () => read.listMessages(this.#context, request));
+  }
+
+  async readOutline(request: OutlineRequest): Promise<Outline> {
+    return this.#do("read", () => read.readOutline(this.#context, request));
   }
 
   async listMessageIds(request: Parameters<Store["listMessageIds"]>[0]): Promise<number[]> {
