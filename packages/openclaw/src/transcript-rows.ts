@@ -7,6 +7,7 @@
  * branch; so both cursors of a state always point at the same place.
  */
 
+import { setImmediate } from "node:timers/promises";
 import { POSITION_STEP, type HiddenReason } from "@lossless/core";
 import type { AgentMessage } from "./host.ts";
 import { UNREAD, type ReaderState } from "./reader-state.ts";
@@ -168,6 +169,8 @@ class Feed<Item> {
   }
 
   async #turnPage(): Promise<void> {
+    // The host reads its pages without ever waiting: between two of them others get a turn.
+    if (this.#page.length > 0) await setImmediate();
     const page = await this.#read(this.#target, this.#behind, PAGE_SIZE);
     if (page.kind !== "page") throw new Interruption(page);
     if (page.hasMore && page.items.length === 0 && page.cursor === this.#behind) {

@@ -220,7 +220,9 @@ describe("in a real terminal", { timeout: 120_000 }, () => {
     await see("status 5");
   });
 
-  test("a database that may only be read is shown; changing it is refused with a reason", async ({ skip }) => {
+  test("a database that may only be read is shown; changing it is refused with a reason", async ({
+    skip,
+  }) => {
     if (process.getuid?.() === 0) skip("permissions do not hold for the superuser");
     chmodSync(database, 0o400);
     try {
