@@ -96,7 +96,8 @@ interface Imported extends ImportUsage {
   readonly stored: number;
 }
 
-async function importFile(file: string, database: string, usage: string): Promise<Imported> {
+/** Runs `lcm import` in a process of its own. */
+export async function importFile(file: string, database: string, usage: string): Promise<Imported> {
   const watch = pathToFileURL(join(import.meta.dirname, "import-watch.ts")).href;
   const startedAt = performance.now();
   const child = spawn(

@@ -176,17 +176,17 @@ function startArchive(
   const isNew = !existsSync(settings.databasePath);
   if (isFirstStart(settings)) api.logger.info(describeFirstStart(settings, sessions.length, parts.lease));
   if (isNew && sessions.length === 0) return;
-  openWhenTakenOver(lease)
-    .then(() => importSessions(parts, sessions, signal))
-    .then(
-      (messages) => {
-        if (messages > 0)
-          api.logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`);
-      },
-      (error: unknown) => {
-        if (parts.lease.notes.fail("archive", error)) api.logger.warn(`archive: ${describeError(error)}`);
-      },
-    );
+  const run = async (): Promise<void> => {
+    try {
+      await openWhenTakenOver(lease);
+      const messages = await importSessions(parts, sessions, signal);
+      if (messages > 0)
+        api.logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`);
+    } catch (error) {
+      if (parts.lease.notes.fail("archive", error)) api.logger.warn(`archive: ${describeError(error)}`);
+    }
+  };
+  void run();
 }
 
 /** There is no archive of ours yet: nothing at its place, or the database of another version. */

@@ -62,7 +62,7 @@ interface OpenedEngine {
 
 interface Takeover {
   readonly startedAt: number;
-  readonly ended: Promise<void>;
+  ended: Promise<void>;
   failure: unknown;
 }
 
@@ -112,16 +112,18 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
     const takeover: Takeover = {
       startedAt: Date.now(),
       failure: null,
-      ended: adopt(settings).then(
-        (adoption) => {
-          entry.takeover = null;
-          onAdoption?.(adoption);
-        },
-        (error: unknown) => {
-          takeover.failure = error;
-        },
-      ),
+      ended: Promise.resolve(),
     };
+    const run = async (): Promise<void> => {
+      try {
+        const adoption = await adopt(settings);
+        entry.takeover = null;
+        onAdoption?.(adoption);
+      } catch (error) {
+        takeover.failure = error;
+      }
+    };
+    takeover.ended = run();
     return takeover;
   }
 

@@ -21,15 +21,21 @@ export function defineEmbed(program: Command): void {
   const command = program
     .command("embed")
     .description("vectors of messages, for search by meaning; off unless you name a model");
-  command
+  const status = command
     .command("status")
     .description("which vectors there are, and how many are missing")
     .action(toAction(runStatus));
-  command
+  addExamples(status, [["lcm embed status", "for how many messages there is a vector, by model"]]);
+  const run = command
     .command("run")
     .description("make the vectors that are missing; can be cancelled and repeated")
     .action(toAction(runEmbed));
-  command.command("drop").description("remove all vectors; messages stay").action(toAction(runDrop));
+  addExamples(run, [["lcm embed run", "goes on where the last run stopped"]]);
+  const drop = command
+    .command("drop")
+    .description("remove all vectors; messages stay")
+    .action(toAction(runDrop));
+  addExamples(drop, [["lcm embed drop", "search is by words again; lcm embed run makes them anew"]]);
   command.addHelpText(
     "after",
     `

@@ -18,10 +18,10 @@ const NEXT = `
 const BODY = "SELECT message_id, conversation_id, body, encoding FROM messages WHERE message_id = ?";
 
 /** So many waiting messages, or so many bytes of them, are indexed without further delay. */
-const FULL_AT = 128;
+const FULL_AT = 256;
 const FULL_AT_BYTES = 2_000_000;
 /** The rest when this time has passed: long for a program that stores turn after turn, nothing for a person who searches. */
-const DELAY_MS = 30;
+const DELAY_MS = 100;
 /** Messages of one transaction, so that other writers get their turn in between. */
 const BATCH = 512;
 
@@ -61,7 +61,7 @@ export class IndexQueue {
     if (index.notedProblem() !== null) return index.dropWaiting(Infinity);
     for (let isDone = false; !isDone;) {
       const attempt = connection.tryWrite(() => this.#settleBatch());
-      if (attempt.kind === "busy") return this.#wait(DELAY_MS * 10);
+      if (attempt.kind === "busy") return this.#wait(DELAY_MS * 3);
       if (attempt.kind === "failed") return this.#fail(attempt.error);
       index.dropWaiting(attempt.value.until);
       ({ isDone } = attempt.value);
