@@ -2,7 +2,6 @@
  * The facade everyone else calls: library, command line, plugin, servers. `LocalEngine` does the work in the thread it was opened in;
  * `engine-thread.ts` puts it behind a worker with the same face, so that a host's thread never waits for the database.
  */
-import { randomBytes } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { AssembledContext } from "./assemble/assemble.ts";
 import { Care } from "./engine-care.ts";
@@ -27,6 +26,7 @@ import { makeUlid } from "./model/ids.ts";
 import { hiddenMask } from "./model/message.ts";
 import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/message.ts";
 import { compileSessionPatterns } from "./model/session-patterns.ts";
+import { drawRandom } from "./model/random.ts";
 import type { Settings } from "./model/settings.ts";
 import { buildCue } from "./retrieve/cue.ts";
 import type { AskAnswer, AskRequest } from "./retrieve/ask.ts";
@@ -236,20 +236,6 @@ export interface LocalEngineOptions {
 }
 
 const SYSTEM_CLOCK: Clock = { now: () => Date.now(), random: drawRandom };
-
-const POOL_BYTES = 4_096;
-let pool = randomBytes(0);
-let drawn = 0;
-
-/** Random bytes out of a stock: asking the system for the sixteen of every message would cost more than hashing it. */
-function drawRandom(size: number): Uint8Array {
-  if (size > POOL_BYTES) return randomBytes(size);
-  if (drawn + size > pool.length) {
-    pool = randomBytes(POOL_BYTES);
-    drawn = 0;
-  }
-  return pool.subarray(drawn, (drawn += size));
-}
 const MAX_PAGE = 10_000;
 
 export class LocalEngine implements Engine {

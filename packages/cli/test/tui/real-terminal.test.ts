@@ -179,7 +179,7 @@ describe("in a real terminal", { timeout: 120_000 }, () => {
     const colour = new RegExp(String.raw`${"\u001B"}\[[\d;]*3\dm`);
     const coloured = (): boolean => colour.test(tmux("capture-pane", "-e", "-p", "-t", "main"));
     for (const [variable, expected] of [
-      ["LANG=C.UTF-8", true],
+      ["env -u NO_COLOR", true],
       ["NO_COLOR=1", false],
     ] as const) {
       await start(`${variable} node ${LCM_TUI} --db ${database} --session agent:main:main`);

@@ -3,11 +3,10 @@
  * next. Redaction is the engine's own, so with patterns set the engine prepares everything itself.
  */
 
-import { randomBytes } from "node:crypto";
-
 import { arrivalBytes } from "../engine.ts";
 import { prepareMessage } from "../ingest/prepare.ts";
 import { hiddenMask, type Arrival } from "../model/message.ts";
+import { drawRandom } from "../model/random.ts";
 import type { Settings } from "../model/settings.ts";
 import type { PreparedMessage } from "../store/store.ts";
 
@@ -26,19 +25,8 @@ function prepareWhole(arrival: Arrival, largeFileThresholdTokens: number): Prepa
     hidden: hiddenMask(arrival.hidden ?? []),
     createdAt: arrival.createdAt ?? Date.now(),
     largeFileThresholdTokens,
-    random: takeRandom,
+    random: drawRandom,
   });
   const terms = prepared.readTerms();
   return { ...prepared, readTerms: () => terms };
-}
-
-const RANDOM_BYTES = 16_384;
-let pool = new Uint8Array();
-
-/** Sixteen bytes at a time from the system cost more than hashing the message they salt. */
-function takeRandom(size: number): Uint8Array {
-  if (pool.byteLength < size) pool = randomBytes(Math.max(size, RANDOM_BYTES));
-  const taken = pool.subarray(0, size);
-  pool = pool.subarray(size);
-  return taken;
 }
