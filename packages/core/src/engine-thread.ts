@@ -201,6 +201,7 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
   let reader: Promise<EngineThread> | null = null;
   /** The reading thread cannot write, so the writing one is asked to settle the index whenever something may have been stored. */
   let isUnsettled = true;
+  let settling: Promise<unknown> = Promise.resolve();
   const openReader = (): Promise<EngineThread> => {
     const { start } = options;
     reader ??= EngineThread.open(
@@ -217,9 +218,13 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
     const { onProgress, signal, ...rest } = request as { onProgress?: ProgressFn; signal?: AbortSignal };
     // What a sub-agent reads is charged to its grant, which is a write.
     const isReading = isOnReader && !("delegated" in rest && rest.delegated === true);
-    if (isReading && isUnsettled && INDEX_CALLS.has(method)) {
-      isUnsettled = false;
-      await writer.call("settleIndex", {});
+    if (isReading && INDEX_CALLS.has(method)) {
+      if (isUnsettled) {
+        isUnsettled = false;
+        settling = writer.call("settleIndex", {});
+      }
+      // Whoever comes while another caller's settling is under way waits for the same.
+      await settling;
     }
     const thread = isReading ? await openReader() : writer;
     try {

@@ -40,6 +40,17 @@ describe("messages on their way into the index", () => {
     }
   });
 
+  test("are found by every one of several searches that come at once", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await openEngine({ database: folder.file("lcm.db") });
+    for (let i = 1; i <= 10; i++) {
+      await engine.ingest(say(i - 1, i));
+      const counts = await Promise.all([1, 2, 3].map(() => count(engine, "pigeon")));
+      expect(counts).toEqual([i, i, i]);
+    }
+    await engine.close();
+  });
+
   test("wait in the database when the process dies, are counted for readers and indexed by the next writer", async () => {
     using folder = makeTemporaryFolder();
     const path = folder.file("lcm.db");
