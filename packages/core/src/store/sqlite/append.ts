@@ -1,6 +1,6 @@
 /**
  * Storing events: the one way a message enters the archive. Identity is decided by id inside the transaction; everything that
- * needs no lock (parsing, compressing, analysing) has been done before it begins.
+ * needs no lock (parsing, counting, compressing) has been done before it begins.
  */
 import { hash } from "node:crypto";
 import { commit, commitRedacted } from "../../model/chain.ts";
@@ -16,6 +16,8 @@ import { coverLateMessage, markStale, staleStandIns } from "./fold-path.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession, Placement } from "./placement.ts";
 import type { Place } from "./placement.ts";
+import { insertParts } from "./parts.ts";
+import type { PayloadPart } from "./parts.ts";
 import { insertRedaction } from "./redactions.ts";
 import { dropVectors } from "./vectors.ts";
 
@@ -30,9 +32,6 @@ const INSERT_MESSAGE = `
                         hidden_now, arrival_bytes, encoding, body, salt, commitment, chain)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
-const INSERT_PART = `
-  INSERT INTO message_parts (message_id, ordinal, type, at, length, tool_call_id, tool_name, file_id, encoding)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_FILE = `
   INSERT INTO large_files (file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
                            exploration_summary, created_at)
@@ -243,37 +242,20 @@ function insertMessage(
     arrivalBytes: prepared.arrivalBytes,
     sessionId: batch.session.id,
   });
-  insertParts(context, head, messageId, prepared, batch.now);
+  insertParts(connection, messageId, prepared.parts, storePayloads(context, head, prepared, batch.now));
   insertRedaction(connection, messageId, prepared.redaction);
   return { messageId, seq, position };
 }
 
-function insertParts(
-  context: StoreContext,
+/** Writes the large payloads of a message to their files; those whose content is new get a row and a record. */
+function storePayloads(
+  { connection, files }: StoreContext,
   head: ConversationHead,
-  messageId: number,
-  prepared: PreparedMessage,
+  { payloads }: PreparedMessage,
   now: number,
-): void {
-  const { connection, files } = context;
+): PayloadPart[] {
   const { conversationId } = head;
-  let ordinal = 0;
-  for (const part of prepared.parts) {
-    const { type, at, length, toolCallId, toolName } = part;
-    connection.run(
-      INSERT_PART,
-      messageId,
-      ordinal++,
-      type,
-      at,
-      length,
-      toolCallId ?? null,
-      toolName ?? null,
-      null,
-      null,
-    );
-  }
-  for (const payload of prepared.payloads) {
+  return payloads.map((payload) => {
     const fileId = deriveFileId(conversationId, payload.sha256);
     const storagePath = LargeFiles.storagePath(conversationId, fileId, payload.extension);
     files.write(storagePath, payload.content);
@@ -293,8 +275,8 @@ function insertParts(
       head.takeRecord(connection, "file", { fileId, facts: hashFacts(facts) }, now);
     }
     const { at, length, encoding } = payload;
-    connection.run(INSERT_PART, messageId, ordinal++, "payload", at, length, null, null, fileId, encoding);
-  }
+    return { at, length, fileId, encoding };
+  });
 }
 
 function addItem(

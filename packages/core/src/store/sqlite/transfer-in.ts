@@ -32,6 +32,7 @@ import { findSession } from "./placement.ts";
 import { commitStored, insertRedaction } from "./redactions.ts";
 import { readMovedRows } from "./transfer.ts";
 import { dropVectors } from "./vectors.ts";
+import { insertParts } from "./parts.ts";
 
 const SAVE_SESSION = `
   INSERT INTO sessions (owner, session_id, cursor, last_event, base_tokens) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
@@ -60,9 +61,6 @@ const MESSAGE_AT =
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const SET_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
-const INSERT_PART = `
-  INSERT INTO message_parts (message_id, ordinal, type, at, length, tool_call_id, tool_name, file_id, encoding)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_FILE = `
   INSERT INTO large_files (file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
                            exploration_summary, created_at)
@@ -310,26 +308,13 @@ class RowMover {
   }
 
   #addParts(messageId: number, message: MovedMessage, derived: DerivedMessage): void {
-    const connection = this.#connection;
-    let ordinal = 0;
-    for (const { type, at, length, toolCallId, toolName } of derived.parts) {
-      connection.run(
-        INSERT_PART,
-        messageId,
-        ordinal++,
-        type,
-        at,
-        length,
-        toolCallId ?? null,
-        toolName ?? null,
-        null,
-        null,
-      );
-    }
-    for (const { sha256, at, length, encoding } of message.cuts) {
-      const fileId = this.#addFile(sha256);
-      connection.run(INSERT_PART, messageId, ordinal++, "payload", at, length, null, null, fileId, encoding);
-    }
+    const payloads = message.cuts.map(({ sha256, at, length, encoding }) => ({
+      at,
+      length,
+      fileId: this.#addFile(sha256),
+      encoding,
+    }));
+    insertParts(this.#connection, messageId, derived.parts, payloads);
   }
 
   #addFile(sha256: string): string {

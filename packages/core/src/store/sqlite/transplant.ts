@@ -18,6 +18,7 @@ import { hashSummary } from "./fold.ts";
 import { findSession } from "./placement.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
 import { insertRedaction, readRedaction } from "./redactions.ts";
+import { INSERT_PART } from "./parts.ts";
 
 const CONVERSATION = "SELECT conversation_id, owner, session_id FROM conversations WHERE conversation_id = ?";
 const MESSAGES = "SELECT * FROM messages WHERE conversation_id = ? AND forgotten_at IS NULL ORDER BY seq";
@@ -38,9 +39,6 @@ const INSERT_FILE = `
   INSERT INTO large_files (file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
                            exploration_summary, created_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
-const INSERT_PART = `
-  INSERT INTO message_parts (message_id, ordinal, type, at, length, tool_call_id, tool_name, file_id, encoding)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SUMMARIES =
   "SELECT * FROM summaries WHERE conversation_id = ? AND state = 'cover' ORDER BY depth, start_pos, summary_id";
 const LINKS = `
