@@ -8,11 +8,11 @@ import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { runWithCrashes } from "@lossless/testkit/crash.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "../../src/index.ts";
-import type { CompleteResult, Engine } from "../../src/index.ts";
+import type { Engine } from "../../src/index.ts";
 
+import { openFolding } from "./fold-engine.ts";
 import { ArchiveView, findFaults } from "./context-checks.ts";
-import { answerCall, BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurns } from "./fold-program.ts";
+import { BUDGET_TOKENS, CONVERSATION, makeMarkedTurns } from "./fold-program.ts";
 import type { CallNote } from "./fold-program.ts";
 import { SESSION } from "./conversation.ts";
 
@@ -26,31 +26,10 @@ async function makeArchive(): Promise<string> {
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
-  const engine = await open(database);
+  const engine = await openFolding(database);
   await engine.ingest({ session: SESSION, messages: makeMarkedTurns(0, TURNS) });
   await engine.close();
   return database;
-}
-
-interface OpenOptions {
-  readonly skewMs?: number;
-  readonly onCall?: (key: string) => unknown;
-}
-
-async function open(database: string, { skewMs = 0, onCall }: OpenOptions = {}): Promise<Engine> {
-  const engine = await openEngine({
-    database,
-    thread: false,
-    settings: foldSettings(database),
-    complete: async (request): Promise<CompleteResult> => {
-      const { key, answer } = answerCall(request);
-      await onCall?.(key);
-      return answer;
-    },
-    clock: { now: () => Date.now() + skewMs, random: (size) => crypto.getRandomValues(new Uint8Array(size)) },
-  });
-  onTestFinished(() => engine.close());
-  return engine;
 }
 
 const compact = (engine: Engine) =>
@@ -100,7 +79,7 @@ test("a process killed at random moments of a fold leaves a whole cover, and wha
   expect(paid.size).toBeGreaterThan(2 * KILLS);
 
   const calls: string[] = [];
-  const engine = await open(database, { skewMs: 1_000 * LEASE_MS, onCall: (key) => calls.push(key) });
+  const engine = await openFolding(database, { skewMs: 1_000 * LEASE_MS, onCall: (key) => calls.push(key) });
   await expectSound(engine, database);
   await compact(engine);
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
@@ -143,7 +122,7 @@ describe("two processes at one conversation", () => {
     const database = await makeArchive();
     const child = await startHeld(database);
     const calls: string[] = [];
-    const engine = await open(database, { onCall: (key) => calls.push(key) });
+    const engine = await openFolding(database, { onCall: (key) => calls.push(key) });
     expect(await compact(engine)).toMatchObject({
       compacted: false,
       reason: "another process is folding this conversation",
@@ -167,13 +146,13 @@ describe("two processes at one conversation", () => {
 
   test("upkeep keeps others out as a fold does", async () => {
     const database = await makeArchive();
-    const first = await open(database);
+    const first = await openFolding(database);
     await compact(first);
     await first.ingest({ session: SESSION, messages: makeMarkedTurns(TURNS, TURNS + 12) });
     await first.close();
     const child = await startHeld(database);
     const calls: string[] = [];
-    const engine = await open(database, { onCall: (key) => calls.push(key) });
+    const engine = await openFolding(database, { onCall: (key) => calls.push(key) });
     expect(await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS })).toEqual({
       changed: false,
     });
@@ -193,12 +172,12 @@ describe("two processes at one conversation", () => {
     const child = await startHeld(database);
     child.kill("SIGKILL");
     await once(child, "close");
-    const early = await open(database, { skewMs: LEASE_MS / 2 });
+    const early = await openFolding(database, { skewMs: LEASE_MS / 2 });
     expect(await compact(early)).toMatchObject({
       compacted: false,
       reason: "another process is folding this conversation",
     });
-    const late = await open(database, { skewMs: LEASE_MS + 60_000 });
+    const late = await openFolding(database, { skewMs: LEASE_MS + 60_000 });
     expect(await compact(late)).toMatchObject({ compacted: true });
     await expectSound(late, database);
   });
@@ -207,7 +186,7 @@ describe("two processes at one conversation", () => {
     const database = await makeArchive();
     const leaseMs = 400;
     const child = await startHeld(database, { leaseMs });
-    const engine = await open(database);
+    const engine = await openFolding(database);
     const readLease = async () =>
       (await engine.status({ sessionKey: SESSION.key })).folding?.debt?.leaseUntil ?? 0;
     const first = await readLease();
@@ -225,7 +204,7 @@ test("a fold in the same process waits for the step of upkeep that is under way,
   const held = new Promise<void>((resolve) => (release = resolve));
   let noteFirst = (): void => undefined;
   const first = new Promise<void>((resolve) => (noteFirst = resolve));
-  const engine = await open(database, {
+  const engine = await openFolding(database, {
     onCall: async (key) => {
       calls.push(key);
       noteFirst();

@@ -7,13 +7,13 @@ import { fileURLToPath } from "node:url";
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "../../src/index.ts";
-import type { CompleteResult, Engine } from "../../src/index.ts";
+import type { Engine } from "../../src/index.ts";
 
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 
+import { openFolding } from "./fold-engine.ts";
 import { ArchiveView, findFaults } from "./context-checks.ts";
-import { answerCall, BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurns } from "./fold-program.ts";
+import { BUDGET_TOKENS, CONVERSATION, foldSettings, makeMarkedTurns } from "./fold-program.ts";
 import { SESSION } from "./conversation.ts";
 
 const PROGRAM = fileURLToPath(new URL("fold-program.ts", import.meta.url));
@@ -23,33 +23,12 @@ const TURNS = 26;
 const DUE_TOKENS = 4_000;
 const KILLS = 8;
 
-interface OpenOptions {
-  readonly skewMs?: number;
-  readonly onCall?: (key: string) => unknown;
-}
-
-async function open(database: string, { skewMs = 0, onCall }: OpenOptions = {}): Promise<Engine> {
-  const engine = await openEngine({
-    database,
-    thread: false,
-    settings: foldSettings(database),
-    complete: async (request): Promise<CompleteResult> => {
-      const { key, answer } = answerCall(request);
-      await onCall?.(key);
-      return answer;
-    },
-    clock: { now: () => Date.now() + skewMs, random: (size) => crypto.getRandomValues(new Uint8Array(size)) },
-  });
-  onTestFinished(() => engine.close());
-  return engine;
-}
-
 /** An archive whose leaves are made and wait; nothing is published. */
 async function makePrepared(): Promise<{ database: string; prepared: number }> {
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
-  const engine = await open(database);
+  const engine = await openFolding(database);
   await engine.ingest({ session: SESSION, messages: makeMarkedTurns(0, TURNS) });
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
   const { summaries, foldRevision } = await readFolding(engine);
@@ -109,7 +88,7 @@ describe("leaves that were prepared ahead", () => {
   test("are published together: one rewrite, one epoch, nothing paid", async () => {
     const { database, prepared } = await makePrepared();
     const calls: string[] = [];
-    const engine = await open(database, { onCall: (key) => calls.push(key) });
+    const engine = await openFolding(database, { onCall: (key) => calls.push(key) });
     // A target that the leaves reach, so that nothing is condensed after them.
     const answer = await engine.compact({
       conversationId: CONVERSATION,
@@ -129,7 +108,7 @@ describe("leaves that were prepared ahead", () => {
     const folder = makeTemporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
     const database = folder.file("lcm.db");
-    const engine = await open(database);
+    const engine = await openFolding(database);
     await engine.ingest({ session: SESSION, messages: makeMarkedTurns(0, 130) });
     await engine.maintain({ conversationId: CONVERSATION, budgetTokens: 25_000 });
     const { summaries } = await readFolding(engine);
@@ -144,7 +123,7 @@ describe("leaves that were prepared ahead", () => {
     const store = openStore(database);
     const folds = await readStored(store);
     expect(folds).toHaveLength(prepared);
-    const engine = await open(database);
+    const engine = await openFolding(database);
     // The first message of the third leaf is said again in other words, after the runs were read.
     const { items } = await engine.listMessages({ conversationId: CONVERSATION, limit: 1_000 });
     const first = folds[2]?.run[0]?.versionId;
@@ -181,7 +160,7 @@ describe("leaves that were prepared ahead", () => {
     );
     expect(third.map(({ kind }) => kind)).toEqual(mine.map(() => "stale"));
     expect(readRevision(database)).toBe(2);
-    const engine = await open(database);
+    const engine = await openFolding(database);
     expect((await readFolding(engine)).summaries).toMatchObject({ cover: prepared, prepared: 0 });
     await expectSound(engine, database);
   });
@@ -200,7 +179,7 @@ describe("leaves that were prepared ahead", () => {
     expect(readRevision(database)).toBe(0);
     trouble.exec("DROP TRIGGER trouble");
     expect((await publish()).filter(({ kind }) => kind === "published")).toHaveLength(prepared);
-    await expectSound(await open(database), database);
+    await expectSound(await openFolding(database), database);
   });
 
   test("a process killed while it publishes leaves all of them prepared or all of them published", async () => {
@@ -222,7 +201,7 @@ describe("leaves that were prepared ahead", () => {
       const timer = setTimeout(() => child.kill("SIGKILL"), random.below(40));
       await once(child, "close");
       clearTimeout(timer);
-      const engine = await open(copy, { skewMs: 10 * LEASE_MS });
+      const engine = await openFolding(copy, { skewMs: 10 * LEASE_MS });
       const { summaries, foldRevision } = await readFolding(engine);
       if (foldRevision === 0) expect(summaries).toMatchObject({ cover: 0, prepared });
       else expect(summaries.prepared).toBe(0);
@@ -233,7 +212,7 @@ describe("leaves that were prepared ahead", () => {
 
   test("a process whose lease was taken over publishes nothing a second time", async () => {
     const { database } = await makePrepared();
-    const first = await open(database);
+    const first = await openFolding(database);
     await first.ingest({ session: SESSION, messages: makeMarkedTurns(TURNS, TURNS + 40) });
     await first.close();
     const child = fork(PROGRAM, [database, JSON.stringify({ skewMs: 0, holds: true, isBackground: true })], {
@@ -242,7 +221,7 @@ describe("leaves that were prepared ahead", () => {
     onTestFinished(() => void child.kill("SIGKILL"));
     // It is in the middle of preparing, and knows the leaves that are stored.
     await once(child, "message");
-    const engine = await open(database, { skewMs: 2 * LEASE_MS });
+    const engine = await openFolding(database, { skewMs: 2 * LEASE_MS });
     const answer = await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
     expect(answer.compacted).toBe(true);
     child.on("message", ({ kind }: { kind: string }) => kind === "call" && child.send("answer"));
