@@ -43,10 +43,11 @@ const readText = (file: string): string => readFileSync(file, "utf8").trim();
 /** What the shell says about the terminal: modes of its line, and whether the cursor is seen. */
 async function readModes(): Promise<string> {
   const file = join(folder.path, `modes-${Math.random()}`);
-  type(`stty -a > ${file}; echo written`);
+  // Renamed when it is complete: the shell makes the file before it is written.
+  type(`stty -a > ${file}-new; mv ${file}-new ${file}; echo wri"tten"`);
   press("Enter");
-  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 10_000 });
-  await see("written");
+  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000 });
+  await see(/^written$/m);
   // The size is the window's business.
   const modes = readText(file).replace(/rows \d+; columns \d+/, "");
   const flags = "#{cursor_flag} #{alternate_on} #{bracket_paste_flag} #{mouse_any_flag}";
