@@ -16,7 +16,8 @@ interface Table {
   readonly name: string;
   readonly columns: Column[];
   readonly rules: string[];
-  readonly indexes: string[];
+  /** By name. */
+  readonly indexes: Map<string, string>;
 }
 
 /** In the order a reader needs them. */
@@ -70,6 +71,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
     about: "Facts about the archive and its work. None of them is needed to read a message.",
     tables: {
       summary_refs: "Which row of the full-text index is which summary.",
+      word_blocks:
+        "The words of 512 messages as their texts spell them, so that a regular expression with a literal reads only what can match.",
       meta: "Facts about the archive as a whole: which generation of the index is in use, and whether it can be trusted.",
       token_calibration: "How far the token estimate is off for a model, learnt from what hosts report.",
       expansion_grants: "What a sub-agent may open.",
@@ -109,7 +112,7 @@ function renderTableSection(table: Table | undefined, name: string, says: string
     const meaning = [column.meaning, ...column.rules].filter((text) => text !== "").join("; ");
     return `| \`${column.name}\` | ${column.type} | ${escapeCell(meaning) || "–"} |`;
   });
-  const more = [...table.rules, ...table.indexes].map((text) => `- ${text}`);
+  const more = [...table.rules, ...table.indexes.values()].map((text) => `- ${text}`);
   return [
     `### \`${name}\``,
     says,
@@ -134,12 +137,14 @@ function readTables(migrationsDir: string): Map<string, Table> {
     for (const [, name = "", line = ""] of sql.matchAll(/^ALTER TABLE (\w+) ADD COLUMN (.*)$/gm)) {
       tables.get(name)?.columns.push(parseColumn(line.replace(/;/, "")));
     }
-    for (const [, unique, , name = "", what = ""] of sql.matchAll(
+    for (const [, index = ""] of sql.matchAll(/^DROP INDEX (\w+);/gm)) {
+      for (const table of tables.values()) table.indexes.delete(index);
+    }
+    for (const [, unique, index = "", name = "", what = ""] of sql.matchAll(
       /^CREATE (UNIQUE )?INDEX (\w+) ON (\w+) ([^;]+);/gm,
     )) {
-      tables
-        .get(name)
-        ?.indexes.push(`${unique ? "Unique by" : "Index on"} \`${what.replaceAll(/\s+/g, " ")}\``);
+      const columns = what.replaceAll(/\s+/g, " ").replaceAll(/(?<=\() | (?=\))/g, "");
+      tables.get(name)?.indexes.set(index, `${unique ? "Unique by" : "Index on"} \`${columns}\``);
     }
   }
   return tables;
@@ -155,7 +160,7 @@ function parseTable(name: string, body: string): Table {
     rules: keys.map(
       (line) => `${line.startsWith("PRIMARY") ? "Key" : "Unique by"} \`${/\(.*\)/.exec(line)?.[0] ?? ""}\``,
     ),
-    indexes: [],
+    indexes: new Map(),
   };
 }
 
@@ -175,7 +180,7 @@ function parseColumn(line: string): Column {
 
 const INTRO = `# Storage
 
-An archive is one SQLite file (\`lcm.db\`) and a folder of large files (\`lcm-files/\`) beside it. Both are private to the user: files are created
+An archive is one SQLite file (\`lcm.db\`) and a folder of large files (\`lcm-files/\`, for \`notes.db\` \`notes-files/\`) beside it. Both are private to the user: files are created
 with mode \`0600\`, folders with \`0700\`. [ARCHITECTURE.md](../ARCHITECTURE.md) says why the data is laid out like this; this page lists it.
 
 - The file says what it is: \`PRAGMA application_id\` is \`0x4c434d58\` ("LCMX"), \`PRAGMA user_version\` is the version of the schema. A file with

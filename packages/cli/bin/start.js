@@ -3,6 +3,8 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import module from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const WANTED = [24, 16];
@@ -38,6 +40,8 @@ export async function start(file, words) {
   const ownNode = isNewEnough(process.versions.node) || process.env.LCM_RESTARTED ? null : findOwnNode();
   if (isNewEnough(process.versions.node)) {
     // What was compiled once is read from Node's own cache: half the time to start, and 25 MB less, because nothing is compiled.
+    // A thread finds the cache only where the environment names it.
+    process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
     module.enableCompileCache?.();
     const { main } = await import("../src/main.ts");
     await main([...words, ...process.argv.slice(2)]);

@@ -10,24 +10,10 @@ import { countOf } from "./format.ts";
 import { printNote } from "./output.ts";
 import { startProgress } from "./progress.ts";
 
-/** How an archive of ours begins: `application_id` at byte 68. Most calls end here, before anything is loaded. */
-const OWN_ID = Buffer.from("LCMX");
-const ID_OFFSET = 68;
-
-/** True when the file, or what a killed adoption left beside it, deserves a closer look. */
-async function mayNeedAdoption(path: string): Promise<boolean> {
-  if (existsSync(`${path}.adopted`)) return true;
-  const { open } = await import("node:fs/promises");
-  const handle = await open(path, "r").catch(() => null);
-  if (handle === null) return false;
-  try {
-    // What is no file has no bytes; opening it will say so in its own words.
-    if (!(await handle.stat()).isFile()) return false;
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(OWN_ID.length), 0, OWN_ID.length, ID_OFFSET);
-    return bytesRead === OWN_ID.length && !buffer.equals(OWN_ID);
-  } finally {
-    await handle.close();
-  }
+/** Most calls end here, before anything of the importer is loaded. */
+async function needsAdoption(path: string): Promise<boolean> {
+  const need = await import("@lossless/core/transfer/documented/need.ts");
+  return need.needsAdoption(path);
 }
 
 /** Before a command writes: nothing for almost everybody; else the old database is adopted, with progress. */
@@ -36,7 +22,7 @@ export async function adoptOlder(
   { isQuiet, isAsked = false }: { readonly isQuiet: boolean; readonly isAsked?: boolean },
 ): Promise<Adoption> {
   const { databasePath: path, largeFilesDir: filesDir, largeFileThresholdTokens } = settings;
-  if (!(await mayNeedAdoption(path))) return { kind: "not_needed" };
+  if (!(await needsAdoption(path))) return { kind: "not_needed" };
   const { adoptDocumentedDatabase } = await import("@lossless/core/transfer/documented/adopt.ts");
   const progress = startProgress("Adopting", { isWanted: !isQuiet });
   try {
@@ -67,13 +53,10 @@ function noteAdoption(path: string, adoption: Adoption): void {
 
 /** Before a command reads: an old database is named, with the command that adopts it. */
 export async function refuseOlder({ databasePath: path }: Settings): Promise<void> {
-  if (!(await mayNeedAdoption(path))) return;
-  const { isDocumentedDatabase } = await import("@lossless/core/transfer/documented/adopt.ts");
-  const isCut = existsSync(`${path}.adopted`);
-  if (!isCut && !isDocumentedDatabase(path)) return;
+  if (!(await needsAdoption(path))) return;
   throw new EngineError(
     "database_foreign",
-    isCut
+    existsSync(`${path}.adopted`)
       ? `cannot read ${path}: taking it over was interrupted`
       : `cannot read ${path}: it was written by an older lossless-claw`,
     {

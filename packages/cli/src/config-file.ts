@@ -8,6 +8,7 @@ import { mkdir, open, readFile, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { isObject } from "@lossless/core/model/setting-types.ts";
+import { flushPath } from "@lossless/core/store/flush-path.ts";
 import { withFileLock } from "@lossless/core/store/sqlite/file-lock.ts";
 import { findStateDir, resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import type {
@@ -173,18 +174,7 @@ async function replaceFile(file: string, text: string): Promise<void> {
     await rm(temporary, { force: true });
     throw cause;
   }
-  await syncFolder(folder);
-}
-
-/** Without this a crash may lose the rename. Windows has no way to do it, and does not need it. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await flushPath(folder);
 }
 
 function parseJson(text: string): { ok: true; value: unknown } | { ok: false; cause: string } {

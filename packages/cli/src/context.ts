@@ -110,6 +110,7 @@ export class Invocation {
       embed: options.embed ?? null,
       onEvent: (event) => {
         if (event.kind === "degraded") (options.onNote ?? printNote)(`warning: ${event.message}`);
+        if (event.kind === "waiting") (options.onNote ?? printNote)(event.message);
       },
     });
     try {

@@ -1,14 +1,17 @@
 /** `lcm`, from a command line to an exit status. Every error of every command ends here, and nowhere else. */
+import { toWriteError } from "@lossless/core/model/errors.ts";
 import { describeFailure } from "./exit.ts";
 import { printFailure } from "./output.ts";
 import { buildProgram, isHelpShown } from "./program.ts";
 
 export async function main(args: readonly string[]): Promise<void> {
-  // A reader that has seen enough (`| head`) is no error.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(process.exitCode ?? 0);
-    throw error;
+    // A reader that has seen enough (`| head`) is no error. A disk that is full is one, and nothing more can be said on stdout.
+    if (error.code !== "EPIPE") fail(toWriteError("the output", error), wantsJson(args));
+    process.exit();
   });
+  // Notes are no results: when nobody can read them, the work goes on.
+  process.stderr.on("error", () => undefined);
   try {
     await buildProgram().parseAsync(args, { from: "user" });
   } catch (error) {

@@ -27,11 +27,14 @@ const WEEKDAYS = ["sunday", "monday", "tuesday", "wednesday", "thursday", "frida
 export function parseTime(typed: string, { now, timezone, option }: TimeContext): number {
   const text = typed.trim().toLowerCase();
   const found =
-    readAgo(text, now) ?? readDayWord(text, now, timezone) ?? readDate(text, timezone) ?? readMoment(text);
+    readAgo(text, now) ??
+    readDayWord(text, now, timezone) ??
+    readDate(text, timezone) ??
+    readMoment(text, timezone);
   if (found !== null) return found;
   throw usageError(
     `cannot read ${option} ${typed}: it is neither a time ago nor a date`,
-    "Try 7d, 12h, yesterday, monday or 2026-02-01",
+    "Try 7d, 12h, yesterday, monday, 2026-02-01 or 2026-02-01T10:00",
   );
 }
 
@@ -67,7 +70,21 @@ function readDate(text: string, timezone: string): number | null {
   return inside === undefined ? null : findDay(inside, timezone).start;
 }
 
-function readMoment(text: string): number | null {
-  const at = /^\d{4}-\d\d-\d\dt/.test(text) ? Date.parse(text.toUpperCase()) : Number.NaN;
-  return Number.isFinite(at) ? at : null;
+const MOMENT = /^(\d{4}-\d\d-\d\d)[t ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(z|[+-]\d\d:\d\d)?$/;
+
+/** A time that names no zone is one of the settings' zone, as a date is. */
+function readMoment(text: string, timezone: string): number | null {
+  const [, day = "", clock = "", zone] = MOMENT.exec(text) ?? [];
+  if (readDate(day, "UTC") === null) return null;
+  const at = Date.parse(`${day}T${clock}${(zone ?? "z").toUpperCase()}`);
+  if (!Number.isFinite(at)) return null;
+  if (zone !== undefined) return at;
+  // Where the clock is changed between the two, the second look decides.
+  return at - offsetOf(at - offsetOf(at, timezone), timezone);
+}
+
+/** How far a zone is ahead of UTC at an instant. */
+function offsetOf(at: number, timezone: string): number {
+  const minute = Math.floor(at / 60_000) * 60_000;
+  return Date.parse(`${formatTime(minute, timezone).replace(" ", "T")}Z`) - minute;
 }

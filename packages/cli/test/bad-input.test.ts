@@ -80,6 +80,25 @@ test("a database that may not be read gives status 5", async ({ skip }) => {
   expect(parseError(result).code).toBe("database_unreadable");
 });
 
+test("what may not be read in a folder is named, and the rest of it is imported", async ({ skip }) => {
+  if (process.getuid?.() === 0) skip("the superuser may read everything");
+  mkdirSync(at("mixed/closed"), { recursive: true });
+  for (const name of ["a.jsonl", "locked.jsonl", "z.jsonl"])
+    writeFileSync(at(`mixed/${name}`), readSampleLines(5));
+  chmodSync(at("mixed/locked.jsonl"), 0o000);
+  chmodSync(at("mixed/closed"), 0o000);
+  const result = await run(["import", at("mixed"), "--db", at("mixed.db"), "--json"]);
+  chmodSync(at("mixed/closed"), 0o700);
+  expect(result.status).toBe(0);
+  const { data } = parseEnvelope(result);
+  expect(data["imported"]).toBe(5);
+  const refused = (data["problems"] as { path: string }[]).map(({ path }) => path).toSorted();
+  expect(refused).toEqual([at("mixed/closed"), at("mixed/locked.jsonl")]);
+  const named = await run(["import", at("mixed/locked.jsonl"), "--db", at("mixed.db")]);
+  expect(named.status).toBe(2);
+  expect(named.stderr).toMatch(/^lcm: cannot import \S+locked\.jsonl: permission denied\n$/);
+});
+
 test("importing what cannot be imported creates no database", async () => {
   const rubbish = await run(["import", at("text.db"), "--db", at("never.db")]);
   expect(rubbish.status).toBe(2);
@@ -127,6 +146,15 @@ test.each([
   ["summaries list --state done", 2, "cover, reserve"],
   ["summaries list --after nonsense", 2, "not a cursor"],
   ["spend --by colour", 2, "purpose"],
+  ["conversations list --after -", 2, "not a cursor"],
+  ["conversations list --after=", 2, "not a cursor"],
+  ["forget --regex=", 2, "matches every message"],
+  ["forget --regex secret|", 2, "matches every message"],
+  ["forget --since 2026-02-31", 2, "cannot read --since 2026-02-31"],
+  ["forget --before soon", 2, "cannot read --before soon"],
+  ["export --out x.lcmx --since 7", 2, "cannot read --since 7"],
+  ["import x --since 2026-02-30T10:00Z", 2, "cannot read --since 2026-02-30T10:00Z"],
+  ["vault new-key no/such/folder/key", 2, "its folder does not exist"],
   ["help sarch", 2, "Did you mean search?"],
   ["completion fish", 2, "bash, zsh"],
   ["messages show msg_999", 3, "cannot find message msg_999"],

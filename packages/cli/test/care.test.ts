@@ -95,6 +95,31 @@ describe("summaries", () => {
     await verify();
   });
 
+  test("stay as they are when no model writes a text, and the command says so", async () => {
+    const dead = ["--all", "--model", "nowhere/model", "--base-url", "http://127.0.0.1:9"];
+    const before = await text("summaries", "list");
+    const applied = await lcm("rewrite", ...dead, "--apply");
+    expect(applied.status).toBe(1);
+    expect(applied.stdout.toString()).toMatch(
+      /stay as they are: no model wrote[^]*partly {2}0 summaries of \d+ written anew/,
+    );
+    const shown = await lcm("rewrite", ...dead, "--diff", "--json");
+    expect(shown.status).toBe(1);
+    expect(parseEnvelope(shown).data["rewritten"]).toContainEqual(
+      expect.objectContaining({ newId: null, isStandIn: true }),
+    );
+    expect(await text("summaries", "list")).toBe(before);
+    expect(await text("repair", "--all")).toContain("nothing to write anew");
+  });
+
+  test("are not written with our prompts when a folder of others is named that is not there", async () => {
+    for (const command of [["rewrite", "--all"], ["repair"], ["prompts", "show", "leaf"]]) {
+      const result = await lcm(...command, "--prompt-dir", "/no/such/folder");
+      expect(result.status).toBe(3);
+      expect(result.stderr).toContain("there is no such folder");
+    }
+  });
+
   test("are dissolved only when told to", async () => {
     const { data } = await json("summaries", "list", "--limit", "100");
     let isDone = false;

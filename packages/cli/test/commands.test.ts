@@ -1,8 +1,16 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines, SAMPLE } from "./support.ts";
-import type { Envelope, Run } from "./support.ts";
+import {
+  commandsFor,
+  createRunner,
+  makeFolder,
+  parseEnvelope,
+  parseError,
+  readSampleLines,
+  SAMPLE,
+} from "./support.ts";
+import type { Envelope } from "./support.ts";
 
 const LINES = 60;
 const folder = makeFolder();
@@ -11,19 +19,7 @@ const database = join(folder.path, "archive.db");
 const transcript = join(folder.path, "session.jsonl");
 const escape = String.fromCodePoint(27);
 
-const lcm = (...args: string[]): Promise<Run> => run([...args, "--db", database]);
-const text = async (...args: string[]): Promise<string> => {
-  const result = await lcm(...args);
-  expect(result.stderr).toBe("");
-  expect(result.status).toBe(0);
-  return result.stdout.toString("utf8");
-};
-const json = async (...args: string[]): Promise<Envelope> => {
-  const result = await lcm(...args, "--json");
-  expect(result.stderr).toBe("");
-  expect(result.status).toBe(0);
-  return parseEnvelope(result);
-};
+const { lcm, text, json } = commandsFor(run, database);
 
 beforeAll(async () => {
   writeFileSync(transcript, readSampleLines(LINES));

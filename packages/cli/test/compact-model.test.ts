@@ -1,7 +1,7 @@
-import { createServer } from "node:http";
-import type { Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { join } from "node:path";
+import { readBody, startLoopback } from "@lossless/testkit/loopback.ts";
+import type { LoopbackServer } from "@lossless/testkit/loopback.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope, SAMPLE } from "./support.ts";
 import type { RunOptions } from "./support.ts";
@@ -11,31 +11,26 @@ const run = createRunner(folder.path);
 /** What the server does with the next call; by default it answers. */
 let behave: (response: ServerResponse, prompt: string) => void = answer;
 let calls = 0;
-let server: Server;
+let server: LoopbackServer;
 let env: Record<string, string>;
 
 beforeAll(async () => {
-  server = createServer((request, response) => {
-    let body = "";
-    request.setEncoding("utf8");
-    request.on("data", (chunk: string) => (body += chunk));
-    request.on("end", () => {
+  server = await startLoopback((request, response) => {
+    void readBody(request).then((body) => {
       calls += 1;
       const { messages } = JSON.parse(body) as { messages: { content: string }[] };
       behave(response, messages.at(-1)?.content ?? "");
+      return undefined;
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   env = {
     LCM_SUMMARY_MODEL: "openai/tiny",
     OPENAI_API_KEY: "not-a-secret",
-    OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1`,
+    OPENAI_BASE_URL: `${server.url}/v1`,
   };
 });
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
+afterAll(async () => {
+  await server.close();
   folder.remove();
 });
 

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createRunner, makeFolder } from "./support.ts";
+import { createRunner, makeFolder, parseEnvelope } from "./support.ts";
 
 const folder = makeFolder();
 const run = createRunner(folder.path);
@@ -56,4 +56,11 @@ describe("zsh", () => {
       stderr: "",
     });
   });
+});
+
+test("with --json the script and help are members of one object, as everything is", async () => {
+  const script = parseEnvelope(await run(["completion", "zsh", "--json"]));
+  expect(script).toMatchObject({ ok: true, command: "completion", data: { shell: "zsh", script: zsh } });
+  const help = parseEnvelope(await run(["help", "messages", "list", "--json"]));
+  expect(help.data["text"]).toContain("Usage: lcm messages list");
 });

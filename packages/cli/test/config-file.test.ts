@@ -150,7 +150,7 @@ describe("loading", () => {
       value: "/typed/x.db",
       source: "option --db",
     });
-    expect(loaded.settings.largeFilesDir).toBe("/typed/lcm-files");
+    expect(loaded.settings.largeFilesDir).toBe("/typed/x-files");
   });
 
   test("a bad value in a file is refused with the file's name", async () => {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseSince } from "../src/commands/spend.ts";
 import { parseTokens } from "../src/commands/shared.ts";
-import { createRunner, makeFolder, parseEnvelope, parseError, SAMPLE } from "./support.ts";
+import { commandsFor, createRunner, makeFolder, parseEnvelope, parseError, SAMPLE } from "./support.ts";
 import type { Envelope, Run } from "./support.ts";
 
 const SESSION = "pi:3f6c1d52-8a0e-4b7d-9e41-c2a5d7b80f16";
@@ -11,19 +11,7 @@ const run = createRunner(folder.path);
 const database = join(folder.path, "folded.db");
 const raw = join(folder.path, "raw.db");
 
-const lcm = (...args: string[]): Promise<Run> => run([...args, "--db", database]);
-const text = async (...args: string[]): Promise<string> => {
-  const result = await lcm(...args);
-  expect(result.stderr).toBe("");
-  expect(result.status).toBe(0);
-  return result.stdout.toString("utf8");
-};
-const json = async (...args: string[]): Promise<Envelope> => {
-  const result = await lcm(...args, "--json");
-  expect(result.stderr).toBe("");
-  expect(result.status).toBe(0);
-  return parseEnvelope(result);
-};
+const { lcm, text, json } = commandsFor(run, database);
 
 interface Item {
   readonly kind: string;
@@ -173,6 +161,11 @@ describe("assemble", () => {
       "anthropic",
     );
     expect(data["grammars"]).toContainEqual({ provider: "anthropic", accepts: true, problem: null });
+    const tiny = await lcm("assemble", "--budget", "1");
+    expect(tiny.status).toBe(0);
+    expect(tiny.stderr).toMatch(
+      /^warning: no context is so small: the least takes [\d,]+ tokens, the budget is 1\n$/,
+    );
     expect((await lcm("assemble", "--budget", "8k", "--provider", "nobody")).status).toBe(2);
   });
 });

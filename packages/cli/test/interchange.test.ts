@@ -58,3 +58,28 @@ test("every other format is written, and the documented database is read back", 
   const again = await run(["import", at("out.lossless-claw"), "--db", at("c.db"), "--json"]);
   expect(parseEnvelope(again)).toMatchObject({ data: { imported: 0 } });
 });
+
+test("a documented database with a large table in it is proven when it was read back", async () => {
+  const { at, run } = prepare();
+  const table = Array.from({ length: 9000 }, (_, row) => `row ${row},"Value ${row * 7}",${row % 13}`).join(
+    "\n",
+  );
+  const content = `Look:\n<file name="stock.csv" mime="text/csv">\n${table}\n</file>`;
+  writeFileSync(at("table.jsonl"), `${JSON.stringify({ role: "user", content })}\n`);
+  await run(["import", at("table.jsonl"), "--db", at("a.db")]);
+  await run(["export", "--format", "lossless-claw", "--out", at("out.db"), "--db", at("a.db")]);
+  expect((await run(["import", at("out.db"), "--db", at("b.db")])).status).toBe(0);
+  const proof = await run(["verify", "--db", at("b.db"), "--json"]);
+  expect(parseEnvelope(proof).data["problems"]).toEqual([]);
+});
+
+test("a compressed archive that was cut off is refused in one line", async () => {
+  const { at, run } = prepare();
+  await run(["import", at("chat.jsonl"), "--db", at("a.db")]);
+  await run(["export", "--out", at("a.lcmx.zst"), "--db", at("a.db")]);
+  const whole = readFileSync(at("a.lcmx.zst"));
+  writeFileSync(at("cut.lcmx.zst"), whole.subarray(0, whole.length - 20));
+  const result = await run(["import", at("cut.lcmx.zst"), "--db", at("b.db")]);
+  expect(result.status).toBe(2);
+  expect(result.stderr).toMatch(/^lcm: cannot import \S+cut\.lcmx\.zst: it cannot be decompressed[^\n]+\n$/);
+});

@@ -1,29 +1,16 @@
-import { createServer } from "node:http";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { startFakeProvider } from "@lossless/testkit/fake-provider.ts";
+import type { FakeProvider } from "@lossless/testkit/fake-provider.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createRunner, makeFolder, parseEnvelope, SAMPLE } from "./support.ts";
-import type { Envelope, Run } from "./support.ts";
+import { commandsFor, createRunner, makeFolder, parseEnvelope, SAMPLE } from "./support.ts";
+import type { Envelope } from "./support.ts";
 
 const folder = makeFolder();
 const run = createRunner(folder.path);
 const database = join(folder.path, "archive.db");
 const SESSION = "3f6c1d52-8a0e-4b7d-9e41-c2a5d7b80f16";
 
-const lcm = (...args: string[]): Promise<Run> => run([...args, "--db", database]);
-const text = async (...args: string[]): Promise<string> => {
-  const result = await lcm(...args);
-  expect(result.stderr).toBe("");
-  expect(result.status).toBe(0);
-  return result.stdout.toString("utf8");
-};
-const json = async (...args: string[]): Promise<Envelope> => {
-  const result = await lcm(...args, "--json");
-  expect(result.stderr).toBe("");
-  expect(result.status).toBe(0);
-  return parseEnvelope(result);
-};
+const { lcm, text, json } = commandsFor(run, database);
 const idsOf = ({ data }: Envelope): unknown[] => data.items.map((item) => item["id"]);
 
 beforeAll(async () => {
@@ -216,37 +203,18 @@ describe("expand", () => {
 });
 
 describe("ask", () => {
-  let server: Server;
-  let reply = "";
+  let provider: FakeProvider;
   let env: Record<string, string>;
 
   beforeAll(async () => {
-    server = createServer((request, response) => {
-      request.resume();
-      request.on("end", () => {
-        response.setHeader("content-type", "application/json");
-        response.statusCode = reply === "" ? 401 : 200;
-        response.end(
-          JSON.stringify({
-            model: "tiny",
-            choices: [{ index: 0, message: { role: "assistant", content: reply }, finish_reason: "stop" }],
-            usage: { prompt_tokens: 900, completion_tokens: 30 },
-          }),
-        );
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const { port } = server.address() as AddressInfo;
+    provider = await startFakeProvider();
     env = {
       LCM_EXPANSION_MODEL: "openai/tiny",
       OPENAI_API_KEY: "not-a-secret",
-      OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1`,
+      OPENAI_BASE_URL: `${provider.url}/v1`,
     };
   });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  afterAll(() => provider.close());
 
   const QUESTION = ["ask", "what is the cap of the back-off"];
 
@@ -268,7 +236,11 @@ describe("ask", () => {
   });
 
   test("a model writes the answer from the passages, and what it cost is kept", async () => {
-    reply = "The cap is 45 s [msg_93].";
+    provider.script({
+      kind: "whole",
+      text: "The cap is 45 s [msg_93].",
+      usage: { inputTokens: 900, outputTokens: 30 },
+    });
     const answered = await run([...QUESTION, "--db", database], { env });
     expect(answered.stderr).toBe("");
     const shown = answered.stdout.toString("utf8");
@@ -282,7 +254,7 @@ describe("ask", () => {
   });
 
   test("the passages are the answer when the model fails", async () => {
-    reply = "";
+    provider.script({ kind: "status", status: 401 });
     const answered = await run([...QUESTION, "--db", database], { env });
     expect(answered.status).toBe(0);
     expect(answered.stdout.toString("utf8")).toContain(

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 export const LCM = join(ROOT, "packages/cli/bin/lcm.js");
@@ -57,6 +58,29 @@ export function createRunner(home: string): (args: readonly string[], options?: 
       );
       options.onStart?.(child);
     });
+}
+
+/** What a test file asks of its archive: a run as it comes, or one that must succeed in silence, as text or as an envelope. */
+export function commandsFor(
+  run: ReturnType<typeof createRunner>,
+  database: string,
+): {
+  readonly lcm: (...args: string[]) => Promise<Run>;
+  readonly text: (...args: string[]) => Promise<string>;
+  readonly json: (...args: string[]) => Promise<Envelope>;
+} {
+  const lcm = (...args: string[]): Promise<Run> => run([...args, "--db", database]);
+  const succeed = async (...args: string[]): Promise<Run> => {
+    const result = await lcm(...args);
+    expect(result.stderr).toBe("");
+    expect(result.status).toBe(0);
+    return result;
+  };
+  return {
+    lcm,
+    text: async (...args) => (await succeed(...args)).stdout.toString("utf8"),
+    json: async (...args) => parseEnvelope(await succeed(...args, "--json")),
+  };
 }
 
 export interface Envelope {

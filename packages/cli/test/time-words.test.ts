@@ -33,6 +33,24 @@ test("a date is its midnight in the time zone, a moment is itself", () => {
   expect(at("2026-02-01T10:00:00Z", "America/Los_Angeles")).toBe("2026-02-01T10:00:00.000Z");
 });
 
-test.each(["", "soon", "7", "2026-02-31", "2026-13-01", "someday"])("refuses %j", (text) => {
+test("a moment without a zone is one of the time zone, also where the clock is changed", () => {
+  expect(at("2026-02-01T10:00", "America/Los_Angeles")).toBe("2026-02-01T18:00:00.000Z");
+  expect(at("2026-02-01 10:00:30", "Asia/Kathmandu")).toBe("2026-02-01T04:15:30.000Z");
+  expect(at("2026-03-29T01:59", "Europe/Berlin")).toBe("2026-03-29T00:59:00.000Z");
+  expect(at("2026-03-29T03:00", "Europe/Berlin")).toBe("2026-03-29T01:00:00.000Z");
+  expect(at("2026-02-01T10:00+05:45", "Europe/Berlin")).toBe("2026-02-01T04:15:00.000Z");
+});
+
+test.each([
+  "2026-02-31T10:00Z",
+  "2026-02-01T25:00",
+  "2026-02-01 foo",
+  "",
+  "soon",
+  "7",
+  "2026-02-31",
+  "2026-13-01",
+  "someday",
+])("refuses %j", (text) => {
   expect(() => at(text)).toThrow(`cannot read --since ${text}`);
 });

@@ -8,15 +8,9 @@ import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import { HIDDEN } from "./model/message.ts";
 import type { Settings } from "./model/settings.ts";
-import type {
-  DissolveReport,
-  DoubtfulSummary,
-  ForgetPlan,
-  SummaryReplacement,
-  TransplantReport,
-} from "./store/care.ts";
-import { nameSource } from "./store/care.ts";
-import type { Debt, RunItem, SummaryNode, SummaryText } from "./store/folding.ts";
+import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "./store/care.ts";
+import { nameSource } from "./store/folding.ts";
+import type { Debt, RunItem, SummaryNode, SummaryReplacement, SummaryText } from "./store/folding.ts";
 import type { Store } from "./store/store.ts";
 import { FALLBACK_MARKER } from "./summarize/extractive.ts";
 import type { Summarize, SummarizeResult } from "./summarize/summarize.ts";
@@ -151,12 +145,7 @@ export class Care {
     const isNoBetter =
       text.content === content || (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
     if (request.isDry || isNoBetter) return { ...answer, newId: null };
-    const replacement = {
-      oldId: node.summaryId,
-      summary,
-      sourceTokens: sumShown(run),
-      sourceKeys,
-    };
+    const replacement = { oldId: node.summaryId, summary, sourceKeys };
     const outcome = await store.replaceSummary(replacement, clock.now());
     if (outcome.kind === "stale") throw changedMeanwhile(node.summaryId);
     return { ...answer, newId: outcome.summaryId };
@@ -257,7 +246,6 @@ export class Care {
       made.set(summaryId, {
         oldId: summaryId,
         summary: { ...text, summaryId: this.#makeId(), tokens },
-        sourceTokens: sumShown(left),
         // What it will have been made from, once those below it have been replaced, is checked under the old names.
         sourceKeys: sources.map(nameSource),
         isEmpty,

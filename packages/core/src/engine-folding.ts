@@ -17,6 +17,7 @@ import { shouldCompact } from "./compact/policy.ts";
 import type { CompactionPolicy } from "./compact/policy.ts";
 import type { FoldContext } from "./compact/steps.ts";
 import { hasUpkeep, prepareNext, remakeNext, reserveNext } from "./compact/upkeep.ts";
+import { nameModel } from "./model/complete.ts";
 import { resolveThreshold } from "./model/context-threshold.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
@@ -520,11 +521,6 @@ export function measureSummary(
     timeZone,
   );
   return estimateTextTokens(text) + MESSAGE_OVERHEAD_TOKENS;
-}
-
-function nameModel(model: ModelIdentity | undefined): string | null {
-  if (model?.model === undefined) return null;
-  return model.provider === undefined ? model.model : `${model.provider}/${model.model}`;
 }
 
 function describeStop(report: FoldReport): string {

@@ -268,6 +268,11 @@ export class Recall {
     return this.#store.revokeGrants(which, this.#clock.now());
   }
 
+  /** Gives up texts that are kept in memory between searches. */
+  async dropTexts(): Promise<void> {
+    await this.#scanner.drop();
+  }
+
   async close(): Promise<void> {
     await this.#scanner.close();
   }

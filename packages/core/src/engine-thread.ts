@@ -4,10 +4,14 @@
  * the host's thread, and no search delays a commit.
  */
 import { Worker } from "node:worker_threads";
-import type { Engine, IngestRequest, IngestResult, ProgressFn } from "./engine.ts";
-import { arrivalBytes } from "./engine.ts";
-import { deserializeError, packArrivals, packPrepared } from "./engine-protocol.ts";
+import { arrivalBytes } from "./engine-arrivals.ts";
+import type { IngestRequest, IngestResult } from "./engine-arrivals.ts";
+import type { Engine, ProgressFn } from "./engine.ts";
+import { packArrivals, unpackResult } from "./engine-columns.ts";
+import type { PackedResult } from "./engine-columns.ts";
+import { deserializeError } from "./engine-protocol.ts";
 import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./engine-protocol.ts";
+import { listBuffers } from "./ingest/prepared-batch.ts";
 import type { Complete, CompleteResult } from "./model/complete.ts";
 import type { Embed, EmbedResult } from "./model/embed.ts";
 import { EngineError } from "./model/errors.ts";
@@ -237,12 +241,13 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
     (await call("embedQuestion", { text, ...(signal ? { signal } : {}) })) as Meaning;
   const own = {
     async ingest(request: IngestRequest): Promise<IngestResult> {
-      const { messages, prepared, ...rest } = request;
+      const { messages, ...rest } = request;
       const packed = packArrivals(messages, arrivalBytes);
-      const ahead = prepared === undefined ? null : packPrepared(prepared);
-      const transfer = [packed.block.buffer, ...(ahead === null ? [] : [ahead.block.buffer])];
+      const buffers = rest.prepared === undefined ? [] : listBuffers(rest.prepared);
+      const transfer = [packed.block.buffer, ...buffers];
       try {
-        return (await writer.call("ingest", { ...rest, packed, ahead }, { transfer })) as IngestResult;
+        const answer = await writer.call("ingest", { ...rest, packed }, { transfer });
+        return unpackResult(answer as PackedResult, messages);
       } finally {
         isUnsettled = true;
       }

@@ -1,16 +1,12 @@
 /** The thread the engine works in: opens the store, answers calls one message each way, reports progress and events. */
 import { parentPort, workerData } from "node:worker_threads";
 import { LocalEngine } from "./engine.ts";
-import type { Engine, IngestRequest } from "./engine.ts";
-import { serializeError, unpackArrivals, unpackPrepared } from "./engine-protocol.ts";
-import type {
-  FromWorker,
-  ModelCall,
-  PackedArrivals,
-  PackedPrepared,
-  ToWorker,
-  WorkerStart,
-} from "./engine-protocol.ts";
+import type { IngestRequest } from "./engine-arrivals.ts";
+import type { Engine } from "./engine.ts";
+import { packResult, unpackArrivals } from "./engine-columns.ts";
+import type { PackedArrivals } from "./engine-columns.ts";
+import { serializeError } from "./engine-protocol.ts";
+import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./engine-protocol.ts";
 import { deriveMessage } from "./ingest/prepare.ts";
 import type { CompleteResult } from "./model/complete.ts";
 import type { EmbedResult } from "./model/embed.ts";
@@ -28,7 +24,12 @@ const waitingEvents: EngineEvent[] = [];
 
 try {
   const start = workerData as WorkerStart;
-  const store = new SqliteStore({ ...start.store, derive: deriveMessage });
+  const store = new SqliteStore({
+    ...start.store,
+    derive: deriveMessage,
+    // At once: the call it belongs to has no answer yet.
+    onEvent: (event) => send({ kind: "events", events: [event] }),
+  });
   const engine = new LocalEngine({
     store,
     settings: start.settings,
@@ -83,8 +84,7 @@ async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promis
   const controller = new AbortController();
   running.set(call.id, controller);
   try {
-    const method = engine[call.method as keyof Engine] as (request: unknown) => Promise<unknown>;
-    const value = await method.call(engine, readRequest(call, controller.signal));
+    const value = await run(engine, call, controller.signal);
     send({ kind: "result", id: call.id, value, events: waitingEvents.splice(0) });
   } catch (error) {
     send({ kind: "error", id: call.id, error: serializeError(error) });
@@ -94,16 +94,17 @@ async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promis
   }
 }
 
-function readRequest(call: ToWorker & { kind: "call" }, signal: AbortSignal): unknown {
+function run(engine: Engine, call: ToWorker & { kind: "call" }, signal: AbortSignal): Promise<unknown> {
   const { id, method } = call;
-  if (method === "ingest") {
-    const { packed, ahead, ...rest } = call.request as Omit<IngestRequest, "messages"> & {
-      packed: PackedArrivals;
-      ahead: PackedPrepared | null;
-    };
-    const prepared = ahead === null ? {} : { prepared: unpackPrepared(ahead) };
-    return { ...rest, ...prepared, messages: unpackArrivals(packed) };
-  }
+  if (method === "ingest") return ingest(engine, call.request as PackedIngest);
   const onProgress = (done: number, total: number): void => send({ kind: "progress", id, done, total });
-  return { ...(call.request as object), signal, ...(call.wantsProgress ? { onProgress } : {}) };
+  const request = { ...(call.request as object), signal, ...(call.wantsProgress ? { onProgress } : {}) };
+  return (engine[method as keyof Engine] as (request: unknown) => Promise<unknown>).call(engine, request);
+}
+
+type PackedIngest = Omit<IngestRequest, "messages"> & { readonly packed: PackedArrivals };
+
+async function ingest(engine: Engine, { packed, ...rest }: PackedIngest): Promise<unknown> {
+  const messages = unpackArrivals(packed);
+  return packResult(await engine.ingest({ ...rest, messages }), messages);
 }

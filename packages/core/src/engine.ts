@@ -4,6 +4,16 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { AssembledContext } from "./assemble/assemble.ts";
+import { Arrivals } from "./engine-arrivals.ts";
+import type {
+  ArrivalEngine,
+  BoundaryWish,
+  ForkAnswer,
+  ForkWish,
+  IngestRequest,
+  IngestResult,
+  Relabelling,
+} from "./engine-arrivals.ts";
 import { Care } from "./engine-care.ts";
 import type { CareEngine, ForgetAnswer, RewriteAnswer, RewriteRequest } from "./engine-care.ts";
 import { Folding } from "./engine-folding.ts";
@@ -14,18 +24,13 @@ import type { UnsealedValue, UnsealRequest, VaultEngine } from "./engine-redacti
 import type { EmbedAnswer } from "./engine-vector-fill.ts";
 import { Vectors } from "./engine-vectors.ts";
 import type { EmbedStatus, VectorEngine } from "./engine-vectors.ts";
-import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
-import { serializeExact } from "./message/json-text.ts";
 import { viewMessage } from "./message/normalize.ts";
-import { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
+import { deriveMessage } from "./ingest/prepare.ts";
 import type { Complete, ModelRef } from "./model/complete.ts";
 import type { Embed } from "./model/embed.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
-import { makeUlid } from "./model/ids.ts";
-import { hiddenMask } from "./model/message.ts";
-import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/message.ts";
-import { compileSessionPatterns } from "./model/session-patterns.ts";
+import type { MessageView, SessionRef } from "./model/message.ts";
 import { drawRandom } from "./model/random.ts";
 import type { Settings } from "./model/settings.ts";
 import { buildCue } from "./retrieve/cue.ts";
@@ -48,9 +53,7 @@ import type {
   SummaryState,
 } from "./store/folding.ts";
 import type {
-  AppendEvent,
   ArchiveStatus,
-  BoundaryRequest,
   ConversationRow,
   LargeFileRow,
   ListMessages,
@@ -59,34 +62,11 @@ import type {
   MessageBody,
   MessageRow,
   Page,
-  PreparedMessage,
   SessionState,
   Store,
   VerifyReport,
 } from "./store/store.ts";
 import { createSummarizer } from "./summarize/summarizer.ts";
-
-export interface IngestRequest extends ModelSituation {
-  readonly session: SessionRef;
-  readonly messages: readonly Arrival[];
-  /** Room of the model's context: given, the engine watches the threshold and folds in the background. */
-  readonly budgetTokens?: number;
-  /** Commits a host's turn: a key seen before means that nothing is stored again. */
-  readonly turn?: { readonly advancementKey: string };
-  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. */
-  readonly prepared?: readonly PreparedMessage[];
-  /** How far the source was read; stored in the same transaction. */
-  readonly cursor?: { readonly value: string | null };
-}
-
-export interface IngestResult {
-  /** 0 when nothing may be stored for this session. */
-  readonly conversationId: number;
-  readonly results: IngestedMessage[];
-  readonly duplicateTurn: boolean;
-  /** Why nothing was stored, when that is what the settings ask for. */
-  readonly skipped: "disabled" | "ignored" | "stateless" | null;
-}
 
 export type ProgressFn = (done: number, total: number) => void;
 
@@ -107,29 +87,7 @@ export interface Scope {
  * const report = await engine.verify();
  * await engine.close();
  */
-export interface Engine extends CareEngine, VectorEngine, VaultEngine {
-  /** Stores events, all or none. Known events add nothing; changed ones add a revision. */
-  ingest(request: IngestRequest): Promise<IngestResult>;
-  readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null>;
-  knownEvents(request: { sessionId: string; owner?: string; eventIds: readonly string[] }): Promise<string[]>;
-  /**
-   * Begins a session that a host made as a copy of another one. Events that both have stay stored once; what the fork shows of its parent is
-   * chosen now, for `bootstrapMaxTokens`. `unrelated`: the archive does not hold the first of the events under the parent.
-   */
-  fork(request: {
-    session: SessionRef;
-    parentSessionId: string;
-    eventIds: readonly string[];
-  }): Promise<{ kind: "forked" | "known" | "unrelated"; copied: number }>;
-  /** Gives events stored under provisional ids the host's own ids. */
-  relabel(request: { session: SessionRef; labels: readonly { from: string; to: string }[] }): Promise<number>;
-  /** Says which events lie off the active branch; all others of the session are shown. */
-  setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
-  /** Shows the events of a session that were stored as `pending`: the history they belong to is there now. */
-  showPending(request: { session: SessionRef }): Promise<{ changed: number }>;
-  recordBoundary(
-    request: Omit<BoundaryRequest, "position" | "retainDepth" | "at"> & { position?: number; at?: number },
-  ): Promise<{ kind: "recorded" | "known"; conversationId: number }>;
+export interface Engine extends ArrivalEngine, CareEngine, VectorEngine, VaultEngine {
   listConversations(
     request: Scope & { after?: string | null; limit: number; sessionKey?: string },
   ): Promise<Page<ConversationRow>>;
@@ -139,9 +97,9 @@ export interface Engine extends CareEngine, VectorEngine, VaultEngine {
       Pick<ListMessages, "conversationId" | "limit"> &
       Partial<Pick<ListMessages, "after" | "order" | "direction">>,
   ): Promise<Page<MessageRow>>;
-  /** Ids of messages by their numbers in the conversation, from 0. */
   /** All messages of a conversation in columns: where they stand, how large they are, whose they are. */
   readOutline(request: Scope & Pick<OutlineRequest, "conversationId" | "after" | "limit">): Promise<Outline>;
+  /** Ids of messages by their numbers in the conversation, from 0. */
   listMessageIds(request: Scope & { conversationId: number; at: number; limit: number }): Promise<number[]>;
   /** The number of a message in its conversation; null when there is none. */
   locateMessage(
@@ -243,10 +201,8 @@ export class LocalEngine implements Engine {
   #settings: Settings;
   #emit: EventSink;
   #clock: Clock;
-  #isIgnored: (key: string) => boolean;
-  #isStateless: (key: string) => boolean;
   #redaction: Redaction;
-  #indexDegraded = false;
+  #arrivals: Arrivals;
   #folding: Folding;
   #vectors: Vectors;
   #recall: Recall;
@@ -260,8 +216,6 @@ export class LocalEngine implements Engine {
     this.#settings = options.settings;
     this.#emit = options.onEvent ?? (() => undefined);
     this.#clock = options.clock ?? SYSTEM_CLOCK;
-    this.#isIgnored = compileSessionPatterns(options.settings.ignoreSessionPatterns).matches;
-    this.#isStateless = compileSessionPatterns(options.settings.statelessSessionPatterns).matches;
     const parts = { store: this.#store, settings: this.#settings, clock: this.#clock, emit: this.#emit };
     this.#redaction = new Redaction(parts);
     const summarize = createSummarizer({
@@ -276,34 +230,21 @@ export class LocalEngine implements Engine {
       complete: options.complete ?? null,
       embedQuestion: (request) => this.#vectors.embedQuestion(request),
     });
+    this.#arrivals = new Arrivals({
+      ...parts,
+      redaction: this.#redaction,
+      chooseForFork: (parent, before) => this.#folding.chooseForFork(parent, before),
+      noteStored: () => this.#vectors.noteStored(),
+    });
     const extract = createSummarizer({ ...parts, complete: null });
     this.#care = new Care({ ...parts, summarize, extract, reindex: () => this.reindex() });
   }
 
   async ingest(request: IngestRequest): Promise<IngestResult> {
-    checkSession(request.session);
-    const skipped = this.#whySkipped(request.session.key);
-    if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
-    this.#redaction.check();
-    const now = this.#clock.now();
-    const events = request.messages.map((arrival, index) =>
-      this.#toEvent(arrival, now, request.prepared?.[index] ?? null),
-    );
-    const answer = await this.#store.append({
-      session: request.session,
-      events,
-      now,
-      ...(request.turn ? { turn: request.turn } : {}),
-      ...(request.cursor ? { cursor: request.cursor } : {}),
-    });
-    this.#report(answer.conversationId, answer.results, answer.indexProblem);
-    this.#vectors.noteStored();
-    if (this.#settings.pruneHeartbeatOk)
-      await this.#hideHeartbeats(request.session, events, answer.conversationId);
-    const { conversationId, results, duplicateTurn } = answer;
-    if (request.budgetTokens !== undefined)
-      await this.#watchThreshold(conversationId, request.budgetTokens, request);
-    return { conversationId, results, duplicateTurn, skipped: null };
+    const result = await this.#arrivals.ingest(request);
+    if (result.skipped === null && request.budgetTokens !== undefined)
+      await this.#watchThreshold(result.conversationId, request.budgetTokens, request);
+    return result;
   }
 
   /** After a turn: at the threshold, fold now or in the background, as configured. */
@@ -359,68 +300,27 @@ export class LocalEngine implements Engine {
     return this.#store.knownEvents(request.owner ?? null, request.sessionId, request.eventIds);
   }
 
-  async fork(request: {
-    session: SessionRef;
-    parentSessionId: string;
-    eventIds: readonly string[];
-  }): Promise<{ kind: "forked" | "known" | "unrelated"; copied: number }> {
-    checkSession(request.session);
-    const { session, parentSessionId, eventIds } = request;
-    if (this.#whySkipped(session.key) !== null) return { kind: "unrelated", copied: 0 };
-    const { owner } = session;
-    const point = await this.#store.findForkPoint({ owner, parentSessionId, eventIds });
-    const parent = point && (await this.#store.readConversation(point.conversationId, owner));
-    if (!point || !parent) return { kind: "unrelated", copied: 0 };
-    const items = await this.#folding.chooseForFork(parent, point.position + 1);
-    const copied = eventIds.slice(0, point.copied);
-    const now = this.#clock.now();
-    const { kind } = await this.#store.fork({
-      session,
-      parentSessionId,
-      eventIds: copied,
-      point,
-      items,
-      now,
-    });
-    return { kind, copied: copied.length };
+  async fork(request: ForkWish): Promise<ForkAnswer> {
+    return this.#arrivals.fork(request);
   }
 
-  async relabel(request: {
-    session: SessionRef;
-    labels: readonly { from: string; to: string }[];
-  }): Promise<number> {
-    if (this.#whySkipped(request.session.key) !== null) return 0;
-    return this.#store.relabel(request.session, request.labels, this.#clock.now());
+  async relabel(request: Relabelling): Promise<number> {
+    return this.#arrivals.relabel(request);
   }
 
   async setBranch(request: {
     session: SessionRef;
     offBranch: readonly string[];
   }): Promise<{ changed: number }> {
-    if (this.#whySkipped(request.session.key) !== null) return { changed: 0 };
-    const { session, offBranch } = request;
-    return {
-      changed: await this.#store.setHidden(session, "branch", offBranch, this.#clock.now(), "exactly"),
-    };
+    return this.#arrivals.setBranch(request);
   }
 
-  async showPending({ session }: { session: SessionRef }): Promise<{ changed: number }> {
-    if (this.#whySkipped(session.key) !== null) return { changed: 0 };
-    const now = this.#clock.now();
-    return { changed: await this.#store.setHidden(session, "pending", [], now, "exactly") };
+  async showPending(request: { session: SessionRef }): Promise<{ changed: number }> {
+    return this.#arrivals.showPending(request);
   }
 
-  async recordBoundary(
-    request: Omit<BoundaryRequest, "position" | "retainDepth" | "at"> & { position?: number; at?: number },
-  ): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
-    checkSession(request.session);
-    if (this.#whySkipped(request.session.key) !== null) return { kind: "known", conversationId: 0 };
-    return this.#store.recordBoundary({
-      ...request,
-      position: request.position ?? null,
-      retainDepth: this.#settings.newSessionRetainDepth,
-      at: request.at ?? this.#clock.now(),
-    });
+  async recordBoundary(request: BoundaryWish): ReturnType<ArrivalEngine["recordBoundary"]> {
+    return this.#arrivals.recordBoundary(request);
   }
 
   async listConversations(
@@ -664,8 +564,7 @@ export class LocalEngine implements Engine {
       request.onProgress ?? (() => undefined),
       request.signal,
     );
-    if (this.#indexDegraded) this.#emit({ kind: "recovered", part: "index" });
-    this.#indexDegraded = false;
+    this.#arrivals.noteReindexed();
     return { messages };
   }
 
@@ -719,7 +618,10 @@ export class LocalEngine implements Engine {
 
   async forget(request: { messageIds: readonly number[]; reason: string }): Promise<ForgetAnswer> {
     await Promise.allSettled(this.#draining.values());
-    return this.#care.forget(request);
+    const answer = await this.#care.forget(request);
+    // A thread that tested regular expressions may still hold the texts.
+    await this.#recall.dropTexts();
+    return answer;
   }
 
   async unseal(request: UnsealRequest): Promise<UnsealedValue[]> {
@@ -748,80 +650,6 @@ export class LocalEngine implements Engine {
     await this.#recall.close();
     await this.#store.close();
   }
-
-  #whySkipped(key: string): IngestResult["skipped"] {
-    if (!this.#settings.enabled) return "disabled";
-    if (this.#isIgnored(key)) return "ignored";
-    return this.#settings.skipStatelessSessions && this.#isStateless(key) ? "stateless" : null;
-  }
-
-  #toEvent(arrival: Arrival, now: number, ahead: PreparedMessage | null): AppendEvent {
-    const { redacted, ...bytes } = this.#redaction.apply(arrivalBytes(arrival));
-    let prepared = redacted === undefined ? ahead : null;
-    return {
-      eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
-      kind: arrival.eventIdKind ?? "entry",
-      ...bytes,
-      position: arrival.position ?? null,
-      prepare: () =>
-        (prepared ??= prepareMessage(bytes.arrival, {
-          hidden: hiddenMask(arrival.hidden ?? []),
-          createdAt: arrival.createdAt ?? now,
-          largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
-          random: (size) => this.#clock.random(size),
-          ...(redacted === undefined ? {} : { redacted }),
-        })),
-    };
-  }
-
-  #report(conversationId: number, results: readonly IngestedMessage[], indexProblem: string | null): void {
-    const stored = results.filter((result) => result.outcome === "stored").length;
-    const revisions = results.filter((result) => result.outcome === "revision").length;
-    if (stored + revisions > 0) this.#emit({ kind: "stored", conversationId, messages: stored, revisions });
-    if (indexProblem !== null && !this.#indexDegraded) {
-      this.#emit({
-        kind: "degraded",
-        part: "index",
-        message: `messages are stored but not indexed: ${indexProblem}`,
-      });
-    }
-    this.#indexDegraded = indexProblem !== null;
-  }
-
-  /** Hides heartbeat turns: the prompt, whatever came between, and the reply that says nothing happened. */
-  async #hideHeartbeats(
-    session: SessionRef,
-    events: readonly AppendEvent[],
-    conversationId: number,
-  ): Promise<void> {
-    const views = events.map((event) => ({ eventId: event.eventId, view: viewMessage(event.arrival) }));
-    if (!views.some(({ view }) => isHeartbeatReply(view))) return;
-    const before = await this.#readBefore(conversationId, new Set(events.map((event) => event.eventId)));
-    const hidden = findHeartbeats([...before, ...views]);
-    if (hidden.length > 0)
-      await this.#store.setHidden(session, "heartbeat", hidden, this.#clock.now(), "add");
-  }
-
-  /** The last few messages before a batch, because a turn may arrive in pieces. */
-  async #readBefore(
-    conversationId: number,
-    except: ReadonlySet<string>,
-  ): Promise<{ eventId: string; view: MessageView }[]> {
-    const recent = await this.#store.listMessages({
-      conversationId,
-      after: null,
-      limit: except.size + 8,
-      order: "arrival",
-      direction: "newest",
-    });
-    const rows = recent.items.filter((row) => !except.has(row.eventId)).slice(0, 8);
-    const found: { eventId: string; view: MessageView }[] = [];
-    for (const row of rows.reverse()) {
-      const body = await this.#store.readMessage(row.messageId);
-      if (body) found.push({ eventId: row.eventId, view: viewMessage(body.bytes) });
-    }
-    return found;
-  }
 }
 
 /** How far a zone is ahead of UTC at an instant. */
@@ -832,26 +660,6 @@ function offsetOf(timeZone: string, at: number): number {
 
 function pickSituation({ model, contextWindow }: ModelSituation): ModelSituation {
   return { ...(model ? { model } : {}), ...(contextWindow === undefined ? {} : { contextWindow }) };
-}
-
-/** The bytes an arrival stands for. */
-export function arrivalBytes(arrival: Arrival): Uint8Array {
-  if (arrival.bytes !== undefined) return arrival.bytes;
-  if (arrival.message === undefined) {
-    throw new EngineError("invalid_input", "cannot store an event: it has neither message nor bytes");
-  }
-  return Buffer.from(serializeExact(arrival.message));
-}
-
-function checkSession(session: SessionRef): void {
-  for (const field of ["key", "id", "owner"] as const) {
-    if (typeof session[field] !== "string" || session[field] === "") {
-      throw new EngineError(
-        "invalid_input",
-        `cannot use the session: its ${field} must be a text that is not empty`,
-      );
-    }
-  }
 }
 
 function checkLimit(limit: number): number {

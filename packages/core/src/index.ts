@@ -3,17 +3,9 @@ export type { AssembledContext, ExplainedItem } from "./assemble/assemble.ts";
 export { checkGrammar, PROVIDERS } from "./assemble/grammars.ts";
 export type { ModelMessage, ModelPart, Provider } from "./assemble/grammars.ts";
 export type { ContextBlock, ContextMessage } from "./assemble/write.ts";
+export type { IngestRequest, IngestResult } from "./engine-arrivals.ts";
 export type { AssembleRequest, CompactAnswer, CompactRequest } from "./engine-folding.ts";
-export type {
-  ConversationChoice,
-  Engine,
-  FoldingStatus,
-  IngestRequest,
-  IngestResult,
-  ProgressFn,
-  Scope,
-  StatusReport,
-} from "./engine.ts";
+export type { ConversationChoice, Engine, FoldingStatus, ProgressFn, Scope, StatusReport } from "./engine.ts";
 export type { EmbedAnswer } from "./engine-vector-fill.ts";
 export type { EmbedStatus } from "./engine-vectors.ts";
 export { openEngine } from "./open-engine.ts";

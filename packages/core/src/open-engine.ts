@@ -1,5 +1,5 @@
 /** Opening an engine: which store, which settings, in this thread or behind a worker. */
-import { dirname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { LocalEngine } from "./engine.ts";
 import type { Engine } from "./engine.ts";
 import { openThreadedEngine } from "./engine-thread.ts";
@@ -8,6 +8,7 @@ import type { Complete, ModelRef } from "./model/complete.ts";
 import type { Embed } from "./model/embed.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
+import { filesDirBeside } from "./model/files-dir.ts";
 import type { Settings } from "./model/settings.ts";
 import { resolveSettings } from "./model/settings-resolve.ts";
 import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
@@ -15,7 +16,7 @@ import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
 export interface OpenEngineOptions {
   /** Path of the database file; created when it does not exist. */
   readonly database: string;
-  /** Folder of the large files; `lcm-files` beside the database when absent. */
+  /** Folder of the large files; one of its own beside the database when absent (`lcm-files` for `lcm.db`). */
   readonly filesDir?: string;
   readonly settings?: Settings;
   /** False: a missing database is an error. */
@@ -53,7 +54,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   const readOnly = options.readOnly ?? false;
   const store = {
     path,
-    filesDir: resolve(options.filesDir ?? join(dirname(path), "lcm-files")),
+    filesDir: resolve(options.filesDir ?? filesDirBeside(path)),
     create: (options.create ?? true) && !readOnly,
     readOnly,
     ...(options.busyLimitMs === undefined ? {} : { busyLimitMs: options.busyLimitMs }),
@@ -69,7 +70,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
       ...(options.embedRetryMs === undefined ? {} : { embedRetryMs: options.embedRetryMs }),
     };
     return new LocalEngine({
-      store: new SqliteStore({ ...store, derive: deriveMessage }),
+      store: new SqliteStore({ ...store, ...onEvent, derive: deriveMessage }),
       settings,
       complete,
       embed,

@@ -83,6 +83,9 @@ export const readConversation = (id: number): Promise<ConversationDetail> => ask
 export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
   ask(`/api/conversations/${id}/messages`, query);
 export const readMessage = (id: number): Promise<MessageDetail> => ask(`/api/messages/${id}`);
+/** Without the way up to the root, which takes longer than the message. */
+export const readMessageAlone = (id: number): Promise<MessageDetail> =>
+  ask(`/api/messages/${id}`, { path: "none" });
 export const readGraph = (id: number): Promise<Graph> => ask(`/api/conversations/${id}/graph`);
 export const readSummary = (id: string): Promise<SummaryNode> => ask(`/api/summaries/${id}`);
 export const listUnder = (id: string, at: number): Promise<UnderSummary> =>

@@ -141,7 +141,7 @@ function paintLabel(pen: CanvasRenderingContext2D, node: PlacedNode["node"], box
       : box.width > 110
         ? `${formatCount(node.messages)} messages`
         : `${formatShort(node.messages)} msgs`,
-    `${formatShort(node.tokens)} tokens`,
+    `${formatShort(node.tokens)} ${box.width > 90 ? "tokens" : "tok"}`,
     `${formatDay(node.earliestAt)} – ${formatDay(node.latestAt)}`,
   ];
   const shown = lines.slice(0, box.width < 190 ? 2 : 3).slice(0, Math.floor((box.height - 6) / 17));

@@ -2,11 +2,11 @@
  * The page: finds the view that the address names, keeps it fresh while agents write, and hands keys to it. Addresses: `#/<view>/<n>` for a
  * view of conversation n, `#msg_<n>` for a message, `#sum_…` for a summary.
  */
-import { readMessage, readOverview, readSummary, writeAccess } from "./api.ts";
+import { readMessageAlone, readOverview, readSummary, writeAccess } from "./api.ts";
 import type { News, Overview } from "./api.ts";
 import { fill, h, throttle } from "./dom.ts";
 import { countOf, setTimeZone } from "./format.ts";
-import { renderFailure } from "./view.ts";
+import { renderFailure, renderHead } from "./view.ts";
 import type { View } from "./view.ts";
 import { openContext } from "./views/context.ts";
 import { openConversation } from "./views/conversation.ts";
@@ -148,7 +148,7 @@ class Page {
       const summary = /^(sum_[0-9a-f]{16})$/.exec(hash);
       if (message) {
         const id = Number(message[1]);
-        const { message: found } = await readMessage(id);
+        const { message: found } = await readMessageAlone(id);
         this.#choose(found.row?.conversationId ?? this.#conversationId);
         return this.#show("conversation", openConversation(this.#conversationId ?? 0, id));
       }
@@ -159,7 +159,15 @@ class Page {
       }
       this.#openTab(location.hash.slice(1));
     } catch (error) {
-      this.#show(this.#tab, { element: h("section", { class: "view" }, renderFailure(error)) });
+      this.#show(this.#tab, {
+        element: h(
+          "section",
+          { class: "view" },
+          renderHead("Nothing to show", `at ${hash}`),
+          renderFailure(error),
+          h("p", {}, h("a", { href: "#/overview" }, "To the overview")),
+        ),
+      });
     }
   }
 

@@ -30,6 +30,8 @@ export class VirtualList {
     this.#options = options;
     this.#heights = new Heights(options.count, options.estimate);
     this.#space = h("div", { class: "vlist-space", role: "list", "aria-label": options.label });
+    // As high as it will be: a list that is opened at its end must not show its begin first.
+    this.#space.style.height = `${this.#heights.total}px`;
     this.element = h(
       "div",
       { class: "vlist", tabindex: 0, role: "group", "aria-label": options.label },

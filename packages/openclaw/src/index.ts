@@ -256,4 +256,5 @@ function describeFirstStart(
 function reportEvent(logger: PluginLogger, event: EngineEvent): void {
   if (event.kind === "degraded") logger.warn(`${event.part}: ${event.message}`);
   if (event.kind === "recovered") logger.info(`${event.part} works again`);
+  if (event.kind === "waiting") logger.warn(event.message);
 }

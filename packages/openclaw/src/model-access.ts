@@ -6,6 +6,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
+import { nameModel } from "@lossless/core/model/complete.ts";
 import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
 import type { HostLlm, HostSubagents, LlmAnswer, LlmParams } from "./host.ts";
 
@@ -144,10 +145,6 @@ async function ask(
     const isAbort = (error as { name?: string }).name === "AbortError";
     return isAbort && !signal.aborted ? TAKEN_BACK : readFailure(error, signal, request.model);
   }
-}
-
-function nameModel({ provider, model }: ModelRef): string {
-  return provider === "" ? model : `${provider}/${model}`;
 }
 
 function readAnswer({ text, provider, model, stopReason, usage }: LlmAnswer): CompleteResult {

@@ -8,6 +8,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { serializeExact } from "@lossless/core/message/json-text.ts";
+import { flushPath } from "@lossless/core/store/flush-path.ts";
 import type { CommitTurnParams } from "./host.ts";
 
 /** A turn as the host handed it over, without what only lives as long as the call. */
@@ -58,7 +59,7 @@ export class Spool {
       await file.close();
     }
     await rename(aside, path);
-    await syncFolder(this.folder);
+    await flushPath(this.folder);
     this.#count(turn.sessionId, 1);
     return true;
   }
@@ -90,7 +91,7 @@ export class Spool {
       for (const { name, turn } of files) {
         await store(turn);
         await rm(join(this.folder, name), { force: true });
-        await syncFolder(this.folder);
+        await flushPath(this.folder);
         this.#count(sessionId, -1);
         drained += 1;
       }
@@ -189,16 +190,5 @@ async function readTime(path: string): Promise<number | null> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
-  }
-}
-
-/** A new name is only certain to survive once its folder is on the disk. Windows cannot sync a folder and does not need it. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

@@ -1,11 +1,11 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkGrammar, openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AgentMessage, AssembleParams, ContextEngine } from "../src/host.ts";
 import { Notes } from "../src/notes.ts";
-import { makeEngine } from "./engine-parts.ts";
+import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -25,12 +25,7 @@ beforeEach(async () => {
   failure = null;
 });
 
-afterEach(async () => {
-  const report = await archive.verify();
-  await archive.close();
-  await rm(folder, { recursive: true, force: true });
-  expect(report.problems).toEqual([]);
-});
+afterEach(() => closeProven(archive, folder));
 
 function makeSettings() {
   return resolveSettings({ config: {}, configSource: "test", stateDir: folder }).settings;

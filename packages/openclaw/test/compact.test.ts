@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine } from "@lossless/core";
@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { CompactParams, ContextEngine, HostLlm, LlmParams } from "../src/host.ts";
 import { ModelAccess, readFailure } from "../src/model-access.ts";
 import { Notes } from "../src/notes.ts";
-import { makeEngine } from "./engine-parts.ts";
+import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -25,12 +25,7 @@ beforeEach(async () => {
   notes = new Notes();
 });
 
-afterEach(async () => {
-  const report = await archive.verify();
-  await archive.close();
-  await rm(folder, { recursive: true, force: true });
-  expect(report.problems).toEqual([]);
-});
+afterEach(() => closeProven(archive, folder));
 
 function newEngine(config: Record<string, unknown> = {}): ContextEngine {
   return makeEngine({

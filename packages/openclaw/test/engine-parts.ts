@@ -1,5 +1,7 @@
 /** The plugin's engine on an archive in this thread, with everything that only the real host has replaced by something plain. */
 
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Engine, Settings } from "@lossless/core";
 import { createContextEngine, type ContextEngineParts } from "../src/context-engine.ts";
@@ -47,4 +49,12 @@ export function makeEngine(parts: TestParts): ContextEngine {
     logger: { info: () => undefined, warn, error: () => undefined },
     version: "0.0.0",
   });
+}
+
+/** After a test: whatever was done to the archive can be proven, and nothing of it stays. */
+export async function closeProven(archive: Engine, folder: string): Promise<void> {
+  const { problems } = await archive.verify();
+  await archive.close();
+  await rm(folder, { recursive: true, force: true });
+  assert.deepEqual(problems, []);
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine, type MessageRow } from "@lossless/core";
@@ -7,7 +7,7 @@ import { importOlder, readOlder } from "../src/first-contact.ts";
 import type { AgentMessage, ContextEngine } from "../src/host.ts";
 import { Notes } from "../src/notes.ts";
 import { catchUp } from "../src/catch-up.ts";
-import { makeEngine } from "./engine-parts.ts";
+import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -27,12 +27,7 @@ beforeEach(async () => {
   notes = new Notes();
 });
 
-afterEach(async () => {
-  const report = await archive.verify();
-  await archive.close();
-  await rm(folder, { recursive: true, force: true });
-  expect(report.problems).toEqual([]);
-});
+afterEach(() => closeProven(archive, folder));
 
 function newEngine(): ContextEngine {
   const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });

@@ -23,6 +23,11 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+async function readText(id: string): Promise<string> {
+  const message = await archive.readMessage({ messageId: Number(id.replace("msg_", "")) });
+  return textOf(JSON.parse(Buffer.from(message?.bytes ?? []).toString("utf8")) as AgentMessage);
+}
+
 async function expectProven(): Promise<void> {
   expect((await archive.verify()).problems).toEqual([]);
 }
@@ -155,6 +160,67 @@ describe("a session that is a copy of another", () => {
     ]);
     expect((await archive.status()).messages).toBe(6);
     await expectProven();
+  });
+
+  test("finds what was said before it left its parent, and nothing that the parent was told later", async () => {
+    await playTurn(parent, "the kestrel nests early");
+    const place = await playTurn(parent, "the kestrel nests in the tower");
+    const child = forkOf(parent, place, "child");
+    const childPlace = await playTurn(child, "the kestrel of the child");
+    const grandchild = forkOf(child, childPlace, "grandchild");
+    await playTurn(parent, "the kestrel left the tower");
+    await playTurn(child, "the kestrel came back to the child");
+    await playTurn(grandchild, "the kestrel of the grandchild");
+    const shared = ["the kestrel nests early", "the kestrel nests in the tower"];
+    const expected: [FakeTranscript, string[]][] = [
+      [parent, [...shared, "the kestrel left the tower"]],
+      [child, [...shared, "the kestrel of the child", "the kestrel came back to the child"]],
+      [grandchild, [...shared, "the kestrel of the child", "the kestrel of the grandchild"]],
+    ];
+    for (const [{ sessionKey: key, sessionId: id }, texts] of expected) {
+      const session = { key, id, owner: "main" };
+      for (const search of [
+        { pattern: "kestrel", mode: "full_text" as const },
+        { pattern: "kes.rel", mode: "regex" as const },
+      ]) {
+        const { hits } = await archive.grep({ ...search, session, role: "user", limit: 50 });
+        const found = await Promise.all(hits.map(async (hit) => readText(hit.id)));
+        expect(found.toSorted()).toEqual(texts.toSorted());
+      }
+    }
+  });
+
+  test("finds summaries of what was said before it left its parent, and no later ones", async () => {
+    await archive.close();
+    const database = join(folder, "lcm.db");
+    const config = { leafChunkTokens: 2_000, leafMinFanout: 4, condensedMinFanout: 50 };
+    const { settings } = resolveSettings({ env: {}, config, stateDir: folder });
+    archive = await openEngine({ database, settings, thread: false });
+    const words = "the barge was moored at the northern pier before noon ".repeat(20);
+    let place = "";
+    for (let turn = 0; turn < 30; turn++) place = await playTurn(parent, `turn ${turn}: ${words}`);
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "and now?");
+    for (let turn = 30; turn < 60; turn++) await playTurn(parent, `turn ${turn}: ${words}`);
+    await archive.compact({ conversationId: 1, budgetTokens: 4_000, force: true });
+    const search = async ({ sessionKey: key, sessionId: id }: FakeTranscript) => {
+      const session = { key, id, owner: "main" };
+      const { hits } = await archive.grep({
+        pattern: "barge",
+        mode: "full_text",
+        scope: "summaries",
+        session,
+        limit: 50,
+      });
+      return hits.map((hit) => hit.id).toSorted();
+    };
+    const { items } = await archive.listSummaries({ conversationId: 1, limit: 100 });
+    const { items: rows } = await archive.listMessages({ conversationId: 1, limit: 60 });
+    const left = rows.at(-1)?.position ?? 0;
+    const before = items.filter(({ state, endPosition }) => state === "cover" && endPosition <= left);
+    expect(before.length).toBeGreaterThan(0);
+    expect((await search(parent)).length).toBeGreaterThan(before.length);
+    expect(await search(child)).toEqual(before.map(({ summaryId }) => summaryId).toSorted());
   });
 
   test("adds nothing when its transcript is read from the start again", async () => {

@@ -5,7 +5,7 @@ import { openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AgentMessage, ContextEngine } from "../src/host.ts";
 import { listMediaReferences, openMediaFolder, type MediaSource } from "../src/media.ts";
-import { makeEngine } from "./engine-parts.ts";
+import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -28,12 +28,7 @@ beforeEach(async () => {
   media = openMediaFolder(folder, (error) => refused.push(String(error)));
 });
 
-afterEach(async () => {
-  const report = await archive.verify();
-  await archive.close();
-  await rm(folder, { recursive: true, force: true });
-  expect(report.problems).toEqual([]);
-});
+afterEach(() => closeProven(archive, folder));
 
 function newEngine(): ContextEngine {
   const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });

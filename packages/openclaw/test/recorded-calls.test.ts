@@ -1,10 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AgentMessage, ContextEngine } from "../src/host.ts";
-import { makeEngine } from "./engine-parts.ts";
+import { closeProven, makeEngine } from "./engine-parts.ts";
 import { readRecordedCalls, RecordedTranscripts, type RecordedCall } from "./recorded-calls.ts";
 
 const calls = readRecordedCalls();
@@ -19,12 +19,7 @@ beforeEach(async () => {
   transcripts = new RecordedTranscripts();
 });
 
-afterEach(async () => {
-  const report = await archive.verify();
-  await archive.close();
-  await rm(folder, { recursive: true, force: true });
-  expect(report.problems).toEqual([]);
-});
+afterEach(() => closeProven(archive, folder));
 
 interface Answered {
   readonly call: RecordedCall;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ContextEngine } from "../src/host.ts";
 import { Notes } from "../src/notes.ts";
 import { Spool } from "../src/spool.ts";
-import { makeEngine } from "./engine-parts.ts";
+import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -27,12 +27,7 @@ beforeEach(async () => {
   told = [];
 });
 
-afterEach(async () => {
-  const report = await archive.verify();
-  await archive.close();
-  await rm(folder, { recursive: true, force: true });
-  expect(report.problems).toEqual([]);
-});
+afterEach(() => closeProven(archive, folder));
 
 function newEngine(): ContextEngine {
   return makeEngine({

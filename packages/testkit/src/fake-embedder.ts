@@ -3,8 +3,8 @@
  * advance, from a table of words or from the text's own letters, so that a test can say which texts lie near each other. Replies can be
  * scripted one by one to do what goes wrong; nothing here depends on time or chance.
  */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { readBody, startLoopback } from "./loopback.ts";
 
 export interface EmbedderRequest {
   readonly path: string;
@@ -41,32 +41,24 @@ export type VectorOf = (text: string, model: string) => readonly number[];
 export async function startFakeEmbedder(vectorOf: VectorOf = spellVector): Promise<FakeEmbedder> {
   const requests: EmbedderRequest[] = [];
   let left: EmbedderReply[] = [];
-  const server = createServer((incoming, response) => {
+  const server = await startLoopback((incoming, response) => {
     void readRequest(incoming).then((request) => {
       requests.push(request);
       writeReply(response, request, left.shift() ?? { kind: "vectors" }, vectorOf);
       return undefined;
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    ...server,
     requests,
     script(...replies) {
       left = [...replies];
-    },
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
     },
   };
 }
 
 async function readRequest(incoming: IncomingMessage): Promise<EmbedderRequest> {
-  let text = "";
-  for await (const chunk of incoming) text += String(chunk);
-  const body = JSON.parse(text) as { model: string; input: string[] };
+  const body = JSON.parse(await readBody(incoming)) as { model: string; input: string[] };
   return { path: incoming.url ?? "", headers: incoming.headers, model: body.model, texts: body.input };
 }
 

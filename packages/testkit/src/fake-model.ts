@@ -7,8 +7,9 @@
  * (before the reply) · `HOLD key` (the first request with this key gets no answer until `release(key)`).
  */
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+import { readBody, startLoopback } from "./loopback.ts";
 
 /** One chat-completions request as it arrived, and how it was answered. */
 export interface RecordedRequest {
@@ -100,16 +101,14 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     for (const watcher of watchers) watcher(request);
   }
 
-  const server = createServer((incoming, response) => {
+  const server = await startLoopback((incoming, response) => {
     handle(incoming, response, answerCompletion).catch((error: unknown) => {
       sendJson(response, 500, { error: { message: String(error), type: "server_error" } });
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
 
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `${server.url}/v1`,
     requests,
     waitForRequest(accepts, deadlineMs) {
       const earlier = requests.find(accepts);
@@ -137,8 +136,7 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     },
     close() {
       for (const resume of held.values()) resume();
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
+      return server.close();
     },
   };
 }
@@ -161,12 +159,6 @@ async function handle(
       error: { message: `no such path: ${path}`, type: "invalid_request_error" },
     });
   await answerCompletion(JSON.parse(raw) as Record<string, unknown>, raw.length, response);
-}
-
-async function readBody(incoming: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function recordRequest(body: Record<string, unknown>, rawLength: number, number: number): RecordedRequest {

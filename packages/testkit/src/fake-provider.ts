@@ -3,8 +3,8 @@
  * Messages API (`/v1/messages`) and OpenAI's chat completions (`/v1/chat/completions`), and can do everything that goes wrong with either:
  * stall, cut the line, answer with an error, with nothing, with thinking only, with rubbish. Nothing here depends on time or chance.
  */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { readBody, startLoopback } from "./loopback.ts";
 
 export type FakeReply =
   /** A stream with this text; thinking comes first. */
@@ -56,7 +56,7 @@ export interface FakeProvider {
 export async function startFakeProvider(...replies: readonly FakeReply[]): Promise<FakeProvider> {
   const requests: ProviderRequest[] = [];
   let left = [...replies];
-  const server = createServer((incoming, response) => {
+  const server = await startLoopback((incoming, response) => {
     void readRequest(incoming, response).then((request) => {
       requests.push(request);
       const reply = (left.length > 1 ? left.shift() : left[0]) ?? { kind: "status", status: 500 };
@@ -64,26 +64,18 @@ export async function startFakeProvider(...replies: readonly FakeReply[]): Promi
       return undefined;
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    ...server,
     requests,
     script(...next) {
       left = [...next];
-    },
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
     },
   };
 }
 
 async function readRequest(incoming: IncomingMessage, response: ServerResponse): Promise<ProviderRequest> {
   const closed = new Promise<void>((resolve) => response.on("close", () => resolve()));
-  let text = "";
-  for await (const chunk of incoming) text += String(chunk);
-  const body = JSON.parse(text) as Record<string, unknown>;
+  const body = JSON.parse(await readBody(incoming)) as Record<string, unknown>;
   return { path: incoming.url ?? "", headers: incoming.headers, body, closed };
 }
 

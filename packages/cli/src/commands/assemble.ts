@@ -12,6 +12,7 @@ import type { ModelIdentity } from "@lossless/core/model/message.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
+import { printNote } from "../output.ts";
 import { countOf, formatCount, formatTime, indent, makePrintable, toIso, toOneLine } from "../format.ts";
 import { style } from "../style.ts";
 import { checkGrammars, renderExplanation } from "./explain.ts";
@@ -71,6 +72,12 @@ async function runAssemble(invocation: Invocation, options: AssembleOptions): Pr
   });
   if (context === null) throw new EngineError("not_found", "cannot assemble: the conversation is gone");
   const timezone = await invocation.timezone();
+  if (!invocation.isJson && context.estimatedTokens > budgetTokens) {
+    const least = formatCount(context.estimatedTokens);
+    printNote(
+      `warning: no context is so small: the least takes ${least} tokens, the budget is ${formatCount(budgetTokens)}`,
+    );
+  }
   await invocation.print({
     data: toContextJson(context),
     text: () => (options.explain ? renderExplanation(context) : renderContext(context, timezone)),

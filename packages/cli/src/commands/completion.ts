@@ -4,7 +4,7 @@
  */
 import { Argument } from "commander";
 import type { Command } from "commander";
-import { commandPath } from "../context.ts";
+import { commandPath, toAction } from "../context.ts";
 import { settingKeys } from "./config.ts";
 import { addExamples } from "./shared.ts";
 
@@ -13,9 +13,12 @@ export function defineCompletion(program: Command): void {
     .command("completion")
     .description("a script that completes lcm's commands in your shell")
     .addArgument(new Argument("<shell>", "your shell").choices(["bash", "zsh"]))
-    .action((shell: "bash" | "zsh") => {
-      process.stdout.write(shell === "bash" ? renderBash(program) : renderZsh(program));
-    });
+    .action(
+      toAction((invocation, _options: object, shell: "bash" | "zsh") => {
+        const script = shell === "bash" ? renderBash(program) : renderZsh(program);
+        return invocation.print({ data: { shell, script }, text: () => script });
+      }),
+    );
   addExamples(command, [
     [`eval "$(lcm completion bash)"`, "in ~/.bashrc"],
     [`eval "$(lcm completion zsh)"`, "in ~/.zshrc, after compinit"],

@@ -1,10 +1,12 @@
 /** `lcm config`: what the settings are, where each value came from, and changing our own file of them. */
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { findNearest } from "@lossless/core/model/nearest.ts";
 import { explainSetting, setInConfig, unsetInConfig } from "@lossless/core/model/settings-resolve.ts";
 import type { ConfigObject, SettingExplanation } from "@lossless/core/model/settings-resolve.ts";
-import { canonicalKey, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
+import { canonicalKey, getSetting, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
+import type { SettingKey } from "@lossless/core/model/settings.ts";
 import { findConfigPlaces, loadSettings, updateConfigFile } from "../config-file.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
@@ -151,10 +153,17 @@ function renderExplanation({
   return `${style.name(key)}\n${help}\n\n${renderPairs(pairs, style.faint)}`;
 }
 
-async function runSet(invocation: Invocation, _options: object, name: string, value: string): Promise<void> {
+async function runSet(invocation: Invocation, _options: object, name: string, typed: string): Promise<void> {
+  const value = anchorPath(canonicalKey(name), typed);
   const change = (config: ConfigObject): ConfigObject => setInConfig(config, name, value);
   await checkKey(canonicalKey(name), value);
   await changeConfig(invocation, change, (file) => `${canonicalKey(name) ?? name} is set in ${file}`, name);
+}
+
+/** A path means the place where it was typed. As it is, it would name another file in every folder the program is started in. */
+function anchorPath(key: SettingKey | null, typed: string): string {
+  const isPath = key !== null && (key === "redactionKeyFile" || getSetting(key).type.isPath);
+  return isPath && typed.trim() !== "" && !/^(?:~|["'])/.test(typed) ? resolve(typed) : typed;
 }
 
 /** Values can be sealed only with a key that is there: told now, and not when the next message is refused. */

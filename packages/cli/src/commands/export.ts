@@ -1,6 +1,6 @@
 /** `lcm export`: conversations as an archive, as text for people, or as the database of another program. Never changes the archive. */
 import { resolve } from "node:path";
-import { InvalidArgumentError, Option } from "commander";
+import { Option } from "commander";
 import type { Command } from "commander";
 import type { ExportReport } from "@lossless/core/transfer/export-archive.ts";
 import { EXPORT_FORMATS } from "@lossless/core/transfer/format.ts";
@@ -11,7 +11,7 @@ import { usageError } from "../exit.ts";
 import { countOf, formatBytes, toOneLine } from "../format.ts";
 import { startProgress } from "../progress.ts";
 import { style } from "../style.ts";
-import { addExamples, parseConversationId } from "./shared.ts";
+import { addExamples, parseConversationId, readTimeOption } from "./shared.ts";
 
 interface ExportOptions {
   readonly format: ExportFormat;
@@ -19,7 +19,7 @@ interface ExportOptions {
   readonly conversation?: number;
   readonly session?: string;
   readonly sessionFilter?: readonly string[];
-  readonly since?: number;
+  readonly since?: string;
   readonly dryRun?: boolean;
   readonly force?: boolean;
 }
@@ -33,11 +33,7 @@ export function defineExport(program: Command): void {
     .addOption(new Option("--conversation <n>", "only this conversation").argParser(parseConversationId))
     .addOption(new Option("--session <key>", "only this session, by key or id").conflicts("conversation"))
     .option("--session-filter <id...>", "only these sessions, by id or key")
-    .option(
-      "--since <time>",
-      "only conversations with a message at this time or later, such as 2026-02-14",
-      parseSince,
-    )
+    .option("--since <time>", "only conversations with a message at this time or later, such as 2026-02-14")
     .option("--dry-run", "for remnic: say what would be added; write nothing")
     .option("--force", "replace a file that is in the way")
     .action(toAction(runExport));
@@ -58,14 +54,8 @@ remnic         adds to a Remnic LCM database (state/lcm.sqlite)`,
   ]);
 }
 
-export function parseSince(text: string): number {
-  const time = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text.trim()) ? `${text.trim()}T00:00:00Z` : text);
-  if (!Number.isNaN(time)) return time;
-  throw new InvalidArgumentError("It must be a time such as 2026-02-14 or 2026-02-14T10:00Z.");
-}
-
 async function runExport(invocation: Invocation, options: ExportOptions): Promise<void> {
-  const { format, conversation, session, sessionFilter = [], since, dryRun, force } = options;
+  const { format, conversation, session, sessionFilter = [], dryRun, force } = options;
   if (dryRun && format !== "remnic") {
     throw usageError(
       "cannot run lcm export --dry-run: only remnic adds to something that is there",
@@ -73,6 +63,7 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
     );
   }
   const { settings } = await invocation.settings();
+  const since = await readTimeOption(invocation, "--since", options.since);
   const { exportConversations } = await import("@lossless/core/transfer/move.ts");
   const progress = startProgress("Exporting", { isWanted: !invocation.isJson });
   const report = await runCancellable(

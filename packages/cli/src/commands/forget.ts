@@ -11,13 +11,19 @@ import { countOf, formatBytes, formatCount } from "../format.ts";
 import { countNote, startProgress } from "../progress.ts";
 import { style } from "../style.ts";
 import { renderPairs } from "../table.ts";
-import { addConversationOptions, addExamples, chooseConversation, parseMessageName } from "./shared.ts";
+import {
+  addConversationOptions,
+  addExamples,
+  chooseConversation,
+  parseMessageName,
+  readTimeOption,
+} from "./shared.ts";
 import type { ConversationChoice } from "./shared.ts";
 
 interface ForgetOptions extends ConversationChoice {
   readonly message?: readonly number[];
-  readonly since?: number;
-  readonly before?: number;
+  readonly since?: string;
+  readonly before?: string;
   readonly olderThan?: number;
   readonly pattern?: string;
   readonly regex?: RegExp;
@@ -29,12 +35,8 @@ export function defineForget(program: Command): void {
   const command = addConversationOptions(program.command("forget"))
     .description("remove messages for ever, and everything that was made from them")
     .option("--message <id...>", "these messages", collectMessages)
-    .option(
-      "--since <time>",
-      "written at this time or later, such as 2026-02-14 or 2026-02-14T10:00Z",
-      parseMoment,
-    )
-    .option("--before <time>", "written before this time", parseMoment)
+    .option("--since <time>", "written at this time or later, such as 2026-02-14 or 2026-02-14T10:00Z")
+    .option("--before <time>", "written before this time")
     .addOption(
       new Option("--older-than <age>", "written longer ago than this: 90d, 12w, 24h")
         .argParser(parseAge)
@@ -74,14 +76,6 @@ receipt names them. The host's own transcript is the host's: nothing is removed 
 
 function collectMessages(text: string, before: readonly number[] = []): readonly number[] {
   return [...before, ...text.split(",").map(parseMessageName)];
-}
-
-function parseMoment(text: string): number {
-  const at = /^\d{4}-\d\d-\d\d(?:[T ].*)?$/.test(text.trim())
-    ? Date.parse(text.trim().replace(" ", "T"))
-    : Number.NaN;
-  if (Number.isFinite(at)) return at;
-  throw new InvalidArgumentError("It must be a date or a time such as 2026-02-14 or 2026-02-14T10:00Z.");
 }
 
 const UNITS: Readonly<Record<string, number>> = {
@@ -132,7 +126,9 @@ async function readSelection(
   invocation: Invocation,
   options: ForgetOptions,
 ): Promise<ForgetSelection> {
-  const { message, since, before, olderThan, pattern, regex } = options;
+  const { message, olderThan, pattern, regex } = options;
+  const since = await readTimeOption(invocation, "--since", options.since);
+  const before = await readTimeOption(invocation, "--before", options.before);
   const isNamed = options.conversation !== undefined || options.session !== undefined;
   const hasMore = [message, since, before, olderThan, pattern, regex].some((value) => value !== undefined);
   if (!isNamed && !hasMore) {

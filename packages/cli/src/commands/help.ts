@@ -1,6 +1,7 @@
 /** `lcm help`, and what `lcm` alone says to somebody who has never used it. */
 import type { Command } from "commander";
 import { findNearest } from "@lossless/core/model/nearest.ts";
+import { toAction } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { style } from "../style.ts";
 import { addExamples } from "./shared.ts";
@@ -10,9 +11,12 @@ export function defineHelp(program: Command): void {
     .command("help")
     .description("help for a command")
     .argument("[command...]", "the command, for example: messages list")
-    .action((words: readonly string[]) => {
-      process.stdout.write(helpOf(findCommand(program, words)));
-    });
+    .action(
+      toAction((invocation, _options: object, words: readonly string[]) => {
+        const text = helpOf(findCommand(program, words));
+        return invocation.print({ data: { command: words.join(" "), text }, text: () => text });
+      }),
+    );
   addExamples(command, [["lcm help messages list", "options and examples of one command"]]);
 }
 

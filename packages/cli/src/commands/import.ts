@@ -20,14 +20,13 @@ import { printNote } from "../output.ts";
 import { startProgress } from "../progress.ts";
 import type { Progress } from "../progress.ts";
 import { style } from "../style.ts";
-import { parseSince } from "./export.ts";
-import { addExamples } from "./shared.ts";
+import { addExamples, readTimeOption } from "./shared.ts";
 
 interface ImportOptions {
   readonly format: FormatName | "auto";
   readonly session?: string;
   readonly sessionFilter?: readonly string[];
-  readonly since?: number;
+  readonly since?: string;
   readonly dryRun?: boolean;
 }
 
@@ -59,7 +58,7 @@ export function defineImport(program: Command): void {
     )
     .option("--session <key>", "store under this session key instead of the file's own")
     .option("--session-filter <id...>", "only these sessions, by id or key")
-    .option("--since <time>", "only what was changed at this time or later, such as 2026-02-14", parseSince)
+    .option("--since <time>", "only what was changed at this time or later, such as 2026-02-14")
     .option("--dry-run", "read everything and say what would be stored; store nothing")
     .action(toAction(runImport));
   command.addHelpText(
@@ -130,6 +129,7 @@ async function runImport(
       hint: "lcm config explain enabled says where that was set",
     });
   }
+  const since = await readTimeOption(invocation, "--since", options.since);
   boundMemory();
   const tally = new Tally();
   const sources = await listSources(paths, options, tally);
@@ -139,10 +139,10 @@ async function runImport(
   await runCancellable(
     async (signal) => {
       if (histories.length > 0)
-        await importHistories(invocation, { ...options, sources: histories, tally, signal });
+        await importHistories(invocation, { ...options, since, sources: histories, tally, signal });
       if (transcripts.length === 0) return;
       await withTarget(invocation, options.dryRun ?? false, (target) =>
-        importAll(target, invocation, { ...options, sources: transcripts, tally, signal }),
+        importAll(target, invocation, { ...options, since, sources: transcripts, tally, signal }),
       );
     },
     { isPatient: true, what: "the import" },
@@ -205,8 +205,12 @@ async function listSources(
       const isNamed = found.length === 1 && found[0] === path;
       for (const file of found) {
         const stats = await stat(file);
-        const history = stats.isFile() && format === "auto" ? await detectHistory(file) : null;
-        if (isNamed && format === "auto" && history === null && stats.isFile()) await checkTranscript(file);
+        const isLookedAt = stats.isFile() && format === "auto";
+        const history = isLookedAt
+          ? await refuseUnreadable(() => detectHistory(file), file, isNamed, tally)
+          : null;
+        if (history === "refused") continue;
+        if (isNamed && isLookedAt && history === null) await checkTranscript(file);
         sources.push({ path: file, bytes: stats.size, isNamed, history });
       }
     } catch (error) {
@@ -215,6 +219,22 @@ async function listSources(
     }
   }
   return sources;
+}
+
+/** One file that cannot be read is named, and the others of its folder are imported. */
+async function refuseUnreadable<T>(
+  look: () => Promise<T>,
+  path: string,
+  isNamed: boolean,
+  tally: Tally,
+): Promise<T | "refused"> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!(error instanceof EngineError) || !isAboutTheFile(error)) throw error;
+    tally.refuse(path, error, isNamed);
+    return "refused";
+  }
 }
 
 /** Refuses a file that is no transcript before anything is opened for it. */
@@ -267,7 +287,9 @@ async function importHistories(
   }
 }
 
-interface Work extends ImportOptions {
+interface Work extends Omit<ImportOptions, "since"> {
+  /** ms UTC. */
+  readonly since: number | undefined;
   readonly sources: readonly Source[];
   readonly tally: Tally;
   readonly signal: AbortSignal;

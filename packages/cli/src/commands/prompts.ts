@@ -1,7 +1,9 @@
 /** `lcm prompts list|export|show|diff|render`: the briefs that models are given for summaries, and a folder of your own ones. */
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { PromptEntry } from "@lossless/core/maintain/prompts.ts";
+import { EngineError } from "@lossless/core/model/errors.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { diffLines, renderDiff } from "../diff.ts";
@@ -48,7 +50,19 @@ export function definePrompts(program: Command): void {
 }
 
 async function findFolder(invocation: Invocation, { promptDir }: PromptOptions): Promise<string> {
-  return promptDir ?? join((await invocation.settings()).places.stateDir, "prompts");
+  if (promptDir !== undefined) return requirePromptFolder(promptDir);
+  return findOwnFolder(invocation);
+}
+
+const findOwnFolder = async (invocation: Invocation): Promise<string> =>
+  join((await invocation.settings()).places.stateDir, "prompts");
+
+/** A folder that was named must be there: in its place ours would be used, and nobody would notice. */
+export function requirePromptFolder(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return path;
+  throw new EngineError("not_found", `cannot use the prompts in ${path}: there is no such folder`, {
+    hint: "lcm prompts export --prompt-dir PATH makes one",
+  });
 }
 
 async function runList(invocation: Invocation, options: PromptOptions): Promise<void> {
@@ -71,7 +85,7 @@ function renderList(items: readonly PromptEntry[]): string {
 
 async function runExport(invocation: Invocation, options: PromptOptions): Promise<void> {
   const { exportPrompts } = await import("@lossless/core/maintain/prompts.ts");
-  const { written, kept } = exportPrompts(await findFolder(invocation, options));
+  const { written, kept } = exportPrompts(options.promptDir ?? (await findOwnFolder(invocation)));
   await invocation.print({
     data: { written, kept },
     text: () =>

@@ -7,6 +7,8 @@ import type { Command } from "commander";
 import type { RewriteAnswer } from "@lossless/core/engine-care.ts";
 import type { Engine } from "@lossless/core/engine.ts";
 import type { RewriteSelection, RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
+import { ERROR_CODES } from "@lossless/core/model/errors.ts";
+import { FALLBACK_MARKER } from "@lossless/core/summarize/extractive.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation, Model } from "../context.ts";
 import { diffLines, renderDiff } from "../diff.ts";
@@ -17,6 +19,7 @@ import type { ModelOptions } from "../models/choose-model.ts";
 import { printNote, terminalColumns } from "../output.ts";
 import { style } from "../style.ts";
 import { renderTable } from "../table.ts";
+import { requirePromptFolder } from "./prompts.ts";
 import {
   addConversationOptions,
   addExamples,
@@ -69,7 +72,8 @@ export function defineRewrite(program: Command): void {
 const HELP = `
 Summaries are written from their sources, the finest first, so that a better text below feeds the one above it. A new
 text stands under a new id in the place of the old one; the old one is kept, retired. Without --apply nothing changes;
---diff asks the model all the same, to show the new texts.`;
+--diff asks the model all the same, to show the new texts. Where no model writes an acceptable text, the old one stays,
+and the command ends with status 1.`;
 
 function defineShared(command: Command): Command {
   return addModelOptions(addConversationOptions(command))
@@ -88,6 +92,7 @@ interface Outcome {
 
 async function run(invocation: Invocation, options: RewriteOptions, isRepair: boolean): Promise<void> {
   checkChoice(options, isRepair);
+  if (options.promptDir !== undefined) requirePromptFolder(options.promptDir);
   const model = await chooseModel(invocation, options);
   const apply = options.apply === true;
   const wantsTexts = apply || options.diff === true;
@@ -98,15 +103,14 @@ async function run(invocation: Invocation, options: RewriteOptions, isRepair: bo
         wantsTexts ? "change" : "read",
         async (engine) => {
           const targets = await findTargets(engine, invocation, options, isRepair);
-          const answers = wantsTexts
-            ? await writeAll(engine, targets, options, { isRepair, signal, invocation })
-            : [];
+          const answers = wantsTexts ? await writeAll(engine, targets, options, { signal, invocation }) : [];
           return { targets, answers };
         },
         { thread: true, model },
       ),
     { isPatient: true, what: "the summaries" },
   );
+  if (outcome.answers.some(isStandIn)) process.exitCode = ERROR_CODES.model_failed.exit;
   await invocation.print({
     data: {
       applied: apply,
@@ -174,7 +178,7 @@ async function writeAll(
   engine: Engine,
   targets: readonly RewriteTarget[],
   options: RewriteOptions,
-  { isRepair, signal, invocation }: { isRepair: boolean; signal: AbortSignal; invocation: Invocation },
+  { signal, invocation }: { signal: AbortSignal; invocation: Invocation },
 ): Promise<RewriteAnswer[]> {
   const { rewriteAll } = await import("@lossless/core/maintain/rewrite.ts");
   const { readPrompts } = await import("@lossless/core/maintain/prompts.ts");
@@ -184,7 +188,7 @@ async function writeAll(
     engine,
     targets,
     isDry: options.apply !== true,
-    mustHeal: isRepair,
+    mustHeal: true,
     isExtractive: options.model === false,
     signal,
     ...(instructions === undefined ? {} : { customInstructions: instructions }),
@@ -196,28 +200,48 @@ async function writeAll(
   return answers;
 }
 
-function describeAnswer({ oldId, newId, before, after }: RewriteAnswer): string {
+/** The models failed, and what is left is a stand-in: the summary that is there is better, whatever it is. */
+const isStandIn = ({ after }: RewriteAnswer): boolean => after.content.startsWith(FALLBACK_MARKER);
+
+const NO_TEXT = "no model wrote an acceptable text";
+
+function describeAnswer(answer: RewriteAnswer): string {
+  const { oldId, newId, before, after } = answer;
+  if (isStandIn(answer)) return `${oldId} stays: ${NO_TEXT}`;
   const change = `${formatCount(before.tokens)} → ${formatCount(after.tokens)} tokens`;
   return newId === null ? `${oldId} (${change}) not replaced` : `${oldId} → ${newId} (${change})`;
 }
 
-const toAnswerJson = ({ oldId, newId, before, after }: RewriteAnswer, hasTexts: boolean): object => ({
-  oldId,
-  newId,
-  tokensBefore: before.tokens,
-  tokensAfter: after.tokens,
-  model: after.model,
-  level: after.level,
-  ...(hasTexts ? { before: before.content, after: after.content } : {}),
-});
+function toAnswerJson(answer: RewriteAnswer, hasTexts: boolean): object {
+  const { oldId, newId, before, after } = answer;
+  return {
+    oldId,
+    newId,
+    tokensBefore: before.tokens,
+    tokensAfter: after.tokens,
+    model: after.model,
+    level: after.level,
+    isStandIn: isStandIn(answer),
+    ...(hasTexts ? { before: before.content, after: after.content } : {}),
+  };
+}
 
 function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, model: Model | null): string {
   if (targets.length === 0) return `${style.good("ok")}  there is nothing to write anew`;
   const blocks = options.diff === true ? answers.map(renderAnswer) : [renderTargets(targets)];
   const replaced = answers.filter((answer) => answer.newId !== null).length;
-  if (options.apply === true) {
+  const failed = answers.filter(isStandIn).length;
+  if (failed > 0) {
     blocks.push(
-      `${style.good("ok")}  ${countOf(replaced, "summary", "summaries")} of ${formatCount(targets.length)} written anew`,
+      style.warning(
+        `${countOf(failed, "summary", "summaries")} stay as they are: ${NO_TEXT}. lcm status says which model is paused, and why.`,
+      ),
+    );
+  }
+  if (options.apply === true) {
+    const mark = failed > 0 ? style.warning("partly") : style.good("ok");
+    blocks.push(
+      `${mark}  ${countOf(replaced, "summary", "summaries")} of ${formatCount(targets.length)} written anew`,
     );
   } else {
     const tokens = formatCount(targets.reduce((sum, target) => sum + target.sourceTokens, 0));
@@ -228,6 +252,7 @@ function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, m
 }
 
 function renderAnswer(answer: RewriteAnswer): string {
+  if (isStandIn(answer)) return `${style.name(answer.oldId)}  ${NO_TEXT}`;
   const lines = diffLines(makePrintable(answer.before.content), makePrintable(answer.after.content));
   const title = `${style.name(answer.oldId)}  ${answer.before.model} → ${answer.after.model}`;
   return `${title}\n${renderDiff(lines, { gone: style.bad, new: style.good })}`;

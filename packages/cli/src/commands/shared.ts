@@ -8,6 +8,7 @@ import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts"
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { toIso } from "../format.ts";
+import { parseTime } from "../time-words.ts";
 
 export const MAX_LIMIT = 10_000;
 
@@ -52,6 +53,16 @@ export function parseMessageName(text: string): number {
   throw new InvalidArgumentError("It must be a message id such as msg_12.");
 }
 
+/** What was typed as a time, in the time zone of the settings; undefined when nothing was. */
+export async function readTimeOption(
+  invocation: Invocation,
+  option: string,
+  typed: string | undefined,
+): Promise<number | undefined> {
+  if (typed === undefined) return undefined;
+  return parseTime(typed, { now: Date.now(), timezone: await invocation.timezone(), option });
+}
+
 /** Examples at the end of a command's help, each with what it does. */
 export function addExamples(
   command: Command,
@@ -88,7 +99,7 @@ export async function chooseConversation(
   if (choice.session !== undefined) {
     const found = await findBySession(engine, invocation, choice.session);
     if (found !== null) return found;
-    throw new EngineError("not_found", `cannot find a conversation of session ${choice.session}`, {
+    throw new EngineError("not_found", `cannot find a conversation of session "${choice.session}"`, {
       hint: "lcm conversations list shows every session",
     });
   }

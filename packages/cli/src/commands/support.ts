@@ -1,7 +1,7 @@
 /** `lcm support`: a file for a bug report, without any message text. */
-import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { writeNewFile } from "@lossless/core/maintain/new-file.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -44,10 +44,6 @@ async function runSupport(invocation: Invocation, { out }: { readonly out: strin
 }
 
 function write(path: string, bundle: object): void {
-  try {
-    writeFileSync(path, `${JSON.stringify(bundle, null, 2)}\n`, { mode: 0o600, flag: "wx" });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    throw usageError(`cannot write ${path}: something is there already`, "Name another --out");
-  }
+  if (writeNewFile(path, `${JSON.stringify(bundle, null, 2)}\n`)) return;
+  throw usageError(`cannot write ${path}: something is there already`, "Name another --out");
 }

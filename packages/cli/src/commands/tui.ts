@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
-import { addModelOptions, chooseModel, nameModel } from "../models/choose-model.ts";
+import { addModelOptions, chooseModel, nameChosen } from "../models/choose-model.ts";
 import type { ModelOptions } from "../models/choose-model.ts";
 import { findModelProblem } from "./doctor.ts";
 import { addConversationOptions, addExamples, chooseConversation } from "./shared.ts";
@@ -43,7 +43,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
           engine,
           scope: invocation.scope,
           settings,
-          modelName: nameModel(model),
+          modelName: nameChosen(model),
           change: (work) => invocation.withArchive("change", work, { ...quiet, model }),
           examine: (onProgress) =>
             invocation.withArchive(

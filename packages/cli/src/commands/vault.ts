@@ -3,16 +3,19 @@
  * made and read here and in the engine, and printed nowhere.
  */
 import { randomBytes } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
+import { writeNewFile } from "@lossless/core/maintain/new-file.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
+import { usageError } from "../exit.ts";
 import { countOf } from "../format.ts";
 import { style } from "../style.ts";
-import { addExamples, parseMessageName } from "./shared.ts";
+import { addExamples, parseMessageName, renderCommandLine } from "./shared.ts";
 
 export function defineUnseal(program: Command): void {
   const command = program
@@ -85,17 +88,16 @@ they were. Proofs of what arrived stay with the key they were made with: without
 }
 
 async function runNewKey(invocation: Invocation, _options: object, path: string): Promise<void> {
-  try {
-    writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const reason = code === "EEXIST" ? "it exists, and a key that is overwritten is gone for good" : message;
-    throw new EngineError("usage", `cannot write the key ${path}: ${reason}`, { cause: error });
+  if (!writeNewFile(path, `${randomBytes(32).toString("hex")}\n`)) {
+    throw usageError(
+      `cannot write the key ${path}: it exists, and a key that is overwritten is gone for good`,
+      "Name a file that is not there yet",
+    );
   }
   await invocation.print({
     data: { path },
     text: () =>
-      `${style.good("ok")}  ${path}\nKeep a copy of it elsewhere: without it nothing that was sealed can be opened.\nlcm config set redactionKeyFile ${path}`,
+      `${style.good("ok")}  ${path}\nKeep a copy of it elsewhere: without it nothing that was sealed can be opened.\nlcm config set redactionKeyFile ${renderCommandLine([resolve(path)])}`,
   });
 }
 

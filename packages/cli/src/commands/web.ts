@@ -2,8 +2,8 @@
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import { toAction } from "../context.ts";
-import type { Invocation, Model } from "../context.ts";
-import { addModelOptions, chooseModel } from "../models/choose-model.ts";
+import type { Invocation } from "../context.ts";
+import { addModelOptions, chooseModel, nameChosen } from "../models/choose-model.ts";
 import type { ModelOptions } from "../models/choose-model.ts";
 import { style } from "../style.ts";
 import { addExamples } from "./shared.ts";
@@ -59,20 +59,13 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         scope: invocation.scope,
         port,
         modelProblem,
-        ...(write ? { write: { model: nameModel(model) } } : {}),
+        ...(write ? { write: { model: nameChosen(model) } } : {}),
         onReady: ({ url, port }) =>
           invocation.print({ data: { url, port, write }, text: () => renderReady(url, write) }),
       }),
     { thread: true, model },
   );
 }
-
-const nameModel = (model: Model | null): string | null =>
-  model === null
-    ? null
-    : model.ref === null
-      ? "the model of the settings"
-      : `${model.ref.provider}/${model.ref.model}`;
 
 function renderReady(url: string, isWriting: boolean): string {
   const mode = isWriting ? "It can change the archive. " : "";

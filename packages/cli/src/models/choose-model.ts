@@ -1,5 +1,6 @@
 /** The model for a command: what was typed, else what the settings name, else none. */
 import type { Command } from "commander";
+import { nameModel } from "@lossless/core/model/complete.ts";
 import type { Invocation, Model } from "../context.ts";
 import { usageError } from "../exit.ts";
 
@@ -36,11 +37,9 @@ export async function chooseModel(invocation: Invocation, options: ModelOptions)
 }
 
 /** The model as people name it; null when none is used. */
-export function nameModel(model: Model | null): string | null {
+export function nameChosen(model: Model | null): string | null {
   if (model === null) return null;
-  const { ref } = model;
-  if (ref === null) return "the configured model";
-  return ref.provider === "" ? ref.model : `${ref.provider}/${ref.model}`;
+  return model.ref === null ? "the configured model" : nameModel(model.ref);
 }
 
 function nameAddress(provider: string | undefined, baseUrl: string): Record<string, string> {

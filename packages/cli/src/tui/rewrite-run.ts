@@ -97,7 +97,7 @@ export class RewriteRun {
         summaryId,
         isDry: !apply,
         isExtractive: this.choice.isExtractive,
-        mustHeal: this.isRepair,
+        mustHeal: true,
         signal: this.#stop.signal,
       }),
     );

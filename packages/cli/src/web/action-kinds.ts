@@ -176,7 +176,7 @@ async function prepareRewrite(
   return prepareWriting(options, [{ conversationId, summaryId, isSubtree }], {
     title: `Write ${summaryId} anew${isSubtree ? ", with everything below it" : ""}`,
     command: renderCommand("rewrite", "--summary", summaryId, ...(isSubtree ? ["--subtree"] : []), "--apply"),
-    mustHeal: false,
+    mustHeal: true,
   });
 }
 

@@ -33,8 +33,11 @@ import { readTurns } from "./context-turns.ts";
 import { readPicture, toMessageJson } from "./message-json.ts";
 import type { Picture } from "./message-json.ts";
 import { MessagePages } from "./message-pages.ts";
-import { Outlines } from "./outline.ts";
+import { findFrom, Outlines, rowAt } from "./outline.ts";
 import { ANY_ID, readNumber, readWord } from "./query.ts";
+import { rehearse } from "./rehearse.ts";
+import { RightOfWay } from "./right-of-way.ts";
+import type { Piece } from "./right-of-way.ts";
 import { addUpGrowth, planTimeline } from "./timeline.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -62,17 +65,20 @@ const MAX_BUDGET = 2_000_000;
 const GROWTH_CONVERSATIONS = 40;
 const GROWTH_MOMENTS = 240;
 
-const ROUTES: readonly (readonly [path: RegExp, handler: Handler])[] = [
+/** `patient`: it takes long, or stands at the edge of the screen; what else is asked for goes first. */
+type Route = readonly [path: RegExp, handler: Handler, pace?: "patient"];
+
+const ROUTES: readonly Route[] = [
   [/^\/api\/overview$/, (api) => api.readOverview()],
-  [/^\/api\/growth$/, (api) => api.readGrowth()],
+  [/^\/api\/growth$/, (api) => api.readGrowth(), "patient"],
   [/^\/api\/conversations$/, (api, _id, query) => api.listConversations(query)],
-  [/^\/api\/conversations\/(\d{1,15})$/, (api, id) => api.readConversation(Number(id))],
+  [/^\/api\/conversations\/(\d{1,15})$/, (api, id) => api.readConversation(Number(id)), "patient"],
   [/^\/api\/conversations\/(\d{1,15})\/messages$/, (api, id, query) => api.listMessages(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/graph$/, (api, id, query) => api.readGraph(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/context$/, (api, id, query) => api.readContext(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/turns$/, (api, id, query) => api.readTurns(Number(id), query)],
   [/^\/api\/conversations\/(\d{1,15})\/timeline$/, (api, id) => api.readTimeline(Number(id))],
-  [/^\/api\/messages\/(?:msg_)?(\d{1,15})$/, (api, id) => api.readMessage(Number(id))],
+  [/^\/api\/messages\/(?:msg_)?(\d{1,15})$/, (api, id, query) => api.readMessage(Number(id), query)],
   [
     /^\/api\/messages\/(?:msg_)?(\d{1,15})\/image\/(\d{1,6})$/,
     (api, id, _query, part) => api.readImage(Number(id), Number(part)),
@@ -82,7 +88,7 @@ const ROUTES: readonly (readonly [path: RegExp, handler: Handler])[] = [
   [/^\/api\/search$/, (api, _id, query) => api.search(query)],
   [/^\/api\/ask$/, (api, _id, query) => api.ask(query)],
   [/^\/api\/spend$/, (api, _id, query) => api.readSpend(query)],
-  [/^\/api\/doctor$/, (api) => api.examine()],
+  [/^\/api\/doctor$/, (api) => api.examine(), "patient"],
 ];
 
 /** Something made from a conversation, and what it was made from. */
@@ -91,6 +97,10 @@ interface Versioned<T> {
   readonly value: T;
 }
 
+/** Waits until there is time for a piece of work. */
+type Pause = (piece: Piece) => Promise<void>;
+const goOn: Pause = () => Promise.resolve();
+
 export class Api {
   readonly #options: ApiOptions;
   readonly #engine: Engine;
@@ -98,7 +108,8 @@ export class Api {
   readonly #outlines: Outlines;
   readonly #pages: MessagePages;
   readonly #write: WriteAccess | null;
-  readonly #graphs = new Map<number, Versioned<SummaryGraph>>();
+  readonly #way = new RightOfWay();
+  readonly #graphs = new Map<number, Versioned<Promise<SummaryGraph>>>();
   readonly #timelines = new Map<number, Versioned<Timeline>>();
   #examining: Promise<DoctorReport> | null = null;
 
@@ -111,11 +122,25 @@ export class Api {
     this.#pages = new MessagePages(options.engine, options.scope);
   }
 
+  /** Makes ready what whoever asks first would wait for longer than those who come later. What fails here is told when it is asked for. */
+  async rehearse(): Promise<void> {
+    const waitForTime = (): Promise<void> => this.#way.stepAside("long");
+    await waitForTime();
+    await Promise.allSettled([rehearse(this.#engine, this.#scope, waitForTime), this.readGrowth()]);
+  }
+
+  /** Somebody opens the page: questions will follow. */
+  noteVisit(): void {
+    this.#way.note();
+  }
+
   /** Null when nothing has this address. */
   async answer(url: URL): Promise<Answer | null> {
-    for (const [path, handler] of ROUTES) {
+    for (const [path, handler, pace] of ROUTES) {
       const match = path.exec(url.pathname);
-      if (match) return handler(this, match[1] ?? "", url.searchParams, match[2] ?? "");
+      if (!match) continue;
+      const answer = (): Promise<Answer> => handler(this, match[1] ?? "", url.searchParams, match[2] ?? "");
+      return pace === "patient" ? answer() : this.#way.serve(answer);
     }
     return null;
   }
@@ -132,12 +157,16 @@ export class Api {
     };
   }
 
-  /** Tokens stored and in the context over time, for the whole archive as far as its largest conversations make it up. */
+  /**
+   * Tokens stored and in the context over time, for the whole archive as far as its largest conversations make it up. The page shows it when
+   * it comes; a click in the meantime is answered first.
+   */
   async readGrowth(): Promise<Json<GrowthAnswer>> {
     const { items } = await this.#engine.listConversations({ ...this.#scope, limit: MAX_CONVERSATIONS });
     const largest = items.toSorted((a, b) => b.messages - a.messages).slice(0, GROWTH_CONVERSATIONS);
     const lines: Timeline["points"][] = [];
-    for (const conversation of largest) lines.push((await this.#planTimeline(conversation)).points);
+    const pause: Pause = (piece) => this.#way.stepAside(piece);
+    for (const conversation of largest) lines.push((await this.#planTimeline(conversation, pause)).points);
     return {
       json: {
         points: addUpGrowth(lines, GROWTH_MOMENTS),
@@ -156,6 +185,7 @@ export class Api {
 
   async readConversation(conversationId: number): Promise<Json<ConversationDetail>> {
     const conversation = await this.#need(conversationId);
+    await this.#way.stepAside("short");
     const rawTokens = conversation.shownTokens + measureSaved(await this.#readGraph(conversation));
     return { json: { conversation, rawTokens } };
   }
@@ -164,22 +194,27 @@ export class Api {
     return { json: await this.#pages.read(await this.#need(conversationId), query) };
   }
 
-  async readMessage(messageId: number): Promise<Json<MessageDetail>> {
+  /** With the way up to the root, unless only the message is asked for. */
+  async readMessage(messageId: number, query: URLSearchParams): Promise<Json<MessageDetail>> {
     const message = await this.#engine.readMessage({ ...this.#scope, messageId });
     if (message === null) throw new EngineError("not_found", `cannot find msg_${messageId}`);
-    const first = message.row.revises ?? messageId;
-    const revisions = await this.#engine.readRevisions({ ...this.#scope, messageId: first });
-    const { nodes } = await this.#readGraph(await this.#need(message.row.conversationId));
-    const above = nodes.filter((summary) => isAbove(summary, message.row.position));
+    const { conversationId, position, revises } = message.row;
+    const revisions = await this.#engine.readRevisions({ ...this.#scope, messageId: revises ?? messageId });
     return {
       json: {
         message: toMessageJson(message, WHOLE_CHARS),
         revisions: revisions.map((row) => row.messageId),
-        path: above
-          .toSorted((a, b) => Number(isStandIn(a)) - Number(isStandIn(b)) || a.depth - b.depth)
-          .map(toNode),
+        path: query.get("path") === "none" ? [] : await this.#readPath(conversationId, position),
       },
     };
+  }
+
+  async #readPath(conversationId: number, position: number): Promise<GraphNode[]> {
+    const { nodes } = await this.#readGraph(await this.#need(conversationId));
+    return nodes
+      .filter((summary) => isAbove(summary, position))
+      .sort((a, b) => Number(isStandIn(a)) - Number(isStandIn(b)) || a.depth - b.depth)
+      .map(toNode);
   }
 
   async readImage(messageId: number, ordinal: number): Promise<Answer> {
@@ -217,10 +252,12 @@ export class Api {
   async listUnder(summaryId: string, query: URLSearchParams): Promise<Json<UnderSummary>> {
     const { conversationId, startPosition, endPosition } = await this.#needSummary(summaryId);
     const outline = await this.#outlines.read(await this.#need(conversationId));
-    const under = outline.filter(({ position }) => startPosition <= position && position <= endPosition);
+    const first = findFrom(outline.positions, startPosition);
+    const total = findFrom(outline.positions, endPosition + 1) - first;
     const at = readNumber(query, "at", { least: 0, most: Number.MAX_SAFE_INTEGER, otherwise: 0 });
     const limit = readNumber(query, "limit", { least: 1, most: MAX_UNDER, otherwise: 100 });
-    return { json: { total: under.length, at, items: under.slice(at, at + limit) } };
+    const length = Math.max(0, Math.min(limit, total - at));
+    return { json: { total, at, items: Array.from({ length }, (_, i) => rowAt(outline, first + at + i)) } };
   }
 
   async readContext(conversationId: number, query: URLSearchParams): Promise<Json<ContextAnswer>> {
@@ -290,27 +327,30 @@ export class Api {
     return { json: await this.#examining };
   }
 
-  async #planTimeline(conversation: ConversationRow): Promise<Timeline> {
+  async #planTimeline(conversation: ConversationRow, pause = goOn): Promise<Timeline> {
     const { conversationId, foldRevision, summaries, messages, shownTokens } = conversation;
     const version = `${foldRevision}:${summaries}:${messages}:${shownTokens}`;
     const known = this.#timelines.get(conversationId);
     if (known?.version === version) return known.value;
-    const rows = await this.#outlines.read(conversation);
+    const outline = await this.#outlines.read(conversation, () => pause("short"));
+    await pause("long");
     const graph = await this.#readGraph(conversation);
+    await pause("long");
     const format = new Intl.DateTimeFormat("sv-SE", { timeZone: this.#options.timezone });
-    const value = planTimeline(rows, graph, (at) => format.format(at));
+    const value = planTimeline(outline, graph, (at) => format.format(at));
     this.#timelines.set(conversationId, { version, value });
     return value;
   }
 
-  /** All summaries without their texts, read anew when there are others. */
-  async #readGraph(conversation: ConversationRow): Promise<SummaryGraph> {
+  /** All summaries without their texts, read anew when there are others. Of several who ask at once, all get the same. */
+  #readGraph(conversation: ConversationRow): Promise<SummaryGraph> {
     const { conversationId, foldRevision, summaries } = conversation;
     const version = `${foldRevision}:${summaries}`;
     const known = this.#graphs.get(conversationId);
     if (known?.version === version) return known.value;
-    const value = await this.#engine.readGraph({ ...this.#scope, conversationId });
+    const value = this.#engine.readGraph({ ...this.#scope, conversationId });
     this.#graphs.set(conversationId, { version, value });
+    value.catch(() => this.#graphs.delete(conversationId));
     return value;
   }
 

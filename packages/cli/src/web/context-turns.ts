@@ -2,8 +2,10 @@
  * The context as it was at the last turns, each against the one before: what a turn added, what it pushed out, and for how many tokens the
  * front stayed the same. With today's fold: where a turn was followed by a fold, its front is the one of today.
  */
+import type { Outline } from "@lossless/core/store/store.ts";
 import type { ContextTurn, ExplainedItem, OutlineRow } from "./answers.ts";
 import { compareContexts } from "./context-diff.ts";
+import { rowAt } from "./outline.ts";
 
 const TURNS = 12;
 /** New items of the last turn that are named. */
@@ -11,10 +13,10 @@ const MAX_NEW_IDS = 5_000;
 
 /** `read` gives the items of the context before a position, or of now for null. */
 export async function readTurns(
-  outline: readonly OutlineRow[],
+  outline: Outline,
   read: (endBefore: number | null) => Promise<readonly ExplainedItem[]>,
 ): Promise<ContextTurn[]> {
-  const begins = outline.filter(({ role, tokens }) => role === "user" && tokens > 0).slice(-TURNS);
+  const begins = findBegins(outline);
   const turns: ContextTurn[] = [];
   let before = begins[0] === undefined ? [] : await read(begins[0].position);
   for (const [index, { messageId, createdAt }] of begins.entries()) {
@@ -39,4 +41,14 @@ export async function readTurns(
     before = after;
   }
   return turns;
+}
+
+/** The messages that began the last turns, in order. */
+function findBegins(outline: Outline): OutlineRow[] {
+  const user = outline.roleNames.indexOf("user");
+  const begins: OutlineRow[] = [];
+  for (let at = outline.roles.length - 1; at >= 0 && begins.length < TURNS; at--) {
+    if (outline.roles[at] === user && (outline.tokens[at] ?? 0) > 0) begins.push(rowAt(outline, at));
+  }
+  return begins.reverse();
 }

@@ -1,81 +1,135 @@
 /**
  * The outline of a conversation: of every message its id, place, role, size and time, in order, for what looks at all of them: the timeline,
- * the turns, the messages under a summary. Kept in memory, some fifty bytes a message, and extended as the conversation grows.
+ * the turns, the messages under a summary. Kept in memory in columns, some fifty bytes a message, and extended as the conversation grows.
+ * It is read in slices. Whoever needs it reads on from where others are; who is in no hurry may pause between two of them.
  */
 import type { Engine, Scope } from "@lossless/core/engine.ts";
 import type { ConversationRow, Outline } from "@lossless/core/store/store.ts";
 import type { OutlineRow } from "./answers.ts";
 
 /** Short, so that what somebody waits for gets its turn in between. */
-const PAGE = 10_000;
+const SLICE = 5_000;
 /** Conversations that are remembered at a time. */
 const KEPT = 8;
 
-interface Kept {
-  rows: OutlineRow[];
-  /** The place of the last row. */
-  cursor: readonly [position: number, seq: number] | null;
+/** An outline of which the end is not read yet. */
+interface Growing {
+  readonly parts: Outline[];
+  /** The slice that is being read. */
+  reading: Promise<void> | null;
+  whole: Outline | null;
 }
 
 export class Outlines {
   readonly #engine: Engine;
   readonly #scope: Scope;
-  readonly #kept = new Map<number, Kept>();
-  readonly #building = new Map<number, Promise<readonly OutlineRow[]>>();
+  readonly #kept = new Map<number, Outline>();
+  readonly #growing = new Map<number, Growing>();
 
   constructor(engine: Engine, scope: Scope) {
     this.#engine = engine;
     this.#scope = scope;
   }
 
-  /** Of several callers one does the work. */
-  read(conversation: ConversationRow): Promise<readonly OutlineRow[]> {
-    const { conversationId } = conversation;
-    const running = this.#building.get(conversationId);
-    if (running) return running;
-    const work = this.#extend(conversation).finally(() => this.#building.delete(conversationId));
-    this.#building.set(conversationId, work);
-    return work;
+  async read(conversation: ConversationRow, pause: () => Promise<void> = goOn): Promise<Outline> {
+    const { conversationId, messages } = conversation;
+    const known = this.#kept.get(conversationId);
+    if (known?.messageIds.length === messages) return known;
+    const grown = await this.#grow(conversationId, known, pause);
+    // Late rows have their place in the middle: then everything is read again.
+    const isShort = grown.messageIds.length < messages && known !== undefined;
+    return isShort ? this.#grow(conversationId, undefined, pause) : grown;
   }
 
-  async #extend({ conversationId, messages }: ConversationRow): Promise<readonly OutlineRow[]> {
-    const known = this.#kept.get(conversationId) ?? { rows: [], cursor: null };
-    if (known.rows.length === messages) return known.rows;
-    let grown = await this.#readOn(conversationId, known);
-    // Late rows have their place in the middle: then everything is read again.
-    if (grown.rows.length < messages && known.cursor !== null) {
-      grown = await this.#readOn(conversationId, { rows: [], cursor: null });
+  /** Of several callers, each slice is read by one. */
+  async #grow(
+    conversationId: number,
+    known: Outline | undefined,
+    pause: () => Promise<void>,
+  ): Promise<Outline> {
+    const begun: Growing = { parts: known ? [known] : [], reading: null, whole: null };
+    const growing = this.#growing.get(conversationId) ?? begun;
+    this.#growing.set(conversationId, growing);
+    for (;;) {
+      await pause();
+      if (growing.whole) return growing.whole;
+      growing.reading ??= this.#readSlice(conversationId, growing).finally(() => {
+        growing.reading = null;
+      });
+      await growing.reading;
     }
+  }
+
+  async #readSlice(conversationId: number, growing: Growing): Promise<void> {
+    const last = growing.parts.at(-1);
+    const after = last && ([last.positions.at(-1) ?? -1, last.seqs.at(-1) ?? -1] as const);
+    const request = { ...this.#scope, conversationId, limit: SLICE, after: after ?? null };
+    const slice = await this.#engine.readOutline(request);
+    if (slice.messageIds.length > 0) growing.parts.push(slice);
+    if (slice.messageIds.length < SLICE) this.#keep(conversationId, growing);
+  }
+
+  #keep(conversationId: number, growing: Growing): void {
+    growing.whole = joinOutlines(growing.parts);
+    this.#growing.delete(conversationId);
     this.#kept.delete(conversationId);
-    this.#kept.set(conversationId, grown);
+    this.#kept.set(conversationId, growing.whole);
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > KEPT && oldest !== undefined) this.#kept.delete(oldest);
-    return grown.rows;
-  }
-
-  async #readOn(conversationId: number, { rows, cursor }: Kept): Promise<Kept> {
-    const all = [...rows];
-    let after = cursor;
-    for (;;) {
-      const page = await this.#engine.readOutline({ ...this.#scope, conversationId, limit: PAGE, after });
-      appendRows(all, page);
-      const last = all.at(-1);
-      if (last) after = [last.position, last.seq];
-      if (page.messageIds.length < PAGE) return { rows: all, cursor: after };
-    }
   }
 }
 
-function appendRows(rows: OutlineRow[], page: Outline): void {
-  const at = (column: Float64Array | Uint16Array, index: number): number => column[index] ?? 0;
-  for (let i = 0; i < page.messageIds.length; i++) {
-    rows.push({
-      messageId: at(page.messageIds, i),
-      seq: at(page.seqs, i),
-      position: at(page.positions, i),
-      role: page.roleNames[at(page.roles, i)] ?? "",
-      tokens: at(page.tokens, i),
-      createdAt: at(page.createdAts, i),
-    });
+const goOn = (): Promise<void> => Promise.resolve();
+
+export function joinOutlines(parts: readonly Outline[]): Outline {
+  const roleNames = [...new Set(parts.flatMap((part) => part.roleNames))];
+  const length = parts.reduce((sum, { messageIds }) => sum + messageIds.length, 0);
+  const join = (column: (part: Outline) => Float64Array): Float64Array => {
+    const joined = new Float64Array(length);
+    let at = 0;
+    for (const part of parts) {
+      joined.set(column(part), at);
+      at += column(part).length;
+    }
+    return joined;
+  };
+  const roles = new Uint16Array(length);
+  let at = 0;
+  for (const part of parts) {
+    const numbers = part.roleNames.map((name) => roleNames.indexOf(name));
+    for (const role of part.roles) roles[at++] = numbers[role] ?? 0;
   }
+  return {
+    messageIds: join(({ messageIds }) => messageIds),
+    seqs: join(({ seqs }) => seqs),
+    positions: join(({ positions }) => positions),
+    tokens: join(({ tokens }) => tokens),
+    createdAts: join(({ createdAts }) => createdAts),
+    roles,
+    roleNames,
+  };
+}
+
+export function rowAt(outline: Outline, index: number): OutlineRow {
+  const at = (column: Float64Array): number => column[index] ?? 0;
+  return {
+    messageId: at(outline.messageIds),
+    seq: at(outline.seqs),
+    position: at(outline.positions),
+    role: outline.roleNames[outline.roles[index] ?? 0] ?? "",
+    tokens: at(outline.tokens),
+    createdAt: at(outline.createdAts),
+  };
+}
+
+/** In a column that is in order: the first place that holds a value or a greater one. */
+export function findFrom(column: Float64Array, value: number): number {
+  let low = 0;
+  let high = column.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((column[middle] ?? 0) < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -44,9 +44,11 @@ export async function startInspector(options: InspectorOptions): Promise<Inspect
   const { engine, scope, write = null } = options;
   const access = write && { token: gate.writeToken, model: write.model };
   const actions = write && new Actions({ engine, scope, ...write });
-  const desk = new Desk(gate, page, new Api(options, access), actions);
+  const api = new Api(options, access);
+  const desk = new Desk(gate, page, api, actions);
   const live = new Live(options.engine, options.scope, options.pollMs ?? POLL_MS);
   server.on("request", (request, response) => void desk.receive(request, response, live));
+  void api.rehearse();
   return {
     url: `http://${LOOPBACK}:${port}/?token=${gate.token}`,
     port,
@@ -100,6 +102,7 @@ class Desk {
     // The token leaves the address bar, and the history, at once.
     if (this.#gate.hasToken(visit)) return sendOn(response, this.#gate.renderCookie());
     if (url.pathname === "/api/events") return live.add(response);
+    this.#api.noteVisit();
     const file = this.#page.get(url.pathname);
     if (file !== undefined) return send(response, 200, file.type, file.content);
     await this.#answer(url, response);

@@ -4,7 +4,9 @@
  * was. Pure; as many points as a screen can show, however long the conversation is.
  */
 import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.ts";
-import type { Compaction, OutlineRow, TimelineAnswer, TimelinePoint } from "./answers.ts";
+import type { Outline } from "@lossless/core/store/store.ts";
+import type { Compaction, TimelineAnswer, TimelinePoint } from "./answers.ts";
+import { findFrom } from "./outline.ts";
 
 export type Timeline = Omit<TimelineAnswer, "conversation">;
 
@@ -12,21 +14,42 @@ const MAX_POINTS = 800;
 /** So many compactions get points of their own before and after, so that each is seen as the step it was. */
 const MAX_STEPS = 300;
 
-export function planTimeline(
-  rows: readonly OutlineRow[],
-  graph: SummaryGraph,
-  dayOf: (at: number) => string,
-): Timeline {
-  const arrived = rows.toSorted((a, b) => a.seq - b.seq);
+/** What is asked of the messages. Columns of numbers: there may be a hundred thousand, or ten times that. */
+type Rows = Pick<Outline, "seqs" | "positions" | "tokens" | "createdAts">;
+
+export function planTimeline(rows: Rows, graph: SummaryGraph, dayOf: (at: number) => string): Timeline {
+  const arrived = orderByArrival(rows);
   const cover = graph.nodes.filter(({ state }) => state === "cover");
   const since = datePublishing(graph, cover, arrived);
-  const owners = assignRows(rows, cover);
-  const steps = planSteps({ arrived, graph, cover, since, owners });
+  const stays = assignRows(arrived, cover, since);
   return {
-    ...walk(arrived, steps, (row) => isAbsorbed(row, owners, since)),
+    ...walk(arrived, planSteps(arrived, stays, graph, cover, since), stays.isAbsorbed),
     isExact: cover.every(({ publishedSeq }) => publishedSeq !== null),
     days: countDays(rows, dayOf),
   };
+}
+
+/** Rows come in the order of their places, which is that of their arrival but for those that came late. */
+function orderByArrival(rows: Rows): Rows {
+  const numbers = sortNumbers(rows.seqs);
+  if (numbers === null) return rows;
+  const pick = (column: Float64Array): Float64Array => column.map((_, at) => column[numbers[at] ?? 0] ?? 0);
+  return {
+    seqs: pick(rows.seqs),
+    positions: pick(rows.positions),
+    tokens: pick(rows.tokens),
+    createdAts: pick(rows.createdAts),
+  };
+}
+
+/** The numbers of a column's rows in the order of its values; null when they are in order as they are. */
+function sortNumbers(column: Float64Array): Uint32Array | null {
+  let isSorted = true;
+  for (let at = 1; at < column.length && isSorted; at++)
+    isSorted = (column[at - 1] ?? 0) <= (column[at] ?? 0);
+  if (isSorted) return null;
+  const numbers = new Uint32Array(column.length).map((_, number) => number);
+  return numbers.sort((a, b) => (column[a] ?? 0) - (column[b] ?? 0) || a - b);
 }
 
 const placeOf = ({ depth, startPosition, endPosition }: SummaryOutline): string =>
@@ -36,7 +59,7 @@ const placeOf = ({ depth, startPosition, endPosition }: SummaryOutline): string 
 function datePublishing(
   { nodes, edges }: SummaryGraph,
   cover: readonly SummaryOutline[],
-  arrived: readonly OutlineRow[],
+  arrived: Rows,
 ): Map<string, number> {
   const first = new Map<string, number>();
   for (const node of nodes) {
@@ -59,9 +82,12 @@ function datePublishing(
 }
 
 /** Archives that do not tell: the last message that was there when the summary was made. */
-function guessPublishing({ createdAt, endPosition }: SummaryOutline, arrived: readonly OutlineRow[]): number {
-  const last = arrived.findLast((row) => row.createdAt <= createdAt || row.position <= endPosition);
-  return last?.seq ?? 0;
+function guessPublishing({ createdAt, endPosition }: SummaryOutline, arrived: Rows): number {
+  const { seqs, positions, createdAts } = arrived;
+  for (let at = seqs.length - 1; at >= 0; at--) {
+    if ((createdAts[at] ?? 0) <= createdAt || (positions[at] ?? 0) <= endPosition) return seqs[at] ?? 0;
+  }
+  return 0;
 }
 
 function groupSources(edges: SummaryGraph["edges"]): Map<string, string[]> {
@@ -74,43 +100,36 @@ function groupSources(edges: SummaryGraph["edges"]): Map<string, string[]> {
   return sources;
 }
 
-/** The lowest summary of the cover that each message lies under. */
+/** Of each message, by its number among all that arrived. */
+interface Stays {
+  /** The lowest summary it lies under, by its number in the cover; -1: none. */
+  readonly owners: Int32Array;
+  /** 1: it came late, to a place that was folded already, and never stood in the context by itself. */
+  readonly isAbsorbed: Uint8Array;
+}
+
 function assignRows(
-  rows: readonly OutlineRow[],
+  { seqs, positions }: Rows,
   cover: readonly SummaryOutline[],
-): Map<number, SummaryOutline> {
-  const ordered = rows.toSorted((a, b) => a.position - b.position);
-  const owners = new Map<number, SummaryOutline>();
-  for (const summary of cover.toSorted((a, b) => a.depth - b.depth)) {
-    for (let at = firstFrom(ordered, summary.startPosition); at < ordered.length; at++) {
-      const row = ordered[at];
-      if (row === undefined || row.position > summary.endPosition) break;
-      if (!owners.has(row.messageId)) owners.set(row.messageId, summary);
+  since: ReadonlyMap<string, number>,
+): Stays {
+  const owners = new Int32Array(seqs.length).fill(-1);
+  const isAbsorbed = new Uint8Array(seqs.length);
+  const numbers = sortNumbers(positions);
+  const ordered = numbers === null ? positions : positions.toSorted();
+  // The finest first: what lies under one of them stays there.
+  const finestFirst = [...cover.entries()].sort(([, a], [, b]) => a.depth - b.depth);
+  for (const [owner, { startPosition, endPosition, summaryId }] of finestFirst) {
+    const publishedAt = since.get(summaryId) ?? 0;
+    for (let at = findFrom(ordered, startPosition); at < ordered.length; at++) {
+      if ((ordered[at] ?? 0) > endPosition) break;
+      const row = numbers === null ? at : (numbers[at] ?? 0);
+      if (owners[row] !== -1) continue;
+      owners[row] = owner;
+      if ((seqs[row] ?? 0) > publishedAt) isAbsorbed[row] = 1;
     }
   }
-  return owners;
-}
-
-/** The first row at a position or behind it. */
-function firstFrom(ordered: readonly OutlineRow[], position: number): number {
-  let low = 0;
-  let high = ordered.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((ordered[middle]?.position ?? 0) < position) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** Came late, to a place that was folded already: it never stood in the context by itself. */
-function isAbsorbed(
-  row: OutlineRow,
-  owners: ReadonlyMap<number, SummaryOutline>,
-  since: ReadonlyMap<string, number>,
-): boolean {
-  const owner = owners.get(row.messageId);
-  return owner !== undefined && row.seq > (since.get(owner.summaryId) ?? 0);
+  return { owners, isAbsorbed };
 }
 
 interface Step {
@@ -120,57 +139,59 @@ interface Step {
 }
 
 /** What publishing changed in the context, by the seq at which it happened, in order. */
-function planSteps(history: {
-  arrived: readonly OutlineRow[];
-  graph: SummaryGraph;
-  cover: readonly SummaryOutline[];
-  since: ReadonlyMap<string, number>;
-  owners: ReadonlyMap<number, SummaryOutline>;
-}): Step[] {
-  const { arrived, graph, cover, since, owners } = history;
-  const tokensOf = new Map(cover.map(({ summaryId, tokens }) => [summaryId, tokens]));
-  const replaced = new Map<string, number>();
-  const add = (summaryId: string, tokens: number): void =>
-    void replaced.set(summaryId, (replaced.get(summaryId) ?? 0) + tokens);
-  for (const row of arrived) {
-    const owner = owners.get(row.messageId);
-    if (owner && !isAbsorbed(row, owners, since)) add(owner.summaryId, row.tokens);
+function planSteps(
+  { tokens: said }: Rows,
+  { owners, isAbsorbed }: Stays,
+  graph: SummaryGraph,
+  cover: readonly SummaryOutline[],
+  since: ReadonlyMap<string, number>,
+): Step[] {
+  const numberOf = new Map(cover.map(({ summaryId }, number) => [summaryId, number]));
+  /** The tokens that each summary of the cover took out of the context. */
+  const replaced = new Float64Array(cover.length);
+  const add = (summary: number, tokens: number): void => {
+    replaced[summary] = (replaced[summary] ?? 0) + tokens;
+  };
+  for (let at = 0; at < said.length; at++) {
+    const owner = owners[at] ?? -1;
+    if (owner !== -1 && isAbsorbed[at] === 0) add(owner, said[at] ?? 0);
   }
   for (const [summary, source] of graph.edges) {
-    if (tokensOf.has(summary)) add(summary, tokensOf.get(source) ?? 0);
+    const number = numberOf.get(summary);
+    if (number !== undefined) add(number, cover[numberOf.get(source) ?? -1]?.tokens ?? 0);
   }
   const steps = new Map<number, Step>();
-  for (const { summaryId, tokens, messages } of cover) {
+  for (const [number, { summaryId, tokens, messages }] of cover.entries()) {
     const seq = since.get(summaryId) ?? 0;
     const step = steps.get(seq) ?? { seq, summaries: 0, deltaTokens: 0 };
     step.summaries += 1;
     // A summary of which nothing is shown is not shown itself.
-    step.deltaTokens += (messages === 0 ? 0 : tokens) - (replaced.get(summaryId) ?? 0);
+    step.deltaTokens += (messages === 0 ? 0 : tokens) - (replaced[number] ?? 0);
     steps.set(seq, step);
   }
   return [...steps.values()].sort((a, b) => a.seq - b.seq);
 }
 
 function walk(
-  arrived: readonly OutlineRow[],
+  { seqs, tokens, createdAts }: Rows,
   steps: readonly Step[],
-  isAbsorbedRow: (row: OutlineRow) => boolean,
+  isAbsorbed: Uint8Array,
 ): Pick<Timeline, "points" | "compactions"> {
-  const every = Math.max(1, Math.ceil(arrived.length / MAX_POINTS));
+  const every = Math.max(1, Math.ceil(seqs.length / MAX_POINTS));
   const points: TimelinePoint[] = [];
   const compactions: Compaction[] = [];
   let rawTokens = 0;
   let contextTokens = 0;
   let next = 0;
-  for (const [index, row] of arrived.entries()) {
-    rawTokens += row.tokens;
-    if (!isAbsorbedRow(row)) contextTokens += row.tokens;
-    const point = (): TimelinePoint => ({ index, at: row.createdAt, rawTokens, contextTokens });
-    const isSampled = index % every === 0 || index === arrived.length - 1;
-    const nextSeq = arrived[index + 1]?.seq ?? Number.POSITIVE_INFINITY;
+  for (let index = 0; index < seqs.length; index++) {
+    const at = createdAts[index] ?? 0;
+    rawTokens += tokens[index] ?? 0;
+    if (isAbsorbed[index] === 0) contextTokens += tokens[index] ?? 0;
+    const isSampled = index % every === 0 || index === seqs.length - 1;
+    const nextSeq = seqs[index + 1] ?? Number.POSITIVE_INFINITY;
     const isStep = (steps[next]?.seq ?? Number.POSITIVE_INFINITY) < nextSeq;
     const isShown = isSampled || (isStep && compactions.length < MAX_STEPS);
-    if (isShown) points.push(point());
+    if (isShown) points.push({ index, at, rawTokens, contextTokens });
     if (!isStep) continue;
     const tokensBefore = contextTokens;
     let summaries = 0;
@@ -179,25 +200,30 @@ function walk(
       summaries += step.summaries;
       next += 1;
     }
-    compactions.push({ index, at: row.createdAt, summaries, tokensBefore, tokensAfter: contextTokens });
-    if (isShown) points.push(point());
+    compactions.push({ index, at, summaries, tokensBefore, tokensAfter: contextTokens });
+    if (isShown) points.push({ index, at, rawTokens, contextTokens });
   }
   return { points, compactions };
 }
 
-function countDays(rows: readonly OutlineRow[], dayOf: (at: number) => string): Timeline["days"] {
-  const days = new Map<string, { messages: number; tokens: number }>();
-  let day = "";
+function countDays({ tokens, createdAts }: Rows, dayOf: (at: number) => string): Timeline["days"] {
+  const days = new Map<string, { day: string; messages: number; tokens: number }>();
+  let count = { day: "", messages: 0, tokens: 0 };
   let shared = Number.NaN;
-  for (const { createdAt, tokens } of rows) {
+  for (let at = 0; at < createdAts.length; at++) {
+    const createdAt = createdAts[at] ?? 0;
     // Names of days are slow to make; messages of one quarter of an hour share theirs in every zone.
     const quarter = Math.floor(createdAt / 900_000);
-    if (quarter !== shared) day = dayOf(createdAt);
-    shared = quarter;
-    const count = days.get(day) ?? { messages: 0, tokens: 0 };
-    days.set(day, { messages: count.messages + 1, tokens: count.tokens + tokens });
+    if (quarter !== shared) {
+      const day = dayOf(createdAt);
+      count = days.get(day) ?? { day, messages: 0, tokens: 0 };
+      days.set(day, count);
+      shared = quarter;
+    }
+    count.messages += 1;
+    count.tokens += tokens[at] ?? 0;
   }
-  return [...days].map(([name, count]) => ({ day: name, ...count })).sort((a, b) => (a.day < b.day ? -1 : 1));
+  return [...days.values()].sort((a, b) => (a.day < b.day ? -1 : 1));
 }
 
 /** Several conversations as one: what all of them had at moments in equal distances. */

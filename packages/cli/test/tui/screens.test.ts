@@ -280,6 +280,18 @@ test("lists large files, and opens one a page at a time", async () => {
   expect(second).toMatch(/line \d+ of the long file/);
 });
 
+test("help can be read to its end in a small terminal", async () => {
+  const { press } = await open({ rows: 10, columns: 40 });
+  const first = await press("?");
+  expect(first).toContain("messages");
+  expect(first).not.toContain("quit at once");
+  const last = await press("G");
+  expect(last).toContain("read everything again");
+  expect(last).toContain("quit at once");
+  expect(await press("g")).toBe(first);
+  expect(await press("x")).toContain("Conversations");
+});
+
 test("help names the keys of the screen one came from", async () => {
   const { press } = await open({ rows: 40 });
   await press("s");

@@ -185,6 +185,35 @@ describe("what is stored", () => {
     expect(message.parts.map((part) => part.type)).toEqual(["text", "tool_call"]);
     expect(message.parts[1]).toMatchObject({ toolName: "read_file", toolCallId: "call_1" });
     expect(path[0]).toMatchObject({ state: "cover", depth: 0 });
+    expect(await getJson("/api/messages/2?path=none")).toMatchObject({ message, path: [] });
+  });
+
+  test("the plot of the whole archive ends with what is stored and what is in the context", async () => {
+    const { points } = await getJson<{ points: { rawTokens: number; contextTokens: number }[] }>(
+      "/api/growth",
+    );
+    const { conversations } = await getJson<{ conversations: { items: { shownTokens: number }[] } }>(
+      "/api/overview",
+    );
+    const shownTokens = conversations.items.reduce((sum, row) => sum + row.shownTokens, 0);
+    expect(points.at(-1)?.contextTokens).toBe(shownTokens);
+    expect(points.at(-1)?.rawTokens).toBeGreaterThan(shownTokens);
+  });
+
+  test("the messages under a summary are numbered and come by the page", async () => {
+    const { nodes } = await getJson<{
+      nodes: { summaryId: string; startPosition: number; endPosition: number; depth: number }[];
+    }>("/api/conversations/1/graph");
+    const leaf = nodes.find(({ depth }) => depth === 0);
+    type Under = { total: number; items: { messageId: number; position: number }[] };
+    const readUnder = (query: string): Promise<Under> =>
+      getJson<Under>(`/api/summaries/${leaf?.summaryId}/messages?${query}`);
+    const all = await readUnder("limit=1000");
+    expect(all.items.length).toBe(all.total);
+    expect(all.items[0]?.position).toBe(leaf?.startPosition);
+    expect(all.items.at(-1)?.position).toBe(leaf?.endPosition);
+    expect((await readUnder("at=1&limit=2")).items).toEqual(all.items.slice(1, 3));
+    expect((await readUnder(`at=${all.total}`)).items).toEqual([]);
   });
 
   test("the graph has every summary of the fold, and an edge to each source", async () => {

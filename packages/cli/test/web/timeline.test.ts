@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import { openEngine } from "@lossless/core/open-engine.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { OutlineRow } from "../../src/web/answers.ts";
 import { Outlines } from "../../src/web/outline.ts";
 import { addUpGrowth, planTimeline } from "../../src/web/timeline.ts";
 import { makeFolder } from "../support.ts";
@@ -83,14 +82,14 @@ describe("a conversation that is folded while it grows", () => {
 });
 
 test("of many messages there are as many points as a screen can show, and the last is exact", () => {
-  const rows: OutlineRow[] = Array.from({ length: 20_000 }, (_, index) => ({
-    messageId: index + 1,
-    seq: index + 1,
-    position: index * 10,
-    role: "user",
-    tokens: 10,
-    createdAt: Date.UTC(2026, 0, 1) + index * 60_000,
-  }));
+  const column = (make: (index: number) => number): Float64Array =>
+    Float64Array.from({ length: 20_000 }, (_, index) => make(index));
+  const rows = {
+    seqs: column((index) => index + 1),
+    positions: column((index) => index * 10),
+    tokens: column(() => 10),
+    createdAts: column((index) => Date.UTC(2026, 0, 1) + index * 60_000),
+  };
   const { points, days, compactions } = planTimeline(rows, { nodes: [], edges: [] }, day);
   expect(points.length).toBeLessThan(1_000);
   expect(points.at(-1)).toMatchObject({ index: 19_999, rawTokens: 200_000, contextTokens: 200_000 });

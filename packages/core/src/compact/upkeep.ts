@@ -2,6 +2,7 @@
  * The work of quiet moments, one step at a time: summaries a sweep will want, stand-ins up to the root, and what tells something old made
  * anew. Nothing of it changes the context before a fold or an epoch takes it in.
  */
+import { nameSource } from "../store/folding.ts";
 import type { RunItem } from "../store/folding.ts";
 import { planPrepared } from "./plan.ts";
 import { planReserve } from "./plan-reserve.ts";
@@ -111,12 +112,11 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
           sourceTokens,
           signal: context.signal,
         });
-  const outcome = await store.storeRemade({
-    conversationId,
-    replacesId: summary.summaryId,
-    run: toKeys(run),
+  const replacement = {
+    oldId: summary.summaryId,
     summary: toSummary(context, text, summary.depth, run),
-    now: context.now(),
-  });
+    sourceKeys: run.map(nameSource),
+  };
+  const outcome = await store.storeRemade(replacement, context.now());
   return outcome.kind === "published";
 }

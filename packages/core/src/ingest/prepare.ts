@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { commit, SALT_BYTES } from "../model/chain.ts";
+import { nameModel } from "../model/complete.ts";
 import { ANY_FILE_ID, renderReference } from "../model/large-file.ts";
 import { HIDDEN } from "../model/message.ts";
 import type { MessageView } from "../model/message.ts";
@@ -12,14 +13,15 @@ import { encodeBody } from "../store/body.ts";
 import { cutRanges, spliceRanges } from "../store/splice.ts";
 import type { CutPayload, DerivedMessage, PreparedMessage, PreparedPayload } from "../store/store.ts";
 import { analyzeForIndex } from "../text/index.ts";
-import type { IndexTerms } from "../text/index.ts";
+import type { IndexTerms, Spelling } from "../text/index.ts";
 import { exploreContent, extensionFor } from "./explore.ts";
 import { cutPayloads, findLargePayloads } from "./large-payloads.ts";
 import type { Payload } from "./large-payloads.ts";
 import type { RedactedValue } from "./redact.ts";
 import { commitMessage } from "./vault.ts";
 import type { Vault } from "./vault.ts";
-import { messageTokens, searchText, viewMessage } from "../message/normalize.ts";
+import { messageTokens, searchText, viewMessage, viewParsed } from "../message/normalize.ts";
+import type { JsonObject } from "../message/readable.ts";
 
 export interface PrepareOptions {
   /** Reasons the caller hides the message for (bit mask). */
@@ -28,6 +30,8 @@ export interface PrepareOptions {
   readonly createdAt: number;
   readonly largeFileThresholdTokens: number;
   readonly random: (size: number) => Uint8Array;
+  /** The bytes as JSON, where they were parsed before. */
+  readonly parsed?: JsonObject | undefined;
   /** What was taken out of the bytes before they came here, and what is to become of it. */
   readonly redacted?: RedactedArrival;
 }
@@ -40,7 +44,8 @@ export interface RedactedArrival {
 }
 
 export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): PreparedMessage {
-  const view = viewMessage(arrival);
+  const { parsed } = options;
+  const view = parsed === undefined ? viewMessage(arrival) : viewParsed(arrival, parsed);
   const payloads = findLargePayloads(arrival, view, {
     thresholdTokens: options.largeFileThresholdTokens,
     estimate: estimateTextTokens,
@@ -87,7 +92,7 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
       ...(toolCallId === undefined ? {} : { toolCallId }),
       ...(toolName === undefined ? {} : { toolName }),
     })),
-    readTerms: () => indexTerms(view, shown),
+    readTerms: (spelling) => indexTerms(view, shown, spelling),
   };
 }
 
@@ -95,11 +100,14 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
  * The text around payloads is indexed in order, so that phrases are found there; of a payload every term, once: a log names the same
  * words ten thousand times, and searching files reads it line by line anyway.
  */
-function indexTerms(view: MessageView, shown: MessageView): IndexTerms {
-  const whole = analyzeForIndex(searchText(view));
+function indexTerms(view: MessageView, shown: MessageView, spelling: Spelling | null): IndexTerms {
+  const whole = analyzeForIndex(searchText(view), spelling);
   if (shown === view) return whole;
   const around = analyzeForIndex(searchText(shown));
-  return { words: addMissing(around.words, whole.words), idents: addMissing(around.idents, whole.idents) };
+  return {
+    words: addMissing(around.words, whole.words),
+    idents: addMissing(around.idents, whole.idents),
+  };
 }
 
 function addMissing(terms: string, more: string): string {
@@ -150,19 +158,22 @@ function countLines(content: Uint8Array): number {
 }
 
 /** Null for reports that say nothing of a cache: they are no sign that there was none. */
-function readCacheUsage({ role, usage }: MessageView): PreparedMessage["cacheUsage"] {
+function readCacheUsage({ role, usage, answerId }: MessageView): PreparedMessage["cacheUsage"] {
   const { inputTokens = 0, cacheReadTokens, cacheWriteTokens } = usage ?? {};
   if (role !== "assistant" || (cacheReadTokens === undefined && cacheWriteTokens === undefined)) return null;
   const cachedTokens = cacheReadTokens ?? 0;
   const promptTokens = inputTokens + cachedTokens + (cacheWriteTokens ?? 0);
-  return promptTokens === 0 ? null : { promptTokens, cachedTokens };
+  // Names are written by others and outlive their message, so only a hash is kept. Where there is none: no two requests of a growing
+  // prompt are alike.
+  const answer =
+    answerId === undefined ? `${promptTokens} ${cachedTokens}` : hash("sha256", answerId).slice(0, 16);
+  return promptTokens === 0 ? null : { answer, promptTokens, cachedTokens };
 }
 
 /** Output tokens are the one number of a report that speaks of this message alone. */
 function readCalibration(view: MessageView, tokens: number): PreparedMessage["calibration"] {
   const reported = view.usage?.outputTokens;
-  if (view.role !== "assistant" || view.model?.model === undefined || !reported) return null;
-  const { provider, model } = view.model;
-  const estimated = tokens - MESSAGE_OVERHEAD_TOKENS;
-  return { model: provider === undefined ? model : `${provider}/${model}`, estimated, reported };
+  const model = nameModel(view.model);
+  if (view.role !== "assistant" || model === null || !reported) return null;
+  return { model, estimated: tokens - MESSAGE_OVERHEAD_TOKENS, reported };
 }

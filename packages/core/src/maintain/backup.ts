@@ -124,22 +124,38 @@ function newestChange(path: string): number {
   return Math.max(stats.mtimeMs, ...readdirSync(path).map((name) => statSync(join(path, name)).mtimeMs));
 }
 
-/** Every copy of the archive that was made beside it: backups, and what a restore set aside. */
-export function listArchiveCopies(
-  databasePath: string,
-): { path: string; database: string; filesDir: string }[] {
-  const backups = listBackups(databasePath).map(({ path }) => ({
+export interface ArchiveCopy {
+  readonly path: string;
+  readonly database: string;
+  readonly filesDir: string;
+  /** False for a copy that was never finished: what cannot be read of it may still be there. */
+  readonly isWhole: boolean;
+}
+
+/** Every copy of the archive that was made beside it: backups, finished or not, and what a restore set aside. */
+export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
+  const folderCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
     path,
     database: join(path, DATABASE_NAME),
     filesDir: join(path, FILES_NAME),
-  }));
+    isWhole,
+  });
+  const fileCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
+    path,
+    database: path,
+    filesDir: join(dirname(path), FILES_NAME),
+    isWhole,
+  });
+  const backups = listBackups(databasePath).map(({ path }) => folderCopy(path, true));
+  const unfinished = listUnfinished(databasePath).map(({ path }) =>
+    path.endsWith(PARTIAL) ? folderCopy(path, false) : fileCopy(path, false),
+  );
   const aside = readdirSync(dirname(databasePath))
     .filter(
       (name) => name.startsWith(`${basename(databasePath)}.before-restore-`) && !/-(?:wal|shm)$/.test(name),
     )
-    .map((name) => join(dirname(databasePath), name))
-    .map((path) => ({ path, database: path, filesDir: join(dirname(path), FILES_NAME) }));
-  return [...backups, ...aside];
+    .map((name) => fileCopy(join(dirname(databasePath), name), true));
+  return [...backups, ...unfinished, ...aside];
 }
 
 export function pruneBackups(databasePath: string, keep: number): string[] {

@@ -23,6 +23,7 @@ import { openEngine } from "../open-engine.ts";
 import type { ForgetPlan } from "../store/care.ts";
 import type { ConversationRow, MessageRow } from "../store/store.ts";
 import { formatStamp, listArchiveCopies } from "./backup.ts";
+import type { ArchiveCopy } from "./backup.ts";
 
 /** What is to go. Several conditions narrow: a conversation and a pattern mean that pattern in that conversation. */
 export interface ForgetSelection {
@@ -77,11 +78,22 @@ async function findMessages(options: ForgetOptions): Promise<number[]> {
 /** Nothing chosen must never mean everything. */
 function checkSelection({ conversationIds, messageIds, since, before, pattern }: ForgetSelection): void {
   const isEmptyPattern = typeof pattern === "string" && pattern.trim() === "";
+  if (pattern instanceof RegExp && matchesAnything(pattern)) {
+    throw new EngineError("usage", "cannot forget: the expression matches every message", {
+      hint: "an empty expression, an empty alternative (a|) or x* does; to forget a whole conversation, name it",
+    });
+  }
   const chosen = [conversationIds, messageIds, since, before, pattern].some((value) => value !== undefined);
   if (chosen && !isEmptyPattern) return;
   throw new EngineError("usage", "cannot forget: nothing was chosen", {
     hint: "name a conversation, messages, a time, an age or a pattern",
   });
+}
+
+/** Finds nothing in a text and is content: such an expression was not meant. */
+function matchesAnything({ source, flags }: RegExp): boolean {
+  const expression = new RegExp(source, flags.replace(/[gy]/g, ""));
+  return ["", "\u{f0000}", "a", "1\n"].every((text) => expression.test(text));
 }
 
 async function findNamed(
@@ -207,7 +219,10 @@ export interface Receipt {
   readonly spoolFiles: readonly string[];
   /** False: another process kept old pages of the file in use; `lcm doctor --fix` wipes them. */
   readonly isWiped: boolean;
-  /** Copies of the archive that were made before. `holds`: all, some or none of the messages; unknown when it cannot be read. */
+  /**
+   * Copies of the archive that were made before. `holds`: whether a message that was forgotten is in it; unknown when it cannot be read, or was
+   * never finished and may hold more than can be read.
+   */
   readonly olderCopies: readonly { readonly path: string; readonly holds: "yes" | "no" | "unknown" }[];
 }
 
@@ -253,32 +268,29 @@ async function checkCopies(
   messageIds: readonly number[],
 ): Promise<Receipt["olderCopies"]> {
   const copies: { path: string; holds: "yes" | "no" | "unknown" }[] = [];
-  for (const { path, database, filesDir } of listArchiveCopies(databasePath)) {
-    copies.push({ path, holds: await holdsAny(database, filesDir, messageIds) });
+  for (const copy of listArchiveCopies(databasePath)) {
+    copies.push({ path: copy.path, holds: await holdsAny(copy, messageIds) });
   }
   return copies;
 }
 
 async function holdsAny(
-  database: string,
-  filesDir: string,
+  { database, filesDir, isWhole }: ArchiveCopy,
   messageIds: readonly number[],
 ): Promise<"yes" | "no" | "unknown"> {
-  let copy: Engine;
+  let copy: Engine | null = null;
   try {
     copy = await openEngine({ database, filesDir, readOnly: true, thread: false });
-  } catch (error) {
-    if (error instanceof EngineError) return "unknown";
-    throw error;
-  }
-  try {
     for (const messageId of messageIds) {
       const [row] = await copy.readRevisions({ messageId });
       if (row !== undefined && row.forgottenAt === null) return "yes";
     }
-    return "no";
+    return isWhole ? "no" : "unknown";
+  } catch (error) {
+    if (error instanceof EngineError) return "unknown";
+    throw error;
   } finally {
-    await copy.close();
+    await copy?.close();
   }
 }
 

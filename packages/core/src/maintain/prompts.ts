@@ -1,8 +1,9 @@
 /** A folder of prompts: the operator's own briefs, one file for each depth, in the place of ours. What is not there stays ours. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { EngineError } from "../model/errors.ts";
+import { EngineError, toWriteError } from "../model/errors.ts";
 import { findNearest } from "../model/nearest.ts";
+import { writeNewFile } from "./new-file.ts";
 import { BRIEF_NAMES, buildSummaryPrompt, renderOwnBrief } from "../summarize/prompts.ts";
 import type { BriefName, BriefTexts, SummaryPrompt } from "../summarize/prompts.ts";
 
@@ -50,18 +51,22 @@ export function parsePromptName(text: string): BriefName {
 
 /** Writes our briefs into a folder, to be changed there. A file that is there already is left alone. */
 export function exportPrompts(folder: string): { written: string[]; kept: string[] } {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const written: string[] = [];
   const kept: string[] = [];
   for (const name of BRIEF_NAMES) {
     const path = join(folder, name + EXTENSION);
-    if (existsSync(path)) kept.push(path);
-    else {
-      writeFileSync(path, `${renderOwnBrief(name)}\n`, { mode: 0o600 });
-      written.push(path);
-    }
+    (writeNewFile(path, `${renderOwnBrief(name)}\n`) ? written : kept).push(path);
   }
   return { written, kept };
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw toWriteError(folder, error);
+  }
 }
 
 export function showPrompt(folder: string | null, name: BriefName): { text: string; builtIn: string } {

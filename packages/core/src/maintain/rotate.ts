@@ -20,6 +20,7 @@ import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP } from "../model/message.ts";
 import type { Settings } from "../model/settings.ts";
+import { flushPathSync } from "../store/flush-path.ts";
 import { isJsonObject } from "../transfer/format.ts";
 import type { JsonObject } from "../transfer/format.ts";
 import { importTranscript } from "../transfer/import.ts";
@@ -206,19 +207,8 @@ function replaceFile(
   }
   if (options.keepsOriginal !== false) linkSync(path, original);
   renameSync(temporary, path);
-  syncFolder(dirname(path));
+  flushPathSync(dirname(path));
   return options.keepsOriginal === false ? null : original;
-}
-
-function syncFolder(path: string): void {
-  // Windows cannot open a folder for fsync; there the rename itself is all that can be asked for.
-  if (process.platform === "win32") return;
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }
 
 // ---- files that have grown too large

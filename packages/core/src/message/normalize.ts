@@ -4,6 +4,7 @@
  * and derived again, which is what verification does, so nothing here looks at a clock, a locale or a setting.
  * Invariant: any bytes give a view, never an exception.
  */
+import { isTime } from "../model/check-arrival.ts";
 import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
 import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import {
@@ -36,7 +37,16 @@ import { firstString, isObject, renderBytes, renderJson, type JsonObject } from 
 export function viewMessage(arrival: Uint8Array): MessageView {
   const bytes = asBuffer(arrival);
   const root = parseRoot(bytes);
-  if (root === null) return viewUnreadable(bytes);
+  return root === null ? viewUnreadable(bytes) : viewRoot(bytes, root);
+}
+
+/** The same for whoever has parsed these very bytes already. */
+export function viewParsed(arrival: Uint8Array, value: JsonObject): MessageView {
+  const bytes = asBuffer(arrival);
+  return viewRoot(bytes, { value, range: rangeOfText(bytes) });
+}
+
+function viewRoot(bytes: Buffer, root: Located): MessageView {
   const found = isObject(root.value) ? findMessage(bytes, root.value, root) : null;
   return found ? viewFound(bytes, found, root.value as JsonObject) : viewNoMessage(bytes, root);
 }
@@ -63,14 +73,19 @@ export function viewForModel(
 }
 
 function parseRoot(bytes: Buffer): Located | null {
-  const at = startOfText(bytes);
+  const range = rangeOfText(bytes);
   try {
     // All the rest is parsed, so that bytes behind the value make the line unreadable, not half read.
-    const value = JSON.parse(bytes.toString("utf8", at)) as unknown;
-    return { value, range: { at, length: endOfText(bytes) - at } };
+    const value = JSON.parse(bytes.toString("utf8", range.at)) as unknown;
+    return { value, range };
   } catch {
     return null;
   }
+}
+
+function rangeOfText(bytes: Buffer): Located["range"] {
+  const at = startOfText(bytes);
+  return { at, length: endOfText(bytes) - at };
 }
 
 function viewFound(bytes: Buffer | null, found: FoundMessage, envelope: JsonObject): MessageView {
@@ -86,6 +101,8 @@ function viewFound(bytes: Buffer | null, found: FoundMessage, envelope: JsonObje
       createdAt: readTime(message) ?? readTime(envelope),
       model: readModel(message),
       usage: readUsage(message["usage"]),
+      answerId:
+        firstString(message, "responseId") ?? (message === envelope ? undefined : firstString(message, "id")),
       stopReason: firstString(message, "stopReason", "stop_reason", "finish_reason"),
     }),
   };
@@ -252,8 +269,6 @@ function readTime(object: JsonObject): number | undefined {
 const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(Z|[+-]\d\d:?\d\d)?)?$/i;
 /** Numbers below this are seconds: as milliseconds they would lie before March 1973. */
 const SECONDS_LIMIT = 1e11;
-/** The last moment a Date can name. */
-const LAST_TIME_MS = 8.64e15;
 
 /** Milliseconds UTC. A time without a zone counts as UTC, so that every machine reads the same. */
 function parseTime(value: unknown): number | undefined {
@@ -267,7 +282,7 @@ function parseTime(value: unknown): number | undefined {
   }
   if (typeof value !== "number" || !(value > 0)) return undefined;
   const time = Math.floor(value < SECONDS_LIMIT ? value * 1000 : value);
-  return time <= LAST_TIME_MS ? time : undefined;
+  return isTime(time) ? time : undefined;
 }
 
 function readModel(message: JsonObject): ModelIdentity | undefined {

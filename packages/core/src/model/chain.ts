@@ -65,6 +65,11 @@ export function chainMessage(previous: Uint8Array, facts: ArrivalFacts, commitme
   return sha256(Buffer.concat([previous, commitment, Buffer.from(text)]));
 }
 
+/** Binds a row to the chain: the ledger keeps this hash of all its columns. */
+export function hashFacts(facts: readonly (string | number | null)[]): string {
+  return hash("sha256", JSON.stringify(facts));
+}
+
 export interface LedgerRecord {
   readonly seq: number;
   readonly kind: string;

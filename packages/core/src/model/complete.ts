@@ -8,6 +8,14 @@ export interface ModelRef {
   readonly model: string;
 }
 
+/** A model as people name it; null where nobody said which. */
+export function nameModel(named: Pick<ModelRef, "model"> & Partial<ModelRef>): string;
+export function nameModel(named: Partial<ModelRef> | undefined): string | null;
+export function nameModel({ provider, model }: Partial<ModelRef> = {}): string | null {
+  if (model === undefined) return null;
+  return provider === undefined || provider === "" ? model : `${provider}/${model}`;
+}
+
 export interface CompleteRequest {
   /** Null lets the host use the model it would use anyway. */
   readonly model: ModelRef | null;

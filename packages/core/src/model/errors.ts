@@ -42,6 +42,31 @@ export class EngineError extends Error {
   }
 }
 
+const WRITE_FAILURES: Readonly<Record<string, string>> = {
+  ENOSPC: "no space left",
+  EDQUOT: "no space left",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EROFS: "the disk is read-only",
+  ENOENT: "its folder does not exist",
+  ENOTDIR: "a part of the path is no folder",
+  EISDIR: "it is a folder",
+  EEXIST: "something else is there already",
+};
+
+/** What the system says about a file that cannot be written, in our words. Anything else is given back as it is. */
+export function toWriteError(path: string, error: unknown): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (error instanceof EngineError || typeof code !== "string") return error;
+  const reason = WRITE_FAILURES[code];
+  if (reason === undefined) return error;
+  const isFull = reason === WRITE_FAILURES["ENOSPC"];
+  return new EngineError(isFull ? "database_full" : "usage", `cannot write ${path}: ${reason}`, {
+    hint: isFull ? "free some space" : "name another path, or check who may write there",
+    cause: error,
+  });
+}
+
 /** States an invariant. A failure is a bug in this program, never in its input. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`invariant broken: ${message}`);

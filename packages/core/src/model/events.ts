@@ -7,6 +7,8 @@ export type EngineEvent =
       message: string;
     }
   | { kind: "recovered"; part: "index" | "files" | "spool" | "summariser" | "vectors" | "vault" }
+  /** Another process holds the lock of the database for so long that a person should know. */
+  | { kind: "waiting"; message: string }
   | { kind: "progress"; operation: string; done: number; total: number | null; note?: string }
   | { kind: "compacted"; conversationId: number; tokensBefore: number; tokensAfter: number }
   | { kind: "spend"; purpose: string; model: string; inputTokens: number; outputTokens: number };

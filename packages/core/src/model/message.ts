@@ -55,6 +55,8 @@ export interface MessageView {
   readonly createdAt?: number;
   readonly model?: ModelIdentity;
   readonly usage?: ReportedUsage;
+  /** The provider's name of the answer; a host that writes an answer in several rows repeats it in each. */
+  readonly answerId?: string;
   readonly stopReason?: string;
   /** False for a line that is no message (a header, a model change, an unreadable line). */
   readonly isMessage: boolean;

@@ -165,7 +165,7 @@ export function timezoneType(): ValueType<string> {
   return textLike("IANA name", limits, { type: "string" }, isTimezone);
 }
 
-function isTimezone(text: string): boolean {
+export function isTimezone(text: string): boolean {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone !== "";
   } catch {

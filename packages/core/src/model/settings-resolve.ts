@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "./errors.ts";
 import { editDistance, findNearest } from "./nearest.ts";
-import { isObject } from "./setting-types.ts";
+import { isObject, isTimezone } from "./setting-types.ts";
 import type { Checked, ValueProblem } from "./setting-types.ts";
 import {
   canonicalKey,
@@ -426,8 +426,10 @@ function expandHome(path: string, home: string): string {
   return /^~(?=$|[/\\])/.test(path) ? join(home, path.slice(1)) : path;
 }
 
+/** Where the system names none (an empty TZ), Intl answers with a name that it refuses itself; to POSIX that is UTC. */
 function findSystemTimezone(): string {
-  return new Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  const name = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return isTimezone(name) ? name : "UTC";
 }
 
 const SHOWN_CHARACTERS = 60;

@@ -3,7 +3,8 @@
  * all come from this table: key, kind of value, default, environment names, older names, status and one line of help.
  * The type `Settings` is inferred from it, so that a key cannot be in one and missing from the other.
  */
-import { dirname, join } from "node:path";
+import { join } from "node:path";
+import { filesDirBeside } from "./files-dir.ts";
 import {
   booleanType,
   choiceType,
@@ -134,11 +135,11 @@ const inStateDir = (...names: readonly string[]): Derived<string> => ({
 
 /** Payload files stay beside a database that was put somewhere else, so that moving one folder moves the archive. */
 const besideDatabase: Derived<string> = {
-  text: "`<state>/lcm-files`, or `lcm-files` beside a database whose path is set",
+  text: "`<state>/lcm-files`; for a database whose path is set, a folder of its own beside it (`notes-files` for `notes.db`)",
   compute(context) {
     const database = context.givenDatabasePath;
     if (database === null || !isDatabaseFile(database)) return inStateDir("lcm-files").compute(context);
-    return { value: join(dirname(database), "lcm-files"), from: "databasePath" };
+    return { value: filesDirBeside(database), from: "databasePath" };
   },
 };
 

@@ -3,17 +3,26 @@
  * conversation) up to a limit, so that a second search reads only what is new; left alone for a while, it ends and gives its memory back.
  */
 import { Worker } from "node:worker_threads";
-import type { FromScanner, ScanFilter, ScanMatch, ScanText, ScanTexts, ToScanner } from "./regex-worker.ts";
+import type { ScannedText } from "../store/recall.ts";
+import type {
+  FromScanner,
+  ScanFilter,
+  ScanMatch,
+  ScanMessages,
+  ScanText,
+  ScanTexts,
+  ToScanner,
+} from "./regex-worker.ts";
 
-/** Characters of text the thread keeps. */
+/** About so many characters of text the thread keeps; what is on its way when they are reached is kept too. */
 const KEPT_CHARS = 64_000_000;
 const IDLE_MS = 120_000;
 
-/** Texts of one group that are new since the last search, oldest first. */
+/** Messages of one group that are new since the last search, oldest first. */
 export interface GroupTexts {
   readonly group: number;
-  /** Continues behind the last text that was kept; null when nothing is. */
-  read(afterSeq: number): AsyncIterable<{ readonly texts: readonly ScanText[]; readonly lastSeq: number }>;
+  /** Continues behind the last one that was kept. */
+  read(afterSeq: number): AsyncIterable<readonly ScannedText[]>;
 }
 
 export interface ScanOutcome {
@@ -33,6 +42,8 @@ export class RegexScanner {
   #worker: Worker | null = null;
   #keptSeq = new Map<number, number>();
   #keptChars = 0;
+  /** Set when there was no room for a text. */
+  #isFull = false;
   #nextJob = 1;
   #idle: NodeJS.Timeout | null = null;
   #queue: Promise<unknown> = Promise.resolve();
@@ -63,6 +74,16 @@ export class RegexScanner {
     return this.#enqueue(() => this.#scanGroups(pattern, groups, filter, limits));
   }
 
+  /** Whether the thread has the texts of all groups, but for those that are new. */
+  keepsAll(groups: readonly number[]): boolean {
+    return !this.#isFull && groups.every((group) => this.#keptSeq.has(group));
+  }
+
+  /** Forgets all texts, once the search that is running has ended. */
+  drop(): Promise<void> {
+    return this.#enqueue(() => this.#end());
+  }
+
   async close(): Promise<void> {
     if (this.#idle) clearTimeout(this.#idle);
     await this.#end();
@@ -90,8 +111,8 @@ export class RegexScanner {
     for (const { group, read } of groups) {
       let stopped: ScanOutcome["stopped"] = null;
       for await (const page of read(this.#keptSeq.get(group) ?? 0)) {
-        if (!this.#keep(group, page.texts, page.lastSeq)) {
-          const texts = toColumns(page.texts);
+        if (!this.#keep(group, page)) {
+          const texts = packMessages(page);
           stopped = add(await this.#run({ pattern, texts, groups: [], filter }, limits));
         } else if (isOver(limits)) stopped = "timeout";
         if (stopped !== null) return { ...total, stopped };
@@ -102,13 +123,13 @@ export class RegexScanner {
     return { ...total, stopped };
   }
 
-  /** Hands texts to the thread for good, while there is room. */
-  #keep(group: number, texts: readonly ScanText[], lastSeq: number): boolean {
-    const chars = texts.reduce((sum, { text }) => sum + text.length, 0);
-    if (this.#keptChars + chars > KEPT_CHARS) return false;
-    this.#post({ kind: "keep", group, texts: toColumns(texts) });
-    this.#keptChars += chars;
-    this.#keptSeq.set(group, lastSeq);
+  /** Hands messages to the thread for good, while there is room. */
+  #keep(group: number, page: readonly ScannedText[]): boolean {
+    // Once a page found no room, none behind it may: what is kept of a group must have no gap.
+    this.#isFull ||= this.#keptChars >= KEPT_CHARS;
+    if (this.#isFull) return false;
+    this.#post({ kind: "keep", group, messages: packMessages(page) });
+    this.#keptSeq.set(group, page.at(-1)?.seq ?? 0);
     return true;
   }
 
@@ -135,7 +156,7 @@ export class RegexScanner {
         reject(error);
       };
       const receive = (message: FromScanner): void => {
-        if (message.job !== id) return;
+        if (message.kind === "kept" || message.job !== id) return;
         if (message.kind === "done") return finish(null);
         for (const match of message.matches) matches.push(match);
         tested += message.tested;
@@ -151,14 +172,23 @@ export class RegexScanner {
   }
 
   #post(message: ToScanner): void {
-    this.#open().postMessage(message);
+    const { block } = (message.kind === "keep" ? message.messages : message.texts) as Partial<ScanMessages>;
+    this.#open().postMessage(message, block ? [block.buffer] : []);
   }
 
   #open(): Worker {
     if (this.#idle) clearTimeout(this.#idle);
-    this.#worker ??= new Worker(this.#workerUrl, { name: "lossless-regex" });
+    this.#worker ??= this.#start();
     this.#worker.unref();
     return this.#worker;
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.#workerUrl, { name: "lossless-regex" });
+    worker.on("message", (message: FromScanner) => {
+      if (message.kind === "kept" && worker === this.#worker) this.#keptChars += message.chars;
+    });
+    return worker;
   }
 
   #restLater(): void {
@@ -173,6 +203,7 @@ export class RegexScanner {
     this.#worker = null;
     this.#keptSeq.clear();
     this.#keptChars = 0;
+    this.#isFull = false;
     await worker?.terminate();
   }
 }
@@ -183,6 +214,22 @@ function toColumns(texts: readonly ScanText[]): ScanTexts {
     createdAts: texts.map(({ createdAt }) => createdAt),
     roles: texts.map(({ role }) => role),
     texts: texts.map(({ text }) => text),
+  };
+}
+
+function packMessages(page: readonly ScannedText[]): ScanMessages {
+  const block = new Uint8Array(page.reduce((sum, { bytes }) => sum + bytes.byteLength, 0));
+  let at = 0;
+  for (const { bytes } of page) {
+    block.set(bytes, at);
+    at += bytes.byteLength;
+  }
+  return {
+    ids: page.map(({ messageId }) => messageId),
+    createdAts: page.map(({ createdAt }) => createdAt),
+    roles: page.map(({ role }) => role),
+    lengths: page.map(({ bytes }) => bytes.byteLength),
+    block,
   };
 }
 

@@ -3,6 +3,7 @@
  * here, where the whole thread can be ended. Keeps the texts it was given, so that the next pattern needs no reading.
  */
 import { parentPort } from "node:worker_threads";
+import { readSearchText } from "../message/normalize.ts";
 
 /** A text to test: its number, the time and role it can be filtered by. */
 export interface ScanText {
@@ -12,12 +13,19 @@ export interface ScanText {
   readonly text: string;
 }
 
-/** Many texts on their way between threads. Columns, because a copy of each row would name its fields again. */
+/** Many texts. Columns, because a copy of each row on its way between threads would name its fields again. */
 export interface ScanTexts {
   readonly ids: readonly number[];
   readonly createdAts: readonly number[];
   readonly roles: readonly string[];
   readonly texts: readonly string[];
+}
+
+/** Messages whose texts are yet to be read: that is half the work of a first search, and this thread has the time. */
+export interface ScanMessages extends Omit<ScanTexts, "texts"> {
+  /** The messages one after another; handed over, not copied. */
+  readonly block: Uint8Array<ArrayBuffer>;
+  readonly lengths: readonly number[];
 }
 
 export interface ScanFilter {
@@ -27,14 +35,13 @@ export interface ScanFilter {
 }
 
 export type ToScanner =
-  | { readonly kind: "keep"; readonly group: number; readonly texts: ScanTexts }
-  | { readonly kind: "drop" }
+  | { readonly kind: "keep"; readonly group: number; readonly messages: ScanMessages }
   | {
       readonly kind: "scan";
       readonly job: number;
       readonly pattern: string;
       readonly groups: readonly number[];
-      readonly texts: ScanTexts;
+      readonly texts: ScanTexts | ScanMessages;
       readonly filter: ScanFilter;
     };
 
@@ -48,7 +55,8 @@ export type FromScanner =
       readonly matches: readonly ScanMatch[];
       readonly tested: number;
     }
-  | { readonly kind: "done"; readonly job: number };
+  | { readonly kind: "done"; readonly job: number }
+  | { readonly kind: "kept"; readonly chars: number };
 
 /** After so many texts, or so much time, the other side hears how far it is. */
 const SLICE_TEXTS = 5_000;
@@ -57,8 +65,7 @@ const SLICE_MS = 200;
 const kept = new Map<number, ScanTexts[]>();
 
 parentPort?.on("message", (message: ToScanner) => {
-  if (message.kind === "drop") kept.clear();
-  else if (message.kind === "keep") keep(message.group, message.texts);
+  if (message.kind === "keep") keep(message.group, readMessages(message.messages));
   else scan(message);
 });
 
@@ -66,6 +73,16 @@ function keep(group: number, texts: ScanTexts): void {
   const list = kept.get(group);
   if (list === undefined) kept.set(group, [texts]);
   else list.push(texts);
+  const chars = texts.texts.reduce((sum, text) => sum + text.length, 0);
+  parentPort?.postMessage({ kind: "kept", chars } satisfies FromScanner);
+}
+
+function readMessages({ block, lengths, ...rest }: ScanMessages): ScanTexts {
+  let at = 0;
+  return {
+    ...rest,
+    texts: lengths.map((length) => readSearchText(block.subarray(at, (at += length)))),
+  };
 }
 
 function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan" }): void {
@@ -79,7 +96,8 @@ function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan
     tested = 0;
     told = performance.now();
   };
-  for (const page of [texts, ...groups.flatMap((group) => kept.get(group) ?? [])]) {
+  const given = "block" in texts ? readMessages(texts) : texts;
+  for (const page of [given, ...groups.flatMap((group) => kept.get(group) ?? [])]) {
     for (const [at, id] of page.ids.entries()) {
       tested += 1;
       const createdAt = page.createdAts[at] as number;

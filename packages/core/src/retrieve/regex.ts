@@ -1,12 +1,12 @@
 /**
  * Search by regular expression: over messages, summaries and the lines of large files. Everything in the scope is tested; where the
- * pattern must contain whole words, the index says which messages can match at all. Without a hit the pattern is looked for as words, and
- * the answer says so.
+ * pattern requires literals, the index of words or the blocks of spelled words say which messages can match at all. Without a hit the
+ * pattern is looked for as words, and the answer says so.
  */
 import { EngineError } from "../model/errors.ts";
-import type { RecallScope } from "../store/recall.ts";
+import type { IdRange, RecallScope, ScannedText } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
-import { analyzeForIndex, requiredLiterals } from "../text/index.ts";
+import { analyzeForIndex, requiredLiterals, requiredRuns } from "../text/index.ts";
 import { checkGrep, nextPage, readableText, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, GrepAnswer, GrepHit, GrepRequest } from "./grep.ts";
@@ -19,6 +19,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** Fewer messages than this are read and tested by themselves. */
 const MAX_NARROWED = 2_000;
 const READ_PAGE = 500;
+const MAX_CHECKED = 5_000;
 const MAX_FILE_BYTES = 64_000_000;
 const BY_REGEX = { score: 1, foundBy: ["regex"] } as const;
 
@@ -138,39 +139,93 @@ async function scanTexts(job: Job): Promise<Outcome> {
 async function scanMessages(job: Job): Promise<ScanOutcome> {
   const { store, scanner, checked, limits } = job;
   const { scope, pattern } = checked;
-  const narrowed = await narrow(store, pattern, scope);
-  if (narrowed !== null) {
-    const texts = (await store.readTexts(narrowed, scope)).map((text) => ({
-      ...toScanText(text),
-      text: readableText(text),
-    }));
-    return texts.length === 0
-      ? { matches: [], tested: 0, stopped: null }
-      : scanner.scan(pattern, texts, limits);
-  }
+  const narrowed = await narrowToMessages(store, pattern, scope);
+  if (narrowed !== null) return scanPages(job, [await store.readTexts(narrowed, scope)]);
+  const inherited = (scope.inherited ?? []).map(({ conversationId }) => conversationId);
   const conversations =
-    scope.conversationIds ?? (await store.listScope(scope.owner === undefined ? {} : { owner: scope.owner }));
+    scope.conversationIds?.concat(inherited) ??
+    (await store.listScope(scope.owner === undefined ? {} : { owner: scope.owner }));
+  if (!scanner.keepsAll(conversations)) {
+    const ranges = await narrowToRanges(store, pattern, scope);
+    if (ranges !== null) return scanPages(job, readRanges(store, ranges, scope));
+  }
   const groups = conversations.map((conversationId): GroupTexts => ({
     group: conversationId,
     read: (afterSeq) => readConversation(store, conversationId, afterSeq),
   }));
-  return scanner.scanGroups(pattern, groups, scope, limits);
+  const outcome = await scanner.scanGroups(pattern, groups, scope, limits);
+  return { ...outcome, matches: await keepCurrent(store, outcome.matches, scope) };
+}
+
+/** Texts that were kept since an earlier search may have been revised or forgotten meanwhile; of a fork's parent not all is in the scope. */
+async function keepCurrent(
+  store: Store,
+  matches: readonly ScanMatch[],
+  scope: RecallScope,
+): Promise<ScanMatch[]> {
+  const current = new Set<number>();
+  for (let at = 0; at < matches.length; at += MAX_CHECKED) {
+    const ids = matches.slice(at, at + MAX_CHECKED).map(([id]) => id);
+    for (const { id } of await store.readTimes({ kind: "message", ids, scope })) current.add(id);
+  }
+  return matches.filter(([id]) => current.has(id));
+}
+
+/** Tests texts that are read for this search alone; those without a required literal need no test. */
+async function scanPages(
+  { scanner, checked, limits }: Job,
+  pages: Iterable<readonly ScannedText[]> | AsyncIterable<readonly ScannedText[]>,
+): Promise<ScanOutcome> {
+  const literals = requiredLiterals(checked.pattern);
+  const matches: ScanMatch[] = [];
+  let tested = 0;
+  for await (const page of pages) {
+    tested += page.length;
+    const texts = page
+      .map((text) => ({ ...toScanText(text), text: readableText(text) }))
+      .filter(({ text }) => literals.every((literal) => text.includes(literal)));
+    if (texts.length === 0) continue;
+    const outcome = await scanner.scan(checked.pattern, texts, limits);
+    matches.push(...outcome.matches);
+    tested += outcome.tested - texts.length;
+    if (outcome.stopped !== null) return { matches, tested, stopped: outcome.stopped };
+  }
+  return { matches, tested, stopped: null };
+}
+
+async function* readRanges(
+  store: Store,
+  ranges: readonly IdRange[],
+  scope: RecallScope,
+): AsyncGenerator<ScannedText[]> {
+  let page: IdRange[] = [];
+  let room = READ_PAGE;
+  for (let [first, last] of ranges) {
+    while (first <= last) {
+      const end = Math.min(last, first + room - 1);
+      page.push([first, end]);
+      room -= end - first + 1;
+      first = end + 1;
+      if (room > 0) continue;
+      yield await store.readTextsWithin(page, scope);
+      page = [];
+      room = READ_PAGE;
+    }
+  }
+  if (page.length > 0) yield await store.readTextsWithin(page, scope);
 }
 
 async function* readConversation(
   store: Store,
   conversationId: number,
   afterSeq: number,
-): AsyncGenerator<{ texts: ScanText[]; lastSeq: number }> {
+): AsyncGenerator<ScannedText[]> {
   for (let after = afterSeq; ;) {
     const page = await store.readTextsAfter(conversationId, after, READ_PAGE);
     const last = page.at(-1);
     if (!last) return;
     after = last.seq;
-    yield {
-      texts: page.map((text) => ({ ...toScanText(text), text: readableText(text) })),
-      lastSeq: after,
-    };
+    yield page;
   }
 }
 
@@ -188,8 +243,14 @@ const toScanText = ({
   role,
 });
 
+/** Where messages that can match stand, as far as their spelling tells; null: anywhere. */
+async function narrowToRanges(store: Store, pattern: string, scope: RecallScope): Promise<IdRange[] | null> {
+  const runs = requiredRuns(pattern);
+  return runs.length === 0 ? null : store.findRuns(runs, scope);
+}
+
 /** The messages that can match, when the index can tell and they are few; null: all have to be tested. */
-async function narrow(store: Store, pattern: string, scope: RecallScope): Promise<number[] | null> {
+async function narrowToMessages(store: Store, pattern: string, scope: RecallScope): Promise<number[] | null> {
   const words = [...new Set(requiredLiterals(pattern).flatMap(wholeWords))];
   if (words.length === 0) return null;
   const matches = words.map((word) => `words : "${word}"`);

@@ -56,11 +56,11 @@ export async function resolveReach(context: ScopeContext, request: ScopeRequest)
     return makeReach(owner, undefined, "all conversations");
   const family = await store.listScope({ owner: session.owner, sessionKey: session.key });
   const ids = isCronKey(session.key) ? family.slice(0, 1) : family;
-  return makeReach(
-    owner,
-    ids,
-    ids.length === 1 ? `conversation ${ids[0]}` : `${ids.length} conversations of this session`,
-  );
+  const inherited = await store.listInherited(ids);
+  const label = ids.length === 1 ? `conversation ${ids[0]}` : `${ids.length} conversations of this session`;
+  if (inherited.length === 0) return makeReach(owner, ids, label);
+  const reach = makeReach(owner, ids, `${label}, and what came before the copy`);
+  return { ...reach, scope: { ...reach.scope, inherited } };
 }
 
 function makeReach(owner: string | undefined, ids: readonly number[] | undefined, label: string): Reach {

@@ -1,13 +1,14 @@
 /** How bodies are kept: as they are when short, compressed otherwise. Each body stands alone; none needs another to be read. */
-import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { zstdDecompressSync } from "node:zlib";
 import { must } from "../model/errors.ts";
 import { DICTIONARIES } from "./body-dictionary.ts";
+import { Compressor } from "./compressor.ts";
 
 /** Stored in `messages.encoding`. A code above this one is zstd with the dictionary of that version. */
 export const PLAIN = 0;
 const CURRENT_VERSION = DICTIONARIES.length;
 
-/** Compressing has a fixed price of some 20 µs, whatever the length; shorter bodies are a fortieth of real transcripts. */
+/** Reading a compressed body has a fixed price, whatever its length; shorter bodies are a fortieth of real transcripts. */
 const COMPRESS_ABOVE_BYTES = 640;
 /** Level 5 gives 4 % less on real transcripts and takes half as long again. */
 const LEVEL = 3;
@@ -17,14 +18,12 @@ export interface EncodedBody {
   readonly encoding: number;
 }
 
+let compressor: Compressor | null = null;
+
 export function encodeBody(bytes: Uint8Array): EncodedBody {
   if (bytes.byteLength > COMPRESS_ABOVE_BYTES) {
-    const compressed = zstdCompressSync(bytes, {
-      // The result lies in a buffer of this size; the default of 64 kB a body would make a batch of them weigh 30 MB.
-      chunkSize: bytes.byteLength,
-      dictionary: must(DICTIONARIES[CURRENT_VERSION - 1], "the dictionary"),
-      params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
-    });
+    compressor ??= new Compressor(must(DICTIONARIES[CURRENT_VERSION - 1], "the dictionary"), LEVEL);
+    const compressed = compressor.compress(bytes);
     if (compressed.byteLength < bytes.byteLength) return { body: compressed, encoding: CURRENT_VERSION };
   }
   return { body: bytes, encoding: PLAIN };

@@ -4,7 +4,7 @@
  *
  * Invariant: each of these is one transaction that leaves a whole cover, a right graph, right counters and a chain that continues.
  */
-import type { Debt, RunItem, SummaryText } from "./folding.ts";
+import type { Debt, PublishOutcome, RunItem, SummaryReplacement } from "./folding.ts";
 import type { Derive } from "./rows.ts";
 
 /** A summary that a person should know about. */
@@ -19,30 +19,6 @@ export interface DoubtfulSummary {
   readonly isStale: boolean;
   readonly content: string;
 }
-
-/** A new text for a published summary, made from the sources it has now. */
-export interface SummaryReplacement {
-  readonly oldId: string;
-  readonly summary: SummaryText;
-  /** Tokens of what it was made from. */
-  readonly sourceTokens: number;
-  /** What it was made from, as {@link nameSource} names it; anything else by now makes the request stale. */
-  readonly sourceKeys: readonly string[];
-}
-
-/** Names a source and its version. */
-export function nameSource(item: Pick<RunItem, "messageId" | "versionId" | "summary">): string {
-  return item.summary === null ? `m${item.versionId ?? item.messageId}` : item.summary.summaryId;
-}
-
-export type ReplaceOutcome =
-  | {
-      readonly kind: "replaced";
-      readonly summaryId: string;
-      readonly tokensBefore: number;
-      readonly tokensAfter: number;
-    }
-  | { readonly kind: "stale" };
 
 export interface DissolveReport {
   readonly summaryId: string;
@@ -125,7 +101,7 @@ export interface CareStore {
   /** What a summary is made from, oldest first, as a summariser reads it. */
   readSources(summaryId: string): Promise<RunItem[]>;
   /** Puts a new summary in the place of a published one, wherever that stands. The old text is kept, retired. */
-  replaceSummary(replacement: SummaryReplacement, now: number): Promise<ReplaceOutcome>;
+  replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome>;
   /** Puts the sources of a summary back into the context; `isDry`: only tells. Null: it does not stand in the context. */
   dissolveSummary(request: {
     summaryId: string;

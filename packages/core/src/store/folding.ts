@@ -137,13 +137,22 @@ export interface StaleSummary {
   readonly run: RunItem[];
 }
 
-export interface RemadeSummary {
-  readonly conversationId: number;
-  readonly replacesId: string;
-  /** The sources it was made from, as they were read. */
-  readonly run: FoldRun;
+/** A new text for a published summary, made from the sources it has now. Its counts follow from those. */
+export interface SummaryReplacement {
+  readonly oldId: string;
   readonly summary: SummaryText;
-  readonly now: number;
+  /** What it was made from, as {@link nameSource} names it; anything else by now makes the request stale. */
+  readonly sourceKeys: readonly string[];
+}
+
+/** Names a source, its version, and why it is not shown. */
+export function nameSource(
+  item: Pick<RunItem, "messageId" | "versionId" | "hidden"> & {
+    readonly summary: Pick<SummaryRow, "summaryId"> | null;
+  },
+): string {
+  const name = item.summary === null ? `m${item.versionId ?? item.messageId}` : item.summary.summaryId;
+  return item.hidden === 0 ? name : `${name} hidden ${item.hidden}`;
 }
 
 /** The items a summary is made from, as they were read. */
@@ -248,7 +257,7 @@ export interface FoldingStore {
   /** The next published summary to remake because something below it changed; the deepest come first. */
   readStale(conversationId: number): Promise<StaleSummary | null>;
   /** Stores what a stale summary is to be replaced by; it waits for `swapRemade`. */
-  storeRemade(request: RemadeSummary): Promise<PublishOutcome>;
+  storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishOutcome>;
   /** Begins an epoch with the remade summaries that wait. Returns how many there were. */
   swapRemade(request: { conversationId: number; now: number }): Promise<number>;
   readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null>;

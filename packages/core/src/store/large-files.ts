@@ -20,6 +20,7 @@ import { readdirSync, renameSync, statSync, unlinkSync, writeSync } from "node:f
 import { join, sep } from "node:path";
 import { EngineError } from "../model/errors.ts";
 import { isFileId } from "../model/ids.ts";
+import { flushPathSync } from "./flush-path.ts";
 
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 
@@ -54,7 +55,7 @@ export class LargeFiles {
         closeSync(handle);
       }
       renameSync(temporary, target);
-      fsyncFolder(join(target, ".."));
+      flushPathSync(join(target, ".."));
     } catch (error) {
       throw refuse("write", storagePath, error);
     }
@@ -134,17 +135,6 @@ export class LargeFiles {
 
 function readFolder(path: string): string[] {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(path).sort() : [];
-}
-
-function fsyncFolder(path: string): void {
-  // Windows cannot open a folder for fsync; there the rename itself is all that can be asked for.
-  if (process.platform === "win32") return;
-  const handle = openSync(path, constants.O_RDONLY);
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }
 
 function refuse(verb: string, storagePath: string, cause: unknown): EngineError {

@@ -9,10 +9,18 @@ import type { LargeFileRow } from "./rows.ts";
 export interface RecallScope {
   readonly owner?: string;
   readonly conversationIds?: readonly number[];
+  /** Beside those conversations: what they have in common with the ones they left as forks. */
+  readonly inherited?: readonly InheritedPart[];
   /** ms UTC: written at or after, and before. */
   readonly since?: number;
   readonly before?: number;
   readonly role?: string;
+}
+
+/** A conversation up to a position, which is in. */
+export interface InheritedPart {
+  readonly conversationId: number;
+  readonly position: number;
 }
 
 export type DocumentKind = "message" | "summary";
@@ -73,6 +81,9 @@ export interface MessageText {
 /** What a scan over everything needs of a message. */
 export type ScannedText = Pick<MessageText, "messageId" | "seq" | "role" | "createdAt" | "bytes">;
 
+/** Messages by id, from the first to the last. */
+export type IdRange = readonly [first: number, last: number];
+
 export interface FoundSummary {
   readonly ref: number;
   readonly summaryId: string;
@@ -132,6 +143,13 @@ export interface RecallStore {
   readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
   /** The current messages of a conversation that arrived after a seq, in order of arrival. */
   readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<ScannedText[]>;
+  /**
+   * Where texts can stand that spell all the runs (`text/spelled-words.ts`): ranges of ids, in order, which may reach outside the scope.
+   * Null where looking for them would save no time.
+   */
+  findRuns(runs: readonly string[], scope: RecallScope): Promise<IdRange[] | null>;
+  /** The current messages of the scope with ids in the ranges. */
+  readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]>;
   /** Summaries by their rows in the index; null gives all of the scope. */
   readFoundSummaries(refs: readonly number[] | null, scope: RecallScope): Promise<FoundSummary[]>;
   /** Large files of the scope, newest first; null gives all of them. */
@@ -144,6 +162,8 @@ export interface RecallStore {
   readFileMessages(fileId: string): Promise<number[]>;
   /** Conversations of a family, or all of an owner, newest first. */
   listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]>;
+  /** What forks among the conversations have in common with their parents, and those with theirs. */
+  listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]>;
 
   /** Saves a grant unless its issuer has one that is still live; false then. */
   insertGrant(grant: Grant, now: number): Promise<boolean>;

@@ -1,5 +1,6 @@
 /** The nouns of the store port: what is handed in, what comes back. The verbs are in `store.ts`. */
 import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+import type { ReadTerms } from "../text/index.ts";
 import type { PreparedRedaction } from "./redaction.ts";
 
 /** How a cut-out payload turns back into the bytes that were cut. */
@@ -45,7 +46,14 @@ export interface PreparedMessage extends DerivedMessage {
   /** The model that wrote it, with estimated and reported output tokens, where the host says so. */
   readonly calibration: { model: string; estimated: number; reported: number } | null;
   /** What the provider's prompt cache did for the request that it answers, where the host says so. */
-  readonly cacheUsage: { promptTokens: number; cachedTokens: number } | null;
+  readonly cacheUsage: CacheReport | null;
+}
+
+export interface CacheReport {
+  /** Names the answer: hosts that write one in several rows repeat its report in each. */
+  readonly answer: string;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
 }
 
 /** One event of a batch. `prepare` runs at most once, and only if the event turns out to be new. */
@@ -60,6 +68,8 @@ export interface AppendEvent {
   readonly keyed?: { readonly keyId: string; readonly commit: (salt: Uint8Array) => Uint8Array };
   readonly position: number | null;
   readonly prepare: () => PreparedMessage;
+  /** Its work is done; asking for it costs nothing. */
+  readonly isPrepared?: boolean;
 }
 
 export interface AppendBatch {
@@ -278,7 +288,7 @@ export interface DerivedMessage {
   readonly tokens: number;
   readonly parts: readonly PreparedPart[];
   /** The terms of the index. Finding them is most of the work, so it waits until they are wanted. */
-  readonly readTerms: () => { readonly words: string; readonly idents: string };
+  readonly readTerms: ReadTerms;
 }
 
 /** Recomputes what `messages` holds; handed to `verify` and `reindex`, so that the store needs no knowledge of messages. */

@@ -6,7 +6,7 @@
  * moving it in again goes on behind its last row, after every row before has been compared.
  */
 import type { HiddenReason } from "../model/message.ts";
-import type { SummaryState } from "./folding.ts";
+import type { SummaryOutline } from "./folding.ts";
 import type { PreparedRedaction } from "./redaction.ts";
 import type { Derive, PayloadEncoding } from "./rows.ts";
 
@@ -92,28 +92,11 @@ export interface MovedLedger {
 
 export type MovedRow = MovedMessage | MovedLedger;
 
-export interface MovedSummary {
-  readonly summaryId: string;
-  readonly kind: "leaf" | "condensed";
-  readonly depth: number;
-  readonly state: SummaryState;
-  readonly startPosition: number;
+export interface MovedSummary extends Omit<SummaryOutline, "conversationId"> {
   readonly startSeq: number;
-  readonly endPosition: number;
   readonly endSeq: number;
-  readonly messages: number;
-  readonly descendantCount: number;
-  readonly tokens: number;
-  readonly sourceTokens: number;
-  readonly earliestAt: number;
-  readonly latestAt: number;
   readonly content: string;
-  readonly model: string;
-  readonly level: string;
-  readonly isStale: boolean;
-  readonly isRoot: boolean;
   readonly madeAtSeq: number;
-  readonly createdAt: number;
   /** In order: seqs of messages, ids of summaries. */
   readonly sources: readonly (number | string)[];
 }

@@ -2,6 +2,7 @@
  * Which models may write a summary, in the order they are asked: what the settings name (environment and config are already one there),
  * the host's own model, then the fallbacks. Each model stands once, so that nobody pays for asking the same one twice.
  */
+import { nameModel } from "../model/complete.ts";
 import type { ModelRef } from "../model/complete.ts";
 import type { Settings } from "../model/settings.ts";
 
@@ -35,8 +36,7 @@ export function parseModelRef(name: string, provider: string): ModelRef | undefi
 
 /** The name of a candidate in the ledger, in guards and beside a summary. */
 export function nameCandidate(candidate: Candidate): string {
-  if (candidate === null) return "host/default";
-  return candidate.provider === "" ? candidate.model : `${candidate.provider}/${candidate.model}`;
+  return candidate === null ? "host/default" : nameModel(candidate);
 }
 
 function dropRepeated(candidates: readonly Candidate[]): Candidate[] {

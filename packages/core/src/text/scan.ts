@@ -33,6 +33,10 @@ export interface ScanSink {
   identifier(start: number, end: number, chain: number): void;
   /** One character that is searched for by itself. */
   glyph(start: number, end: number): void;
+  /** What stands together in the text though the words just given cut it: `fooBar`, `session2`, the `don` of `don't`. */
+  run?(start: number, end: number): void;
+  /** A run of base64, of which no piece is given. */
+  payload?(start: number, end: number): void;
 }
 
 /** Walks `text` once and reports its pieces. Never throws, whatever the units are. */
@@ -118,8 +122,13 @@ class Scanner {
   }
 
   #scanChain(start: number): number {
-    const skipped = Math.max(this.#endOfPayload(start), this.#endOfLineNumber(start));
-    if (skipped > start) return skipped;
+    const payloadEnd = this.#endOfPayload(start);
+    if (payloadEnd > start) {
+      this.#sink.payload?.(start, payloadEnd);
+      return payloadEnd;
+    }
+    const numberEnd = this.#endOfLineNumber(start);
+    if (numberEnd > start) return numberEnd;
     this.#chain++;
     this.#segmentStart = start;
     this.#segmentAtoms = 0;
@@ -163,6 +172,7 @@ class Scanner {
     let pieces = 0;
     let pieceStart = start;
     let hasDigits = false;
+    let isRunCut = false;
     let before = UNDERSCORE;
     let at = start;
     for (; at < text.length; at += unitsAt(text, at)) {
@@ -180,6 +190,7 @@ class Scanner {
       if (isCut) {
         pieces += this.#reportWord(pieceStart, at);
         pieceStart = kind === UNDERSCORE ? at + 1 : at;
+        isRunCut ||= kind !== UNDERSCORE;
         hasDigits = false;
       }
       if (kind === DIGIT) hasDigits = true;
@@ -189,6 +200,7 @@ class Scanner {
     const isNegated = next > at && /t/i.test(text[at + 1] as string) && /n/i.test(text[at - 1] as string);
     pieces += this.#reportWord(pieceStart, isNegated && at - pieceStart > 1 ? at - 1 : at);
     if (pieces > 1) this.#report(start, at);
+    if (isRunCut || isNegated || at - start > MAX_TERM_LENGTH) this.#sink.run?.(start, at);
     return next;
   }
 

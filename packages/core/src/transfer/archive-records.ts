@@ -1,7 +1,8 @@
 /**
  * The records of the archive format `.lcmx`: one JSON object per line, its kind in `record`. This file is the format; the page
  * about interchange describes it for people. Members stand in the order in which they are written here, and none is left out, so
- * that equal archives give equal bytes.
+ * that equal archives give equal bytes; but for what came to the format later: that is left out where there is nothing to tell, and an
+ * archive that was written before still goes through unchanged.
  *
  * Bytes are written as `text` where they are UTF-8 and as `base64` where they are not.
  */
@@ -43,7 +44,12 @@ export type ArchiveRecord =
   | { readonly record: "end"; readonly records: number; readonly sha256: string };
 
 export function renderRecord(record: ArchiveRecord): string {
-  return JSON.stringify(record.record === "row" ? renderRow(record.row) : record);
+  if (record.record === "row") return JSON.stringify(renderRow(record.row));
+  return JSON.stringify(record.record === "summary" ? renderSummary(record) : record);
+}
+
+function renderSummary({ publishedSeq, sources, ...facts }: MovedSummary): object {
+  return { ...facts, ...(publishedSeq === null ? {} : { publishedSeq }), sources };
 }
 
 function renderRow(row: MovedRow): object {
@@ -265,6 +271,7 @@ function readSummary(entry: JsonObject): MovedSummary {
     isRoot: field.flag("isRoot"),
     madeAtSeq: field.number("madeAtSeq"),
     createdAt: field.number("createdAt"),
+    publishedSeq: entry["publishedSeq"] === undefined ? null : field.number("publishedSeq"),
     sources: field.list("sources").map((source) => {
       if (typeof source === "string" || typeof source === "number") return source;
       throw new BadField("sources holds something that is neither a seq nor an id");

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { Stats } from "node:fs";
+import type { Dirent, Stats } from "node:fs";
 import { open, readdir, stat, type FileHandle } from "node:fs/promises";
 import { basename, join } from "node:path";
 
@@ -93,13 +93,14 @@ export function isDocumentName(path: string): boolean {
 
 /**
  * The transcripts under a directory, or the path itself when it is no directory or an OpenCode storage folder; such folders stand for
- * all that lies in them. Links inside the directory are not followed.
+ * all that lies in them. Links inside the directory are not followed. A folder in it that may not be read stands for itself: importing it
+ * says why it cannot be, and the rest is imported.
  */
 export async function listTranscripts(path: string): Promise<string[]> {
   if (!(await statPath(path)).isDirectory() || (await isStorage(path))) return [path];
-  const entries = await readdir(path, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
-    throw createAccessError(path, error);
-  });
+  const closed: string[] = [];
+  const entries = await listEntries(path, closed);
+  if (closed.includes(path)) return [path];
   const storages: string[] = [];
   for (const entry of entries) {
     if (!entry.isDirectory() || !["message", "session"].includes(entry.name)) continue;
@@ -114,10 +115,27 @@ export async function listTranscripts(path: string): Promise<string[]> {
     .filter((entry) => entry.isFile() && KNOWN_ENDINGS.some((ending) => entry.name.endsWith(ending)))
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((file) => !roots.some((root) => file.startsWith(join(root, "/"))));
-  return [...files, ...roots].sort();
+  return [...files, ...roots, ...closed].sort();
 }
 
-async function isStorage(folder: string): Promise<boolean> {
+/** Everything below a folder; folders that may not be read are noted in `closed`. */
+async function listEntries(folder: string, closed: string[]): Promise<Dirent[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
+    const refused = createAccessError(folder, error);
+    if (refused.code !== "invalid_input") throw refused;
+    closed.push(folder);
+    return [];
+  });
+  const below: Dirent[] = [];
+  for (const entry of entries) {
+    below.push(entry);
+    if (entry.isDirectory()) below.push(...(await listEntries(join(folder, entry.name), closed)));
+  }
+  return below;
+}
+
+/** Like `isOpenCodeStorage`, and says what is wrong with a folder that cannot be read. */
+export async function isStorage(folder: string): Promise<boolean> {
   return isOpenCodeStorage(folder).catch((error: unknown) => {
     throw createAccessError(folder, error);
   });
@@ -200,7 +218,7 @@ async function statPath(path: string): Promise<Stats> {
   });
 }
 
-function createAccessError(path: string, error: unknown): EngineError {
+export function createAccessError(path: string, error: unknown): EngineError {
   const cause = (error as NodeJS.ErrnoException).code;
   if (cause === "ENOENT" || cause === "ENOTDIR") {
     return new EngineError("not_found", `cannot import ${path}: there is no such file`, { cause: error });
@@ -218,7 +236,10 @@ function describeKind(stats: Stats): string {
 }
 
 function describeStranger(stranger: JsonObject | null, lines: number): string {
-  if (stranger === null) return `none of its first ${lines} lines is a JSON object`;
+  if (stranger === null)
+    return lines === 1
+      ? "its first line is no JSON object"
+      : `none of its first ${lines} lines is a JSON object`;
   const type = stranger["type"];
   const mark = typeof type === "string" ? `type ${JSON.stringify(type.slice(0, 40))}` : "no type";
   return `its first line (${mark}) is of no known transcript format`;

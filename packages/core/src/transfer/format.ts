@@ -3,6 +3,7 @@
  * (`claude-code.ts`, `pi-session.ts`, …) answers these questions about one line; `import.ts` does everything else once.
  */
 
+import { isTime } from "../model/check-arrival.ts";
 import type { HiddenReason } from "../model/message.ts";
 
 export const FORMAT_NAMES = [
@@ -112,7 +113,7 @@ export function readParentId(value: unknown): string | null | undefined {
 /** Milliseconds UTC from an ISO text or a number of milliseconds. */
 export function readTime(value: unknown): number | undefined {
   const time = typeof value === "string" ? Date.parse(value) : value;
-  return typeof time === "number" && Number.isFinite(time) && time > 0 ? Math.trunc(time) : undefined;
+  return isTime(time) && time > 0 ? Math.trunc(time) : undefined;
 }
 
 function describeParseError(error: unknown): string {

@@ -122,7 +122,18 @@ async function decompress(
   if (magic.readUInt32LE(0) !== ZSTD_MAGIC) return source;
   const decompressor = createZstdDecompress();
   source.on("error", (error) => decompressor.destroy(error));
-  return source.pipe(decompressor);
+  return readWhole(source.pipe(decompressor), path);
+}
+
+/** What zlib says of a file that was cut off or changed, in our words. */
+async function* readWhole(chunks: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (!/^(?:ZSTD_error|Z_)/.test(code)) throw error;
+    throw refuse(path, `it cannot be decompressed to its end (${(error as Error).message})`);
+  }
 }
 
 async function* splitLines(chunks: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {

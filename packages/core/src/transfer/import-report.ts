@@ -1,7 +1,7 @@
 /** What an import is asked for, and what it reports. */
+import type { PackedPrepared } from "../ingest/prepared-batch.ts";
 import type { Arrival } from "../model/message.ts";
-import type { PreparedMessage } from "../store/store.ts";
-import type { FormatName } from "./format.ts";
+import type { FormatName, JsonObject } from "./format.ts";
 import type { SessionChoice } from "./identity.ts";
 import type { ImportTarget } from "./import-target.ts";
 
@@ -24,7 +24,14 @@ export interface ImportSettings extends SessionChoice {
   readonly prepareAhead?: PrepareAhead | undefined;
 }
 
-export type PrepareAhead = (messages: readonly Arrival[]) => readonly PreparedMessage[];
+/** Begins a batch. */
+export type PrepareAhead = () => BatchPreparer;
+
+export interface BatchPreparer {
+  /** Prepares the next message of the batch; `parsed` is what its bytes say, where they are a JSON object. */
+  add(message: Arrival, parsed?: JsonObject): void;
+  finish(): PackedPrepared;
+}
 
 export interface ImportOptions extends ImportSettings {
   readonly path: string;

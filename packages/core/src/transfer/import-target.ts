@@ -1,5 +1,5 @@
 /** What an import needs of the engine, and no more: tests and dry runs stand in for it. */
-import type { PreparedMessage } from "../store/store.ts";
+import type { PackedPrepared } from "../ingest/prepared-batch.ts";
 import type { Arrival, IngestedMessage, SessionRef } from "../model/message.ts";
 
 export interface ImportTarget {
@@ -11,7 +11,7 @@ export interface ImportTarget {
     session: SessionRef;
     messages: readonly Arrival[];
     cursor?: { value: string };
-    prepared?: readonly PreparedMessage[];
+    prepared?: PackedPrepared;
   }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
   readSession(request: {
     sessionId: string;

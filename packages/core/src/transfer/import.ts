@@ -5,15 +5,15 @@
  *
  * Importing is repeatable: the same line always gets the same event id, so a second import, one that was killed, or one of a
  * file that has grown adds only what is missing. Lines and cursor are written together; while a batch is being stored, the
- * next one is read, at most one ahead.
+ * next ones are read and prepared, at most two ahead. Each is stored only after the one before it has been.
  */
 
 import { createHash, type Hash } from "node:crypto";
 import { stat } from "node:fs/promises";
 
+import type { PackedPrepared } from "../ingest/prepared-batch.ts";
 import { EngineError, must } from "../model/errors.ts";
 import { POSITION_STEP, type Arrival, type SessionRef } from "../model/message.ts";
-import type { PreparedMessage } from "../store/store.ts";
 
 import { parseCursor, proveCursor, renderCursor, START, type ImportCursor } from "./cursor.ts";
 import {
@@ -21,6 +21,7 @@ import {
   getFormat,
   identifySession,
   isUnfinished,
+  isStorage,
   listTranscripts,
   openTranscript,
   isDocumentName,
@@ -39,6 +40,7 @@ import {
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
 import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
 import type {
+  BatchPreparer,
   ImportOptions,
   ImportProblem,
   ImportProblemCode,
@@ -47,14 +49,18 @@ import type {
   ImportSummary,
 } from "./import-report.ts";
 import type { ImportTarget } from "./import-target.ts";
-import { createAbortError, MAX_LINE_BYTES, readLines, type Line } from "./lines.ts";
-import { isOpenCodeStorage } from "./opencode.ts";
+import { createAbortError, MAX_LINE_BYTES, readLineRuns, type Line } from "./lines.ts";
 
 export type * from "./import-report.ts";
 export type { ImportTarget } from "./import-target.ts";
 
-const BATCH_LINES = 125;
-const BATCH_BYTES = 512 * 1024;
+/** What is stored in one transaction: large enough that its commit hardly counts, small enough that other writers get their turn. */
+const BATCH_LINES = 500;
+const BATCH_BYTES = 1024 * 1024;
+/** Batches that wait for the one that is being stored. */
+const BATCHES_AHEAD = 2;
+/** What is read, and prepared, in one turn of the event loop: some 5 ms. */
+const CHUNK_BYTES = 64 * 1024;
 const MAX_PROBLEMS = 1000;
 const DEFAULT_OWNER = "main";
 
@@ -95,7 +101,7 @@ async function importLines(options: ImportOptions, transcript: OpenTranscript): 
 
 async function isStorageFolder(path: string): Promise<boolean> {
   const stats = await stat(path).catch(() => null);
-  return stats !== null && stats.isDirectory() && (await isOpenCodeStorage(path));
+  return stats !== null && stats.isDirectory() && (await isStorage(path));
 }
 
 /** Imports files and directories of files. A file found in a directory that is no transcript is reported, not fatal. */
@@ -140,11 +146,17 @@ export function listConversations({ conversationId, conversationIds }: ImportRep
 interface ReadLine {
   readonly line: Line;
   readonly named: NamedLine;
+  readonly arrival: Arrival;
 }
 
-interface PreparedBatch {
+interface ReadBatch {
+  readonly lines: ReadLine[];
+  readonly preparer: BatchPreparer | undefined;
+}
+
+interface StoredBatch {
   readonly messages: readonly Arrival[];
-  readonly prepared: readonly PreparedMessage[] | undefined;
+  readonly prepared: PackedPrepared | undefined;
   readonly cursor: ImportCursor;
 }
 
@@ -167,7 +179,7 @@ class ImportRun {
   #start: ImportCursor = START;
   /** False when the branch has to be decided again, whatever this import reads. */
   #startsSettled = true;
-  /** Behind the last prepared line; `#hash` and `#index` have come as far. */
+  /** Behind the last line that was placed. */
   #cursor: ImportCursor = START;
   #hash: Hash = createHash("sha256");
   #index: EntryIndex;
@@ -234,73 +246,88 @@ class ImportRun {
     this.#index = new EntryIndex(this.#format.branchRule, cursor.end ?? { id: null, isActive: true });
   }
 
-  /** Stores batch after batch. One is on its way to the store while the next is prepared. */
+  /** Stores batch after batch, in order, while the next ones are prepared. */
   async #storeLines(): Promise<void> {
-    let inFlight: Promise<Outcome> = Promise.resolve(null);
+    const waiting: Promise<Outcome>[] = [];
+    let last: Promise<Outcome> = Promise.resolve(null);
     try {
-      for await (const lines of this.#readBatches()) {
-        const batch = await this.#prepare(lines);
-        throwFailure(await inFlight);
+      for await (const batch of this.#readBatches()) {
+        last = this.#storeAfter(last, await this.#place(batch));
+        waiting.push(last);
+        if (waiting.length > BATCHES_AHEAD) throwFailure((await waiting.shift()) ?? null);
         if (this.#refusal !== null) return;
         if (this.#options.signal?.aborted) throw createAbortError(this.#transcript.path);
-        // A failure is carried as a value: as a rejection that nobody awaits yet it would end the process.
-        inFlight = this.#store(batch).then(
-          () => null,
-          (error: unknown) => ({ error }),
-        );
       }
     } finally {
       // Also when reading failed: nothing may be left running behind the caller's back.
-      throwFailure(await inFlight);
+      throwFailure(await last);
     }
+  }
+
+  /** A batch whose predecessor failed is not stored: its cursor would lie behind lines that are missing. */
+  async #storeAfter(before: Promise<Outcome>, batch: StoredBatch): Promise<Outcome> {
+    const outcome = await before;
+    if (outcome !== null || this.#refusal !== null) return outcome;
+    if (this.#options.signal?.aborted) return { error: createAbortError(this.#transcript.path) };
+    // A failure is carried as a value: as a rejection that nobody awaits yet it would end the process.
+    return this.#store(batch).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    );
   }
 
   /**
-   * A line without its line feed comes alone and last. Lines before one that cannot be read are handed over first. Each line
-   * is parsed as soon as it is read, so that the work is spread over many short turns of the event loop.
+   * A line without its line feed comes alone and last. Lines before one that cannot be read are handed over first. Lines are
+   * parsed and prepared as soon as they are read, so that the work is spread over many short turns of the event loop.
    */
-  async *#readBatches(): AsyncGenerator<readonly ReadLine[], void, void> {
+  async *#readBatches(): AsyncGenerator<ReadBatch, void, void> {
     const { batchLines = BATCH_LINES, batchBytes = BATCH_BYTES } = this.#options;
-    let pending: ReadLine[] = [];
+    let pending = this.#startBatch();
     let pendingBytes = 0;
     try {
-      for await (const line of this.#readLines(this.#start, this.#transcript.end)) {
-        if (isUnfinished(line)) {
-          this.#report(
-            "incomplete_line",
-            line.lineNumber,
-            "the last line is not finished and waits for its end",
-          );
-          break;
+      for await (const lines of this.#readRuns(this.#start, this.#transcript.end)) {
+        for (const line of lines) {
+          if (isUnfinished(line)) {
+            this.#report(
+              "incomplete_line",
+              line.lineNumber,
+              "the last line is not finished and waits for its end",
+            );
+            break;
+          }
+          const isFull = pending.lines.length >= batchLines || pendingBytes + line.bytes.length > batchBytes;
+          if (pending.lines.length > 0 && (isFull || !line.terminated)) {
+            yield pending;
+            [pending, pendingBytes] = [this.#startBatch(), 0];
+          }
+          pending.lines.push(this.#take(line, pending.preparer));
+          pendingBytes += line.bytes.length;
         }
-        const isFull = pending.length >= batchLines || pendingBytes + line.bytes.length > batchBytes;
-        if (pending.length > 0 && (isFull || !line.terminated)) {
-          yield pending;
-          [pending, pendingBytes] = [[], 0];
-        }
-        pending.push({ line, named: this.#readNamed(line) });
-        pendingBytes += line.bytes.length;
       }
     } catch (error) {
-      if (pending.length > 0) yield pending;
+      if (pending.lines.length > 0) yield pending;
       throw error;
     }
-    if (pending.length > 0) yield pending;
+    if (pending.lines.length > 0) yield pending;
   }
 
-  async #prepare(batch: readonly ReadLine[]): Promise<PreparedBatch> {
+  #startBatch(): ReadBatch {
+    return { lines: [], preparer: this.#options.prepareAhead?.() };
+  }
+
+  /** Gives the lines their event ids, and the cursor its place behind them. */
+  async #place({ lines, preparer }: ReadBatch): Promise<StoredBatch> {
     const openEventId = this.#openEventId;
     this.#openEventId = null;
-    const named = batch.map((read) => read.named);
+    const named = lines.map((read) => read.named);
     if (await this.#repeatsEarlierLine(named, openEventId)) await this.#readPrefix();
-    const messages = batch.map(({ line, named: { name, facts } }, index) => {
+    const messages = lines.map(({ arrival, named: { name, facts } }, index) => {
       const eventId = this.#index.place({ name, facts }, index === 0 ? openEventId : null);
-      return this.#createArrival(line, eventId, facts);
+      return { ...arrival, eventId };
     });
-    const last = must(batch.at(-1), "last line of a batch").line;
+    const last = must(lines.at(-1), "last line of a batch").line;
     this.#cursor = this.#moveCursor(last, messages.at(-1)?.eventId ?? null);
-    const prepared = this.#options.prepareAhead?.(messages);
-    return { messages, prepared, cursor: this.#cursor };
+    return { messages, prepared: preparer?.finish(), cursor: this.#cursor };
   }
 
   /** True if a name may have been used before the point where the index starts: then only the lines before it can tell. */
@@ -315,11 +342,19 @@ class ImportRun {
     return (await this.#options.engine.knownEvents({ sessionId, owner, eventIds })).length > 0;
   }
 
-  #createArrival(line: Line, eventId: string, facts: EntryFacts | null): Arrival {
+  #take(line: Line, preparer: BatchPreparer | undefined): ReadLine {
+    const parsed = parseLine(line.bytes);
+    if (parsed.kind === "unreadable") this.#report("unreadable_line", line.lineNumber, parsed.reason);
+    const named = this.#nameParsed(line, parsed);
+    const arrival = this.#createArrival(line, named.facts);
+    preparer?.add(arrival, parsed.kind === "entry" ? parsed.entry : undefined);
+    return { line, named, arrival };
+  }
+
+  #createArrival(line: Line, facts: EntryFacts | null): Arrival {
     if (line.terminated) this.#hash.update(line.bytes).update("\n");
     this.#lastTime = facts?.createdAt ?? this.#lastTime;
     return {
-      eventId,
       bytes: line.bytes,
       position: line.lineNumber * POSITION_STEP,
       hidden: facts === null ? ["meta"] : facts.hidden,
@@ -342,7 +377,7 @@ class ImportRun {
     };
   }
 
-  async #store(batch: PreparedBatch): Promise<void> {
+  async #store(batch: StoredBatch): Promise<void> {
     const { results } = await this.#ingest(batch.messages, batch.cursor, batch.prepared);
     for (const { outcome } of results) {
       if (outcome === "stored") this.#counts.imported += 1;
@@ -356,7 +391,7 @@ class ImportRun {
   async #ingest(
     messages: readonly Arrival[],
     cursor: ImportCursor,
-    prepared?: readonly PreparedMessage[],
+    prepared?: PackedPrepared,
   ): ReturnType<ImportTarget["ingest"]> {
     const result = await this.#options.engine.ingest({
       session: this.#session,
@@ -391,13 +426,8 @@ class ImportRun {
   }
 
   async *#readNamedLines(end: number): AsyncGenerator<NamedLine, void, void> {
-    for await (const line of this.#readLines(START, end)) yield this.#nameParsed(line, parseLine(line.bytes));
-  }
-
-  #readNamed(line: Line): NamedLine {
-    const parsed = parseLine(line.bytes);
-    if (parsed.kind === "unreadable") this.#report("unreadable_line", line.lineNumber, parsed.reason);
-    return this.#nameParsed(line, parsed);
+    for await (const lines of this.#readRuns(START, end))
+      for (const line of lines) yield this.#nameParsed(line, parseLine(line.bytes));
   }
 
   #nameParsed(line: Line, parsed: ParsedLine): NamedLine {
@@ -405,16 +435,17 @@ class ImportRun {
     return { name: nameLine(line.bytes, facts?.id), facts };
   }
 
-  #readLines(from: ImportCursor, end: number): AsyncGenerator<Line, void, void> {
+  #readRuns(from: ImportCursor, end: number): AsyncGenerator<readonly Line[], void, void> {
     const { signal, maxLineBytes = MAX_LINE_BYTES } = this.#options;
     const { file, path } = this.#transcript;
-    return readLines(file, {
+    return readLineRuns(file, {
       path,
       offset: from.offset,
       lineNumber: from.lines + 1,
       end,
       signal,
       maxLineBytes,
+      chunkBytes: CHUNK_BYTES,
     });
   }
 

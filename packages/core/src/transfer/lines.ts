@@ -15,7 +15,7 @@ const CHUNK_BYTES = 256 * 1024;
 const LINE_FEED = 0x0a;
 
 export interface Line {
-  /** The bytes of the line without its line feed, in a buffer of their own: cheap to hand to another thread. */
+  /** The bytes of the line without its line feed, in a buffer that lines beside it share. */
   readonly bytes: Uint8Array;
   /** Counted from 1. */
   readonly lineNumber: number;
@@ -38,36 +38,86 @@ export interface ReadLinesOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A run of bytes up to a line feed, or up to the end of the chunk. */
-interface Piece {
-  readonly bytes: Uint8Array;
-  readonly closesLine: boolean;
-}
-
 export async function* readLines(
   file: FileHandle,
   options: ReadLinesOptions,
 ): AsyncGenerator<Line, void, void> {
-  const maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES;
-  let lineNumber = options.lineNumber ?? 1;
-  let offset = options.offset ?? 0;
-  let held: Uint8Array[] = [];
-  let size = 0;
+  for await (const lines of readLineRuns(file, options)) yield* lines;
+}
+
+/** The same lines, as many at a time as were read at once: waiting for each by itself would take longer than reading it. */
+export async function* readLineRuns(
+  file: FileHandle,
+  options: ReadLinesOptions,
+): AsyncGenerator<readonly Line[], void, void> {
+  const splitter = new LineSplitter(options);
   for await (const chunk of readChunks(file, options)) {
-    for (const piece of splitAtLineFeeds(chunk)) {
-      size += piece.bytes.length;
-      if (size > maxLineBytes) held = [];
-      else if (piece.closesLine || piece.bytes.length > 0) held.push(copyBytes(piece.bytes));
-      if (!piece.closesLine) continue;
-      if (size > maxLineBytes) throw createOverlongError(options.path, lineNumber, size, maxLineBytes);
-      const endOffset = offset + size + 1;
-      yield { bytes: joinPieces(held, size), lineNumber, offset, endOffset, terminated: true };
-      [lineNumber, offset, held, size] = [lineNumber + 1, endOffset, [], 0];
-    }
+    const { lines, failure } = splitter.split(chunk);
+    if (lines.length > 0) yield lines;
+    if (failure !== null) throw failure;
   }
-  if (size > maxLineBytes) throw createOverlongError(options.path, lineNumber, size, maxLineBytes);
-  if (size === 0) return;
-  yield { bytes: joinPieces(held, size), lineNumber, offset, endOffset: offset + size, terminated: false };
+  const last = splitter.finish();
+  if (last !== null) yield [last];
+}
+
+/** Cuts chunks into lines, and holds the open end of one for the next. */
+class LineSplitter {
+  readonly #path: string;
+  readonly #maxLineBytes: number;
+  #lineNumber: number;
+  #offset: number;
+  #held: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(options: ReadLinesOptions) {
+    this.#path = options.path;
+    this.#maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES;
+    this.#lineNumber = options.lineNumber ?? 1;
+    this.#offset = options.offset ?? 0;
+  }
+
+  /** The lines that end in a chunk; behind one that is too long, none. */
+  split(chunk: Uint8Array): { readonly lines: readonly Line[]; readonly failure: EngineError | null } {
+    // One copy for all the lines of a chunk, whose own buffer is used again.
+    const bytes = new Uint8Array(chunk);
+    const lines: Line[] = [];
+    let start = 0;
+    for (let feed = bytes.indexOf(LINE_FEED); feed !== -1; feed = bytes.indexOf(LINE_FEED, start)) {
+      this.#hold(bytes, start, feed);
+      if (this.#size > this.#maxLineBytes) return { lines, failure: this.#refuse() };
+      lines.push(this.#close(true));
+      start = feed + 1;
+    }
+    this.#hold(bytes, start, bytes.length);
+    return { lines, failure: null };
+  }
+
+  /** What stands behind the last line feed. */
+  finish(): Line | null {
+    if (this.#size > this.#maxLineBytes) throw this.#refuse();
+    return this.#size === 0 ? null : this.#close(false);
+  }
+
+  #hold(bytes: Uint8Array, start: number, end: number): void {
+    this.#size += end - start;
+    if (this.#size > this.#maxLineBytes) this.#held = [];
+    else if (end > start) this.#held.push(bytes.subarray(start, end));
+  }
+
+  #close(terminated: boolean): Line {
+    const [lineNumber, offset, size] = [this.#lineNumber, this.#offset, this.#size];
+    const endOffset = offset + size + (terminated ? 1 : 0);
+    const bytes = joinPieces(this.#held, size);
+    this.#lineNumber = lineNumber + 1;
+    this.#offset = endOffset;
+    this.#held = [];
+    this.#size = 0;
+    return { bytes, lineNumber, offset, endOffset, terminated };
+  }
+
+  #refuse(): EngineError {
+    return createOverlongError(this.#path, this.#lineNumber, this.#size, this.#maxLineBytes);
+  }
 }
 
 /** Yields the bytes from `offset` to `end` in one buffer that is used again for each chunk. */
@@ -98,21 +148,6 @@ export function createAbortError(path: string): EngineError {
   return new EngineError("aborted", `cannot finish the import of ${path}: cancelled`, {
     hint: "Run the same import again: it goes on where it stopped.",
   });
-}
-
-function* splitAtLineFeeds(chunk: Uint8Array): Generator<Piece, void, void> {
-  let start = 0;
-  while (start < chunk.length) {
-    const feed = chunk.indexOf(LINE_FEED, start);
-    const stop = feed === -1 ? chunk.length : feed;
-    yield { bytes: chunk.subarray(start, stop), closesLine: feed !== -1 };
-    start = stop + 1;
-  }
-}
-
-/** A plain copy: `Buffer.from` and `subarray` would share a larger buffer, which is copied whole on its way to a thread. */
-function copyBytes(bytes: Uint8Array): Uint8Array {
-  return new Uint8Array(bytes);
 }
 
 function joinPieces(pieces: readonly Uint8Array[], size: number): Uint8Array {

@@ -8,23 +8,26 @@ import { dirname, join, resolve } from "node:path";
 
 import { deriveMessage } from "../ingest/prepare.ts";
 import { EngineError } from "../model/errors.ts";
+import { filesDirBeside } from "../model/files-dir.ts";
 import type { Settings } from "../model/settings.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 
+import { createAccessError } from "./detect.ts";
 import { exportDocumented } from "./documented/export.ts";
 import { importDocumented } from "./documented/import.ts";
+import type { DocumentedImportReport } from "./documented/import.ts";
 import { isSqliteFile } from "./documented/source.ts";
 import { exportArchive, type ExportOptions, type ExportReport } from "./export-archive.ts";
 import { exportText } from "./export-text.ts";
 import type { ExportFormat } from "./format.ts";
 import { importArchive, isArchive } from "./import-archive.ts";
-import type { ImportProblem, ImportProgress } from "./import-report.ts";
+import type { ImportProgress } from "./import-report.ts";
 import { exportRemnic } from "./remnic.ts";
 
 /** Where an archive is. */
 export interface ArchivePlace {
   readonly database: string;
-  /** `lcm-files` beside the database when absent. */
+  /** The folder of its own beside the database when absent. */
   readonly filesDir?: string | undefined;
 }
 
@@ -70,8 +73,12 @@ export type HistoryKind = "archive" | "lossless-claw";
 
 /** What a file is, when it holds whole histories and not one transcript. */
 export async function detectHistory(path: string): Promise<HistoryKind | null> {
-  if (isSqliteFile(path)) return "lossless-claw";
-  return existsSync(path) && (await isArchive(path)) ? "archive" : null;
+  try {
+    if (isSqliteFile(path)) return "lossless-claw";
+    return existsSync(path) && (await isArchive(path)) ? "archive" : null;
+  } catch (error) {
+    throw error instanceof EngineError ? error : createAccessError(path, error);
+  }
 }
 
 export interface HistoryRequest extends ArchivePlace {
@@ -86,15 +93,8 @@ export interface HistoryRequest extends ArchivePlace {
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
 
-export interface HistoryReport {
-  readonly path: string;
+export interface HistoryReport extends DocumentedImportReport {
   readonly kind: HistoryKind;
-  readonly imported: number;
-  readonly skipped: number;
-  readonly revisions: number;
-  readonly summaries: number;
-  readonly conversationIds: readonly number[];
-  readonly problems: readonly ImportProblem[];
 }
 
 /** Reads an archive file, or a database of the documented schema, into an archive. */
@@ -143,8 +143,13 @@ function linkOrCopy(from: string, to: string): void {
 }
 
 function openStore(place: ArchivePlace, access: { readOnly: boolean; create: boolean }): SqliteStore {
-  return new SqliteStore({ path: resolve(place.database), filesDir: filesOf(place), ...access });
+  return new SqliteStore({
+    path: resolve(place.database),
+    filesDir: filesOf(place),
+    derive: deriveMessage,
+    ...access,
+  });
 }
 
 const filesOf = ({ database, filesDir }: ArchivePlace): string =>
-  resolve(filesDir ?? join(dirname(resolve(database)), "lcm-files"));
+  resolve(filesDir ?? filesDirBeside(database));

@@ -3,12 +3,12 @@
  * next. Redaction is the engine's own, so with patterns set the engine prepares everything itself.
  */
 
-import { arrivalBytes } from "../engine.ts";
+import { arrivalBytes } from "../engine-arrivals.ts";
 import { prepareMessage } from "../ingest/prepare.ts";
-import { hiddenMask, type Arrival } from "../model/message.ts";
+import { PreparedPacker } from "../ingest/prepared-batch.ts";
+import { hiddenMask } from "../model/message.ts";
 import { drawRandom } from "../model/random.ts";
 import type { Settings } from "../model/settings.ts";
-import type { PreparedMessage } from "../store/store.ts";
 
 import type { PrepareAhead } from "./import-report.ts";
 
@@ -16,17 +16,20 @@ import type { PrepareAhead } from "./import-report.ts";
 export function createPreparer(settings: Settings): PrepareAhead | undefined {
   if (settings.redactPatterns.length > 0) return undefined;
   const { largeFileThresholdTokens } = settings;
-  return (messages) => messages.map((arrival) => prepareWhole(arrival, largeFileThresholdTokens));
-}
-
-/** Terms are usually read when the index takes the message in; here is the thread that has the time. */
-function prepareWhole(arrival: Arrival, largeFileThresholdTokens: number): PreparedMessage {
-  const prepared = prepareMessage(arrivalBytes(arrival), {
-    hidden: hiddenMask(arrival.hidden ?? []),
-    createdAt: arrival.createdAt ?? Date.now(),
-    largeFileThresholdTokens,
-    random: drawRandom,
-  });
-  const terms = prepared.readTerms();
-  return { ...prepared, readTerms: () => terms };
+  return () => {
+    const packer = new PreparedPacker();
+    return {
+      add(arrival, parsed) {
+        const options = {
+          hidden: hiddenMask(arrival.hidden ?? []),
+          createdAt: arrival.createdAt ?? Date.now(),
+          largeFileThresholdTokens,
+          random: drawRandom,
+          parsed,
+        };
+        packer.add(prepareMessage(arrivalBytes(arrival), options));
+      },
+      finish: () => packer.finish(),
+    };
+  };
 }

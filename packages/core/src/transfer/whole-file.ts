@@ -11,7 +11,7 @@ import { finished } from "node:stream/promises";
 import type { Writable } from "node:stream";
 import { createZstdCompress } from "node:zlib";
 
-import { EngineError } from "../model/errors.ts";
+import { EngineError, toWriteError } from "../model/errors.ts";
 
 export async function writeWholeFile(
   path: string,
@@ -20,7 +20,7 @@ export async function writeWholeFile(
 ): Promise<{ bytes: number }> {
   const temporary = `${path}.${process.pid}.tmp`;
   try {
-    await writeChunks(temporary, chunks, options);
+    await writeChunks(path, temporary, chunks, options);
     const file = await open(temporary, "r+");
     try {
       await file.sync();
@@ -32,7 +32,7 @@ export async function writeWholeFile(
     }
   } catch (error) {
     await rm(temporary, { force: true });
-    throw describeFailure(path, error);
+    throw toWriteError(path, error);
   }
 }
 
@@ -44,10 +44,11 @@ export function createPrivateDatabase(path: string): DatabaseSync {
 
 async function writeChunks(
   path: string,
+  temporary: string,
   chunks: AsyncIterable<string>,
   { compress = false, signal }: { compress?: boolean; signal?: AbortSignal | undefined },
 ): Promise<void> {
-  const file = createWriteStream(path, { mode: 0o600 });
+  const file = createWriteStream(temporary, { mode: 0o600 });
   const ends: Promise<void>[] = [finished(file)];
   let sink: Writable = file;
   if (compress) {
@@ -68,18 +69,4 @@ async function writeChunks(
   }
   sink.end();
   await done;
-}
-
-function describeFailure(path: string, error: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (error instanceof EngineError || code === undefined) return error;
-  const reasons: Record<string, string> = {
-    ENOSPC: "no space left",
-    EACCES: "permission denied",
-    ENOENT: "its folder does not exist",
-  };
-  const reason = reasons[code] ?? (error as Error).message;
-  return new EngineError(code === "ENOSPC" ? "database_full" : "usage", `cannot write ${path}: ${reason}`, {
-    cause: error,
-  });
 }

@@ -29,6 +29,10 @@ const readCache = async (engine: Engine) =>
 const ingest = (engine: Engine, messages: Parameters<Engine["ingest"]>[0]["messages"]) =>
   engine.ingest({ session: SESSION, messages });
 
+/** One row of an answer that is written in several. */
+const split = (n: number) =>
+  answer({ input_tokens: 3, cache_read_input_tokens: 500, cache_creation_input_tokens: 0 }, `row ${n}`);
+
 describe("what a host reports about its provider's prompt cache", () => {
   test.each([
     ["pi and OpenClaw", { input: 100, output: 7, cacheRead: 800, cacheWrite: 100 }, 1_000, 800],
@@ -77,6 +81,29 @@ describe("what a host reports about its provider's prompt cache", () => {
       ["one", "two", "three"].map((text) => ({ eventId: text, message: answer(usage, text) })),
     );
     expect(await readCache(engine)).toEqual({ requests: 1, promptTokens: 503, cachedTokens: 500 });
+  });
+
+  test.each([
+    [
+      "the host names it",
+      (n: number) => ({ type: "assistant", uuid: `row-${n}`, message: { id: "msg_01", ...split(n) } }),
+    ],
+    ["nobody names it", split],
+  ])("counts it once when its rows come in two batches, and each batch twice; %s", async (_, row) => {
+    const engine = await open();
+    const [one, two, three] = [1, 2, 3].map((n) => ({ eventId: `e${n}`, message: row(n) }));
+    if (!one || !two || !three) throw new Error("no rows");
+    const user = { eventId: "result", message: { role: "user", content: "a result in between" } };
+    for (const batch of [[one], [one], [two, user], [one, two, user, three], [three]])
+      await ingest(engine, batch);
+    expect(await readCache(engine)).toEqual({ requests: 1, promptTokens: 503, cachedTokens: 500 });
+  });
+
+  test("counts two answers of equal reports when the host names them", async () => {
+    const engine = await open();
+    const named = (n: number) => ({ type: "assistant", message: { id: `msg_0${n}`, ...split(n) } });
+    for (const n of [1, 2]) await ingest(engine, [{ eventId: `e${n}`, message: named(n) }]);
+    expect(await readCache(engine)).toEqual({ requests: 2, promptTokens: 1_006, cachedTokens: 1_000 });
   });
 
   test.each([

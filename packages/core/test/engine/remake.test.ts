@@ -127,6 +127,53 @@ describe("a change under summaries", () => {
     await expectSound(folded);
   });
 
+  test("what is swapped in says when it took its place, as every other summary in force does", async () => {
+    const folded = await foldConversation();
+    const { engine } = folded;
+    const published = async (): Promise<Map<string, number | null>> => {
+      const { nodes } = await engine.readGraph({ conversationId: CONVERSATION });
+      const cover = nodes.filter(({ state }) => state === "cover");
+      return new Map(cover.map(({ summaryId, publishedSeq }) => [summaryId, publishedSeq]));
+    };
+    const before = await published();
+    await engine.ingest({ session: SESSION, messages: [late] });
+    const { items } = await engine.listMessages({ conversationId: CONVERSATION, limit: 1_000 });
+    const newest = Math.max(...items.map(({ seq }) => seq));
+    folded.wait(2 * 3_600_000);
+    await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
+    const after = await published();
+    const swapped = [...after.keys()].filter((summaryId) => !before.has(summaryId));
+    expect(swapped.length).toBeGreaterThan(1);
+    for (const summaryId of swapped) expect(after.get(summaryId)).toBe(newest);
+    for (const [summaryId, seq] of after) expect(seq).toBe(before.get(summaryId) ?? newest);
+  });
+
+  test("a summary written anew from something stale stays stale, and tells the change once both are remade", async () => {
+    const folded = await foldConversation();
+    const { engine } = folded;
+    await engine.ingest({ session: SESSION, messages: [late] });
+    const condensed = (await listSummaries(engine)).find(
+      ({ state, depth, isStale }) => state === "cover" && depth === 1 && isStale,
+    );
+    const { newId } = await engine.rewriteSummary({
+      summaryId: condensed?.summaryId ?? "",
+      isDry: false,
+      text: {
+        content: "Written by hand.",
+        model: "hand",
+        level: "normal",
+        sourceKeys: (await engine.rewriteSummary({ summaryId: condensed?.summaryId ?? "", isDry: true }))
+          .sourceKeys,
+      },
+    });
+    expect((await engine.readSummary({ summaryId: newId ?? "" }))?.isStale).toBe(true);
+    await expectSound(folded);
+    folded.wait(2 * 3_600_000);
+    await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
+    expect(await stale(engine)).toBe(0);
+    await expectSound(folded);
+  });
+
   test("while one is being remade, another change makes it stale again", async () => {
     const folded = await foldConversation();
     const { engine } = folded;

@@ -123,6 +123,24 @@ describe("the doctor", () => {
     }, prepare);
   });
 
+  test("leaves files that no message names in a folder that another archive may use too", async () => {
+    const orphan = "shared/1/file_0123456789abcdef.txt";
+    const prepare = (folder: TemporaryFolder): void => {
+      mkdirSync(folder.file("shared/1"), { recursive: true, mode: 0o700 });
+      chmodSync(folder.file("shared"), 0o700);
+      writeFileSync(folder.file(orphan), "another archive's", { mode: 0o600 });
+      utimesSync(folder.file(orphan), 1, 1);
+      writeFileSync(folder.file("other.db"), "");
+    };
+    await withArchive(async (options, folder) => {
+      const shared = { ...options, filesDir: folder.file("shared") };
+      const { findings } = await examine(shared);
+      expect(codes(findings)).toEqual(["backup_old"]);
+      await mend(shared, findings);
+      expect(existsSync(folder.file(orphan))).toBe(true);
+    }, prepare);
+  });
+
   test("removes what a killed backup left, unless somebody may be at work on it", async () => {
     const prepare = (folder: TemporaryFolder): void => {
       for (const [name, isOld] of [

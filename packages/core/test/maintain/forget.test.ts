@@ -1,7 +1,8 @@
 /** Forgetting leaves nothing of the text anywhere, and an archive whose proof holds. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { zstdDecompressSync } from "node:zlib";
 import { openEngine, resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { createBackup } from "@lossless/core/maintain/backup.ts";
@@ -65,6 +66,10 @@ function findRows(path: string, secret: string): string[] {
       for (const [column, value] of Object.entries(row)) {
         const text = value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value);
         if (text.toLowerCase().includes(secret)) found.push(`${name}.${column}`);
+      }
+      if (name === "word_blocks") {
+        const words = zstdDecompressSync(row["words"] as Uint8Array).toString();
+        if (words.includes(secret)) found.push("word_blocks.words");
       }
       if (name === "messages") {
         const body = decodeBody({ body: row["body"] as Uint8Array, encoding: row["encoding"] as number });
@@ -213,13 +218,53 @@ describe("forgetting", () => {
     await engine.close();
   });
 
+  test("names every copy that may hold the text still, those that were never finished too", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await open(folder.path);
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    await engine.ingest({ session, messages: Array.from({ length: 40 }, (_, i) => messageOf(i, "")) });
+    const { path: backup } = await createBackup({ engine, databasePath, filesDir });
+    const whole = readFileSync(join(backup, "lcm.db"));
+    const leave = (name: string, bytes: Buffer): string => {
+      const path = `${databasePath}.backup-${name}.partial`;
+      mkdirSync(path);
+      writeFileSync(join(path, "lcm.db"), bytes);
+      return path;
+    };
+    const killed = leave("2001", whole);
+    const cut = leave("2002", whole.subarray(0, 3 * 4_096));
+    const empty = leave("2003", Buffer.alloc(0));
+    writeFileSync(`${databasePath}.restoring`, whole);
+    const { receipt } = await applyForget({
+      engine,
+      databasePath,
+      selection: { messageIds: [7] },
+      reason: "a test",
+    });
+    expect(new Map(receipt.olderCopies.map(({ path, holds }) => [path, holds]))).toEqual(
+      new Map([
+        [backup, "yes"],
+        [killed, "yes"],
+        [cut, "unknown"],
+        [empty, "unknown"],
+        [`${databasePath}.restoring`, "yes"],
+      ]),
+    );
+    await engine.close();
+  });
+
   test("is refused when nothing was chosen", async () => {
     using folder = makeTemporaryFolder();
     const engine = await open(folder.path);
     await engine.ingest({ session, messages: [messageOf(1, "")] });
     const options = { engine, databasePath: folder.file("lcm.db") };
-    for (const selection of [{}, { pattern: "  " }]) {
+    const everything = [new RegExp("", "iu"), /x*/u, /secret|/iu, /(?:secret)?/gu];
+    for (const selection of [{}, { pattern: "  " }, ...everything.map((pattern) => ({ pattern }))]) {
       await expect(previewForget({ ...options, selection })).rejects.toMatchObject({ code: "usage" });
+    }
+    for (const pattern of [/^$/u, /./u, /\d*x/gu]) {
+      await expect(previewForget({ ...options, selection: { pattern } })).resolves.toBeDefined();
     }
     await engine.close();
   });
@@ -246,5 +291,19 @@ describe("forgetting", () => {
       "forgotten msg_2",
     );
     await engine.close();
+  });
+
+  test("takes nothing from another archive in the same folder that holds the same large text", async () => {
+    using folder = makeTemporaryFolder();
+    const large = `a long report ${"with many words of all kinds ".repeat(6_000)}`;
+    const engines = await Promise.all(
+      ["one.db", "two.db"].map((name) => openEngine({ database: folder.file(name), thread: false })),
+    );
+    for (const engine of engines) await engine.ingest({ session, messages: [messageOf(0, large)] });
+    const [one, two] = engines as [Engine, Engine];
+    await one.forget({ messageIds: [1], reason: "a test" });
+    for (const engine of engines) expect((await engine.verify()).problems).toEqual([]);
+    expect(Buffer.from((await two.readMessage({ messageId: 1 }))?.bytes ?? []).toString()).toContain(large);
+    for (const engine of engines) await engine.close();
   });
 });

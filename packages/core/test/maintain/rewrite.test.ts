@@ -135,6 +135,21 @@ describe("rewriting", () => {
     await engine.close();
   });
 
+  test("refuses a text that tells of a message that was hidden meanwhile", async () => {
+    using folder = makeTemporaryFolder();
+    await build(folder);
+    const engine = await open(folder, write);
+    const [leaf] = await planRewrite(engine, { conversationId: 1, depth: 0 });
+    const summaryId = leaf?.summaryId ?? "";
+    const { after, sourceKeys } = await engine.rewriteSummary({ summaryId, isDry: true });
+    await engine.setBranch({ session, offBranch: ["e1"] });
+    const text = { content: after.content, model: after.model, level: after.level, sourceKeys };
+    await expect(engine.rewriteSummary({ summaryId, isDry: false, text })).rejects.toMatchObject({
+      code: "database_busy",
+    });
+    await engine.close();
+  });
+
   test("repair takes damaged ones only, and keeps the old text when no better one can be had", async () => {
     using folder = makeTemporaryFolder();
     await build(folder);
@@ -226,6 +241,9 @@ describe("transplanting", () => {
     const report = await engine.transplant({ from: 1, to: 2, isDry: false });
     expect(report).toMatchObject({ messages: preview.messages, summaries: preview.summaries });
     expect(report.summaryIds).toHaveLength(report.summaries);
+    const { nodes } = await engine.readGraph({ conversationId: 2 });
+    expect(nodes.length).toBeGreaterThan(0);
+    for (const { publishedSeq } of nodes) expect(publishedSeq).toBeGreaterThan(report.messages);
     expect(await problems(engine)).toEqual([]);
     const [source, copy] = [
       await engine.readConversation({ conversationId: 1 }),

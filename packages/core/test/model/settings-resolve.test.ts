@@ -313,7 +313,7 @@ describe("derived defaults", () => {
   test("payload files live beside a database that was put elsewhere", () => {
     const resolved = resolve({ config: { databasePath: "~/kept/x.db" }, stateDir: "/s" });
     expect(resolved.settings.databasePath).toBe(join(HOME, "kept/x.db"));
-    expect(resolved.settings.largeFilesDir).toBe(join(HOME, "kept/lcm-files"));
+    expect(resolved.settings.largeFilesDir).toBe(join(HOME, "kept/x-files"));
     expect(explainSetting("largeFilesDir", resolved).source).toBe("derived from databasePath");
     expect(resolved.settings.independentLogFile.file).toBe("/s/logs/lossless-claw.log");
   });

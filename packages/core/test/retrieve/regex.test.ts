@@ -45,6 +45,22 @@ describe("regular expressions", () => {
     expect(await find()).toBe(1);
   });
 
+  test("do not find what was revised or forgotten since the last search", async () => {
+    await using archive = await openArchive();
+    await archive.engine.ingest({ session: main, messages: longTalk("n", 10) });
+    await archive.engine.ingest({
+      session: main,
+      messages: [say("z", "user", "a zebra7 came by"), say("y", "user", "the zebra8 left")],
+    });
+    const find = async (): Promise<string[]> =>
+      ids((await archive.engine.grep({ session: main, pattern: "zeb[r]a\\d", scope: "messages" })).hits);
+    expect(await find()).toEqual(["y", "z"]);
+    await archive.engine.ingest({ session: main, messages: [say("z", "user", "a horse came by")] });
+    expect(await find()).toEqual(["y"]);
+    await archive.engine.forget({ messageIds: [12], reason: "a test" });
+    expect(await find()).toEqual([]);
+  });
+
   test("without a hit are looked for as words, and the answer says so", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({

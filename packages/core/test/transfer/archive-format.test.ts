@@ -1,5 +1,6 @@
 /** The archive format: out, in, and out again. */
 
+import { hash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -96,6 +97,23 @@ async function verifyStore(store: SqliteStore): Promise<unknown> {
   return (await store.verify(deriveMessage, () => undefined)).problems;
 }
 
+async function listPublishing(store: SqliteStore) {
+  const { items } = await store.listConversations({ after: null, limit: 10 });
+  const graphs = await Promise.all(items.map(({ conversationId }) => store.readGraph({ conversationId })));
+  return graphs
+    .flatMap(({ nodes }) => nodes)
+    .map(({ summaryId, state, publishedSeq }) => ({ summaryId, state, publishedSeq }))
+    .sort((a, b) => (a.summaryId < b.summaryId ? -1 : 1));
+}
+
+/** An archive as it was written before archives told when summaries were published. */
+function withoutPublishing(archive: string): string {
+  const lines = archive.trimEnd().split("\n").slice(0, -1);
+  const older = lines.map((line) => `${line.replace(/"publishedSeq":\d+,/u, "")}\n`).join("");
+  const end = { record: "end", records: lines.length, sha256: hash("sha256", older) };
+  return `${older}${JSON.stringify(end)}\n`;
+}
+
 describe("an archive", () => {
   test("comes out of another database byte for byte, graph, cover and files included", async () => {
     const [folder, other] = [makeTemporaryDirectory(), makeTemporaryDirectory()];
@@ -161,6 +179,28 @@ describe("an archive", () => {
     expect(await verifyStore(copy)).toEqual([]);
     await exportArchive(copy, { out: join(folder, "b.lcmx") });
     expect(readFileSync(join(folder, "b.lcmx"), "utf8")).toBe(readFileSync(out, "utf8"));
+  });
+
+  test("tells when each summary took its place, and one that does not know goes through unchanged", async () => {
+    const folder = makeTemporaryDirectory();
+    const store = openStore(await buildArchive(folder));
+    const out = join(folder, "a.lcmx");
+    await exportArchive(store, { out });
+    const copy = openStore(join(makeTemporaryDirectory(), "lcm.db"), true);
+    await moveIn(copy, out);
+    const published = await listPublishing(store);
+    expect(published.length).toBeGreaterThan(4);
+    for (const { state, publishedSeq } of published) {
+      if (state === "cover") expect(publishedSeq).not.toBeNull();
+    }
+    expect(await listPublishing(copy)).toEqual(published);
+    const older = join(folder, "older.lcmx");
+    writeFileSync(older, withoutPublishing(readFileSync(out, "utf8")));
+    const second = openStore(join(makeTemporaryDirectory(), "lcm.db"), true);
+    expect((await moveIn(second, older)).problems).toEqual([]);
+    expect(await verifyStore(second)).toEqual([]);
+    await exportArchive(second, { out: join(folder, "b.lcmx") });
+    expect(readFileSync(join(folder, "b.lcmx"), "utf8")).toBe(readFileSync(older, "utf8"));
   });
 
   test("that was changed, or comes from somewhere else, is refused or left out by name", async () => {

@@ -1,6 +1,6 @@
 /** Conversation: every message, in order, however many there are; only what is in view is read. Search marks and jumps. */
 import { listMessages, readConversation, readMessage, search } from "../api.ts";
-import type { ConversationDetail, MessageJson } from "../api.ts";
+import type { ConversationDetail, MessageDetail, MessageJson } from "../api.ts";
 import { debounce, fill, h, textNodes, toMark } from "../dom.ts";
 import { countOf, formatCount, formatFactor, formatShort } from "../format.ts";
 import { renderMessage } from "../message.ts";
@@ -13,6 +13,7 @@ const ESTIMATE_PX = 110;
 /** Blocks that stay in memory. */
 const KEPT_BLOCKS = 60;
 
+/** `target`: the message to show, or null for the first. */
 export function openConversation(conversationId: number, target: number | null): View {
   return new ConversationView(conversationId, target);
 }
@@ -20,13 +21,13 @@ export function openConversation(conversationId: number, target: number | null):
 class ConversationView implements View {
   readonly element: HTMLElement;
   readonly #id: number;
-  readonly #bar = h("div", { class: "toolbar" });
+  readonly #about = h("span", { class: "of rest" });
   readonly #box = h("div", { class: "fill" });
   readonly #hits = h("span", { class: "faint", role: "status" });
   readonly #path = h("div", { class: "path" });
   readonly #input = h("input", {
     type: "search",
-    placeholder: "Search in this conversation",
+    placeholder: "Search here",
     "aria-label": "Search in this conversation",
   });
   readonly #blocks = new Map<number, readonly MessageJson[] | null>();
@@ -46,7 +47,7 @@ class ConversationView implements View {
     this.element = h(
       "section",
       { class: "view column", "aria-label": "Conversation" },
-      this.#bar,
+      this.#renderBar(),
       this.#path,
       this.#box,
     );
@@ -67,24 +68,28 @@ class ConversationView implements View {
     // After the messages, which are what was asked for.
     void whenRead(
       readConversation(this.#id),
-      (detail) => this.#renderBar(detail),
-      (failure) => fill(this.#bar, failure),
+      (detail) => this.#describe(detail),
+      (failure) => fill(this.#about, failure),
     );
   }
 
-  #renderBar({ conversation, rawTokens }: ConversationDetail): void {
+  #describe({ conversation, rawTokens }: ConversationDetail): void {
+    fill(
+      this.#about,
+      h("b", {}, ...textNodes(conversation.sessionKey)),
+      " ",
+      `${countOf(conversation.messages, "message")}, ${formatShort(rawTokens)} tokens said, ${formatShort(conversation.shownTokens)} in context (${formatFactor(rawTokens, conversation.shownTokens)})`,
+    );
+  }
+
+  #renderBar(): HTMLElement {
     const button = (label: string, title: string, work: () => void): HTMLElement =>
       h("button", { type: "button", title, "aria-label": title, onclick: work }, label);
-    fill(
-      this.#bar,
+    return h(
+      "div",
+      { class: "toolbar" },
       h("h1", {}, "Conversation"),
-      h(
-        "span",
-        { class: "of rest" },
-        h("b", {}, ...textNodes(conversation.sessionKey)),
-        " ",
-        `${countOf(conversation.messages, "message")}, ${formatShort(rawTokens)} tokens said, ${formatShort(conversation.shownTokens)} in context (${formatFactor(rawTokens, conversation.shownTokens)})`,
-      ),
+      this.#about,
       h(
         "span",
         { class: "finder" },
@@ -169,12 +174,15 @@ class ConversationView implements View {
     if (this.#list === null) this.#makeList(total);
     this.#list?.invalidate(first, first + BLOCK - 1);
     this.#list?.scrollTo(index, "center");
-    void this.#showPath(messageId);
+    void whenRead(
+      readMessage(messageId),
+      (read) => this.#showPath(read),
+      (failure) => fill(this.#path, failure),
+    );
   }
 
   /** The way from a message up to the summary that stands for it in the context. */
-  async #showPath(messageId: number): Promise<void> {
-    const { path, message } = await readMessage(messageId);
+  #showPath({ path, message }: MessageDetail): void {
     const steps = path.flatMap((summary) => [
       " → ",
       linkSummary(summary.summaryId),
@@ -182,14 +190,14 @@ class ConversationView implements View {
     ]);
     fill(
       this.#path,
-      h("b", {}, `msg_${messageId}`),
+      h("b", {}, `msg_${message.id}`),
       ...(path.length === 0 ? [h("span", { class: "faint" }, " is in the context as it is")] : steps),
       path.length > 0 &&
         h(
           "a",
           {
             class: "button-link end",
-            href: `#/graph/${message.row?.conversationId ?? this.#id}?message=${messageId}`,
+            href: `#/graph/${message.row?.conversationId ?? this.#id}?message=${message.id}`,
           },
           "show in the graph",
         ),

@@ -139,12 +139,16 @@ class GraphView implements View {
         ...Array.from({ length: deepest + 1 }, (_, depth) =>
           h("span", {}, h("i", { class: `swatch depth-${Math.min(5, depth)}` }), `depth ${depth}`),
         ),
-        h("span", {}, h("i", { class: "swatch hollow" }), "stand-in"),
+        nodes.some(({ node }) => node.state === "reserve") &&
+          h("span", {}, h("i", { class: "swatch hollow" }), "stand-in"),
       ),
-      h("span", { class: "grow" }),
-      button("−", "Zoom out (-)", () => this.#zoom(1 / 1.5)),
-      button("+", "Zoom in (+)", () => this.#zoom(1.5)),
-      button("Fit", "Fit all (0)", () => this.#fit()),
+      h(
+        "span",
+        { class: "zoom" },
+        button("−", "Zoom out (-)", () => this.#zoom(1 / 1.5)),
+        button("+", "Zoom in (+)", () => this.#zoom(1.5)),
+        button("Fit", "Fit all (0)", () => this.#fit()),
+      ),
     );
   }
 

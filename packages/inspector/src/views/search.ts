@@ -9,6 +9,9 @@ import type { View } from "../view.ts";
 
 type Hit = SearchReply["hits"][number];
 
+/** Of one page: what a screen holds. */
+const HITS = 10;
+
 const RULES: Readonly<Record<string, string>> = {
   strict: "everything that was asked for",
   relaxed: "any of it, the best first",
@@ -87,7 +90,7 @@ export function openSearch(query: URLSearchParams, conversationId: number | null
       if (mode.value === "ask") fill(results, ...renderPassages(await askArchive({ q, ...where })));
       else {
         const ask = (after?: string): Promise<SearchReply> =>
-          search({ q, mode: mode.value, scope: scope.value, after, ...where });
+          search({ q, mode: mode.value, scope: scope.value, limit: HITS, after, ...where });
         fill(results, ...renderAnswer(await ask(), ask));
       }
     } catch (error) {
@@ -127,11 +130,14 @@ function choose(
 function renderAnswer(answer: SearchReply, ask: (after?: string) => Promise<SearchReply>): Child[] {
   const list = h("ol", { class: "hits" }, ...answer.hits.map((hit) => renderHit(hit, answer.rule)));
   const total = `${answer.isTotalExact ? "" : "At least "}${countOf(answer.total, "hit")}`;
+  const took = `${answer.tookMs.toFixed(0)} ms`;
   return [
     h(
       "p",
       { class: "faint" },
-      `${total} in ${answer.searched}, found by: ${RULES[answer.rule]}; ${answer.tookMs.toFixed(0)} ms.`,
+      answer.total === 0
+        ? `Nothing in ${answer.searched} holds any of it; ${took}. Fewer or other words may find it.`
+        : `${total} in ${answer.searched}, found by: ${RULES[answer.rule]}; ${took}.`,
     ),
     ...answer.notes.map((note) => h("p", { class: "note" }, ...textNodes(note))),
     list,

@@ -1,5 +1,5 @@
 /** Every key of the screen one came from, and those that work everywhere. */
-import { COMMON_KEYS, MOVE_KEYS, type Key, type KeyHelp } from "../keys.ts";
+import { COMMON_KEYS, MOVE_KEYS, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { cell, renderSpans, span, type Paint } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 
@@ -10,12 +10,18 @@ const MORE: readonly KeyHelp[] = [
 ];
 
 const KEY_COLUMNS = 14;
+/** Below this, half a line holds no sentence. */
+const TWO_COLUMNS_FROM = 72;
 
 export class HelpScreen implements Screen {
   readonly name = "keys";
   readonly keys: readonly KeyHelp[] = [];
   readonly #desk: Desk;
   readonly #about: Screen;
+  #top = 0;
+  /** Rows seen, and rows there are. */
+  #rows = 1;
+  #total = 0;
 
   constructor(desk: Desk, about: Screen) {
     this.#desk = desk;
@@ -26,9 +32,16 @@ export class HelpScreen implements Screen {
     return Promise.resolve();
   }
 
-  /** Any key leads back, but for those that quit. */
+  /** Any key leads back, but for those that quit, and those that scroll where there is more to see. */
   async handle({ name }: Key): Promise<boolean> {
     if (name === "q") return false;
+    const last = this.#total - this.#rows;
+    const move = last > 0 ? readMove(name, this.#rows) : null;
+    if (move !== null) {
+      const wanted = move.kind === "by" ? this.#top + move.rows : move.kind === "first" ? 0 : last;
+      this.#top = Math.max(0, Math.min(last, wanted));
+      return true;
+    }
     await this.#desk.back();
     return true;
   }
@@ -44,9 +57,15 @@ export class HelpScreen implements Screen {
         ? []
         : ["", `  ${paint.title(title)}`, ...keys.map((key) => renderKey(key, columns, paint))],
     );
+    const half = Math.ceil(lines.length / 2);
+    const isScrolled = lines.length > rows && (columns < TWO_COLUMNS_FROM || half > rows);
+    [this.#rows, this.#total] = [rows, isScrolled ? lines.length : 0];
+    if (isScrolled) {
+      this.#top = Math.min(this.#top, lines.length - rows);
+      return lines.slice(this.#top, this.#top + rows);
+    }
     if (lines.length <= rows) return lines;
     // Two columns where one is not enough.
-    const half = Math.ceil(lines.length / 2);
     const width = Math.floor(columns / 2);
     const compact = sections.flatMap(([title, keys]) => [
       span(title, paint.title),

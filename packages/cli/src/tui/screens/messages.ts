@@ -105,8 +105,7 @@ export class MessagesScreen implements Screen {
     const id = parseMessageId(text);
     if (id !== null) return this.#goToMessage(id);
     const { timezone } = this.#desk;
-    const typed = text.replace(/^(\d{4}-\d\d-\d\d) (\d\d:\d\d(?::\d\d)?)$/, "$1T$2");
-    const at = parseTime(typed, { now: this.#desk.now(), timezone, option: "the time" });
+    const at = parseTime(text, { now: this.#desk.now(), timezone, option: "the time" });
     await this.#window.openTime(at, this.#rows);
   }
 

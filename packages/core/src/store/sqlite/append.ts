@@ -2,18 +2,18 @@
  * Storing events: the one way a message enters the archive. Identity is decided by id inside the transaction; everything that
  * needs no lock (parsing, counting, compressing) has been done before it begins.
  */
-import { hash } from "node:crypto";
 import { commit, commitRedacted } from "../../model/chain.ts";
-import { deriveFileId } from "../../model/ids.ts";
 import type { IngestedMessage, IngestOutcome } from "../../model/message.ts";
 import { calibrate, UNCALIBRATED } from "../../model/tokens.ts";
-import { LargeFiles } from "../large-files.ts";
 import type { AppendBatch, AppendEvent, AppendResult, PreparedMessage } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
+import { writeFile } from "./file-rows.ts";
 import { coverLateMessage, markStale, staleStandIns } from "./fold-path.ts";
 import type { IndexDocument } from "./full-text-index.ts";
+import { KnownEvents } from "./known-events.ts";
+import { describeAsStored } from "./known-files.ts";
 import { findSession, Placement } from "./placement.ts";
 import type { Place } from "./placement.ts";
 import { insertParts } from "./parts.ts";
@@ -21,7 +21,6 @@ import type { PayloadPart } from "./parts.ts";
 import { insertRedaction } from "./redactions.ts";
 import { dropVectors } from "./vectors.ts";
 
-const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const SELECT_VERSIONS = `
   SELECT m.message_id, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, m.tokens, m.newest,
@@ -32,10 +31,6 @@ const INSERT_MESSAGE = `
                         hidden_now, arrival_bytes, encoding, body, salt, commitment, chain)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
-const INSERT_FILE = `
-  INSERT INTO large_files (file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
-                           exploration_summary, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, tokens, messages, depth, hidden)
   VALUES (?1, ?2, ?3, ?2, ?4, ?5, 1, -1, ?6)`;
@@ -54,11 +49,6 @@ const SAVE_CALIBRATION = `
   ON CONFLICT DO UPDATE SET factor = excluded.factor, samples = excluded.samples, updated_at = excluded.updated_at`;
 
 export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
-
-/** Binds a row to the chain: the ledger keeps this hash of all its columns. */
-export function hashFacts(facts: readonly (string | number | null)[]): string {
-  return hash("sha256", JSON.stringify(facts));
-}
 
 interface VersionRow {
   message_id: number;
@@ -94,7 +84,10 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
       }
     }
     const documents: IndexDocument[] = [];
-    const results = batch.events.map((event) => storeEvent(context, batch, placement, event, documents));
+    const known = new KnownEvents(connection, placement.sessionRef, listIds(batch.events));
+    const results = batch.events.map((event) =>
+      storeEvent(context, batch, placement, event, known, documents),
+    );
     if (batch.cursor) {
       const lastEventId = batch.events.at(-1)?.eventId ?? null;
       connection.run(SET_CURSOR, batch.cursor.value, lastEventId, placement.sessionRef);
@@ -111,23 +104,27 @@ const FEW_EVENTS = 16;
 
 /** Does the work of the events that look new, before any lock is held. A wrong guess costs time, never correctness. */
 function prepareAhead(connection: Connection, batch: AppendBatch): void {
-  if (batch.events.length <= FEW_EVENTS) {
-    for (const event of batch.events) event.prepare();
+  const events = batch.events.filter((event) => !event.isPrepared);
+  if (events.length <= FEW_EVENTS) {
+    for (const event of events) event.prepare();
     return;
   }
   connection.read(() => {
     const sessionRef = findSession(connection, batch.session.owner, batch.session.id);
-    for (const event of batch.events) {
-      const known = sessionRef === null ? "new" : relate(connection, sessionRef, event).kind;
-      if (known !== "known") event.prepare();
+    const known = sessionRef === null ? null : new KnownEvents(connection, sessionRef, listIds(events));
+    for (const event of events) {
+      const relation = known === null ? "new" : relate(connection, known, event).kind;
+      if (relation !== "known") event.prepare();
     }
   });
 }
 
-function relate(connection: Connection, sessionRef: number, event: AppendEvent): Relation {
-  const known = connection.get<{ message_id: number }>(SELECT_EVENT, sessionRef, event.eventId);
-  if (!known) return { kind: "new" };
-  const versions = connection.all<VersionRow>(SELECT_VERSIONS, known.message_id);
+const listIds = (events: readonly AppendEvent[]): string[] => events.map(({ eventId }) => eventId);
+
+function relate(connection: Connection, known: KnownEvents, event: AppendEvent): Relation {
+  const firstId = known.find(event.eventId);
+  if (firstId === undefined) return { kind: "new" };
+  const versions = connection.all<VersionRow>(SELECT_VERSIONS, firstId);
   const first = versions[0];
   if (!first) return { kind: "new" };
   if (first.forgotten_at !== null) return { kind: "known", version: first, outcome: "forgotten" };
@@ -151,10 +148,11 @@ function storeEvent(
   batch: AppendBatch,
   placement: Placement,
   event: AppendEvent,
+  known: KnownEvents,
   documents: IndexDocument[],
 ): IngestedMessage {
   const { connection } = context;
-  const relation = relate(connection, placement.sessionRef, event);
+  const relation = relate(connection, known, event);
   if (relation.kind === "known") {
     const { message_id, seq } = relation.version;
     return { messageId: message_id, eventId: event.eventId, seq, outcome: relation.outcome };
@@ -164,7 +162,7 @@ function storeEvent(
     ? { head: placement.head(first.conversation_id), position: first.position }
     : placement.place(event.position);
   const { head } = place;
-  const prepared = event.prepare();
+  const prepared = describeAsStored(context, head.conversationId, event.arrival, event.prepare());
   const stored = insertMessage(context, batch, placement.sessionRef, place, event, prepared, first);
   if (first) showRevision(connection, head, first, stored.messageId, prepared.tokens);
   else {
@@ -175,6 +173,7 @@ function storeEvent(
       stored.messageId,
       EVENT_KIND[event.kind],
     );
+    known.note(event.eventId, stored.messageId);
     const isFolded = head.hasSummaries && coverLateMessage(connection, head, stored, prepared.hidden);
     if (!isFolded) addItem(connection, head, stored, prepared);
   }
@@ -249,31 +248,15 @@ function insertMessage(
 
 /** Writes the large payloads of a message to their files; those whose content is new get a row and a record. */
 function storePayloads(
-  { connection, files }: StoreContext,
+  context: StoreContext,
   head: ConversationHead,
   { payloads }: PreparedMessage,
   now: number,
 ): PayloadPart[] {
-  const { conversationId } = head;
   return payloads.map((payload) => {
-    const fileId = deriveFileId(conversationId, payload.sha256);
-    const storagePath = LargeFiles.storagePath(conversationId, fileId, payload.extension);
-    files.write(storagePath, payload.content);
-    const facts = [
-      fileId,
-      conversationId,
-      payload.fileName,
-      payload.mimeType,
-      payload.content.byteLength,
-      payload.lineCount,
-      payload.sha256,
-      storagePath,
-      payload.explorationSummary,
-      now,
-    ] as const;
-    if (connection.change(INSERT_FILE, ...facts) > 0) {
-      head.takeRecord(connection, "file", { fileId, facts: hashFacts(facts) }, now);
-    }
+    const file = { ...payload, createdAt: now };
+    const { fileId, record } = writeFile(context, head.conversationId, file, payload.content);
+    if (record !== null) head.takeRecord(context.connection, "file", record, now);
     const { at, length, encoding } = payload;
     return { at, length, fileId, encoding };
   });

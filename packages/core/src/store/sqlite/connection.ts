@@ -19,9 +19,13 @@ export interface ConnectionOptions {
   readonly readOnly: boolean;
   /** How long a call keeps trying while another process holds the lock. */
   readonly busyLimitMs: number;
+  /** Called once when a call has been waiting for another process for a while. */
+  readonly onBusy?: () => void;
 }
 
 const BUSY_SLICE_MS = 2_000;
+/** Shorter waits are everyday: nobody needs to hear of them. */
+const TELL_BUSY_AFTER_MS = 1_500;
 const BUSY = 5;
 const LOCKED = 6;
 
@@ -42,6 +46,7 @@ export class Connection {
   readonly readOnly: boolean;
   #database: DatabaseSync | null;
   #busyLimitMs: number;
+  #onBusy: () => void;
   #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #afterCommit: (() => void)[] = [];
@@ -50,6 +55,7 @@ export class Connection {
     this.path = options.path;
     this.readOnly = options.readOnly;
     this.#busyLimitMs = options.busyLimitMs;
+    this.#onBusy = options.onBusy ?? (() => undefined);
     this.#database = openFile(options);
     try {
       this.retry(() => this.#configure(), "open");
@@ -241,12 +247,16 @@ export class Connection {
 
   /** Repeats `work` while another process holds the lock; any other failure is translated and thrown. */
   retry<T>(work: () => T, verb: string): T {
-    const deadline = Date.now() + this.#busyLimitMs;
+    const startedAt = Date.now();
+    let isTold = false;
     for (let attempt = 0; ; attempt++) {
       try {
         return work();
       } catch (error) {
-        if (!isBusy(error) || Date.now() >= deadline) throw translate(error, verb, this.path);
+        const waitedMs = Date.now() - startedAt;
+        if (!isBusy(error) || waitedMs >= this.#busyLimitMs) throw translate(error, verb, this.path);
+        if (!isTold && waitedMs >= TELL_BUSY_AFTER_MS) this.#onBusy();
+        isTold ||= waitedMs >= TELL_BUSY_AFTER_MS;
         sleepMs(Math.min(50, 1 + attempt));
       }
     }
@@ -379,7 +389,7 @@ export function translate(error: unknown, verb: string, path: string): unknown {
       return make(
         "database_unreadable",
         "it is read-only",
-        "check the permissions of the file and of its folder",
+        "reading needs to write beside it, too: check the permissions of the file and of its folder, or copy it elsewhere",
       );
     case 14:
       return make(

@@ -1,5 +1,9 @@
-/** What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, and decoded bodies. */
+/**
+ * What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, decoded bodies, and how a
+ * message is read.
+ */
 import type { LargeFiles } from "../large-files.ts";
+import type { Derive } from "../store.ts";
 import type { BodyCache } from "./body-cache.ts";
 import type { Connection } from "./connection.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
@@ -9,4 +13,6 @@ export interface StoreContext {
   readonly files: LargeFiles;
   readonly index: FullTextIndex;
   readonly bodies: BodyCache;
+  /** Reads a stored message; null where nobody said how. */
+  readonly derive: Derive | null;
 }

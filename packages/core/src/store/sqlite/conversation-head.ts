@@ -9,6 +9,7 @@ import type { ArrivalFacts, ForkOrigin } from "../../model/chain.ts";
 import { must } from "../../model/errors.ts";
 import { POSITION_STEP } from "../../model/message.ts";
 import type { SessionRef } from "../../model/message.ts";
+import type { CacheReport } from "../rows.ts";
 import type { Connection } from "./connection.ts";
 
 const NEXT_CONVERSATION_ID = "SELECT coalesce(max(conversation_id), 0) + 1 AS id FROM conversations";
@@ -27,9 +28,10 @@ const INSERT_RECORD =
   "INSERT INTO ledger (conversation_id, seq, kind, body, at, chain) VALUES (?, ?, ?, ?, ?, ?)";
 
 const ADD_CACHE_USAGE = `
-  INSERT INTO cache_usage (conversation_id, requests, prompt_tokens, cached_tokens, updated_at) VALUES (?, ?, ?, ?, ?)
+  INSERT INTO cache_usage (conversation_id, requests, prompt_tokens, cached_tokens, updated_at, last_answer) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-    cached_tokens = cached_tokens + excluded.cached_tokens, updated_at = excluded.updated_at`;
+    cached_tokens = cached_tokens + excluded.cached_tokens, updated_at = excluded.updated_at, last_answer = excluded.last_answer`;
+const LAST_ANSWER = "SELECT last_answer FROM cache_usage WHERE conversation_id = ?";
 
 interface HeadRow {
   conversation_id: number;
@@ -48,17 +50,12 @@ interface HeadRow {
   epoch_seq: number;
 }
 
-interface CacheUsage {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-}
-
 export class ConversationHead {
   readonly conversationId: number;
   #row: HeadRow;
   #changed = false;
   #hasNewRows = false;
-  #cacheReports: CacheUsage[] = [];
+  #cacheReports: CacheReport[] = [];
 
   constructor(row: HeadRow) {
     this.conversationId = row.conversation_id;
@@ -150,11 +147,8 @@ export class ConversationHead {
     row.last_at = Math.max(row.last_at ?? message.createdAt, message.createdAt);
   }
 
-  /** Hosts that write an answer in several rows repeat its report in each; no two requests of a growing prompt are alike. */
-  noteCacheUsage(usage: CacheUsage): void {
-    const last = this.#cacheReports.at(-1);
-    const isRepeated = last?.promptTokens === usage.promptTokens && last.cachedTokens === usage.cachedTokens;
-    if (!isRepeated) this.#cacheReports.push(usage);
+  noteCacheUsage(report: CacheReport): void {
+    this.#cacheReports.push(report);
   }
 
   noteShown(messages: number, tokens: number): void {
@@ -212,12 +206,27 @@ export class ConversationHead {
   }
 
   #saveCacheUsage(connection: Connection, now: number): void {
-    const reports = this.#cacheReports;
+    if (this.#cacheReports.length === 0) return;
+    // The rows of an answer follow each other, but not always in one batch; each further one tells of the same request.
+    let last = connection.get<{ last_answer: string | null }>(LAST_ANSWER, this.conversationId)?.last_answer;
+    const reports = this.#cacheReports.filter(({ answer }) => {
+      const isRepeated = answer === last;
+      last = answer;
+      return !isRepeated;
+    });
+    this.#cacheReports = [];
     if (reports.length === 0) return;
     const promptTokens = reports.reduce((sum, report) => sum + report.promptTokens, 0);
     const cachedTokens = reports.reduce((sum, report) => sum + report.cachedTokens, 0);
-    connection.run(ADD_CACHE_USAGE, this.conversationId, reports.length, promptTokens, cachedTokens, now);
-    this.#cacheReports = [];
+    connection.run(
+      ADD_CACHE_USAGE,
+      this.conversationId,
+      reports.length,
+      promptTokens,
+      cachedTokens,
+      now,
+      last ?? null,
+    );
   }
 
   #advance(seq: number, chain: Buffer): void {

@@ -39,8 +39,10 @@ type ItemRow = readonly [
   tools: string | null,
 ];
 
+/** The time of a summary stands in the index, whose condition is repeated here. */
 const ITEM_JOINS = `
-  LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s INDEXED BY summary_times ON s.summary_id = i.summary_id`;
+  LEFT JOIN messages m ON m.message_id = i.message_id
+  LEFT JOIN summaries s INDEXED BY summary_times ON s.summary_id = i.summary_id AND s.depth >= 0`;
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
 const ITEMS_NEWEST_FIRST = `
   SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}

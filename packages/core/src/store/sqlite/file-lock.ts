@@ -4,25 +4,41 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { EngineError } from "../../model/errors.ts";
+import type { ErrorCode } from "../../model/errors.ts";
+import { translate } from "./connection.ts";
 
 /** Runs `work` while no other process holds the same lock. The file stays behind, empty: removing it would take it from under a waiter. */
 export async function withFileLock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<T> {
-  const database = new DatabaseSync(path, { timeout: waitMs });
+  const database = takeLock(path, waitMs);
   try {
-    takeLock(database, path);
     return await work();
   } finally {
     database.close();
   }
 }
 
-function takeLock(database: DatabaseSync, path: string): void {
+function takeLock(path: string, waitMs: number): DatabaseSync {
+  let database: DatabaseSync | null = null;
   try {
+    database = new DatabaseSync(path, { timeout: waitMs });
     database.exec("BEGIN EXCLUSIVE");
-  } catch (cause) {
-    throw new EngineError("database_busy", `cannot lock ${path}: another program holds it`, {
-      hint: "try again in a moment",
-      cause,
-    });
+    return database;
+  } catch (error) {
+    database?.close();
+    throw describe(path, error);
   }
+}
+
+const REASONS: Partial<Record<ErrorCode, { why: string; hint: string }>> = {
+  database_busy: { why: "another program holds it", hint: "try again in a moment" },
+  database_full: { why: "no space left", hint: "free some space" },
+  database_unreadable: { why: "its folder may not be written", hint: "check the permissions of the folder" },
+};
+
+/** The lock is no database to those who read the message. */
+function describe(path: string, cause: unknown): unknown {
+  const known = translate(cause, "lock", path);
+  const reason = known instanceof EngineError ? REASONS[known.code] : undefined;
+  if (!(known instanceof EngineError) || reason === undefined) return known;
+  return new EngineError(known.code, `cannot lock ${path}: ${reason.why}`, { hint: reason.hint, cause });
 }

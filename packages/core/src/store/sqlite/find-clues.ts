@@ -1,13 +1,16 @@
 /**
  * Where the clues of a question stand: ids from the full-text index, narrowed to what the caller may see. What is too common to be listed
- * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards.
+ * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards. Where the literals of a
+ * regular expression can stand, the blocks of words tell.
  */
 import { EngineError } from "../../model/errors.ts";
-import type { ClueListing, ClueRequest, CluesFound, DocumentKind, RecallScope } from "../recall.ts";
+import type { ClueListing, ClueRequest, CluesFound, DocumentKind, IdRange, RecallScope } from "../recall.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { scopeTerm } from "./full-text-index.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
+import { listBeyond } from "./inherited.ts";
+import { findSpelled } from "./word-blocks.ts";
 
 /** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
 const MAX_SCOPE_TERMS = 200;
@@ -51,6 +54,7 @@ export function findClues({ connection, index }: StoreContext, request: ClueRequ
     const conversations = resolveConversations(connection, request.scope);
     const extent = readExtent(connection, conversations, request.kind);
     const superseded = readSuperseded(connection, request.kind);
+    for (const id of listBeyond(connection, request.scope, request.kind)) superseded.add(id);
     const list = makeLister(connection, index, request, conversations, extent);
     return {
       total: request.kind === "message" ? extent.messages : extent.summaries,
@@ -59,6 +63,24 @@ export function findClues({ connection, index }: StoreContext, request: ClueRequ
       listings: request.matches.map((match) => toListing(list(match), superseded, request.limit, extent)),
       pendingIds: request.kind === "message" ? index.listPending() : [],
     };
+  });
+}
+
+/** So few messages are read sooner than the blocks of words. */
+const FEW_MESSAGES = 1_000;
+
+export function findRuns(
+  { connection }: StoreContext,
+  runs: readonly string[],
+  scope: RecallScope,
+): IdRange[] | null {
+  return connection.read(() => {
+    const conversations = resolveConversations(connection, scope);
+    const { messages, low, high } = readExtent(connection, conversations, "message");
+    if (messages <= FEW_MESSAGES || low === null || high === null) return null;
+    const ranges = findSpelled(connection, runs, { low, high });
+    const found = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+    return found > messages / 2 ? null : ranges;
   });
 }
 
@@ -72,7 +94,8 @@ function checkIndex(index: FullTextIndex): void {
 
 /** The conversations of a scope, or null for all of them. */
 export function resolveConversations(connection: Connection, scope: RecallScope): readonly number[] | null {
-  const { owner, conversationIds } = scope;
+  const { owner, inherited = [] } = scope;
+  const conversationIds = scope.conversationIds?.concat(inherited.map((part) => part.conversationId));
   if (owner === undefined) return conversationIds ?? null;
   if (conversationIds === undefined && !connection.get(HAS_OTHER_OWNERS, owner)) return null;
   const owned = connection.all<{ id: number }>(OWNED, owner).map(({ id }) => id);

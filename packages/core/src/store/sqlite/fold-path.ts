@@ -6,6 +6,7 @@ import { must } from "../../model/errors.ts";
 import { HIDDEN } from "../../model/message.ts";
 import type { Connection } from "./connection.ts";
 import type { ConversationHead } from "./conversation-head.ts";
+import { INSERT_MESSAGE_LINK } from "./summary-rows.ts";
 
 const ITEM_BEFORE = `
   SELECT start_pos, seq, end_pos, summary_id FROM context_items
@@ -33,7 +34,6 @@ const ORDINAL_AFTER = `
 const SHIFT_MESSAGE =
   "UPDATE summary_messages SET ordinal = ordinal + 1 WHERE summary_id = ? AND ordinal = ?";
 const SHIFT_SOURCE = "UPDATE summary_parents SET ordinal = ordinal + 1 WHERE summary_id = ? AND ordinal = ?";
-const INSERT_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
 
 interface Place {
   readonly conversation_id: number;
@@ -95,7 +95,7 @@ export function coverLateMessage(
     if (source.ordinal < ordinal) break;
     connection.run(source.kind === "m" ? SHIFT_MESSAGE : SHIFT_SOURCE, lowest, source.ordinal);
   }
-  connection.run(INSERT_LINK, lowest, ordinal, message.messageId);
+  connection.run(INSERT_MESSAGE_LINK, lowest, ordinal, message.messageId);
   const shown = hidden === 0 ? 1 : 0;
   countPath(connection, head, path, place, shown);
   head.noteShown(shown, 0);

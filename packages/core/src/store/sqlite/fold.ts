@@ -2,7 +2,6 @@
  * Writing the summary graph: storing a summary with its sources, putting it in the place of the run it was made from, retiring what
  * it replaces. Publishing compares the run as it was read with the run as it is, inside the transaction that changes it.
  */
-import { hash } from "node:crypto";
 import type { FoldRun, PublishOutcome, RunItem, StoredFold, StoreSummary, SummaryText } from "../folding.ts";
 import type { LargeFiles } from "../large-files.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -10,6 +9,7 @@ import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
 import { toSummary } from "./graph.ts";
 import { restoreBytes, SELECT_PARTS } from "./read.ts";
+import { writeSummary } from "./summary-rows.ts";
 
 const RUN_ITEMS = `
   SELECT i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden,
@@ -20,20 +20,12 @@ const RUN_ITEMS = `
   ORDER BY i.start_pos, i.seq`;
 const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHERE message_id = ?";
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
-const INSERT_SUMMARY = `
-  INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
-    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at,
-    published_seq)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
-const INSERT_SOURCE_LINK =
-  "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
 const DELETE_ITEMS = `
   DELETE FROM context_items WHERE conversation_id = ?1 AND (start_pos, seq) >= (?2, ?3) AND (start_pos, seq) <= (?4, ?5)`;
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, summary_id, tokens, messages, depth, hidden)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)`;
-const PUBLISH = "UPDATE summaries SET state = 'cover', published_seq = ? WHERE summary_id = ?";
+export const PUBLISH = "UPDATE summaries SET state = 'cover', published_seq = ? WHERE summary_id = ?";
 const SOURCES_OF = `
   SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
@@ -54,26 +46,6 @@ const RETIRE_SURPASSED_ROOTS = `
     WHERE new.conversation_id = ?1 AND new.state = 'reserve' AND new.is_root = 1 AND new.stale = 0
       AND new.start_pos <= old.start_pos AND new.end_pos >= old.end_pos AND new.summary_id <> old.summary_id
       AND (new.end_pos > old.end_pos OR old.stale = 1))`;
-
-/** What a summary's hash binds: everything about it that never changes. */
-export function hashSummary(facts: {
-  summaryId: string;
-  conversationId: number;
-  kind: string;
-  depth: number;
-  content: string;
-  tokens: number;
-  model: string;
-  level: string;
-  createdAt: number;
-}): Buffer {
-  const { summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt } = facts;
-  return hash(
-    "sha256",
-    JSON.stringify([summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt]),
-    "buffer",
-  );
-}
 
 export function readRun(
   { connection, files }: StoreContext,
@@ -140,7 +112,7 @@ function matchRun(connection: Connection, conversationId: number, run: FoldRun):
   return isSameRun(rows, run) ? rows : null;
 }
 
-export function isSameRun(rows: readonly Row[], run: FoldRun): boolean {
+function isSameRun(rows: readonly Row[], run: FoldRun): boolean {
   return (
     rows.length === run.length &&
     rows.every((row, i) => {
@@ -295,54 +267,48 @@ export interface NewSummary extends Pick<
 }
 
 export function insertSummary(
-  { connection, index }: StoreContext,
+  context: StoreContext,
   head: ConversationHead,
   request: NewSummary,
   rows: readonly Row[],
 ): void {
-  const { conversationId, summary, now } = request;
-  const { summaryId, content, tokens, model, level } = summary;
+  const { conversationId, summary, state, now } = request;
   const sources = rows.filter((row) => row.summary_id !== null);
   const shown = rows.filter((row) => row.hidden === 0);
   const timed = shown.length > 0 ? shown : rows;
-  const kind = sources.length > 0 ? "condensed" : "leaf";
-  const depth = sources.reduce((deepest, row) => Math.max(deepest, (row.depth as number) + 1), 0);
   const first = rows[0];
   const last = rows.at(-1);
-  connection.run(
-    INSERT_SUMMARY,
-    summaryId,
+  const facts = {
+    ...summary,
     conversationId,
-    kind,
-    depth,
-    request.state,
-    first?.start_pos as number,
-    first?.seq as number,
-    last?.end_pos as number,
-    (last?.end_seq ?? last?.seq) as number,
-    total("messages", shown),
-    total("descendant_count", sources) + sources.length,
-    tokens,
-    total("tokens", shown),
-    timed.reduce((earliest, row) => Math.min(earliest, row.earliest_at as number), Number.MAX_SAFE_INTEGER),
-    timed.reduce((latest, row) => Math.max(latest, row.latest_at as number), 0),
-    content,
-    hashSummary({ summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt: now }),
-    model,
-    level,
-    request.isStale ? 1 : 0,
-    request.isRoot ? 1 : 0,
+    kind: sources.length > 0 ? ("condensed" as const) : ("leaf" as const),
+    depth: sources.reduce((deepest, row) => Math.max(deepest, (row.depth as number) + 1), 0),
+    state,
+    startPosition: first?.start_pos as number,
+    startSeq: first?.seq as number,
+    endPosition: last?.end_pos as number,
+    endSeq: (last?.end_seq ?? last?.seq) as number,
+    messages: total("messages", shown),
+    descendantCount: total("descendant_count", sources) + sources.length,
+    sourceTokens: total("tokens", shown),
+    earliestAt: timed.reduce(
+      (earliest, row) => Math.min(earliest, row.earliest_at as number),
+      Number.MAX_SAFE_INTEGER,
+    ),
+    latestAt: timed.reduce((latest, row) => Math.max(latest, row.latest_at as number), 0),
+    isStale: request.isStale === true,
+    isRoot: request.isRoot === true,
     // What no context can have missed counts as made before the epoch.
-    request.seenRevision === undefined || request.seenRevision === head.foldRevision
-      ? head.seq
-      : Math.max(0, head.epochSeq - 1),
-    now,
-    request.state === "cover" ? head.seq : null,
+    madeAtSeq:
+      request.seenRevision === undefined || request.seenRevision === head.foldRevision
+        ? head.seq
+        : Math.max(0, head.epochSeq - 1),
+    createdAt: now,
+    publishedSeq: state === "cover" ? head.seq : null,
+  };
+  writeSummary(
+    context,
+    facts,
+    rows.map((row) => (row.summary_id as string | null) ?? (row.message_id as number)),
   );
-  for (const [ordinal, row] of rows.entries()) {
-    if (row.summary_id !== null)
-      connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, row.summary_id as string);
-    else connection.run(INSERT_MESSAGE_LINK, summaryId, ordinal, row.message_id as number);
-  }
-  index.addSummary({ summaryId, conversationId, content });
 }

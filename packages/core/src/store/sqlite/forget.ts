@@ -11,7 +11,7 @@ import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
-import { hashSummary } from "./fold.ts";
+import { hashSummary } from "./summary-rows.ts";
 import { hasSources, putInstead } from "./replace.ts";
 import { eraseRedaction } from "./redactions.ts";
 import { showOrHide } from "./records.ts";

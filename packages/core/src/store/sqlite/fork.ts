@@ -3,9 +3,10 @@
  * front is a list of references. The first record of its chain binds all of that, so `verify` sees a change.
  */
 import { hash } from "node:crypto";
+import { hashFacts } from "../../model/chain.ts";
 import { must } from "../../model/errors.ts";
 import type { ForkItem, ForkPoint, ForkRequest } from "../forks.ts";
-import { EVENT_KIND, hashFacts } from "./append.ts";
+import { EVENT_KIND } from "./append.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { findSession, Placement } from "./placement.ts";

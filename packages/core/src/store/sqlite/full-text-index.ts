@@ -7,9 +7,11 @@
  * every message up to `until` and every summary, or is marked degraded. Later messages wait; `index-queue.ts` brings them in.
  */
 import { analyzeForIndex, ANALYSIS_VERSION, FTS_TOKENIZE } from "../../text/index.ts";
-import type { IndexTerms } from "../../text/index.ts";
+import type { ReadTerms } from "../../text/index.ts";
 import type { IndexState } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { dropBlockOf } from "./word-blocks.ts";
+import type { BlockWriter } from "./word-blocks.ts";
 
 const GET_META = "SELECT value FROM meta WHERE key = ?";
 const SET_META =
@@ -32,7 +34,7 @@ export interface IndexDocument {
   readonly conversationId: number;
   /** Length of the message, to bound what waits. */
   readonly bytes: number;
-  readonly readTerms: () => IndexTerms;
+  readonly readTerms: ReadTerms;
 }
 
 const SELECT_REF = "SELECT summary_ref FROM summary_refs WHERE summary_id = ?";
@@ -175,6 +177,7 @@ export class FullTextIndex {
 
   /** Takes a message out of the index. Its terms leave the file only with {@link compress}. */
   remove(messageId: number): void {
+    dropBlockOf(this.#connection, messageId);
     if (messageId <= this.until) this.#remove(this.table, messageId);
   }
 
@@ -210,10 +213,11 @@ export class FullTextIndex {
     return reason;
   }
 
-  insert(table: string, documents: readonly IndexDocument[]): void {
+  /** Puts messages into a table of the index, in the order of their ids, and their words as spelled into blocks. */
+  insert(table: string, documents: readonly IndexDocument[], blocks: BlockWriter): void {
     const sql = `INSERT INTO ${table} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`;
     for (const { messageId, conversationId, readTerms } of documents) {
-      const { words, idents } = readTerms();
+      const { words, idents } = blocks.add(messageId, readTerms);
       this.#connection.run(sql, messageId, words, idents, scopeTerm(conversationId));
     }
   }

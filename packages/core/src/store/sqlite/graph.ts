@@ -27,11 +27,12 @@ const LIST = `
   WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR s.state = ?3)
     AND (s.start_pos, s.depth, s.summary_id) > (?4, ?5, ?6)
   ORDER BY s.start_pos, s.depth, s.summary_id LIMIT ?7`;
+/** This and the counts stand in the index, whose condition is repeated here. */
 const OUTLINES = `
   SELECT s.summary_id, s.conversation_id, s.kind, s.depth, s.state, s.start_pos, s.end_pos, s.messages, s.descendant_count, s.tokens,
          s.source_tokens, s.earliest_at, s.latest_at, s.model, s.level, s.stale, s.is_root, s.published_seq, s.created_at
-  FROM summaries s JOIN conversations c USING (conversation_id)
-  WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)
+  FROM summaries s INDEXED BY summary_outlines JOIN conversations c USING (conversation_id)
+  WHERE s.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND s.depth >= 0
   ORDER BY s.start_pos, s.depth, s.summary_id`;
 const EDGES = `
   SELECT p.summary_id, p.parent_summary_id FROM summaries s
@@ -42,7 +43,7 @@ const COUNTS = `
   SELECT count(*) FILTER (WHERE state = 'cover') AS cover, count(*) FILTER (WHERE state = 'reserve') AS reserve,
          count(*) FILTER (WHERE state = 'prepared') AS prepared, count(*) FILTER (WHERE stale = 1 AND state = 'cover') AS stale,
          count(*) FILTER (WHERE level = 'extractive' AND state = 'cover') AS extractive
-  FROM summaries WHERE conversation_id = ?`;
+  FROM summaries INDEXED BY summary_outlines WHERE conversation_id = ? AND depth >= 0`;
 
 export function readSummary(
   { connection }: StoreContext,
@@ -111,9 +112,7 @@ export function readGraph(
   const bound = [request.conversationId, request.owner ?? null];
   return connection.read(() => ({
     nodes: connection.all(OUTLINES, ...bound).map(toOutline),
-    edges: connection
-      .all(EDGES, ...bound)
-      .map((row) => [row.summary_id as string, row.parent_summary_id as string] as const),
+    edges: connection.list<[summary: string, source: string]>(EDGES, ...bound),
   }));
 }
 

@@ -11,11 +11,15 @@ import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+import { blockRange, BlockWriter, countFullBlocks, listMissingBlocks, putBlock } from "./word-blocks.ts";
 
 const NEXT = `
   SELECT message_id AS id FROM messages
   WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id LIMIT ?`;
 const BODY = "SELECT message_id, conversation_id, body, encoding FROM messages WHERE message_id = ?";
+const BODIES = `
+  SELECT message_id, conversation_id, body, encoding FROM messages
+  WHERE message_id BETWEEN ? AND ? AND forgotten_at IS NULL ORDER BY message_id`;
 
 /** So many waiting messages, or so many bytes of them, are indexed without further delay. */
 const FULL_AT = 256;
@@ -24,6 +28,8 @@ const FULL_AT_BYTES = 2_000_000;
 const DELAY_MS = 100;
 /** Messages of one transaction, so that other writers get their turn in between. */
 const BATCH = 512;
+/** Blocks of words that are missing are made few at a time, whenever there is something to index anyway. */
+const MENDED_AT_ONCE = 2;
 
 /** A message of the store as a document of the index. */
 export function toDocument({ connection, files }: StoreContext, row: Row, derive: Derive): IndexDocument {
@@ -40,10 +46,15 @@ export class IndexQueue {
   #timer: NodeJS.Timeout | null = null;
   /** Of a database that was just opened nobody knows how much the index lacks. */
   #isChecked = false;
+  readonly #blocks: BlockWriter;
+  /** How many blocks were full when those missing were last listed, and which still are. */
+  #fullBlocks = -1;
+  #missingBlocks: number[] = [];
 
   constructor(context: StoreContext, derive: Derive | null) {
     this.#context = context;
     this.#derive = derive;
+    this.#blocks = new BlockWriter(context.connection);
   }
 
   /** After a write: indexes when enough is waiting, otherwise soon. */
@@ -67,6 +78,25 @@ export class IndexQueue {
       ({ isDone } = attempt.value);
     }
     this.#isChecked = true;
+    this.#mendBlocks();
+  }
+
+  /** Makes blocks of words that are missing. They only save time, so trouble with them is no trouble. */
+  #mendBlocks(): void {
+    const { connection, index } = this.#context;
+    const derive = this.#derive;
+    if (derive === null) return;
+    const full = countFullBlocks(index.until);
+    if (full !== this.#fullBlocks) this.#missingBlocks = listMissingBlocks(connection, full);
+    this.#fullBlocks = full;
+    for (const block of this.#missingBlocks.splice(0, MENDED_AT_ONCE)) {
+      connection.tryWrite(() => {
+        const documents = connection
+          .all(BODIES, ...blockRange(block))
+          .map((row) => toDocument(this.#context, row, derive));
+        putBlock(connection, block, documents);
+      });
+    }
   }
 
   /** Nothing is indexed after this; a database that is closed cannot be written to. */
@@ -87,7 +117,8 @@ export class IndexQueue {
     }
     const last = documents.at(-1);
     if (last) {
-      index.insert(index.table, documents);
+      this.#blocks.continueAfter(index.until);
+      index.insert(index.table, documents, this.#blocks);
       index.setUntil(last.messageId);
     }
     // What still waits then was forgotten meanwhile.

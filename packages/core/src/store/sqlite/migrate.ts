@@ -13,6 +13,9 @@ import * as publishedSeq from "./migrations/0006-published-seq.ts";
 import * as vectors from "./migrations/0007-vectors.ts";
 import * as vault from "./migrations/0008-vault.ts";
 import * as forks from "./migrations/0009-forks.ts";
+import * as summaryOutlines from "./migrations/0010-summary-outlines.ts";
+import * as wordBlocks from "./migrations/0011-word-blocks.ts";
+import * as cacheAnswers from "./migrations/0012-cache-answers.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -32,6 +35,9 @@ const MIGRATIONS: readonly Migration[] = [
   vectors,
   vault,
   forks,
+  summaryOutlines,
+  wordBlocks,
+  cacheAnswers,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

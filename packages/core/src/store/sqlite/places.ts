@@ -3,6 +3,7 @@ import type {
   DocumentKind,
   DocumentPlace,
   FoundSummary,
+  IdRange,
   MessageText,
   RecallScope,
   ScannedText,
@@ -11,6 +12,7 @@ import type { LargeFileRow } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { resolveConversations } from "./find-clues.ts";
+import { dropBeyond } from "./inherited.ts";
 import { readFile, restoreBytes, SELECT_PARTS } from "./read.ts";
 
 const IS_CURRENT = `
@@ -39,16 +41,18 @@ const BESIDE = (table: string): string => `
 const SUMMARY_SCOPE = `
   s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (SELECT value FROM json_each(?1)))
   AND (?2 IS NULL OR s.latest_at >= ?2) AND (?3 IS NULL OR s.latest_at < ?3)`;
+/** By the index alone: a way through the texts, for thousands of summaries, would take longer than finding them. */
+const SUMMARY_SOURCE = `
+  FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
+  JOIN summaries s INDEXED BY summary_times ON s.summary_id = r.summary_id AND s.depth >= 0`;
 const SUMMARY_PLACES = (table: string): string => `
-  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, ${LENGTH}
-  FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id)
+  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, ${LENGTH} ${SUMMARY_SOURCE}
   LEFT JOIN ${table}_docsize d ON d.id = r.summary_ref WHERE ${SUMMARY_SCOPE}`;
 const TIMES = `
   SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times
   FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const SUMMARY_TIMES = `
-  SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times
-  FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE}`;
+  SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
 const SUMMARIES = `
   SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
@@ -75,9 +79,13 @@ const HAS_PAYLOAD =
 const TEXT_COLUMNS = `
   m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding,
   m.arrival_bytes, ${HAS_PAYLOAD} AS has_payload`;
+const SCANNED = `m.message_id, m.seq, m.role, m.created_at, m.body, m.encoding, m.arrival_bytes, ${HAS_PAYLOAD}`;
+const TEXTS_WITHIN = `
+  SELECT ${SCANNED} FROM json_each(?5) j
+  CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
+  WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const TEXTS_AFTER = `
-  SELECT m.message_id, m.seq, m.role, m.created_at, m.body, m.encoding, m.arrival_bytes, ${HAS_PAYLOAD}
-  FROM messages m WHERE m.conversation_id = ?1 AND m.seq > ?2 AND ${IS_CURRENT} ORDER BY m.seq LIMIT ?3`;
+  SELECT ${SCANNED} FROM messages m WHERE m.conversation_id = ?1 AND m.seq > ?2 AND ${IS_CURRENT} ORDER BY m.seq LIMIT ?3`;
 const TEXTS = `
   SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
 const WRITTEN = `
@@ -119,10 +127,17 @@ export function readPlaces(
 ): DocumentPlace[] {
   return connection.read(() => {
     const scope = bindScope(connection, request.scope);
-    if (request.kind === "summary")
-      return readSummaryPlaces(connection, index.summaryTable, scope, request.ids);
-    const sql = BESIDE(index.table);
-    return groupPlaces(connection.walk<PlaceRow>(sql, ...scope, JSON.stringify(request.ids), request.reach));
+    if (request.kind === "summary") {
+      const found = readSummaryPlaces(connection, index.summaryTable, scope, request.ids);
+      return dropBeyond(connection, request.scope, "summary", found, ({ id }) => id);
+    }
+    const rows = connection.walk<PlaceRow>(
+      BESIDE(index.table),
+      ...scope,
+      JSON.stringify(request.ids),
+      request.reach,
+    );
+    return groupPlaces(dropBeyond(connection, request.scope, "message", rows, ([id]) => id));
   });
 }
 
@@ -178,7 +193,10 @@ export function readTimes(
         ? connection.get<{ times: string }>(TIMES, conversations, since, before, role, list)
         : connection.get<{ times: string }>(SUMMARY_TIMES, conversations, since, before, list);
     const times = JSON.parse(row?.times ?? "[]") as [number, number][];
-    return times.map(([id, createdAt]) => ({ id, createdAt }));
+    return dropBeyond(connection, scope, kind, times, ([id]) => id).map(([id, createdAt]) => ({
+      id,
+      createdAt,
+    }));
   });
 }
 
@@ -188,11 +206,12 @@ export function readTexts(
   scope: RecallScope,
 ): MessageText[] {
   const { connection } = context;
-  return connection.read(() =>
-    connection
-      .all(TEXTS, ...bindScope(connection, scope), JSON.stringify(messageIds))
-      .map((row) => toText(context, row)),
-  );
+  return connection.read(() => {
+    const rows = connection.all(TEXTS, ...bindScope(connection, scope), JSON.stringify(messageIds));
+    return dropBeyond(connection, scope, "message", rows, (row) => row.message_id as number).map((row) =>
+      toText(context, row),
+    );
+  });
 }
 
 export function readTextsAfter(
@@ -202,14 +221,33 @@ export function readTextsAfter(
   limit: number,
 ): ScannedText[] {
   const { connection } = context;
+  // Everything passes through here, so rows come without the names of their columns.
   return connection.read(() =>
-    // Everything passes through here, so rows come without the names of their columns.
-    Array.from(connection.walk<ScannedRow>(TEXTS_AFTER, conversationId, afterSeq, limit), (row) => {
-      const [messageId, seq, role, createdAt, body, encoding, arrival_bytes, hasPayload] = row;
-      const stored = { message_id: messageId, body, encoding, arrival_bytes };
-      return { messageId, seq, role, createdAt, bytes: restore(context, stored, hasPayload === 1) };
-    }),
+    Array.from(connection.walk<ScannedRow>(TEXTS_AFTER, conversationId, afterSeq, limit), (row) =>
+      toScannedText(context, row),
+    ),
   );
+}
+
+export function readTextsWithin(
+  context: StoreContext,
+  ranges: readonly IdRange[],
+  scope: RecallScope,
+): ScannedText[] {
+  const { connection } = context;
+  return connection.read(() => {
+    const values = [...bindScope(connection, scope), JSON.stringify(ranges)];
+    const rows = connection.walk<ScannedRow>(TEXTS_WITHIN, ...values);
+    return dropBeyond(connection, scope, "message", rows, ([messageId]) => messageId).map((row) =>
+      toScannedText(context, row),
+    );
+  });
+}
+
+function toScannedText(context: StoreContext, row: ScannedRow): ScannedText {
+  const [messageId, seq, role, createdAt, body, encoding, arrival_bytes, hasPayload] = row;
+  const stored = { message_id: messageId, body, encoding, arrival_bytes };
+  return { messageId, seq, role, createdAt, bytes: restore(context, stored, hasPayload === 1) };
 }
 
 type ScannedRow = readonly [
@@ -253,7 +291,7 @@ export function readFoundSummaries(
       refs === null
         ? connection.all(ALL_SUMMARIES, conversations, since, before)
         : connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
-    return rows.map(toFoundSummary);
+    return dropBeyond(connection, scope, "summary", rows.map(toFoundSummary), ({ ref }) => ref);
   });
 }
 
@@ -266,8 +304,13 @@ export function listFiles(
   return connection.read(() => {
     const [conversations, since, before] = bindScope(connection, scope);
     const wanted = fileIds === null ? null : JSON.stringify(fileIds);
-    const rows = connection.all<{ file_id: string }>(FILES, conversations, since, before, wanted);
-    return rows.flatMap(({ file_id }) => readFile(context, file_id) ?? []);
+    const isInScope = (fileId: string): boolean =>
+      scope.inherited === undefined ||
+      dropBeyond(connection, scope, "message", readFileMessages(context, fileId), (id) => id).length > 0;
+    return connection
+      .all<{ file_id: string }>(FILES, conversations, since, before, wanted)
+      .filter(({ file_id }) => isInScope(file_id))
+      .flatMap(({ file_id }) => readFile(context, file_id) ?? []);
   });
 }
 
@@ -307,7 +350,8 @@ export function findWritten(
           ...bounds,
           room,
         );
-        for (const row of rows) found.set(row.id, row.created_at);
+        for (const row of dropBeyond(connection, request.scope, "message", rows, ({ id }) => id))
+          found.set(row.id, row.created_at);
       }
     }
     return [...found].map(([messageId, createdAt]) => ({ messageId, createdAt }));

@@ -102,7 +102,13 @@ export function readConversation(
   return row ? toConversation(row) : null;
 }
 
-function toConversation(row: Row): ConversationRow {
+/** Which conversation it is, and whether it has ended. Archives are written in this order. */
+export function toIdentity(
+  row: Row,
+): Pick<
+  ConversationRow,
+  "conversationId" | "owner" | "sessionKey" | "sessionId" | "createdAt" | "archivedAt" | "archiveCause"
+> {
   return {
     conversationId: row.conversation_id as number,
     owner: row.owner as string,
@@ -111,6 +117,12 @@ function toConversation(row: Row): ConversationRow {
     createdAt: row.created_at as number,
     archivedAt: row.archived_at as number | null,
     archiveCause: row.archive_cause as string | null,
+  };
+}
+
+function toConversation(row: Row): ConversationRow {
+  return {
+    ...toIdentity(row),
     messages: row.message_count as number,
     shownMessages: row.shown_messages as number,
     shownTokens: row.shown_tokens as number,
@@ -157,17 +169,31 @@ type OutlineRow = readonly [
 export function readOutline({ connection }: StoreContext, request: OutlineRequest): Outline {
   const { conversationId, owner = null, after, limit } = request;
   const rows = connection.list<OutlineRow>(OUTLINE, conversationId, owner, ...(after ?? [-1, -1]), limit);
-  const roleNames = [...new Set(rows.map((row) => row[5]))];
-  const numbers = new Map(roleNames.map((name, index) => [name, index]));
-  return {
-    messageIds: Float64Array.from(rows, (row) => row[0]),
-    seqs: Float64Array.from(rows, (row) => row[1]),
-    positions: Float64Array.from(rows, (row) => row[2]),
-    tokens: Float64Array.from(rows, (row) => row[3]),
-    createdAts: Float64Array.from(rows, (row) => row[4]),
-    roles: Uint16Array.from(rows, (row) => numbers.get(row[5]) ?? 0),
+  const roleNames: string[] = [];
+  const numbers = new Map<string, number>();
+  const outline: Outline = {
+    messageIds: new Float64Array(rows.length),
+    seqs: new Float64Array(rows.length),
+    positions: new Float64Array(rows.length),
+    tokens: new Float64Array(rows.length),
+    createdAts: new Float64Array(rows.length),
+    roles: new Uint16Array(rows.length),
     roleNames,
   };
+  for (const [index, [messageId, seq, position, tokens, createdAt, role]] of rows.entries()) {
+    let number = numbers.get(role);
+    if (number === undefined) {
+      numbers.set(role, (number = numbers.size));
+      roleNames.push(role);
+    }
+    outline.messageIds[index] = messageId;
+    outline.seqs[index] = seq;
+    outline.positions[index] = position;
+    outline.tokens[index] = tokens;
+    outline.createdAts[index] = createdAt;
+    outline.roles[index] = number;
+  }
+  return outline;
 }
 
 /** Both walk the index of positions alone, so that a number far inside costs milliseconds. */
@@ -452,8 +478,12 @@ export function makePage<T>(rows: T[], limit: number, cursorOf: (row: T) => stri
 }
 
 export function parseCursor(cursor: string, length: number): number[] {
-  const numbers = cursor.split(".").map(Number);
-  if (numbers.length !== length || !numbers.every(Number.isSafeInteger)) {
+  const pieces = cursor.split(".");
+  const numbers = pieces.map(Number);
+  // Positions and times may lie below 0; nothing else than digits is a number here.
+  const isNumber = (piece: string, index: number): boolean =>
+    /^-?\d+$/.test(piece) && Number.isSafeInteger(numbers[index]);
+  if (pieces.length !== length || !pieces.every(isNumber)) {
     throw new EngineError("usage", `cannot continue after "${cursor}": it is not a cursor of this list`, {
       hint: "use the value of pagination.next from the page before",
     });

@@ -9,6 +9,7 @@ import type { Derive } from "../store.ts";
 import type { StoreContext } from "./context.ts";
 import { summaryTableName, tableName } from "./full-text-index.ts";
 import { toDocument } from "./index-queue.ts";
+import { BlockWriter } from "./word-blocks.ts";
 
 const BATCH = 200;
 const NEXT_MESSAGES = `
@@ -17,6 +18,8 @@ const NEXT_MESSAGES = `
 const SUMMARIES = `
   SELECT r.summary_ref, s.summary_id, s.conversation_id, s.content FROM summary_refs r JOIN summaries s USING (summary_id)
   WHERE r.summary_ref > ? ORDER BY r.summary_ref LIMIT ${BATCH}`;
+const FORGOTTEN =
+  "SELECT message_id AS id FROM messages WHERE message_id > ? AND message_id <= ? AND forgotten_at IS NOT NULL";
 const COUNT = "SELECT count(*) AS n FROM messages WHERE forgotten_at IS NULL";
 const GENERATIONS =
   "SELECT name FROM sqlite_schema WHERE name LIKE 'messages\\_fts\\_%' ESCAPE '\\' AND sql LIKE 'CREATE VIRTUAL%'";
@@ -31,6 +34,7 @@ export async function reindex(
   const generation = index.generation + 1;
   dropUnfinished(context);
   connection.write(() => index.createTable(generation));
+  const blocks = new BlockWriter(connection);
   let done = 0;
   for (let after = 0; ;) {
     if (signal?.aborted) {
@@ -45,7 +49,12 @@ export async function reindex(
     const documents = rows.map((row) => toDocument(context, row, derive));
     const last = rows.at(-1)?.message_id as number | undefined;
     const finished = connection.write(() => {
-      index.insert(tableName(generation), documents);
+      // What was forgotten since it was read must not come back as terms.
+      const gone = new Set(
+        connection.all<{ id: number }>(FORGOTTEN, after, last ?? after).map(({ id }) => id),
+      );
+      const present = documents.filter(({ messageId }) => !gone.has(messageId));
+      index.insert(tableName(generation), present, blocks);
       // Only inside a write transaction is it certain that no message arrived behind the last one seen.
       const behind = connection.get(NEXT_MESSAGES, last ?? after);
       if (behind !== undefined) return false;

@@ -2,9 +2,10 @@
  * The SQLite adapter of the store port. Work is synchronous inside, one transaction per method; it is meant to run on a worker
  * thread, or in a command-line process, never on a host's main thread.
  */
+import type { EventSink } from "../../model/events.ts";
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
 import type { DissolveReport, DoubtfulSummary, ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
-import type { ReplaceOutcome, SummaryReplacement, TransplantReport } from "../care.ts";
+import type { TransplantReport } from "../care.ts";
 import type {
   CoverHead,
   CoverTail,
@@ -16,6 +17,7 @@ import type {
   SpendGroup,
   SpendRecord,
   StoreSummary,
+  SummaryReplacement,
   SummaryGraph,
   SummaryNode,
   SummaryRow,
@@ -28,7 +30,9 @@ import type {
   FoundSummary,
   Grant,
   MessageText,
+  InheritedPart,
   RecallScope,
+  IdRange,
   ScannedText,
 } from "../recall.ts";
 import type {
@@ -61,15 +65,17 @@ import * as books from "./books.ts";
 import * as care from "./care.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { dissolveSummary } from "./dissolve.ts";
 import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
-import { findClues, testClues } from "./find-clues.ts";
+import { findClues, findRuns, testClues } from "./find-clues.ts";
 import * as forks from "./fork.ts";
 import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 import * as grants from "./grants.ts";
 import * as graph from "./graph.ts";
 import { migrate } from "./migrate.ts";
+import { listInherited } from "./inherited.ts";
 import * as places from "./places.ts";
 import * as read from "./read.ts";
 import { recordBoundary, relabel, setHidden } from "./records.ts";
@@ -91,6 +97,8 @@ export interface SqliteStoreOptions {
   readonly create?: boolean;
   readonly readOnly?: boolean;
   readonly busyLimitMs?: number;
+  /** Hears when another process holds the lock for long. */
+  readonly onEvent?: EventSink;
   /** Reads a stored message for the index: what another process stored and did not come to index. */
   readonly derive?: Derive;
 }
@@ -108,6 +116,11 @@ export class SqliteStore implements Store {
       create: options.create ?? false,
       readOnly: options.readOnly ?? false,
       busyLimitMs: options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS,
+      onBusy: () =>
+        options.onEvent?.({
+          kind: "waiting",
+          message: `another program is using the database ${options.path}; waiting until it lets go`,
+        }),
     });
     try {
       migrate(connection);
@@ -118,6 +131,7 @@ export class SqliteStore implements Store {
         files: new LargeFiles(options.filesDir),
         index,
         bodies: new BodyCache(),
+        derive: options.derive ?? null,
       };
       this.#queue = new IndexQueue(this.#context, options.derive ?? null);
     } catch (error) {
@@ -287,8 +301,8 @@ export class SqliteStore implements Store {
     return this.#do("read", () => remake.readStale(this.#context, conversationId));
   }
 
-  async storeRemade(request: Parameters<Store["storeRemade"]>[0]): Promise<PublishOutcome> {
-    return this.#do("write", () => remake.storeRemade(this.#context, request));
+  async storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
+    return this.#do("write", () => remake.storeRemade(this.#context, replacement, now));
   }
 
   async swapRemade(request: Parameters<Store["swapRemade"]>[0]): Promise<number> {
@@ -395,6 +409,14 @@ export class SqliteStore implements Store {
     return this.#do("read", () => places.readTextsAfter(this.#context, conversationId, afterSeq, limit));
   }
 
+  async findRuns(runs: readonly string[], scope: RecallScope): Promise<IdRange[] | null> {
+    return this.#do("read", () => findRuns(this.#context, runs, scope));
+  }
+
+  async readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]> {
+    return this.#do("read", () => places.readTextsWithin(this.#context, ranges, scope));
+  }
+
   async listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]> {
     return this.#do("read", () => places.listFiles(this.#context, scope, fileIds));
   }
@@ -417,6 +439,10 @@ export class SqliteStore implements Store {
 
   async listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]> {
     return this.#do("read", () => places.listScope(this.#context, request));
+  }
+
+  async listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]> {
+    return this.#do("read", () => listInherited(this.#context, conversationIds));
   }
 
   async insertGrant(grant: Grant, now: number): Promise<boolean> {
@@ -469,12 +495,12 @@ export class SqliteStore implements Store {
     return this.#do("read", () => replacing.readSources(this.#context, summaryId));
   }
 
-  async replaceSummary(replacement: SummaryReplacement, now: number): Promise<ReplaceOutcome> {
+  async replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
     return this.#do("write", () => replacing.replaceSummary(this.#context, replacement, now));
   }
 
   async dissolveSummary(request: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveReport | null> {
-    return this.#do("write", () => replacing.dissolveSummary(this.#context, request));
+    return this.#do("write", () => dissolveSummary(this.#context, request));
   }
 
   async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {

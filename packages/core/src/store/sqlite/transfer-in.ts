@@ -2,13 +2,12 @@
  * Writing whole conversations that come from another archive. Rows go through the same head as rows that arrive, so that seq, chain
  * and counters are made here and proven here; only times, places, salts and commitments are taken as they are.
  */
-import { chainGenesis } from "../../model/chain.ts";
+import { chainGenesis, hashFacts } from "../../model/chain.ts";
 import { EngineError, must } from "../../model/errors.ts";
 import { deriveFileId } from "../../model/ids.ts";
 import { HIDDEN, hiddenMask } from "../../model/message.ts";
 import type { HiddenReason } from "../../model/message.ts";
 import { encodeBody } from "../body.ts";
-import { LargeFiles } from "../large-files.ts";
 import { spliceRanges } from "../splice.ts";
 import type { CutPayload, Derive, DerivedMessage } from "../store.ts";
 import type {
@@ -22,14 +21,15 @@ import type {
   MovedTurn,
   OpenOutcome,
 } from "../transfer.ts";
-import { EVENT_KIND, hashFacts } from "./append.ts";
+import { EVENT_KIND } from "./append.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
-import { hashSummary } from "./fold.ts";
+import { writeFile } from "./file-rows.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession } from "./placement.ts";
 import { commitStored, insertRedaction } from "./redactions.ts";
+import { writeSummary } from "./summary-rows.ts";
 import { readMovedRows } from "./transfer.ts";
 import { dropVectors } from "./vectors.ts";
 import { insertParts } from "./parts.ts";
@@ -61,10 +61,6 @@ const MESSAGE_AT =
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const SET_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
-const INSERT_FILE = `
-  INSERT INTO large_files (file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
-                           exploration_summary, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
 const FILE_FACTS = `
   SELECT file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path, exploration_summary, created_at
   FROM large_files WHERE file_id = ?`;
@@ -318,26 +314,9 @@ class RowMover {
   }
 
   #addFile(sha256: string): string {
-    const { conversationId } = this.#head;
     const { file, content } = must(this.#files.get(sha256), `large file ${sha256}`);
-    const fileId = deriveFileId(conversationId, sha256);
-    const storagePath = LargeFiles.storagePath(conversationId, fileId, file.extension);
-    this.#context.files.write(storagePath, content);
-    const { fileName, mimeType, byteSize, lineCount, explorationSummary, createdAt } = file;
-    this.#connection.run(
-      INSERT_FILE,
-      fileId,
-      conversationId,
-      fileName,
-      mimeType,
-      byteSize,
-      lineCount,
-      sha256,
-      storagePath,
-      explorationSummary,
-      createdAt,
-    );
-    return fileId;
+    // Its record stands in the ledger that is moved with it.
+    return writeFile(this.#context, this.#head.conversationId, file, content).fileId;
   }
 
   #showRevision(first: MessageAt, messageId: number, tokens: number): void {
@@ -454,19 +433,12 @@ function sessionRefOf(connection: Connection, owner: string, sessionId: string):
 }
 
 const SUMMARY_EXISTS = "SELECT conversation_id, content FROM summaries WHERE summary_id = ?";
-const INSERT_SUMMARY = `
-  INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
-    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
-const INSERT_SOURCE_LINK =
-  "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
-
 export function moveSummaries(
-  { connection, index }: StoreContext,
+  context: StoreContext,
   conversationId: number,
   summaries: readonly MovedSummary[],
 ): { stored: number; known: number } {
+  const { connection } = context;
   return connection.write(() => {
     const head = ConversationHead.read(connection, conversationId);
     let stored = 0;
@@ -482,8 +454,10 @@ export function moveSummaries(
         );
       }
       if (known) continue;
-      insertSummary(connection, conversationId, summary);
-      index.addSummary({ summaryId: summary.summaryId, conversationId, content: summary.content });
+      const sources = summary.sources.map((source) =>
+        typeof source === "string" ? source : messageIdAt(connection, conversationId, source),
+      );
+      writeSummary(context, { ...summary, conversationId }, sources);
       stored += 1;
     }
     head.noteSummary(false, stored);
@@ -492,45 +466,8 @@ export function moveSummaries(
   });
 }
 
-function insertSummary(connection: Connection, conversationId: number, summary: MovedSummary): void {
-  const { summaryId, kind, depth, content, tokens, model, level, createdAt } = summary;
-  connection.run(
-    INSERT_SUMMARY,
-    summaryId,
-    conversationId,
-    kind,
-    depth,
-    summary.state,
-    summary.startPosition,
-    summary.startSeq,
-    summary.endPosition,
-    summary.endSeq,
-    summary.messages,
-    summary.descendantCount,
-    tokens,
-    summary.sourceTokens,
-    summary.earliestAt,
-    summary.latestAt,
-    content,
-    hashSummary({ summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt }),
-    model,
-    level,
-    summary.isStale ? 1 : 0,
-    summary.isRoot ? 1 : 0,
-    summary.madeAtSeq,
-    createdAt,
-  );
-  for (const [ordinal, source] of summary.sources.entries()) {
-    if (typeof source === "string") connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, source);
-    else {
-      const message = must(
-        connection.get<MessageAt>(MESSAGE_AT, conversationId, source),
-        `the message at seq ${source}`,
-      );
-      connection.run(INSERT_MESSAGE_LINK, summaryId, ordinal, message.message_id);
-    }
-  }
-}
+const messageIdAt = (connection: Connection, conversationId: number, seq: number): number =>
+  must(connection.get<MessageAt>(MESSAGE_AT, conversationId, seq), `the message at seq ${seq}`).message_id;
 
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ? AND conversation_id = ?";
 const IN_COVER = "SELECT 1 AS found FROM context_items WHERE conversation_id = ? AND summary_id = ?";

@@ -17,6 +17,7 @@ import type {
 } from "../transfer.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { toIdentity } from "./read.ts";
 import { readRedaction } from "./redactions.ts";
 
 const CONVERSATIONS = `
@@ -57,13 +58,7 @@ const COVER = `
 export function listMoved({ connection }: StoreContext, choice: MoveChoice): ListedConversation[] {
   const ids = choice.conversationIds === undefined ? null : JSON.stringify(choice.conversationIds);
   return connection.all(CONVERSATIONS, choice.owner ?? null, ids).map((row) => ({
-    conversationId: row.conversation_id as number,
-    owner: row.owner as string,
-    sessionKey: row.session_key as string,
-    sessionId: row.session_id as string,
-    createdAt: row.created_at as number,
-    archivedAt: row.archived_at as number | null,
-    archiveCause: row.archive_cause as string | null,
+    ...toIdentity(row),
     rows: row.head_seq as number,
     summaries: row.summary_count as number,
     foldRevision: row.fold_revision as number,
@@ -187,18 +182,23 @@ export function readMovedFile(
 ): { file: MovedFile; content: Uint8Array | null } | null {
   const row = connection.get(FILE, conversationId, sha256);
   if (!row) return null;
-  const storagePath = row.storage_path as string;
-  const file = {
-    sha256,
+  return { file: toMovedFile(row), content: files.read(row.storage_path as string) };
+}
+
+export function toMovedFile(row: Row): MovedFile {
+  return {
+    sha256: row.sha256 as string,
     fileName: row.file_name as string | null,
     mimeType: row.mime_type as string,
     byteSize: row.byte_size as number,
     lineCount: row.line_count as number | null,
-    extension: basename(storagePath).split(".").at(-1) ?? "bin",
+    extension:
+      basename(row.storage_path as string)
+        .split(".")
+        .at(-1) ?? "bin",
     explorationSummary: row.exploration_summary as string,
     createdAt: row.created_at as number,
   };
-  return { file, content: files.read(storagePath) };
 }
 
 export function readMovedSummaries(
@@ -229,6 +229,7 @@ export function readMovedSummaries(
     isRoot: row.is_root === 1,
     madeAtSeq: row.made_at_seq as number,
     createdAt: row.created_at as number,
+    publishedSeq: row.published_seq as number | null,
     sources: connection
       .all<{ source: number | string }>(SOURCES, row.summary_id as string)
       .map(({ source }) => source),

@@ -6,19 +6,20 @@
  */
 import { hash, randomBytes } from "node:crypto";
 import { EngineError, must } from "../../model/errors.ts";
-import { deriveFileId } from "../../model/ids.ts";
 import type { TransplantReport } from "../care.ts";
-import { LargeFiles } from "../large-files.ts";
 import type { Derive } from "../store.ts";
-import { EVENT_KIND, hashFacts } from "./append.ts";
+import { EVENT_KIND } from "./append.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
-import { hashSummary } from "./fold.ts";
+import { writeFile } from "./file-rows.ts";
+import { toSummary } from "./graph.ts";
 import { findSession } from "./placement.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
 import { insertRedaction, readRedaction } from "./redactions.ts";
 import { INSERT_PART } from "./parts.ts";
+import { writeSummary } from "./summary-rows.ts";
+import { toMovedFile } from "./transfer.ts";
 
 const CONVERSATION = "SELECT conversation_id, owner, session_id FROM conversations WHERE conversation_id = ?";
 const MESSAGES = "SELECT * FROM messages WHERE conversation_id = ? AND forgotten_at IS NULL ORDER BY seq";
@@ -33,24 +34,17 @@ const INSERT_MESSAGE = `
                         arrival_bytes, encoding, body, salt, commitment, chain)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
+const SET_TOKENS = "UPDATE messages SET tokens = ? WHERE message_id = ?";
+/** An item stands for the newest version of its message. */
+const SHOWN_TOKENS = `
+  SELECT n.tokens FROM messages m JOIN messages n ON n.message_id = coalesce(m.newest, m.message_id) WHERE m.message_id = ?`;
 const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const FILE = "SELECT * FROM large_files WHERE file_id = ?";
-const INSERT_FILE = `
-  INSERT INTO large_files (file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
-                           exploration_summary, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
 const SUMMARIES =
   "SELECT * FROM summaries WHERE conversation_id = ? AND state = 'cover' ORDER BY depth, start_pos, summary_id";
 const LINKS = `
   SELECT ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY 1`;
-const INSERT_SUMMARY = `
-  INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
-    descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at)
-  VALUES (?, ?, ?, ?, 'cover', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`;
-const INSERT_MESSAGE_LINK = "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
-const INSERT_SOURCE_LINK =
-  "INSERT INTO summary_parents (summary_id, ordinal, parent_summary_id) VALUES (?, ?, ?)";
 const ITEMS = "SELECT * FROM context_items WHERE conversation_id = ? ORDER BY start_pos, seq";
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden)
@@ -275,34 +269,20 @@ class Copy {
       );
     }
     const bytes = restoreBytes(row, parts, (path) => this.#context.files.read(path));
-    const { readTerms } = this.#derive(bytes, toCuts(parts));
+    // A file that was there before is told of in the words of its own row, here too.
+    const cuts = toCuts(this.#connection.all(SELECT_PARTS, messageId));
+    const { tokens, readTerms } = this.#derive(bytes, cuts);
+    if (cuts.length > 0) this.#connection.run(SET_TOKENS, tokens, messageId);
     const document = { messageId, conversationId: this.#request.to, bytes: bytes.byteLength, readTerms };
     this.#context.index.add([document]);
   }
 
   #copyFile(sourceId: string): string {
-    const { files } = this.#context;
     const { to, now } = this.#request;
-    const file: Row = must(this.#connection.get(FILE, sourceId), `file ${sourceId}`);
-    const fileId = deriveFileId(to, file.sha256 as string);
-    const extension = (file.storage_path as string).split(".").at(-1) ?? "bin";
-    const storagePath = LargeFiles.storagePath(to, fileId, extension);
-    files.write(storagePath, must(files.read(file.storage_path as string), `the content of ${sourceId}`));
-    const facts = [
-      fileId,
-      to,
-      file.file_name as string | null,
-      file.mime_type as string,
-      file.byte_size as number,
-      file.line_count as number | null,
-      file.sha256 as string,
-      storagePath,
-      file.exploration_summary as string,
-      now,
-    ] as const;
-    if (this.#connection.change(INSERT_FILE, ...facts) > 0) {
-      this.#head.takeRecord(this.#connection, "file", { fileId, facts: hashFacts(facts) }, now);
-    }
+    const row: Row = must(this.#connection.get(FILE, sourceId), `file ${sourceId}`);
+    const content = must(this.#context.files.read(row.storage_path as string), `the content of ${sourceId}`);
+    const { fileId, record } = writeFile(this.#context, to, { ...toMovedFile(row), createdAt: now }, content);
+    if (record !== null) this.#head.takeRecord(this.#connection, "file", record, now);
     return fileId;
   }
 
@@ -326,50 +306,27 @@ class Copy {
     );
     const descendants = below.reduce((sum, source) => sum + source.descendants + 1, 0);
     const summaryId = `sum_${randomBytes(8).toString("hex")}`;
-    const kind = below.length > 0 ? "condensed" : "leaf";
-    const content = row.content as string;
-    const tokens = row.tokens as number;
-    const [model, level] = [row.model as string, row.level as string];
-    this.#connection.run(
-      INSERT_SUMMARY,
+    const facts = {
+      ...toSummary(row),
       summaryId,
-      to,
-      kind,
+      conversationId: to,
+      kind: below.length > 0 ? ("condensed" as const) : ("leaf" as const),
       depth,
-      first.startPosition,
-      first.startSeq,
-      last.endPosition,
-      last.endSeq,
+      state: "cover" as const,
+      startPosition: first.startPosition,
+      startSeq: first.startSeq,
+      endPosition: last.endPosition,
+      endSeq: last.endSeq,
       messages,
-      descendants,
-      tokens,
-      row.source_tokens as number,
-      row.earliest_at as number,
-      row.latest_at as number,
-      content,
-      hashSummary({
-        summaryId,
-        conversationId: to,
-        kind,
-        depth,
-        content,
-        tokens,
-        model,
-        level,
-        createdAt: now,
-      }),
-      model,
-      level,
-      row.stale as number,
-      this.#head.seq,
-      now,
-    );
-    for (const [ordinal, source] of sources.entries()) {
-      if ("summaryId" in source)
-        this.#connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, source.summaryId);
-      else this.#connection.run(INSERT_MESSAGE_LINK, summaryId, ordinal, source.messageId);
-    }
-    this.#context.index.addSummary({ summaryId, conversationId: to, content });
+      descendantCount: descendants,
+      isRoot: false,
+      madeAtSeq: this.#head.seq,
+      createdAt: now,
+      // It takes its place here now; when it did so where it was copied from is counted in another conversation's numbers.
+      publishedSeq: this.#head.seq,
+    };
+    const links = sources.map((source) => ("summaryId" in source ? source.summaryId : source.messageId));
+    writeSummary(this.#context, facts, links);
     this.#head.noteSummary(false);
     const { startPosition, startSeq } = first;
     const { endPosition, endSeq } = last;
@@ -393,7 +350,8 @@ class Copy {
     const place = summary ?? message;
     if (!place) return;
     const messages = summary?.messages ?? 1;
-    const tokens = row.tokens as number;
+    const shown = message && this.#connection.get<{ tokens: number }>(SHOWN_TOKENS, message.messageId);
+    const tokens = shown?.tokens ?? (row.tokens as number);
     const hidden = row.hidden as number;
     this.#connection.run(
       INSERT_ITEM,

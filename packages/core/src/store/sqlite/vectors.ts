@@ -10,6 +10,7 @@ import type { StoreVectors, StoreVectorsOutcome, VectorCounts, VectorSpace } fro
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { resolveConversations } from "./find-clues.ts";
+import { listBeyond } from "./inherited.ts";
 
 /** The newest version of a message that is neither hidden nor forgotten. A revision is hidden when its first version is. */
 export const IS_EMBEDDABLE = `
@@ -149,8 +150,8 @@ export function scanVectors(
   request: { spaceId: number; vector: Float32Array; scope: RecallScope; limit: number; after: string | null },
 ): { nearest: Neighbour[]; next: string | null } {
   return connection.read(() => {
-    const stretch = new Stretch(request.vector, request.limit);
     const { scope } = request;
+    const stretch = new Stretch(request.vector, request.limit, listBeyond(connection, scope, "message"));
     const conversations = resolveConversations(connection, scope);
     const isWhole =
       conversations === null &&
@@ -203,10 +204,12 @@ type VectorRow = readonly [place: number, messageId: number, vector: Uint8Array]
 class Stretch {
   left = STRETCH;
   readonly #vector: Float32Array;
+  readonly #without: ReadonlySet<number>;
   readonly #nearest: NearestList;
 
-  constructor(vector: Float32Array, limit: number) {
+  constructor(vector: Float32Array, limit: number, without: ReadonlySet<number>) {
     this.#vector = vector;
+    this.#without = without;
     this.#nearest = new NearestList(limit);
   }
 
@@ -217,7 +220,7 @@ class Stretch {
       last = place;
       this.left -= 1;
       // Messages without text have none.
-      if (bytes.byteLength !== this.#vector.byteLength) continue;
+      if (bytes.byteLength !== this.#vector.byteLength || this.#without.has(messageId)) continue;
       this.#nearest.add(messageId, dotProduct(this.#vector, vectorFromBytes(bytes)));
     }
     return last;

@@ -3,7 +3,7 @@
  * summary at a time over its direct sources only; that each of those is right is checked at its own turn.
  */
 import type { Connection, Row } from "./connection.ts";
-import { hashSummary } from "./fold.ts";
+import { hashSummary } from "./summary-rows.ts";
 import { equalBytes } from "./verify-bytes.ts";
 import type { Problems } from "./verify-problems.ts";
 

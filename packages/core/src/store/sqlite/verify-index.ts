@@ -1,25 +1,23 @@
 /**
  * Compares the full-text index with the texts it was made from, in bounded memory: every message and every summary must have a row with
  * the right number of terms, and the sum of the hashes of all terms in the index must be the sum over all texts. Any term added, lost or
- * changed shifts one of the two.
+ * changed shifts one of the two. Every block of words must spell the words of its messages.
  */
 import { formatMessageId } from "../../model/ids.ts";
-import { analyzeForIndex } from "../../text/index.ts";
+import { analyzeForIndex, Spelling } from "../../text/index.ts";
+import type { IndexTerms, ReadTerms } from "../../text/index.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { scopeTerm } from "./full-text-index.ts";
 import type { Problems } from "./verify-problems.ts";
+import { blockOf, readBlock } from "./word-blocks.ts";
 
 const COLUMNS = ["words", "idents", "scope"] as const;
+const MAX_RECENT_BLOCKS = 8;
 const MEND = "run lcm reindex; no message is affected";
 const SUMMARIES = `
   SELECT s.summary_id, s.conversation_id, s.content, coalesce(r.summary_ref, 0) AS ref
   FROM summaries s LEFT JOIN summary_refs r USING (summary_id) WHERE s.summary_id > ? ORDER BY s.summary_id LIMIT 256`;
-
-interface Terms {
-  readonly words: string;
-  readonly idents: string;
-}
 
 export class IndexCheck {
   #connection: Connection;
@@ -27,10 +25,12 @@ export class IndexCheck {
   #summaries: TableCheck | null = null;
   /** Messages behind it wait to be indexed. */
   #until: number;
+  #blocks: BlockCheck;
 
   constructor({ connection, index }: StoreContext, problems: Problems) {
     this.#connection = connection;
     this.#until = index.until;
+    this.#blocks = new BlockCheck(connection, problems);
     const reason = index.problem();
     if (reason !== null) {
       problems.add("index", "index", `search is degraded: ${reason}; ${MEND}`);
@@ -40,10 +40,13 @@ export class IndexCheck {
     this.#summaries = new TableCheck(connection, index.summaryTable, "summaries", problems);
   }
 
-  /** Notes what the index must hold for a message, and checks its row. */
-  expect(messageId: number, conversationId: number, terms: Terms): void {
-    if (messageId <= this.#until)
-      this.#messages?.expect(messageId, formatMessageId(messageId), conversationId, terms);
+  /** Notes what the index must hold for a message, and checks its row and its block of words. */
+  expect(messageId: number, conversationId: number, readTerms: ReadTerms): void {
+    if (messageId > this.#until) return;
+    const spelling = new Spelling();
+    const terms = readTerms(spelling);
+    this.#messages?.expect(messageId, formatMessageId(messageId), conversationId, terms);
+    this.#blocks.expect(messageId, spelling);
   }
 
   finish(): void {
@@ -86,7 +89,7 @@ class TableCheck {
     this.#problems = problems;
   }
 
-  expect(rowId: number, name: string, conversationId: number, terms: Terms): void {
+  expect(rowId: number, name: string, conversationId: number, terms: IndexTerms): void {
     if (!this.#usable) return;
     const texts = [terms.words, terms.idents, scopeTerm(conversationId)];
     const counts = texts.map((text, column) => this.#expected.addText(text, column));
@@ -156,6 +159,46 @@ class TableCheck {
       this.#problems.add("index", "index", `the index cannot be read: ${(error as Error).message}; ${MEND}`);
       return null;
     }
+  }
+}
+
+/** Blocks of words against the messages they must spell. A missing one only costs time. */
+class BlockCheck {
+  #connection: Connection;
+  #problems: Problems;
+  /** Blocks read last; messages of a conversation follow each other, so few are asked for again. */
+  #recent = new Map<number, ReturnType<typeof readBlock>>();
+  #named = new Set<number>();
+
+  constructor(connection: Connection, problems: Problems) {
+    this.#connection = connection;
+    this.#problems = problems;
+  }
+
+  expect(messageId: number, spelling: Spelling): void {
+    const number = blockOf(messageId);
+    const block = this.#read(number);
+    if (block === null || this.#named.has(number)) return;
+    const isSpelled =
+      block !== "damaged" &&
+      spelling.words.isSubsetOf(block.words) &&
+      (!spelling.takeOpaque() || block.opaqueIds.has(messageId));
+    if (isSpelled) return;
+    this.#named.add(number);
+    const why =
+      block === "damaged" ? "cannot be read" : `does not spell all words of ${formatMessageId(messageId)}`;
+    this.#problems.add("index", "index", `block ${number} of words ${why}; ${MEND}`);
+  }
+
+  #read(number: number): ReturnType<typeof readBlock> {
+    let block = this.#recent.get(number);
+    if (block === undefined) {
+      block = readBlock(this.#connection, number);
+      const [oldest] = this.#recent.keys();
+      if (this.#recent.size >= MAX_RECENT_BLOCKS && oldest !== undefined) this.#recent.delete(oldest);
+      this.#recent.set(number, block);
+    }
+    return block;
   }
 }
 

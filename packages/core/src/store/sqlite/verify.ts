@@ -4,7 +4,7 @@
  * that writers at work are not mistaken for damage, and page by page, so that memory stays bounded.
  */
 import { hash } from "node:crypto";
-import { chainGenesis, chainMessage, chainRecord } from "../../model/chain.ts";
+import { chainGenesis, chainMessage, chainRecord, hashFacts } from "../../model/chain.ts";
 import { deriveFileId, formatMessageId } from "../../model/ids.ts";
 import { HIDDEN } from "../../model/message.ts";
 import type { ForkOrigin } from "../../model/chain.ts";
@@ -13,7 +13,6 @@ import type { PreparedRedaction, ProveArrival } from "../redaction.ts";
 import type { Derive, PreparedPart, VerifyReport } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { hashFacts } from "./append.ts";
 import { checkFork, readChainAt } from "./fork.ts";
 import { equalBytes } from "./verify-bytes.ts";
 import { checkCover } from "./verify-cover.ts";
@@ -336,7 +335,7 @@ function checkMessage(
     }
   }
   checkParts(parts, derived.parts, name, problems);
-  index.expect(id, message.conversation_id as number, derived.readTerms());
+  index.expect(id, message.conversation_id as number, derived.readTerms);
 }
 
 /** Without the key: every placeholder has its entry. With it: the message, its values put back, is what arrived. */

@@ -8,13 +8,10 @@
  */
 
 import {
-  closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   linkSync,
   mkdtempSync,
-  openSync,
   readdirSync,
   renameSync,
   rmSync,
@@ -25,6 +22,7 @@ import { DatabaseSync } from "node:sqlite";
 
 import { deriveMessage } from "../../ingest/prepare.ts";
 import { EngineError } from "../../model/errors.ts";
+import { flushPathSync } from "../../store/flush-path.ts";
 import { SqliteStore } from "../../store/sqlite/sqlite-store.ts";
 
 import { importDocumented, type DocumentedImportOptions, type DocumentedImportReport } from "./import.ts";
@@ -96,7 +94,7 @@ async function adoptInside(folder: string, complete: string, options: AdoptOptio
     if (source !== path) checkUnchanged(path, source);
     const fresh = join(folder, "new.db");
     const report = await importInto(fresh, filesDir, { ...options, path: source });
-    syncFile(fresh);
+    flushPathSync(fresh);
     renameSync(fresh, complete);
     const backup = chooseBackupName(path);
     swap(path, backup, complete);
@@ -111,7 +109,7 @@ function swap(path: string, backup: string, complete: string): void {
   if (!existsSync(backup)) linkSync(path, backup);
   for (const log of LOGS) if (existsSync(`${path}${log}`)) renameSync(`${path}${log}`, `${backup}${log}`);
   renameSync(complete, path);
-  syncFile(dirname(path));
+  flushPathSync(dirname(path));
 }
 
 /** The second name of the old database, where a call was killed while it swapped; null when everything has to begin anew. */
@@ -142,23 +140,12 @@ function removeLeftovers(path: string, own: string): void {
   }
 }
 
-/** Windows cannot open a folder for this, and does not need it. */
-function syncFile(path: string): void {
-  if (process.platform === "win32") return;
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-}
-
 async function importInto(
   fresh: string,
   filesDir: string,
   options: AdoptOptions,
 ): Promise<DocumentedImportReport> {
-  const store = new SqliteStore({ path: fresh, filesDir, create: true });
+  const store = new SqliteStore({ path: fresh, filesDir, create: true, derive: deriveMessage });
   try {
     const report = await importDocumented(store, options);
     const proof = await store.verify(deriveMessage, () => undefined);

@@ -161,6 +161,7 @@ function toMoved(node: Node, messages: readonly GraphMessage[], isPublished: boo
     isRoot: false,
     madeAtSeq: last?.seq ?? 0,
     createdAt: summary.createdAt,
+    publishedSeq: null,
     sources: node.sources.map((source) =>
       typeof source === "number" ? (messages[source]?.seq ?? 0) : source.summary.summaryId,
     ),

@@ -8,6 +8,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { pathToFileURL } from "node:url";
 
 import { EngineError } from "../../model/errors.ts";
+import { APPLICATION_ID } from "../../store/sqlite/migrate.ts";
 
 export type SourceValue = string | number | null | { readonly base64: string };
 /** A row with every column it has, in the order of the table. */
@@ -28,8 +29,6 @@ export const IMPORTED_TABLES = [
 type ImportedTable = (typeof IMPORTED_TABLES)[number];
 
 const SQLITE_MAGIC = "SQLite format 3\0";
-/** "LCMX": an archive of this program carries it. */
-const OWN_APPLICATION_ID = 0x4c434d58;
 
 export function isSqliteFile(path: string): boolean {
   if (!existsSync(path) || !statSync(path).isFile()) return false;
@@ -128,7 +127,7 @@ export class DocumentedSource {
 
   #check(): void {
     const own = this.#database.prepare("PRAGMA application_id").get()?.["application_id"];
-    if (own === OWN_APPLICATION_ID) {
+    if (own === APPLICATION_ID) {
       throw new EngineError("invalid_input", `cannot import ${this.path}: it is an archive of this program`, {
         hint: "export it with lcm export --format archive, and import that file",
       });

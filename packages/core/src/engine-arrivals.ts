@@ -1,0 +1,298 @@
+/**
+ * What comes in: messages, and what a host says of its sessions afterwards: copies, labels, branches, boundaries. Everything here is refused
+ * for sessions the settings leave out. Joins preparing and redaction with the store; folding is the engine's.
+ */
+import type { ModelSituation } from "./engine-folding.ts";
+import type { Redaction } from "./engine-redaction.ts";
+import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
+import { prepareMessage } from "./ingest/prepare.ts";
+import { unpackPrepared } from "./ingest/prepared-batch.ts";
+import type { PackedPrepared } from "./ingest/prepared-batch.ts";
+import { serializeExact } from "./message/json-text.ts";
+import { viewMessage } from "./message/normalize.ts";
+import { checkArrival, checkSession } from "./model/check-arrival.ts";
+import { EngineError } from "./model/errors.ts";
+import type { Clock, EventSink } from "./model/events.ts";
+import { makeUlid } from "./model/ids.ts";
+import { hiddenMask } from "./model/message.ts";
+import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/message.ts";
+import { compileSessionPatterns } from "./model/session-patterns.ts";
+import type { Settings } from "./model/settings.ts";
+import type { ForkItem } from "./store/forks.ts";
+import type {
+  AppendEvent,
+  BoundaryRequest,
+  ConversationRow,
+  PreparedMessage,
+  SessionState,
+  Store,
+} from "./store/store.ts";
+
+export interface IngestRequest extends ModelSituation {
+  readonly session: SessionRef;
+  readonly messages: readonly Arrival[];
+  /** Room of the model's context: given, the engine watches the threshold and folds in the background. */
+  readonly budgetTokens?: number;
+  /** Commits a host's turn: a key seen before means that nothing is stored again. */
+  readonly turn?: { readonly advancementKey: string };
+  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. Handed over. */
+  readonly prepared?: PackedPrepared;
+  /** How far the source was read; stored in the same transaction. */
+  readonly cursor?: { readonly value: string | null };
+}
+
+export interface IngestResult {
+  /** 0 when nothing may be stored for this session. */
+  readonly conversationId: number;
+  readonly results: IngestedMessage[];
+  readonly duplicateTurn: boolean;
+  /** Why nothing was stored, when that is what the settings ask for. */
+  readonly skipped: "disabled" | "ignored" | "stateless" | null;
+}
+
+export interface ForkWish {
+  readonly session: SessionRef;
+  readonly parentSessionId: string;
+  readonly eventIds: readonly string[];
+}
+
+export interface ForkAnswer {
+  readonly kind: "forked" | "known" | "unrelated";
+  readonly copied: number;
+}
+
+export interface Relabelling {
+  readonly session: SessionRef;
+  readonly labels: readonly { from: string; to: string }[];
+}
+
+export type BoundaryWish = Omit<BoundaryRequest, "position" | "retainDepth" | "at"> & {
+  position?: number;
+  at?: number;
+};
+
+/** What the engine offers to those who hand things in. */
+export interface ArrivalEngine {
+  /** Stores events, all or none. Known events add nothing; changed ones add a revision. */
+  ingest(request: IngestRequest): Promise<IngestResult>;
+  readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null>;
+  knownEvents(request: { sessionId: string; owner?: string; eventIds: readonly string[] }): Promise<string[]>;
+  /**
+   * Begins a session that a host made as a copy of another one. Events that both have stay stored once; what the fork shows of its parent is
+   * chosen now, for `bootstrapMaxTokens`. `unrelated`: the archive does not hold the first of the events under the parent.
+   */
+  fork(request: ForkWish): Promise<ForkAnswer>;
+  /** Gives events stored under provisional ids the host's own ids. */
+  relabel(request: Relabelling): Promise<number>;
+  /** Says which events lie off the active branch; all others of the session are shown. */
+  setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
+  /** Shows the events of a session that were stored as `pending`: the history they belong to is there now. */
+  showPending(request: { session: SessionRef }): Promise<{ changed: number }>;
+  recordBoundary(request: BoundaryWish): Promise<{ kind: "recorded" | "known"; conversationId: number }>;
+}
+
+export interface ArrivalParts {
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly emit: EventSink;
+  readonly redaction: Redaction;
+  /** What a copy shows of its parent, up to a position. */
+  readonly chooseForFork: (parent: ConversationRow, before: number) => Promise<ForkItem[]>;
+  /** Told after each batch. */
+  readonly noteStored: () => void;
+}
+
+export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvents"> {
+  #parts: ArrivalParts;
+  #store: Store;
+  #settings: Settings;
+  #clock: Clock;
+  #isIgnored: (key: string) => boolean;
+  #isStateless: (key: string) => boolean;
+  #isIndexDegraded = false;
+
+  constructor(parts: ArrivalParts) {
+    this.#parts = parts;
+    this.#store = parts.store;
+    this.#settings = parts.settings;
+    this.#clock = parts.clock;
+    this.#isIgnored = compileSessionPatterns(parts.settings.ignoreSessionPatterns).matches;
+    this.#isStateless = compileSessionPatterns(parts.settings.statelessSessionPatterns).matches;
+  }
+
+  async ingest(request: IngestRequest): Promise<IngestResult> {
+    checkSession(request.session);
+    const skipped = this.#whySkipped(request.session.key);
+    if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
+    this.#parts.redaction.check();
+    const now = this.#clock.now();
+    const bodies = request.messages.map(arrivalBytes);
+    const prepared = request.prepared === undefined ? null : unpackPrepared(request.prepared, bodies);
+    const events = request.messages.map((arrival, index) =>
+      this.#toEvent(arrival, bodies[index] as Uint8Array, now, prepared?.[index] ?? null),
+    );
+    const answer = await this.#store.append({
+      session: request.session,
+      events,
+      now,
+      ...(request.turn ? { turn: request.turn } : {}),
+      ...(request.cursor ? { cursor: request.cursor } : {}),
+    });
+    this.#report(answer.conversationId, answer.results, answer.indexProblem);
+    this.#parts.noteStored();
+    if (this.#settings.pruneHeartbeatOk)
+      await this.#hideHeartbeats(request.session, events, answer.conversationId);
+    const { conversationId, results, duplicateTurn } = answer;
+    return { conversationId, results, duplicateTurn, skipped: null };
+  }
+
+  async fork(request: ForkWish): Promise<ForkAnswer> {
+    checkSession(request.session);
+    const { session, parentSessionId, eventIds } = request;
+    if (this.#whySkipped(session.key) !== null) return { kind: "unrelated", copied: 0 };
+    const { owner } = session;
+    const point = await this.#store.findForkPoint({ owner, parentSessionId, eventIds });
+    const parent = point && (await this.#store.readConversation(point.conversationId, owner));
+    if (!point || !parent) return { kind: "unrelated", copied: 0 };
+    const items = await this.#parts.chooseForFork(parent, point.position + 1);
+    const copied = eventIds.slice(0, point.copied);
+    const now = this.#clock.now();
+    const { kind } = await this.#store.fork({
+      session,
+      parentSessionId,
+      eventIds: copied,
+      point,
+      items,
+      now,
+    });
+    return { kind, copied: copied.length };
+  }
+
+  async relabel(request: Relabelling): Promise<number> {
+    if (this.#whySkipped(request.session.key) !== null) return 0;
+    return this.#store.relabel(request.session, request.labels, this.#clock.now());
+  }
+
+  async setBranch(request: {
+    session: SessionRef;
+    offBranch: readonly string[];
+  }): Promise<{ changed: number }> {
+    if (this.#whySkipped(request.session.key) !== null) return { changed: 0 };
+    const { session, offBranch } = request;
+    return {
+      changed: await this.#store.setHidden(session, "branch", offBranch, this.#clock.now(), "exactly"),
+    };
+  }
+
+  async showPending({ session }: { session: SessionRef }): Promise<{ changed: number }> {
+    if (this.#whySkipped(session.key) !== null) return { changed: 0 };
+    const now = this.#clock.now();
+    return { changed: await this.#store.setHidden(session, "pending", [], now, "exactly") };
+  }
+
+  async recordBoundary(
+    request: BoundaryWish,
+  ): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
+    checkSession(request.session);
+    if (this.#whySkipped(request.session.key) !== null) return { kind: "known", conversationId: 0 };
+    return this.#store.recordBoundary({
+      ...request,
+      position: request.position ?? null,
+      retainDepth: this.#settings.newSessionRetainDepth,
+      at: request.at ?? this.#clock.now(),
+    });
+  }
+
+  #whySkipped(key: string): IngestResult["skipped"] {
+    if (!this.#settings.enabled) return "disabled";
+    if (this.#isIgnored(key)) return "ignored";
+    return this.#settings.skipStatelessSessions && this.#isStateless(key) ? "stateless" : null;
+  }
+
+  #toEvent(arrival: Arrival, body: Uint8Array, now: number, ahead: PreparedMessage | null): AppendEvent {
+    checkArrival(arrival);
+    const { redacted, ...bytes } = this.#parts.redaction.apply(body);
+    let prepared = redacted === undefined ? ahead : null;
+    return {
+      eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
+      kind: arrival.eventIdKind ?? "entry",
+      ...bytes,
+      position: arrival.position ?? null,
+      isPrepared: prepared !== null,
+      prepare: () =>
+        (prepared ??= prepareMessage(bytes.arrival, {
+          hidden: hiddenMask(arrival.hidden ?? []),
+          createdAt: Math.floor(arrival.createdAt ?? now),
+          largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
+          random: (size) => this.#clock.random(size),
+          ...(redacted === undefined ? {} : { redacted }),
+        })),
+    };
+  }
+
+  #report(conversationId: number, results: readonly IngestedMessage[], indexProblem: string | null): void {
+    const stored = results.filter((result) => result.outcome === "stored").length;
+    const revisions = results.filter((result) => result.outcome === "revision").length;
+    if (stored + revisions > 0)
+      this.#parts.emit({ kind: "stored", conversationId, messages: stored, revisions });
+    if (indexProblem !== null && !this.#isIndexDegraded) {
+      this.#parts.emit({
+        kind: "degraded",
+        part: "index",
+        message: `messages are stored but not indexed: ${indexProblem}`,
+      });
+    }
+    this.#isIndexDegraded = indexProblem !== null;
+  }
+
+  /** The index was made anew: whatever was told of it before is over. */
+  noteReindexed(): void {
+    if (this.#isIndexDegraded) this.#parts.emit({ kind: "recovered", part: "index" });
+    this.#isIndexDegraded = false;
+  }
+
+  /** Hides heartbeat turns: the prompt, whatever came between, and the reply that says nothing happened. */
+  async #hideHeartbeats(
+    session: SessionRef,
+    events: readonly AppendEvent[],
+    conversationId: number,
+  ): Promise<void> {
+    const views = events.map((event) => ({ eventId: event.eventId, view: viewMessage(event.arrival) }));
+    if (!views.some(({ view }) => isHeartbeatReply(view))) return;
+    const before = await this.#readBefore(conversationId, new Set(events.map((event) => event.eventId)));
+    const hidden = findHeartbeats([...before, ...views]);
+    if (hidden.length > 0)
+      await this.#store.setHidden(session, "heartbeat", hidden, this.#clock.now(), "add");
+  }
+
+  /** The last few messages before a batch, because a turn may arrive in pieces. */
+  async #readBefore(
+    conversationId: number,
+    except: ReadonlySet<string>,
+  ): Promise<{ eventId: string; view: MessageView }[]> {
+    const recent = await this.#store.listMessages({
+      conversationId,
+      after: null,
+      limit: except.size + 8,
+      order: "arrival",
+      direction: "newest",
+    });
+    const rows = recent.items.filter((row) => !except.has(row.eventId)).slice(0, 8);
+    const found: { eventId: string; view: MessageView }[] = [];
+    for (const row of rows.reverse()) {
+      const body = await this.#store.readMessage(row.messageId);
+      if (body) found.push({ eventId: row.eventId, view: viewMessage(body.bytes) });
+    }
+    return found;
+  }
+}
+
+/** The bytes an arrival stands for. */
+export function arrivalBytes(arrival: Arrival): Uint8Array {
+  if (arrival.bytes !== undefined) return arrival.bytes;
+  if (arrival.message === undefined) {
+    throw new EngineError("invalid_input", "cannot store an event: it has neither message nor bytes");
+  }
+  return Buffer.from(serializeExact(arrival.message));
+}

@@ -1,0 +1,32 @@
+/**
+ * Writing a small file that must not be there yet: a key, a prompt, a bundle for a bug report. Only its user may read it.
+ *
+ * Invariant: a write that fails leaves nothing behind that would be taken for the file the next time.
+ */
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { toWriteError } from "../model/errors.ts";
+
+/** False: something is there already, and stays as it is. */
+export function writeNewFile(path: string, text: string): boolean {
+  const descriptor = openNew(path);
+  if (descriptor === null) return false;
+  try {
+    writeFileSync(descriptor, text);
+    fsyncSync(descriptor);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw toWriteError(path, error);
+  } finally {
+    closeSync(descriptor);
+  }
+  return true;
+}
+
+function openNew(path: string): number | null {
+  try {
+    return openSync(path, "wx", 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return null;
+    throw toWriteError(path, error);
+  }
+}

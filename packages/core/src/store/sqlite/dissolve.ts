@@ -1,0 +1,98 @@
+/**
+ * A summary gives way to what it was made from: its sources stand in the context again, and it is retired. Spans and counts are those of the
+ * sources, so cover and graph stay right.
+ */
+import { EngineError } from "../../model/errors.ts";
+import { formatMessageId } from "../../model/ids.ts";
+import type { DissolveReport } from "../care.ts";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { ConversationHead } from "./conversation-head.ts";
+import { findItem, RETIRE, selectSources, SUMMARY } from "./replace.ts";
+
+const DELETE_ITEM = "DELETE FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
+const INSERT_ITEM = `
+  INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const COUNT_ITEMS = `
+  SELECT count(*) FILTER (WHERE (start_pos, seq) < (?2, ?3)) AS before, count(*) FILTER (WHERE (start_pos, seq) > (?2, ?3)) AS behind
+  FROM context_items WHERE conversation_id = ?1`;
+/** What was made ahead from a summary cannot be published once that summary has left the cover. */
+const RETIRE_DERIVED = `
+  UPDATE summaries SET state = 'retired' WHERE state IN ('prepared', 'reserve')
+    AND summary_id IN (SELECT summary_id FROM summary_parents WHERE parent_summary_id = ?)`;
+
+export function dissolveSummary(
+  { connection }: StoreContext,
+  { summaryId, isDry, now }: { summaryId: string; isDry: boolean; now: number },
+): DissolveReport | null {
+  const work = (): DissolveReport | null => {
+    const summary = connection.get(SUMMARY, summaryId);
+    if (!summary)
+      throw new EngineError("not_found", `cannot dissolve ${summaryId}: there is no such summary`);
+    const conversationId = summary.conversation_id as number;
+    const item = findItem(connection, conversationId, summaryId);
+    if (!item) return null;
+    const sources = selectSources(connection, summaryId);
+    const places = connection.get<{ before: number; behind: number }>(
+      COUNT_ITEMS,
+      conversationId,
+      item.start_pos,
+      item.seq,
+    );
+    const tokensBefore = item.hidden === 0 ? item.tokens : 0;
+    const tokensAfter = sources.reduce(
+      (sum, row) => sum + (row.hidden === 0 ? (row.tokens as number) : 0),
+      0,
+    );
+    if (!isDry)
+      putSourcesBack(connection, conversationId, summaryId, item, sources, tokensAfter - tokensBefore, now);
+    return {
+      summaryId,
+      conversationId,
+      sources: sources.map((row) => ({
+        id: (row.summary_id as string | null) ?? formatMessageId(row.message_id as number),
+        tokens: row.tokens as number,
+        isShown: row.hidden === 0,
+      })),
+      tokensBefore,
+      tokensAfter,
+      ordinal: places?.before ?? 0,
+      itemsBehind: places?.behind ?? 0,
+    };
+  };
+  return isDry ? connection.read(work) : connection.write(work);
+}
+
+function putSourcesBack(
+  connection: Connection,
+  conversationId: number,
+  summaryId: string,
+  item: { start_pos: number; seq: number },
+  sources: readonly Row[],
+  tokensMore: number,
+  now: number,
+): void {
+  const head = ConversationHead.read(connection, conversationId);
+  connection.run(DELETE_ITEM, conversationId, item.start_pos, item.seq);
+  for (const row of sources) {
+    connection.run(
+      INSERT_ITEM,
+      conversationId,
+      row.start_pos as number,
+      row.seq as number,
+      row.end_pos as number,
+      row.message_id as number | null,
+      row.summary_id as string | null,
+      row.tokens as number,
+      row.messages as number,
+      row.depth as number,
+      row.hidden as number,
+    );
+  }
+  connection.run(RETIRE, summaryId);
+  connection.run(RETIRE_DERIVED, summaryId);
+  head.noteShown(0, tokensMore);
+  head.noteSummary(true, 0);
+  head.save(connection, now);
+}

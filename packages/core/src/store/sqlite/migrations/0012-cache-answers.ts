@@ -1,0 +1,6 @@
+/** Which answer the last report about a prompt cache spoke of: a further row of that answer is not another request. */
+export const version = 12;
+
+export const sql = `
+ALTER TABLE cache_usage ADD COLUMN last_answer TEXT;  -- what names the answer; null: not known
+`;

@@ -1,0 +1,174 @@
+/**
+ * Which blocks of messages can hold a literal. A block is the distinct words of 512 messages that follow each other by id, as their
+ * texts spell them, compressed: a hundredth of the raw archive, and read in milliseconds where the texts would take seconds. Like the
+ * full-text index it can be made again from the archive at any time.
+ *
+ * Invariant: a block that is stored spells every word of every message in its range that is not forgotten. Blocks may be missing: the
+ * newest until it is full, those with a forgotten message until they are made again, all in a database from before there were any.
+ * Messages of a missing block have to be read.
+ */
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { Spelling } from "../../text/index.ts";
+import type { IndexTerms, ReadTerms } from "../../text/index.ts";
+import type { IdRange } from "../recall.ts";
+import type { Connection } from "./connection.ts";
+
+/** Larger blocks are smaller in sum and leave more to read where a literal stands. */
+export const BLOCK_MESSAGES = 512;
+
+const PUT =
+  "INSERT INTO word_blocks (block, words) VALUES (?, ?) ON CONFLICT DO UPDATE SET words = excluded.words";
+const DROP = "DELETE FROM word_blocks WHERE block = ?";
+const STORED = "SELECT block FROM word_blocks WHERE block < ?";
+const WORDS = "SELECT words FROM word_blocks WHERE block = ?";
+const FORGOTTEN = "SELECT value FROM meta WHERE key = 'words_forgotten'";
+const COUNT_FORGOTTEN =
+  "INSERT INTO meta (key, value) VALUES ('words_forgotten', 1) ON CONFLICT DO UPDATE SET value = value + 1";
+const BLOCKS = "SELECT block, words FROM word_blocks WHERE block BETWEEN ? AND ? ORDER BY block";
+
+export const blockOf = (messageId: number): number => Math.floor((messageId - 1) / BLOCK_MESSAGES);
+const firstOf = (block: number): number => block * BLOCK_MESSAGES + 1;
+export const lastOf = (block: number): number => (block + 1) * BLOCK_MESSAGES;
+
+/** Collects the words of messages that come in the order of their ids, and stores each block that is full. */
+export class BlockWriter {
+  #connection: Connection;
+  /** The last message taken. */
+  #reached = 0;
+  #spelling = new Spelling();
+  #opaqueIds: number[] = [];
+  /** Whether every message of the block that is being filled passed through here. */
+  #isWhole = true;
+  /** How many messages had been forgotten when the block was begun. */
+  #forgotten: number | null = null;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Continues behind a message. What was collected is kept when that is the last one taken. */
+  continueAfter(messageId: number): void {
+    if (messageId === this.#reached) return;
+    this.#begin(messageId % BLOCK_MESSAGES === 0);
+    this.#reached = messageId;
+  }
+
+  /** Takes the words of a message while its terms are read. */
+  add(messageId: number, readTerms: ReadTerms): IndexTerms {
+    if (blockOf(messageId) !== blockOf(this.#reached + 1)) this.#close(blockOf(this.#reached + 1));
+    this.#forgotten ??= countForgotten(this.#connection);
+    const terms = readTerms(this.#spelling);
+    if (this.#spelling.takeOpaque()) this.#opaqueIds.push(messageId);
+    this.#reached = messageId;
+    if (messageId === lastOf(blockOf(messageId))) this.#close(blockOf(messageId));
+    return terms;
+  }
+
+  /** The block will get no more. One that was collected in part, or may hold a forgotten word, is left to be made from the archive. */
+  #close(block: number): void {
+    if (this.#isWhole && countForgotten(this.#connection) === (this.#forgotten ?? 0))
+      this.#connection.run(PUT, block, encodeBlock(this.#spelling.words, this.#opaqueIds));
+    this.#begin(true);
+  }
+
+  #begin(isWhole: boolean): void {
+    this.#spelling = new Spelling();
+    this.#opaqueIds = [];
+    this.#isWhole = isWhole;
+    this.#forgotten = null;
+  }
+}
+
+export const countFullBlocks = (until: number): number => Math.floor(until / BLOCK_MESSAGES);
+
+/** Those of the first blocks that are not stored, oldest first. */
+export function listMissingBlocks(connection: Connection, full: number): number[] {
+  const stored = new Set(connection.all<{ block: number }>(STORED, full).map(({ block }) => block));
+  return Array.from({ length: full }, (_, block) => block).filter((block) => !stored.has(block));
+}
+
+/** Stores a block made of all its messages that are not forgotten. Inside the caller's transaction. */
+export function putBlock(
+  connection: Connection,
+  block: number,
+  messages: readonly { readonly messageId: number; readonly readTerms: ReadTerms }[],
+): void {
+  const spelling = new Spelling();
+  const opaqueIds: number[] = [];
+  for (const { messageId, readTerms } of messages) {
+    readTerms(spelling);
+    if (spelling.takeOpaque()) opaqueIds.push(messageId);
+  }
+  connection.run(PUT, block, encodeBlock(spelling.words, opaqueIds));
+}
+
+export const blockRange = (block: number): IdRange => [firstOf(block), lastOf(block)];
+
+/** Takes the block of a message away, because it spells what is to be forgotten; whoever collects words meanwhile learns it. */
+export function dropBlockOf(connection: Connection, messageId: number): void {
+  connection.run(DROP, blockOf(messageId));
+  connection.run(COUNT_FORGOTTEN);
+}
+
+const countForgotten = (connection: Connection): number =>
+  connection.get<{ value: number }>(FORGOTTEN)?.value ?? 0;
+
+/** The messages from `low` to `high` that may hold all runs, as ranges in order; the rest cannot. */
+export function findSpelled(
+  connection: Connection,
+  runs: readonly string[],
+  { low, high }: { low: number; high: number },
+): IdRange[] {
+  const needles = runs.map((run) => Buffer.from(run));
+  const ranges: [number, number][] = [];
+  const add = (first: number, last: number): void => {
+    const [from, to] = [Math.max(first, low), Math.min(last, high)];
+    const before = ranges.at(-1);
+    if (from > to) return;
+    if (before && before[1] + 1 === from) before[1] = to;
+    else ranges.push([from, to]);
+  };
+  let next = blockOf(low);
+  for (const [block, words] of connection.walk<readonly [number, Uint8Array]>(BLOCKS, next, blockOf(high))) {
+    if (block > next) add(firstOf(next), lastOf(block - 1));
+    next = block + 1;
+    const text = decodeBlock(words);
+    if (text === null || needles.every((needle) => text.includes(needle))) add(firstOf(block), lastOf(block));
+    else for (const id of readOpaqueIds(text)) add(id, id);
+  }
+  add(firstOf(next), high);
+  return ranges;
+}
+
+/** What a block spells, for whoever checks it: null when it is not stored, "damaged" when it cannot be read. */
+export function readBlock(
+  connection: Connection,
+  block: number,
+): { words: ReadonlySet<string>; opaqueIds: ReadonlySet<number> } | "damaged" | null {
+  const row = connection.get<{ words: Uint8Array }>(WORDS, block);
+  if (!row) return null;
+  const text = decodeBlock(row.words);
+  if (text === null) return "damaged";
+  const [, ...words] = text.toString().split("\n");
+  return { words: new Set(words), opaqueIds: new Set(readOpaqueIds(text)) };
+}
+
+function encodeBlock(words: ReadonlySet<string>, opaqueIds: readonly number[]): Uint8Array {
+  const text = Buffer.from([opaqueIds.join(" "), ...words].join("\n"));
+  return zstdCompressSync(text, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
+}
+
+/** Null for one that is damaged. */
+function decodeBlock(words: Uint8Array): Buffer | null {
+  try {
+    return zstdDecompressSync(words);
+  } catch {
+    return null;
+  }
+}
+
+function readOpaqueIds(text: Buffer): number[] {
+  const end = text.indexOf(10);
+  const line = text.toString("latin1", 0, end < 0 ? text.length : end);
+  return line === "" ? [] : line.split(" ").map(Number);
+}

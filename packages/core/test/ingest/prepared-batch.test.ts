@@ -1,0 +1,63 @@
+/** What is packed for another thread comes out as it went in. */
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { prepareMessage } from "../../src/ingest/prepare.ts";
+import { listBuffers, PreparedPacker, unpackPrepared } from "../../src/ingest/prepared-batch.ts";
+import type { PreparedMessage } from "../../src/store/store.ts";
+import { Spelling } from "../../src/text/index.ts";
+
+const prepare = (bytes: Uint8Array): PreparedMessage =>
+  prepareMessage(bytes, {
+    hidden: 0,
+    createdAt: 1_700_000_000_000,
+    largeFileThresholdTokens: 1_000,
+    random: (size) => Buffer.alloc(size, 7),
+  });
+
+/** Everything of a message that can be compared. */
+function describeMessage({ readTerms, ...rest }: PreparedMessage): unknown {
+  const spelling = new Spelling();
+  const terms = readTerms(spelling);
+  const [body, salt, commitment] = [rest.body, rest.salt, rest.commitment].map((bytes) => [...bytes]);
+  const payloads = rest.payloads.map((payload) => ({ ...payload, content: [...payload.content] }));
+  return { ...rest, body, salt, commitment, payloads, terms, spelled: spelling.join() };
+}
+
+const message = fc.oneof(
+  fc.record({ role: fc.constant("user"), content: fc.string({ unit: "grapheme", maxLength: 2_000 }) }),
+  fc.record({
+    role: fc.constant("assistant"),
+    model: fc.constant("claude-example"),
+    usage: fc.record({ output: fc.nat(), cacheRead: fc.nat(), input: fc.nat() }),
+    content: fc.array(
+      fc.oneof(
+        fc.record({ type: fc.constant("text"), text: fc.string() }),
+        fc.record({
+          type: fc.constant("toolCall"),
+          id: fc.string(),
+          name: fc.string(),
+          arguments: fc.object(),
+        }),
+      ),
+      { maxLength: 4 },
+    ),
+  }),
+  fc.record({ role: fc.constant("user"), content: fc.constant("a long line of a log file\n".repeat(800)) }),
+  fc.json(),
+);
+
+test("gives back every field of every message, from a copy as a thread would get it", () => {
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 12 }), (messages) => {
+      const bodies = messages.map((value) => Buffer.from(JSON.stringify(value)));
+      const packer = new PreparedPacker();
+      for (const body of bodies) packer.add(prepare(body));
+      const packed = packer.finish();
+      const expected = bodies.map((body) => describeMessage(prepare(body)));
+      const copy = structuredClone(packed, { transfer: listBuffers(packed) });
+      expect(packed.block.byteLength).toBe(0);
+      expect(unpackPrepared(copy, bodies).map(describeMessage)).toEqual(expected);
+    }),
+    { numRuns: 60 },
+  );
+});

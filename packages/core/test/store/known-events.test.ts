@@ -1,0 +1,50 @@
+/** A large batch is compared with what is stored in one question; it must end as event after event would. */
+import { openEngine } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import { makeTemporaryFolder } from "@lossless/testkit";
+import * as fc from "fast-check";
+import { expect, onTestFinished, test } from "vitest";
+
+const SESSION = { key: "agent:main:main", id: "s1", owner: "main" };
+
+async function openEmpty(): Promise<Engine> {
+  const folder = makeTemporaryFolder();
+  const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
+  onTestFinished(async () => {
+    await engine.close();
+    folder[Symbol.dispose]();
+  });
+  return engine;
+}
+
+const toMessage = ([id, text]: readonly [string, string]): { eventId: string; bytes: Uint8Array } => ({
+  eventId: id,
+  bytes: Buffer.from(JSON.stringify({ role: "user", content: text })),
+});
+
+/** Few ids and few texts, so that most events repeat one before them, with the same bytes or with others. */
+const event = fc.tuple(
+  fc.constantFrom("a", "A", "a'b", 'a"b', "ä", "\u{1f600}", "1", "1.0", "null", "[]", "a#2", " a"),
+  fc.constantFrom("one", "two", "three"),
+);
+
+test("a batch ends as its events would end one by one, repetitions and revisions included", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(event, { minLength: 17, maxLength: 40 }), fc.nat(), async (events, seed) => {
+      const [together, apart] = [await openEmpty(), await openEmpty()];
+      const first = events.slice(0, seed % events.length);
+      const outcomes = { together: [] as string[], apart: [] as string[] };
+      for (const batch of [first, events, events]) {
+        const { results } = await together.ingest({ session: SESSION, messages: batch.map(toMessage) });
+        outcomes.together.push(...results.map(({ eventId, outcome }) => `${eventId} ${outcome}`));
+        for (const one of batch) {
+          const [result] = (await apart.ingest({ session: SESSION, messages: [toMessage(one)] })).results;
+          outcomes.apart.push(`${result?.eventId} ${result?.outcome}`);
+        }
+      }
+      expect(outcomes.together).toEqual(outcomes.apart);
+      expect((await together.verify()).problems).toEqual([]);
+    }),
+    { numRuns: 12 },
+  );
+});

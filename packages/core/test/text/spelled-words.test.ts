@@ -1,0 +1,121 @@
+/** What texts spell, and what a pattern requires of it: never may a text that matches be left out. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { analyzeForIndex, OPAQUE, requiredRuns, Spelling } from "../../src/text/index.ts";
+
+function spell(text: string): string {
+  const spelling = new Spelling();
+  analyzeForIndex(text, spelling);
+  return spelling.join();
+}
+
+const PIECES = [
+  "fixed",
+  "Fixed",
+  "don't",
+  "we'll",
+  "o'clock",
+  "parseHTTPHeader2",
+  "a_b__c9",
+  "src/a/fooBar.ts",
+  "C:\\Users\\me",
+  "me@x.org",
+  "  312→\t",
+  "\n77→",
+  "重跑gen-itgc后",
+  "naïve",
+  "e\u0301clair",
+  "K1",
+  "İstanbul",
+  "🚀go",
+  "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0NTY3",
+  "0".repeat(70),
+  "deadbeef".repeat(9),
+  "x.".repeat(300),
+  " ",
+  "'",
+  "-",
+  "=",
+  "\u0000",
+  "\ud800",
+];
+
+const messyText = fc
+  .array(fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: "binary", maxLength: 6 })), { maxLength: 20 })
+  .map((pieces) => pieces.join(""));
+
+describe("spelled words", () => {
+  test.each([
+    ["the words as they stand, small, each once", "Fixed the failing, fixed", "fixed the failing fixed"],
+    [
+      "the pieces of chains, and what they cut whole",
+      "src/a/FooBar_x.ts don't v2",
+      "src a foo bar x ts foobar_x do don v2",
+    ],
+  ])("are %s", (_rule, text, words) => {
+    expect(new Set(spell(text).split(" "))).toEqual(new Set(words.split(" ")));
+  });
+
+  test("hold every run of letters and digits of a text, or say that they do not", () => {
+    fc.assert(
+      fc.property(messyText, (text) => {
+        const spelled = spell(text).split(" ");
+        if (spelled.includes(OPAQUE)) return;
+        for (const [run] of text.matchAll(/[A-Za-z0-9]{3,}/g)) {
+          if (!/[A-Za-z]/.test(run)) continue;
+          expect(
+            spelled.some((word) => word.includes(run.toLowerCase())),
+            `${run} in ${text}`,
+          ).toBe(true);
+        }
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  test("are marked as incomplete where base64 or an endless chain stands", () => {
+    const base64 = Buffer.from(Array.from({ length: 90 }, (_, i) => (i * 73) % 256)).toString("base64");
+    for (const text of [`see ${base64} there`, "deadbeef".repeat(200)])
+      expect(spell(text).split(" ")).toContain(OPAQUE);
+    expect(spell("nothing * special").split(" ")).not.toContain(OPAQUE);
+  });
+});
+
+describe("the runs a pattern requires", () => {
+  test.each([
+    ["Error: code \\d+ in fooBar_baz", ["foobar", "error", "code", "baz"]],
+    ["chrysanthemum\\d+", ["chrysanthemum"]],
+    ["a|chrysanthemum", []],
+    ["(?:chry)?san", ["san"]],
+    ["\\d{3}", []],
+    ["12345", []],
+    ["a1", []],
+    ["x[abc]yz", []],
+    ["重跑后", []],
+    ["(", []],
+  ])("%s", (pattern, runs) => {
+    expect(requiredRuns(pattern)).toEqual(runs);
+  });
+
+  test("are spelled by every text the pattern matches", () => {
+    const pattern = fc.array(
+      fc.constantFrom("parse", "HTTP", "Fix", "ed", "\\d", "\\w+", "[a-z]", "(?:on|off)", " ", "\\.", "x*"),
+      { minLength: 1, maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(
+        pattern,
+        fc.array(fc.constantFrom("parse", "HTTP", "Fix", "ed", "7", "on", " ", ".", "x", "'t"), {
+          maxLength: 12,
+        }),
+        (parts, pieces) => {
+          const text = pieces.join("");
+          if (!new RegExp(parts.join("")).test(text)) return;
+          const spelled = spell(text);
+          for (const run of requiredRuns(parts.join(""))) expect(spelled).toContain(run);
+        },
+      ),
+      { numRuns: 3_000 },
+    );
+  });
+});
