@@ -125,8 +125,10 @@ export class Api {
   /** Makes ready what whoever asks first would wait for longer than those who come later. What fails here is told when it is asked for. */
   async rehearse(): Promise<void> {
     const waitForTime = (): Promise<void> => this.#way.stepAside("long");
+    // The outline and the graph, which several views need, are read from the start, between what is asked for.
+    const growth = this.readGrowth().catch(() => undefined);
     await waitForTime();
-    await Promise.allSettled([rehearse(this.#engine, this.#scope, waitForTime), this.readGrowth()]);
+    await Promise.allSettled([rehearse(this.#engine, this.#scope, waitForTime), growth]);
   }
 
   /** Somebody opens the page: questions will follow. */
@@ -333,7 +335,7 @@ export class Api {
     const known = this.#timelines.get(conversationId);
     if (known?.version === version) return known.value;
     const outline = await this.#outlines.read(conversation, () => pause("short"));
-    await pause("long");
+    await pause("short");
     const graph = await this.#readGraph(conversation);
     await pause("long");
     const format = new Intl.DateTimeFormat("sv-SE", { timeZone: this.#options.timezone });

@@ -318,13 +318,23 @@ function firstCount(object: JsonObject, ...keys: readonly string[]): number | un
 }
 
 /** The readable text of an arrival, as the index holds it, without the work for everything else in a view. */
-export function readSearchText(arrival: Uint8Array): string {
-  const root = parseRoot(asBuffer(arrival));
+export function readSearchText(arrival: Uint8Array | string): string {
+  const root = typeof arrival === "string" ? parseText(arrival) : parseRoot(asBuffer(arrival));
   const found = root && isObject(root.value) ? findMessage(null, root.value, root) : null;
   const drafts = found ? readDrafts(null, found) : [];
   // Blocks nobody knows are shown as they are written, which takes their places.
   const isPlain = found !== null && drafts.every((part) => part.type !== "other");
-  return searchText(isPlain ? { parts: drafts } : viewMessage(arrival));
+  if (isPlain) return searchText({ parts: drafts });
+  return searchText(viewMessage(typeof arrival === "string" ? Buffer.from(arrival) : arrival));
+}
+
+/** Places are not known then, and nobody asks for them. */
+function parseText(text: string): Located | null {
+  try {
+    return { value: JSON.parse(text) as unknown, range: { at: 0, length: text.length } };
+  } catch {
+    return null;
+  }
 }
 
 /** All readable text of a message, part by part: what the index holds. */

@@ -2,7 +2,9 @@
  * Runs regular expressions over many texts in a thread that is ended when a pattern takes too long. The thread keeps texts by group (a
  * conversation) up to a limit, so that a second search reads only what is new; left alone for a while, it ends and gives its memory back.
  */
+import { setImmediate } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { readSearchText } from "../message/normalize.ts";
 import type { ScannedText } from "../store/recall.ts";
 import type {
   FromScanner,
@@ -40,6 +42,8 @@ interface Limits {
 export class RegexScanner {
   #workerUrl: URL;
   #worker: Worker | null = null;
+  /** A thread takes a while to start; until then texts are read here. */
+  #isReady = false;
   #keptSeq = new Map<number, number>();
   #keptChars = 0;
   /** Set when there was no room for a text. */
@@ -111,8 +115,10 @@ export class RegexScanner {
     for (const { group, read } of groups) {
       let stopped: ScanOutcome["stopped"] = null;
       for await (const page of read(this.#keptSeq.get(group) ?? 0)) {
+        // What the thread says is heard between two pages.
+        await setImmediate();
         if (!this.#keep(group, page)) {
-          const texts = packMessages(page);
+          const texts = this.#pack(page);
           stopped = add(await this.#run({ pattern, texts, groups: [], filter }, limits));
         } else if (isOver(limits)) stopped = "timeout";
         if (stopped !== null) return { ...total, stopped };
@@ -128,9 +134,19 @@ export class RegexScanner {
     // Once a page found no room, none behind it may: what is kept of a group must have no gap.
     this.#isFull ||= this.#keptChars >= KEPT_CHARS;
     if (this.#isFull) return false;
-    this.#post({ kind: "keep", group, messages: packMessages(page) });
+    this.#post({ kind: "keep", group, texts: this.#pack(page) });
     this.#keptSeq.set(group, page.at(-1)?.seq ?? 0);
     return true;
+  }
+
+  #pack(page: readonly ScannedText[]): ScanTexts | ScanMessages {
+    const arrivals = page.map(({ arrival }) => arrival);
+    const rest = {
+      ids: page.map(({ messageId }) => messageId),
+      createdAts: page.map(({ createdAt }) => createdAt),
+      roles: page.map(({ role }) => role),
+    };
+    return this.#isReady ? { ...rest, arrivals } : { ...rest, texts: arrivals.map(readSearchText) };
   }
 
   #run(job: Omit<ToScanner & { kind: "scan" }, "kind" | "job">, limits: Limits): Promise<ScanOutcome> {
@@ -156,7 +172,7 @@ export class RegexScanner {
         reject(error);
       };
       const receive = (message: FromScanner): void => {
-        if (message.kind === "kept" || message.job !== id) return;
+        if (message.kind === "kept" || message.kind === "ready" || message.job !== id) return;
         if (message.kind === "done") return finish(null);
         for (const match of message.matches) matches.push(match);
         tested += message.tested;
@@ -172,8 +188,7 @@ export class RegexScanner {
   }
 
   #post(message: ToScanner): void {
-    const { block } = (message.kind === "keep" ? message.messages : message.texts) as Partial<ScanMessages>;
-    this.#open().postMessage(message, block ? [block.buffer] : []);
+    this.#open().postMessage(message);
   }
 
   #open(): Worker {
@@ -186,7 +201,9 @@ export class RegexScanner {
   #start(): Worker {
     const worker = new Worker(this.#workerUrl, { name: "lossless-regex" });
     worker.on("message", (message: FromScanner) => {
-      if (message.kind === "kept" && worker === this.#worker) this.#keptChars += message.chars;
+      if (worker !== this.#worker) return;
+      if (message.kind === "kept") this.#keptChars += message.chars;
+      if (message.kind === "ready") this.#isReady = true;
     });
     return worker;
   }
@@ -201,6 +218,7 @@ export class RegexScanner {
   async #end(): Promise<void> {
     const worker = this.#worker;
     this.#worker = null;
+    this.#isReady = false;
     this.#keptSeq.clear();
     this.#keptChars = 0;
     this.#isFull = false;
@@ -214,22 +232,6 @@ function toColumns(texts: readonly ScanText[]): ScanTexts {
     createdAts: texts.map(({ createdAt }) => createdAt),
     roles: texts.map(({ role }) => role),
     texts: texts.map(({ text }) => text),
-  };
-}
-
-function packMessages(page: readonly ScannedText[]): ScanMessages {
-  const block = new Uint8Array(page.reduce((sum, { bytes }) => sum + bytes.byteLength, 0));
-  let at = 0;
-  for (const { bytes } of page) {
-    block.set(bytes, at);
-    at += bytes.byteLength;
-  }
-  return {
-    ids: page.map(({ messageId }) => messageId),
-    createdAts: page.map(({ createdAt }) => createdAt),
-    roles: page.map(({ role }) => role),
-    lengths: page.map(({ bytes }) => bytes.byteLength),
-    block,
   };
 }
 

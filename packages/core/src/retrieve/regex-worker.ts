@@ -23,9 +23,7 @@ export interface ScanTexts {
 
 /** Messages whose texts are yet to be read: that is half the work of a first search, and this thread has the time. */
 export interface ScanMessages extends Omit<ScanTexts, "texts"> {
-  /** The messages one after another; handed over, not copied. */
-  readonly block: Uint8Array<ArrayBuffer>;
-  readonly lengths: readonly number[];
+  readonly arrivals: readonly string[];
 }
 
 export interface ScanFilter {
@@ -35,7 +33,7 @@ export interface ScanFilter {
 }
 
 export type ToScanner =
-  | { readonly kind: "keep"; readonly group: number; readonly messages: ScanMessages }
+  | { readonly kind: "keep"; readonly group: number; readonly texts: ScanTexts | ScanMessages }
   | {
       readonly kind: "scan";
       readonly job: number;
@@ -56,7 +54,8 @@ export type FromScanner =
       readonly tested: number;
     }
   | { readonly kind: "done"; readonly job: number }
-  | { readonly kind: "kept"; readonly chars: number };
+  | { readonly kind: "kept"; readonly chars: number }
+  | { readonly kind: "ready" };
 
 /** After so many texts, or so much time, the other side hears how far it is. */
 const SLICE_TEXTS = 5_000;
@@ -65,9 +64,10 @@ const SLICE_MS = 200;
 const kept = new Map<number, ScanTexts[]>();
 
 parentPort?.on("message", (message: ToScanner) => {
-  if (message.kind === "keep") keep(message.group, readMessages(message.messages));
+  if (message.kind === "keep") keep(message.group, readTexts(message.texts));
   else scan(message);
 });
+parentPort?.postMessage({ kind: "ready" } satisfies FromScanner);
 
 function keep(group: number, texts: ScanTexts): void {
   const list = kept.get(group);
@@ -77,12 +77,10 @@ function keep(group: number, texts: ScanTexts): void {
   parentPort?.postMessage({ kind: "kept", chars } satisfies FromScanner);
 }
 
-function readMessages({ block, lengths, ...rest }: ScanMessages): ScanTexts {
-  let at = 0;
-  return {
-    ...rest,
-    texts: lengths.map((length) => readSearchText(block.subarray(at, (at += length)))),
-  };
+function readTexts(page: ScanTexts | ScanMessages): ScanTexts {
+  if (!("arrivals" in page)) return page;
+  const { arrivals, ...rest } = page;
+  return { ...rest, texts: arrivals.map(readSearchText) };
 }
 
 function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan" }): void {
@@ -96,8 +94,7 @@ function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan
     tested = 0;
     told = performance.now();
   };
-  const given = "block" in texts ? readMessages(texts) : texts;
-  for (const page of [given, ...groups.flatMap((group) => kept.get(group) ?? [])]) {
+  for (const page of [readTexts(texts), ...groups.flatMap((group) => kept.get(group) ?? [])]) {
     for (const [at, id] of page.ids.entries()) {
       tested += 1;
       const createdAt = page.createdAts[at] as number;

@@ -3,6 +3,7 @@
  * pattern requires literals, the index of words or the blocks of spelled words say which messages can match at all. Without a hit the
  * pattern is looked for as words, and the answer says so.
  */
+import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import type { IdRange, RecallScope, ScannedText } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
@@ -140,7 +141,10 @@ async function scanMessages(job: Job): Promise<ScanOutcome> {
   const { store, scanner, checked, limits } = job;
   const { scope, pattern } = checked;
   const narrowed = await narrowToMessages(store, pattern, scope);
-  if (narrowed !== null) return scanPages(job, [await store.readTexts(narrowed, scope)]);
+  if (narrowed !== null) {
+    const ranges = narrowed.toSorted((a, b) => a - b).map((id): IdRange => [id, id]);
+    return scanPages(job, [await store.readTextsWithin(ranges, scope)]);
+  }
   const inherited = (scope.inherited ?? []).map(({ conversationId }) => conversationId);
   const conversations =
     scope.conversationIds?.concat(inherited) ??
@@ -182,7 +186,7 @@ async function scanPages(
   for await (const page of pages) {
     tested += page.length;
     const texts = page
-      .map((text) => ({ ...toScanText(text), text: readableText(text) }))
+      .map((text) => ({ ...toScanText(text), text: readSearchText(text.arrival) }))
       .filter(({ text }) => literals.every((literal) => text.includes(literal)));
     if (texts.length === 0) continue;
     const outcome = await scanner.scan(checked.pattern, texts, limits);

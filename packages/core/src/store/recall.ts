@@ -79,7 +79,10 @@ export interface MessageText {
 }
 
 /** What a scan over everything needs of a message. */
-export type ScannedText = Pick<MessageText, "messageId" | "seq" | "role" | "createdAt" | "bytes">;
+export interface ScannedText extends Pick<MessageText, "messageId" | "seq" | "role" | "createdAt"> {
+  /** What was handed in, as text: of a hundred thousand messages that is much cheaper to make and to hand on than bytes. */
+  readonly arrival: string;
+}
 
 /** Messages by id, from the first to the last. */
 export type IdRange = readonly [first: number, last: number];

@@ -28,6 +28,7 @@ function seenByModel(bytes: Buffer): unknown {
 
 function expectSame(bytes: Buffer): void {
   expect(readSearchText(bytes)).toBe(searchText(viewMessage(bytes)));
+  expect(readSearchText(bytes.toString())).toBe(readSearchText(bytes));
   if (!viewMessage(bytes).isMessage) expect(viewForModel(bytes)).toEqual(viewMessage(bytes));
   else expect(seenByModel(bytes)).toEqual(withBlocks(bytes));
 }

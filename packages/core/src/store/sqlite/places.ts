@@ -8,6 +8,7 @@ import type {
   RecallScope,
   ScannedText,
 } from "../recall.ts";
+import { PLAIN } from "../body.ts";
 import type { LargeFileRow } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -79,7 +80,10 @@ const HAS_PAYLOAD =
 const TEXT_COLUMNS = `
   m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding,
   m.arrival_bytes, ${HAS_PAYLOAD} AS has_payload`;
-const SCANNED = `m.message_id, m.seq, m.role, m.created_at, m.body, m.encoding, m.arrival_bytes, ${HAS_PAYLOAD}`;
+/** A body that is stored as it came is text already. */
+const SCANNED = `
+  m.message_id, m.seq, m.role, m.created_at, m.encoding, m.arrival_bytes,
+  iif(m.encoding = ${PLAIN} AND length(m.body) = m.arrival_bytes, CAST(m.body AS TEXT), m.body)`;
 const TEXTS_WITHIN = `
   SELECT ${SCANNED} FROM json_each(?5) j
   CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
@@ -245,9 +249,18 @@ export function readTextsWithin(
 }
 
 function toScannedText(context: StoreContext, row: ScannedRow): ScannedText {
-  const [messageId, seq, role, createdAt, body, encoding, arrival_bytes, hasPayload] = row;
+  const [messageId, seq, role, createdAt, encoding, arrival_bytes, body] = row;
+  if (typeof body === "string") return { messageId, seq, role, createdAt, arrival: body };
   const stored = { message_id: messageId, body, encoding, arrival_bytes };
-  return { messageId, seq, role, createdAt, bytes: restore(context, stored, hasPayload === 1) };
+  const whole = restore(context, stored, false);
+  const bytes = whole.byteLength === arrival_bytes ? whole : restore(context, stored, true);
+  return {
+    messageId,
+    seq,
+    role,
+    createdAt,
+    arrival: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
+  };
 }
 
 type ScannedRow = readonly [
@@ -255,10 +268,9 @@ type ScannedRow = readonly [
   seq: number,
   role: string,
   createdAt: number,
-  body: Uint8Array,
   encoding: number,
   arrivalBytes: number,
-  hasPayload: number,
+  body: Uint8Array | string,
 ];
 
 function restore({ connection, files }: StoreContext, row: Row, hasPayload: boolean): Uint8Array {
