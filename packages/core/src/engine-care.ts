@@ -142,8 +142,10 @@ export class Care {
       after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
       sourceKeys,
     };
+    // The same text over changed sources is new: it rests on them as they are now.
     const isNoBetter =
-      text.content === content || (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
+      (text.content === content && !node.isStale) ||
+      (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
     if (request.isDry || isNoBetter) return { ...answer, newId: null };
     const replacement = { oldId: node.summaryId, summary, sourceKeys };
     const outcome = await store.replaceSummary(replacement, clock.now());

@@ -94,7 +94,7 @@ export class PreparedPacker {
         toolNames: this.#toolNames,
       },
       spelled: {
-        words: [...this.#spelled.words.keys()].join(" "),
+        words: this.#spelled.words.join(" "),
         numbers: Uint32Array.from(this.#spelled.numbers),
       },
       rare: this.#rare,
@@ -108,15 +108,26 @@ let batches = 0;
 class SpelledNumbers {
   /** Marks the notes of this batch. */
   readonly batch = ++batches;
-  readonly words = new Map<string, number>();
+  /** By number. A word may stand there twice, written in different ways. */
+  readonly words: string[] = [];
   /** The words of all messages, one message after the other. */
   readonly numbers: number[] = [];
+  /** Words on which nothing can be noted. */
+  readonly #unnoted = new Map<string, number>();
 
-  numberOf(word: string): number {
-    const known = this.words.get(word);
-    if (known !== undefined) return known;
-    this.words.set(word, this.words.size);
-    return this.words.size - 1;
+  numberOf(word: string, note: WordNote | undefined): number {
+    if (note === undefined) return this.#numberUnnoted(word);
+    if (note.notedBy !== this.batch) {
+      note.notedBy = this.batch;
+      note.note = this.words.push(word) - 1;
+    }
+    return note.note;
+  }
+
+  #numberUnnoted(word: string): number {
+    let number = this.#unnoted.get(word);
+    if (number === undefined) this.#unnoted.set(word, (number = this.words.push(word) - 1));
+    return number;
   }
 }
 
@@ -130,12 +141,7 @@ class NumberedSpelling extends Spelling {
   }
 
   override add(word: string, note?: WordNote): void {
-    const isNoted = note?.notedBy === this.#into.batch;
-    const number = isNoted ? note.note : this.#into.numberOf(word);
-    this.#into.numbers.push(number);
-    if (note === undefined || isNoted) return;
-    note.notedBy = this.#into.batch;
-    note.note = number;
+    this.#into.numbers.push(this.#into.numberOf(word, note));
   }
 }
 

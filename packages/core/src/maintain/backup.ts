@@ -19,6 +19,7 @@ import { renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
+import { filesDirBeside } from "../model/files-dir.ts";
 import { openEngine } from "../open-engine.ts";
 import { LargeFiles } from "../store/large-files.ts";
 
@@ -143,7 +144,8 @@ export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
   const fileCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
     path,
     database: path,
-    filesDir: join(dirname(path), FILES_NAME),
+    // Large files are set aside under the same ending.
+    filesDir: `${filesDirBeside(databasePath)}${basename(path).slice(basename(databasePath).length)}`,
     isWhole,
   });
   const backups = listBackups(databasePath).map(({ path }) => folderCopy(path, true));

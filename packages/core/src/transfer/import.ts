@@ -55,8 +55,8 @@ export type * from "./import-report.ts";
 export type { ImportTarget } from "./import-target.ts";
 
 /** What is stored in one transaction: large enough that its commit hardly counts, small enough that other writers get their turn. */
-const BATCH_LINES = 500;
-const BATCH_BYTES = 1024 * 1024;
+const BATCH_LINES = 256;
+const BATCH_BYTES = 512 * 1024;
 /** Batches that wait for the one that is being stored. */
 const BATCHES_AHEAD = 2;
 /** What is read, and prepared, in one turn of the event loop: some 5 ms. */

@@ -150,6 +150,25 @@ describe("rewriting", () => {
     await engine.close();
   });
 
+  test("takes the same text again for sources that changed, so that it is stale no longer", async () => {
+    using folder = makeTemporaryFolder();
+    await build(folder);
+    const engine = await open(folder, write);
+    const [leaf] = await planRewrite(engine, { conversationId: 1, depth: 0 });
+    const summaryId = leaf?.summaryId ?? "";
+    await engine.setBranch({ session, offBranch: ["e1"] });
+    const stale = await engine.readSummary({ summaryId });
+    expect(stale?.isStale).toBe(true);
+    const { sourceKeys } = await engine.rewriteSummary({ summaryId, isDry: true });
+    const text = { content: stale?.content ?? "", model: "test/model", level: "normal" as const, sourceKeys };
+    const { newId } = await engine.rewriteSummary({ summaryId, isDry: false, text });
+    expect((await engine.readSummary({ summaryId: newId ?? "" }))?.isStale).toBe(false);
+    expect(await problems(engine)).toEqual([]);
+    const again = await engine.rewriteSummary({ summaryId: newId ?? "", isDry: false, text });
+    expect(again.newId).toBeNull();
+    await engine.close();
+  });
+
   test("repair takes damaged ones only, and keeps the old text when no better one can be had", async () => {
     using folder = makeTemporaryFolder();
     await build(folder);
