@@ -37,14 +37,19 @@ export interface Decision {
 const ROOT = -1;
 const HEADER = 1;
 const SIDECHAIN = 2;
+const JUMP = 4;
 const FIRST_ROOM = 1024;
 
 export class EntryTree {
   /** False when the tree starts in the middle of a file. */
   readonly isComplete: boolean;
   readonly #rule: BranchRule;
-  /** Index of each entry's parent; -1 for a root. */
-  #parents = new Int32Array(FIRST_ROOM);
+  /**
+   * Most entries hang below the one before them. Of the others, in order, the index and that of the parent (-1 for a root) follow each
+   * other here; their marks say that they have a place in this list.
+   */
+  #jumps = new Int32Array(FIRST_ROOM);
+  #jumpCount = 0;
   #marks = new Uint8Array(FIRST_ROOM);
   #count = 0;
   /** Of prompts: those with the same value replace each other. */
@@ -86,16 +91,38 @@ export class EntryTree {
   }
 
   #push(parent: number, marks: number): void {
-    if (this.#count === this.#parents.length) {
-      const room = Math.ceil(1.5 * this.#count);
-      const [parents, kept] = [new Int32Array(room), new Uint8Array(room)];
-      parents.set(this.#parents);
+    if (this.#count === this.#marks.length) {
+      const kept = new Uint8Array(Math.ceil(1.5 * this.#count));
       kept.set(this.#marks);
-      [this.#parents, this.#marks] = [parents, kept];
+      this.#marks = kept;
     }
-    this.#parents[this.#count] = parent;
-    this.#marks[this.#count] = marks;
+    const isJump = parent !== this.#count - 1;
+    if (isJump) this.#pushJump(parent);
+    this.#marks[this.#count] = marks | (isJump ? JUMP : 0);
     this.#count += 1;
+  }
+
+  #pushJump(parent: number): void {
+    const at = 2 * this.#jumpCount;
+    if (at === this.#jumps.length) {
+      const kept = new Int32Array(2 * Math.ceil(0.75 * at));
+      kept.set(this.#jumps);
+      this.#jumps = kept;
+    }
+    this.#jumps[at] = this.#count;
+    this.#jumps[at + 1] = parent;
+    this.#jumpCount += 1;
+  }
+
+  #parentOf(entry: number): number {
+    if (((this.#marks[entry] ?? 0) & JUMP) === 0) return entry - 1;
+    let [low, high] = [0, this.#jumpCount - 1];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (must(this.#jumps[2 * middle], "jump") < entry) low = middle + 1;
+      else high = middle;
+    }
+    return must(this.#jumps[2 * low + 1], "parent");
   }
 
   /** Which entries lie off the active branch, sidechains included; and the end as it stands after that. */
@@ -151,7 +178,7 @@ export class EntryTree {
   #markOffPath(): Uint8Array {
     const off = new Uint8Array(this.#count);
     for (let at = 0; at < this.#count; at += 1) off[at] = ((this.#marks[at] ?? 0) & HEADER) === 0 ? 1 : 0;
-    for (let at = this.#count - 1; at !== ROOT; at = must(this.#parents[at], "parent")) off[at] = 0;
+    for (let at = this.#count - 1; at !== ROOT; at = this.#parentOf(at)) off[at] = 0;
     return off;
   }
 
@@ -163,7 +190,7 @@ export class EntryTree {
     for (let at = 0; at < this.#count; at += 1) {
       const siblings = this.#siblings.get(at);
       const isReplaced = siblings !== undefined && lastOfGroup.get(siblings) !== at;
-      const parent = must(this.#parents[at], "parent");
+      const parent = this.#parentOf(at);
       off[at] = isReplaced || (parent !== ROOT && off[parent] === 1) ? 1 : 0;
     }
     return off;

@@ -196,3 +196,16 @@ describe("a tree that starts in the middle", () => {
     expect(() => tree.decide()).toThrow(/whole file/u);
   });
 });
+
+test("a tree of many thousand entries with many branches keeps the path to its last entry, and nothing else", () => {
+  let state = 7;
+  const below = (limit: number): number => (state = (state * 48_271) % 2_147_483_647) % limit;
+  const parents = Array.from({ length: 9_000 }, (_, at) =>
+    at === 0 ? -1 : below(3) === 0 ? below(at) : at - 1,
+  );
+  const sketches = parents.map((parent, at) => ({ id: `n${at}`, parent: parent < 0 ? null : `n${parent}` }));
+  const path = new Set<number>();
+  for (let at = parents.length - 1; at >= 0; at = parents[at] as number) path.add(at);
+  const { isOff } = growTree("path", sketches).decide();
+  expect(parents.flatMap((_, at) => (isOff(at) ? [] : [at]))).toEqual([...path].toReversed());
+});
