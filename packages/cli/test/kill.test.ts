@@ -7,6 +7,7 @@ import { cpSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
+import { filesDirBeside } from "@lossless/core/model/files-dir.ts";
 import { makeRandom } from "@lossless/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { commandsFor, createRunner, makeFolder, SAMPLE } from "./support.ts";
@@ -89,7 +90,7 @@ const STRAY = "file_0000000000000000.txt";
 /** Its index is degraded, and a file lies there that nobody names. */
 function makeUntidy(name: string): { patient: Patient; filesFolder: string } {
   const patient = new Patient(name, "INSERT INTO meta (key, value) VALUES ('index_problem', 'made up')");
-  const filesFolder = join(patient.home, "lcm-files", "1");
+  const filesFolder = join(filesDirBeside(patient.database), "1");
   mkdirSync(filesFolder, { recursive: true });
   writeFileSync(join(filesFolder, STRAY), "left behind by nobody");
   utimesSync(join(filesFolder, STRAY), 1_700_000_000, 1_700_000_000);
