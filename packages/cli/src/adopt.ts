@@ -22,7 +22,12 @@ export async function adoptOlder(
   { isQuiet, isAsked = false }: { readonly isQuiet: boolean; readonly isAsked?: boolean },
 ): Promise<Adoption> {
   const { databasePath: path, largeFilesDir: filesDir, largeFileThresholdTokens } = settings;
-  if (!(await needsAdoption(path))) return { kind: "not_needed" };
+  if (!(await needsAdoption(path))) {
+    // One that was killed after its last step left its folder, with a copy of the old database.
+    const { removeLeftovers } = await import("@lossless/core/transfer/documented/need.ts");
+    removeLeftovers(path);
+    return { kind: "not_needed" };
+  }
   const { adoptDocumentedDatabase } = await import("@lossless/core/transfer/documented/adopt.ts");
   const progress = startProgress("Adopting", { isWanted: !isQuiet });
   try {

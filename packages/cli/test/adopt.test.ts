@@ -116,3 +116,17 @@ test("killed at any moment, the old database is whole and the next call ends in 
     expect(parseEnvelope(found).data.items.length).toBeGreaterThan(0);
   }
 }, 180_000);
+
+test("a folder that an adoption left, killed after its last step, goes with the next call that writes", async () => {
+  const database = placeWithLog("leftover");
+  await run(["adopt", "--db", database]);
+  const folder = join(database, "..", ".lcm-adopt-lcm.db-killed");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "old.db"), "a copy of the old database");
+  expect((await run(["status", "--db", database])).status).toBe(0);
+  expect(existsSync(folder)).toBe(true);
+  expect(parseEnvelope(await run(["adopt", "--db", database, "--json"])).data).toMatchObject({
+    kind: "not_needed",
+  });
+  expect(existsSync(folder)).toBe(false);
+});

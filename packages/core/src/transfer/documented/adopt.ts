@@ -7,17 +7,8 @@
  * a log of the old one leaves the path before its file does, and then the old one is whole under its other name.
  */
 
-import {
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
 import { deriveMessage } from "../../ingest/prepare.ts";
@@ -26,6 +17,7 @@ import { flushPathSync } from "../../store/flush-path.ts";
 import { SqliteStore } from "../../store/sqlite/sqlite-store.ts";
 
 import { importDocumented, type DocumentedImportOptions, type DocumentedImportReport } from "./import.ts";
+import { nameFolder, removeLeftovers } from "./need.ts";
 import { DocumentedSource, isSqliteFile } from "./source.ts";
 
 /** What SQLite keeps beside a database file. */
@@ -74,8 +66,6 @@ export async function adoptDocumentedDatabase(options: AdoptOptions): Promise<Ad
     rmSync(folder, { recursive: true, force: true });
   }
 }
-
-const nameFolder = (path: string): string => `.lcm-adopt-${basename(path)}-`;
 
 async function adoptInside(folder: string, complete: string, options: AdoptOptions): Promise<Adoption> {
   const { path, filesDir } = options;
@@ -130,14 +120,6 @@ function findBegun(path: string, complete: string): string | null {
 function isSameFile(a: string, b: string): boolean {
   const [first, second] = [statSync(a), statSync(b)];
   return first.ino === second.ino && first.dev === second.dev;
-}
-
-/** Folders of calls that were killed. Under the lock nobody else is adopting this database. */
-function removeLeftovers(path: string, own: string): void {
-  for (const name of readdirSync(dirname(path))) {
-    const folder = join(dirname(path), name);
-    if (name.startsWith(nameFolder(path)) && folder !== own) rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 async function importInto(

@@ -2,7 +2,8 @@
  * Whether a database has to be adopted. Looks through SQLite alone: a handle of one's own on the file, once closed, would give up the locks
  * that this process holds on it, and an engine may have it open.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
 import { APPLICATION_ID } from "../../store/sqlite/migrate.ts";
@@ -13,6 +14,18 @@ import { DocumentedSource } from "./source.ts";
 export function needsAdoption(path: string): boolean {
   if (existsSync(`${path}.adopted`)) return true;
   return existsSync(path) && readApplicationId(path) !== APPLICATION_ID && isDocumented(path);
+}
+
+/** How the folder begins in which an adoption works. */
+export const nameFolder = (path: string): string => `.lcm-adopt-${basename(path)}-`;
+
+/** Removes folders of adoptions that were killed. For where none can be at work: under its lock, or where there is nothing to adopt. */
+export function removeLeftovers(path: string, own: string | null = null): void {
+  if (!existsSync(dirname(path))) return;
+  for (const name of readdirSync(dirname(path))) {
+    const folder = join(dirname(path), name);
+    if (name.startsWith(nameFolder(path)) && folder !== own) rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 // What cannot be read is not adopted: what is wrong with it is told by whoever opens it.
