@@ -70,7 +70,7 @@ export function termOfIdentifier(identifier: string): string {
  * The terms of a text, ready to be stored; its words as spelled go into `spelling`.
  *
  * @example
- * analyzeForIndex("Fixed parseConfig"); // { words: "fix pars config", idents: "parseconfig" }, spelled: fixed, parseconfig
+ * analyzeForIndex("Fixed parseConfig"); // { words: "fix pars config", idents: "parseconfig" }, spelled: fixed parse config parseconfig
  */
 export function analyzeForIndex(text: string, spelling: Spelling | null = null): IndexTerms {
   const words: string[] = [];

@@ -41,15 +41,6 @@ export class Spelling {
     this.#isOpaque = false;
     return isOpaque;
   }
-
-  /** The words in one piece, to travel. */
-  join(): string {
-    return [...this.words, ...(this.#isOpaque ? [OPAQUE] : [])].join(" ");
-  }
-
-  addJoined(words: string): void {
-    if (words !== "") for (const word of words.split(" ")) this.add(word);
-  }
 }
 
 /** Shorter runs stand in nearly every text. */

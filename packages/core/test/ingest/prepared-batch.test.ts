@@ -20,7 +20,16 @@ function describeMessage({ readTerms, ...rest }: PreparedMessage): unknown {
   const terms = readTerms(spelling);
   const [body, salt, commitment] = [rest.body, rest.salt, rest.commitment].map((bytes) => [...bytes]);
   const payloads = rest.payloads.map((payload) => ({ ...payload, content: [...payload.content] }));
-  return { ...rest, body, salt, commitment, payloads, terms, spelled: spelling.join() };
+  return {
+    ...rest,
+    body,
+    salt,
+    commitment,
+    payloads,
+    terms,
+    spelled: [...spelling.words],
+    isOpaque: spelling.takeOpaque(),
+  };
 }
 
 const message = fc.oneof(

@@ -6,7 +6,7 @@ import { analyzeForIndex, OPAQUE, requiredRuns, Spelling } from "../../src/text/
 function spell(text: string): string {
   const spelling = new Spelling();
   analyzeForIndex(text, spelling);
-  return spelling.join();
+  return [...spelling.words, ...(spelling.takeOpaque() ? [OPAQUE] : [])].join(" ");
 }
 
 const PIECES = [

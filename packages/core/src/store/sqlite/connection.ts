@@ -255,8 +255,10 @@ export class Connection {
       } catch (error) {
         const waitedMs = Date.now() - startedAt;
         if (!isBusy(error) || waitedMs >= this.#busyLimitMs) throw translate(error, verb, this.path);
-        if (!isTold && waitedMs >= TELL_BUSY_AFTER_MS) this.#onBusy();
-        isTold ||= waitedMs >= TELL_BUSY_AFTER_MS;
+        if (!isTold && waitedMs >= TELL_BUSY_AFTER_MS) {
+          isTold = true;
+          this.#onBusy();
+        }
         sleepMs(Math.min(50, 1 + attempt));
       }
     }

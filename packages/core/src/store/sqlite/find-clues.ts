@@ -14,6 +14,8 @@ import { findSpelled } from "./word-blocks.ts";
 
 /** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
 const MAX_SCOPE_TERMS = 200;
+/** So few messages are read sooner than the blocks of words. */
+const FEW_MESSAGES = 1_000;
 
 const OWNED = "SELECT conversation_id AS id FROM conversations WHERE owner = ?";
 const HAS_OTHER_OWNERS = "SELECT 1 AS found FROM conversations WHERE owner <> ? LIMIT 1";
@@ -65,9 +67,6 @@ export function findClues({ connection, index }: StoreContext, request: ClueRequ
     };
   });
 }
-
-/** So few messages are read sooner than the blocks of words. */
-const FEW_MESSAGES = 1_000;
 
 export function findRuns(
   { connection }: StoreContext,

@@ -1,6 +1,6 @@
 /**
  * Which events of a batch the session has stored before. A turn asks for each of its few events; an import asks for all of a batch at
- * once, because five hundred questions take longer than storing some of the answers.
+ * once, because hundreds of questions take longer than storing some of the answers.
  *
  * Invariant: an event that the batch itself has stored is known from then on.
  */
