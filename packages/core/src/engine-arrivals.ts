@@ -6,7 +6,7 @@ import type { ModelSituation } from "./engine-folding.ts";
 import type { Redaction } from "./engine-redaction.ts";
 import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
 import { prepareMessage } from "./ingest/prepare.ts";
-import { unpackPrepared } from "./ingest/prepared-batch.ts";
+import { PreparedBatch } from "./ingest/prepared-batch.ts";
 import type { PackedPrepared } from "./ingest/prepared-batch.ts";
 import { serializeExact } from "./message/json-text.ts";
 import { viewMessage } from "./message/normalize.ts";
@@ -35,10 +35,15 @@ export interface IngestRequest extends ModelSituation {
   readonly budgetTokens?: number;
   /** Commits a host's turn: a key seen before means that nothing is stored again. */
   readonly turn?: { readonly advancementKey: string };
-  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. Handed over. */
+  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. Handed over, and with it the block that the bytes of the messages fill, if there is one. */
   readonly prepared?: PackedPrepared;
   /** How far the source was read; stored in the same transaction. */
   readonly cursor?: { readonly value: string | null };
+  /**
+   * A name for batches that are handed over without waiting for the one before: those of one name are stored in the order in which they
+   * came, and none after one that failed.
+   */
+  readonly sequence?: string;
 }
 
 export interface IngestResult {
@@ -111,6 +116,8 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
   #isIgnored: (key: string) => boolean;
   #isStateless: (key: string) => boolean;
   #isIndexDegraded = false;
+  /** The last batch of each sequence that is under way or has failed. */
+  readonly #sequences = new Map<string, Promise<IngestResult>>();
 
   constructor(parts: ArrivalParts) {
     this.#parts = parts;
@@ -122,16 +129,28 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
   }
 
   async ingest(request: IngestRequest): Promise<IngestResult> {
+    const { sequence } = request;
+    if (sequence === undefined) return this.#takeIn(request);
+    const before = this.#sequences.get(sequence);
+    const stored = before === undefined ? this.#takeIn(request) : before.then(() => this.#takeIn(request));
+    this.#sequences.set(sequence, stored);
+    const result = await stored;
+    if (this.#sequences.get(sequence) === stored) this.#sequences.delete(sequence);
+    return result;
+  }
+
+  async #takeIn(request: IngestRequest): Promise<IngestResult> {
     checkSession(request.session);
     const skipped = this.#whySkipped(request.session.key);
     if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
     this.#parts.redaction.check();
     const now = this.#clock.now();
     const bodies = request.messages.map(arrivalBytes);
-    const prepared = request.prepared === undefined ? null : unpackPrepared(request.prepared, bodies);
-    const events = request.messages.map((arrival, index) =>
-      this.#toEvent(arrival, bodies[index] as Uint8Array, now, prepared?.[index] ?? null),
-    );
+    const ahead = request.prepared === undefined ? null : new PreparedBatch(request.prepared, bodies);
+    const events = request.messages.map((arrival, index) => {
+      const readAhead = ahead !== null && index < ahead.length ? () => ahead.read(index) : null;
+      return this.#toEvent(arrival, bodies[index] as Uint8Array, now, readAhead);
+    });
     const answer = await this.#store.append({
       session: request.session,
       events,
@@ -210,24 +229,31 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
     return this.#settings.skipStatelessSessions && this.#isStateless(key) ? "stateless" : null;
   }
 
-  #toEvent(arrival: Arrival, body: Uint8Array, now: number, ahead: PreparedMessage | null): AppendEvent {
+  #toEvent(
+    arrival: Arrival,
+    body: Uint8Array,
+    now: number,
+    readAhead: (() => PreparedMessage) | null,
+  ): AppendEvent {
     checkArrival(arrival);
     const { redacted, ...bytes } = this.#parts.redaction.apply(body);
-    let prepared = redacted === undefined ? ahead : null;
+    const isPrepared = readAhead !== null && redacted === undefined;
+    let prepared: PreparedMessage | null = null;
+    const prepare = (): PreparedMessage =>
+      (prepared ??= prepareMessage(bytes.arrival, {
+        hidden: hiddenMask(arrival.hidden ?? []),
+        createdAt: Math.floor(arrival.createdAt ?? now),
+        largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
+        random: (size) => this.#clock.random(size),
+        ...(redacted === undefined ? {} : { redacted }),
+      }));
     return {
       eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
       kind: arrival.eventIdKind ?? "entry",
       ...bytes,
       position: arrival.position ?? null,
-      isPrepared: prepared !== null,
-      prepare: () =>
-        (prepared ??= prepareMessage(bytes.arrival, {
-          hidden: hiddenMask(arrival.hidden ?? []),
-          createdAt: Math.floor(arrival.createdAt ?? now),
-          largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
-          random: (size) => this.#clock.random(size),
-          ...(redacted === undefined ? {} : { redacted }),
-        })),
+      isPrepared,
+      prepare: isPrepared ? readAhead : prepare,
     };
   }
 

@@ -7,18 +7,21 @@
 import type { IngestResult } from "./engine-arrivals.ts";
 import type { Arrival, IngestedMessage, IngestOutcome } from "./model/message.ts";
 
+/** What is the same for all, as it mostly is with an import, travels in a few bytes. A value that is none stays what it is: the engine refuses it. */
+type Column<T> = Float64Array | readonly T[] | null;
+
 /** A message with very long texts travels as it is: the host's thread can copy it ten times faster than write it as JSON. */
 export interface PackedArrivals {
   readonly block: Uint8Array<ArrayBuffer>;
   /** Of the bytes of each message; null where the message itself is there. */
-  readonly lengths: readonly (number | null)[];
+  readonly lengths: Column<number | null>;
   /** Those that travel whole, in order. */
   readonly whole: readonly unknown[];
   readonly eventIds: readonly Arrival["eventId"][];
-  readonly eventIdKinds: readonly Arrival["eventIdKind"][];
-  readonly positions: readonly Arrival["position"][];
-  readonly times: readonly Arrival["createdAt"][];
-  readonly hidden: readonly Arrival["hidden"][];
+  readonly eventIdKinds: Column<Arrival["eventIdKind"]>;
+  readonly positions: Column<Arrival["position"]>;
+  readonly times: Column<Arrival["createdAt"]>;
+  readonly hidden: Column<Arrival["hidden"]>;
 }
 
 /** Writing a text of this length as JSON takes about a millisecond. */
@@ -26,40 +29,54 @@ const LONG_TEXT_CHARS = 300_000;
 /** More values than this are not looked at: such a message is long for other reasons. */
 const MAX_VALUES = 2_000;
 
+/** With `mayHandOver`, a block in which all the bytes lie already is handed over itself. */
 export function packArrivals(
   arrivals: readonly Arrival[],
   toBytes: (arrival: Arrival) => Uint8Array,
+  mayHandOver = false,
 ): PackedArrivals {
   const bodies = arrivals.map((arrival) => (travelsWhole(arrival) ? null : toBytes(arrival)));
   return {
-    block: joinBytes(bodies.filter((body) => body !== null)),
-    lengths: bodies.map((body) => body?.byteLength ?? null),
+    block: takeBlock(bodies, mayHandOver),
+    lengths: packColumn(bodies.map((body) => body?.byteLength ?? null)),
     whole: arrivals.filter((_, index) => bodies[index] === null).map(({ message }) => message),
     eventIds: arrivals.map(({ eventId }) => eventId),
-    eventIdKinds: arrivals.map(({ eventIdKind }) => eventIdKind),
-    positions: arrivals.map(({ position }) => position),
-    times: arrivals.map(({ createdAt }) => createdAt),
-    hidden: arrivals.map(({ hidden }) => (hidden?.length === 0 ? undefined : hidden)),
+    eventIdKinds: packColumn(arrivals.map(({ eventIdKind }) => eventIdKind)),
+    positions: packColumn(arrivals.map(({ position }) => position)),
+    times: packColumn(arrivals.map(({ createdAt }) => createdAt)),
+    hidden: packColumn(arrivals.map(({ hidden }) => (hidden?.length === 0 ? undefined : hidden))),
   };
+}
+
+/** Null for a column of nothing, numbers where there are only numbers. */
+function packColumn<T>(values: readonly T[]): Column<T> {
+  if (values.every((value) => value === undefined)) return null;
+  const isNumbers = values.every((value) => typeof value === "number");
+  return isNumbers ? Float64Array.from(values as readonly number[]) : values;
 }
 
 export function unpackArrivals(packed: PackedArrivals): Arrival[] {
   const take = takeBytes(packed.block);
   const whole = packed.whole.values();
-  return packed.lengths.map((length, index) => {
-    const [eventId, eventIdKind] = [packed.eventIds[index], packed.eventIdKinds[index]];
-    const [position, createdAt] = [packed.positions[index], packed.times[index]];
-    const hidden = packed.hidden[index];
-    return {
-      ...(length === null ? { message: whole.next().value } : { bytes: take(length) }),
-      ...(eventId === undefined ? null : { eventId }),
-      ...(eventIdKind === undefined ? null : { eventIdKind }),
-      ...(position === undefined ? null : { position }),
-      ...(createdAt === undefined ? null : { createdAt }),
-      ...(hidden === undefined ? null : { hidden }),
-    };
+  return packed.eventIds.map((eventId, index) => {
+    const length = packed.lengths?.[index] ?? null;
+    const eventIdKind = packed.eventIdKinds?.[index] as Arrival["eventIdKind"];
+    const position = packed.positions?.[index];
+    const createdAt = packed.times?.[index];
+    const hidden = packed.hidden?.[index] as Arrival["hidden"];
+    // What is absent stays absent, without an object more for each of them.
+    const arrival: Writable<Arrival> =
+      length === null ? { message: whole.next().value } : { bytes: take(length) };
+    if (eventId !== undefined) arrival.eventId = eventId;
+    if (eventIdKind !== undefined) arrival.eventIdKind = eventIdKind;
+    if (position !== undefined) arrival.position = position;
+    if (createdAt !== undefined) arrival.createdAt = createdAt;
+    if (hidden !== undefined) arrival.hidden = hidden;
+    return arrival;
   });
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** True for a long message that a copy between threads leaves exactly as it is: plain objects, arrays and scalars only. */
 function travelsWhole({ message, bytes }: Arrival): boolean {
@@ -85,30 +102,57 @@ function isPlainContainer(value: object): boolean {
 }
 
 export interface PackedResult extends Omit<IngestResult, "results"> {
-  readonly messageIds: readonly number[];
-  readonly seqs: readonly number[];
-  readonly outcomes: readonly IngestOutcome[];
-  /** Null where the message came with it. */
-  readonly eventIds: readonly (string | null)[];
+  readonly messageIds: Float64Array;
+  readonly seqs: Float64Array;
+  /** One for all, where they are all the same. */
+  readonly outcomes: IngestOutcome | readonly IngestOutcome[];
+  /** Undefined where the message came with it. */
+  readonly eventIds: Column<string | undefined>;
 }
 
 export function packResult({ results, ...rest }: IngestResult, arrivals: readonly Arrival[]): PackedResult {
   return {
     ...rest,
-    messageIds: results.map(({ messageId }) => messageId),
-    seqs: results.map(({ seq }) => seq),
-    outcomes: results.map(({ outcome }) => outcome),
-    eventIds: results.map(({ eventId }, index) => (arrivals[index]?.eventId === eventId ? null : eventId)),
+    messageIds: Float64Array.from(results, ({ messageId }) => messageId),
+    seqs: Float64Array.from(results, ({ seq }) => seq),
+    outcomes: packOutcomes(results.map(({ outcome }) => outcome)),
+    eventIds: packColumn(
+      results.map(({ eventId }, index) => (arrivals[index]?.eventId === eventId ? undefined : eventId)),
+    ),
   };
 }
 
-export function unpackResult(packed: PackedResult, arrivals: readonly Arrival[]): IngestResult {
+function packOutcomes(outcomes: readonly IngestOutcome[]): PackedResult["outcomes"] {
+  const [first] = outcomes;
+  return first !== undefined && outcomes.every((outcome) => outcome === first) ? first : outcomes;
+}
+
+/** `given` are the event ids that the messages came with. */
+export function unpackResult(packed: PackedResult, given: PackedArrivals["eventIds"]): IngestResult {
   const { messageIds, seqs, outcomes, eventIds, ...rest } = packed;
-  const results = messageIds.map((messageId, index): IngestedMessage => {
-    const eventId = (eventIds[index] ?? arrivals[index]?.eventId) as string;
-    return { messageId, eventId, seq: seqs[index] as number, outcome: outcomes[index] as IngestOutcome };
+  const results = Array.from(messageIds, (messageId, index): IngestedMessage => {
+    const eventId = (eventIds?.[index] ?? given[index]) as string;
+    const outcome = (typeof outcomes === "string" ? outcomes : outcomes[index]) as IngestOutcome;
+    return { messageId, eventId, seq: seqs[index] as number, outcome };
   });
   return { ...rest, results };
+}
+
+function takeBlock(bodies: readonly (Uint8Array | null)[], mayHandOver: boolean): Uint8Array<ArrayBuffer> {
+  const pieces = bodies.filter((body) => body !== null);
+  return (mayHandOver ? findBlock(pieces) : null) ?? joinBytes(pieces);
+}
+
+/** The block that pieces fill from its beginning, one behind the other. */
+function findBlock(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> | null {
+  const [first] = pieces;
+  if (first === undefined || !(first.buffer instanceof ArrayBuffer)) return null;
+  let end = 0;
+  for (const { buffer, byteOffset, byteLength } of pieces) {
+    if (buffer !== first.buffer || byteOffset !== end) return null;
+    end += byteLength;
+  }
+  return new Uint8Array(first.buffer, 0, end);
 }
 
 function joinBytes(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {

@@ -8,7 +8,7 @@ import { arrivalBytes } from "./engine-arrivals.ts";
 import type { IngestRequest, IngestResult } from "./engine-arrivals.ts";
 import type { Engine, ProgressFn } from "./engine.ts";
 import { packArrivals, unpackResult } from "./engine-columns.ts";
-import type { PackedResult } from "./engine-columns.ts";
+import type { PackedArrivals, PackedResult } from "./engine-columns.ts";
 import { deserializeError } from "./engine-protocol.ts";
 import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./engine-protocol.ts";
 import { listBuffers } from "./ingest/prepared-batch.ts";
@@ -239,15 +239,18 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
   };
   const embedQuestion = async (text: string, signal?: AbortSignal): Promise<Meaning> =>
     (await call("embedQuestion", { text, ...(signal ? { signal } : {}) })) as Meaning;
+  /** A function of its own, because one that waits keeps all it was given, and several batches may be under way. */
+  const hand = ({ messages, ...rest }: IngestRequest): [PackedArrivals["eventIds"], Promise<unknown>] => {
+    const packed = packArrivals(messages, arrivalBytes, rest.prepared !== undefined);
+    const buffers = rest.prepared === undefined ? [] : listBuffers(rest.prepared);
+    const transfer = [packed.block.buffer, ...buffers];
+    return [packed.eventIds, writer.call("ingest", { ...rest, packed }, { transfer })];
+  };
   const own = {
     async ingest(request: IngestRequest): Promise<IngestResult> {
-      const { messages, ...rest } = request;
-      const packed = packArrivals(messages, arrivalBytes);
-      const buffers = rest.prepared === undefined ? [] : listBuffers(rest.prepared);
-      const transfer = [packed.block.buffer, ...buffers];
+      const [eventIds, answer] = hand(request);
       try {
-        const answer = await writer.call("ingest", { ...rest, packed }, { transfer });
-        return unpackResult(answer as PackedResult, messages);
+        return unpackResult((await answer) as PackedResult, eventIds);
       } finally {
         isUnsettled = true;
       }

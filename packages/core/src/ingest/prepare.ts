@@ -7,13 +7,19 @@ import { commit, SALT_BYTES } from "../model/chain.ts";
 import { nameModel } from "../model/complete.ts";
 import { ANY_FILE_ID, renderReference } from "../model/large-file.ts";
 import { HIDDEN } from "../model/message.ts";
-import type { MessageView } from "../model/message.ts";
+import type { MessageView, PartView } from "../model/message.ts";
 import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import { encodeBody } from "../store/body.ts";
 import { cutRanges, spliceRanges } from "../store/splice.ts";
-import type { CutPayload, DerivedMessage, PreparedMessage, PreparedPayload } from "../store/store.ts";
-import { analyzeForIndex } from "../text/index.ts";
-import type { IndexTerms, Spelling } from "../text/index.ts";
+import type {
+  CutPayload,
+  DerivedMessage,
+  PreparedMessage,
+  PreparedPart,
+  PreparedPayload,
+} from "../store/store.ts";
+import { decodeTerms, encodeForIndex } from "../text/index.ts";
+import type { IndexTerms, SpelledSink } from "../text/index.ts";
 import { exploreContent, extensionFor } from "./explore.ts";
 import { cutPayloads, findLargePayloads } from "./large-payloads.ts";
 import type { Payload } from "./large-payloads.ts";
@@ -52,14 +58,24 @@ export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): Pr
   }).map(preparePayload);
   const salt = options.random(SALT_BYTES);
   const derived = deriveFromView(arrival, view, payloads.map(toCut));
+  const { body, encoding } = encodeBody(
+    payloads.length === 0 ? arrival : cutPayloads(arrival, payloads).body,
+  );
+  const { commitment, redaction } = commitArrival(arrival, salt, options);
+  // Every message comes by here: members named one by one are set in a fraction of the time that spreading objects takes.
   return {
-    ...derived,
+    role: derived.role,
+    tokens: derived.tokens,
+    parts: derived.parts,
+    readTerms: derived.readTerms,
     createdAt: view.createdAt ?? options.createdAt,
     hidden: view.isMessage ? options.hidden : options.hidden | HIDDEN.meta,
-    ...encodeBody(cutPayloads(arrival, payloads).body),
+    body,
+    encoding,
     arrivalBytes: arrival.byteLength,
     salt,
-    ...commitArrival(arrival, salt, options),
+    commitment,
+    redaction,
     payloads,
     calibration: readCalibration(view, derived.tokens),
     cacheUsage: readCacheUsage(view),
@@ -85,35 +101,36 @@ function deriveFromView(bytes: Uint8Array, view: MessageView, cuts: readonly Cut
   return {
     role: view.role,
     tokens: messageTokens(shown, estimateTextTokens),
-    parts: view.parts.map(({ type, at, length, toolCallId, toolName }) => ({
-      type,
-      at,
-      length,
-      ...(toolCallId === undefined ? {} : { toolCallId }),
-      ...(toolName === undefined ? {} : { toolName }),
-    })),
+    parts: view.parts.map(toPreparedPart),
     readTerms: (spelling) => indexTerms(view, shown, spelling),
   };
+}
+
+function toPreparedPart({ type, at, length, toolCallId, toolName }: PartView): PreparedPart {
+  if (toolCallId !== undefined && toolName !== undefined) return { type, at, length, toolCallId, toolName };
+  if (toolCallId !== undefined) return { type, at, length, toolCallId };
+  return toolName === undefined ? { type, at, length } : { type, at, length, toolName };
 }
 
 /**
  * The text around payloads is indexed in order, so that phrases are found there; of a payload every term, once: a log names the same
  * words ten thousand times, and searching files reads it line by line anyway.
  */
-function indexTerms(view: MessageView, shown: MessageView, spelling: Spelling | null): IndexTerms {
-  const whole = analyzeForIndex(searchText(view), spelling);
+function indexTerms(view: MessageView, shown: MessageView, spelling: SpelledSink | null): IndexTerms {
+  const whole = encodeForIndex(searchText(view), spelling);
   if (shown === view) return whole;
-  const around = analyzeForIndex(searchText(shown));
+  const around = encodeForIndex(searchText(shown));
   return {
     words: addMissing(around.words, whole.words),
     idents: addMissing(around.idents, whole.idents),
   };
 }
 
-function addMissing(terms: string, more: string): string {
-  const present = new Set(terms.split(" "));
-  const missing = [...new Set(more.split(" "))].filter((term) => !present.has(term));
-  return [terms, ...missing].filter((term) => term !== "").join(" ");
+function addMissing(terms: Uint8Array, more: Uint8Array): Uint8Array {
+  const text = decodeTerms(terms);
+  const present = new Set(text.split(" "));
+  const missing = [...new Set(decodeTerms(more).split(" "))].filter((term) => !present.has(term));
+  return Buffer.from([text, ...missing].filter((term) => term !== "").join(" "));
 }
 
 /** The message as a model would see it: a reference stands where each payload stood. */

@@ -5,10 +5,12 @@
  *
  * Invariant: unpacking gives what was packed, field by field.
  */
+import { ByteWriter } from "../model/byte-writer.ts";
+import { NumberWriter } from "../model/number-writer.ts";
 import { PLAIN } from "../store/body.ts";
 import type { PreparedMessage, PreparedPart } from "../store/store.ts";
-import { OPAQUE, Spelling } from "../text/index.ts";
-import type { WordNote } from "../text/index.ts";
+import { numberSink } from "../text/index.ts";
+import type { IndexTerms, SpelledSink } from "../text/index.ts";
 
 /** What most messages have none of. */
 type Rare = Pick<PreparedMessage, "redaction" | "payloads" | "calibration" | "cacheUsage">;
@@ -25,10 +27,21 @@ export interface PackedPrepared {
     readonly toolCallIds: readonly PreparedPart["toolCallId"][];
     readonly toolNames: readonly PreparedPart["toolName"][];
   };
-  /** The spelled words of all messages, each once, and those of each message by number. */
-  readonly spelled: { readonly words: string; readonly numbers: Uint32Array<ArrayBuffer> };
+  readonly spelled: PackedSpelled;
   readonly rare: readonly (Rare | null)[];
 }
+
+/** The spelled words of all messages, and those of each message by number. */
+interface PackedSpelled {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Where each word ends, its separator included, and the next begins; a 0 first. */
+  readonly ends: Uint32Array<ArrayBuffer>;
+  /** The words of all messages, one message after the other, counted from 1; {@link OPAQUE} for what no word tells. */
+  readonly numbers: Uint32Array<ArrayBuffer>;
+}
+
+const OPAQUE = 0;
+const SEPARATOR = 0x0a;
 
 /** What is in `numbers`. Lengths are those of the pieces in the block, in the order in which they stand there. */
 const COLUMNS = {
@@ -49,179 +62,260 @@ const WIDTH = Object.keys(COLUMNS).length;
 /** Instead of a length: the body is the arrival, which travels anyway. */
 const AS_ARRIVED = -1;
 
-/** Takes the messages of one batch, one after the other. */
+const FIRST_BYTES = 512 * 1024;
+const FIRST_SPELLED_BYTES = 32 * 1024;
+const FIRST_MESSAGES = 256;
+const FIRST_NUMBERS = 32 * 1024;
+
+/** Takes the messages of one batch after the other; what one batch needed in memory serves the next. */
 export class PreparedPacker {
-  readonly #bytes = new ByteWriter();
-  readonly #numbers: number[] = [];
-  readonly #roles: string[] = [];
-  readonly #types: PreparedPart["type"][] = [];
-  readonly #places: number[] = [];
-  readonly #toolCallIds: PreparedPart["toolCallId"][] = [];
-  readonly #toolNames: PreparedPart["toolName"][] = [];
+  readonly #bytes = new ByteWriter(FIRST_BYTES);
+  readonly #numbers = new NumberWriter(Float64Array, FIRST_MESSAGES * WIDTH);
+  #roles: string[] = [];
+  #types: PreparedPart["type"][] = [];
+  readonly #places = new NumberWriter(Float64Array, 4 * FIRST_MESSAGES);
+  #toolCallIds: PreparedPart["toolCallId"][] = [];
+  #toolNames: PreparedPart["toolName"][] = [];
   readonly #spelled = new SpelledNumbers();
-  readonly #rare: (Rare | null)[] = [];
+  #rare: (Rare | null)[] = [];
 
   /** Terms are analysed here: the thread that stores is to be spared that. */
   add(message: PreparedMessage): void {
-    const { body, salt, commitment, tokens, createdAt, hidden, encoding, arrivalBytes, parts } = message;
+    const { parts, encoding } = message;
+    const [bytes, numbers] = [this.#bytes, this.#numbers];
     const isAsArrived = encoding === PLAIN && message.payloads.length === 0;
-    const spelledBefore = this.#spelled.numbers.length;
-    const { words, idents } = message.readTerms(new NumberedSpelling(this.#spelled));
+    const spelledBefore = this.#spelled.count;
+    const { words, idents } = message.readTerms(this.#spelled.nextMessage());
     this.#roles.push(message.role);
-    this.#numbers.push(tokens, createdAt, hidden, encoding, arrivalBytes, parts.length);
-    this.#numbers.push(isAsArrived ? AS_ARRIVED : this.#bytes.write(body));
-    this.#numbers.push(this.#bytes.write(salt), this.#bytes.write(commitment));
-    this.#numbers.push(this.#bytes.writeText(words), this.#bytes.writeText(idents));
-    this.#numbers.push(this.#spelled.numbers.length - spelledBefore);
+    // In the order of COLUMNS.
+    numbers.write(message.tokens);
+    numbers.write(message.createdAt);
+    numbers.write(message.hidden);
+    numbers.write(encoding);
+    numbers.write(message.arrivalBytes);
+    numbers.write(parts.length);
+    numbers.write(isAsArrived ? AS_ARRIVED : bytes.write(message.body));
+    numbers.write(bytes.write(message.salt));
+    numbers.write(bytes.write(message.commitment));
+    numbers.write(bytes.write(words));
+    numbers.write(bytes.write(idents));
+    numbers.write(this.#spelled.count - spelledBefore);
     for (const { type, at, length, toolCallId, toolName } of parts) {
       this.#types.push(type);
-      this.#places.push(at, length);
+      this.#places.write(at);
+      this.#places.write(length);
       this.#toolCallIds.push(toolCallId);
       this.#toolNames.push(toolName);
     }
     this.#rare.push(pickRare(message));
   }
 
+  /** The batch; what is added from now on belongs to the next. */
   finish(): PackedPrepared {
-    return {
-      block: this.#bytes.finish(),
-      numbers: Float64Array.from(this.#numbers),
+    const packed = {
+      block: this.#bytes.release(),
+      numbers: this.#numbers.finish(),
       roles: this.#roles,
       parts: {
         types: this.#types,
-        places: Float64Array.from(this.#places),
+        places: this.#places.finish(),
         toolCallIds: this.#toolCallIds,
         toolNames: this.#toolNames,
       },
-      spelled: {
-        words: this.#spelled.words.join(" "),
-        numbers: Uint32Array.from(this.#spelled.numbers),
-      },
+      spelled: this.#spelled.finish(),
       rare: this.#rare,
     };
+    [this.#roles, this.#types, this.#toolCallIds, this.#toolNames, this.#rare] = [[], [], [], [], []];
+    return packed;
   }
 }
-
-let batches = 0;
 
 /** The spelled words of a batch, numbered: texts repeat their words, so that each travels once. */
-class SpelledNumbers {
-  /** Marks the notes of this batch. */
-  readonly batch = ++batches;
-  /** By number. A word may stand there twice, written in different ways. */
-  readonly words: string[] = [];
-  /** The words of all messages, one message after the other. */
-  readonly numbers: number[] = [];
-  /** Words on which nothing can be noted. */
-  readonly #unnoted = new Map<string, number>();
+class SpelledNumbers implements SpelledSink {
+  number = 0;
+  batch = numberSink();
+  /** A word may stand there twice, written in different ways. */
+  readonly #bytes = new ByteWriter(FIRST_SPELLED_BYTES);
+  readonly #ends = new NumberWriter(Uint32Array, FIRST_NUMBERS);
+  readonly #numbers = new NumberWriter(Uint32Array, FIRST_NUMBERS);
 
-  numberOf(word: string, note: WordNote | undefined): number {
-    if (note === undefined) return this.#numberUnnoted(word);
-    if (note.notedBy !== this.batch) {
-      note.notedBy = this.batch;
-      note.note = this.words.push(word) - 1;
-    }
-    return note.note;
+  constructor() {
+    this.#ends.write(0);
   }
 
-  #numberUnnoted(word: string): number {
-    let number = this.#unnoted.get(word);
-    if (number === undefined) this.#unnoted.set(word, (number = this.words.push(word) - 1));
+  /** What comes now are the words of another message. */
+  nextMessage(): this {
+    this.number = numberSink();
+    return this;
+  }
+
+  get count(): number {
+    return this.#numbers.length;
+  }
+
+  add(bytes: Uint8Array, start: number, end: number): number {
+    this.#bytes.writeRange(bytes, start, end, SEPARATOR);
+    this.#ends.write(this.#bytes.length);
+    const number = this.#ends.length - 1;
+    this.#numbers.write(number);
     return number;
   }
-}
 
-/** Collects the words of one message. */
-class NumberedSpelling extends Spelling {
-  readonly #into: SpelledNumbers;
-
-  constructor(into: SpelledNumbers) {
-    super();
-    this.#into = into;
+  repeat(number: number): void {
+    this.#numbers.write(number);
   }
 
-  override add(word: string, note?: WordNote): void {
-    this.#into.numbers.push(this.#into.numberOf(word, note));
+  addOpaque(): void {
+    this.#numbers.write(OPAQUE);
+  }
+
+  finish(): PackedSpelled {
+    const packed = {
+      bytes: this.#bytes.release(),
+      ends: this.#ends.finish(),
+      numbers: this.#numbers.finish(),
+    };
+    this.batch = numberSink();
+    this.#ends.write(0);
+    return packed;
   }
 }
 
 function pickRare({ redaction, payloads, calibration, cacheUsage }: PreparedMessage): Rare | null {
   const isPlain = redaction === null && payloads.length === 0 && calibration === null && cacheUsage === null;
-  return isPlain ? null : { redaction, payloads, calibration, cacheUsage };
+  if (isPlain) return null;
+  // What was cut out may lie in the arrival, whose bytes need not outlive this call.
+  const kept = payloads.map((payload) => ({ ...payload, content: Buffer.from(payload.content) }));
+  return { redaction, payloads: kept, calibration, cacheUsage };
 }
 
 /** The buffers that may be handed over. */
 export function listBuffers({ block, numbers, parts, spelled }: PackedPrepared): ArrayBuffer[] {
-  return [block.buffer, numbers.buffer, parts.places.buffer, spelled.numbers.buffer];
+  const ofSpelled = [spelled.bytes.buffer, spelled.ends.buffer, spelled.numbers.buffer];
+  return [block.buffer, numbers.buffer, parts.places.buffer, ...ofSpelled];
 }
 
 const NOTHING_RARE: Rare = { redaction: null, payloads: [], calibration: null, cacheUsage: null };
 
-/** `bodies` are the arrival bytes of the same messages. */
-export function unpackPrepared(packed: PackedPrepared, bodies: readonly Uint8Array[]): PreparedMessage[] {
-  const block = Buffer.from(packed.block.buffer, packed.block.byteOffset, packed.block.byteLength);
-  const { numbers } = packed;
-  const spelled = new SpelledWords(packed.spelled);
-  let [at, partsBefore, spelledBefore] = [0, 0, 0];
-  const take = (length: number): Uint8Array => block.subarray(at, (at += length));
-  return packed.roles.map((role, index) => {
-    const read = (column: keyof typeof COLUMNS): number => numbers[index * WIDTH + COLUMNS[column]] as number;
-    const bodyLength = read("bodyLength");
-    const body = bodyLength === AS_ARRIVED ? (bodies[index] as Uint8Array) : take(bodyLength);
-    const [salt, commitment] = [take(read("saltLength")), take(read("commitmentLength"))];
-    const termsAt = at;
-    const identsAt = termsAt + read("wordsLength");
-    const termsEnd = identsAt + read("identsLength");
-    const firstPart = partsBefore;
-    partsBefore += read("parts");
-    const firstSpelled = spelledBefore;
-    const spelledEnd = (spelledBefore += read("spelled"));
-    at = termsEnd;
+/**
+ * The messages of a batch, each made when it is asked for: all at once would outlive the garbage collector's short rounds, and be copied in
+ * each of them.
+ */
+export class PreparedBatch {
+  readonly #packed: PackedPrepared;
+  readonly #bodies: readonly Uint8Array[];
+  readonly #spelled: SpelledWords;
+  /** Where the pieces of each message begin in the block, and how many parts and spelled words come before it; one more at the end. */
+  readonly #starts: Uint32Array;
+  readonly #partsBefore: Uint32Array;
+  readonly #spelledBefore: Uint32Array;
+
+  /** `bodies` are the arrival bytes of the same messages. */
+  constructor(packed: PackedPrepared, bodies: readonly Uint8Array[]) {
+    const count = packed.roles.length;
+    this.#packed = packed;
+    this.#bodies = bodies;
+    this.#spelled = new SpelledWords(packed.spelled);
+    this.#starts = new Uint32Array(count + 1);
+    this.#partsBefore = new Uint32Array(count + 1);
+    this.#spelledBefore = new Uint32Array(count + 1);
+    for (let index = 0; index < count; index++) {
+      const length =
+        Math.max(0, this.#number(index, COLUMNS.bodyLength)) +
+        this.#number(index, COLUMNS.saltLength) +
+        this.#number(index, COLUMNS.commitmentLength) +
+        this.#number(index, COLUMNS.wordsLength) +
+        this.#number(index, COLUMNS.identsLength);
+      this.#starts[index + 1] = (this.#starts[index] as number) + length;
+      this.#partsBefore[index + 1] =
+        (this.#partsBefore[index] as number) + this.#number(index, COLUMNS.parts);
+      this.#spelledBefore[index + 1] =
+        (this.#spelledBefore[index] as number) + this.#number(index, COLUMNS.spelled);
+    }
+  }
+
+  get length(): number {
+    return this.#packed.roles.length;
+  }
+
+  read(index: number): PreparedMessage {
+    const rare = this.#packed.rare[index] ?? NOTHING_RARE;
+    const bodyLength = this.#number(index, COLUMNS.bodyLength);
+    const saltAt = (this.#starts[index] as number) + Math.max(0, bodyLength);
+    const commitmentAt = saltAt + this.#number(index, COLUMNS.saltLength);
+    const commitmentEnd = commitmentAt + this.#number(index, COLUMNS.commitmentLength);
     return {
-      role,
-      tokens: read("tokens"),
-      createdAt: read("createdAt"),
-      hidden: read("hidden"),
-      encoding: read("encoding"),
-      arrivalBytes: read("arrivalBytes"),
-      body,
-      salt,
-      commitment,
-      parts: unpackParts(packed.parts, firstPart, partsBefore),
-      readTerms: (spelling) => {
-        if (spelling !== null) spelled.give(spelling, firstSpelled, spelledEnd);
-        return {
-          words: block.toString("utf8", termsAt, identsAt),
-          idents: block.toString("utf8", identsAt, termsEnd),
-        };
-      },
-      ...(packed.rare[index] ?? NOTHING_RARE),
+      role: this.#packed.roles[index] as PreparedMessage["role"],
+      tokens: this.#number(index, COLUMNS.tokens),
+      createdAt: this.#number(index, COLUMNS.createdAt),
+      hidden: this.#number(index, COLUMNS.hidden),
+      encoding: this.#number(index, COLUMNS.encoding),
+      arrivalBytes: this.#number(index, COLUMNS.arrivalBytes),
+      body:
+        bodyLength === AS_ARRIVED
+          ? (this.#bodies[index] as Uint8Array)
+          : this.#bytes(this.#starts[index] as number, saltAt),
+      salt: this.#bytes(saltAt, commitmentAt),
+      commitment: this.#bytes(commitmentAt, commitmentEnd),
+      parts: unpackParts(
+        this.#packed.parts,
+        this.#partsBefore[index] as number,
+        this.#partsBefore[index + 1] as number,
+      ),
+      readTerms: (sink) => this.#readTerms(index, sink),
+      redaction: rare.redaction,
+      payloads: rare.payloads,
+      calibration: rare.calibration,
+      cacheUsage: rare.cacheUsage,
     };
-  });
+  }
+
+  #readTerms(index: number, sink: SpelledSink | null): IndexTerms {
+    if (sink !== null)
+      this.#spelled.give(
+        sink,
+        this.#spelledBefore[index] as number,
+        this.#spelledBefore[index + 1] as number,
+      );
+    // They stand last.
+    const end = this.#starts[index + 1] as number;
+    const identsAt = end - this.#number(index, COLUMNS.identsLength);
+    const wordsAt = identsAt - this.#number(index, COLUMNS.wordsLength);
+    return { words: this.#bytes(wordsAt, identsAt), idents: this.#bytes(identsAt, end) };
+  }
+
+  #number(index: number, column: number): number {
+    return this.#packed.numbers[index * WIDTH + column] as number;
+  }
+
+  #bytes(start: number, end: number): Uint8Array {
+    const { buffer, byteOffset } = this.#packed.block;
+    return new Uint8Array(buffer, byteOffset + start, end - start);
+  }
 }
 
-/** The spelled words of a batch, handed to a spelling at most once each. */
+/** The spelled words of a batch, handed to a sink at most once each. */
 class SpelledWords {
-  readonly #words: readonly string[];
-  readonly #numbers: Uint32Array;
-  /** The last spelling that was given the word, by number. */
-  readonly #givenTo: Float64Array;
+  readonly #packed: PackedSpelled;
+  /** The last sink that was given the word, by number. */
+  readonly #givenTo: Int32Array;
 
-  constructor({ words, numbers }: PackedPrepared["spelled"]) {
-    this.#words = words.split(" ");
-    this.#numbers = numbers;
-    this.#givenTo = new Float64Array(this.#words.length);
+  constructor(packed: PackedSpelled) {
+    this.#packed = packed;
+    this.#givenTo = new Int32Array(packed.ends.length);
   }
 
   /** Gives the words of one message: those between two places in the list of numbers. */
-  give(spelling: Spelling, from: number, to: number): void {
+  give(sink: SpelledSink, from: number, to: number): void {
+    const { bytes, ends, numbers } = this.#packed;
+    const givenTo = this.#givenTo;
     for (let index = from; index < to; index++) {
-      const number = this.#numbers[index] as number;
-      const word = this.#words[number] as string;
-      // That a text is opaque is asked for message by message.
-      if (this.#givenTo[number] === spelling.number && word !== OPAQUE) continue;
-      this.#givenTo[number] = spelling.number;
-      spelling.add(word);
+      const number = numbers[index] as number;
+      if (number === OPAQUE) sink.addOpaque();
+      else if (givenTo[number] !== sink.number) {
+        givenTo[number] = sink.number;
+        sink.add(bytes, ends[number - 1] as number, (ends[number] as number) - 1);
+      }
     }
   }
 }
@@ -231,49 +325,16 @@ function unpackParts(packed: PackedPrepared["parts"], from: number, to: number):
   const parts: PreparedPart[] = [];
   for (let index = from; index < to; index++) {
     const [toolCallId, toolName] = [toolCallIds[index], toolNames[index]];
-    parts.push({
+    const part: Writable<PreparedPart> = {
       type: types[index] as PreparedPart["type"],
       at: places[2 * index] as number,
       length: places[2 * index + 1] as number,
-      ...(toolCallId === undefined ? null : { toolCallId }),
-      ...(toolName === undefined ? null : { toolName }),
-    });
+    };
+    if (toolCallId !== undefined) part.toolCallId = toolCallId;
+    if (toolName !== undefined) part.toolName = toolName;
+    parts.push(part);
   }
   return parts;
 }
 
-const FIRST_BYTES = 256 * 1024;
-const MAX_BYTES_PER_UNIT = 3;
-
-/** Bytes and texts one after the other, in a block that grows. */
-class ByteWriter {
-  #block = Buffer.allocUnsafeSlow(FIRST_BYTES);
-  #length = 0;
-
-  /** Says how many bytes were written. */
-  write(bytes: Uint8Array): number {
-    this.#makeRoom(bytes.byteLength);
-    this.#block.set(bytes, this.#length);
-    this.#length += bytes.byteLength;
-    return bytes.byteLength;
-  }
-
-  writeText(text: string): number {
-    this.#makeRoom(text.length * MAX_BYTES_PER_UNIT);
-    const written = this.#block.write(text, this.#length, "utf8");
-    this.#length += written;
-    return written;
-  }
-
-  finish(): Uint8Array<ArrayBuffer> {
-    return this.#block.subarray(0, this.#length);
-  }
-
-  #makeRoom(bytes: number): void {
-    const needed = this.#length + bytes;
-    if (needed <= this.#block.byteLength) return;
-    const grown = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#block.byteLength));
-    grown.set(this.#block.subarray(0, this.#length));
-    this.#block = grown;
-  }
-}
+type Writable<T> = { -readonly [K in keyof T]: T[K] };

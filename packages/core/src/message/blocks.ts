@@ -4,12 +4,13 @@
  * Invariants: a part's range is the range of its block in the arrival bytes; parts do not overlap; every tool result has
  * at least one part of type `tool_result` with its call's id; base64 never lands in a part's text.
  *
- * Where `bytes` are null nobody asks for places, which cost more than all the rest: every range is `NOWHERE`, and each part
+ * Where the source is null nobody asks for places, which cost more than all the rest: every range is `NOWHERE`, and each part
  * carries its block instead.
  */
 import type { ByteRange, PartType, PartView } from "../model/message.ts";
 import { base64ByteLength, hideBase64, type ReadableText } from "./base64.ts";
-import { findSpan, iterateElements, mapMembers } from "./json-spans.ts";
+import { blockKind } from "./block-kinds.ts";
+import { findMember, findSpan, listElements, type JsonSource } from "./json-spans.ts";
 import { firstString, isObject, renderJson, renderValue, type JsonObject } from "./readable.ts";
 
 export interface PartDraft extends Omit<PartView, "ordinal"> {
@@ -26,18 +27,18 @@ export interface Located {
 export const NOWHERE: ByteRange = { at: 0, length: 0 };
 
 /** Where the elements of a list stand. */
-export function placeElements(bytes: Buffer | null, { value, range }: Located): Iterable<ByteRange> {
-  return bytes === null ? (value as readonly unknown[]).map(() => NOWHERE) : iterateElements(bytes, range);
+export function placeElements(source: JsonSource | null, { value, range }: Located): readonly ByteRange[] {
+  return source === null ? (value as readonly unknown[]).map(() => NOWHERE) : listElements(source, range);
 }
 
-/** Where the members of an object stand. */
-export function placeMembers(
-  bytes: Buffer | null,
+/** Where a member of an object stands; null where it has none. */
+export function placeMember(
+  source: JsonSource | null,
   { value, range }: Located,
-): (key: string) => ByteRange | undefined {
-  if (bytes === null) return (key) => (Object.hasOwn(value as JsonObject, key) ? NOWHERE : undefined);
-  const places = mapMembers(bytes, range);
-  return (key) => places.get(key);
+  key: string,
+): ByteRange | null {
+  if (!Object.hasOwn(value as JsonObject, key)) return null;
+  return source === null ? NOWHERE : findMember(source, range, key);
 }
 
 /** The call a tool result answers; its text blocks are results, not words of the user. */
@@ -47,131 +48,110 @@ export interface ResultOf {
   readonly isError?: boolean | undefined;
 }
 
-type Extras = Partial<Omit<PartDraft, "at" | "length" | "type" | "text">> | ResultOf;
-
-const TEXT_TYPES = new Set(["text", "input_text", "output_text", "inputText", "outputText", "summary_text"]);
-const REASONING_TYPES = new Set(["thinking", "think", "reasoning", "redacted_thinking", "reasoning_text"]);
-const CALL_TYPES = new Set([
-  "toolCall",
-  "toolUse",
-  "tool_use",
-  "tool_call",
-  "tool-call",
-  "tool.call",
-  "backend_tool_call",
-  "function_call",
-  "functionCall",
-  "custom_tool_call",
-  "server_tool_use",
-  "mcp_tool_use",
-]);
-const RESULT_TYPES = new Set([
-  "toolResult",
-  "tool_result",
-  "tool-result",
-  "tool.result",
-  "function_call_output",
-  "functionResponse",
-  "custom_tool_call_output",
-]);
-const IMAGE_TYPES = new Set(["image", "image_url", "input_image"]);
-const FILE_TYPES = new Set(["file", "document", "input_file", "audio", "input_audio", "video", "resource"]);
-
-/** What kind of part a block's `type` makes. Blocks without a type are told by their members (Gemini). */
-export function blockKind(block: JsonObject): PartType {
-  const { type } = block;
-  if (typeof type !== "string") return untypedKind(block);
-  if (TEXT_TYPES.has(type)) return "text";
-  if (REASONING_TYPES.has(type)) return "reasoning";
-  if (CALL_TYPES.has(type)) return "tool_call";
-  if (RESULT_TYPES.has(type) || type.endsWith("_tool_result")) return "tool_result";
-  if (IMAGE_TYPES.has(type)) return "image";
-  return FILE_TYPES.has(type) ? "file" : "other";
+/** What a part can have beside its place, type and text; what is undefined stays absent. */
+interface Extras extends ResultOf {
+  readonly mimeType?: string | undefined;
+  readonly fileName?: string | undefined;
+  readonly payloadBytes?: number | undefined;
 }
 
-function untypedKind(block: JsonObject): PartType {
-  if (typeof block["text"] === "string") return block["thought"] === true ? "reasoning" : "text";
-  if (isObject(block["functionCall"])) return "tool_call";
-  if (isObject(block["functionResponse"])) return "tool_result";
-  const inline = block["inlineData"];
-  if (isObject(inline)) return isImageType(firstString(inline, "mimeType")) ? "image" : "file";
-  return "other";
-}
+const NO_EXTRAS: Extras = {};
 
-const isImageType = (mimeType: string | undefined): boolean => mimeType?.startsWith("image/") ?? false;
+type NewPart = { -readonly [K in keyof PartDraft]: PartDraft[K] };
 
 /** Parts of a `content` member: a string, an array of blocks, or something unknown. */
-export function readContent(bytes: Buffer | null, content: Located, resultOf: ResultOf | null): PartDraft[] {
+export function readContent(
+  source: JsonSource | null,
+  content: Located,
+  resultOf: ResultOf | null,
+): PartDraft[] {
   const { value } = content;
   if (value === null || value === undefined) return [];
   if (!Array.isArray(value)) {
     const { range } = content;
     const part =
-      typeof value === "string" ? makeTextPart(range, value, resultOf) : readOther(bytes, content, resultOf);
-    return withBlock(bytes, [part], value);
+      typeof value === "string" ? makeTextPart(range, value, resultOf) : readOther(source, content, resultOf);
+    return withBlock(source, [part], value);
   }
+  const ranges = placeElements(source, content);
+  const [only] = ranges;
+  if (ranges.length === 1 && only)
+    return readBlock(source, { value: value[0] as unknown, range: only }, resultOf);
   const parts: PartDraft[] = [];
   let index = 0;
-  for (const element of placeElements(bytes, content)) {
-    parts.push(...readBlock(bytes, { value: value[index++] as unknown, range: element }, resultOf));
+  for (const range of ranges) {
+    for (const part of readBlock(source, { value: value[index++] as unknown, range }, resultOf))
+      parts.push(part);
   }
   return parts;
 }
 
 /** Hands the block on to the parts made of it, unless they have one of their own. The parts are new and nobody else's yet. */
-export function withBlock(bytes: Buffer | null, parts: PartDraft[], block: unknown): PartDraft[] {
-  if (bytes !== null) return parts;
+export function withBlock(source: JsonSource | null, parts: PartDraft[], block: unknown): PartDraft[] {
+  if (source !== null) return parts;
   for (const part of parts as { block?: unknown }[]) if (!("block" in part)) part.block = block;
   return parts;
 }
 
-export function readBlock(bytes: Buffer | null, block: Located, resultOf: ResultOf | null): PartDraft[] {
-  return withBlock(bytes, readParts(bytes, block, resultOf), block.value);
+export function readBlock(source: JsonSource | null, block: Located, resultOf: ResultOf | null): PartDraft[] {
+  return withBlock(source, readParts(source, block, resultOf), block.value);
 }
 
-function readParts(bytes: Buffer | null, block: Located, resultOf: ResultOf | null): PartDraft[] {
+function readParts(source: JsonSource | null, block: Located, resultOf: ResultOf | null): PartDraft[] {
   const { value, range } = block;
   if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
-  if (!isObject(value)) return [readOther(bytes, block, resultOf)];
+  if (!isObject(value)) return [readOther(source, block, resultOf)];
   switch (blockKind(value)) {
     case "text":
       return [makeTextPart(range, firstString(value, "text") ?? "", resultOf)];
     case "reasoning":
-      return [makePart(range, "reasoning", hideBase64(readReasoning(value)), {})];
+      return [makePart(range, "reasoning", hideBase64(readReasoning(value)), NO_EXTRAS)];
     case "tool_call":
       return [readToolCall(range, value)];
     case "tool_result":
       // A result inside a result is kept as an unknown block: no host nests them, and depth stays bounded.
-      return resultOf ? [readOther(bytes, block, resultOf)] : readToolResult(bytes, value, range);
+      return resultOf ? [readOther(source, block, resultOf)] : readToolResult(source, value, range);
     case "image":
       return [readMedia(range, "image", value, resultOf)];
     case "file":
       return [readMedia(range, "file", value, resultOf)];
     case "other":
-      return [readRefusal(value, range) ?? readOther(bytes, block, resultOf)];
+      return [readRefusal(value, range) ?? readOther(source, block, resultOf)];
   }
 }
 
 function makePart(range: ByteRange, type: PartType, readable: ReadableText, extras: Extras): PartDraft {
-  const part: Record<string, unknown> = { at: range.at, length: range.length, type, text: readable.text };
-  for (const key of Object.keys(extras)) {
-    const value = extras[key as keyof Extras];
-    if (value !== undefined) part[key] = value;
-  }
-  if (readable.hiddenBytes > 0) part["payloadBytes"] = readable.hiddenBytes;
-  return part as unknown as PartDraft;
+  const { at, length } = range;
+  const part: NewPart = { at, length, type, text: readable.text };
+  if (extras !== NO_EXTRAS) addExtras(part, extras);
+  if (readable.hiddenBytes > 0) part.payloadBytes = readable.hiddenBytes;
+  return part;
+}
+
+function addExtras(part: NewPart, extras: Extras): void {
+  const { toolCallId, toolName, isError, mimeType, fileName, payloadBytes } = extras;
+  if (toolCallId !== undefined) part.toolCallId = toolCallId;
+  if (toolName !== undefined) part.toolName = toolName;
+  if (isError !== undefined) part.isError = isError;
+  if (mimeType !== undefined) part.mimeType = mimeType;
+  if (fileName !== undefined) part.fileName = fileName;
+  if (payloadBytes !== undefined) part.payloadBytes = payloadBytes;
 }
 
 export function makeTextPart(range: ByteRange, text: string, resultOf: ResultOf | null): PartDraft {
-  return makePart(range, resultOf ? "tool_result" : "text", hideBase64(text), resultOf ?? {});
+  return makePart(range, resultOf ? "tool_result" : "text", hideBase64(text), resultOf ?? NO_EXTRAS);
 }
 
 export function makeReasoningPart(range: ByteRange, text: string): PartDraft {
-  return makePart(range, "reasoning", hideBase64(text), {});
+  return makePart(range, "reasoning", hideBase64(text), NO_EXTRAS);
 }
 
-function readOther(bytes: Buffer | null, { value, range }: Located, resultOf: ResultOf | null): PartDraft {
-  return makePart(range, "other", renderJson(bytes, range, value), resultOf ?? {});
+function readOther(
+  source: JsonSource | null,
+  { value, range }: Located,
+  resultOf: ResultOf | null,
+): PartDraft {
+  return makePart(range, "other", renderJson(source && source.bytes, range, value), resultOf ?? NO_EXTRAS);
 }
 
 function readRefusal(block: JsonObject, range: ByteRange): PartDraft | null {
@@ -197,10 +177,10 @@ function readReasoning(block: JsonObject): string {
 export function readToolCall(range: ByteRange, block: JsonObject): PartDraft {
   const call = openCall(block);
   const toolName = firstString(call, "name", "toolName", "tool_type");
-  const readable = renderValue(readCallArguments(block) ?? {});
-  const text = [toolName, readable.text].filter((piece) => piece).join("\n");
+  const { text, hiddenBytes } = renderValue(readArguments(call) ?? {});
+  const named = toolName === undefined || text === "" ? (toolName ?? text) : `${toolName}\n${text}`;
   const toolCallId = firstString(call, "call_id", "id", "toolCallId", "callId");
-  return makePart(range, "tool_call", { ...readable, text }, { toolCallId, toolName });
+  return makePart(range, "tool_call", { text: named, hiddenBytes }, { toolCallId, toolName });
 }
 
 function openCall(block: JsonObject): JsonObject {
@@ -212,7 +192,10 @@ const ARGUMENT_KEYS = ["arguments", "input", "args", "parameters", "action"] as 
 
 /** What a call was called with: usually an object; a text that is no JSON stays a text; undefined when there is nothing. */
 export function readCallArguments(block: JsonObject): unknown {
-  const call = openCall(block);
+  return readArguments(openCall(block));
+}
+
+function readArguments(call: JsonObject): unknown {
   const key = ARGUMENT_KEYS.find((name) => call[name] !== undefined && call[name] !== null);
   return key === undefined ? undefined : parseArguments(call[key]);
 }
@@ -232,23 +215,23 @@ function parseArguments(args: unknown): unknown {
  * An element of a list of calls. Some hosts keep the result beside the arguments; the call then stands on the arguments alone, so
  * that its part and those of the result do not overlap.
  */
-export function readListedCall(bytes: Buffer | null, element: Located): PartDraft[] {
+export function readListedCall(source: JsonSource | null, element: Located): PartDraft[] {
   const block = element.value as JsonObject;
   const results = block["result"];
-  const placeOf = placeMembers(bytes, element);
-  const [args, list] = [placeOf("args"), placeOf("result")];
-  if (!Array.isArray(results) || args === undefined || list === undefined)
-    return withBlock(bytes, [readToolCall(element.range, block)], block);
+  const args = Array.isArray(results) ? placeMember(source, element, "args") : null;
+  const list = args === null ? null : placeMember(source, element, "result");
+  if (!Array.isArray(results) || args === null || list === null)
+    return withBlock(source, [readToolCall(element.range, block)], block);
   const call = { ...readToolCall(args, block), holdsArguments: true };
   const isError = block["status"] === "error" ? true : undefined;
   const { toolCallId, toolName } = call;
   const resultOf = { toolCallId, toolName, isError };
-  const parts = withBlock(bytes, [call], block["args"]);
+  const parts = withBlock(source, [call], block["args"]);
   let index = 0;
-  for (const range of placeElements(bytes, { value: results, range: list })) {
+  for (const range of placeElements(source, { value: results, range: list })) {
     const value: unknown = results[index++];
     const isResult = isObject(value) && blockKind(value) === "tool_result";
-    const answers = readBlock(bytes, { value, range }, isResult ? null : resultOf);
+    const answers = readBlock(source, { value, range }, isResult ? null : resultOf);
     parts.push(...answers.map((part) => ({ ...dropAbsent(resultOf), ...part })));
   }
   return parts;
@@ -278,7 +261,7 @@ export function readResultOf(object: JsonObject): ResultOf {
   };
 }
 
-export function readToolResult(bytes: Buffer | null, outer: JsonObject, range: ByteRange): PartDraft[] {
+export function readToolResult(source: JsonSource | null, outer: JsonObject, range: ByteRange): PartDraft[] {
   const nested = outer["functionResponse"];
   const block = isObject(nested) ? nested : outer;
   const own = readResultOf(block);
@@ -289,10 +272,10 @@ export function readToolResult(bytes: Buffer | null, outer: JsonObject, range: B
   if (key === undefined || value === undefined) return [makePart(range, "tool_result", NO_TEXT, resultOf)];
   if (typeof value === "string") return [makeTextPart(range, value, resultOf)];
   const path = block === outer ? [key] : ["functionResponse", key];
-  const content = bytes === null ? NOWHERE : findSpan(bytes, path, range);
+  const content = source === null ? NOWHERE : findSpan(source, path, range);
   if (Array.isArray(value) && value.length > 0 && content) {
-    const parts = readContent(bytes, { value, range: content }, resultOf);
-    return withResultPart(bytes, { value: outer, range }, parts, resultOf);
+    const parts = readContent(source, { value, range: content }, resultOf);
+    return withResultPart(source, { value: outer, range }, parts, resultOf);
   }
   if (isObject(value) && typeof value["type"] === "string" && blockKind(value) === "text") {
     return [makeTextPart(range, firstString(value, "text") ?? "", resultOf)];
@@ -319,15 +302,14 @@ const NO_TEXT: ReadableText = { text: "", hiddenBytes: 0 };
  * a result gets an empty part that stands on the literal of its call's id.
  */
 export function withResultPart(
-  bytes: Buffer | null,
+  source: JsonSource | null,
   owner: Located,
   parts: PartDraft[],
   resultOf: ResultOf,
 ): PartDraft[] {
   if (resultOf.toolCallId === undefined || parts.some((part) => part.type === "tool_result")) return parts;
-  const placeOf = placeMembers(bytes, owner);
-  const idKey = RESULT_ID_KEYS.find((key) => placeOf(key) !== undefined);
-  const idRange = idKey === undefined ? undefined : placeOf(idKey);
+  const idKey = RESULT_ID_KEYS.find((key) => Object.hasOwn(owner.value as JsonObject, key));
+  const idRange = idKey === undefined ? null : placeMember(source, owner, idKey);
   return idRange ? [makePart(idRange, "tool_result", NO_TEXT, resultOf), ...parts] : parts;
 }
 

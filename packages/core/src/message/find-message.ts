@@ -6,7 +6,8 @@
  * Invariant: a line that names no speaker, or names one and holds nothing said, is no message.
  */
 import type { Role } from "../model/message.ts";
-import { placeMembers, type Located } from "./blocks.ts";
+import { placeMember, type Located } from "./blocks.ts";
+import type { JsonSource } from "./json-spans.ts";
 import { isObject, type JsonObject } from "./readable.ts";
 
 /** The object that is the message, and its role in the host's words. */
@@ -72,14 +73,20 @@ const COMPLETION_TYPE = "tool.execution_complete";
 /** A piece of what the model says, with the block in its envelope. */
 const PIECE_TYPE = "content.part";
 
-export function findMessage(bytes: Buffer | null, root: JsonObject, located: Located): FoundMessage | null {
+export function findMessage(
+  source: JsonSource | null,
+  root: JsonObject,
+  located: Located,
+): FoundMessage | null {
   const rawRole = root["role"];
   if (typeof rawRole === "string") {
-    const body = findBody(bytes, root, located);
+    const body = findBody(source, root, located);
     return { ...body, rawRole, role: roleOf(rawRole), shape: "message" };
   }
   return (
-    findInside(bytes, root, located) ?? findItem(root, located, ITEMS) ?? findBySpeaker(bytes, root, located)
+    findInside(source, root, located) ??
+    findItem(root, located, ITEMS) ??
+    findBySpeaker(source, root, located)
   );
 }
 
@@ -90,10 +97,10 @@ function roleOf(rawRole: string): Role {
 type Body = Located & { readonly value: JsonObject };
 
 /** A line may name the role itself and keep what was said in `message`. */
-function findBody(bytes: Buffer | null, root: JsonObject, located: Located): Body {
+function findBody(source: JsonSource | null, root: JsonObject, located: Located): Body {
   const { message } = root;
   const isOutside = isObject(message) && holdsWords(message) && !holdsWords(root);
-  const range = isOutside ? placeMembers(bytes, located)("message") : undefined;
+  const range = isOutside ? placeMember(source, located, "message") : null;
   return isOutside && range ? { value: message, range } : { value: root, range: located.range };
 }
 
@@ -108,16 +115,16 @@ const ENVELOPES: readonly (readonly [key: string, items: Roles])[] = [
 ];
 
 /** The message in an envelope, by its own role or type. */
-function findInside(bytes: Buffer | null, root: JsonObject, located: Located): FoundMessage | null {
+function findInside(source: JsonSource | null, root: JsonObject, located: Located): FoundMessage | null {
   for (const [key, items] of ENVELOPES) {
     const inner = root[key];
     if (!isObject(inner)) continue;
-    const range = placeMembers(bytes, located)(key);
+    const range = placeMember(source, located, key);
     if (!range) continue;
     const place = { value: inner, range };
     const rawRole = inner["role"];
     if (typeof rawRole === "string") return { ...place, rawRole, role: roleOf(rawRole), shape: "message" };
-    const found = findItem(inner, place, items) ?? findPiece(bytes, inner, place);
+    const found = findItem(inner, place, items) ?? findPiece(source, inner, place);
     if (found) return found;
   }
   return null;
@@ -129,21 +136,20 @@ function findItem(object: JsonObject, { range }: Located, items: Roles): FoundMe
   return { value: object, range, rawRole: type, role: items[type] as Role, shape: "block" };
 }
 
-function findPiece(bytes: Buffer | null, event: JsonObject, located: Located): FoundMessage | null {
+function findPiece(source: JsonSource | null, event: JsonObject, located: Located): FoundMessage | null {
   const { part } = event;
-  const range =
-    event["type"] === PIECE_TYPE && isObject(part) ? placeMembers(bytes, located)("part") : undefined;
+  const range = event["type"] === PIECE_TYPE && isObject(part) ? placeMember(source, located, "part") : null;
   if (!range || !isObject(part)) return null;
   return { value: part, range, rawRole: PIECE_TYPE, role: "assistant", shape: "block" };
 }
 
 /** The message of a line that names its speaker by its type: in the line itself, or in `data`. */
-function findBySpeaker(bytes: Buffer | null, root: JsonObject, located: Located): FoundMessage | null {
+function findBySpeaker(source: JsonSource | null, root: JsonObject, located: Located): FoundMessage | null {
   // Rows linked like this keep what was said in `message`; what stands beside it is a note of the host.
   if ("parentUuid" in root || root["subtype"] !== undefined) return null;
   const { type, data } = root;
   if (typeof type !== "string") return null;
-  const range = isObject(data) ? placeMembers(bytes, located)("data") : undefined;
+  const range = isObject(data) ? placeMember(source, located, "data") : null;
   const place = isObject(data) && range ? { value: data, range } : { value: root, range: located.range };
   if (type === COMPLETION_TYPE && place.value !== root)
     return { ...place, rawRole: type, role: "tool", shape: "result" };

@@ -21,12 +21,20 @@ const CLOSE_OBJECT = 0x7d;
 /** Keys and short words end within this many bytes; a loop is then cheaper than a native search. */
 const SHORT_STRING_BYTES = 32;
 
-export interface MemberSpan {
-  readonly key: string;
-  /** The key's literal, quotes included. */
-  readonly keyRange: ByteRange;
-  readonly value: ByteRange;
+/** JSON text in which several places are looked for. */
+export interface JsonSource {
+  readonly bytes: Buffer;
+  /**
+   * Where containers begin and end that were stepped over, one number after the other: an envelope, the message in it and its blocks lie
+   * in each other, and would be walked once for each.
+   */
+  readonly noted: number[];
 }
+
+/** The blocks of a message are that deep in the member of the envelope that holds it. */
+const NOTED_DEPTH = 3;
+/** Looking through more of them would take longer than walking. */
+const MAX_NOTED = 64;
 
 /** The same memory as a Buffer. */
 export function asBuffer(bytes: Uint8Array): Buffer {
@@ -35,7 +43,9 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 /** The range of the one value in the text, without the white space (and byte order mark) around it. */
 export function findRoot(bytes: Buffer): ByteRange | null {
-  return valueAt(bytes, startOfText(bytes));
+  const at = startOfText(bytes);
+  const end = endOfValue(bytes, at, null);
+  return end < 0 ? null : { at, length: end - at };
 }
 
 /** Where a text begins, behind a byte order mark and white space. */
@@ -54,71 +64,111 @@ export function endOfText(bytes: Buffer): number {
 /**
  * The range of the value at a path, counted from the root or from `within`.
  *
- * @example findSpan(Buffer.from('{"a":[1,"x"]}'), ["a", 1]) // { at: 8, length: 3 }
+ * @example findSpan({ bytes: Buffer.from('{"a":[1,"x"]}'), noted: [] }, ["a", 1]) // { at: 8, length: 3 }
  */
 export function findSpan(
-  bytes: Buffer,
+  source: JsonSource,
   path: readonly (string | number)[],
-  within: ByteRange | null = findRoot(bytes),
+  within: ByteRange | null = findRoot(source.bytes),
 ): ByteRange | null {
   let range = within;
   for (const step of path) {
     if (range === null) return null;
-    range = typeof step === "number" ? findElement(bytes, range, step) : findMember(bytes, range, step);
+    range =
+      typeof step === "number"
+        ? (listElements(source, range)[step] ?? null)
+        : findMember(source, range, step);
   }
   return range;
 }
 
-function findElement(bytes: Buffer, array: ByteRange, index: number): ByteRange | null {
-  let count = 0;
-  for (const element of iterateElements(bytes, array)) if (count++ === index) return element;
-  return null;
-}
-
-function findMember(bytes: Buffer, object: ByteRange, key: string): ByteRange | null {
-  let found: ByteRange | null = null;
-  for (const member of iterateMembers(bytes, object)) if (member.key === key) found = member.value;
-  return found;
+/** Where the value of a key stands; of repeated keys the last one. Null for anything but an object that has the key. */
+export function findMember({ bytes, noted }: JsonSource, object: ByteRange, key: string): ByteRange | null {
+  let found = -1;
+  let foundEnd = -1;
+  let at = firstItem(bytes, object.at, OPEN_OBJECT);
+  while (at >= 0 && bytes[at] === QUOTE) {
+    const keyEnd = endOfString(bytes, at);
+    const value = startOfMember(bytes, keyEnd);
+    const end = value < 0 ? -1 : endOfValue(bytes, value, noted);
+    if (end < 0) break;
+    if (isLiteralOf(bytes, at, keyEnd, key)) {
+      found = value;
+      foundEnd = end;
+    }
+    at = nextItem(bytes, end);
+  }
+  return found < 0 ? null : { at: found, length: foundEnd - found };
 }
 
 /** Where the value of each key stands; of repeated keys the last one. Empty for anything but an object. */
 export function mapMembers(bytes: Buffer, object: ByteRange): Map<string, ByteRange> {
   const ranges = new Map<string, ByteRange>();
-  for (const member of iterateMembers(bytes, object)) ranges.set(member.key, member.value);
+  let at = firstItem(bytes, object.at, OPEN_OBJECT);
+  while (at >= 0 && bytes[at] === QUOTE) {
+    const keyEnd = endOfString(bytes, at);
+    const value = startOfMember(bytes, keyEnd);
+    const end = value < 0 ? -1 : endOfValue(bytes, value, null);
+    const key = end < 0 ? null : decodeLiteral(bytes, { at, length: keyEnd - at });
+    if (key === null) break;
+    ranges.set(key, { at: value, length: end - value });
+    at = nextItem(bytes, end);
+  }
   return ranges;
 }
 
-/** The members of an object in the order of the text, repeated keys included. */
-export function* iterateMembers(bytes: Buffer, object: ByteRange): Generator<MemberSpan> {
-  if (bytes[object.at] !== OPEN_OBJECT) return;
-  let at = skipWhitespace(bytes, object.at + 1);
-  while (bytes[at] === QUOTE) {
-    const keyEnd = endOfString(bytes, at);
-    if (keyEnd < 0) return;
-    const keyRange = { at, length: keyEnd - at };
-    const key = decodeLiteral(bytes, keyRange);
-    const colon = skipWhitespace(bytes, keyEnd);
-    const value = bytes[colon] === COLON ? valueAt(bytes, colon + 1) : null;
-    if (key === null || value === null) return;
-    yield { key, keyRange, value };
-    at = skipWhitespace(bytes, value.at + value.length);
-    if (bytes[at] !== COMMA) return;
-    at = skipWhitespace(bytes, at + 1);
+/** The elements of an array in order, of arrays of any length. */
+export function* iterateElements(bytes: Buffer, array: ByteRange): Generator<ByteRange> {
+  let at = firstItem(bytes, array.at, OPEN_ARRAY);
+  while (at >= 0 && bytes[at] !== CLOSE_ARRAY) {
+    const end = endOfValue(bytes, at, null);
+    if (end < 0) return;
+    yield { at, length: end - at };
+    at = nextItem(bytes, end);
   }
 }
 
-/** The elements of an array in order. */
-export function* iterateElements(bytes: Buffer, array: ByteRange): Generator<ByteRange> {
-  if (bytes[array.at] !== OPEN_ARRAY) return;
-  let at = skipWhitespace(bytes, array.at + 1);
-  while (at < bytes.length && bytes[at] !== CLOSE_ARRAY) {
-    const value = valueAt(bytes, at);
-    if (value === null) return;
-    yield value;
-    at = skipWhitespace(bytes, value.at + value.length);
-    if (bytes[at] !== COMMA) return;
-    at = skipWhitespace(bytes, at + 1);
+/** The same at once. */
+export function listElements({ bytes, noted }: JsonSource, array: ByteRange): ByteRange[] {
+  const elements: ByteRange[] = [];
+  let at = firstItem(bytes, array.at, OPEN_ARRAY);
+  while (at >= 0 && bytes[at] !== CLOSE_ARRAY) {
+    const end = endOfValue(bytes, at, noted);
+    if (end < 0) break;
+    elements.push({ at, length: end - at });
+    at = nextItem(bytes, end);
   }
+  return elements;
+}
+
+/** Where the first key or element stands, if the container has one; the end of the bytes or -1 where it is no such container. */
+function firstItem(bytes: Buffer, container: number, opening: number): number {
+  return bytes[container] === opening ? skipWhitespace(bytes, container + 1) : -1;
+}
+
+/** The same for the key or element behind one that ended. */
+function nextItem(bytes: Buffer, end: number): number {
+  const comma = skipWhitespace(bytes, end);
+  return bytes[comma] === COMMA ? skipWhitespace(bytes, comma + 1) : -1;
+}
+
+/** Where the value of a key stands that ended, or -1. */
+function startOfMember(bytes: Buffer, keyEnd: number): number {
+  if (keyEnd < 0) return -1;
+  const colon = skipWhitespace(bytes, keyEnd);
+  return bytes[colon] === COLON ? skipWhitespace(bytes, colon + 1) : -1;
+}
+
+/** Whether a literal stands for a text. Nearly always its first bytes tell; only from an escape or beyond ASCII on it is decoded. */
+function isLiteralOf(bytes: Buffer, at: number, end: number, text: string): boolean {
+  const size = end - at - 2;
+  const shared = Math.min(size, text.length);
+  for (let i = 0; i < shared; i++) {
+    const byte = bytes[at + 1 + i] as number;
+    if (byte === BACKSLASH || byte >= 0x80) return decodeLiteral(bytes, { at, length: end - at }) === text;
+    if (byte !== text.charCodeAt(i)) return false;
+  }
+  return size === text.length;
 }
 
 /** Every string value (not key) in the text whose literal has at least `minBytes`, in order. */
@@ -140,12 +190,6 @@ export function* iterateStrings(bytes: Buffer): Generator<ByteRange> {
   }
 }
 
-function valueAt(bytes: Buffer, from: number): ByteRange | null {
-  const at = skipWhitespace(bytes, from);
-  const end = endOfValue(bytes, at);
-  return end < 0 ? null : { at, length: end - at };
-}
-
 function skipWhitespace(bytes: Buffer, from: number): number {
   let at = from;
   for (; at < bytes.length; at++) {
@@ -159,10 +203,12 @@ function isWhitespace(byte: number | undefined): boolean {
 }
 
 /** One past the value that starts at `at`, or -1 when there is none. */
-function endOfValue(bytes: Buffer, at: number): number {
+function endOfValue(bytes: Buffer, at: number, noted: number[] | null): number {
   const first = bytes[at];
   if (first === QUOTE) return endOfString(bytes, at);
-  if (first === OPEN_OBJECT || first === OPEN_ARRAY) return endOfContainer(bytes, at);
+  if (first === OPEN_OBJECT || first === OPEN_ARRAY) {
+    return noted === null ? endOfContainer(bytes, at, null) : endOfNoted(bytes, at, noted);
+  }
   let end = at;
   while (end < bytes.length && !endsScalar(bytes[end] as number)) end++;
   return end > at ? end : -1;
@@ -172,7 +218,17 @@ function endsScalar(byte: number): boolean {
   return byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY || byte <= 0x20;
 }
 
-function endOfContainer(bytes: Buffer, from: number): number {
+/** The same for a container that may have been stepped over already. */
+function endOfNoted(bytes: Buffer, at: number, noted: number[]): number {
+  for (let i = 0; i < noted.length; i += 2) if (noted[i] === at) return noted[i + 1] as number;
+  return endOfContainer(bytes, at, noted);
+}
+
+/** By depth, where the end of the container that is open there will be noted; -1 where it will not. */
+const openNotes = new Int32Array(NOTED_DEPTH);
+
+function endOfContainer(bytes: Buffer, from: number, noted: number[] | null): number {
+  const notedDepth = noted === null ? 0 : NOTED_DEPTH;
   let depth = 0;
   let at = from;
   while (at < bytes.length) {
@@ -182,11 +238,26 @@ function endOfContainer(bytes: Buffer, from: number): number {
       if (at < 0) return -1;
       continue;
     }
+    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      if (depth < notedDepth) openNotes[depth] = noteStart(noted as number[], at);
+      depth++;
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
+      depth--;
+      if (depth < notedDepth) noteEnd(noted as number[], openNotes[depth] as number, at + 1);
+      if (depth === 0) return at + 1;
+    }
     at++;
-    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth++;
-    else if ((byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) && --depth === 0) return at;
   }
   return -1;
+}
+
+/** Until its end is met, a container has none. */
+function noteStart(noted: number[], at: number): number {
+  return noted.length < 2 * MAX_NOTED ? noted.push(at, -1) - 1 : -1;
+}
+
+function noteEnd(noted: number[], index: number, end: number): void {
+  if (index >= 0) noted[index] = end;
 }
 
 /** One past the closing quote of the literal that opens at `from`, or -1 when it never closes. */

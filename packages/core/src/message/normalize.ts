@@ -7,12 +7,12 @@
 import { isTime } from "../model/check-arrival.ts";
 import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
 import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { blockKind } from "./block-kinds.ts";
 import {
-  blockKind,
   makeReasoningPart,
   makeTextPart,
   placeElements,
-  placeMembers,
+  placeMember,
   readBlock,
   readContent,
   readListedCall,
@@ -26,7 +26,7 @@ import {
   type ResultOf,
 } from "./blocks.ts";
 import { findMessage, type FoundMessage } from "./find-message.ts";
-import { asBuffer, endOfText, mapMembers, startOfText } from "./json-spans.ts";
+import { asBuffer, endOfText, startOfText, type JsonSource } from "./json-spans.ts";
 import { firstString, isObject, renderBytes, renderJson, type JsonObject } from "./readable.ts";
 
 /**
@@ -47,8 +47,9 @@ export function viewParsed(arrival: Uint8Array, value: JsonObject): MessageView 
 }
 
 function viewRoot(bytes: Buffer, root: Located): MessageView {
-  const found = isObject(root.value) ? findMessage(bytes, root.value, root) : null;
-  return found ? viewFound(bytes, found, root.value as JsonObject) : viewNoMessage(bytes, root);
+  const source: JsonSource = { bytes, noted: [] };
+  const found = isObject(root.value) ? findMessage(source, root.value, root) : null;
+  return found ? viewFound(source, found, root.value as JsonObject) : viewNoMessage(source, root);
 }
 
 /** A part for whoever sends it on: with its block as it was parsed, and no place in the bytes. */
@@ -88,30 +89,36 @@ function rangeOfText(bytes: Buffer): Located["range"] {
   return { at, length: endOfText(bytes) - at };
 }
 
-function viewFound(bytes: Buffer | null, found: FoundMessage, envelope: JsonObject): MessageView {
+/** An object that is filled in. */
+type Filling<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What is not known stays absent. Called for every message that is read, so members are set one by one. */
+function viewFound(source: JsonSource | null, found: FoundMessage, envelope: JsonObject): MessageView {
   const message = found.value;
-  const role = found.role === "user" && holdsOnlyResults(message) ? "tool" : found.role;
-  const drafts = readDrafts(bytes, found);
-  return {
-    role,
+  const view: Filling<MessageView> = {
+    role: found.role === "user" && holdsOnlyResults(message) ? "tool" : found.role,
     rawRole: found.rawRole,
-    parts: numberParts(drafts),
+    parts: numberParts(readDrafts(source, found)),
     isMessage: true,
-    ...dropUndefined({
-      createdAt: readTime(message) ?? readTime(envelope),
-      model: readModel(message),
-      usage: readUsage(message["usage"]),
-      answerId:
-        firstString(message, "responseId") ?? (message === envelope ? undefined : firstString(message, "id")),
-      stopReason: firstString(message, "stopReason", "stop_reason", "finish_reason"),
-    }),
   };
+  const createdAt = readTime(message) ?? readTime(envelope);
+  if (createdAt !== undefined) view.createdAt = createdAt;
+  const model = readModel(message);
+  if (model !== undefined) view.model = model;
+  const usage = readUsage(message["usage"]);
+  if (usage !== undefined) view.usage = usage;
+  const answerId =
+    firstString(message, "responseId") ?? (message === envelope ? undefined : firstString(message, "id"));
+  if (answerId !== undefined) view.answerId = answerId;
+  const stopReason = firstString(message, "stopReason", "stop_reason", "finish_reason");
+  if (stopReason !== undefined) view.stopReason = stopReason;
+  return view;
 }
 
-function readDrafts(bytes: Buffer | null, found: FoundMessage): PartDraft[] {
-  if (found.shape === "message") return readMessageParts(bytes, found, found.role);
-  if (found.shape === "block") return readBlock(bytes, found, null);
-  return withBlock(bytes, readToolResult(bytes, found.value, found.range), found.value);
+function readDrafts(source: JsonSource | null, found: FoundMessage): PartDraft[] {
+  if (found.shape === "message") return readMessageParts(source, found, found.role);
+  if (found.shape === "block") return readBlock(source, found, null);
+  return withBlock(source, readToolResult(source, found.value, found.range), found.value);
 }
 
 /** Claude Code and Gemini hand tool results over as messages of the user. */
@@ -121,121 +128,120 @@ function holdsOnlyResults(message: JsonObject): boolean {
   return content.every((block) => isObject(block) && blockKind(block) === "tool_result");
 }
 
-function readMessageParts(bytes: Buffer | null, found: FoundMessage, role: Role): PartDraft[] {
-  const message = found.value;
-  const placeOf = placeMembers(bytes, found);
-  const locate = (key: string): Located | null => {
-    const range = placeOf(key);
-    return range ? { value: message[key], range } : null;
-  };
-  const resultOf = role === "tool" ? readResultOf(message) : null;
-  const reasoning = readStringMembers(message, locate, ["reasoning_content", "reasoning", "thinking"]);
-  const parts = reasoning.flatMap(({ range, text }) =>
-    withBlock(bytes, [makeReasoningPart(range, text)], text),
-  );
-  parts.push(...readThoughts(bytes, locate("thoughts")));
-  parts.push(...readBody(bytes, message, locate, resultOf));
-  parts.push(...readCalls(bytes, locate));
-  return resultOf ? withResultPart(bytes, found, parts, resultOf) : parts;
+const REASONING_KEYS = ["reasoning_content", "reasoning", "thinking"] as const;
+
+function readMessageParts(source: JsonSource | null, found: FoundMessage, role: Role): PartDraft[] {
+  const resultOf = role === "tool" ? readResultOf(found.value) : null;
+  const parts: PartDraft[] = [];
+  for (const key of REASONING_KEYS) {
+    const member = locateText(source, found, key);
+    if (member === null) continue;
+    parts.push(...withBlock(source, [makeReasoningPart(member.range, member.value)], member.value));
+  }
+  addThoughts(parts, source, found);
+  addBody(parts, source, found, resultOf);
+  addCalls(parts, source, found);
+  return resultOf ? withResultPart(source, found, parts, resultOf) : parts;
 }
 
-/** `content`, or Gemini's `parts`, or the members that stand in for it in messages of other kinds. */
-function readBody(
-  bytes: Buffer | null,
-  message: JsonObject,
-  locate: (key: string) => Located | null,
+function locate(source: JsonSource | null, found: FoundMessage, key: string): Located | null {
+  const range = placeMember(source, found, key);
+  return range ? { value: found.value[key], range } : null;
+}
+
+/** A member that is a text, and not an empty one. */
+function locateText(
+  source: JsonSource | null,
+  found: FoundMessage,
+  key: string,
+): (Located & { readonly value: string }) | null {
+  const value = found.value[key];
+  const range = typeof value === "string" && value !== "" ? placeMember(source, found, key) : null;
+  return range ? { value: value as string, range } : null;
+}
+
+/** Members that stand in for the content in messages of other kinds. */
+const STAND_INS = ["command", "output", "summary", "text", "refusal"] as const;
+const BESIDE_CONTENT = ["refusal"] as const;
+
+/** `content`, or Gemini's `parts`, or what stands in for it. */
+function addBody(
+  parts: PartDraft[],
+  source: JsonSource | null,
+  found: FoundMessage,
   resultOf: ResultOf | null,
-): PartDraft[] {
-  const content = locate("content") ?? locate("parts");
-  const body = content ? readContent(bytes, content, resultOf) : [];
-  const keys = content ? ["refusal"] : ["command", "output", "summary", "text", "refusal"];
-  for (const { key, range, text } of readStringMembers(message, locate, keys)) {
-    const part = makeTextPart(range, key === "command" ? `$ ${text}` : text, resultOf);
-    body.push(...withBlock(bytes, [part], text));
+): void {
+  const content = locate(source, found, "content") ?? locate(source, found, "parts");
+  if (content) for (const part of readContent(source, content, resultOf)) parts.push(part);
+  for (const key of content ? BESIDE_CONTENT : STAND_INS) {
+    const member = locateText(source, found, key);
+    if (member === null) continue;
+    const { value, range } = member;
+    const part = makeTextPart(range, key === "command" ? `$ ${value}` : value, resultOf);
+    parts.push(...withBlock(source, [part], value));
   }
-  return body;
 }
 
 /** Thoughts of Gemini: a heading and what was thought under it. */
-function readThoughts(bytes: Buffer | null, list: Located | null): PartDraft[] {
-  if (list === null || !Array.isArray(list.value)) return [];
-  const parts: PartDraft[] = [];
+function addThoughts(parts: PartDraft[], source: JsonSource | null, found: FoundMessage): void {
+  const list = locate(source, found, "thoughts");
+  if (list === null || !Array.isArray(list.value)) return;
   let index = 0;
-  for (const range of placeElements(bytes, list)) {
+  for (const range of placeElements(source, list)) {
     const thought: unknown = list.value[index++];
     if (!isObject(thought)) continue;
     const text = ["subject", "description"]
       .map((key) => firstString(thought, key))
       .filter(Boolean)
       .join("\n");
-    parts.push(...withBlock(bytes, [makeReasoningPart(range, text)], thought));
+    parts.push(...withBlock(source, [makeReasoningPart(range, text)], thought));
   }
-  return parts;
 }
 
 /** Members that list calls beside the content: OpenAI's chat dialect, Gemini and Kimi, Copilot. */
 const CALL_LISTS = ["tool_calls", "toolCalls", "toolRequests"] as const;
 
-function readCalls(bytes: Buffer | null, locate: (key: string) => Located | null): PartDraft[] {
-  const parts: PartDraft[] = [];
+function addCalls(parts: PartDraft[], source: JsonSource | null, found: FoundMessage): void {
   for (const key of CALL_LISTS) {
-    const list = locate(key);
+    const list = locate(source, found, key);
     if (!list || !Array.isArray(list.value)) continue;
     let index = 0;
-    for (const range of placeElements(bytes, list)) {
+    for (const range of placeElements(source, list)) {
       const value: unknown = list.value[index++];
-      if (isObject(value)) parts.push(...readListedCall(bytes, { value, range }));
+      if (isObject(value)) parts.push(...readListedCall(source, { value, range }));
     }
   }
-  const single = locate("function_call");
+  const single = locate(source, found, "function_call");
   if (single && isObject(single.value))
-    parts.push(...withBlock(bytes, [readToolCall(single.range, single.value)], single.value));
-  return parts;
-}
-
-interface StringMember {
-  readonly key: string;
-  readonly text: string;
-  readonly range: Located["range"];
-}
-
-function readStringMembers(
-  object: JsonObject,
-  locate: (key: string) => Located | null,
-  keys: readonly string[],
-): StringMember[] {
-  const members: StringMember[] = [];
-  for (const key of keys) {
-    const text = object[key];
-    const located = typeof text === "string" && text !== "" ? locate(key) : null;
-    if (located) members.push({ key, text: text as string, range: located.range });
-  }
-  return members;
+    parts.push(...withBlock(source, [readToolCall(single.range, single.value)], single.value));
 }
 
 /** Drafts become parts where they stand: they are new and nobody else's yet. */
-function numberParts(drafts: readonly PartDraft[]): PartView[] {
-  return drafts.map((draft, ordinal) => Object.assign(draft, { ordinal }));
+function numberParts(drafts: PartDraft[]): PartView[] {
+  let ordinal = 0;
+  for (const draft of drafts as { ordinal?: number }[]) draft.ordinal = ordinal++;
+  return drafts as PartView[];
 }
 
 /** A line that is no message: a header, a note of the host, a summary. What is plainly text in it can be searched. */
-function viewNoMessage(bytes: Buffer, root: Located): MessageView {
+function viewNoMessage(source: JsonSource, root: Located): MessageView {
   const createdAt = isObject(root.value) ? readTime(root.value) : undefined;
-  const parts = numberParts(readLooseText(bytes, root));
-  return { role: "other", rawRole: "", parts, isMessage: false, ...dropUndefined({ createdAt }) };
+  const parts = numberParts(readLooseText(source, root));
+  const view: MessageView = { role: "other", rawRole: "", parts, isMessage: false };
+  return createdAt === undefined ? view : { ...view, createdAt };
 }
 
-function readLooseText(bytes: Buffer, root: Located): PartDraft[] {
+function readLooseText(source: JsonSource, root: Located): PartDraft[] {
   const { value, range } = root;
   if (typeof value === "string") return [{ ...makeTextPart(range, value, null), type: "other" }];
-  if (!isObject(value)) return [{ ...range, type: "other", text: renderJson(bytes, range, value).text }];
+  if (!isObject(value))
+    return [{ ...range, type: "other", text: renderJson(source.bytes, range, value).text }];
   const parts: PartDraft[] = [];
-  const ranges = mapMembers(bytes, range);
   for (const key of ["content", "summary", "text"]) {
     const member = value[key];
-    const memberRange = ranges.get(key);
     const isText = typeof member === "string" || (key === "content" && Array.isArray(member));
-    if (memberRange && isText) parts.push(...readContent(bytes, { value: member, range: memberRange }, null));
+    const memberRange = isText ? placeMember(source, root, key) : null;
+    if (memberRange) parts.push(...readContent(source, { value: member, range: memberRange }, null));
   }
   return parts;
 }
@@ -246,20 +252,10 @@ function viewUnreadable(bytes: Buffer): MessageView {
   return { role: "other", rawRole: "", parts: [part], isMessage: false };
 }
 
-type Known<T> = Partial<{ [K in keyof T]: Exclude<T[K], undefined> }>;
-
-/** Called for every message that is read, so without lists of entries. */
-function dropUndefined<T extends object>(object: T): Known<T> {
-  const known: Record<string, unknown> = {};
-  for (const key of Object.keys(object)) {
-    const value = object[key as keyof T];
-    if (value !== undefined) known[key] = value;
-  }
-  return known as Known<T>;
-}
+const TIME_KEYS = ["timestamp", "createdAt", "created_at", "time", "ts"] as const;
 
 function readTime(object: JsonObject): number | undefined {
-  for (const key of ["timestamp", "createdAt", "created_at", "time", "ts"]) {
+  for (const key of TIME_KEYS) {
     const time = parseTime(object[key]);
     if (time !== undefined) return time;
   }
@@ -286,12 +282,15 @@ function parseTime(value: unknown): number | undefined {
 }
 
 function readModel(message: JsonObject): ModelIdentity | undefined {
-  const identity = dropUndefined({
-    provider: firstString(message, "provider"),
-    api: firstString(message, "api"),
-    model: firstString(message, "model", "model_id"),
-  });
-  return Object.keys(identity).length > 0 ? identity : undefined;
+  const provider = firstString(message, "provider");
+  const api = firstString(message, "api");
+  const model = firstString(message, "model", "model_id");
+  if (provider === undefined && api === undefined && model === undefined) return undefined;
+  const identity: Filling<ModelIdentity> = {};
+  if (provider !== undefined) identity.provider = provider;
+  if (api !== undefined) identity.api = api;
+  if (model !== undefined) identity.model = model;
+  return identity;
 }
 
 /** Usage in one meaning: `inputTokens` are those that came from no cache, as Anthropic and pi count. */
@@ -300,13 +299,15 @@ function readUsage(usage: unknown): ReportedUsage | undefined {
   const details = usage["prompt_tokens_details"] ?? usage["input_tokens_details"];
   const cachedInside = isObject(details) ? firstCount(details, "cached_tokens") : undefined;
   const input = firstCount(usage, "input", "input_tokens", "prompt_tokens");
-  const reported = dropUndefined({
-    inputTokens: input === undefined ? undefined : Math.max(0, input - (cachedInside ?? 0)),
-    outputTokens: firstCount(usage, "output", "output_tokens", "completion_tokens"),
-    cacheReadTokens: cachedInside ?? firstCount(usage, "cacheRead", "cache_read_input_tokens"),
-    cacheWriteTokens: firstCount(usage, "cacheWrite", "cache_creation_input_tokens"),
-  });
-  return Object.keys(reported).length > 0 ? reported : undefined;
+  const output = firstCount(usage, "output", "output_tokens", "completion_tokens");
+  const cacheRead = cachedInside ?? firstCount(usage, "cacheRead", "cache_read_input_tokens");
+  const cacheWrite = firstCount(usage, "cacheWrite", "cache_creation_input_tokens");
+  const reported: Filling<ReportedUsage> = {};
+  if (input !== undefined) reported.inputTokens = Math.max(0, input - (cachedInside ?? 0));
+  if (output !== undefined) reported.outputTokens = output;
+  if (cacheRead !== undefined) reported.cacheReadTokens = cacheRead;
+  if (cacheWrite !== undefined) reported.cacheWriteTokens = cacheWrite;
+  return (input ?? output ?? cacheRead ?? cacheWrite) === undefined ? undefined : reported;
 }
 
 function firstCount(object: JsonObject, ...keys: readonly string[]): number | undefined {
@@ -377,5 +378,11 @@ export function partTokens(
 function frameTokens(part: Pick<PartView, "type" | "text">): number {
   if (part.type === "tool_result") return TOOL_FRAME_TOKENS;
   if (part.type !== "tool_call") return 0;
-  return TOOL_FRAME_TOKENS + Math.ceil(ARGUMENT_LINE_TOKENS * part.text.split("\n").length);
+  return TOOL_FRAME_TOKENS + Math.ceil(ARGUMENT_LINE_TOKENS * countLines(part.text));
+}
+
+function countLines(text: string): number {
+  let lines = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++;
+  return lines;
 }

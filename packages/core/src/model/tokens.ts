@@ -106,18 +106,6 @@ function kindOfAscii(unit: number): number {
   return unit === 0x0a || unit === 0x0d ? NEWLINE : PUNCT;
 }
 
-function kindOf(text: string, at: number): number {
-  return kinds[text.charCodeAt(at)] as number;
-}
-
-/** One past the run of a kind that begins before `from`. The end is looked at first: reading behind a text is slow. */
-function endOfRun(text: string, from: number, kind: number): number {
-  const length = text.length;
-  let at = from;
-  while (at < length && kinds[text.charCodeAt(at)] === kind) at++;
-  return at;
-}
-
 /** Which count a character beyond ASCII belongs to. Ranges in the order of how often they are met. */
 function wideFeature(unit: number): number {
   if (unit >= 0x4e00 && unit <= 0x9fff) return HAN;
@@ -139,83 +127,158 @@ function wideFeature(unit: number): number {
   return OTHER;
 }
 
-/** Adds what is found in `text` to `counts`. One pass; each branch consumes a run and says where it ended. */
-function countFeatures(text: string, counts: Float64Array): void {
-  const length = text.length;
+/** What the text in hand holds so far, by feature. */
+const counts = new Float64Array(WEIGHTS.length);
+
+/** The memory a text is counted in: reading a typed array takes half as long as asking a string for each of its units. */
+interface Scratch {
+  readonly bytes: Buffer;
+  /** The same memory: the text, {@link LINE_END} and one more unit. Thus no run has to look where the text ends. */
+  readonly units: Uint16Array;
+}
+
+const SENTINELS = 2;
+const LINE_END = 0x0a;
+/** Longer texts are counted in pieces. */
+const KEPT_UNITS = 16_384;
+const kept = makeScratch(KEPT_UNITS);
+
+function makeScratch(size: number): Scratch {
+  const bytes = Buffer.allocUnsafeSlow(2 * size);
+  return { bytes, units: new Uint16Array(bytes.buffer, 0, size) };
+}
+
+/** Counts a text piece by piece. Where a piece has no place to end, the next try has room for twice as much. */
+function countFeatures(text: string): void {
+  let scratch = kept;
+  let from = 0;
+  while (from < text.length) {
+    const room = scratch.units.length - SENTINELS;
+    const isRest = text.length - from <= room;
+    scratch.bytes.write(isRest && from === 0 ? text : text.slice(from, from + room), "utf16le");
+    const length = isRest ? text.length - from : findBreak(scratch.units, room);
+    if (length > 0) countUnits(scratch.units, length);
+    else scratch = makeScratch(2 * scratch.units.length);
+    from += length;
+  }
+}
+
+/** How much of a piece ends in white space with none after it: what is counted on either side does not depend on the other. */
+function findBreak(units: Uint16Array, length: number): number {
+  for (let at = length - 1; at > 0; at--) {
+    if (!isWhite(units[at] as number) && isWhite(units[at - 1] as number)) return at;
+  }
+  return 0;
+}
+
+function isWhite(unit: number): boolean {
+  return kinds[unit] === BLANK || kinds[unit] === NEWLINE;
+}
+
+/**
+ * Adds what the first units of a scratch hold to the counts, in one pass. Every message is counted when it arrives and its runs are a few
+ * units long, so this is one function with its counts in variables; each branch consumes a run and says what it was.
+ */
+function countUnits(units: Uint16Array, length: number): void {
+  units[length] = LINE_END;
+  units[length + 1] = 0;
+  let spaced = 0;
+  let joined = 0;
+  let longLetters = 0;
+  let capitals = 0;
+  let digitGroups = 0;
+  let mixed = 0;
+  let open = 0;
+  let closing = 0;
+  let changes = 0;
+  let lineEnds = 0;
+  let indents = 0;
+  let gaps = 0;
+  let before = BLANK;
   let at = 0;
   while (at < length) {
-    const kind = kindOf(text, at);
-    if (kind === LETTER || kind === CAPITAL) at = countWord(text, at, counts);
-    else if (kind === NUMBER) at = countNumber(text, at, counts);
-    else if (kind === BLANK) at = countBlanks(text, at, counts);
-    else if (kind === NEWLINE) at = countLineEnds(text, at, counts);
-    else if (kind === PUNCT) at = countPunctuation(text, at, counts);
-    else at = countWide(text, at, counts);
+    let start = at;
+    let kind = kinds[units[at] as number] as number;
+    if (kind === LETTER || kind === CAPITAL) {
+      if (before === BLANK || before === NEWLINE) spaced++;
+      else joined++;
+      if (before === NUMBER) mixed++;
+      // One piece of a word: capitals, then small letters, as tokenizers cut `fooBar` and keep `HTTPServer`.
+      for (;;) {
+        if (kind === CAPITAL) {
+          do at++;
+          while (kinds[units[at] as number] === CAPITAL);
+          capitals += at - start - 1;
+        }
+        while (kinds[units[at] as number] === LETTER) at++;
+        if (at - start > SHORT_WORD) longLetters += at - start - SHORT_WORD;
+        // Mostly a space and the next word follow.
+        kind = kinds[units[at + 1] as number] as number;
+        if (units[at] !== 0x20 || (kind !== LETTER && kind !== CAPITAL)) break;
+        spaced++;
+        start = ++at;
+      }
+      before = LETTER;
+    } else if (kind === BLANK) {
+      // One space belongs to the word after it; more are a token of their own.
+      do at++;
+      while (kinds[units[at] as number] === BLANK);
+      if (at - start > 1 || units[start] === 0x09) {
+        if (before === NEWLINE) indents++;
+        else gaps++;
+      }
+      before = BLANK;
+    } else if (kind === PUNCT) {
+      // Common pairs are one token; a repeated character (a ruler of dashes) hardly costs.
+      let last = units[at] as number;
+      let unit = units[++at] as number;
+      for (; kinds[unit] === PUNCT; unit = units[++at] as number) {
+        if (unit !== last) changes++;
+        last = unit;
+      }
+      if (isWhite(unit)) closing++;
+      else open++;
+      before = PUNCT;
+    } else if (kind === NUMBER) {
+      do at++;
+      while (kinds[units[at] as number] === NUMBER);
+      digitGroups += Math.ceil((at - start) / 3);
+      before = NUMBER;
+    } else if (kind === NEWLINE) {
+      do at++;
+      while (kinds[units[at] as number] === NEWLINE);
+      if (before !== PUNCT) lineEnds++;
+      before = NEWLINE;
+    } else {
+      const feature = wideFeature(units[at] as number);
+      if (feature >= 0) add(feature, 1);
+      at++;
+      before = WIDE;
+    }
   }
+  add(SPACED_WORD, spaced);
+  add(JOINED_WORD, joined);
+  add(LONG_LETTERS, longLetters);
+  add(CAPITALS, capitals);
+  add(DIGIT_GROUPS, digitGroups);
+  add(MIXED, mixed);
+  add(PUNCTUATION, open);
+  add(CLOSING_PUNCTUATION, closing);
+  add(MORE_PUNCTUATION, changes);
+  add(LINE_ENDS, lineEnds);
+  add(INDENTS, indents);
+  add(GAPS, gaps);
 }
 
-function add(counts: Float64Array, feature: number, amount: number): void {
+function add(feature: number, amount: number): void {
   counts[feature] = (counts[feature] as number) + amount;
-}
-
-/** One piece of a word: capitals, then small letters, as tokenizers cut `fooBar` and keep `HTTPServer`. */
-function countWord(text: string, start: number, counts: Float64Array): number {
-  const capitals = endOfRun(text, start, CAPITAL) - start;
-  const at = endOfRun(text, start + capitals, LETTER);
-  const length = at - start;
-  const before = start === 0 ? BLANK : kindOf(text, start - 1);
-  add(counts, before === BLANK || before === NEWLINE ? SPACED_WORD : JOINED_WORD, 1);
-  if (length > SHORT_WORD) add(counts, LONG_LETTERS, length - SHORT_WORD);
-  if (capitals > 1) add(counts, CAPITALS, capitals - 1);
-  if (before === NUMBER) add(counts, MIXED, 1);
-  return at;
-}
-
-function countNumber(text: string, start: number, counts: Float64Array): number {
-  const at = endOfRun(text, start + 1, NUMBER);
-  add(counts, DIGIT_GROUPS, Math.ceil((at - start) / 3));
-  return at;
-}
-
-/** One space belongs to the word after it; more are a token of their own. */
-function countBlanks(text: string, start: number, counts: Float64Array): number {
-  const at = endOfRun(text, start + 1, BLANK);
-  const indent = start > 0 && kindOf(text, start - 1) === NEWLINE;
-  if (at - start > 1 || text.charCodeAt(start) === 0x09) add(counts, indent ? INDENTS : GAPS, 1);
-  return at;
-}
-
-function countLineEnds(text: string, start: number, counts: Float64Array): number {
-  const at = endOfRun(text, start + 1, NEWLINE);
-  if (start === 0 || kindOf(text, start - 1) !== PUNCT) add(counts, LINE_ENDS, 1);
-  return at;
-}
-
-/** Common pairs are one token; a repeated character (a ruler of dashes) hardly costs. */
-function countPunctuation(text: string, start: number, counts: Float64Array): number {
-  let at = start + 1;
-  let changes = 0;
-  while (at < text.length && kindOf(text, at) === PUNCT) {
-    if (text.charCodeAt(at) !== text.charCodeAt(at - 1)) changes++;
-    at++;
-  }
-  const next = at < text.length ? kindOf(text, at) : BLANK;
-  add(counts, next === BLANK || next === NEWLINE ? CLOSING_PUNCTUATION : PUNCTUATION, 1);
-  add(counts, MORE_PUNCTUATION, changes);
-  return at;
-}
-
-function countWide(text: string, start: number, counts: Float64Array): number {
-  const feature = wideFeature(text.charCodeAt(start));
-  if (feature >= 0) add(counts, feature, 1);
-  return start + 1;
 }
 
 /** The estimated tokens of a text; 0 for an empty one, at least 1 otherwise. */
 export function estimateTextTokens(text: string): number {
   if (text === "") return 0;
-  const counts = new Float64Array(WEIGHTS.length);
-  countFeatures(text, counts);
+  counts.fill(0);
+  countFeatures(text);
   let tokens = 0;
   for (let feature = 0; feature < WEIGHTS.length; feature++) {
     tokens += (counts[feature] as number) * (WEIGHTS[feature] as number);

@@ -78,10 +78,14 @@ export class Compressor {
     if (this.#scratch.byteLength < needed) this.#scratch = Buffer.allocUnsafeSlow(2 * needed);
     const scratch = this.#scratch;
     _handle.writeSync(constants.ZSTD_e_end, bytes, 0, bytes.byteLength, scratch, 0, scratch.byteLength);
-    const [room = 0, unread = 0] = _writeState;
-    if (room > 0 && unread === 0) return Buffer.from(scratch.subarray(0, scratch.byteLength - room));
-    this.#inside = null;
-    return null;
+    const room = _writeState[0] ?? 0;
+    if (room === 0 || _writeState[1] !== 0) {
+      this.#inside = null;
+      return null;
+    }
+    const frame = Buffer.allocUnsafe(scratch.byteLength - room);
+    scratch.copy(frame, 0, 0, frame.byteLength);
+    return frame;
   }
 
   #compressOnce(bytes: Uint8Array): Uint8Array {

@@ -7,12 +7,14 @@
  * Beside the terms, the words are collected as the text spells them, for regular expressions (`spelled-words.ts`).
  */
 
+import { ByteWriter } from "../model/byte-writer.ts";
 import { foldGlyph, foldWord } from "./fold.ts";
-import { scan } from "./scan.ts";
+import { scanUnits } from "./scan.ts";
 import type { ScanSink } from "./scan.ts";
-import { MAX_SPELLED_LENGTH, OPAQUE } from "./spelled-words.ts";
-import type { Spelling, WordNote } from "./spelled-words.ts";
+import { MAX_SPELLED_LENGTH } from "./spelled-words.ts";
+import type { SpelledSink } from "./spelled-words.ts";
 import { stem } from "./stem.ts";
+import { addToHash, copyUnits, HASH_SEED, hashUnits, returnUnits, takeUnits } from "./units.ts";
 import { WordTable } from "./word-table.ts";
 
 /** Changes whenever the same text would give other terms: an index built with another version has to be rebuilt. */
@@ -21,13 +23,14 @@ export const ANALYSIS_VERSION = 1;
 /** The FTS5 `tokenize` option that keeps the terms made here whole: only spaces separate. */
 export const FTS_TOKENIZE = "ascii tokenchars '_-./@'";
 
+/** The two columns in UTF-8, as they are stored. */
 export interface IndexTerms {
-  readonly words: string;
-  readonly idents: string;
+  readonly words: Uint8Array;
+  readonly idents: Uint8Array;
 }
 
 /** Gives the terms of a message; what its text spells goes into the spelling. */
-export type ReadTerms = (spelling: Spelling | null) => IndexTerms;
+export type ReadTerms = (spelling: SpelledSink | null) => IndexTerms;
 
 /** Decimals and times: logs and tables are full of them, and their pieces in `words` find them just as well. */
 const NUMERIC = /^(?:[+-]?\d+(?:[.:]\d+)?z?|\d{4}-\d\d-\d\d(?:t\d\d)?)$/;
@@ -38,26 +41,30 @@ const FOREIGN = /[\u0000-\u002c\u003a-\u003f\u005b-\u005e\u0060\u007b-\u007f]/g;
 /** "go-git's" speaks of "go-git". */
 const CONTRACTION = /['’ʼ]\p{L}{0,2}$/u;
 
-interface KnownWord extends WordNote {
-  readonly term: string;
-  readonly spelled: string;
-  /** The last spelling it was given to, by number. */
-  givenTo: number;
-}
-
 /** Texts repeat their words, so what is known of one is remembered. */
-const knownWords = new WordTable<KnownWord>((word) => ({
-  term: stem(foldWord(word)).replaceAll(FOREIGN, ""),
-  spelled: word.toLowerCase(),
-  givenTo: 0,
-  notedBy: 0,
-  note: 0,
-}));
+const knownWords = new WordTable(4_000_000);
+const knownGlyphs = new WordTable(500_000);
+/** Identifiers and runs, by what the index and the spelling know them by. They repeat within a conversation and hardly beyond. */
+const knownWholes = new WordTable(1_000_000);
 
 /** The index term of a word as it stands in the text. */
-export const termOfWord = (word: string): string => knownWords.get(word, 0, word.length).term;
+export function termOfWord(word: string): string {
+  const units = copyUnits(word);
+  const hash = hashUnits(units, 0, word.length);
+  return knownWords.readTerm(knownWords.find(units, 0, word.length, hash) || learnWord(word, units, 0, hash));
+}
 
-/** What most identifiers are made of; folding one of these is lower-casing it. */
+function learnWord(word: string, units: Uint16Array, start: number, hash: number): number {
+  knownWords.trim();
+  const term = stem(foldWord(word)).replaceAll(FOREIGN, "");
+  return knownWords.add(units, [start, start + word.length], hash, { term, spelled: word.toLowerCase() });
+}
+
+/** What most identifiers are made of, and what folding makes of it: small letters. 0 for every other unit. */
+const plainFolds = new Uint8Array(0x10000);
+for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./@-")
+  plainFolds[character.charCodeAt(0)] = character.toLowerCase().charCodeAt(0);
+
 const PLAIN_IDENTIFIER = /^[A-Za-z0-9_./@-]+$/;
 
 /** The index term of an identifier as a whole. */
@@ -72,35 +79,149 @@ export function termOfIdentifier(identifier: string): string {
  * @example
  * analyzeForIndex("Fixed parseConfig"); // { words: "fix pars config", idents: "parseconfig" }, spelled: fixed parse config parseconfig
  */
-export function analyzeForIndex(text: string, spelling: Spelling | null = null): IndexTerms {
-  const words: string[] = [];
-  const idents = new Set<string>();
-  const pieces: ScanSink = {
-    word(start, end) {
-      const known = knownWords.get(text, start, end);
-      if (known.term !== "") words.push(known.term);
-      if (spelling === null || known.givenTo === spelling.number) return;
-      known.givenTo = spelling.number;
-      spelling.add(known.spelled, known);
-    },
-    identifier(start, end) {
-      idents.add(text.slice(start, end));
-    },
-    glyph(start, end) {
-      const term = foldGlyph(text.slice(start, end)).toLowerCase().replaceAll(FOREIGN, "");
-      if (term !== "") words.push(term);
-    },
-  };
-  if (spelling !== null) {
-    pieces.payload = () => spelling.add(OPAQUE);
-    pieces.run = (start, end) =>
-      spelling.add(end - start > MAX_SPELLED_LENGTH ? OPAQUE : text.slice(start, end).toLowerCase());
-  }
-  scan(text, pieces);
-  const terms = new Set<string>();
-  for (const identifier of idents) {
-    const term = termOfIdentifier(identifier);
-    if (term !== "" && !NUMERIC.test(term)) terms.add(term);
-  }
-  return { words: words.join(" "), idents: [...terms].join(" ") };
+export function analyzeForIndex(
+  text: string,
+  spelling: SpelledSink | null = null,
+): { readonly words: string; readonly idents: string } {
+  const { words, idents } = encodeForIndex(text, spelling);
+  return { words: decodeTerms(words), idents: decodeTerms(idents) };
 }
+
+export const decodeTerms = (terms: Uint8Array): string =>
+  Buffer.from(terms.buffer, terms.byteOffset, terms.byteLength).toString();
+
+/** The same in bytes, for whoever stores the terms or hands them on. */
+export function encodeForIndex(text: string, spelling: SpelledSink | null = null): IndexTerms {
+  return reader.read(text, spelling);
+}
+
+/** Without the space behind the last term. */
+const withoutLast = (terms: Buffer, start: number, end: number): Uint8Array =>
+  terms.subarray(start, Math.max(start, end - 1));
+
+const KEPT_BYTES = 1 << 16;
+const NO_UNITS = new Uint16Array(0);
+let texts = 0;
+
+/** Writes the terms of one text after the other. There is one, so that nothing need be made for a text but its terms. */
+class TermReader implements ScanSink {
+  readonly #terms = new ByteWriter(KEPT_BYTES);
+  /** Records of the identifiers, each once. */
+  readonly #idents: number[] = [];
+  readonly #folded = new Uint16Array(MAX_SPELLED_LENGTH);
+  #text = "";
+  #units = NO_UNITS;
+  #spelling: SpelledSink | null = null;
+  /** What was folded last: an identifier is mostly a run as well. */
+  #plainStart = 0;
+  #plainEnd = 0;
+  #plain = 0;
+
+  read(text: string, spelling: SpelledSink | null): IndexTerms {
+    const taken = takeUnits(text);
+    this.#begin(text, taken.units, spelling);
+    scanUnits(taken, this);
+    const wordsEnd = this.#terms.length;
+    for (const record of this.#idents) knownWholes.writeTerm(record, this.#terms);
+    const bytes = Buffer.from(this.#terms.finish());
+    this.#begin("", NO_UNITS, null);
+    returnUnits(taken);
+    return { words: withoutLast(bytes, 0, wordsEnd), idents: withoutLast(bytes, wordsEnd, bytes.length) };
+  }
+
+  /** Of what was read last nothing stays. */
+  #begin(text: string, units: Uint16Array<ArrayBuffer>, spelling: SpelledSink | null): void {
+    texts = (texts + 1) | 0;
+    this.#text = text;
+    this.#units = units;
+    this.#spelling = spelling;
+    this.#terms.clear(KEPT_BYTES);
+    this.#idents.length = 0;
+    this.#plainEnd = 0;
+    knownWholes.trim();
+  }
+
+  word(start: number, end: number, _chain: number, hash: number): void {
+    const units = this.#units;
+    const record =
+      knownWords.find(units, start, end, hash) || learnWord(this.#text.slice(start, end), units, start, hash);
+    knownWords.writeTerm(record, this.#terms);
+    if (this.#spelling !== null) knownWords.giveSpelled(record, this.#spelling);
+  }
+
+  glyph(start: number, end: number): void {
+    const units = this.#units;
+    const hash = hashUnits(units, start, end);
+    const record = knownGlyphs.find(units, start, end, hash) || this.#learnGlyph(start, end, hash);
+    knownGlyphs.writeTerm(record, this.#terms);
+  }
+
+  identifier(start: number, end: number): void {
+    const record = this.#findPlain(start, end) || findWhole(termOfIdentifier(this.#text.slice(start, end)));
+    if (knownWholes.mark(record, texts)) this.#idents.push(record);
+  }
+
+  payload(): void {
+    this.#spelling?.addOpaque();
+  }
+
+  run(start: number, end: number): void {
+    if (this.#spelling === null) return;
+    if (end - start > MAX_SPELLED_LENGTH) return this.#spelling.addOpaque();
+    const record = this.#findPlain(start, end) || findWhole(this.#text.slice(start, end).toLowerCase());
+    knownWholes.giveSpelled(record, this.#spelling);
+  }
+
+  #learnGlyph(start: number, end: number, hash: number): number {
+    knownGlyphs.trim();
+    const glyph = this.#text.slice(start, end);
+    const term = foldGlyph(glyph).toLowerCase().replaceAll(FOREIGN, "");
+    return knownGlyphs.add(this.#units, [start, end], hash, { term, spelled: "" });
+  }
+
+  /** The record of what is plain, which is folded here without making a string; 0 for what is not. */
+  #findPlain(start: number, end: number): number {
+    if (start !== this.#plainStart || end !== this.#plainEnd) {
+      this.#plain = this.#foldPlain(start, end);
+      this.#plainStart = start;
+      this.#plainEnd = end;
+    }
+    return this.#plain;
+  }
+
+  #foldPlain(start: number, end: number): number {
+    const units = this.#units;
+    const folded = this.#folded;
+    const length = end - start;
+    let hash = HASH_SEED;
+    for (let index = 0; index < length; index++) {
+      const unit = plainFolds[units[start + index] as number] as number;
+      if (unit === 0) return 0;
+      folded[index] = unit;
+      hash = addToHash(hash, unit);
+    }
+    return knownWholes.find(folded, 0, length, hash) || this.#learnPlain(start, end, hash);
+  }
+
+  #learnPlain(start: number, end: number, hash: number): number {
+    const isNumeric =
+      startsWithDigit(this.#folded) && NUMERIC.test(this.#text.slice(start, end).toLowerCase());
+    return knownWholes.addAsItIs(this.#folded, 0, end - start, hash, !isNumeric);
+  }
+}
+
+/** Nothing plain is numeric without it. */
+const startsWithDigit = (units: Uint16Array): boolean =>
+  (units[0] as number) >= 0x30 && (units[0] as number) <= 0x39;
+
+/** The record of an identifier as the index knows it, or of a run as the spelling does. */
+function findWhole(whole: string): number {
+  const units = copyUnits(whole);
+  const hash = hashUnits(units, 0, whole.length);
+  const known = knownWholes.find(units, 0, whole.length, hash);
+  if (known !== 0) return known;
+  const term = NUMERIC.test(whole) ? "" : whole;
+  return knownWholes.add(units, [0, whole.length], hash, { term, spelled: whole });
+}
+
+const reader = new TermReader();

@@ -1,5 +1,5 @@
 /**
- * What kind of character stands at a place in a text, as far as finding words is concerned. ASCII comes from a table made at
+ * What kind of character stands at a place in a text (`units.ts`), as far as finding words is concerned. ASCII comes from a table made at
  * load; everything else is decided once per character from its Unicode properties and remembered, so scanning stays fast.
  */
 
@@ -51,34 +51,37 @@ function kindOfCodePoint(character: string): number {
   return /^\p{Extended_Pictographic}$/u.test(character) && character > "\u203c" ? GLYPH : BREAK;
 }
 
-/** The kind of the character at `at`; a break outside the text. For a character of two units ask {@link unitsAt} how far to step. */
-export function kindAt(text: string, at: number): number {
-  const unit = text.charCodeAt(at);
-  // Outside the text the unit is NaN, which indexes nothing.
-  const known = kinds[unit] ?? BREAK;
-  if (known !== UNKNOWN) return known;
-  if (unit >= 0xd800 && unit <= 0xdfff) return kindOfPair(text, at);
-  const kind = kindOfCodePoint(text[at] as string);
+/** The kind of the character at `at`. For a character of two units ask {@link unitsAt} how far to step. */
+export function kindAt(units: Uint16Array, at: number): number {
+  const unit = units[at] as number;
+  const known = kinds[unit] as number;
+  return known === UNKNOWN ? findKind(units, at, unit) : known;
+}
+
+function findKind(units: Uint16Array, at: number, unit: number): number {
+  if (unit >= 0xd800 && unit <= 0xdfff) return kindOfPair(units, at);
+  const kind = kindOfCodePoint(String.fromCharCode(unit));
   kinds[unit] = kind;
   return kind;
 }
 
 /** 2 where a surrogate pair starts, otherwise 1. */
-export function unitsAt(text: string, at: number): number {
-  const unit = text.charCodeAt(at);
+export function unitsAt(units: Uint16Array, at: number): number {
+  const unit = units[at] as number;
   if (unit < 0xd800 || unit > 0xdbff) return 1;
-  const next = text.charCodeAt(at + 1);
+  const next = units[at + 1] as number;
   return next >= 0xdc00 && next <= 0xdfff ? 2 : 1;
 }
 
 const kindsOfPairs = new Map<number, number>();
 
-function kindOfPair(text: string, at: number): number {
-  if (unitsAt(text, at) === 1) return BREAK;
-  const codePoint = text.codePointAt(at) as number;
+function kindOfPair(units: Uint16Array, at: number): number {
+  if (unitsAt(units, at) === 1) return BREAK;
+  const character = String.fromCharCode(units[at] as number, units[at + 1] as number);
+  const codePoint = character.codePointAt(0) as number;
   let kind = kindsOfPairs.get(codePoint);
   if (kind === undefined) {
-    kind = kindOfCodePoint(String.fromCodePoint(codePoint));
+    kind = kindOfCodePoint(character);
     kindsOfPairs.set(codePoint, kind);
   }
   return kind;

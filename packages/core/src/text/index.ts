@@ -1,6 +1,6 @@
 /** The text analysis of the engine: one door to words, questions, snippets and the literals of a regex. Pure; knows no store. */
 
-export { ANALYSIS_VERSION, FTS_TOKENIZE, analyzeForIndex } from "./analyze.ts";
+export { ANALYSIS_VERSION, FTS_TOKENIZE, analyzeForIndex, decodeTerms, encodeForIndex } from "./analyze.ts";
 export type { IndexTerms, ReadTerms } from "./analyze.ts";
 export { findDates, isNearDate } from "./dates.ts";
 export type { NamedDate } from "./dates.ts";
@@ -13,5 +13,5 @@ export type { Query, QueryTerm } from "./query.ts";
 export { looksLikeRegex, requiredLiterals } from "./regex.ts";
 export { makeSnippet } from "./snippet.ts";
 export type { Snippet, SnippetRange } from "./snippet.ts";
-export { OPAQUE, requiredRuns, Spelling } from "./spelled-words.ts";
-export type { WordNote } from "./spelled-words.ts";
+export { numberSink, requiredRuns, Spelling } from "./spelled-words.ts";
+export type { SpelledSink } from "./spelled-words.ts";

@@ -21,14 +21,16 @@ import {
   kindAt,
   unitsAt,
 } from "./characters.ts";
+import { addToHash, HASH_SEED, hashUnits, returnUnits, takeUnits } from "./units.ts";
+import type { TextUnits } from "./units.ts";
 
 /** Longer words and identifiers are cut or skipped: nobody types them, and each would be a term of its own. */
 export const MAX_TERM_LENGTH = 64;
 
 /** Receives the pieces in text order. Ranges are half-open, in UTF-16 units. */
 export interface ScanSink {
-  /** A word: one piece of a chain. `chain` counts chains, so that pieces of one chain can be told. */
-  word(start: number, end: number, chain: number): void;
+  /** A word: one piece of a chain. `chain` counts chains, so that pieces of one chain can be told; `hash` is that of its units. */
+  word(start: number, end: number, chain: number, hash: number): void;
   /** An identifier as a whole; it covers one or more of the words just given. */
   identifier(start: number, end: number, chain: number): void;
   /** One character that is searched for by itself. */
@@ -41,11 +43,20 @@ export interface ScanSink {
 
 /** Walks `text` once and reports its pieces. Never throws, whatever the units are. */
 export function scan(text: string, sink: ScanSink): void {
+  const units = takeUnits(text);
+  scanUnits(units, sink);
+  returnUnits(units);
+}
+
+/** The same for whoever has the units of the text already. */
+export function scanUnits(text: TextUnits, sink: ScanSink): void {
   new Scanner(text, sink).run();
 }
 
 /** Base64 without line breaks, at least this long, is payload; 60 leaves room for a long identifier and catches wrapped lines. */
 const MIN_PAYLOAD_LENGTH = 60;
+/** With the one unit of base64 that may follow it a plain word is still too short to be payload. */
+const MAX_PLAIN_LENGTH = MIN_PAYLOAD_LENGTH - 1;
 
 const payloadUnits = new Uint8Array(128);
 for (const character of "abcdefghijklmnopqrstuvwxyz") payloadUnits[character.charCodeAt(0)] = 1;
@@ -61,28 +72,45 @@ function isWordKind(kind: number): boolean {
   return kind >= LOWER && kind <= UNDERSCORE;
 }
 
-/** What may end a plain word: ASCII that neither goes on with a chain nor belongs to base64. */
-const plainEnds = new Uint8Array(128);
-for (const character of ' \t\n\r,;:!?()[]{}<>"`=|*&%#$^~') plainEnds[character.charCodeAt(0)] = 1;
+/** Ends a plain word: ASCII that neither goes on with a chain nor belongs to base64, and what stands behind the text. */
+const ENDS = 1;
+/** Ends a plain word if one of those follows: the full stop, and whatever else might go on with a chain. */
+const ENDS_BEFORE_END = 2;
+const plainEnds = new Uint8Array(0x10000);
+for (const character of '\0 \t\n\r,;:!?()[]{}<>"`=|*&%#$^~') plainEnds[character.charCodeAt(0)] = ENDS;
+for (const character of "./\\-@'") plainEnds[character.charCodeAt(0)] = ENDS_BEFORE_END;
 
-/**
- * The end of a word of small ASCII letters that stands by itself, or `start`. Nine words in ten are such; the rules for chains,
- * identifiers and payloads cannot apply to them.
- */
-function endOfPlainWord(text: string, start: number): number {
-  let end = start;
-  let unit = text.charCodeAt(end);
-  while (unit >= 0x61 && unit <= 0x7a) unit = text.charCodeAt(++end);
-  // Behind the end of the text the unit is NaN.
-  const isAlone = unit < 128 ? plainEnds[unit] === 1 : end === text.length;
-  return isAlone && end - start < MIN_PAYLOAD_LENGTH ? end : start;
-}
+const isSmall = (unit: number): boolean => unit >= 0x61 && unit <= 0x7a;
+const isCapital = (unit: number): boolean => unit >= 0x41 && unit <= 0x5a;
+const isFigure = (unit: number): boolean => unit >= 0x30 && unit <= 0x39;
+
+const SLASH = 0x2f;
+const BACKSLASH = 0x5c;
+const AT_SIGN = 0x40;
+const ARROW = 0x2192;
+const SPACE = 0x20;
+const NEWLINE = 0x0a;
+const [N, S, T] = [0x6e, 0x73, 0x74];
+
+/** Of an ASCII letter the small one; nothing else becomes a letter. */
+const toSmall = (unit: number): number => (isCapital(unit) ? unit + 0x20 : unit);
 
 /** "'s", "'re", "n't" … after a word: they are read over, and the t of "n't" takes its n with it. */
-const CONTRACTION = /^(?:s|re|ve|ll|m|d|t)$/i;
+const CONTRACTIONS = ["s", "re", "ve", "ll", "m", "d", "t"].map((ending) =>
+  Array.from(ending, (letter) => letter.charCodeAt(0)),
+);
+
+function isContraction(units: Uint16Array, start: number, end: number): boolean {
+  return CONTRACTIONS.some(
+    (ending) =>
+      ending.length === end - start &&
+      ending.every((letter, index) => letter === toSmall(units[start + index] as number)),
+  );
+}
 
 class Scanner {
-  readonly #text: string;
+  readonly #units: Uint16Array;
+  readonly #length: number;
   readonly #sink: ScanSink;
   #chain = 0;
   /** Up to here it is known that no payload starts, so no stretch is judged twice. */
@@ -92,31 +120,62 @@ class Scanner {
   #segmentAtoms = 0;
   #segments = 0;
 
-  constructor(text: string, sink: ScanSink) {
-    this.#text = text;
+  constructor({ units, length }: TextUnits, sink: ScanSink) {
+    this.#units = units;
+    this.#length = length;
     this.#sink = sink;
   }
 
+  /**
+   * Nine words in ten are plain: small ASCII letters, maybe behind a capital, or figures, that stand by themselves. The rules for chains,
+   * identifiers and payloads cannot apply to them, so they are found here.
+   */
   run(): void {
-    const text = this.#text;
+    const units = this.#units;
+    const length = this.#length;
     let at = 0;
-    while (at < text.length) {
-      const plainEnd = endOfPlainWord(text, at);
-      if (plainEnd > at) {
-        this.#sink.word(at, plainEnd, ++this.#chain);
-        at = plainEnd;
+    while (at < length) {
+      let unit = units[at] as number;
+      let end = at;
+      let hash = HASH_SEED;
+      if (isSmall(unit) || isCapital(unit)) {
+        do {
+          hash = addToHash(hash, unit);
+          unit = units[++end] as number;
+        } while (isSmall(unit));
+      } else if (isFigure(unit)) {
+        do {
+          hash = addToHash(hash, unit);
+          unit = units[++end] as number;
+        } while (isFigure(unit));
+      } else if (plainEnds[unit] === ENDS) {
+        at += 1;
         continue;
       }
-      const kind = kindAt(text, at);
-      if (isWordKind(kind)) at = this.#scanChain(at);
-      else if (kind === GLYPH) at = this.#scanGlyph(at);
-      else at += 1;
+      if (end > at && end - at < MAX_PLAIN_LENGTH && this.#endsPlainly(end)) {
+        this.#sink.word(at, end, ++this.#chain, hash);
+        // What ends a word need not be looked at again.
+        at = end + 1;
+      } else at = this.#scanOther(at);
     }
   }
 
+  #endsPlainly(end: number): boolean {
+    const units = this.#units;
+    const ending = plainEnds[units[end] as number];
+    return ending === ENDS || (ending === ENDS_BEFORE_END && plainEnds[units[end + 1] as number] === ENDS);
+  }
+
+  #scanOther(at: number): number {
+    const kind = kindAt(this.#units, at);
+    if (isWordKind(kind)) return this.#scanChain(at);
+    return kind === GLYPH ? this.#scanGlyph(at) : at + 1;
+  }
+
   #scanGlyph(start: number): number {
-    let end = start + unitsAt(this.#text, start);
-    while (end < this.#text.length && kindAt(this.#text, end) === MARK) end += unitsAt(this.#text, end);
+    const units = this.#units;
+    let end = start + unitsAt(units, start);
+    while (end < this.#length && kindAt(units, end) === MARK) end += unitsAt(units, end);
     this.#sink.glyph(start, end);
     return end;
   }
@@ -137,8 +196,9 @@ class Scanner {
     for (;;) {
       at = this.#scanAtom(at);
       const joiner = this.#joinerAt(at);
-      if (joiner === "" || joiner === "/" || joiner === "\\" || joiner === "@") this.#closeSegment(at);
-      if (joiner === "") break;
+      if (joiner === 0 || joiner === SLASH || joiner === BACKSLASH || joiner === AT_SIGN)
+        this.#closeSegment(at);
+      if (joiner === 0) break;
       at++;
       if (this.#segmentAtoms === 0) this.#segmentStart = at;
     }
@@ -146,10 +206,11 @@ class Scanner {
     return at;
   }
 
-  /** The joiner at `at` if another atom follows it, otherwise "". */
-  #joinerAt(at: number): string {
-    if (at + 1 >= this.#text.length || kindAt(this.#text, at) !== JOINER) return "";
-    return isWordKind(kindAt(this.#text, at + 1)) ? (this.#text[at] as string) : "";
+  /** The joiner at `at` if another atom follows it, otherwise 0. */
+  #joinerAt(at: number): number {
+    const units = this.#units;
+    if (kindAt(units, at) !== JOINER) return 0;
+    return isWordKind(kindAt(units, at + 1)) ? (units[at] as number) : 0;
   }
 
   #closeSegment(end: number): void {
@@ -167,7 +228,7 @@ class Scanner {
    * when it has several. Returns where the chain goes on.
    */
   #scanAtom(start: number): number {
-    const text = this.#text;
+    const units = this.#units;
     this.#segmentAtoms++;
     let pieces = 0;
     let pieceStart = start;
@@ -175,8 +236,12 @@ class Scanner {
     let isRunCut = false;
     let before = UNDERSCORE;
     let at = start;
-    for (; at < text.length; at += unitsAt(text, at)) {
-      const kind = kindAt(text, at);
+    for (; ; at += unitsAt(units, at)) {
+      while (isSmall(units[at] as number)) {
+        before = LOWER;
+        at++;
+      }
+      const kind = kindAt(units, at);
       if (kind === MARK && at > start) continue;
       if (!isWordKind(kind)) break;
       const isCut =
@@ -197,7 +262,8 @@ class Scanner {
       before = kind;
     }
     const next = this.#endOfContraction(at);
-    const isNegated = next > at && /t/i.test(text[at + 1] as string) && /n/i.test(text[at - 1] as string);
+    const isNegated =
+      next > at && toSmall(units[at + 1] as number) === T && toSmall(units[at - 1] as number) === N;
     pieces += this.#reportWord(pieceStart, isNegated && at - pieceStart > 1 ? at - 1 : at);
     if (pieces > 1) this.#report(start, at);
     if (isRunCut || isNegated || at - start > MAX_TERM_LENGTH) this.#sink.run?.(start, at);
@@ -206,30 +272,32 @@ class Scanner {
 
   #reportWord(start: number, end: number): number {
     if (end <= start) return 0;
-    this.#sink.word(start, Math.min(end, start + MAX_TERM_LENGTH), this.#chain);
+    const cut = Math.min(end, start + MAX_TERM_LENGTH);
+    this.#sink.word(start, cut, this.#chain, hashUnits(this.#units, start, cut));
     return 1;
   }
 
   /** `fooBar` before B; `HTTPServer` before S; but `URLs` is one word. */
   #isHump(before: number, at: number): boolean {
     if (before === LOWER) return true;
-    if (before !== UPPER || kindAt(this.#text, at + 1) !== LOWER) return false;
-    return this.#text[at + 1] !== "s" || isWordKind(kindAt(this.#text, at + 2));
+    if (before !== UPPER || kindAt(this.#units, at + 1) !== LOWER) return false;
+    return this.#units[at + 1] !== S || isWordKind(kindAt(this.#units, at + 2));
   }
 
   /** `session2`, `sha256`, but not `a262de1`: digits to the end of the piece. */
   #isFinalNumber(at: number): boolean {
     let end = at + 1;
-    while (kindAt(this.#text, end) === DIGIT) end++;
-    const kind = kindAt(this.#text, end);
+    while (kindAt(this.#units, end) === DIGIT) end++;
+    const kind = kindAt(this.#units, end);
     return !isWordKind(kind) || kind === UNDERSCORE;
   }
 
   #endOfContraction(at: number): number {
-    if (kindAt(this.#text, at) !== APOSTROPHE) return at;
+    const units = this.#units;
+    if (kindAt(units, at) !== APOSTROPHE) return at;
     let end = at + 1;
-    while (end < at + 4 && isWordKind(kindAt(this.#text, end))) end++;
-    return CONTRACTION.test(this.#text.slice(at + 1, end)) ? end : at;
+    while (end < at + 4 && isWordKind(kindAt(units, end))) end++;
+    return isContraction(units, at + 1, end) ? end : at;
   }
 
   /**
@@ -237,14 +305,14 @@ class Scanner {
    * every second character; paths, words and hexadecimal do not.
    */
   #endOfPayload(start: number): number {
-    const text = this.#text;
-    if (start < this.#judgedUntil) return start;
+    const units = this.#units;
+    if (start < this.#judgedUntil || !this.#isLongEnough(start)) return start;
     let end = start;
     let changes = 0;
     let capitals = 0;
     let last = 0;
-    for (; end < text.length; end++) {
-      const group = payloadGroup(text.charCodeAt(end));
+    for (; ; end++) {
+      const group = payloadGroup(units[end] as number);
       if (group === 0) break;
       if (group !== last) changes++;
       if (group === 2) capitals++;
@@ -252,20 +320,28 @@ class Scanner {
     }
     this.#judgedUntil = end;
     const length = end - start;
-    if (length < MIN_PAYLOAD_LENGTH) return start;
     const isMixed = changes > length * 0.3 && capitals > length * 0.15;
     return isMixed || capitals === length ? end : start;
   }
 
+  /** Looked at from the far end, where most stretches that are too short show it soonest. */
+  #isLongEnough(start: number): boolean {
+    const units = this.#units;
+    let at = start + MIN_PAYLOAD_LENGTH - 1;
+    if (at >= this.#length) return false;
+    while (at >= start && payloadGroup(units[at] as number) !== 0) at--;
+    return at < start;
+  }
+
   /** Line numbers that tools print before each line ("   312→"): they name nothing and would outnumber the words. */
   #endOfLineNumber(start: number): number {
-    const text = this.#text;
-    if (kindAt(text, start) !== DIGIT) return start;
+    const units = this.#units;
+    if (kindAt(units, start) !== DIGIT) return start;
     let end = start + 1;
-    while (kindAt(text, end) === DIGIT) end++;
-    if (text.charCodeAt(end) !== 0x2192) return start;
+    while (kindAt(units, end) === DIGIT) end++;
+    if (units[end] !== ARROW) return start;
     let lineStart = start;
-    while (text.charCodeAt(lineStart - 1) === 0x20) lineStart--;
-    return lineStart === 0 || text[lineStart - 1] === "\n" ? end + 1 : start;
+    while (lineStart > 0 && units[lineStart - 1] === SPACE) lineStart--;
+    return lineStart === 0 || units[lineStart - 1] === NEWLINE ? end + 1 : start;
   }
 }

@@ -5,13 +5,15 @@ import type { Arrival, IngestedMessage, SessionRef } from "../model/message.ts";
 export interface ImportTarget {
   /**
    * Stores the messages and the cursor in one transaction. Without messages only the cursor is saved. `skipped` says why the
-   * settings keep it from storing anything.
+   * settings keep it from storing anything. Batches of one `sequence` are stored in the order in which they came, and none after one that
+   * failed.
    */
   ingest(request: {
     session: SessionRef;
     messages: readonly Arrival[];
     cursor?: { value: string };
     prepared?: PackedPrepared;
+    sequence?: string;
   }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
   readSession(request: {
     sessionId: string;

@@ -5,15 +5,15 @@
  *
  * Importing is repeatable: the same line always gets the same event id, so a second import, one that was killed, or one of a
  * file that has grown adds only what is missing. Lines and cursor are written together; while a batch is being stored, the
- * next ones are read and prepared, at most two ahead. Each is stored only after the one before it has been.
+ * next ones are read, prepared and handed over, a few ahead. Each is stored only after the one before it has been.
  */
 
-import { createHash, type Hash } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { stat } from "node:fs/promises";
 
 import type { PackedPrepared } from "../ingest/prepared-batch.ts";
-import { EngineError, must } from "../model/errors.ts";
-import { POSITION_STEP, type Arrival, type SessionRef } from "../model/message.ts";
+import { EngineError } from "../model/errors.ts";
+import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
 
 import { parseCursor, proveCursor, renderCursor, START, type ImportCursor } from "./cursor.ts";
 import {
@@ -30,17 +30,10 @@ import {
 } from "./detect.ts";
 import { EntryIndex, type NamedLine } from "./entry-index.ts";
 import { isNamedAfter, nameLine } from "./event-ids.ts";
-import {
-  parseLine,
-  type EntryFacts,
-  type FormatName,
-  type ParsedLine,
-  type TranscriptFormat,
-} from "./format.ts";
+import { parseLine, type FormatName, type ParsedLine, type TranscriptFormat } from "./format.ts";
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
 import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
 import type {
-  BatchPreparer,
   ImportOptions,
   ImportProblem,
   ImportProblemCode,
@@ -49,19 +42,23 @@ import type {
   ImportSummary,
 } from "./import-report.ts";
 import type { ImportTarget } from "./import-target.ts";
+import { LineBatch } from "./line-batch.ts";
+import { LineHash } from "./line-hash.ts";
 import { createAbortError, MAX_LINE_BYTES, readLineRuns, type Line } from "./lines.ts";
 
 export type * from "./import-report.ts";
 export type { ImportTarget } from "./import-target.ts";
 
 /** What is stored in one transaction: large enough that its commit hardly counts, small enough that other writers get their turn. */
-const BATCH_LINES = 256;
-const BATCH_BYTES = 512 * 1024;
-/** Batches that wait for the one that is being stored. */
+const BATCH_LINES = 1024;
+const BATCH_BYTES = 2048 * 1024;
+/** Batches handed over and not stored yet: enough to go on while a piece of the index is written. */
 const BATCHES_AHEAD = 2;
 /** What is read, and prepared, in one turn of the event loop: some 5 ms. */
 const CHUNK_BYTES = 64 * 1024;
 const MAX_PROBLEMS = 1000;
+/** A line that is no entry. */
+const META = ["meta"] as const;
 const DEFAULT_OWNER = "main";
 
 /**
@@ -143,17 +140,6 @@ export function listConversations({ conversationId, conversationIds }: ImportRep
   return conversationIds ?? (conversationId === null ? [] : [conversationId]);
 }
 
-interface ReadLine {
-  readonly line: Line;
-  readonly named: NamedLine;
-  readonly arrival: Arrival;
-}
-
-interface ReadBatch {
-  readonly lines: ReadLine[];
-  readonly preparer: BatchPreparer | undefined;
-}
-
 interface StoredBatch {
   readonly messages: readonly Arrival[];
   readonly prepared: PackedPrepared | undefined;
@@ -171,6 +157,8 @@ class ImportRun {
   readonly #session: SessionRef;
   readonly #problems: ImportProblem[] = [];
   readonly #counts = { imported: 0, skipped: 0, revisions: 0, problemsCut: 0 };
+  /** Batches are handed over ahead, and a batch behind one that failed must not be stored: its cursor would lie behind lines that are missing. */
+  readonly #sequence = randomUUID();
   #conversationId: number | null = null;
   #mayMoveCursor = true;
   /** Why the engine stores nothing for this session. */
@@ -181,7 +169,7 @@ class ImportRun {
   #startsSettled = true;
   /** Behind the last line that was placed. */
   #cursor: ImportCursor = START;
-  #hash: Hash = createHash("sha256");
+  #hash = new LineHash();
   #index: EntryIndex;
   /** Until the first line is placed: what that line was called while it was the open end of the file. */
   #openEventId: string | null = null;
@@ -236,7 +224,7 @@ class ImportRun {
     const { file, path, end } = this.#transcript;
     const hash = await proveCursor(file, cursor, { path, end, signal: this.#options.signal });
     if (hash === null) return;
-    this.#hash = hash;
+    this.#hash = new LineHash(hash);
     this.#start = cursor;
     this.#cursor = cursor;
     this.#openEventId = cursor.openEventId;
@@ -246,44 +234,29 @@ class ImportRun {
     this.#index = new EntryIndex(this.#format.branchRule, cursor.end ?? { id: null, isActive: true });
   }
 
-  /** Stores batch after batch, in order, while the next ones are prepared. */
+  /** Hands over batch after batch, while the next ones are prepared. */
   async #storeLines(): Promise<void> {
     const waiting: Promise<Outcome>[] = [];
-    let last: Promise<Outcome> = Promise.resolve(null);
     try {
       for await (const batch of this.#readBatches()) {
-        last = this.#storeAfter(last, await this.#place(batch));
-        waiting.push(last);
+        waiting.push(this.#store(await this.#place(batch)));
         if (waiting.length > BATCHES_AHEAD) throwFailure((await waiting.shift()) ?? null);
         if (this.#refusal !== null) return;
         if (this.#options.signal?.aborted) throw createAbortError(this.#transcript.path);
       }
     } finally {
       // Also when reading failed: nothing may be left running behind the caller's back.
-      throwFailure(await last);
+      for (const outcome of await Promise.all(waiting)) throwFailure(outcome);
     }
-  }
-
-  /** A batch whose predecessor failed is not stored: its cursor would lie behind lines that are missing. */
-  async #storeAfter(before: Promise<Outcome>, batch: StoredBatch): Promise<Outcome> {
-    const outcome = await before;
-    if (outcome !== null || this.#refusal !== null) return outcome;
-    if (this.#options.signal?.aborted) return { error: createAbortError(this.#transcript.path) };
-    // A failure is carried as a value: as a rejection that nobody awaits yet it would end the process.
-    return this.#store(batch).then(
-      () => null,
-      (error: unknown) => ({ error }),
-    );
   }
 
   /**
    * A line without its line feed comes alone and last. Lines before one that cannot be read are handed over first. Lines are
    * parsed and prepared as soon as they are read, so that the work is spread over many short turns of the event loop.
    */
-  async *#readBatches(): AsyncGenerator<ReadBatch, void, void> {
+  async *#readBatches(): AsyncGenerator<LineBatch, void, void> {
     const { batchLines = BATCH_LINES, batchBytes = BATCH_BYTES } = this.#options;
-    let pending = this.#startBatch();
-    let pendingBytes = 0;
+    let batch = this.#startBatch(0);
     try {
       for await (const lines of this.#readRuns(this.#start, this.#transcript.end)) {
         for (const line of lines) {
@@ -295,39 +268,36 @@ class ImportRun {
             );
             break;
           }
-          const isFull = pending.lines.length >= batchLines || pendingBytes + line.bytes.length > batchBytes;
-          if (pending.lines.length > 0 && (isFull || !line.terminated)) {
-            yield pending;
-            [pending, pendingBytes] = [this.#startBatch(), 0];
+          const isFull = batch.lines >= batchLines || batch.bytes + line.bytes.length > batchBytes;
+          if (batch.lines > 0 && (isFull || !line.terminated)) {
+            yield batch;
+            batch = this.#startBatch(Math.min(batch.bytes, batchBytes));
           }
-          pending.lines.push(this.#take(line, pending.preparer));
-          pendingBytes += line.bytes.length;
+          this.#take(line, batch);
         }
+        this.#hash.settle();
       }
     } catch (error) {
-      if (pending.lines.length > 0) yield pending;
+      if (batch.lines > 0) yield batch;
       throw error;
     }
-    if (pending.lines.length > 0) yield pending;
+    if (batch.lines > 0) yield batch;
   }
 
-  #startBatch(): ReadBatch {
-    return { lines: [], preparer: this.#options.prepareAhead?.() };
+  #startBatch(expectedBytes: number): LineBatch {
+    return new LineBatch(this.#options.prepareAhead?.(), expectedBytes);
   }
 
   /** Gives the lines their event ids, and the cursor its place behind them. */
-  async #place({ lines, preparer }: ReadBatch): Promise<StoredBatch> {
+  async #place(batch: LineBatch): Promise<StoredBatch> {
     const openEventId = this.#openEventId;
     this.#openEventId = null;
-    const named = lines.map((read) => read.named);
-    if (await this.#repeatsEarlierLine(named, openEventId)) await this.#readPrefix();
-    const messages = lines.map(({ arrival, named: { name, facts } }, index) => {
-      const eventId = this.#index.place({ name, facts }, index === 0 ? openEventId : null);
-      return { ...arrival, eventId };
-    });
-    const last = must(lines.at(-1), "last line of a batch").line;
-    this.#cursor = this.#moveCursor(last, messages.at(-1)?.eventId ?? null);
-    return { messages, prepared: preparer?.finish(), cursor: this.#cursor };
+    if (await this.#repeatsEarlierLine(batch.named, openEventId)) await this.#readPrefix();
+    const { messages, prepared } = batch.finish((line, index) =>
+      this.#index.place(line, index === 0 ? openEventId : null),
+    );
+    this.#cursor = this.#moveCursor(batch.last, messages.at(-1)?.eventId ?? null);
+    return { messages, prepared, cursor: this.#cursor };
   }
 
   /** True if a name may have been used before the point where the index starts: then only the lines before it can tell. */
@@ -342,24 +312,19 @@ class ImportRun {
     return (await this.#options.engine.knownEvents({ sessionId, owner, eventIds })).length > 0;
   }
 
-  #take(line: Line, preparer: BatchPreparer | undefined): ReadLine {
+  #take(line: Line, batch: LineBatch): void {
     const parsed = parseLine(line.bytes);
     if (parsed.kind === "unreadable") this.#report("unreadable_line", line.lineNumber, parsed.reason);
     const named = this.#nameParsed(line, parsed);
-    const arrival = this.#createArrival(line, named.facts);
-    preparer?.add(arrival, parsed.kind === "entry" ? parsed.entry : undefined);
-    return { line, named, arrival };
-  }
-
-  #createArrival(line: Line, facts: EntryFacts | null): Arrival {
-    if (line.terminated) this.#hash.update(line.bytes).update("\n");
+    const { facts } = named;
+    if (line.terminated) this.#hash.add(line.bytes);
     this.#lastTime = facts?.createdAt ?? this.#lastTime;
-    return {
-      bytes: line.bytes,
+    const arrival = {
       position: line.lineNumber * POSITION_STEP,
-      hidden: facts === null ? ["meta"] : facts.hidden,
-      ...(this.#lastTime === null ? {} : { createdAt: this.#lastTime }),
+      hidden: facts === null ? META : facts.hidden,
+      ...(this.#lastTime === null ? null : { createdAt: this.#lastTime }),
     };
+    batch.add(line, named, arrival, parsed.kind === "entry" ? parsed.entry : undefined);
   }
 
   /** The cursor stays before an open line: with its line feed it may turn out to be another one. */
@@ -369,7 +334,7 @@ class ImportRun {
     return {
       offset: last.endOffset,
       lines: last.lineNumber,
-      sha256: this.#hash.copy().digest("hex"),
+      sha256: this.#hash.digest(),
       end: this.#index.end,
       isSettled,
       openEventId: null,
@@ -377,31 +342,44 @@ class ImportRun {
     };
   }
 
-  async #store(batch: StoredBatch): Promise<void> {
-    const { results } = await this.#ingest(batch.messages, batch.cursor, batch.prepared);
+  /** A failure is carried as a value: as a rejection that nobody awaits yet it would end the process. */
+  #store({ messages, cursor, prepared }: StoredBatch): Promise<Outcome> {
+    return this.#ingest(messages, cursor, prepared).then(
+      ({ results }) => {
+        this.#count(results);
+        const { offset, lines } = cursor;
+        this.#options.onProgress?.({ bytesDone: offset, bytesTotal: this.#transcript.end, lines });
+        return null;
+      },
+      (error: unknown) => ({ error }),
+    );
+  }
+
+  #count(results: readonly IngestedMessage[]): void {
     for (const { outcome } of results) {
       if (outcome === "stored") this.#counts.imported += 1;
       else if (outcome === "revision") this.#counts.revisions += 1;
       else this.#counts.skipped += 1;
     }
-    const { offset, lines } = batch.cursor;
-    this.#options.onProgress?.({ bytesDone: offset, bytesTotal: this.#transcript.end, lines });
   }
 
-  async #ingest(
+  #ingest(
     messages: readonly Arrival[],
     cursor: ImportCursor,
     prepared?: PackedPrepared,
   ): ReturnType<ImportTarget["ingest"]> {
-    const result = await this.#options.engine.ingest({
+    const stored = this.#options.engine.ingest({
       session: this.#session,
       messages,
+      sequence: this.#sequence,
       ...(prepared === undefined ? {} : { prepared }),
       ...(this.#mayMoveCursor ? { cursor: { value: renderCursor(this.#format.name, cursor) } } : {}),
     });
-    this.#refusal = result.skipped ?? null;
-    this.#conversationId = result.conversationId;
-    return result;
+    return stored.then((result) => {
+      this.#refusal = result.skipped ?? null;
+      this.#conversationId = result.conversationId;
+      return result;
+    });
   }
 
   #isSettled(): boolean {
@@ -446,6 +424,7 @@ class ImportRun {
       signal,
       maxLineBytes,
       chunkBytes: CHUNK_BYTES,
+      reusesBuffer: true,
     });
   }
 

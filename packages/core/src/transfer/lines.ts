@@ -35,6 +35,8 @@ export interface ReadLinesOptions {
   readonly lineNumber?: number;
   readonly maxLineBytes?: number;
   readonly chunkBytes?: number;
+  /** Lines lie in a buffer that is used again: they hold only until the next ones are asked for. */
+  readonly reusesBuffer?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -64,6 +66,7 @@ export async function* readLineRuns(
 class LineSplitter {
   readonly #path: string;
   readonly #maxLineBytes: number;
+  readonly #reusesBuffer: boolean;
   #lineNumber: number;
   #offset: number;
   #held: Uint8Array[] = [];
@@ -72,6 +75,7 @@ class LineSplitter {
   constructor(options: ReadLinesOptions) {
     this.#path = options.path;
     this.#maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES;
+    this.#reusesBuffer = options.reusesBuffer ?? false;
     this.#lineNumber = options.lineNumber ?? 1;
     this.#offset = options.offset ?? 0;
   }
@@ -79,7 +83,7 @@ class LineSplitter {
   /** The lines that end in a chunk; behind one that is too long, none. */
   split(chunk: Uint8Array): { readonly lines: readonly Line[]; readonly failure: EngineError | null } {
     // One copy for all the lines of a chunk, whose own buffer is used again.
-    const bytes = new Uint8Array(chunk);
+    const bytes = this.#reusesBuffer ? chunk : new Uint8Array(chunk);
     const lines: Line[] = [];
     let start = 0;
     for (let feed = bytes.indexOf(LINE_FEED); feed !== -1; feed = bytes.indexOf(LINE_FEED, start)) {
@@ -88,7 +92,9 @@ class LineSplitter {
       lines.push(this.#close(true));
       start = feed + 1;
     }
-    this.#hold(bytes, start, bytes.length);
+    // The open end is kept beyond this chunk.
+    const rest = this.#reusesBuffer ? bytes.slice(start) : bytes.subarray(start);
+    this.#hold(rest, 0, rest.length);
     return { lines, failure: null };
   }
 

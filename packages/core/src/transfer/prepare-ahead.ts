@@ -16,8 +16,10 @@ import type { PrepareAhead } from "./import-report.ts";
 export function createPreparer(settings: Settings): PrepareAhead | undefined {
   if (settings.redactPatterns.length > 0) return undefined;
   const { largeFileThresholdTokens } = settings;
+  /** Those whose batch is finished. */
+  const idle: PreparedPacker[] = [];
   return () => {
-    const packer = new PreparedPacker();
+    const packer = idle.pop() ?? new PreparedPacker();
     return {
       add(arrival, parsed) {
         const options = {
@@ -29,7 +31,10 @@ export function createPreparer(settings: Settings): PrepareAhead | undefined {
         };
         packer.add(prepareMessage(arrivalBytes(arrival), options));
       },
-      finish: () => packer.finish(),
+      finish() {
+        idle.push(packer);
+        return packer.finish();
+      },
     };
   };
 }

@@ -2,9 +2,10 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { prepareMessage } from "../../src/ingest/prepare.ts";
-import { listBuffers, PreparedPacker, unpackPrepared } from "../../src/ingest/prepared-batch.ts";
+import { listBuffers, PreparedBatch, PreparedPacker } from "../../src/ingest/prepared-batch.ts";
+import type { PackedPrepared } from "../../src/ingest/prepared-batch.ts";
 import type { PreparedMessage } from "../../src/store/store.ts";
-import { Spelling } from "../../src/text/index.ts";
+import { decodeTerms, Spelling } from "../../src/text/index.ts";
 
 const prepare = (bytes: Uint8Array): PreparedMessage =>
   prepareMessage(bytes, {
@@ -13,6 +14,11 @@ const prepare = (bytes: Uint8Array): PreparedMessage =>
     largeFileThresholdTokens: 1_000,
     random: (size) => Buffer.alloc(size, 7),
   });
+
+function unpackPrepared(packed: PackedPrepared, bodies: readonly Uint8Array[]): PreparedMessage[] {
+  const batch = new PreparedBatch(packed, bodies);
+  return Array.from({ length: batch.length }, (_, index) => batch.read(index));
+}
 
 /** Everything of a message that can be compared. */
 function describeMessage({ readTerms, ...rest }: PreparedMessage): unknown {
@@ -26,8 +32,8 @@ function describeMessage({ readTerms, ...rest }: PreparedMessage): unknown {
     salt,
     commitment,
     payloads,
-    terms,
-    spelled: [...spelling.words],
+    terms: { words: decodeTerms(terms.words), idents: decodeTerms(terms.idents) },
+    spelled: [...spelling.readWords()].toSorted(),
     isOpaque: spelling.takeOpaque(),
   };
 }
@@ -54,6 +60,31 @@ const message = fc.oneof(
   fc.record({ role: fc.constant("user"), content: fc.constant("a long line of a log file\n".repeat(800)) }),
   fc.json(),
 );
+
+test("gives the words of each message, also to whoever collects those of several", () => {
+  const texts = [
+    "parseConfig failed",
+    "PARSECONFIG failed again",
+    "",
+    "failed at src/parseConfig.ts",
+    "数 x2",
+  ];
+  const bodies = texts.map((content) => Buffer.from(JSON.stringify({ role: "user", content })));
+  const base64 = Buffer.from(Array.from({ length: 90 }, (_, i) => (i * 73) % 256)).toString("base64");
+  bodies.push(Buffer.from(JSON.stringify({ role: "user", content: `see ${base64} failed` })));
+  const packer = new PreparedPacker();
+  for (const body of bodies) packer.add(prepare(body));
+  const [together, apart] = [new Spelling(), new Spelling()];
+  const opaque: boolean[] = [];
+  for (const { readTerms } of unpackPrepared(packer.finish(), bodies)) {
+    readTerms(together);
+    opaque.push(together.takeOpaque());
+  }
+  for (const body of bodies) prepare(body).readTerms(apart);
+  expect([...together.readWords()].toSorted()).toEqual([...apart.readWords()].toSorted());
+  expect(opaque).toEqual([false, false, false, false, false, true]);
+  expect([...together.readWords()]).toEqual(expect.arrayContaining(["parseconfig", "failed", "x2", "see"]));
+});
 
 test("gives back every field of every message, from a copy as a thread would get it", () => {
   fc.assert(

@@ -3,16 +3,20 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   decodeLiteral,
+  findMember,
   findRoot,
   findSpan,
   iterateElements,
   iterateLongStrings,
-  iterateMembers,
+  listElements,
   mapMembers,
   mapTextOffsets,
+  type JsonSource,
 } from "../../src/message/json-spans.ts";
 import type { ByteRange } from "../../src/model/message.ts";
 import { anyText, jsonValue, writeLiteral } from "./arbitraries.ts";
+
+const sourceOf = (bytes: Buffer): JsonSource => ({ bytes, noted: [] });
 
 const slice = (bytes: Buffer, range: ByteRange | null): string =>
   range === null ? "nothing found" : bytes.toString("utf8", range.at, range.at + range.length);
@@ -39,17 +43,20 @@ const styles = fc.array(fc.nat(11), { minLength: 1, maxLength: 40 }).map((number
 });
 
 /** Walks the value and the bytes side by side and checks every slice. */
-function expectSpansToMatch(bytes: Buffer, range: ByteRange, value: unknown): void {
+function expectSpansToMatch(source: JsonSource, range: ByteRange, value: unknown): void {
+  const { bytes } = source;
   expect(isDeepStrictEqual(JSON.parse(slice(bytes, range)), value)).toBe(true);
   if (Array.isArray(value)) {
     const elements = [...iterateElements(bytes, range)];
     expect(elements).toHaveLength(value.length);
-    for (const [i, element] of elements.entries()) expectSpansToMatch(bytes, element, value[i]);
+    expect(listElements(source, range)).toEqual(elements);
+    for (const [i, element] of elements.entries()) expectSpansToMatch(source, element, value[i]);
   } else if (typeof value === "object" && value !== null) {
     const members = mapMembers(bytes, range);
     expect([...members.keys()].toSorted()).toEqual(Object.keys(value).toSorted());
     for (const [key, member] of Object.entries(value)) {
-      expectSpansToMatch(bytes, members.get(key) as ByteRange, member);
+      expect(findMember(source, range, key)).toEqual(members.get(key));
+      expectSpansToMatch(source, members.get(key) as ByteRange, member);
     }
   }
 }
@@ -59,7 +66,7 @@ describe("spans", () => {
     fc.assert(
       fc.property(jsonValue(), styles, (value, style) => {
         const bytes = Buffer.from(writeOddly(value, style), "utf8");
-        expectSpansToMatch(bytes, findRoot(bytes) as ByteRange, JSON.parse(bytes.toString("utf8")));
+        expectSpansToMatch(sourceOf(bytes), findRoot(bytes) as ByteRange, JSON.parse(bytes.toString("utf8")));
       }),
       { numRuns: 300 },
     );
@@ -67,31 +74,49 @@ describe("spans", () => {
 
   test("find a value by path", () => {
     const bytes = Buffer.from(' { "a\\u0062" : [ 1, {"x": "q\\"]}", "é": -0 } ] , "b":2}\n');
-    expect(slice(bytes, findSpan(bytes, ["ab", 1, "x"]))).toBe('"q\\"]}"');
-    expect(slice(bytes, findSpan(bytes, ["ab", 1, "é"]))).toBe("-0");
-    expect(slice(bytes, findSpan(bytes, ["b"]))).toBe("2");
-    expect(slice(bytes, findSpan(bytes, []))).toBe(bytes.toString().trim());
-    expect(findSpan(bytes, ["ab", 2])).toBeNull();
-    expect(findSpan(bytes, ["nothing"])).toBeNull();
-    expect(findSpan(bytes, ["b", "deeper"])).toBeNull();
+    expect(slice(bytes, findSpan(sourceOf(bytes), ["ab", 1, "x"]))).toBe('"q\\"]}"');
+    expect(slice(bytes, findSpan(sourceOf(bytes), ["ab", 1, "é"]))).toBe("-0");
+    expect(slice(bytes, findSpan(sourceOf(bytes), ["b"]))).toBe("2");
+    expect(slice(bytes, findSpan(sourceOf(bytes), []))).toBe(bytes.toString().trim());
+    expect(findSpan(sourceOf(bytes), ["ab", 2])).toBeNull();
+    expect(findSpan(sourceOf(bytes), ["nothing"])).toBeNull();
+    expect(findSpan(sourceOf(bytes), ["b", "deeper"])).toBeNull();
   });
 
   test("take the last of repeated keys, as JSON.parse does", () => {
     const bytes = Buffer.from('{"k":1,"k":{"v":1},"\\u006b":{"v":2}}');
-    expect(slice(bytes, findSpan(bytes, ["k", "v"]))).toBe("2");
-    const all = [...iterateMembers(bytes, findRoot(bytes) as ByteRange)];
-    expect(all.map((member) => slice(bytes, member.keyRange))).toEqual(['"k"', '"k"', '"\\u006b"']);
+    expect(slice(bytes, findSpan(sourceOf(bytes), ["k", "v"]))).toBe("2");
+    expect(slice(bytes, mapMembers(bytes, findRoot(bytes) as ByteRange).get("k") ?? null)).toBe('{"v":2}');
+  });
+
+  test("tell keys by their text, not by their bytes", () => {
+    const bytes = Buffer.from('{"é":1,"\\u00c3\\u00a9":2,"Ã©":3,"a":4,"ab":5,"\\u0061b":6}');
+    const source = sourceOf(bytes);
+    expect(slice(bytes, findSpan(source, ["é"]))).toBe("1");
+    expect(slice(bytes, findSpan(source, ["Ã©"]))).toBe("3");
+    expect(slice(bytes, findSpan(source, ["ab"]))).toBe("6");
+    expect(slice(bytes, findSpan(source, ["a"]))).toBe("4");
+    expect(findSpan(source, ["abc"])).toBeNull();
+    expect(findSpan(source, [""])).toBeNull();
+  });
+
+  test("are found among more containers than are noted", () => {
+    const value = { list: Array.from({ length: 200 }, (_, i) => ({ id: i, inner: [[{ deep: i }]] })) };
+    const bytes = Buffer.from(JSON.stringify(value));
+    const source = sourceOf(bytes);
+    expectSpansToMatch(source, findRoot(bytes) as ByteRange, value);
+    expect(source.noted.length).toBeLessThan(200);
   });
 
   test("step over values nested 20 000 levels deep", () => {
     const bytes = Buffer.from("[".repeat(20_000) + '"x"' + "]".repeat(20_000));
-    expect(slice(bytes, findSpan(bytes, [0, 0]))).toHaveLength(39_999);
+    expect(slice(bytes, findSpan(sourceOf(bytes), [0, 0]))).toHaveLength(39_999);
     expect(findRoot(bytes)).toEqual({ at: 0, length: bytes.length });
   });
 
   test("stand behind a byte order mark", () => {
     const bytes = Buffer.from('\ufeff{"a":1}');
-    expect(slice(bytes, findSpan(bytes, ["a"]))).toBe("1");
+    expect(slice(bytes, findSpan(sourceOf(bytes), ["a"]))).toBe("1");
   });
 
   test("never read out of bounds or hang, whatever the bytes", () => {
@@ -105,7 +130,11 @@ describe("spans", () => {
         (bytes) => {
           const root = findRoot(bytes);
           if (root === null) return;
-          const ranges = [root, ...iterateElements(bytes, root), ...mapMembers(bytes, root).values()];
+          const members = [...mapMembers(bytes, root)];
+          const ranges = [root, ...iterateElements(bytes, root), ...members.map(([, range]) => range)];
+          const source = sourceOf(bytes);
+          expect(listElements(source, root)).toEqual([...iterateElements(bytes, root)]);
+          for (const [key, range] of members) expect(findMember(source, root, key)).toEqual(range);
           for (const { at, length } of ranges) {
             expect(at >= 0 && length > 0 && at + length <= bytes.length).toBe(true);
           }

@@ -11,8 +11,22 @@ import {
   UNCALIBRATED,
 } from "../../src/model/tokens.ts";
 import type { Calibration } from "../../src/model/tokens.ts";
+import { estimatePlainly } from "./plain-estimate.ts";
 
 const anyText = fc.string({ unit: "binary", maxLength: 200 });
+
+/** Texts in which every kind of run meets every other, halves of characters included. */
+const mixedText = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(..." \t\n\raAbZ09.,-={"),
+      fc.integer({ min: 0, max: 0xff }).map((unit) => String.fromCharCode(unit)),
+      fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)),
+      fc.integer({ min: 0xd800, max: 0xdfff }).map((unit) => String.fromCharCode(unit)),
+    ),
+    { maxLength: 80 },
+  )
+  .map((units) => units.join(""));
 
 function calibrateOften(start: Calibration, ratio: number, times: number): Calibration {
   let state = start;
@@ -32,6 +46,41 @@ describe("the token estimate", () => {
     expect(estimateTextTokens(" ")).toBe(1);
     expect(estimateTextTokens("\ud800")).toBeGreaterThan(0);
   });
+
+  test("is the one that stored counts rest on, for any text", () => {
+    fc.assert(
+      fc.property(fc.oneof(anyText, mixedText), (text) => {
+        expect(estimateTextTokens(text)).toBe(estimatePlainly(text));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("does not depend on where a long text is cut to be counted", () => {
+    fc.assert(
+      fc.property(
+        mixedText,
+        fc.constantFrom("", "a", "Word ", " ", "\n", "..", "7", "字"),
+        fc.nat(70_000),
+        (text, run, length) => {
+          const long = `${text}${run.repeat(20_000)}${text.repeat(300)}`.slice(0, length);
+          expect(estimateTextTokens(long)).toBe(estimatePlainly(long));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test.each([["a"], ["Ab1 .\n"], ["\t"], ["字"], ["\ud800"]])(
+    "is the same around the length that is counted at once (%j)",
+    (run) => {
+      for (const length of [16_381, 16_382, 16_383, 16_384, 32_765, 32_766, 32_767]) {
+        const text = run.repeat(length).slice(0, length);
+        expect(estimateTextTokens(text)).toBe(estimatePlainly(text));
+        expect(estimateTextTokens(`${text}!b`)).toBe(estimatePlainly(`${text}!b`));
+      }
+    },
+  );
 
   test("is a whole number of at most two tokens per unit for any text", () => {
     fc.assert(

@@ -80,11 +80,36 @@ describe("messages on their way into the index", () => {
     using folder = makeTemporaryFolder();
     const path = folder.file("lcm.db");
     const engine = await openEngine({ database: path, thread: false });
-    await engine.ingest(say(0, 300));
-    expect(countIndexed(path)).toBe(300);
-    await engine.ingest(say(300, 305));
+    await engine.ingest(say(0, 2_100));
+    expect(countIndexed(path)).toBe(2_100);
+    await engine.ingest(say(2_100, 2_105));
     await engine.close();
-    expect(countIndexed(path)).toBe(305);
+    expect(countIndexed(path)).toBe(2_105);
+  });
+
+  test("go into an index that was made before pieces were merged by sixteens", async () => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    const first = await openEngine({ database: path, thread: false });
+    await first.ingest(say(0, 3));
+    await first.close();
+    const readSettings = (): unknown => {
+      using database = new DatabaseSync(path);
+      return database.prepare("SELECT k, v FROM messages_fts_1_config WHERE k <> 'version' ORDER BY k").all();
+    };
+    const settings = readSettings();
+    expect(settings).toContainEqual({ k: "automerge", v: 16 });
+    {
+      using database = new DatabaseSync(path);
+      database.exec(
+        "INSERT INTO messages_fts_1 (messages_fts_1, rank) VALUES ('automerge', 4), ('hashsize', 1048576)",
+      );
+    }
+    const second = await openEngine({ database: path, thread: false });
+    await second.ingest(say(3, 6));
+    expect(await count(second, "pigeon")).toBe(6);
+    await second.close();
+    expect(readSettings()).toEqual(settings);
   });
 
   test("are indexed once when two engines store by turns", async () => {

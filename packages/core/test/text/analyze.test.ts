@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { analyzeForIndex } from "../../src/text/index.ts";
+import { scan } from "../../src/text/scan.ts";
 
 const anyText = fc.string({ unit: "binary", maxLength: 300 });
 
@@ -77,5 +78,67 @@ describe("analysis for the index", () => {
         expect(words).toBe(analyzeForIndex(text).words);
       }),
     );
+  });
+});
+
+const mixedText = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 60 }),
+  fc.string({ unit: "grapheme", maxLength: 60 }),
+  fc.string({ unit: fc.constantFrom(..."aAbZ09_-./@'tT \n"), maxLength: 150 }),
+);
+
+describe("reading many texts", () => {
+  test("leaves nothing of one in the terms of another", () => {
+    fc.assert(
+      fc.property(fc.array(mixedText, { maxLength: 12 }), (texts) => {
+        const first = texts.map((text) => analyzeForIndex(text));
+        const again = texts.toReversed().map((text) => analyzeForIndex(text));
+        expect(again.toReversed()).toEqual(first);
+      }),
+    );
+  });
+
+  test("gives a text without glyphs the words and identifiers of its lines, in order, each identifier once", () => {
+    const line = fc.string({ unit: fc.constantFrom(..."aAbZ09_-./@'tT \t"), maxLength: 80 });
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 6 }), (lines) => {
+        const whole = analyzeForIndex(lines.join("\n"));
+        const apart = lines.map((one) => analyzeForIndex(one));
+        const join = (columns: string[]): string[] =>
+          columns.flatMap((terms) => terms.split(" ")).filter(Boolean);
+        expect(whole.words).toBe(join(apart.map(({ words }) => words)).join(" "));
+        expect(whole.idents).toBe([...new Set(join(apart.map(({ idents }) => idents)))].join(" "));
+      }),
+    );
+  });
+
+  test("finds the same pieces whatever separates them", () => {
+    const chain = fc.string({ unit: fc.constantFrom(..."aaabbAZ09_-./@'tT"), minLength: 1, maxLength: 75 });
+    // Of these only the first are known to the short way for plain words.
+    const separators = [" ", ",", "\0", "\u0001", "，", "\ud800"];
+    const piecesOf = (text: string): string => {
+      const pieces: unknown[] = [];
+      scan(text, {
+        word: (start, end, inChain) => pieces.push(["word", start, end, inChain]),
+        identifier: (start, end, inChain) => pieces.push(["identifier", start, end, inChain]),
+        glyph: (start, end) => pieces.push(["glyph", start, end]),
+        run: (start, end) => pieces.push(["run", start, end]),
+        payload: (start, end) => pieces.push(["payload", start, end]),
+      });
+      return JSON.stringify(pieces);
+    };
+    fc.assert(
+      fc.property(fc.array(chain, { maxLength: 8 }), (chains) => {
+        const [first, ...others] = separators.map((separator) => piecesOf(chains.join(separator)));
+        for (const other of others) expect(other).toBe(first);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("tells apart identifiers that fold to the same term no more than once, also in a very long text", () => {
+    const text = Array.from({ length: 60_000 }, (_, n) => `a/b${n % 30_000}c A/B${n % 30_000}C`).join(" ");
+    expect(analyzeForIndex(text).idents.split(" ")).toHaveLength(30_000);
+    expect(analyzeForIndex("A/b a/B").idents).toBe("a/b");
   });
 });

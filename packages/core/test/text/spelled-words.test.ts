@@ -1,12 +1,15 @@
 /** What texts spell, and what a pattern requires of it: never may a text that matches be left out. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { analyzeForIndex, OPAQUE, requiredRuns, Spelling } from "../../src/text/index.ts";
+import { analyzeForIndex, requiredRuns, Spelling } from "../../src/text/index.ts";
+
+/** Stands for what no word tells. No word contains it. */
+const OPAQUE = "*";
 
 function spell(text: string): string {
   const spelling = new Spelling();
   analyzeForIndex(text, spelling);
-  return [...spelling.words, ...(spelling.takeOpaque() ? [OPAQUE] : [])].join(" ");
+  return [...spelling.readWords(), ...(spelling.takeOpaque() ? [OPAQUE] : [])].join(" ");
 }
 
 const PIECES = [
@@ -78,6 +81,38 @@ describe("spelled words", () => {
     for (const text of [`see ${base64} there`, "deadbeef".repeat(200)])
       expect(spell(text).split(" ")).toContain(OPAQUE);
     expect(spell("nothing * special").split(" ")).not.toContain(OPAQUE);
+  });
+});
+
+describe("a spelling", () => {
+  const words = fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 5 }), { maxLength: 900 });
+  const give = (spelling: Spelling, word: string): void => {
+    const bytes = Buffer.from(`before${word}behind`);
+    spelling.add(bytes, 6, bytes.length - 6);
+  };
+
+  test("holds each word once, whatever they are, and nothing of what it held before it was cleared", () => {
+    const spelling = new Spelling();
+    fc.assert(
+      fc.property(words, (given) => {
+        const kept = given.filter((word) => !word.includes("\n"));
+        spelling.clear();
+        for (const word of [...kept, ...kept.toReversed()]) give(spelling, word);
+        expect(spelling.readWords()).toEqual(new Set(kept));
+        const lines = Buffer.from(spelling.encode()).toString();
+        expect(lines).toBe([...new Set(kept)].join("\n"));
+      }),
+    );
+  });
+
+  test("is given the words of a text again once it is cleared", () => {
+    const spelling = new Spelling();
+    for (let round = 0; round < 2; round++) {
+      analyzeForIndex("Fixed parseConfig", spelling);
+      expect(spelling.readWords()).toEqual(new Set(["fixed", "parse", "config", "parseconfig"]));
+      spelling.clear();
+      expect(spelling.readWords().size).toBe(0);
+    }
   });
 });
 

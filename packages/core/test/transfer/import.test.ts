@@ -137,7 +137,7 @@ describe("importing a file", () => {
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
   });
 
-  test("has one batch under way while it prepares the next, never two", async () => {
+  test("hands over batches ahead, and has one stored at a time", async () => {
     const desk = new Desk();
     let running = 0;
     desk.target.beforeIngest = async () => {
@@ -164,10 +164,10 @@ describe("importing a file", () => {
     expect(await desk.import()).toMatchObject({ imported: 2, skipped: 1 });
   });
 
-  test("stops after the batch under way when it is cancelled, and goes on from there later", async () => {
+  test("stops after what was handed over when it is cancelled, and goes on from there later", async () => {
     const desk = new Desk();
     const controller = new AbortController();
-    const entries = Array.from({ length: 10 }, (_, index) =>
+    const entries = Array.from({ length: 60 }, (_, index) =>
       say(`e${index}`, index === 0 ? null : `e${index - 1}`),
     );
     desk.target.beforeIngest = (batch) => {
@@ -175,8 +175,10 @@ describe("importing a file", () => {
     };
     const cancelled = desk.grow(toLines([HEADER, ...entries]), { batchLines: 2, signal: controller.signal });
     await expect(cancelled).rejects.toMatchObject({ code: "aborted" });
-    expect(desk.list()).toHaveLength(4);
-    expect(await desk.import()).toMatchObject({ imported: 7, skipped: 4 });
+    const stored = desk.list().length;
+    expect(stored).toBeGreaterThanOrEqual(4);
+    expect(stored).toBeLessThan(30);
+    expect(await desk.import()).toMatchObject({ imported: 61 - stored, skipped: stored });
   });
 
   test("stores the lines before one that is too long, and says which it is", async () => {

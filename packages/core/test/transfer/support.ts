@@ -34,15 +34,18 @@ export class MemoryTarget implements ImportTarget {
   /** Called before each batch is stored; throwing stands for a store that fails. */
   beforeIngest: (batch: number) => void | Promise<void> = () => {};
 
-  async ingest(request: {
-    session: SessionRef;
-    messages: readonly Arrival[];
-    cursor?: { value: string };
-  }): Promise<{
-    conversationId: number;
-    results: IngestedMessage[];
-    skipped?: string | null;
-  }> {
+  /** The last batch of each sequence. */
+  readonly #sequences = new Map<string, ReturnType<ImportTarget["ingest"]>>();
+
+  async ingest(request: Parameters<ImportTarget["ingest"]>[0]): ReturnType<ImportTarget["ingest"]> {
+    const { sequence } = request;
+    const before = sequence === undefined ? undefined : this.#sequences.get(sequence);
+    const stored = (before ?? Promise.resolve()).then(() => this.#store(request));
+    if (sequence !== undefined) this.#sequences.set(sequence, stored);
+    return stored;
+  }
+
+  async #store(request: Parameters<ImportTarget["ingest"]>[0]): ReturnType<ImportTarget["ingest"]> {
     this.calls.ingest += 1;
     this.calls.messages += request.messages.length;
     await this.beforeIngest(this.calls.ingest);

@@ -4,8 +4,8 @@
  */
 import { commit, commitRedacted } from "../../model/chain.ts";
 import type { IngestedMessage, IngestOutcome } from "../../model/message.ts";
-import { calibrate, UNCALIBRATED } from "../../model/tokens.ts";
 import type { AppendBatch, AppendEvent, AppendResult, PreparedMessage } from "../store.ts";
+import { Calibrations } from "./calibrations.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
@@ -43,11 +43,6 @@ const INSERT_TURN =
   "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const SET_CURSOR =
   "UPDATE sessions SET cursor = ?, last_event = coalesce(?, last_event) WHERE session_ref = ?";
-const SELECT_CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = ?";
-const SAVE_CALIBRATION = `
-  INSERT INTO token_calibration (model, factor, samples, updated_at) VALUES (?, ?, ?, ?)
-  ON CONFLICT DO UPDATE SET factor = excluded.factor, samples = excluded.samples, updated_at = excluded.updated_at`;
-
 export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
 
 interface VersionRow {
@@ -85,9 +80,11 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     }
     const documents: IndexDocument[] = [];
     const known = new KnownEvents(connection, placement.sessionRef, listIds(batch.events));
+    const calibrations = new Calibrations(connection);
     const results = batch.events.map((event) =>
-      storeEvent(context, batch, placement, event, known, documents),
+      storeEvent(context, batch, placement, event, known, calibrations, documents),
     );
+    calibrations.save(batch.now);
     if (batch.cursor) {
       const lastEventId = batch.events.at(-1)?.eventId ?? null;
       connection.run(SET_CURSOR, batch.cursor.value, lastEventId, placement.sessionRef);
@@ -149,6 +146,7 @@ function storeEvent(
   placement: Placement,
   event: AppendEvent,
   known: KnownEvents,
+  calibrations: Calibrations,
   documents: IndexDocument[],
 ): IngestedMessage {
   const { connection } = context;
@@ -184,7 +182,7 @@ function storeEvent(
     readTerms: prepared.readTerms,
   });
   if (prepared.cacheUsage && !first) head.noteCacheUsage(prepared.cacheUsage);
-  if (prepared.calibration) learnFactor(connection, stored.messageId, prepared.calibration, batch.now);
+  if (prepared.calibration) calibrations.note(stored.messageId, prepared.calibration);
   const outcome: IngestOutcome = first ? "revision" : "stored";
   return { messageId: stored.messageId, eventId: event.eventId, seq: stored.seq, outcome };
 }
@@ -296,20 +294,4 @@ function showRevision(
   staleStandIns(connection, first);
   connection.run(SET_ITEM_TOKENS, tokens, ...place);
   if (item.hidden === 0) head.noteShown(0, tokens - item.tokens);
-}
-
-/** A model that is well known is learned from now and then: the factor hardly moves, and every change is a page to write. */
-const WELL_KNOWN_SAMPLES = 64;
-const LEARN_EVERY = 8;
-
-function learnFactor(
-  connection: Connection,
-  messageId: number,
-  sample: { model: string; estimated: number; reported: number },
-  now: number,
-): void {
-  const before = connection.get<{ factor: number; samples: number }>(SELECT_CALIBRATION, sample.model);
-  if (before && before.samples >= WELL_KNOWN_SAMPLES && messageId % LEARN_EVERY !== 0) return;
-  const after = calibrate(before ?? UNCALIBRATED, sample);
-  connection.run(SAVE_CALIBRATION, sample.model, after.factor, after.samples, now);
 }

@@ -6,7 +6,7 @@
  * Invariant: a row of the index has the id of its message, or the number `summary_refs` gives its summary, and the index holds either
  * every message up to `until` and every summary, or is marked degraded. Later messages wait; `index-queue.ts` brings them in.
  */
-import { analyzeForIndex, ANALYSIS_VERSION, FTS_TOKENIZE } from "../../text/index.ts";
+import { ANALYSIS_VERSION, encodeForIndex, FTS_TOKENIZE } from "../../text/index.ts";
 import type { ReadTerms } from "../../text/index.ts";
 import type { IndexState } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -36,6 +36,14 @@ export interface IndexDocument {
   readonly bytes: number;
   readonly readTerms: ReadTerms;
 }
+
+/**
+ * How the index of messages grows. Each transaction leaves a piece, and pieces are merged: by fours, as FTS5 would, every term is written
+ * anew at each power of four, which costs more than indexing itself. By sixteens it is half as often. A merge goes on a little with every
+ * transaction; only if three times as many pieces piled up would one transaction have to finish it, however long that takes. The buffer
+ * holds a whole transaction of `index-queue.ts`, so that it leaves one piece.
+ */
+const TUNING = { automerge: 16, crisismerge: 48, hashsize: 8 << 20 } as const;
 
 const SELECT_REF = "SELECT summary_ref FROM summary_refs WHERE summary_id = ?";
 const INSERT_REF = "INSERT INTO summary_refs (summary_id) VALUES (?)";
@@ -124,6 +132,16 @@ export class FullTextIndex {
            words, idents, scope, content = '', contentless_delete = 1, tokenize = "${FTS_TOKENIZE}")`,
       );
     }
+    this.tune(tableName(generation));
+  }
+
+  /** Sets {@link TUNING}, which FTS5 keeps with the table, where a table from before has it not. Inside the caller's transaction. */
+  tune(table: string): void {
+    const rows = this.#connection.all<{ k: string; v: number }>(`SELECT k, v FROM ${table}_config`);
+    const kept = new Map(rows.map(({ k, v }) => [k, v]));
+    for (const [name, value] of Object.entries(TUNING))
+      if (kept.get(name) !== value)
+        this.#connection.run(`INSERT INTO ${table} (${table}, rank) VALUES (?, ?)`, name, BigInt(value));
   }
 
   /** Adds a summary inside the caller's transaction; a failure marks the index and never fails the caller. */
@@ -142,7 +160,7 @@ export class FullTextIndex {
   }
 
   insertSummary(table: string, ref: number, { conversationId, content }: SummaryDocument): void {
-    const { words, idents } = analyzeForIndex(content);
+    const { words, idents } = encodeForIndex(content);
     const sql = `INSERT INTO ${table} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`;
     this.#connection.run(sql, ref, words, idents, scopeTerm(conversationId));
   }

@@ -11,23 +11,32 @@ import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
-import { blockRange, BlockWriter, countFullBlocks, listMissingBlocks, putBlock } from "./word-blocks.ts";
+import {
+  blockRange,
+  BlockWriter,
+  countForgotten,
+  countFullBlocks,
+  listMissingBlocks,
+  putBlock,
+} from "./word-blocks.ts";
 
+/** As one text: a row for each id would cost more than finding it. */
 const NEXT = `
-  SELECT message_id AS id FROM messages
-  WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id LIMIT ?`;
+  SELECT json_group_array(message_id) AS ids FROM (
+    SELECT message_id FROM messages
+    WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id LIMIT ?)`;
 const BODY = "SELECT message_id, conversation_id, body, encoding FROM messages WHERE message_id = ?";
 const BODIES = `
   SELECT message_id, conversation_id, body, encoding FROM messages
   WHERE message_id BETWEEN ? AND ? AND forgotten_at IS NULL ORDER BY message_id`;
 
 /** So many waiting messages, or so many bytes of them, are indexed without further delay. */
-const FULL_AT = 256;
-const FULL_AT_BYTES = 2_000_000;
+const FULL_AT = 2_048;
+const FULL_AT_BYTES = 8_000_000;
 /** The rest when this time has passed: long for a program that stores turn after turn, nothing for a person who searches. */
-const DELAY_MS = 100;
+const DELAY_MS = 300;
 /** Messages of one transaction, so that other writers get their turn in between. */
-const BATCH = 512;
+const BATCH = FULL_AT;
 /** Blocks of words that are missing are made few at a time, whenever there is something to index anyway. */
 const MENDED_AT_ONCE = 2;
 
@@ -47,9 +56,10 @@ export class IndexQueue {
   /** Of a database that was just opened nobody knows how much the index lacks. */
   #isChecked = false;
   readonly #blocks: BlockWriter;
-  /** How many blocks were full when those missing were last listed, and which still are. */
-  #fullBlocks = -1;
+  /** How many blocks were looked at, which of them are missing, and how often something had been forgotten then. */
+  #listedBlocks = 0;
   #missingBlocks: number[] = [];
+  #forgotten = 0;
 
   constructor(context: StoreContext, derive: Derive | null) {
     this.#context = context;
@@ -86,9 +96,7 @@ export class IndexQueue {
     const { connection, index } = this.#context;
     const derive = this.#derive;
     if (derive === null) return;
-    const full = countFullBlocks(index.until);
-    if (full !== this.#fullBlocks) this.#missingBlocks = listMissingBlocks(connection, full);
-    this.#fullBlocks = full;
+    this.#listBlocks(countFullBlocks(index.until));
     for (const block of this.#missingBlocks.splice(0, MENDED_AT_ONCE)) {
       connection.tryWrite(() => {
         const documents = connection
@@ -97,6 +105,17 @@ export class IndexQueue {
         putBlock(connection, block, documents);
       });
     }
+  }
+
+  /** What was listed stays so until something is forgotten; to look at all blocks again each time would take longer the more there are. */
+  #listBlocks(full: number): void {
+    const { connection } = this.#context;
+    const forgotten = countForgotten(connection);
+    if (forgotten !== this.#forgotten) [this.#listedBlocks, this.#missingBlocks] = [0, []];
+    this.#forgotten = forgotten;
+    if (full <= this.#listedBlocks) return;
+    this.#missingBlocks.push(...listMissingBlocks(connection, this.#listedBlocks, full));
+    this.#listedBlocks = full;
   }
 
   /** Nothing is indexed after this; a database that is closed cannot be written to. */
@@ -108,9 +127,11 @@ export class IndexQueue {
 
   #settleBatch(): { until: number; isDone: boolean } {
     const { connection, index } = this.#context;
-    const rows = connection.all<{ id: number }>(NEXT, index.until, BATCH);
+    if (!this.#isChecked) index.tune(index.table);
+    const next = connection.get<{ ids: string }>(NEXT, index.until, BATCH);
+    const ids = (JSON.parse(next?.ids ?? "[]") as number[]).sort((a, b) => a - b);
     const documents: IndexDocument[] = [];
-    for (const { id } of rows) {
+    for (const id of ids) {
       const document = index.waiting.get(id) ?? this.#readDocument(id);
       if (document === null) break;
       documents.push(document);
@@ -122,7 +143,7 @@ export class IndexQueue {
       index.setUntil(last.messageId);
     }
     // What still waits then was forgotten meanwhile.
-    const isComplete = rows.length < BATCH && documents.length === rows.length;
+    const isComplete = ids.length < BATCH && documents.length === ids.length;
     return { until: isComplete ? Infinity : index.until, isDone: documents.length < BATCH };
   }
 

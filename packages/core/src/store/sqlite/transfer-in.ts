@@ -215,7 +215,7 @@ function prepare(message: MovedMessage, files: Files, derive: Derive): Prepared 
       role: message.role,
       tokens: message.tokens,
       parts: [],
-      readTerms: () => ({ words: "", idents: "" }),
+      readTerms: () => ({ words: new Uint8Array(), idents: new Uint8Array() }),
     };
     return { message, derived, arrivalBytes: 0 };
   }

@@ -4,7 +4,7 @@
  * changed shifts one of the two. Every block of words must spell the words of its messages.
  */
 import { formatMessageId } from "../../model/ids.ts";
-import { analyzeForIndex, Spelling } from "../../text/index.ts";
+import { decodeTerms, encodeForIndex, Spelling } from "../../text/index.ts";
 import type { IndexTerms, ReadTerms } from "../../text/index.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -64,7 +64,7 @@ export class IndexCheck {
         ref: number;
       }>(SUMMARIES, after);
       for (const row of rows)
-        check.expect(row.ref, row.summary_id, row.conversation_id, analyzeForIndex(row.content));
+        check.expect(row.ref, row.summary_id, row.conversation_id, encodeForIndex(row.content));
       const last = rows.at(-1);
       if (!last) return;
       after = last.summary_id;
@@ -91,7 +91,7 @@ class TableCheck {
 
   expect(rowId: number, name: string, conversationId: number, terms: IndexTerms): void {
     if (!this.#usable) return;
-    const texts = [terms.words, terms.idents, scopeTerm(conversationId)];
+    const texts = [decodeTerms(terms.words), decodeTerms(terms.idents), scopeTerm(conversationId)];
     const counts = texts.map((text, column) => this.#expected.addText(text, column));
     this.#expectedRows += 1;
     const sizes = this.#readSizes(rowId);
@@ -181,7 +181,7 @@ class BlockCheck {
     if (block === null || this.#named.has(number)) return;
     const isSpelled =
       block !== "damaged" &&
-      spelling.words.isSubsetOf(block.words) &&
+      spelling.readWords().isSubsetOf(block.words) &&
       (!spelling.takeOpaque() || block.opaqueIds.has(messageId));
     if (isSpelled) return;
     this.#named.add(number);

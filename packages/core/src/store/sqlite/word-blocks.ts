@@ -19,7 +19,7 @@ export const BLOCK_MESSAGES = 512;
 const PUT =
   "INSERT INTO word_blocks (block, words) VALUES (?, ?) ON CONFLICT DO UPDATE SET words = excluded.words";
 const DROP = "DELETE FROM word_blocks WHERE block = ?";
-const STORED = "SELECT block FROM word_blocks WHERE block < ?";
+const STORED = "SELECT block FROM word_blocks WHERE block >= ? AND block < ?";
 const WORDS = "SELECT words FROM word_blocks WHERE block = ?";
 const FORGOTTEN = "SELECT value FROM meta WHERE key = 'words_forgotten'";
 const COUNT_FORGOTTEN =
@@ -35,7 +35,7 @@ export class BlockWriter {
   #connection: Connection;
   /** The last message taken. */
   #reached = 0;
-  #spelling = new Spelling();
+  readonly #spelling = new Spelling();
   #opaqueIds: number[] = [];
   /** Whether every message of the block that is being filled passed through here. */
   #isWhole = true;
@@ -67,12 +67,12 @@ export class BlockWriter {
   /** The block will get no more. One that was collected in part, or may hold a forgotten word, is left to be made from the archive. */
   #close(block: number): void {
     if (this.#isWhole && countForgotten(this.#connection) === (this.#forgotten ?? 0))
-      this.#connection.run(PUT, block, encodeBlock(this.#spelling.words, this.#opaqueIds));
+      this.#connection.run(PUT, block, encodeBlock(this.#spelling, this.#opaqueIds));
     this.#begin(true);
   }
 
   #begin(isWhole: boolean): void {
-    this.#spelling = new Spelling();
+    this.#spelling.clear();
     this.#opaqueIds = [];
     this.#isWhole = isWhole;
     this.#forgotten = null;
@@ -81,10 +81,10 @@ export class BlockWriter {
 
 export const countFullBlocks = (until: number): number => Math.floor(until / BLOCK_MESSAGES);
 
-/** Those of the first blocks that are not stored, oldest first. */
-export function listMissingBlocks(connection: Connection, full: number): number[] {
-  const stored = new Set(connection.all<{ block: number }>(STORED, full).map(({ block }) => block));
-  return Array.from({ length: full }, (_, block) => block).filter((block) => !stored.has(block));
+/** Those of the blocks from one to before another that are not stored, oldest first. */
+export function listMissingBlocks(connection: Connection, from: number, to: number): number[] {
+  const stored = new Set(connection.all<{ block: number }>(STORED, from, to).map(({ block }) => block));
+  return Array.from({ length: to - from }, (_, index) => from + index).filter((block) => !stored.has(block));
 }
 
 /** Stores a block made of all its messages that are not forgotten. Inside the caller's transaction. */
@@ -99,7 +99,7 @@ export function putBlock(
     readTerms(spelling);
     if (spelling.takeOpaque()) opaqueIds.push(messageId);
   }
-  connection.run(PUT, block, encodeBlock(spelling.words, opaqueIds));
+  connection.run(PUT, block, encodeBlock(spelling, opaqueIds));
 }
 
 export const blockRange = (block: number): IdRange => [firstOf(block), lastOf(block)];
@@ -110,7 +110,8 @@ export function dropBlockOf(connection: Connection, messageId: number): void {
   connection.run(COUNT_FORGOTTEN);
 }
 
-const countForgotten = (connection: Connection): number =>
+/** Grows whenever blocks are taken away. */
+export const countForgotten = (connection: Connection): number =>
   connection.get<{ value: number }>(FORGOTTEN)?.value ?? 0;
 
 /** The messages from `low` to `high` that may hold all runs, as ranges in order; the rest cannot. */
@@ -153,8 +154,9 @@ export function readBlock(
   return { words: new Set(words), opaqueIds: new Set(readOpaqueIds(text)) };
 }
 
-function encodeBlock(words: ReadonlySet<string>, opaqueIds: readonly number[]): Uint8Array {
-  const text = Buffer.from([opaqueIds.join(" "), ...words].join("\n"));
+function encodeBlock(spelling: Spelling, opaqueIds: readonly number[]): Uint8Array {
+  const words = spelling.encode();
+  const text = Buffer.concat([Buffer.from(opaqueIds.join(" ") + (words.length === 0 ? "" : "\n")), words]);
   return zstdCompressSync(text, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 }
 
