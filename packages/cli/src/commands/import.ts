@@ -171,7 +171,7 @@ async function runImport(
  */
 function boundMemory(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
-  setFlagsFromString("--heap-growing-percent=100");
+  setFlagsFromString("--heap-growing-percent=10");
 }
 
 /** The archive, or with a dry run something that only looks like one. */

@@ -152,6 +152,8 @@ export class EntryTree {
   #resolve(entry: TreeEntry, previous: number): number {
     if (entry.id === undefined || entry.parentId === undefined) return previous;
     if (entry.parentId === null) return ROOT;
+    // Most entries hang below the one before them, which is the latest of its id.
+    if (entry.parentId === this.#end?.id) return previous;
     const known = this.#latest(entry.parentId);
     // Before the start of a partial tree the parent may exist after all; only the whole file can say.
     if (known === undefined && !this.isComplete) this.#extendsBranch = false;

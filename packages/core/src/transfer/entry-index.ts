@@ -1,8 +1,8 @@
 /**
  * What an import remembers of the lines of a file while it goes through them: the names in use and the tree of entries.
  *
- * An index that starts at a cursor does without the lines before it for as long as they cannot matter, and keeps the little it
- * needs to add them later. Completing it never changes an event id that it has given out.
+ * An index that starts at a cursor does without the lines before it for as long as they cannot matter. Completing it reads the file once more
+ * and never changes an event id that it has given out.
  */
 
 import { EntryTree, type TreeEnd, type TreeEntry } from "./branch.ts";
@@ -21,7 +21,6 @@ export class EntryIndex {
   #ids: EventIds;
   #tree: EntryTree;
   #lines = 0;
-  #tail: NamedLine[] = [];
 
   /** Without `end` from the start of a file; with it from behind the entry it names. */
   constructor(rule: BranchRule, end: TreeEnd | null = null) {
@@ -52,20 +51,20 @@ export class EntryIndex {
   /** Gives the next line its event id. `openEventId` is the one it got when it was the unfinished end of the file. */
   place(line: NamedLine, openEventId: string | null = null): string {
     this.#lines += 1;
-    if (!this.isComplete) this.#tail.push(line);
     const isAdopted = openEventId !== null && this.#ids.adopt(line.name, openEventId);
     const eventId = isAdopted ? openEventId : this.#ids.assign(line.name);
     if (isInTree(line.facts)) this.#tree.add(toTreeEntry(line.facts));
     return eventId;
   }
 
-  /** Places the lines before the start, then again those since. */
-  async complete(before: AsyncIterable<NamedLine>): Promise<void> {
-    const tail = this.#tail;
-    this.#tail = [];
+  /** Places the lines before the start, `before` of them, then again those since. `lines` are the lines of the file from its beginning. */
+  async complete(lines: AsyncIterable<NamedLine>, before: number): Promise<void> {
+    const placed = before + this.#lines;
     this.#begin();
-    for await (const line of before) this.place(line);
-    for (const line of tail) this.place(line);
+    for await (const line of lines) {
+      if (this.#lines === placed) break;
+      this.place(line);
+    }
   }
 
   /**

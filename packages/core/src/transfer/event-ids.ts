@@ -37,10 +37,7 @@ export class EventIds {
   }
 
   assign(name: string): string {
-    if (!this.#table.has(name)) {
-      this.#table.set(name, NAME_ONLY);
-      return name;
-    }
+    if (this.#table.add(name, NAME_ONLY)) return name;
     let occurrence = (this.#occurrences.get(name) ?? 1) + 1;
     // An entry may itself be called `x#2`.
     while (this.#table.has(`${name}#${occurrence}`)) occurrence += 1;
@@ -55,7 +52,7 @@ export class EventIds {
     if (!isNamedAfter(eventId, name)) return false;
     const occurrence = Number(eventId.slice(name.length + 1)) || 1;
     if (occurrence > 1) this.#occurrences.set(name, occurrence);
-    for (const used of [name, eventId]) if (!this.#table.has(used)) this.#table.set(used, NAME_ONLY);
+    for (const used of [name, eventId]) this.#table.add(used, NAME_ONLY);
     return true;
   }
 }

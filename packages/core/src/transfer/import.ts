@@ -50,8 +50,8 @@ export type * from "./import-report.ts";
 export type { ImportTarget } from "./import-target.ts";
 
 /** What is stored in one transaction: large enough that its commit hardly counts, small enough that other writers get their turn. */
-const BATCH_LINES = 1024;
-const BATCH_BYTES = 2048 * 1024;
+const BATCH_LINES = 256;
+const BATCH_BYTES = 512 * 1024;
 /** Batches handed over and not stored yet: enough to go on while a piece of the index is written. */
 const BATCHES_AHEAD = 2;
 /** What is read, and prepared, in one turn of the event loop: some 5 ms. */
@@ -400,7 +400,7 @@ class ImportRun {
   }
 
   async #readPrefix(): Promise<void> {
-    await this.#index.complete(this.#readNamedLines(this.#start.offset));
+    await this.#index.complete(this.#readNamedLines(this.#transcript.end), this.#start.lines);
   }
 
   async *#readNamedLines(end: number): AsyncGenerator<NamedLine, void, void> {

@@ -4,68 +4,106 @@
  * would then be called a repetition of the first, as it would be in every later import of the file.
  */
 
-const FIRST_SLOTS = 1024;
+/** Names are spread over tables that grow one after the other: a single one would for a moment need half as much again to grow. */
+const TABLES = 32;
+const FIRST_SLOTS = 64;
 const MAX_LOAD = 0.85;
 const FREE = -1;
 
+/** What a slot is made of: side by side, so that looking at one takes one visit to the memory. */
+const WIDTH = 3;
+const HIGH = 0;
+const LOW = 1;
+const VALUE = 2;
+
 export class NameTable {
-  #mask = FIRST_SLOTS - 1;
-  #high = new Uint32Array(FIRST_SLOTS);
-  #low = new Uint32Array(FIRST_SLOTS);
-  #values = new Int32Array(FIRST_SLOTS).fill(FREE);
-  #size = 0;
+  readonly #tables = Array.from({ length: TABLES }, () => new HashTable());
 
   has(name: string): boolean {
     return this.get(name) !== undefined;
   }
 
   get(name: string): number | undefined {
-    const slot = this.#find(hashHigh(name), hashLow(name));
-    const value = this.#values[slot] as number;
-    return value === FREE ? undefined : value;
+    const high = hashHigh(name);
+    return this.#tableOf(high).get(high, hashLow(name));
   }
 
   /** `value` is zero or more. */
   set(name: string, value: number): void {
-    const [high, low] = [hashHigh(name), hashLow(name)];
-    let slot = this.#find(high, low);
-    if (this.#values[slot] === FREE) {
-      if (this.#size >= MAX_LOAD * (this.#mask + 1)) {
-        this.#grow();
-        slot = this.#find(high, low);
-      }
-      this.#size += 1;
-      this.#high[slot] = high;
-      this.#low[slot] = low;
-    }
-    this.#values[slot] = value;
+    const high = hashHigh(name);
+    this.#tableOf(high).set(high, hashLow(name), value);
   }
 
-  /** The slot of a name, or the free one it would go into. */
+  /** False for a name that is there already: its value stays. */
+  add(name: string, value: number): boolean {
+    const high = hashHigh(name);
+    return this.#tableOf(high).add(high, hashLow(name), value);
+  }
+
+  #tableOf(high: number): HashTable {
+    return this.#tables[high & (TABLES - 1)] as HashTable;
+  }
+}
+
+class HashTable {
+  #mask = FIRST_SLOTS - 1;
+  #slots = makeSlots(FIRST_SLOTS);
+  #size = 0;
+
+  get(high: number, low: number): number | undefined {
+    const value = this.#slots[this.#find(high, low) + VALUE] as number;
+    return value === FREE ? undefined : value;
+  }
+
+  set(high: number, low: number, value: number): void {
+    const slot = this.#find(high, low);
+    if (this.#slots[slot + VALUE] === FREE) this.#fill(slot, high, low, value);
+    else this.#slots[slot + VALUE] = value;
+  }
+
+  add(high: number, low: number, value: number): boolean {
+    const slot = this.#find(high, low);
+    if (this.#slots[slot + VALUE] !== FREE) return false;
+    this.#fill(slot, high, low, value);
+    return true;
+  }
+
+  #fill(free: number, high: number, low: number, value: number): void {
+    let slot = free;
+    if (this.#size >= MAX_LOAD * (this.#mask + 1)) {
+      this.#grow();
+      slot = this.#find(high, low);
+    }
+    this.#size += 1;
+    this.#slots[slot + HIGH] = high;
+    this.#slots[slot + LOW] = low;
+    this.#slots[slot + VALUE] = value;
+  }
+
+  /** Where the slot of a name begins, or the free one it would go into. */
   #find(high: number, low: number): number {
-    for (let slot = low & this.#mask; ; slot = (slot + 1) & this.#mask) {
-      if (this.#values[slot] === FREE) return slot;
-      if (this.#low[slot] === low && this.#high[slot] === high) return slot;
+    const slots = this.#slots;
+    for (let number = low & this.#mask; ; number = (number + 1) & this.#mask) {
+      const slot = number * WIDTH;
+      if (slots[slot + VALUE] === FREE) return slot;
+      if (slots[slot + LOW] === low && slots[slot + HIGH] === high) return slot;
     }
   }
 
   #grow(): void {
-    const [high, low, values] = [this.#high, this.#low, this.#values];
-    const slots = 2 * values.length;
-    this.#mask = slots - 1;
-    this.#high = new Uint32Array(slots);
-    this.#low = new Uint32Array(slots);
-    this.#values = new Int32Array(slots).fill(FREE);
-    for (let from = 0; from < values.length; from += 1) {
-      const value = values[from] as number;
-      if (value === FREE) continue;
-      const to = this.#find(high[from] as number, low[from] as number);
-      this.#high[to] = high[from] as number;
-      this.#low[to] = low[from] as number;
-      this.#values[to] = value;
+    const old = this.#slots;
+    const count = 2 * (this.#mask + 1);
+    this.#mask = count - 1;
+    this.#slots = makeSlots(count);
+    for (let from = 0; from < old.length; from += WIDTH) {
+      if (old[from + VALUE] === FREE) continue;
+      const to = this.#find(old[from + HIGH] as number, old[from + LOW] as number);
+      for (let part = 0; part < WIDTH; part += 1) this.#slots[to + part] = old[from + part] as number;
     }
   }
 }
+
+const makeSlots = (count: number): Int32Array => new Int32Array(WIDTH * count).fill(FREE);
 
 /** Two hashes that have nothing in common but their shape: FNV-1a with different starts and factors, mixed at the end. */
 const hashHigh = (name: string): number => hash(name, 0x811c9dc5, 0x01000193);
@@ -75,5 +113,5 @@ function hash(name: string, start: number, factor: number): number {
   let value = start;
   for (let at = 0; at < name.length; at += 1) value = Math.imul(value ^ name.charCodeAt(at), factor);
   value = Math.imul(value ^ (value >>> 16), 0xc2b2ae35);
-  return (value ^ (value >>> 13)) >>> 0;
+  return value ^ (value >>> 13);
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { readLines, type Line, type ReadLinesOptions } from "../../src/transfer/lines.ts";
+import { readLineRuns, readLines, type Line, type ReadLinesOptions } from "../../src/transfer/lines.ts";
 
 import { makeTemporaryDirectory } from "./support.ts";
 
@@ -50,6 +50,23 @@ describe("readLines", () => {
       ["two", 2, true],
       ["thr", 3, false],
     ]);
+  });
+
+  test("gives the same lines from a buffer that is used again, for as long as they hold", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(0x0a, 0x61, 0x62, 0xff), { maxLength: 60 }),
+        fc.integer({ min: 1, max: 9 }),
+        async (values, chunkBytes) => {
+          const { file, path, end } = await openFile(Buffer.from(values));
+          const seen: string[] = [];
+          for await (const lines of readLineRuns(file, { path, end, chunkBytes, reusesBuffer: true }))
+            seen.push(...lines.map(textOf));
+          expect(seen).toEqual((await collect(Buffer.from(values))).map(textOf));
+        },
+      ),
+      { numRuns: 60 },
+    );
   });
 
   test("puts any bytes back together, whatever the size of a chunk", async () => {

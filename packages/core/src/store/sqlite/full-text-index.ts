@@ -43,7 +43,7 @@ export interface IndexDocument {
  * transaction; only if three times as many pieces piled up would one transaction have to finish it, however long that takes. The buffer
  * holds a whole transaction of `index-queue.ts`, so that it leaves one piece.
  */
-const TUNING = { automerge: 16, crisismerge: 48, hashsize: 8 << 20 } as const;
+const TUNING = { automerge: 16, crisismerge: 48, hashsize: 4 << 20 } as const;
 
 const SELECT_REF = "SELECT summary_ref FROM summary_refs WHERE summary_id = ?";
 const INSERT_REF = "INSERT INTO summary_refs (summary_id) VALUES (?)";

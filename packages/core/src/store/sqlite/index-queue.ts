@@ -31,8 +31,8 @@ const BODIES = `
   WHERE message_id BETWEEN ? AND ? AND forgotten_at IS NULL ORDER BY message_id`;
 
 /** So many waiting messages, or so many bytes of them, are indexed without further delay. */
-const FULL_AT = 2_048;
-const FULL_AT_BYTES = 8_000_000;
+const FULL_AT = 1_024;
+const FULL_AT_BYTES = 4_000_000;
 /** The rest when this time has passed: long for a program that stores turn after turn, nothing for a person who searches. */
 const DELAY_MS = 300;
 /** Messages of one transaction, so that other writers get their turn in between. */
