@@ -42,10 +42,10 @@ const FOREIGN = /[\u0000-\u002c\u003a-\u003f\u005b-\u005e\u0060\u007b-\u007f]/g;
 const CONTRACTION = /['’ʼ]\p{L}{0,2}$/u;
 
 /** Texts repeat their words, so what is known of one is remembered. */
-const knownWords = new WordTable(4_000_000);
+const knownWords = new WordTable(2_000_000);
 const knownGlyphs = new WordTable(500_000);
 /** Identifiers and runs, by what the index and the spelling know them by. They repeat within a conversation and hardly beyond. */
-const knownWholes = new WordTable(1_000_000);
+const knownWholes = new WordTable(500_000);
 
 /** The index term of a word as it stands in the text. */
 export function termOfWord(word: string): string {
