@@ -168,9 +168,13 @@ export class WordTable {
   /** Forgets all words when there are too many. What was marked would then be marked again, so not while that matters. */
   trim(): void {
     if (4 * this.#next <= this.#maxBytes) return;
-    this.#slots = new Int32Array(FIRST_SLOTS);
+    // The memory is used again, unless one huge text made it grow far beyond what it should take.
+    if (this.#ints.byteLength <= 2 * this.#maxBytes) this.#slots.fill(0);
+    else {
+      this.#slots = new Int32Array(FIRST_SLOTS);
+      this.#hold(new Int32Array(FIRST_INTS));
+    }
     this.#size = 0;
-    this.#hold(new Int32Array(FIRST_INTS));
     this.#next = 1;
     this.#terms.clear();
   }
