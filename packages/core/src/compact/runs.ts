@@ -347,7 +347,8 @@ function describeChunk(
 
 /**
  * A new leaf takes the hidden rows on both its sides along, so that none is left standing between two summaries, where it could
- * only come to lie under a condensed one. A stored summary takes those it was made over.
+ * only come to lie under a condensed one; but not those that a stored leaf beside it was made over, which could then not be published.
+ * A stored summary takes those it was made over.
  */
 export function widenOverHidden(field: Field, chunk: Chunk, kind: "leaf" | "condensed"): [number, number] {
   let start = must(chunk.members[0], "first of a chunk");
@@ -368,8 +369,14 @@ function canTakeAlong(
   if (item === undefined || item.hidden === 0 || !isMessageItem(item) || isPinned(field, index)) return false;
   if (stored && (item.startPosition < stored.startPosition || item.endPosition > stored.endPosition))
     return false;
+  if (stored === null && isUnderStoredLeaf(field, item)) return false;
   const { boundaries } = field.scope;
   const beside = must(field.items[neighbour], "neighbour");
   if (isHiddenByBoundary(item, boundaries)) return false;
   return !(index < neighbour ? isDivided(item, beside, boundaries) : isDivided(beside, item, boundaries));
 }
+
+const isUnderStoredLeaf = ({ scope }: Field, { startPosition, endPosition }: CoverItem): boolean =>
+  (scope.reserve ?? []).some(
+    (leaf) => leaf.depth === 0 && leaf.startPosition <= startPosition && endPosition <= leaf.endPosition,
+  );

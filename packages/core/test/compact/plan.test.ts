@@ -526,6 +526,38 @@ describe("whatever is appended and folded", () => {
     })
     .map((overrides) => policy({ leafTargetTokens: 400, condensedTargetTokens: 300, ...overrides }));
 
+  /** Two leaves are prepared, and a hidden row stands between them: only one of them may take it along. */
+  const hiddenBetweenLeaves: [Act[], CompactionPolicy] = [
+    [
+      {
+        kind: "turn",
+        turn: [
+          { role: "user", tokens: 5 },
+          { role: "other", tokens: 20, hidden: 1 },
+          { role: "assistant", tokens: 6_000 },
+        ],
+      },
+      {
+        kind: "turn",
+        turn: [
+          { role: "user", tokens: 5 },
+          { role: "assistant", tokens: 5 },
+        ],
+      },
+      { kind: "prepare" },
+      { kind: "prepare" },
+      { kind: "sweep", isForced: false, stopAt: null },
+    ],
+    policy({
+      freshTailCount: 1,
+      leafMinFanout: 2,
+      leafChunkTokens: 500,
+      sweepMaxDepth: 0,
+      leafTargetTokens: 400,
+      condensedTargetTokens: 300,
+    }),
+  ];
+
   test("the cover holds every message once and in order, and steps keep every rule", () => {
     fc.assert(
       fc.property(fc.array(act, { maxLength: 60 }), smallPolicy, (acts, p) => {
@@ -539,7 +571,7 @@ describe("whatever is appended and folded", () => {
           checkCover(conversation);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 150, examples: [hiddenBetweenLeaves] },
     );
   });
 
