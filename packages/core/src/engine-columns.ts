@@ -6,6 +6,7 @@
  */
 import type { IngestResult } from "./engine-arrivals.ts";
 import type { Arrival, IngestedMessage, IngestOutcome } from "./model/message.ts";
+import type { Writable } from "./model/writable.ts";
 
 /** What is the same for all, as it mostly is with an import, travels in a few bytes. A value that is none stays what it is: the engine refuses it. */
 type Column<T> = Float64Array | readonly T[] | null;
@@ -75,8 +76,6 @@ export function unpackArrivals(packed: PackedArrivals): Arrival[] {
     return arrival;
   });
 }
-
-type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** True for a long message that a copy between threads leaves exactly as it is: plain objects, arrays and scalars only. */
 function travelsWhole({ message, bytes }: Arrival): boolean {

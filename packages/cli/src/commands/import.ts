@@ -166,8 +166,8 @@ async function runImport(
 
 /**
  * An import makes garbage faster than anything else here, and V8 answers by letting its heaps grow: 300 to 400 MB for any large
- * file. With a nursery of its first size and an old space that grows in small steps, the same work takes about half the memory for a
- * few percent of processor time. Threads that start later are bound too.
+ * file. With a nursery of its first size and an old space that grows in small steps, the same work takes about half the memory for about a
+ * tenth more processor time. Threads that start later are bound too.
  */
 function boundMemory(): void {
   setFlagsFromString("--semi-space-growth-factor=1");

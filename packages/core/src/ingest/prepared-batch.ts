@@ -7,6 +7,7 @@
  */
 import { ByteWriter } from "../model/byte-writer.ts";
 import { NumberWriter } from "../model/number-writer.ts";
+import type { Writable } from "../model/writable.ts";
 import { PLAIN } from "../store/body.ts";
 import type { PreparedMessage, PreparedPart } from "../store/store.ts";
 import { numberSink } from "../text/index.ts";
@@ -336,5 +337,3 @@ function unpackParts(packed: PackedPrepared["parts"], from: number, to: number):
   }
   return parts;
 }
-
-type Writable<T> = { -readonly [K in keyof T]: T[K] };

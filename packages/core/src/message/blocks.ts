@@ -8,6 +8,7 @@
  * carries its block instead.
  */
 import type { ByteRange, PartType, PartView } from "../model/message.ts";
+import type { Writable } from "../model/writable.ts";
 import { base64ByteLength, hideBase64, type ReadableText } from "./base64.ts";
 import { blockKind } from "./block-kinds.ts";
 import { findMember, findSpan, listElements, type JsonSource } from "./json-spans.ts";
@@ -56,8 +57,6 @@ interface Extras extends ResultOf {
 }
 
 const NO_EXTRAS: Extras = {};
-
-type NewPart = { -readonly [K in keyof PartDraft]: PartDraft[K] };
 
 /** Parts of a `content` member: a string, an array of blocks, or something unknown. */
 export function readContent(
@@ -122,13 +121,13 @@ function readParts(source: JsonSource | null, block: Located, resultOf: ResultOf
 
 function makePart(range: ByteRange, type: PartType, readable: ReadableText, extras: Extras): PartDraft {
   const { at, length } = range;
-  const part: NewPart = { at, length, type, text: readable.text };
+  const part: Writable<PartDraft> = { at, length, type, text: readable.text };
   if (extras !== NO_EXTRAS) addExtras(part, extras);
   if (readable.hiddenBytes > 0) part.payloadBytes = readable.hiddenBytes;
   return part;
 }
 
-function addExtras(part: NewPart, extras: Extras): void {
+function addExtras(part: Writable<PartDraft>, extras: Extras): void {
   const { toolCallId, toolName, isError, mimeType, fileName, payloadBytes } = extras;
   if (toolCallId !== undefined) part.toolCallId = toolCallId;
   if (toolName !== undefined) part.toolName = toolName;

@@ -7,6 +7,7 @@
 import { isTime } from "../model/check-arrival.ts";
 import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
 import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import type { Writable } from "../model/writable.ts";
 import { blockKind } from "./block-kinds.ts";
 import {
   makeReasoningPart,
@@ -89,13 +90,10 @@ function rangeOfText(bytes: Buffer): Located["range"] {
   return { at, length: endOfText(bytes) - at };
 }
 
-/** An object that is filled in. */
-type Filling<T> = { -readonly [K in keyof T]: T[K] };
-
 /** What is not known stays absent. Called for every message that is read, so members are set one by one. */
 function viewFound(source: JsonSource | null, found: FoundMessage, envelope: JsonObject): MessageView {
   const message = found.value;
-  const view: Filling<MessageView> = {
+  const view: Writable<MessageView> = {
     role: found.role === "user" && holdsOnlyResults(message) ? "tool" : found.role,
     rawRole: found.rawRole,
     parts: numberParts(readDrafts(source, found)),
@@ -286,7 +284,7 @@ function readModel(message: JsonObject): ModelIdentity | undefined {
   const api = firstString(message, "api");
   const model = firstString(message, "model", "model_id");
   if (provider === undefined && api === undefined && model === undefined) return undefined;
-  const identity: Filling<ModelIdentity> = {};
+  const identity: Writable<ModelIdentity> = {};
   if (provider !== undefined) identity.provider = provider;
   if (api !== undefined) identity.api = api;
   if (model !== undefined) identity.model = model;
@@ -302,7 +300,7 @@ function readUsage(usage: unknown): ReportedUsage | undefined {
   const output = firstCount(usage, "output", "output_tokens", "completion_tokens");
   const cacheRead = cachedInside ?? firstCount(usage, "cacheRead", "cache_read_input_tokens");
   const cacheWrite = firstCount(usage, "cacheWrite", "cache_creation_input_tokens");
-  const reported: Filling<ReportedUsage> = {};
+  const reported: Writable<ReportedUsage> = {};
   if (input !== undefined) reported.inputTokens = Math.max(0, input - (cachedInside ?? 0));
   if (output !== undefined) reported.outputTokens = output;
   if (cacheRead !== undefined) reported.cacheReadTokens = cacheRead;

@@ -5,6 +5,9 @@
  * model's factor, learnt from reported usage, is applied when a budget is decided.
  */
 
+import { returnUnits, takeUnits } from "./text-units.ts";
+import type { TextUnits } from "./text-units.ts";
+
 /** Changes whenever the same text would get another estimate. */
 export const ESTIMATE_VERSION = 1;
 
@@ -130,58 +133,19 @@ function wideFeature(unit: number): number {
 /** What the text in hand holds so far, by feature. */
 const counts = new Float64Array(WEIGHTS.length);
 
-/** The memory a text is counted in: reading a typed array takes half as long as asking a string for each of its units. */
-interface Scratch {
-  readonly bytes: Buffer;
-  /** The same memory: the text, {@link LINE_END} and one more unit. Thus no run has to look where the text ends. */
-  readonly units: Uint16Array;
-}
-
-const SENTINELS = 2;
 const LINE_END = 0x0a;
-/** Longer texts are counted in pieces. */
-const KEPT_UNITS = 16_384;
-const kept = makeScratch(KEPT_UNITS);
-
-function makeScratch(size: number): Scratch {
-  const bytes = Buffer.allocUnsafeSlow(2 * size);
-  return { bytes, units: new Uint16Array(bytes.buffer, 0, size) };
-}
-
-/** Counts a text piece by piece. Where a piece has no place to end, the next try has room for twice as much. */
-function countFeatures(text: string): void {
-  let scratch = kept;
-  let from = 0;
-  while (from < text.length) {
-    const room = scratch.units.length - SENTINELS;
-    const isRest = text.length - from <= room;
-    scratch.bytes.write(isRest && from === 0 ? text : text.slice(from, from + room), "utf16le");
-    const length = isRest ? text.length - from : findBreak(scratch.units, room);
-    if (length > 0) countUnits(scratch.units, length);
-    else scratch = makeScratch(2 * scratch.units.length);
-    from += length;
-  }
-}
-
-/** How much of a piece ends in white space with none after it: what is counted on either side does not depend on the other. */
-function findBreak(units: Uint16Array, length: number): number {
-  for (let at = length - 1; at > 0; at--) {
-    if (!isWhite(units[at] as number) && isWhite(units[at - 1] as number)) return at;
-  }
-  return 0;
-}
 
 function isWhite(unit: number): boolean {
   return kinds[unit] === BLANK || kinds[unit] === NEWLINE;
 }
 
 /**
- * Adds what the first units of a scratch hold to the counts, in one pass. Every message is counted when it arrives and its runs are a few
- * units long, so this is one function with its counts in variables; each branch consumes a run and says what it was.
+ * Adds what units hold to the counts, in one pass. Every message is counted when it arrives and its runs are a few units long, so this is one
+ * function with its counts in variables; each branch consumes a run and says what it was.
  */
-function countUnits(units: Uint16Array, length: number): void {
+function countUnits({ units, length }: TextUnits): void {
+  // Thus no run has to look where the text ends.
   units[length] = LINE_END;
-  units[length + 1] = 0;
   let spaced = 0;
   let joined = 0;
   let longLetters = 0;
@@ -278,7 +242,9 @@ function add(feature: number, amount: number): void {
 export function estimateTextTokens(text: string): number {
   if (text === "") return 0;
   counts.fill(0);
-  countFeatures(text);
+  const units = takeUnits(text);
+  countUnits(units);
+  returnUnits(units);
   let tokens = 0;
   for (let feature = 0; feature < WEIGHTS.length; feature++) {
     tokens += (counts[feature] as number) * (WEIGHTS[feature] as number);

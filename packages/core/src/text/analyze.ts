@@ -8,13 +8,14 @@
  */
 
 import { ByteWriter } from "../model/byte-writer.ts";
+import { returnUnits, takeUnits } from "../model/text-units.ts";
 import { foldGlyph, foldWord } from "./fold.ts";
 import { scanUnits } from "./scan.ts";
 import type { ScanSink } from "./scan.ts";
 import { MAX_SPELLED_LENGTH } from "./spelled-words.ts";
 import type { SpelledSink } from "./spelled-words.ts";
 import { stem } from "./stem.ts";
-import { addToHash, copyUnits, HASH_SEED, hashUnits, returnUnits, takeUnits } from "./units.ts";
+import { addToHash, copyUnits, HASH_SEED, hashUnits } from "./units.ts";
 import { WordTable } from "./word-table.ts";
 
 /** Changes whenever the same text would give other terms: an index built with another version has to be rebuilt. */

@@ -9,6 +9,8 @@
  * Invariant: time is linear in the text, whatever the text is, and every range lies within it.
  */
 
+import { returnUnits, takeUnits } from "../model/text-units.ts";
+import type { TextUnits } from "../model/text-units.ts";
 import {
   APOSTROPHE,
   DIGIT,
@@ -21,8 +23,7 @@ import {
   kindAt,
   unitsAt,
 } from "./characters.ts";
-import { addToHash, HASH_SEED, hashUnits, returnUnits, takeUnits } from "./units.ts";
-import type { TextUnits } from "./units.ts";
+import { addToHash, HASH_SEED, hashUnits } from "./units.ts";
 
 /** Longer words and identifiers are cut or skipped: nobody types them, and each would be a term of its own. */
 export const MAX_TERM_LENGTH = 64;

@@ -3,7 +3,8 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { ByteWriter } from "../../src/model/byte-writer.ts";
 import { Spelling } from "../../src/text/index.ts";
-import { hashUnits, returnUnits, takeUnits } from "../../src/text/units.ts";
+import { returnUnits, takeUnits } from "../../src/model/text-units.ts";
+import { hashUnits } from "../../src/text/units.ts";
 import { WordTable } from "../../src/text/word-table.ts";
 
 /** The record of the word at a place, which is made where there is none. */

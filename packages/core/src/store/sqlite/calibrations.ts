@@ -13,6 +13,10 @@ const SAVE_CALIBRATION = `
 const WELL_KNOWN_SAMPLES = 64;
 const LEARN_EVERY = 8;
 
+/** What is known of a model; null for one nobody has reported on. */
+export const readCalibration = (connection: Connection, model: string): Calibration | null =>
+  connection.get<{ factor: number; samples: number }>(SELECT_CALIBRATION, model) ?? null;
+
 type Sample = NonNullable<PreparedMessage["calibration"]>;
 
 export class Calibrations {
@@ -41,8 +45,8 @@ export class Calibrations {
   #read(model: string): Calibration | null {
     const known = this.#models.get(model);
     if (known !== undefined) return known;
-    const row = this.#connection.get<{ factor: number; samples: number }>(SELECT_CALIBRATION, model) ?? null;
-    this.#models.set(model, row);
-    return row;
+    const read = readCalibration(this.#connection, model);
+    this.#models.set(model, read);
+    return read;
   }
 }

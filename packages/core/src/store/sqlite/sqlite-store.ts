@@ -63,6 +63,7 @@ import { append } from "./append.ts";
 import { BodyCache } from "./body-cache.ts";
 import * as books from "./books.ts";
 import * as care from "./care.ts";
+import { readCalibration } from "./calibrations.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dissolveSummary } from "./dissolve.ts";
@@ -104,7 +105,6 @@ export interface SqliteStoreOptions {
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
-const SELECT_CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = ?";
 
 export class SqliteStore implements Store {
   #context: StoreContext;
@@ -240,13 +240,7 @@ export class SqliteStore implements Store {
   }
 
   async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
-    return this.#do(
-      "read",
-      () => this.#context.connection.get(SELECT_CALIBRATION, model) ?? null,
-    ) as Promise<{
-      factor: number;
-      samples: number;
-    } | null>;
+    return this.#do("read", () => readCalibration(this.#context.connection, model));
   }
 
   async readCoverTail(request: Parameters<Store["readCoverTail"]>[0]): Promise<CoverTail | null> {
