@@ -162,6 +162,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
     this.#parts.noteStored();
     if (this.#settings.pruneHeartbeatOk)
       await this.#hideHeartbeats(request.session, events, answer.conversationId);
+    ahead?.release();
     const { conversationId, results, duplicateTurn } = answer;
     return { conversationId, results, duplicateTurn, skipped: null };
   }

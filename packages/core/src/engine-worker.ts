@@ -106,5 +106,6 @@ type PackedIngest = Omit<IngestRequest, "messages"> & { readonly packed: PackedA
 
 async function ingest(engine: Engine, { packed, ...rest }: PackedIngest): Promise<unknown> {
   const messages = unpackArrivals(packed);
-  return packResult(await engine.ingest({ ...rest, messages }), messages);
+  const prepared = rest.prepared && { prepared: { ...rest.prepared, arrivals: packed.block } };
+  return packResult(await engine.ingest({ ...rest, ...prepared, messages }), messages);
 }

@@ -30,6 +30,8 @@ export interface PackedPrepared {
   };
   readonly spelled: PackedSpelled;
   readonly rare: readonly (Rare | null)[];
+  /** The block in which the bytes of the messages lie, where it was handed over as well. */
+  readonly arrivals?: Uint8Array<ArrayBuffer>;
 }
 
 /** The spelled words of all messages, and those of each message by number. */
@@ -201,6 +203,8 @@ const NOTHING_RARE: Rare = { redaction: null, payloads: [], calibration: null, c
 /**
  * The messages of a batch, each made when it is asked for: all at once would outlive the garbage collector's short rounds, and be copied in
  * each of them.
+ *
+ * Invariant: what was read of a batch stays as it is until every message, and the batch itself, has been released.
  */
 export class PreparedBatch {
   readonly #packed: PackedPrepared;
@@ -210,11 +214,14 @@ export class PreparedBatch {
   readonly #starts: Uint32Array;
   readonly #partsBefore: Uint32Array;
   readonly #spelledBefore: Uint32Array;
+  /** Of the messages and the batch: how many are not released yet. */
+  #held: number;
 
   /** `bodies` are the arrival bytes of the same messages. */
   constructor(packed: PackedPrepared, bodies: readonly Uint8Array[]) {
     const count = packed.roles.length;
     this.#packed = packed;
+    this.#held = count + 1;
     this.#bodies = bodies;
     this.#spelled = new SpelledWords(packed.spelled);
     this.#starts = new Uint32Array(count + 1);
@@ -264,11 +271,24 @@ export class PreparedBatch {
         this.#partsBefore[index + 1] as number,
       ),
       readTerms: (sink) => this.#readTerms(index, sink),
+      release: () => this.release(),
       redaction: rare.redaction,
       payloads: rare.payloads,
       calibration: rare.calibration,
       cacheUsage: rare.cacheUsage,
     };
+  }
+
+  /**
+   * Says, once for each message and once for the batch, that nothing of it will be read any more. The last one gives the memory back: to the
+   * garbage collector a batch is a few small objects, so that it would let many pile up, and then look through the whole heap for them.
+   */
+  release(): void {
+    this.#held -= 1;
+    if (this.#held > 0) return;
+    const { arrivals } = this.#packed;
+    for (const buffer of listBuffers(this.#packed)) buffer.transfer(0);
+    arrivals?.buffer.transfer(0);
   }
 
   #readTerms(index: number, sink: SpelledSink | null): IndexTerms {

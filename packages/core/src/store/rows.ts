@@ -47,6 +47,8 @@ export interface PreparedMessage extends DerivedMessage {
   readonly calibration: { model: string; estimated: number; reported: number } | null;
   /** What the provider's prompt cache did for the request that it answers, where the host says so. */
   readonly cacheUsage: CacheReport | null;
+  /** Says that the terms will not be read again. Absent where nobody waits to hear it. */
+  readonly release?: () => void;
 }
 
 export interface CacheReport {

@@ -21,7 +21,7 @@ function unpackPrepared(packed: PackedPrepared, bodies: readonly Uint8Array[]): 
 }
 
 /** Everything of a message that can be compared. */
-function describeMessage({ readTerms, ...rest }: PreparedMessage): unknown {
+function describeMessage({ readTerms, release: _, ...rest }: PreparedMessage): unknown {
   const spelling = new Spelling();
   const terms = readTerms(spelling);
   const [body, salt, commitment] = [rest.body, rest.salt, rest.commitment].map((bytes) => [...bytes]);
@@ -100,4 +100,20 @@ test("gives back every field of every message, from a copy as a thread would get
     }),
     { numRuns: 60 },
   );
+});
+
+test("keeps its memory until every message and the batch itself are released, then gives it back", () => {
+  const bodies = ["one", "two"].map((content) => Buffer.from(JSON.stringify({ role: "user", content })));
+  const packer = new PreparedPacker();
+  for (const body of bodies) packer.add(prepare(body));
+  const arrivals = new Uint8Array(Buffer.concat(bodies));
+  const packed = { ...packer.finish(), arrivals };
+  const batch = new PreparedBatch(packed, bodies);
+  const [first, second] = [batch.read(0), batch.read(1)];
+  batch.release();
+  first.release?.();
+  expect(decodeTerms(second.readTerms(null).words)).toContain("two");
+  expect(arrivals.byteLength).toBeGreaterThan(0);
+  second.release?.();
+  expect([...listBuffers(packed), arrivals.buffer].every((buffer) => buffer.detached)).toBe(true);
 });

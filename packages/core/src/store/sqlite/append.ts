@@ -180,6 +180,7 @@ function storeEvent(
     conversationId: head.conversationId,
     bytes: prepared.arrivalBytes,
     readTerms: prepared.readTerms,
+    release: prepared.release,
   });
   if (prepared.cacheUsage && !first) head.noteCacheUsage(prepared.cacheUsage);
   if (prepared.calibration) calibrations.note(stored.messageId, prepared.calibration);

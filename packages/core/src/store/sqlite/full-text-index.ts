@@ -35,6 +35,8 @@ export interface IndexDocument {
   /** Length of the message, to bound what waits. */
   readonly bytes: number;
   readonly readTerms: ReadTerms;
+  /** Says that the terms will not be read again. */
+  readonly release?: (() => void) | undefined;
 }
 
 /**
@@ -186,9 +188,10 @@ export class FullTextIndex {
 
   /** Those up to a message wait no longer. */
   dropWaiting(until: number): void {
-    for (const [id, { bytes }] of this.#waiting) {
+    for (const [id, { bytes, release }] of this.#waiting) {
       if (id > until) continue;
       this.#waiting.delete(id);
+      release?.();
       this.#waitingBytes -= bytes;
     }
   }
