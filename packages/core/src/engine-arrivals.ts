@@ -155,6 +155,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
       session: request.session,
       events,
       now,
+      isBulk: request.sequence !== undefined,
       ...(request.turn ? { turn: request.turn } : {}),
       ...(request.cursor ? { cursor: request.cursor } : {}),
     });

@@ -191,8 +191,17 @@ const READER_CALLS = new Set<keyof Engine>([
   "embedStatus",
 ]);
 
-/** Calls that read the full-text index, and want what was stored a moment ago in it. */
-const INDEX_CALLS = new Set<keyof Engine>(["search", "grep", "expand", "ask", "verify", "status"]);
+/** Calls that read the full-text index, or look for events, and want what was stored a moment ago to be found. */
+const INDEX_CALLS = new Set<keyof Engine>([
+  "search",
+  "grep",
+  "expand",
+  "ask",
+  "verify",
+  "status",
+  "findUnproven",
+  "planForget",
+]);
 
 /** Files and summaries have no vectors, and what holds every keyword needs none. */
 function canUseMeaning({ mode, scope }: GrepRequest, { rule }: GrepAnswer): boolean {

@@ -80,6 +80,8 @@ export interface AppendBatch {
   readonly turn?: { readonly advancementKey: string };
   readonly cursor?: { readonly value: string | null };
   readonly now: number;
+  /** One of many batches of a session: what makes single events easier to find may wait until there are no more. */
+  readonly isBulk?: boolean;
 }
 
 export interface AppendResult {

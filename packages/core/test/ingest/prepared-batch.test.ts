@@ -21,7 +21,8 @@ function unpackPrepared(packed: PackedPrepared, bodies: readonly Uint8Array[]): 
 }
 
 /** Everything of a message that can be compared. */
-function describeMessage({ readTerms, release: _, ...rest }: PreparedMessage): unknown {
+function describeMessage({ readTerms, ...message }: PreparedMessage): unknown {
+  const { release: _release, ...rest } = message;
   const spelling = new Spelling();
   const terms = readTerms(spelling);
   const [body, salt, commitment] = [rest.body, rest.salt, rest.commitment].map((bytes) => [...bytes]);

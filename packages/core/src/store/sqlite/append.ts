@@ -21,7 +21,6 @@ import type { PayloadPart } from "./parts.ts";
 import { insertRedaction } from "./redactions.ts";
 import { dropVectors } from "./vectors.ts";
 
-const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const SELECT_VERSIONS = `
   SELECT m.message_id, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, m.tokens, m.newest,
          r.key_id, r.keyed, r.sealed
@@ -43,7 +42,6 @@ const INSERT_TURN =
   "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const SET_CURSOR =
   "UPDATE sessions SET cursor = ?, last_event = coalesce(?, last_event) WHERE session_ref = ?";
-export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
 
 interface VersionRow {
   message_id: number;
@@ -67,8 +65,9 @@ type Relation =
   | { kind: "changed"; first: VersionRow };
 
 export function append(context: StoreContext, batch: AppendBatch): AppendResult {
-  prepareAhead(context.connection, batch);
-  const { connection } = context;
+  prepareAhead(context, batch);
+  const { connection, events } = context;
+  if (batch.isBulk) events.settleOther(findSession(connection, batch.session.owner, batch.session.id));
   return connection.write(() => {
     const placement = new Placement(connection, batch.session, batch.now);
     if (batch.turn) {
@@ -79,11 +78,13 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
       }
     }
     const documents: IndexDocument[] = [];
-    const known = new KnownEvents(connection, placement.sessionRef, listIds(batch.events));
+    const known = new KnownEvents(context, placement.sessionRef, listIds(batch.events));
+    const isDeferred = (batch.isBulk ?? false) && events.defer(placement.sessionRef);
     const calibrations = new Calibrations(connection);
     const results = batch.events.map((event) =>
-      storeEvent(context, batch, placement, event, known, calibrations, documents),
+      storeEvent(context, batch, placement, event, known, isDeferred, calibrations, documents),
     );
+    if (isDeferred) events.writeSome(results.length);
     calibrations.save(batch.now);
     if (batch.cursor) {
       const lastEventId = batch.events.at(-1)?.eventId ?? null;
@@ -100,7 +101,8 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
 const FEW_EVENTS = 16;
 
 /** Does the work of the events that look new, before any lock is held. A wrong guess costs time, never correctness. */
-function prepareAhead(connection: Connection, batch: AppendBatch): void {
+function prepareAhead(context: StoreContext, batch: AppendBatch): void {
+  const { connection } = context;
   const events = batch.events.filter((event) => !event.isPrepared);
   if (events.length <= FEW_EVENTS) {
     for (const event of events) event.prepare();
@@ -108,7 +110,7 @@ function prepareAhead(connection: Connection, batch: AppendBatch): void {
   }
   connection.read(() => {
     const sessionRef = findSession(connection, batch.session.owner, batch.session.id);
-    const known = sessionRef === null ? null : new KnownEvents(connection, sessionRef, listIds(events));
+    const known = sessionRef === null ? null : new KnownEvents(context, sessionRef, listIds(events));
     for (const event of events) {
       const relation = known === null ? "new" : relate(connection, known, event).kind;
       if (relation !== "known") event.prepare();
@@ -146,6 +148,7 @@ function storeEvent(
   placement: Placement,
   event: AppendEvent,
   known: KnownEvents,
+  isDeferred: boolean,
   calibrations: Calibrations,
   documents: IndexDocument[],
 ): IngestedMessage {
@@ -164,13 +167,7 @@ function storeEvent(
   const stored = insertMessage(context, batch, placement.sessionRef, place, event, prepared, first);
   if (first) showRevision(connection, head, first, stored.messageId, prepared.tokens);
   else {
-    connection.run(
-      INSERT_EVENT,
-      placement.sessionRef,
-      event.eventId,
-      stored.messageId,
-      EVENT_KIND[event.kind],
-    );
+    context.events.record(placement.sessionRef, event.eventId, stored.messageId, event.kind, isDeferred);
     known.note(event.eventId, stored.messageId);
     const isFolded = head.hasSummaries && coverLateMessage(connection, head, stored, prepared.hidden);
     if (!isFolded) addItem(connection, head, stored, prepared);

@@ -50,6 +50,7 @@ export class Connection {
   #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #afterCommit: (() => void)[] = [];
+  #rollbacks = 0;
 
   constructor(options: ConnectionOptions) {
     this.path = options.path;
@@ -84,6 +85,15 @@ export class Connection {
   /** Switches to write-ahead logging, which changes the file: only after it has proven to be ours. */
   enableWal(): void {
     if (!this.readOnly) this.retry(() => this.exec("PRAGMA journal_mode = WAL"), "open");
+  }
+
+  /** How many transactions were undone: whoever keeps in memory what a transaction wrote looks whether it is still so. */
+  get rollbacks(): number {
+    return this.#rollbacks;
+  }
+
+  get isOpen(): boolean {
+    return this.#database !== null;
   }
 
   get database(): DatabaseSync {
@@ -188,6 +198,7 @@ export class Connection {
   releaseWrites(isKept: boolean): void {
     this.#inTransaction = false;
     const follow = this.#afterCommit.splice(0);
+    if (!isKept) this.#rollbacks += 1;
     this.exec(isKept ? "COMMIT" : "ROLLBACK");
     if (isKept) for (const work of follow) work();
   }
@@ -236,6 +247,7 @@ export class Connection {
       this.run("COMMIT");
     } catch (error) {
       this.#afterCommit.length = 0;
+      this.#rollbacks += 1;
       if (this.database.isTransaction) this.exec("ROLLBACK");
       throw error;
     } finally {

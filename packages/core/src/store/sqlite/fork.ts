@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import { hashFacts } from "../../model/chain.ts";
 import { must } from "../../model/errors.ts";
 import type { ForkItem, ForkPoint, ForkRequest } from "../forks.ts";
-import { EVENT_KIND } from "./append.ts";
+import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { findSession, Placement } from "./placement.ts";

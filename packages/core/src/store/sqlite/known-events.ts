@@ -4,9 +4,8 @@
  *
  * Invariant: an event that the batch itself has stored is known from then on.
  */
-import type { Connection } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
 
-const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
 const SELECT_EVENTS = `
   SELECT event_id, message_id FROM event_ids
   WHERE session_ref = ? AND event_id IN (SELECT value FROM json_each(?))`;
@@ -15,22 +14,24 @@ const SELECT_EVENTS = `
 const FEW_EVENTS = 16;
 
 export class KnownEvents {
-  readonly #connection: Connection;
+  readonly #context: StoreContext;
   readonly #sessionRef: number;
   /** Null: each is asked for. */
   readonly #messageIds: Map<string, number> | null;
 
-  constructor(connection: Connection, sessionRef: number, eventIds: readonly string[]) {
-    this.#connection = connection;
+  constructor(context: StoreContext, sessionRef: number, eventIds: readonly string[]) {
+    this.#context = context;
     this.#sessionRef = sessionRef;
+    context.events.follow(sessionRef);
     this.#messageIds = eventIds.length <= FEW_EVENTS ? null : this.#findAll(eventIds);
   }
 
   /** The first message of an event, if it is stored. */
   find(eventId: string): number | undefined {
-    if (this.#messageIds !== null && isPlain(eventId)) return this.#messageIds.get(eventId);
-    const row = this.#connection.get<{ message_id: number }>(SELECT_EVENT, this.#sessionRef, eventId);
-    return row?.message_id;
+    const { events } = this.#context;
+    if (this.#messageIds !== null && isPlain(eventId))
+      return this.#messageIds.get(eventId) ?? events.findUnwritten(this.#sessionRef, eventId);
+    return events.find(this.#sessionRef, eventId);
   }
 
   note(eventId: string, messageId: number): void {
@@ -38,7 +39,7 @@ export class KnownEvents {
   }
 
   #findAll(eventIds: readonly string[]): Map<string, number> {
-    const rows = this.#connection.list<[string, number]>(
+    const rows = this.#context.connection.list<[string, number]>(
       SELECT_EVENTS,
       this.#sessionRef,
       JSON.stringify(eventIds.filter(isPlain)),

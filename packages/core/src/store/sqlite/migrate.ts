@@ -16,6 +16,7 @@ import * as forks from "./migrations/0009-forks.ts";
 import * as summaryOutlines from "./migrations/0010-summary-outlines.ts";
 import * as wordBlocks from "./migrations/0011-word-blocks.ts";
 import * as cacheAnswers from "./migrations/0012-cache-answers.ts";
+import * as eventIdsBehind from "./migrations/0013-event-ids-behind.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -38,6 +39,7 @@ const MIGRATIONS: readonly Migration[] = [
   summaryOutlines,
   wordBlocks,
   cacheAnswers,
+  eventIdsBehind,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

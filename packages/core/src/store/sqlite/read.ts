@@ -62,7 +62,6 @@ const SELECT_SESSION_STATE = `
            AS conversation_id
   FROM sessions s WHERE s.session_ref = ?`;
 const SESSION_BY_ID = "SELECT session_ref FROM sessions WHERE session_id = ? ORDER BY session_ref LIMIT 1";
-const EVENT_KNOWN = "SELECT 1 AS found FROM event_ids WHERE session_ref = ? AND event_id = ?";
 const STATUS_CONVERSATIONS = `
   SELECT count(*) AS conversations, count(*) FILTER (WHERE archived_at IS NULL) AS active, coalesce(sum(message_count), 0) AS messages,
          coalesce(sum(summary_count), 0) AS summaries, coalesce(sum(shown_tokens), 0) AS tokens,
@@ -421,16 +420,17 @@ export function readSession(
 }
 
 export function knownEvents(
-  { connection }: StoreContext,
+  { connection, events }: StoreContext,
   owner: string | null,
   sessionId: string,
   eventIds: readonly string[],
 ): string[] {
   const ref = findSessionRef(connection, owner, sessionId);
   if (ref === null) return [];
-  return connection.read(() =>
-    eventIds.filter((eventId) => connection.get(EVENT_KNOWN, ref, eventId) !== undefined),
-  );
+  return connection.read(() => {
+    events.follow(ref);
+    return eventIds.filter((eventId) => events.find(ref, eventId) !== undefined);
+  });
 }
 
 function findSessionRef(connection: Connection, owner: string | null, sessionId: string): number | null {

@@ -5,7 +5,7 @@
 import { HIDDEN } from "../../model/message.ts";
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
 import type { BoundaryRequest } from "../store.ts";
-import { EVENT_KIND } from "./append.ts";
+import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";

@@ -67,6 +67,8 @@ import { readCalibration } from "./calibrations.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dissolveSummary } from "./dissolve.ts";
+import { EventIds } from "./event-ids.ts";
+import type { Deferral } from "./event-ids.ts";
 import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, findRuns, testClues } from "./find-clues.ts";
@@ -102,6 +104,8 @@ export interface SqliteStoreOptions {
   readonly onEvent?: EventSink;
   /** Reads a stored message for the index: what another process stored and did not come to index. */
   readonly derive?: Derive;
+  /** When event ids of an import are put off; for tests, which cannot wait for a large archive. */
+  readonly deferral?: Deferral;
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
@@ -130,6 +134,7 @@ export class SqliteStore implements Store {
         connection,
         files: new LargeFiles(options.filesDir),
         index,
+        events: new EventIds(connection, options.deferral),
         bodies: new BodyCache(),
         derive: options.derive ?? null,
       };
@@ -143,11 +148,13 @@ export class SqliteStore implements Store {
   async append(batch: AppendBatch): Promise<AppendResult> {
     const result = await this.#do("write", () => append(this.#context, batch));
     this.#queue.settleSoon();
+    if (batch.isBulk) this.#context.events.settleSoon();
     return result;
   }
 
   async settleIndex(): Promise<void> {
     this.#queue.settle();
+    this.#context.events.trySettle();
   }
 
   async readSession(owner: string | null, sessionId: string): Promise<SessionState | null> {
@@ -163,7 +170,7 @@ export class SqliteStore implements Store {
     labels: readonly { from: string; to: string }[],
     now: number,
   ): Promise<number> {
-    return this.#do("write", () => relabel(this.#context, session, labels, now));
+    return this.#doSettled("write", () => relabel(this.#context, session, labels, now));
   }
 
   async setHidden(
@@ -173,7 +180,7 @@ export class SqliteStore implements Store {
     now: number,
     mode: "exactly" | "add",
   ): Promise<number> {
-    return this.#do("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
+    return this.#doSettled("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
   }
 
   async recordBoundary(
@@ -252,11 +259,11 @@ export class SqliteStore implements Store {
   }
 
   async findForkPoint(request: Parameters<Store["findForkPoint"]>[0]): ReturnType<Store["findForkPoint"]> {
-    return this.#do("read", () => forks.findForkPoint(this.#context, request));
+    return this.#doSettled("read", () => forks.findForkPoint(this.#context, request));
   }
 
   async fork(request: Parameters<Store["fork"]>[0]): ReturnType<Store["fork"]> {
-    return this.#do("write", () => forks.fork(this.#context, request));
+    return this.#doSettled("write", () => forks.fork(this.#context, request));
   }
 
   async readForkItems(conversationId: number): ReturnType<Store["readForkItems"]> {
@@ -478,7 +485,7 @@ export class SqliteStore implements Store {
   }
 
   async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
-    return this.#do("read", () => care.findUnproven(this.#context, ...request));
+    return this.#doSettled("read", () => care.findUnproven(this.#context, ...request));
   }
 
   async readVersions(): ReturnType<Store["readVersions"]> {
@@ -498,17 +505,17 @@ export class SqliteStore implements Store {
   }
 
   async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {
-    const report = await this.#do("write", () => transplant(this.#context, request, derive));
+    const report = await this.#doSettled("write", () => transplant(this.#context, request, derive));
     this.#queue.settleSoon();
     return report;
   }
 
   async planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan> {
-    return this.#do("read", () => forgetting.planForget(this.#context, messageIds, alsoSummaryIds));
+    return this.#doSettled("read", () => forgetting.planForget(this.#context, messageIds, alsoSummaryIds));
   }
 
   async forget(request: ForgetRequest): Promise<ForgetOutcome> {
-    return this.#do("write", () => forgetting.forget(this.#context, request));
+    return this.#doSettled("write", () => forgetting.forget(this.#context, request));
   }
 
   async isForgettingOpen(): Promise<boolean> {
@@ -564,19 +571,19 @@ export class SqliteStore implements Store {
   }
 
   async moveSessions(...request: Parameters<Store["moveSessions"]>): Promise<void> {
-    return this.#do("write", () => transferIn.moveSessions(this.#context, ...request));
+    return this.#doSettled("write", () => transferIn.moveSessions(this.#context, ...request));
   }
 
   async openMoved(...request: Parameters<Store["openMoved"]>): Promise<OpenOutcome> {
-    return this.#do("write", () => transferIn.openMoved(this.#context, ...request));
+    return this.#doSettled("write", () => transferIn.openMoved(this.#context, ...request));
   }
 
   async compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
-    return this.#do("read", () => transferIn.compareMoved(this.#context, conversationId, rows));
+    return this.#doSettled("read", () => transferIn.compareMoved(this.#context, conversationId, rows));
   }
 
   async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {
-    await this.#do("write", () => transferIn.moveRows(this.#context, ...request));
+    await this.#doSettled("write", () => transferIn.moveRows(this.#context, ...request));
     this.#queue.settleSoon();
   }
 
@@ -641,7 +648,7 @@ export class SqliteStore implements Store {
     onProgress: (done: number, total: number) => void,
     proveArrival?: ProveArrival,
   ): Promise<VerifyReport> {
-    return this.#do("verify", () => verify(this.#context, derive, onProgress, proveArrival));
+    return this.#doSettled("verify", () => verify(this.#context, derive, onProgress, proveArrival));
   }
 
   async reindex(
@@ -654,7 +661,16 @@ export class SqliteStore implements Store {
 
   async close(): Promise<void> {
     this.#queue.close();
+    this.#context.events.close();
     this.#context.connection.close();
+  }
+
+  /** For work that looks up events by joining `event_ids`. */
+  async #doSettled<T>(verb: string, work: () => T): Promise<T> {
+    return this.#do(verb, () => {
+      this.#context.events.settle();
+      return work();
+    });
   }
 
   async #do<T>(verb: string, work: () => T): Promise<T> {

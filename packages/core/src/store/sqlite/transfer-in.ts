@@ -21,7 +21,7 @@ import type {
   MovedTurn,
   OpenOutcome,
 } from "../transfer.ts";
-import { EVENT_KIND } from "./append.ts";
+import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";

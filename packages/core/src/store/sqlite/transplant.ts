@@ -8,7 +8,7 @@ import { hash, randomBytes } from "node:crypto";
 import { EngineError, must } from "../../model/errors.ts";
 import type { TransplantReport } from "../care.ts";
 import type { Derive } from "../store.ts";
-import { EVENT_KIND } from "./append.ts";
+import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
