@@ -12,7 +12,6 @@ import { pathToFileURL } from "node:url";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { Floor } from "./archive-floor.ts";
 import { MessageSource, renderSessionFile } from "./archive-messages.ts";
-import type { ImportUsage } from "./import-watch.ts";
 import type { BenchResult } from "./report.ts";
 
 type Row = Record<string, string | number>;
@@ -23,6 +22,7 @@ const FLOOR_BATCH = 500;
 const WRITE_BYTES = 4_000_000;
 const MAX_MEMORY_MB = 250;
 const MIN_SHARE_OF_FLOOR = 0.5;
+const PROCESSORS = 2;
 const LCM = join(import.meta.dirname, "../packages/cli/bin/lcm.js");
 
 export async function run(args: readonly string[] = []): Promise<BenchResult> {
@@ -37,7 +37,7 @@ export async function run(args: readonly string[] = []): Promise<BenchResult> {
     rows: renderRows(bytes, messages, floor, ours),
     notes: [
       "Floor: the same messages as JSON in one plain table and their text in a contentless FTS5 index, one thread, 500 a commit. Ours: the process, from its start to its end.",
-      "Processor time says what the machine would do if nobody else used it: with two processors the busier thread sets the pace.",
+      "Processor time says what two processors could do if nobody else used them and nobody waited for the disk.",
     ],
   };
 }
@@ -89,6 +89,15 @@ function measureFloor(path: string, messages: number): Measured {
   return { wallUs: (wallMs * 1000) / done, cpuUs: cpuUs / done };
 }
 
+/** What `import-watch.mjs` writes down. */
+interface ImportUsage {
+  readonly peakBytes: number;
+  /** Processor time of the whole process, of its first thread, and of the engine's where the system tells. */
+  readonly cpuMs: number;
+  readonly mainCpuMs: number;
+  readonly engineCpuMs: number | null;
+}
+
 interface Imported extends ImportUsage {
   readonly wallMs: number;
   readonly stored: number;
@@ -96,7 +105,7 @@ interface Imported extends ImportUsage {
 
 /** Runs `lcm import` in a process of its own. */
 export async function importFile(file: string, database: string, usage: string): Promise<Imported> {
-  const watch = pathToFileURL(join(import.meta.dirname, "import-watch.ts")).href;
+  const watch = pathToFileURL(join(import.meta.dirname, "import-watch.mjs")).href;
   const startedAt = performance.now();
   const child = spawn(
     process.execPath,
@@ -118,8 +127,10 @@ export async function importFile(file: string, database: string, usage: string):
 function renderRows(bytes: number, messages: number, floor: Measured, ours: Imported): Row[] {
   if (ours.stored !== messages) throw new Error(`${messages} lines were written, ${ours.stored} stored`);
   const perMessage = (ms: number): number => (ms * 1000) / messages;
-  const restMs = ours.cpuMs - ours.mainCpuMs;
-  const busierUs = perMessage(Math.max(ours.mainCpuMs, restMs));
+  const engineMs = ours.engineCpuMs ?? ours.cpuMs - ours.mainCpuMs;
+  const helpersMs = ours.cpuMs - ours.mainCpuMs - engineMs;
+  // Helpers take what is left of either processor.
+  const busiestMs = Math.max(ours.mainCpuMs, engineMs, ours.cpuMs / PROCESSORS);
   const share = (floorUs: number, oursUs: number): Row => ({
     floor: round(1e6 / floorUs),
     ours: round(1e6 / oursUs),
@@ -128,7 +139,6 @@ function renderRows(bytes: number, messages: number, floor: Measured, ours: Impo
     holds: floorUs / oursUs >= MIN_SHARE_OF_FLOOR ? "yes" : "NO",
   });
   const peakMb = ours.peakBytes / 1e6;
-  const parallel = ours.cpuMs / Math.max(ours.mainCpuMs, restMs);
   return [
     {
       what: `import of ${round(bytes / 1e9, 2)} GB`,
@@ -136,7 +146,12 @@ function renderRows(bytes: number, messages: number, floor: Measured, ours: Impo
       unit: "messages/s",
       ...share(floor.wallUs, perMessage(ours.wallMs)),
     },
-    { what: "the same, by processor time", messages, unit: "messages/s", ...share(floor.cpuUs, busierUs) },
+    {
+      what: "the same, by processor time",
+      messages,
+      unit: "messages/s",
+      ...share(floor.cpuUs, perMessage(busiestMs)),
+    },
     {
       what: "peak memory",
       messages,
@@ -146,8 +161,9 @@ function renderRows(bytes: number, messages: number, floor: Measured, ours: Impo
       holds: peakMb <= MAX_MEMORY_MB ? "yes" : "NO",
     },
     { what: "processor time, first thread", messages, unit: "s", ours: round(ours.mainCpuMs / 1000, 1) },
-    { what: "processor time, other threads", messages, unit: "s", ours: round(restMs / 1000, 1) },
-    { what: "processors that can work at once", messages, unit: "", ours: round(parallel, 2) },
+    { what: "processor time, engine's thread", messages, unit: "s", ours: round(engineMs / 1000, 1) },
+    { what: "processor time, helpers of V8", messages, unit: "s", ours: round(helpersMs / 1000, 1) },
+    { what: "processors at work", messages, unit: "", ours: round(ours.cpuMs / ours.wallMs, 2) },
     { what: "time, start to end", messages, unit: "s", ours: round(ours.wallMs / 1000, 1) },
   ];
 }

@@ -5,13 +5,15 @@
 
 /** The next block of a writer may well be a little longer than the one before. */
 const SPARE_ROOM = 1.1;
+/** Long blocks have few different lengths, so that one can take the place in memory that another has left. */
+const STEP_BYTES = 64 * 1024;
 
 export class ByteWriter {
   #block: Buffer<ArrayBuffer>;
   #length = 0;
 
   constructor(firstBytes: number) {
-    this.#block = Buffer.allocUnsafeSlow(firstBytes);
+    this.#block = allocate(firstBytes);
   }
 
   get length(): number {
@@ -49,7 +51,7 @@ export class ByteWriter {
   /** Gives the block away, and begins another with about as much room as was needed. */
   release(): Buffer<ArrayBuffer> {
     const written = this.finish();
-    this.#block = Buffer.allocUnsafeSlow(Math.ceil(this.#length * SPARE_ROOM));
+    this.#block = allocate(Math.ceil(this.#length * SPARE_ROOM));
     this.#length = 0;
     return written;
   }
@@ -63,8 +65,13 @@ export class ByteWriter {
   #makeRoom(bytes: number): void {
     const needed = this.#length + bytes;
     if (needed <= this.#block.byteLength) return;
-    const grown = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#block.byteLength));
+    const grown = allocate(Math.max(needed, 2 * this.#block.byteLength));
     grown.set(this.#block.subarray(0, this.#length));
     this.#block = grown;
   }
+}
+
+function allocate(bytes: number): Buffer<ArrayBuffer> {
+  const isLong = bytes > STEP_BYTES;
+  return Buffer.allocUnsafeSlow(isLong ? Math.ceil(bytes / STEP_BYTES) * STEP_BYTES : bytes);
 }

@@ -4,6 +4,8 @@
  * would then be called a repetition of the first, as it would be in every later import of the file.
  */
 
+import { hashHigh, hashLow } from "../model/name-hash.ts";
+
 /** Names are spread over tables that grow one after the other: a single one would for a moment need half as much again to grow. */
 const TABLES = 32;
 const FIRST_SLOTS = 64;
@@ -104,14 +106,3 @@ class HashTable {
 }
 
 const makeSlots = (count: number): Int32Array => new Int32Array(WIDTH * count).fill(FREE);
-
-/** Two hashes that have nothing in common but their shape: FNV-1a with different starts and factors, mixed at the end. */
-const hashHigh = (name: string): number => hash(name, 0x811c9dc5, 0x01000193);
-const hashLow = (name: string): number => hash(name, 0x9e3779b1, 0x85ebca6b);
-
-function hash(name: string, start: number, factor: number): number {
-  let value = start;
-  for (let at = 0; at < name.length; at += 1) value = Math.imul(value ^ name.charCodeAt(at), factor);
-  value = Math.imul(value ^ (value >>> 16), 0xc2b2ae35);
-  return value ^ (value >>> 13);
-}

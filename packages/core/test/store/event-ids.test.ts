@@ -79,9 +79,11 @@ const step = fc.record({
   process: fc.constantFrom(0, 1),
   session: fc.constantFrom(1, 1, 1, 2),
   kind: fc.constantFrom("bulk", "bulk", "bulk", "bulk", "turn", "hide", "killed", "undone"),
-  events: fc.array(fc.tuple(fc.nat(60), fc.constantFrom("one", "one", "one", "two")), {
+  // Up to 16 are looked for one by one, more of them together.
+  events: fc.array(fc.tuple(fc.nat(90), fc.constantFrom("one", "one", "one", "two")), {
     minLength: 1,
-    maxLength: 12,
+    maxLength: 26,
+    size: "max",
   }),
 });
 
@@ -159,6 +161,38 @@ describe("event ids that are put off", () => {
     expect(countRows(path, "event_ids")).toBeGreaterThanOrEqual(12);
     await expect.poll(() => countRows(path, "event_ids_behind"), { timeout: 10_000 }).toBe(0);
     expect(countRows(path, "event_ids")).toBe(16);
+    await engine.close();
+  });
+
+  test("of another process are known to one that writes them for it", async () => {
+    using folder = makeTemporaryFolder();
+    const [{ engine: first }, { engine: second }] = [open(folder, "lcm", SOON), open(folder, "lcm", SOON)];
+    const batch = (from: number, count: number): { session: SessionRef; messages: Arrival[] } => ({
+      session: sessionOf(2),
+      messages: Array.from({ length: count }, (_, index) => toArrival([from + index, "one"])),
+    });
+    await first.ingest({ session: sessionOf(1), messages: batch(0, 6).messages });
+    await first.ingest({ ...batch(0, 6), sequence: "first" });
+    for (let from = 6; from < 86; from += 20) await second.ingest({ ...batch(from, 20), sequence: "second" });
+    const { results } = await second.ingest({ ...batch(0, 86), sequence: "again" });
+    expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set(["known"]));
+    await first.close();
+    await second.close();
+  });
+
+  test("are known by a name that was given to an event in between", async () => {
+    using folder = makeTemporaryFolder();
+    const { engine } = open(folder, "lcm", SOON);
+    const session = sessionOf(1);
+    const messages = Array.from({ length: 20 }, (_, index) => toArrival([index, "one"]));
+    await engine.ingest({ session, messages, sequence: "import" });
+    const provisional = { ...toArrival([20, "one"]), eventId: "sent", eventIdKind: "provisional" as const };
+    await engine.ingest({ session, messages: [provisional] });
+    const { eventId } = toArrival([20, "one"]);
+    expect(await engine.relabel({ session, labels: [{ from: "sent", to: eventId as string }] })).toBe(1);
+    const repeated = Array.from({ length: 21 }, (_, index) => toArrival([index, "one"]));
+    const { results } = await engine.ingest({ session, messages: repeated, sequence: "import" });
+    expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set(["known"]));
     await engine.close();
   });
 

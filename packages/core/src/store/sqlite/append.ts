@@ -79,6 +79,7 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     }
     const documents: IndexDocument[] = [];
     const known = new KnownEvents(context, placement.sessionRef, listIds(batch.events));
+    if (batch.isBulk) events.watch(placement.sessionRef);
     const isDeferred = (batch.isBulk ?? false) && events.defer(placement.sessionRef);
     const calibrations = new Calibrations(connection);
     const results = batch.events.map((event) =>

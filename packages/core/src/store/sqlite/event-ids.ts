@@ -7,7 +7,12 @@
  * Invariants: the id of the first message of an event stands in `event_ids`, or the session has a row in `event_ids_behind` and the message
  * a number above its `until`. After {@link follow}, inside the same transaction, {@link find} knows both kinds. A query that joins
  * `event_ids` is right only after {@link settle}.
+ *
+ * To look for each new id in the table would read a random page again, and of a file that is imported for the first time nearly all are new.
+ * So a session that began with this import has its ids in a filter as well. It is complete only as long as nobody else writes: every
+ * foreign commit, and every call of {@link settle}, behind which ids may be written by other ways, ends it.
  */
+import { NameFilter } from "../../model/name-filter.ts";
 import type { Connection } from "./connection.ts";
 
 const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
@@ -23,6 +28,8 @@ const LIST_BEHIND = "SELECT session_ref, until FROM event_ids_behind";
 const INSERT_BEHIND = "INSERT INTO event_ids_behind (session_ref, until) VALUES (?, ?)";
 const MOVE_BEHIND = "UPDATE event_ids_behind SET until = ?2 WHERE session_ref = ?1";
 const DELETE_BEHIND = "DELETE FROM event_ids_behind WHERE session_ref = ?";
+const ANY_EVENT = "SELECT 1 AS found FROM event_ids WHERE session_ref = ? LIMIT 1";
+const DATA_VERSION = "PRAGMA data_version";
 const NEWEST = "SELECT coalesce(max(message_id), 0) AS id FROM messages";
 const FIRSTS_BEHIND = `
   SELECT event_id, message_id FROM messages WHERE message_id > ? AND session_ref = ? AND revises IS NULL`;
@@ -40,7 +47,7 @@ const DEFERRAL: Deferral = { fromMessages: 32_768, together: 32_768 };
 /** Of those that are sorted, so many are written for each id that a batch brings: they are gone before as many have gathered again. */
 const WRITTEN_PER_NEW = 2;
 /** Messages of one transaction of {@link EventIds.settle}, so that other writers get their turn in between. */
-const SETTLED_AT_ONCE = 4_096;
+const SETTLED_AT_ONCE = 1_024;
 /** An import that has been quiet for so long has ended, or been stopped. */
 const QUIET_MS = 300;
 
@@ -51,6 +58,15 @@ interface Sorted {
   written: number;
   /** Every message of the session up to this one is among them or was written before. */
   readonly last: number;
+}
+
+/** All ids of a session, as of a version of the database: SQLite counts the commits of other connections. */
+interface Complete {
+  readonly sessionRef: number;
+  readonly ids: NameFilter;
+  readonly dataVersion: number;
+  /** What was rolled back may have begun the session. */
+  readonly rollbacks: number;
 }
 
 export class EventIds {
@@ -66,6 +82,7 @@ export class EventIds {
   /** What was rolled back may be in memory still: then everything is read anew. */
   #rollbacks = 0;
   #timer: NodeJS.Timeout | null = null;
+  #complete: Complete | null = null;
 
   constructor(connection: Connection, deferral: Deferral = DEFERRAL) {
     this.#connection = connection;
@@ -75,6 +92,7 @@ export class EventIds {
 
   /** Learns which ids of a session are not written, also those that another process stored. First thing in a transaction. */
   follow(sessionRef: number): void {
+    if (this.#complete !== null && !this.#isComplete(this.#complete)) this.#complete = null;
     const row = this.#connection.get<{ until: number }>(SELECT_BEHIND, sessionRef);
     if (row === undefined) {
       if (this.#sessionRef === sessionRef) this.#start(0, 0);
@@ -101,6 +119,27 @@ export class EventIds {
     return this.#gathered.get(eventId) ?? this.#sorted?.messageIds.get(eventId);
   }
 
+  /** False for an id that the table cannot have: then there is no need to look. */
+  mayBeWritten(sessionRef: number, eventId: string): boolean {
+    return this.#complete?.sessionRef !== sessionRef || this.#complete.ids.mayHave(eventId);
+  }
+
+  /** A session of which {@link follow} was told, and of which a whole import may come: if it has no ids yet, all that come are noted. */
+  watch(sessionRef: number): void {
+    if (this.#complete?.sessionRef === sessionRef || this.#sessionRef === sessionRef) return;
+    if (this.#connection.get(ANY_EVENT, sessionRef) !== undefined) return;
+    const { rollbacks } = this.#connection;
+    this.#complete = { sessionRef, ids: new NameFilter(), dataVersion: this.#readDataVersion(), rollbacks };
+  }
+
+  #isComplete({ dataVersion, rollbacks }: Complete): boolean {
+    return rollbacks === this.#connection.rollbacks && dataVersion === this.#readDataVersion();
+  }
+
+  #readDataVersion(): number {
+    return this.#connection.get<{ data_version: number }>(DATA_VERSION)?.data_version ?? 0;
+  }
+
   /** Begins, or goes on, to put off the ids of a session that {@link follow} was told of. False where that is of no use. */
   defer(sessionRef: number): boolean {
     if (this.#sessionRef === sessionRef) return true;
@@ -119,6 +158,7 @@ export class EventIds {
     kind: keyof typeof EVENT_KIND,
     isDeferred = false,
   ): void {
+    if (this.#complete?.sessionRef === sessionRef) this.#complete.ids.add(eventId);
     if (isDeferred && kind === "entry") this.#gathered.set(eventId, messageId);
     else this.#connection.run(INSERT_EVENT, sessionRef, eventId, messageId, EVENT_KIND[kind]);
     if (isDeferred) this.#seen = messageId;
@@ -149,6 +189,7 @@ export class EventIds {
 
   /** Writes all that was put off, by whomever: in the transaction under way, else in several short ones. */
   settle(): void {
+    this.#complete = null;
     if (this.#connection.readOnly) return;
     for (const { session_ref: sessionRef } of this.#listBehind())
       while (this.#connection.write(() => this.#settleSome(sessionRef)));

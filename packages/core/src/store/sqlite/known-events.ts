@@ -39,12 +39,10 @@ export class KnownEvents {
   }
 
   #findAll(eventIds: readonly string[]): Map<string, number> {
-    const rows = this.#context.connection.list<[string, number]>(
-      SELECT_EVENTS,
-      this.#sessionRef,
-      JSON.stringify(eventIds.filter(isPlain)),
-    );
-    return new Map(rows);
+    const { connection, events } = this.#context;
+    const asked = eventIds.filter((id) => isPlain(id) && events.mayBeWritten(this.#sessionRef, id));
+    if (asked.length === 0) return new Map();
+    return new Map(connection.list<[string, number]>(SELECT_EVENTS, this.#sessionRef, JSON.stringify(asked)));
   }
 }
 
