@@ -37,7 +37,7 @@ interface Pending {
 }
 
 /** What a call leaves behind is garbage at once. The default lets 100 MB of it pile up, and no call is slower for less. */
-const YOUNG_GENERATION_MB = 12;
+const YOUNG_GENERATION_MB = 8;
 
 /** One worker and the calls that wait for its answer. */
 class EngineThread {

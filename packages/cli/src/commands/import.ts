@@ -172,7 +172,7 @@ async function runImport(
 function boundMemory(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
   setFlagsFromString("--heap-growing-percent=10");
-  setFlagsFromString("--min-semi-space-size=4");
+  setFlagsFromString("--min-semi-space-size=2");
 }
 
 /** The archive, or with a dry run something that only looks like one. */

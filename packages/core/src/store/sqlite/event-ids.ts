@@ -6,7 +6,7 @@
  *
  * Invariants: the id of the first message of an event stands in `event_ids`, or the session has a row in `event_ids_behind` and the message
  * a number above its `until`. After {@link follow}, inside the same transaction, {@link find} knows both kinds. A query that joins
- * `event_ids` is right only after {@link settle}.
+ * `event_ids` is right only after {@link settle}, and where it decides what is written, after one in the same transaction.
  *
  * To look for each new id in the table would read a random page again, and of a file that is imported for the first time nearly all are new.
  * So a session that began with this import has its ids in a filter as well. It is complete only as long as nobody else writes: every
@@ -43,7 +43,7 @@ export interface Deferral {
   readonly together: number;
 }
 
-const DEFERRAL: Deferral = { fromMessages: 32_768, together: 32_768 };
+const DEFERRAL: Deferral = { fromMessages: 32_768, together: 16_384 };
 /** Of those that are sorted, so many are written for each id that a batch brings: they are gone before as many have gathered again. */
 const WRITTEN_PER_NEW = 2;
 /** Messages of one transaction of {@link EventIds.settle}, so that other writers get their turn in between. */

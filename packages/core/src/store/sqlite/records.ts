@@ -43,12 +43,13 @@ interface EventRow {
 
 /** Gives messages stored under provisional ids the host's own ids. Known new ids are left alone. */
 export function relabel(
-  { connection }: StoreContext,
+  { connection, events }: StoreContext,
   session: SessionRef,
   labels: readonly { from: string; to: string }[],
   now: number,
 ): number {
   return connection.write(() => {
+    events.settle();
     const placement = new Placement(connection, session, now);
     let changed = 0;
     for (const { from, to } of labels) {
@@ -71,7 +72,7 @@ export function relabel(
  * `add`: the given ones are hidden, the others stay as they are.
  */
 export function setHidden(
-  { connection }: StoreContext,
+  { connection, events }: StoreContext,
   session: SessionRef,
   reason: HiddenReason,
   eventIds: readonly string[],
@@ -79,6 +80,7 @@ export function setHidden(
   mode: "exactly" | "add",
 ): number {
   return connection.write(() => {
+    events.settle();
     const sessionRef = findSession(connection, session.owner, session.id);
     if (sessionRef === null) return 0;
     const wanted = new Set(eventIds);

@@ -665,7 +665,7 @@ export class SqliteStore implements Store {
     this.#context.connection.close();
   }
 
-  /** For work that looks up events by joining `event_ids`. */
+  /** For work that joins `event_ids`. What writes settles inside its transaction as well: there, nobody can put off another id. */
   async #doSettled<T>(verb: string, work: () => T): Promise<T> {
     return this.#do(verb, () => {
       this.#context.events.settle();

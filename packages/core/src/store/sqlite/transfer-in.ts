@@ -93,12 +93,13 @@ export function moveSessions(
 }
 
 export function openMoved(
-  { connection }: StoreContext,
+  { connection, events }: StoreContext,
   moved: MovedConversation,
   nth: number | null,
   now: number,
 ): OpenOutcome {
   return connection.write(() => {
+    events.settle();
     const { owner, sessionKey, sessionId, createdAt } = moved;
     const known =
       nth === null
@@ -194,9 +195,10 @@ export function moveRows(
   derive: Derive,
   now: number,
 ): void {
-  const { connection, index } = context;
+  const { connection, index, events } = context;
   const prepared = rows.map((row) => (row.kind === "message" ? prepare(row, files, derive) : row));
   connection.write(() => {
+    events.settle();
     const head = ConversationHead.read(connection, conversationId);
     const owner = must(connection.get<{ owner: string }>(OWNER_OF, conversationId), "the conversation").owner;
     const mover = new RowMover(context, head, owner, files);
