@@ -228,11 +228,12 @@ export class EventIds {
     return end < newest;
   }
 
-  /** Settles when no batch has come for a while. */
+  /** Settles when no batch has come for a while, and gives back what memory only an import needs. */
   settleSoon(): void {
     if (this.#timer !== null) return void this.#timer.refresh();
     this.#timer = setTimeout(() => {
       this.#timer = null;
+      this.#complete = null;
       if (this.trySettle() === "busy") this.settleSoon();
     }, QUIET_MS).unref();
   }
