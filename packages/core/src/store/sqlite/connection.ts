@@ -75,7 +75,7 @@ export class Connection {
       PRAGMA synchronous = FULL;
       PRAGMA foreign_keys = ON;
       PRAGMA temp_store = MEMORY;
-      PRAGMA cache_size = -4096;
+      PRAGMA cache_size = -8192;
       PRAGMA secure_delete = FAST;
       -- A turn writes the same two dozen pages as the one before: folding the log back every 16 MB instead of 4 writes them less often.
       PRAGMA wal_autocheckpoint = 4000;
