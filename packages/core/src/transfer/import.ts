@@ -53,7 +53,7 @@ export type { ImportTarget } from "./import-target.ts";
 const BATCH_LINES = 256;
 const BATCH_BYTES = 512 * 1024;
 /** Batches handed over and not stored yet: enough to go on while a piece of the index is written, or the log folded back. */
-const BATCHES_AHEAD = 6;
+const BATCHES_AHEAD = 4;
 /** What is read, and prepared, in one turn of the event loop: some 5 ms. */
 const CHUNK_BYTES = 64 * 1024;
 const MAX_PROBLEMS = 1000;
