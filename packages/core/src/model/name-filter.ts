@@ -1,6 +1,6 @@
 /**
- * Names that were seen, in memory that does not grow (a Bloom filter): what it calls new is new, what it calls seen was seen or, of two
- * million names, one in a hundred times was not.
+ * Names that were seen, in memory that does not grow (a Bloom filter): what it calls new is new, what it calls seen was seen or, with two
+ * million names in it, one in fifty times was not.
  */
 import { hashHigh, hashLow } from "./name-hash.ts";
 

@@ -82,7 +82,7 @@ export interface Store
   readShown(messageIds: readonly number[]): Promise<ShownMessage[]>;
   readRevisions(messageId: number, owner?: string): Promise<MessageRow[]>;
   search(request: SearchRequest): Promise<{ hits: SearchHit[]; total: number }>;
-  /** Brings what was stored a moment ago into the index. Without it that happens by itself, milliseconds later. Never fails. */
+  /** Brings what was stored a moment ago into the index, and the event ids of an import to where they are looked up. Without it that happens by itself, milliseconds later. Never fails. */
   settleIndex(): Promise<void>;
   readFile(fileId: string, owner?: string): Promise<LargeFileRow | null>;
   readFileContent(fileId: string, owner?: string): Promise<Uint8Array | null>;

@@ -16,7 +16,6 @@ import { dropVectors } from "./vectors.ts";
 const SELECT_EVENT = `
   SELECT e.message_id, e.kind, m.conversation_id, m.seq, m.position, m.hidden_now
   FROM event_ids e JOIN messages m USING (message_id) WHERE e.session_ref = ? AND e.event_id = ?`;
-const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const SELECT_ITEM = `
   SELECT tokens FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL`;
 const SET_ITEM_HIDDEN =
@@ -56,7 +55,7 @@ export function relabel(
       const event = connection.get<EventRow>(SELECT_EVENT, placement.sessionRef, from);
       if (!event || event.kind !== EVENT_KIND.provisional) continue;
       if (connection.get(SELECT_EVENT, placement.sessionRef, to)) continue;
-      connection.run(INSERT_EVENT, placement.sessionRef, to, event.message_id, EVENT_KIND.alias);
+      events.record(placement.sessionRef, to, event.message_id, "alias");
       placement
         .head(event.conversation_id)
         .takeRecord(connection, "relabel", { sessionId: session.id, seq: event.seq, from, to }, now);

@@ -505,7 +505,7 @@ export class SqliteStore implements Store {
   }
 
   async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {
-    const report = await this.#doSettled("write", () => transplant(this.#context, request, derive));
+    const report = await this.#do("write", () => transplant(this.#context, request, derive));
     this.#queue.settleSoon();
     return report;
   }
@@ -571,7 +571,7 @@ export class SqliteStore implements Store {
   }
 
   async moveSessions(...request: Parameters<Store["moveSessions"]>): Promise<void> {
-    return this.#doSettled("write", () => transferIn.moveSessions(this.#context, ...request));
+    return this.#do("write", () => transferIn.moveSessions(this.#context, ...request));
   }
 
   async openMoved(...request: Parameters<Store["openMoved"]>): Promise<OpenOutcome> {
@@ -579,7 +579,7 @@ export class SqliteStore implements Store {
   }
 
   async compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
-    return this.#doSettled("read", () => transferIn.compareMoved(this.#context, conversationId, rows));
+    return this.#do("read", () => transferIn.compareMoved(this.#context, conversationId, rows));
   }
 
   async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {

@@ -21,7 +21,6 @@ import type {
   MovedTurn,
   OpenOutcome,
 } from "../transfer.ts";
-import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
@@ -60,7 +59,6 @@ const MESSAGE_AT =
   "SELECT message_id, position, seq, hidden_now, revises FROM messages WHERE conversation_id = ? AND seq = ?";
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const SET_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
-const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const FILE_FACTS = `
   SELECT file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path, exploration_summary, created_at
   FROM large_files WHERE file_id = ?`;
@@ -295,7 +293,7 @@ class RowMover {
     insertRedaction(connection, messageId, message.redaction);
     if (first) this.#showRevision(first, messageId, derived.tokens);
     else {
-      connection.run(INSERT_EVENT, sessionRef, eventId, messageId, EVENT_KIND[message.eventKind]);
+      this.#context.events.record(sessionRef, eventId, messageId, message.eventKind);
       connection.run(INSERT_ITEM, head.conversationId, position, seq, messageId, derived.tokens, hidden);
       if (hidden === 0) head.noteShown(1, derived.tokens);
     }
@@ -391,7 +389,7 @@ class RowMover {
   #addAlias(body: Record<string, unknown>): void {
     const { message_id: messageId } = this.#messageAt(body["seq"] as number);
     const sessionRef = sessionRefOf(this.#connection, this.#owner, body["sessionId"] as string);
-    this.#connection.run(INSERT_EVENT, sessionRef, body["to"] as string, messageId, EVENT_KIND.alias);
+    this.#context.events.record(sessionRef, body["to"] as string, messageId, "alias");
   }
 
   #addBoundary(body: Record<string, unknown>, at: number): void {

@@ -8,7 +8,6 @@ import { hash, randomBytes } from "node:crypto";
 import { EngineError, must } from "../../model/errors.ts";
 import type { TransplantReport } from "../care.ts";
 import type { Derive } from "../store.ts";
-import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
@@ -38,7 +37,6 @@ const SET_TOKENS = "UPDATE messages SET tokens = ? WHERE message_id = ?";
 /** An item stands for the newest version of its message. */
 const SHOWN_TOKENS = `
   SELECT n.tokens FROM messages m JOIN messages n ON n.message_id = coalesce(m.newest, m.message_id) WHERE m.message_id = ?`;
-const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
 const FILE = "SELECT * FROM large_files WHERE file_id = ?";
 const SUMMARIES =
   "SELECT * FROM summaries WHERE conversation_id = ? AND state = 'cover' ORDER BY depth, start_pos, summary_id";
@@ -242,8 +240,7 @@ class Copy {
       chain,
     );
     this.#head.noteMessage({ position, createdAt, arrivalBytes, sessionId: this.#job.targetSessionId });
-    if (first === null)
-      this.#connection.run(INSERT_EVENT, this.#sessionRef, eventId, messageId, EVENT_KIND.entry);
+    if (first === null) this.#context.events.record(this.#sessionRef, eventId, messageId, "entry");
     else this.#connection.run(SET_NEWEST, messageId, first.messageId);
     const ends = { startPosition: position, startSeq: seq, endPosition: position, endSeq: seq };
     this.#messages.set(sourceId, { ...ends, messageId, isShown: hidden === 0 });
