@@ -1,4 +1,5 @@
 /** What the page asks of its server. The shapes of the answers are the server's own, see `cli/src/web/answers.ts`. */
+import { EventParser } from "@lossless/cli/src/models/server-sent-events.ts";
 import type {
   ActionPreview,
   ActionResult,
@@ -13,6 +14,7 @@ import type {
   GrowthAnswer,
   MessageDetail,
   MessagePage,
+  News,
   Overview,
   Page,
   SearchReply,
@@ -22,6 +24,7 @@ import type {
   UnderSummary,
   WriteAccess,
 } from "@lossless/cli/src/web/answers.ts";
+import { fetchWithToken } from "./token.ts";
 
 export type * from "@lossless/cli/src/web/answers.ts";
 
@@ -33,7 +36,9 @@ async function ask<T>(path: string, query: Query = {}): Promise<T> {
   );
   const search = new URLSearchParams(pairs).toString();
   return readAnswer(
-    await fetch(search === "" ? path : `${path}?${search}`, { headers: { accept: "application/json" } }),
+    await fetchWithToken(search === "" ? path : `${path}?${search}`, {
+      headers: { accept: "application/json" },
+    }),
   );
 }
 
@@ -64,7 +69,7 @@ let write: WriteAccess | null = null;
 export const writeAccess = (): WriteAccess | null => write;
 
 function post<T>(path: string, body: object): Promise<T> {
-  return fetch(path, {
+  return fetchWithToken(path, {
     method: "POST",
     headers: { "content-type": "application/json", "x-lcm-write": write?.token ?? "" },
     body: JSON.stringify(body),
@@ -102,3 +107,33 @@ export const examine = (): Promise<DoctorReport> => ask("/api/doctor");
 export const previewAction = (wish: ActionWish): Promise<ActionPreview> => post("/api/actions/preview", wish);
 export const applyAction = (confirmation: string): Promise<ActionResult> =>
   post("/api/actions/apply", { confirmation });
+
+/** The bytes of a picture, as an address that only this page can read. */
+export async function readPicture(messageId: number, ordinal: number): Promise<string> {
+  const response = await fetchWithToken(`/api/messages/${messageId}/image/${ordinal}`);
+  if (!response.ok) return readAnswer(response);
+  return URL.createObjectURL(await response.blob());
+}
+
+/** How long to wait before asking again for news that broke off. */
+const RETRY_MS = 2_000;
+
+/** Tells the news of the archive for as long as the page is open. An EventSource could not send the token. */
+export async function followNews(onNews: (news: News) => void, onEnd: () => void): Promise<void> {
+  for (;;) {
+    try {
+      const { ok, body } = await fetchWithToken("/api/events");
+      if (!ok || body === null) return onEnd();
+      const events = new EventParser();
+      const pieces = body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let piece = await pieces.read(); !piece.done; piece = await pieces.read()) {
+        for (const data of events.push(piece.value)) onNews(JSON.parse(data) as News);
+      }
+    } catch (error) {
+      // The server has gone, which onEnd says; anything else is a mistake in this page.
+      if (!(error instanceof TypeError)) throw error;
+    }
+    onEnd();
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}

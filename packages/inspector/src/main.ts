@@ -2,7 +2,7 @@
  * The page: finds the view that the address names, keeps it fresh while agents write, and hands keys to it. Addresses: `#/<view>/<n>` for a
  * view of conversation n, `#msg_<n>` for a message, `#sum_…` for a summary.
  */
-import { readMessageAlone, readOverview, readSummary, writeAccess } from "./api.ts";
+import { followNews, readMessageAlone, readOverview, readSummary, writeAccess } from "./api.ts";
 import type { News, Overview } from "./api.ts";
 import { fill, h, throttle } from "./dom.ts";
 import { countOf, setTimeZone } from "./format.ts";
@@ -216,20 +216,19 @@ class Page {
 
   /** Told by the server when something was stored or folded. */
   #follow(): void {
-    const events = new EventSource("/api/events");
     let isFirst = true;
     const refresh = throttle(() => this.#view?.refresh?.());
-    events.addEventListener("status", (event) => {
-      const news = JSON.parse((event as MessageEvent<string>).data) as News;
+    const tell = (news: News): void => {
       this.#live.textContent = news.problem ?? `live · ${countOf(news.messages ?? 0, "message")}`;
       this.#live.classList.toggle("off", news.problem !== null);
       if (!isFirst) refresh(this.#view?.restMs ?? 0);
       isFirst = false;
-    });
-    events.addEventListener("error", () => {
+    };
+    const end = (): void => {
       this.#live.textContent = "lcm web has ended";
       this.#live.classList.add("off");
-    });
+    };
+    void followNews(tell, end);
   }
 
   #press(event: KeyboardEvent): void {

@@ -1,6 +1,6 @@
 /** One message as it is shown: who, when, how large, and its parts. What is long or machine-made is folded until somebody opens it. */
 import { renderAction } from "./action-dialog.ts";
-import { readMessage } from "./api.ts";
+import { readMessage, readPicture } from "./api.ts";
 import type { MessageDetail, MessageJson, PartJson } from "./api.ts";
 import { h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
@@ -180,12 +180,13 @@ function renderFolded(kind: string, title: string, part: PartJson, mark: RegExp 
 function renderImage(id: number, part: PartJson): HTMLElement {
   const name = describeFile(part);
   if (!part.hasImage) return h("div", { class: "file" }, ...textNodes(name));
-  return h(
-    "figure",
-    {},
-    h("img", { src: `/api/messages/${id}/image/${part.ordinal}`, alt: name, loading: "lazy" }),
-    h("figcaption", { class: "faint" }, ...textNodes(name)),
-  );
+  const image = h("img", { alt: name });
+  const show = (address: string): void => {
+    image.addEventListener("load", () => URL.revokeObjectURL(address), { once: true });
+    image.src = address;
+  };
+  void whenRead(readPicture(id, part.ordinal), show, (failure) => image.replaceWith(failure));
+  return h("figure", {}, image, h("figcaption", { class: "faint" }, ...textNodes(name)));
 }
 
 function describeFile({ type, fileName, mimeType, payloadBytes, text }: PartJson): string {

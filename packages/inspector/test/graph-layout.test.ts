@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { GraphNode } from "../src/api.ts";
+import type { GraphNode } from "@lossless/cli/src/web/answers.ts";
 import { placeGraph } from "../src/graph-layout.ts";
 
 function node(

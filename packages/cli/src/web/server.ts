@@ -28,7 +28,7 @@ export interface InspectorOptions extends ApiOptions {
 }
 
 export interface Inspector {
-  /** With the token: whoever has it may read the archive. */
+  /** With the token, which the page takes out of its address: whoever has it may read the archive. */
   readonly url: string;
   readonly port: number;
   close(): Promise<void>;
@@ -94,16 +94,13 @@ class Desk {
     const url = parseAddress(request.url ?? "/");
     if (url === null) return sendText(response, 400, "This is not an address of the inspector.");
     const visit = { headers: request.headers, url };
-    const refusal = this.#gate.refuse(visit);
+    const isReading = request.method === "GET" || request.method === "HEAD";
+    const file = isReading ? this.#page.get(url.pathname) : undefined;
+    const refusal = this.#gate.refuse(visit) ?? (file === undefined ? this.#gate.refuseRead(visit) : null);
     if (refusal !== null) return sendText(response, refusal.status, refusal.message);
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      return this.#change(request, response, visit);
-    }
-    // The token leaves the address bar, and the history, at once.
-    if (this.#gate.hasToken(visit)) return sendOn(response, this.#gate.renderCookie());
+    if (!isReading) return this.#change(request, response, visit);
     if (url.pathname === "/api/events") return live.add(response);
     this.#api.noteVisit();
-    const file = this.#page.get(url.pathname);
     if (file !== undefined) return send(response, 200, file.type, file.content);
     await this.#answer(url, response);
   }
@@ -192,11 +189,6 @@ function describe(error: unknown): object {
 const failure = (code: string, message: string, hint?: string): object => ({
   error: { code, message, ...(hint === undefined ? {} : { hint }) },
 });
-
-function sendOn(response: ServerResponse, cookie: string): void {
-  response.writeHead(303, { location: "/", "set-cookie": cookie });
-  response.end();
-}
 
 const sendText = (response: ServerResponse, status: number, text: string): void =>
   send(response, status, "text/plain; charset=utf-8", Buffer.from(`${text}\n`));

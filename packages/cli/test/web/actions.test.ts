@@ -14,7 +14,7 @@ afterAll(folder.remove);
 
 let site: Site;
 let origin = "";
-let cookie = "";
+let headers: { readonly "x-lcm-token": string };
 let token = "";
 let number = 0;
 
@@ -22,8 +22,7 @@ async function open(write: boolean, complete?: Complete): Promise<void> {
   const options = { write, ...(complete === undefined ? {} : { complete }) };
   site = await openSite(`${folder.path}/${++number}`, options);
   origin = new URL(site.inspector.url).origin;
-  const first = await fetch(site.inspector.url, { redirect: "manual" });
-  cookie = first.headers.get("set-cookie")?.split(";")[0] ?? "";
+  headers = { "x-lcm-token": new URL(site.inspector.url).searchParams.get("token") ?? "" };
   token = (await get<Overview>("/api/overview")).write?.token ?? "";
 }
 
@@ -33,11 +32,11 @@ interface Reply<T> {
 }
 
 const get = async <T>(path: string): Promise<T> =>
-  (await (await fetch(origin + path, { headers: { cookie } })).json()) as T;
+  (await (await fetch(origin + path, { headers })).json()) as T;
 
 /** fetch does not let a program choose its Origin. */
-function post<T>(path: string, body: unknown, headers: OutgoingHttpHeaders = {}): Promise<Reply<T>> {
-  const all = { cookie, origin, "content-type": "application/json", "x-lcm-write": token, ...headers };
+function post<T>(path: string, body: unknown, others: OutgoingHttpHeaders = {}): Promise<Reply<T>> {
+  const all = { ...headers, origin, "content-type": "application/json", "x-lcm-write": token, ...others };
   const chosen = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
   return new Promise((resolve, reject) => {
     const { port } = new URL(origin);
@@ -90,11 +89,11 @@ describe("an inspector that only reads", () => {
 describe("who may change something", () => {
   beforeEach(() => open(true));
 
-  test("not without the cookie, the page's own Origin, its token and JSON", async () => {
+  test("not without the token, the page's own Origin, the token for changes and JSON", async () => {
     const wish = { action: "backup" };
     const path = "/api/actions/preview";
     expect((await post(path, wish)).status).toBe(200);
-    expect((await post(path, wish, { cookie: undefined })).status).toBe(403);
+    expect((await post(path, wish, { "x-lcm-token": undefined })).status).toBe(403);
     expect((await post(path, wish, { origin: undefined })).status).toBe(403);
     expect((await post(path, wish, { origin: "https://evil.example" })).status).toBe(403);
     expect((await post(path, wish, { "x-lcm-write": undefined })).status).toBe(403);

@@ -30,9 +30,31 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     folder.remove();
   });
 
-  test("the token is gone from the address, and the overview lists the conversations", async () => {
+  test("the token moves from the address into the tab's session storage, and survives a reload", async () => {
+    const { page, context } = watched;
+    const { origin, searchParams } = new URL(site.inspector.url);
+    const token = searchParams.get("token");
+    expect(await page.evaluate("location.href")).toBe(`${origin}/`);
+    expect(await page.evaluate("Object.values(sessionStorage)")).toEqual([token]);
+    expect(await page.evaluate("Object.values(localStorage)")).not.toContain(token);
+    expect(await context.cookies()).toEqual([]);
+    await page.reload();
+    await page.locator(".cards").waitFor();
+    await page.locator(".live", { hasText: "live" }).waitFor();
+    // Only the first request, which the printed address itself is, had it in its address.
+    expect(watched.requests.filter((url) => url.includes(token ?? "?"))).toEqual([site.inspector.url]);
+  });
+
+  test("the printed address leads to the place that it names", async () => {
+    const { page, context } = await openPage(browser);
+    await page.goto(`${site.inspector.url}#msg_60`);
+    await page.locator(".target").waitFor();
+    expect(page.url()).toBe(`${new URL(site.inspector.url).origin}/#msg_60`);
+    await context.close();
+  });
+
+  test("the overview lists the conversations", async () => {
     const { page } = watched;
-    expect(new URL(page.url()).search).toBe("");
     await page.locator(".scroll-x tbody tr").nth(1).waitFor();
     expect(await page.locator(".scroll-x tbody tr").count()).toBe(2);
     expect(await page.locator(".scroll-x tbody").innerText()).toContain("agent:<b>hostile</b>");
@@ -216,15 +238,19 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
   test("a wrong token opens nothing, and neither does the page of another site", async () => {
     const stranger = await openPage(browser);
     const { origin, port } = new URL(site.inspector.url);
-    const answer = await stranger.page.goto(`${origin}/?token=wrong`);
-    expect(answer?.status()).toBe(403);
-    // Another port is another site: it has the cookie's host, and may not read all the same.
+    for (const path of ["/?token=wrong", "/"]) {
+      await stranger.page.goto(origin + path);
+      await stranger.page.locator("[role=alert]", { hasText: "Open the whole address" }).waitFor();
+      expect(await stranger.page.locator(".cards").count()).toBe(0);
+    }
+    // Another port is another site, and may not read even with the token.
     const other = await openSite(makeChild(folder.path));
     try {
       await stranger.page.goto(other.inspector.url);
       await stranger.page.locator(".cards").waitFor();
+      const token = new URL(site.inspector.url).searchParams.get("token");
       const seen = await stranger.page.evaluate(
-        `fetch("http://127.0.0.1:${port}/api/overview", { credentials: "include" }).then((reply) => reply.status, () => "refused")`,
+        `fetch("http://127.0.0.1:${port}/api/overview", { headers: { "x-lcm-token": "${token}" } }).then((reply) => reply.status, () => "refused")`,
       );
       expect(seen).toBe("refused");
     } finally {
