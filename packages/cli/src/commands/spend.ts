@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import type { Engine } from "@lossless/core/engine.ts";
 import type { Settings } from "@lossless/core/model/settings.ts";
 import type { Guard, SpendGroup } from "@lossless/core/store/folding.ts";
+import { sumWindow } from "@lossless/core/summarize/guards.ts";
 import { findDay } from "@lossless/core/summarize/time-of-day.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
@@ -26,7 +27,9 @@ interface SpendOptions {
 interface Caps {
   readonly tokensPerDay: number | null;
   readonly tokensToday: number;
-  readonly callsPerWindow: number;
+  readonly tokensPerWindow: number | null;
+  readonly tokensInWindow: number;
+  readonly callsPerWindow: number | null;
   readonly callsInWindow: number;
   readonly windowMs: number;
 }
@@ -90,6 +93,7 @@ export async function readLedger(
     return { calls, inputTokens, outputTokens };
   };
   const today = await sum(findDay(now, settings.timezone).start);
+  const window = sumWindow(await engine.spend({ since: now - settings.summaryCallWindowMs, by: "purpose" }));
   return {
     groups: await engine.spend({ since, by }),
     total: await sum(since),
@@ -97,7 +101,9 @@ export async function readLedger(
       tokensPerDay: settings.spendMaxTokensPerDay,
       tokensToday: today.inputTokens + today.outputTokens,
       callsPerWindow: settings.summaryMaxCallsPerWindow,
-      callsInWindow: (await sum(now - settings.summaryCallWindowMs)).calls,
+      callsInWindow: window.calls,
+      tokensPerWindow: settings.summaryMaxTokensPerWindow,
+      tokensInWindow: window.tokens,
       windowMs: settings.summaryCallWindowMs,
     },
     guards: (await engine.status()).guards,
@@ -142,14 +148,17 @@ export function describeCaps(
   timezone: string,
   paintPaused: (text: string) => string,
 ): [string, string][] {
-  const { tokensPerDay, tokensToday, callsPerWindow, callsInWindow, windowMs } = caps;
-  const day = tokensPerDay === null ? "no cap" : `of ${formatCount(tokensPerDay)}`;
+  const { tokensPerDay, tokensToday, windowMs } = caps;
+  const { tokensPerWindow, tokensInWindow, callsPerWindow, callsInWindow } = caps;
+  const limit = (cap: number | null): string => (cap === null ? "no cap" : `of ${formatCount(cap)}`);
+  const within = `in ${formatSeconds(windowMs)}`;
   return [
-    ["Today", `${formatCount(tokensToday)} tokens, ${day} (spendMaxTokensPerDay)`],
+    ["Today", `${formatCount(tokensToday)} tokens, ${limit(tokensPerDay)} (spendMaxTokensPerDay)`],
     [
       "Window",
-      `${formatCount(callsInWindow)} of ${formatCount(callsPerWindow)} calls in ${formatSeconds(windowMs)} (summaryMaxCallsPerWindow)`,
+      `${formatCount(tokensInWindow)} tokens ${within}, ${limit(tokensPerWindow)} (summaryMaxTokensPerWindow)`,
     ],
+    ["Calls", `${formatCount(callsInWindow)} ${within}, ${limit(callsPerWindow)} (summaryMaxCallsPerWindow)`],
     ...guards.map((guard): [string, string] => ["Paused", paintPaused(describeGuard(guard, timezone))]),
   ];
 }

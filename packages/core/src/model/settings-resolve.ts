@@ -81,6 +81,7 @@ export function resolveSettings(input: ResolveInput = {}): ResolvedSettings {
     stateDirFrom: state.from,
     givenDatabasePath: (readGiven("databasePath") as string | undefined) ?? null,
     leafChunkTokens: Number(readGiven("leafChunkTokens") ?? fixedDefault("leafChunkTokens")),
+    limitsSummaryCalls: given.has("summaryMaxCallsPerWindow"),
     systemTimezone: findSystemTimezone(),
   });
   return {

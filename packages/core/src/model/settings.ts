@@ -30,6 +30,8 @@ export interface DeriveContext {
   /** The database path when somebody set it; null when it is itself a default. */
   readonly givenDatabasePath: string | null;
   readonly leafChunkTokens: number;
+  /** Whether somebody set `summaryMaxCallsPerWindow`. */
+  readonly limitsSummaryCalls: boolean;
   readonly systemTimezone: string;
 }
 
@@ -150,6 +152,9 @@ export function isDatabaseFile(databasePath: string): boolean {
 
 const FORK_SHOWS_AT_LEAST_TOKENS = 6000;
 const FORK_SHARE_OF_CHUNK = 0.3;
+
+/** About twenty full chunks: more than a busy chat folds in ten minutes, little enough to stop a loop. */
+const SUMMARY_TOKENS_PER_WINDOW = 400_000;
 
 const GENERAL = {
   enabled: flag(true, {
@@ -423,17 +428,31 @@ const SPEND = {
   summaryCallWindowMs: whole(600_000, {
     min: 1,
     env: "LCM_SUMMARY_CALL_WINDOW_MS",
-    help: "Length of the window in which summary calls are counted.",
+    help: "Length of the window in which the tokens and calls of summaries are counted.",
   }),
-  summaryMaxCallsPerWindow: whole(24, {
+  summaryMaxTokensPerWindow: row<number | null>(
+    integerType({ min: 1 }),
+    toDefault<number | null>({
+      text: "400000; no limit while `summaryMaxCallsPerWindow` is set",
+      compute: ({ limitsSummaryCalls }) => ({
+        value: limitsSummaryCalls ? null : SUMMARY_TOKENS_PER_WINDOW,
+        from: "summaryMaxCallsPerWindow",
+      }),
+    }),
+    {
+      env: "LCM_SUMMARY_MAX_TOKENS_PER_WINDOW",
+      help: "Tokens that summary calls may use in a window; when they are used up, summaries are extractive until the window has room again.",
+    },
+  ),
+  summaryMaxCallsPerWindow: optionalWhole({
     min: 1,
     env: "LCM_SUMMARY_MAX_CALLS_PER_WINDOW",
-    help: "Most summary calls in a window; beyond it summaries are extractive.",
+    help: "Most summary calls in a window; beyond it summaries are extractive for `summarySpendBackoffMs`.",
   }),
   summarySpendBackoffMs: whole(1_800_000, {
     min: 1,
     env: "LCM_SUMMARY_SPEND_BACKOFF_MS",
-    help: "How long no model is called after the window's limit was reached.",
+    help: "How long no model is called after `summaryMaxCallsPerWindow` was reached.",
   }),
   circuitBreakerThreshold: whole(5, {
     min: 1,

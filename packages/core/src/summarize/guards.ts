@@ -7,7 +7,7 @@
  */
 import type { Clock, EventSink } from "../model/events.ts";
 import type { Settings } from "../model/settings.ts";
-import type { FoldingStore, Guard } from "../store/folding.ts";
+import type { FoldingStore, Guard, SpendGroup } from "../store/folding.ts";
 import { type Candidate, nameCandidate } from "./candidates.ts";
 import { findDay } from "./time-of-day.ts";
 
@@ -18,6 +18,7 @@ export interface GuardOptions {
     | "circuitBreakerThreshold"
     | "circuitBreakerCooldownMs"
     | "summaryMaxCallsPerWindow"
+    | "summaryMaxTokensPerWindow"
     | "summaryCallWindowMs"
     | "summarySpendBackoffMs"
     | "spendMaxTokensPerDay"
@@ -28,6 +29,7 @@ export interface GuardOptions {
 }
 
 export const SPEND_GUARD = "spend";
+export const WINDOW_GUARD = "spend-window";
 export const DAY_GUARD = "spend-day";
 export const breakerName = (candidate: Candidate): string => `breaker:${nameCandidate(candidate)}`;
 export const pauseName = (candidate: Candidate): string => `pause:${nameCandidate(candidate)}`;
@@ -52,7 +54,9 @@ export class GuardBook {
   /** Whether spending rules allow one more call now. */
   async allowsCall(): Promise<boolean> {
     return this.#safely("read the spend ledger", false, async () => {
-      return !(await this.#isDayFull()) && !(await this.#isWindowFull());
+      return (
+        !(await this.#isDayFull()) && !(await this.#hasCalledTooOften()) && !(await this.#isWindowFull())
+      );
     });
   }
 
@@ -121,12 +125,47 @@ export class GuardBook {
     return true;
   }
 
+  /** Like the day: the ledger decides, and the guard only says until when. */
   async #isWindowFull(): Promise<boolean> {
+    const { settings, clock } = this.#options;
+    const { summaryMaxTokensPerWindow: cap, summaryCallWindowMs: windowMs } = settings;
+    const now = clock.now();
+    const used = cap === null ? 0 : await this.#sumSummaryTokens(now - windowMs);
+    if (cap === null || used < cap) {
+      await this.#close(WINDOW_GUARD);
+      return false;
+    }
+    const openUntil = (await this.#findRoom(cap, now - windowMs, now)) + windowMs;
+    await this.#open(WINDOW_GUARD, openUntil, `${used} of ${cap} tokens within ${windowMs} ms are used`);
+    return true;
+  }
+
+  async #sumSummaryTokens(since: number): Promise<number> {
+    return sumWindow(await this.#options.store.sumSpend({ since, by: "purpose" })).tokens;
+  }
+
+  /** The earliest begin of a window with room. A later begin never holds more, so halving the span finds it. */
+  async #findRoom(cap: number, full: number, now: number): Promise<number> {
+    let [before, after] = [full, now + 1];
+    while (after - before > 1) {
+      const middle = Math.floor((before + after) / 2);
+      if ((await this.#sumSummaryTokens(middle)) < cap) after = middle;
+      else before = middle;
+    }
+    return after;
+  }
+
+  async #hasCalledTooOften(): Promise<boolean> {
     const { store, settings, clock } = this.#options;
     const now = clock.now();
+    const limit = settings.summaryMaxCallsPerWindow;
+    if (limit === null) {
+      await this.#close(SPEND_GUARD);
+      return false;
+    }
     if ((await this.#read(SPEND_GUARD)).openUntil > now) return true;
     const calls = await store.countSpendCalls(now - settings.summaryCallWindowMs);
-    if (calls < settings.summaryMaxCallsPerWindow) {
+    if (calls < limit) {
       await this.#close(SPEND_GUARD);
       return false;
     }
@@ -184,6 +223,15 @@ export class GuardBook {
       return otherwise;
     }
   }
+}
+
+/** What the limits of a window count, from sums by purpose. Calls for vectors are many and small: they count only for the day. */
+export function sumWindow(byPurpose: readonly SpendGroup[]): { calls: number; tokens: number } {
+  const counted = byPurpose.filter(({ key }) => key !== "embed");
+  return {
+    calls: counted.reduce((sum, { calls }) => sum + calls, 0),
+    tokens: counted.reduce((sum, { inputTokens, outputTokens }) => sum + inputTokens + outputTokens, 0),
+  };
 }
 
 function describeGuard(name: string): string {

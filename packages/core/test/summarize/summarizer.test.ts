@@ -478,6 +478,70 @@ describe("the spend guard", () => {
   });
 });
 
+describe("the tokens of a window", () => {
+  const answer = (inputTokens: number) =>
+    scriptModel(async (request) => ({
+      kind: "text",
+      text: GOOD_SUMMARY,
+      model: request.model ?? { provider: "h", model: "m" },
+      inputTokens,
+      outputTokens: 100,
+    }));
+
+  test("many small calls never pause a busy chat", async () => {
+    using books = openBooks();
+    const { complete, requests } = answer(2900);
+    const summarize = books.summarizer({ complete });
+    const levels = new Set<string>();
+    for (let i = 0; i < 90; i++) levels.add((await summarize(requestFor(talk()))).level);
+    expect(requests).toHaveLength(90);
+    expect([...levels]).toEqual(["normal"]);
+  });
+
+  test("used up, summaries are extractive until the window has room, and no longer", async () => {
+    using books = openBooks();
+    const { complete, requests } = answer(900);
+    const config = { summaryMaxTokensPerWindow: 2000, summaryCallWindowMs: 10_000 };
+    const summarize = books.summarizer({ complete, config });
+    const levelOf = async (): Promise<string> => (await summarize(requestFor(talk()))).level;
+    const startedAt = books.clock.now();
+    expect(await levelOf()).toBe("normal");
+    books.clock.advance(4000);
+    expect([await levelOf(), await levelOf()]).toEqual(["normal", "extractive"]);
+    expect(await books.store.readGuards()).toMatchObject([
+      {
+        name: "spend-window",
+        openUntil: startedAt + 10_001,
+        reason: "2000 of 2000 tokens within 10000 ms are used",
+      },
+    ]);
+    await books.restart();
+    books.clock.advance(6000);
+    expect(await levelOf()).toBe("extractive");
+    books.clock.advance(1);
+    expect(await levelOf()).toBe("normal");
+    expect(requests).toHaveLength(3);
+    expect(books.events.filter((event) => event.kind !== "spend").map((event) => event.kind)).toEqual([
+      "degraded",
+      "recovered",
+    ]);
+  });
+
+  test("an explicit call limit replaces the default token limit; both apply when both are set", async () => {
+    using books = openBooks();
+    const { complete, requests } = answer(250_000);
+    const calls = { summaryMaxCallsPerWindow: 3 };
+    const summarize = books.summarizer({ complete, config: calls });
+    for (let i = 0; i < 4; i++) await summarize(requestFor(talk()));
+    expect(requests).toHaveLength(3);
+
+    using others = openBooks();
+    const both = others.summarizer({ complete, config: { ...calls, summaryMaxTokensPerWindow: 400_000 } });
+    for (let i = 0; i < 4; i++) await both(requestFor(talk()));
+    expect(requests).toHaveLength(5);
+  });
+});
+
 describe("the daily cap", () => {
   test("at the cap no model is called until the next day in the configured zone", async () => {
     using books = openBooks();
