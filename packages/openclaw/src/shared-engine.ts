@@ -56,8 +56,8 @@ interface Entry {
 
 interface OpenedEngine {
   readonly engine: Engine;
-  /** Which file was opened: one that was put in its place, or removed, is not written to any more. */
-  readonly file: string | null;
+  /** Which files were opened: once one was removed, or another put in its place, they are not written to any more. */
+  readonly files: string;
 }
 
 interface Takeover {
@@ -153,7 +153,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       complete: models.complete,
       create: true,
     });
-    return { engine, file: await identifyFile(options.settings.databasePath) };
+    return { engine, files: await identifyFiles(options.settings.databasePath) };
   }
 
   return {
@@ -174,7 +174,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       const opening = (entry.engine ??= openFile(entry));
       try {
         const opened = await opening;
-        if ((await identifyFile(options.settings.databasePath)) === opened.file) return opened.engine;
+        if ((await identifyFiles(options.settings.databasePath)) === opened.files) return opened.engine;
         if (entry.engine === opening) entry.engine = null;
         // Its worker may be in the middle of something; nobody waits for it.
         opened.engine.close().catch(() => undefined);
@@ -216,6 +216,11 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       await opened?.engine.close();
     },
   };
+}
+
+/** What identifies a database and its log, without which the newest rows are gone. */
+async function identifyFiles(path: string): Promise<string> {
+  return (await Promise.all([path, `${path}-wal`].map(identifyFile))).join(" ");
 }
 
 /** A name for the file at a path that another file there does not have; null when there is none. */

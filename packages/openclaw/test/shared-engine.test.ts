@@ -59,6 +59,21 @@ describe("a shared engine", () => {
     await one.release();
   });
 
+  test("is opened anew when its log was removed: it would store nothing any more", async () => {
+    const one = lease();
+    const before = await one.open();
+    const messages = [{ eventId: "a", message: { role: "user", content: "hello" } }];
+    const session = { key: "agent:main:main", id: "s1", owner: "main" };
+    await before.ingest({ session, messages });
+    await rm(join(folder, "lcm.db-wal"));
+    await expect(before.ingest({ session, messages })).rejects.toMatchObject({ code: "database_replaced" });
+    const after = await one.open();
+    expect(after).not.toBe(before);
+    await after.ingest({ session, messages });
+    expect(await after.knownEvents({ sessionId: "s1", eventIds: ["a"] })).toEqual(["a"]);
+    await one.release();
+  });
+
   test("is opened anew after its thread has died", async () => {
     const one = lease();
     const before = await one.open();

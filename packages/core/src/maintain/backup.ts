@@ -2,8 +2,8 @@
  * Backups: a folder with a copy of the database and of every large file, proven before it counts. Made while agents go on writing;
  * restored only after the copy has been proven again, and the archive it replaces is kept beside it.
  *
- * Invariant: a folder under its final name is a whole, verified backup. Whatever is interrupted leaves a `.partial` folder, which the
- * doctor names and removes.
+ * Invariant: a folder under its final name is a whole, verified backup that is flushed to the disk. Whatever is interrupted leaves a
+ * `.partial` folder, which the doctor names and removes. Nothing older is removed or replaced before what takes its place is flushed.
  */
 import {
   chmodSync,
@@ -16,11 +16,12 @@ import {
   readdirSync,
 } from "node:fs";
 import { renameSync, rmSync, statSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
 import { openEngine } from "../open-engine.ts";
+import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { LargeFiles } from "../store/large-files.ts";
 
 const DATABASE_NAME = "lcm.db";
@@ -66,7 +67,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   }
   const partial = `${target}${PARTIAL}`;
   rmSync(partial, { recursive: true, force: true });
-  mkdirSync(partial, { recursive: true, mode: 0o700 });
+  const firstMade = mkdirSync(partial, { recursive: true, mode: 0o700 }) ?? partial;
   try {
     const copy = join(partial, DATABASE_NAME);
     await options.engine.backup({
@@ -79,13 +80,21 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
       options.onProgress?.("files", done, total),
     );
     const counts = await prove(copy, (done, total) => options.onProgress?.("verify", done, total));
+    flushTreeSync(partial);
     renameSync(partial, target);
+    flushFolders(dirname(target), dirname(firstMade));
     const removed = options.keep === undefined ? [] : pruneBackups(databasePath, options.keep);
     return { path: target, ...counts, bytes: folderBytes(target), removed };
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** Flushes a folder and those above it, up to and including `top`. */
+function flushFolders(folder: string, top: string): void {
+  flushPathSync(folder);
+  if (resolve(folder) !== resolve(top)) flushFolders(dirname(resolve(folder)), top);
 }
 
 /** Backups beside a database, newest first. */
@@ -199,10 +208,16 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
     copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
     const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
+    flushPathSync(incoming);
+    flushTreeSync(incomingFiles);
     const keptAt = await keepPresent(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
     // From here on the folder holds the files of both archives, so the one step that exchanges the database finds either whole.
     addFiles(incomingFiles, filesDir);
+    flushTreeSync(filesDir);
+    flushPathSync(dirname(filesDir));
+    flushPathSync(dirname(databasePath));
     renameSync(incoming, databasePath);
+    flushPathSync(dirname(databasePath));
     dropOthers(filesDir, incomingFiles);
     rmSync(incomingFiles, { recursive: true, force: true });
     return { databasePath, keptAt, ...counts };
@@ -242,9 +257,14 @@ async function keepPresent(databasePath: string, filesDir: string, stamp: string
   const suffix = `.before-restore-${stamp}`;
   const isThere = existsSync(databasePath);
   if (isThere) await claimAlone(databasePath);
-  if (existsSync(filesDir)) addFiles(filesDir, `${filesDir}${suffix}`);
+  if (existsSync(filesDir)) {
+    addFiles(filesDir, `${filesDir}${suffix}`);
+    flushTreeSync(`${filesDir}${suffix}`);
+  }
   if (!isThere) return null;
   linkOrCopy(databasePath, `${databasePath}${suffix}`);
+  flushPathSync(`${databasePath}${suffix}`);
+  flushPathSync(dirname(databasePath));
   // Everything is in the one file now; a log left beside it would be taken for the new one's.
   for (const log of ["-wal", "-shm"]) rmSync(`${databasePath}${log}`, { force: true });
   return `${databasePath}${suffix}`;

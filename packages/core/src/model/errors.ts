@@ -22,7 +22,8 @@ export const ERROR_CODES = {
   database_unreadable: { exit: 5, when: "the path is a directory, or permissions forbid access" },
   database_busy: { exit: 5, when: "another process held the write lock longer than the time limit" },
   database_full: { exit: 5, when: "the disk or quota is full" },
-  database_corrupt: { exit: 5, when: "SQLite reports that the file is damaged" },
+  database_corrupt: { exit: 5, when: "SQLite reports that the file is damaged, or the file is empty" },
+  database_replaced: { exit: 5, when: "the file was deleted or replaced while it was open" },
   database_closed: { exit: 5, when: "the engine was closed before the call" },
   verification_failed: { exit: 6, when: "stored data does not match its proof" },
 } as const;

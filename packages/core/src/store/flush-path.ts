@@ -2,8 +2,9 @@
  * Waits until a file or a folder is on the disk. A new name is only certain to survive a crash once its folder is. Windows flushes nothing
  * through a handle that only reads, and no folder at all; there the rename itself is all that can be asked for.
  */
-import { closeSync, fsyncSync, openSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { join } from "node:path";
 
 export function flushPathSync(path: string): void {
   if (process.platform === "win32") return;
@@ -15,7 +16,17 @@ export function flushPathSync(path: string): void {
   }
 }
 
-/** The same for those who must not keep an event loop waiting. */
+/** Flushes every file and folder below a folder, and the folder itself. */
+export function flushTreeSync(folder: string): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) flushTreeSync(path);
+    else if (entry.isFile()) flushPathSync(path);
+  }
+  flushPathSync(folder);
+}
+
+/** {@link flushPathSync} for those who must not keep an event loop waiting. */
 export async function flushPath(path: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(path, "r");

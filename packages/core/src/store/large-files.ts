@@ -36,12 +36,12 @@ export class LargeFiles {
     return `${conversationId}/${fileId}.${extension}`;
   }
 
-  /** Writes a file unless it is already there with the same size (its name is a hash of its content). */
+  /** Writes a file unless it is already there with the same content: a damaged one may have kept its size. */
   write(storagePath: string, content: Uint8Array): void {
     const target = this.#locate(storagePath, true);
     try {
       const present = lstatSync(target, { throwIfNoEntry: false });
-      if (present?.isFile() && present.size === content.byteLength) return;
+      if (present?.isFile() && present.size === content.byteLength && holds(target, content)) return;
       const temporary = `${target}.${process.pid}.tmp`;
       const handle = openSync(
         temporary,
@@ -130,6 +130,20 @@ export class LargeFiles {
       throw refuse("use", storagePath, new Error("its folder is a link that leads elsewhere"));
     }
     return join(folder, `${match[2]}.${match[3]}`);
+  }
+}
+
+/** False as well for a file that cannot be read: it is written again. */
+function holds(target: string, content: Uint8Array): boolean {
+  let handle: number | null = null;
+  try {
+    handle = openSync(target, constants.O_RDONLY | NO_FOLLOW);
+    return Buffer.compare(readFileSync(handle), content) === 0;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    return false;
+  } finally {
+    if (handle !== null) closeSync(handle);
   }
 }
 

@@ -1,8 +1,9 @@
 import { openEngine } from "@lossless/core";
 import { createBackup, listBackups, restoreBackup } from "@lossless/core/maintain/backup.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import fs, { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
@@ -14,6 +15,66 @@ const big = {
   eventId: "big",
   message: { role: "user", content: `see ${"lorem ipsum dolor ".repeat(12_000)}` },
 };
+
+/** What is flushed, renamed and removed while `work` runs, in order. The calls themselves go through. */
+async function watchDisk(work: () => Promise<unknown>): Promise<string[]> {
+  const { fsyncSync, renameSync, rmSync } = fs;
+  const seen: string[] = [];
+  fs.fsyncSync = (handle) => {
+    seen.push(`flush ${fs.readlinkSync(`/proc/self/fd/${handle}`)}`);
+    fsyncSync(handle);
+  };
+  fs.renameSync = (from, to) => {
+    seen.push(`rename ${String(to)}`);
+    renameSync(from, to);
+  };
+  fs.rmSync = (path, options) => {
+    seen.push(`remove ${String(path)}`);
+    rmSync(path, options);
+  };
+  syncBuiltinESMExports();
+  try {
+    await work();
+  } finally {
+    Object.assign(fs, { fsyncSync, renameSync, rmSync });
+    syncBuiltinESMExports();
+  }
+  return seen;
+}
+
+describe.runIf(process.platform === "linux")("what is on the disk", () => {
+  test("is flushed before older backups are removed, and before a restore puts a backup in place", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath, thread: false });
+    await engine.ingest({ session, messages: [big, message(1)] });
+    const older = await createBackup({ engine, databasePath, filesDir, now: Date.UTC(2026, 0, 1) });
+    const target = `${databasePath}.backup-20260102-000000`;
+    const made = await watchDisk(() =>
+      createBackup({ engine, databasePath, filesDir, now: Date.UTC(2026, 0, 2), keep: 1 }),
+    );
+    await engine.close();
+    const [file] = readdirSync(join(filesDir, "1"));
+    const renamed = made.indexOf(`rename ${target}`);
+    for (const path of ["", "/lcm.db", "/lcm-files", "/lcm-files/1", `/lcm-files/1/${file}`])
+      expect(made.slice(0, renamed), path).toContain(`flush ${target}.partial${path}`);
+    const removed = made.indexOf(`remove ${older.path}`);
+    expect(removed).toBeGreaterThan(renamed);
+    expect(made.slice(renamed, removed)).toContain(`flush ${folder.path}`);
+
+    const now = Date.UTC(2026, 0, 3);
+    const kept = ".before-restore-20260103-000000";
+    const done = await watchDisk(() => restoreBackup({ backupPath: target, databasePath, filesDir, now }));
+    const exchanged = done.indexOf(`rename ${databasePath}`);
+    const before = done.slice(0, exchanged);
+    for (const path of [`${databasePath}.restoring`, `${filesDir}/1/${file}`, `${filesDir}/1`, filesDir])
+      expect(before, path).toContain(`flush ${path}`);
+    for (const path of [`${databasePath}${kept}`, `${filesDir}${kept}/1/${file}`, dirname(databasePath)])
+      expect(before, path).toContain(`flush ${path}`);
+    expect(done.slice(exchanged)).toContain(`flush ${folder.path}`);
+  });
+});
 
 describe("a backup", () => {
   test("is made while messages arrive, is proven, and comes back whole", async () => {

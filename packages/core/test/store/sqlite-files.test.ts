@@ -1,8 +1,10 @@
 /** Databases that cannot be used: one clear error with the documented code, and the file left as it was. */
 import { openEngine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { statSync, symlinkSync, writeFileSync } from "node:fs";
 import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 
@@ -127,12 +129,140 @@ describe("opening a database", () => {
     }
   });
 
+  test("reads and proves an archive on a read-only mount, or names the log that it cannot read there", async (context) => {
+    using folder = makeTemporaryFolder();
+    const disk = folder.file("disk");
+    mkdirSync(disk);
+    try {
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], { stdio: "ignore" });
+    } catch {
+      context.skip("no disk can be mounted here");
+    }
+    try {
+      const engine = await open(`${disk}/lcm.db`);
+      const message = { role: "user", content: "the greenhouse is on fire" };
+      await engine.ingest({ session, messages: [{ eventId: "a", message }] });
+      // What is left of a program that was killed: with and without what shares the log.
+      for (const [name, files] of [
+        ["killed", ["lcm.db", "lcm.db-wal", "lcm.db-shm"]],
+        ["copied", ["lcm.db", "lcm.db-wal"]],
+      ] as const) {
+        mkdirSync(`${disk}/${name}`);
+        for (const file of files) copyFileSync(`${disk}/${file}`, `${disk}/${name}/${file}`);
+      }
+      await engine.close();
+      execFileSync("mount", ["-o", "remount,ro", disk]);
+      for (const [path, thread] of [
+        [`${disk}/lcm.db`, true],
+        [`${disk}/killed/lcm.db`, false],
+      ] as const) {
+        const reading = await openEngine({ database: path, readOnly: true, thread });
+        expect(await reading.verify()).toMatchObject({ problems: [], messages: 1 });
+        const read = await reading.readMessage({ messageId: 1 });
+        expect(JSON.parse(Buffer.from(read?.bytes ?? []).toString("utf8"))).toEqual(message);
+        await reading.close();
+      }
+      const copied = openEngine({ database: `${disk}/copied/lcm.db`, readOnly: true, thread: false });
+      await expect(copied).rejects.toMatchObject({
+        code: "database_unreadable",
+        message: expect.stringContaining("lcm.db-wal holds rows"),
+      });
+    } finally {
+      execFileSync("umount", ["-l", disk]);
+    }
+  });
+
+  test("reads an archive in a folder that its user may not write", async (context) => {
+    if (process.getuid?.() === 0) context.skip("root may write everywhere");
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    await (await open(path)).close();
+    chmodSync(folder.path, 0o500);
+    try {
+      const reading = await openEngine({ database: path, readOnly: true, thread: false });
+      expect((await reading.verify()).problems).toEqual([]);
+      await reading.close();
+    } finally {
+      chmodSync(folder.path, 0o700);
+    }
+  });
+
+  test("does not take a file of zero bytes for an empty archive, nor drops the log beside it", async () => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    writeFileSync(path, "");
+    for (const readOnly of [false, true]) {
+      await expect(
+        openEngine({ database: path, thread: false, create: false, readOnly }),
+      ).rejects.toMatchObject({ code: "database_corrupt", message: expect.stringContaining("0 bytes") });
+    }
+    expect(statSync(path).size).toBe(0);
+    writeFileSync(`${path}-wal`, "rows");
+    await expect(open(path)).rejects.toMatchObject({ code: "database_corrupt" });
+    expect(readFileSync(`${path}-wal`, "utf8")).toBe("rows");
+    rmSync(`${path}-wal`);
+    await (await open(path)).close();
+  });
+
   test("names missing permissions", async (context) => {
     if (process.getuid?.() === 0) context.skip("root may read everything");
     using folder = makeTemporaryFolder();
     await (await open(folder.file("lcm.db"))).close();
     chmodSync(folder.file("lcm.db"), 0o000);
     await expect(open(folder.file("lcm.db"))).rejects.toMatchObject({ code: "database_unreadable" });
+  });
+});
+
+describe("storing", () => {
+  const message = (eventId: string) => ({
+    eventId,
+    message: { role: "user", content: `message ${eventId}` },
+  });
+
+  test.each([
+    ["the database was deleted", (path: string) => rmSync(path)],
+    ["the database was replaced", (path: string) => renameSync(`${path}.other`, path)],
+    ["its log was deleted", (path: string) => rmSync(`${path}-wal`)],
+  ])("fails, and says why, when %s meanwhile", async (_what, harm) => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    await (await open(`${path}.other`)).close();
+    const engine = await open(path);
+    await engine.ingest({ session, messages: [message("a")] });
+    harm(path);
+    await expect(engine.ingest({ session, messages: [message("b")] })).rejects.toMatchObject({
+      code: "database_replaced",
+      message: expect.stringContaining(path),
+    });
+    await engine.close();
+    const again = await open(path);
+    await again.ingest({ session, messages: [message("b")] });
+    expect(await again.knownEvents({ sessionId: session.id, eventIds: ["b"] })).toEqual(["b"]);
+    await again.close();
+  });
+
+  test("writes a large file again that was damaged without changing its size", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await open(folder.file("lcm.db"));
+    const content = `see ${"lorem ipsum dolor sit amet ".repeat(8_000)} end`;
+    const [first] = (
+      await engine.ingest({ session, messages: [{ eventId: "a", message: { role: "user", content } }] })
+    ).results;
+    const files = folder.file("lcm-files/1");
+    const path = join(files, readdirSync(files)[0] ?? "");
+    const intact = readFileSync(path, "utf8");
+    writeFileSync(path, intact.replace("dolor", "DOLOR"));
+    const [again] = (
+      await engine.ingest({ session, messages: [{ eventId: "b", message: { role: "user", content } }] })
+    ).results;
+    expect(again?.outcome).toBe("stored");
+    expect(readFileSync(path, "utf8")).toBe(intact);
+    for (const stored of [first, again]) {
+      const read = await engine.readMessage({ messageId: stored?.messageId ?? 0 });
+      expect(JSON.parse(Buffer.from(read?.bytes ?? []).toString("utf8"))).toEqual({ role: "user", content });
+    }
+    expect((await engine.verify()).problems).toEqual([]);
+    await engine.close();
   });
 });
 

@@ -3,11 +3,12 @@
  * SQLite's errors turned into ours. The connection is only used from the thread that opened it.
  *
  * Invariant: every write happens inside `write`, which begins IMMEDIATE, so a lock is waited for before anything is read and no
- * transaction is ever upgraded half-way.
+ * transaction is ever upgraded half-way. A write returns only if the file it was committed to is still the file at the path.
  */
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { EngineError } from "../../model/errors.ts";
 
@@ -28,6 +29,8 @@ const BUSY_SLICE_MS = 2_000;
 const TELL_BUSY_AFTER_MS = 1_500;
 const BUSY = 5;
 const LOCKED = 6;
+const CANNOT_OPEN = 14;
+const BEGIN_WRITE = "BEGIN IMMEDIATE";
 
 const sleepCell = new Int32Array(new SharedArrayBuffer(4));
 /** Sleeps this thread; only ever called off the host's thread, or in a command-line process. */
@@ -51,6 +54,8 @@ export class Connection {
   #inTransaction = false;
   #afterCommit: (() => void)[] = [];
   #rollbacks = 0;
+  /** The files that commits go to, with what identifies each. */
+  #files = new Map<string, string | null>();
 
   constructor(options: ConnectionOptions) {
     this.path = options.path;
@@ -63,8 +68,11 @@ export class Connection {
     } catch (error) {
       this.#database.close();
       this.#database = null;
-      throw error;
+      if (!options.readOnly || !isOnReadOnlyFolder(options.path, error)) throw error;
+      this.#database = openImmutable(options.path);
+      this.retry(() => this.#configure(), "open");
     }
+    this.#files.set(this.path, identifyFile(this.path));
   }
 
   #configure(): void {
@@ -84,7 +92,29 @@ export class Connection {
 
   /** Switches to write-ahead logging, which changes the file: only after it has proven to be ours. */
   enableWal(): void {
-    if (!this.readOnly) this.retry(() => this.exec("PRAGMA journal_mode = WAL"), "open");
+    if (this.readOnly) return;
+    this.retry(() => this.exec("PRAGMA journal_mode = WAL"), "open");
+    // Reading anything opens the log, which then stays the same file for as long as this connection is open.
+    this.retry(() => this.get("PRAGMA user_version"), "open");
+    const log = `${this.path}-wal`;
+    const identity = identifyFile(log);
+    // A folder that cannot have a log (no shared memory) keeps a rollback journal instead.
+    if (identity !== null) this.#files.set(log, identity);
+  }
+
+  /**
+   * Throws when the database or its log is no longer the file that was opened: somebody deleted or replaced it, and SQLite went on
+   * writing to a file without a name.
+   */
+  #checkFiles(): void {
+    for (const [path, identity] of this.#files) {
+      if (identifyFile(path) === identity) continue;
+      throw new EngineError(
+        "database_replaced",
+        `cannot write the database ${this.path}: ${path} was deleted or replaced while it was open`,
+        { hint: "nothing of this call is in the archive; open the database again, then repeat the call" },
+      );
+    }
   }
 
   /** How many transactions were undone: whoever keeps in memory what a transaction wrote looks whether it is still so. */
@@ -185,12 +215,12 @@ export class Connection {
 
   /** One write transaction; all or nothing. */
   write<T>(work: () => T): T {
-    return this.#transact("BEGIN IMMEDIATE", work, "write");
+    return this.#transact(BEGIN_WRITE, work, "write");
   }
 
   /** Begins a write transaction that later calls join, until it is released. Nothing else may use the connection meanwhile. */
   holdWrites(): void {
-    this.retry(() => this.run("BEGIN IMMEDIATE"), "write");
+    this.retry(() => this.run(BEGIN_WRITE), "write");
     this.#inTransaction = true;
   }
 
@@ -200,6 +230,7 @@ export class Connection {
     const follow = this.#afterCommit.splice(0);
     if (!isKept) this.#rollbacks += 1;
     this.exec(isKept ? "COMMIT" : "ROLLBACK");
+    if (isKept) this.#checkFiles();
     if (isKept) for (const work of follow) work();
   }
 
@@ -214,7 +245,7 @@ export class Connection {
   ): { kind: "done"; value: T } | { kind: "busy" } | { kind: "failed"; error: unknown } {
     if (this.#inTransaction) return { kind: "busy" };
     try {
-      return { kind: "done", value: this.#transactOnce("BEGIN IMMEDIATE", work) };
+      return { kind: "done", value: this.#transactOnce(BEGIN_WRITE, work) };
     } catch (error) {
       return isBusy(error) ? { kind: "busy" } : { kind: "failed", error };
     }
@@ -253,7 +284,9 @@ export class Connection {
     } finally {
       this.#inTransaction = false;
     }
-    for (const follow of this.#afterCommit.splice(0)) follow();
+    const follow = this.#afterCommit.splice(0);
+    if (begin === BEGIN_WRITE) this.#checkFiles();
+    for (const work of follow) work();
     return result;
   }
 
@@ -285,6 +318,41 @@ export class Connection {
   }
 }
 
+/** A name for the file at a path that another file there does not have; null when there is none. */
+function identifyFile(path: string): string | null {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? null : `${found.dev}:${found.ino}`;
+}
+
+/** Whether a database could not be opened because SQLite wants to write beside it, to share it with writers, and nobody can. */
+function isOnReadOnlyFolder(path: string, error: unknown): boolean {
+  if (!(error instanceof EngineError) || primaryCode(error.cause) !== CANNOT_OPEN) return false;
+  try {
+    accessSync(dirname(path), constants.W_OK);
+    return false;
+  } catch {
+    return mayRead(path);
+  }
+}
+
+/**
+ * Opens a database in a folder that cannot be written. Whoever writes to it has a log beside it; without one the file cannot change, and is
+ * read as it is. A log with content and no -shm file cannot be read there: its rows must not be left out silently.
+ */
+function openImmutable(path: string): DatabaseSync {
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  if (log !== undefined && log.size > 0) {
+    throw new EngineError(
+      "database_unreadable",
+      `cannot open the database ${path}: its log ${path}-wal holds rows that cannot be read from a read-only folder`,
+      { hint: "copy the database and its -wal file to a folder that can be written, and open the copy" },
+    );
+  }
+  const url = pathToFileURL(path);
+  url.search = "immutable=1";
+  return new DatabaseSync(url, { readOnly: true, allowExtension: false });
+}
+
 function openFile(options: ConnectionOptions): DatabaseSync {
   const { path } = options;
   const exists = existsSync(path);
@@ -298,6 +366,7 @@ function openFile(options: ConnectionOptions): DatabaseSync {
       hint: "check --db, or import something to create it",
     });
   }
+  if (exists) refuseEmpty(path, options.create);
   const oldMask = exists ? null : changeUmask(0o077);
   try {
     if (!exists) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -321,6 +390,16 @@ function openFile(options: ConnectionOptions): DatabaseSync {
   } finally {
     if (oldMask !== null) changeUmask(oldMask);
   }
+}
+
+/** An archive is never zero bytes long: one that is was cut off, and SQLite would take it for a new one and drop its log. */
+function refuseEmpty(path: string, create: boolean): void {
+  if (statSync(path).size > 0) return;
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (create && log === 0) return;
+  throw new EngineError("database_corrupt", `cannot open the database ${path}: the file is empty (0 bytes)`, {
+    hint: "restore a backup; or, if nothing was ever stored there, delete the file and store something to create it",
+  });
 }
 
 function mayRead(path: string): boolean {
@@ -405,7 +484,7 @@ export function translate(error: unknown, verb: string, path: string): unknown {
         "it is read-only",
         "reading needs to write beside it, too: check the permissions of the file and of its folder, or copy it elsewhere",
       );
-    case 14:
+    case CANNOT_OPEN:
       return make(
         "database_unreadable",
         "it cannot be opened",
