@@ -41,11 +41,27 @@ const DEFAULT_BUDGET_TOKENS = 100_000;
 /** Rows beyond the archive that a turn is willing to show from the transcript itself. */
 const MAX_UNSTORED_ROWS = 2_000;
 
+/** A room that shrinks is chosen a little smaller than it is, so that the next prompts need no other. */
+const SHRUNK_SHARE = 0.97;
+/** A room is held as long as it leaves no more than the rest of this unused. */
+const HELD_SHARE = 0.9;
+
+/**
+ * The room to choose a context for. The host's budget leaves out the prompt, so it changes a little at every turn, and the front of the
+ * context would change with it. The room of the turn before is held while it still fits and wastes little.
+ */
+export function holdRoom(held: number | undefined, room: number): number {
+  if (held === undefined || held < HELD_SHARE * room) return room;
+  return held <= room ? held : Math.floor(SHRUNK_SHARE * room);
+}
+
 export class Attempt {
   /** The archive holds all of the transcript that this turn may see. */
   caughtUp = false;
   /** Outside a durable turn the host hands the open turn over with the history. */
   isStandalone = false;
+  /** The room that the context was chosen for; undefined before the first call. */
+  chosenFor: number | undefined;
   #calls = 0;
   #firstBudget: number | null = null;
   #overhead = 0;
@@ -57,7 +73,13 @@ export class Attempt {
     return this.#firstBudget;
   }
 
-  async assemble(source: AttemptSource, params: AssembleParams, capTokens = Infinity): Promise<Snapshot> {
+  /** `held` is the room that the turn before was chosen for. */
+  async assemble(
+    source: AttemptSource,
+    params: AssembleParams,
+    capTokens = Infinity,
+    held?: number,
+  ): Promise<Snapshot> {
     const budget = params.tokenBudget ?? this.#firstBudget ?? DEFAULT_BUDGET_TOKENS;
     this.#calls += 1;
     this.#firstBudget ??= budget;
@@ -66,7 +88,7 @@ export class Attempt {
     const room = Math.max(1, Math.min(budget - this.#overhead, capTokens));
     const before = this.#snapshot;
     if (before === null || before.estimatedTokens > room)
-      this.#snapshot = await this.#choose(source, params, room, before);
+      this.#snapshot = await this.#choose(source, params, (this.chosenFor = holdRoom(held, room)), before);
     const snapshot = this.#snapshot!;
     if (!this.isStandalone || before === null) return snapshot;
     const open = params.messages.slice(before.messages.length);

@@ -112,7 +112,9 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
         { open: () => lease.open(), reader, session, target },
         params,
         cap,
+        note.heldTokens,
       );
+      if (attempt.chosenFor !== undefined) note.heldTokens = attempt.chosenFor;
       if (snapshot.fallback === null) troubles.end("context");
       else
         troubles.begin(

@@ -9,6 +9,8 @@ import type { ModelIdentity } from "@lossless/core/model/message.ts";
 export interface SessionNote {
   /** Room for messages at the first call of the last turn: the base of the threshold. */
   baseTokens?: number;
+  /** The room that the last context was chosen for. */
+  heldTokens?: number;
   /** Tokens of the context that was handed out last. */
   sentTokens?: number;
   /** What the host's own part of the prompt, as the provider counted it, leaves for messages. */

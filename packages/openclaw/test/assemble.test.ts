@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkGrammar, openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { holdRoom } from "../src/attempt.ts";
 import type { AgentMessage, AssembleParams, ContextEngine } from "../src/host.ts";
 import { Notes } from "../src/notes.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
@@ -67,6 +68,30 @@ function ask(tokenBudget: number, fields: Partial<AssembleParams> = {}): Assembl
 function textOf(messages: readonly AgentMessage[]): string {
   return JSON.stringify(messages.map((message) => message.content));
 }
+
+describe("a budget that changes a little from turn to turn", () => {
+  test("does not change the front of the context", async () => {
+    for (let turn = 0; turn < 20; turn++) await playTurn(`${turn}`, `answer ${turn} ${"words ".repeat(300)}`);
+    const contexts = [];
+    for (const budget of [3_000, 2_950, 2_990, 2_900, 3_000]) {
+      const engine = newEngine();
+      await engine.bootstrap(session);
+      const { messages, contextProjection } = await engine.assemble(ask(budget));
+      contexts.push({ messages: textOf(messages), epoch: contextProjection?.epoch });
+    }
+    const [, shrunk, ...later] = contexts;
+    expect(shrunk!.epoch).not.toContain("whole");
+    expect(later).toEqual([shrunk, shrunk, shrunk]);
+  });
+
+  test("is used whole again when it has grown", () => {
+    expect(holdRoom(undefined, 3_000)).toBe(3_000);
+    expect(holdRoom(3_000, 3_000)).toBe(3_000);
+    expect(holdRoom(3_000, 3_200)).toBe(3_000);
+    expect(holdRoom(3_000, 4_000)).toBe(4_000);
+    expect(holdRoom(3_000, 2_000)).toBe(1_940);
+  });
+});
 
 describe("the first call of an attempt", () => {
   test("answers from the archive, whatever the host hands over", async () => {

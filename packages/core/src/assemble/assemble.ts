@@ -14,7 +14,7 @@ import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
 import type { CoverTail, ShownSummary } from "../store/folding.ts";
 import type { ShownMessage, Store } from "../store/store.ts";
-import { choose } from "./choose.ts";
+import { choose, divideByFactor, findAnchor } from "./choose.ts";
 import type { Choice, ChosenItem } from "./choose.ts";
 import type { ModelMessage, Provider } from "./grammars.ts";
 import { addFront, readForkFront } from "./fork-front.ts";
@@ -41,7 +41,7 @@ export interface AssembleOptions {
   readonly cue?: string | null | undefined;
   /** Most tokens of the budget that a cue may take. */
   readonly cueMaxTokens?: number;
-  /** Bulky tool results before the fresh tail are stubs, also where they would fit. */
+  /** Bulky tool results before the fresh tail, as it was at the anchor, are stubs, also where they would fit. */
   readonly stubsOldResults?: boolean;
   /** A position: the context as if nothing from there on had been said. */
   readonly endBefore?: number;
@@ -105,7 +105,6 @@ async function assembleFrom(
   options: AssembleOptions,
   isAll: boolean,
 ): Promise<AssembledContext | null> {
-  const stubbedIds = options.stubsOldResults ? listOldBulky(cover, options.tail) : NONE;
   const cueRoom =
     options.cue === undefined
       ? 0
@@ -113,6 +112,11 @@ async function assembleFrom(
   const cue = fitCue(options.cue ?? null, cueRoom, options);
   const front = await readForkFront(store, options);
   const budgetTokens = options.budgetTokens - cueRoom - front.tokens;
+  const anchor = findAnchor(
+    cover.counters.shownTokens,
+    divideByFactor(Math.max(0, budgetTokens), options.tokenFactor),
+  );
+  const stubbedIds = options.stubsOldResults ? listOldBulky(cover, options.tail, anchor) : NONE;
   // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
@@ -120,7 +124,7 @@ async function assembleFrom(
     const choice = chooseFrom(cover, items, options, { budgetTokens, marginTokens });
     if (items.isMissed && !isAll) return null;
     const shown = addFront(showStubs(choice, stubbedIds), front);
-    const context = await writeContext(store, cover, shown, cue, options);
+    const context = await writeContext(store, cover, shown, cue, anchor, options);
     const excess = context.estimatedTokens - options.budgetTokens;
     if (excess <= 0 || choice.mode === "least" || tries >= MAX_TRIES) return context;
     marginTokens += excess + tries * 16;
@@ -148,8 +152,18 @@ function cutCover(cover: CoverTail, endBefore: number): CoverTail {
 
 const NONE: ReadonlySet<number> = new Set();
 
-function listOldBulky(cover: CoverTail, tail: TailPolicy): ReadonlySet<number> {
-  const items = cover.items.toReversed();
+/**
+ * Bulky results before the fresh tail of what was said up to the anchor. The tail of the whole conversation moves with every turn, and each
+ * result that left it would change the front of the prompt.
+ */
+function listOldBulky(cover: CoverTail, tail: TailPolicy, anchor: number): ReadonlySet<number> {
+  let after = cover.counters.shownTokens - anchor;
+  const cut = cover.items.findIndex((item) => {
+    if (after <= 0) return true;
+    after -= item.tokens;
+    return false;
+  });
+  const items = cut < 0 ? [] : cover.items.slice(cut).reverse();
   const { startIndex } = findFreshTail(items, tail);
   const bulky = items.slice(0, startIndex).filter((item) => isBulky(item, DEFAULT_LINE_COSTS));
   return new Set(bulky.flatMap((item) => item.messageId ?? []));
@@ -236,6 +250,7 @@ async function writeContext(
   cover: CoverTail,
   choice: Choice,
   cue: string | null,
+  anchor: number,
   options: AssembleOptions,
 ): Promise<AssembledContext> {
   const loaded = await loadChosen(store, cover, choice.items);
@@ -257,7 +272,7 @@ async function writeContext(
     estimatedTokens: applyFactor(countTokens(neutral, options.estimate), options.tokenFactor),
     budgetTokens: options.budgetTokens,
     mode: choice.mode,
-    epoch: `${options.conversationId}:${cover.foldRevision}:${choice.anchorTokens ?? "whole"}`,
+    epoch: `${options.conversationId}:${cover.foldRevision}:${nameFront(choice, cover, anchor, options)}`,
     fingerprint: hash("sha256", JSON.stringify(stable.map((item) => [item.kind, ...item.ids]))).slice(0, 32),
     items: choice.items.map((item) => ({
       ...item,
@@ -265,6 +280,17 @@ async function writeContext(
     })),
     shownMessages: cover.counters.shownMessages,
   };
+}
+
+/** What the front depends on beside the folds. Without an anchor it is chosen again at every turn. */
+function nameFront(
+  { mode, anchorTokens }: Choice,
+  { counters }: CoverTail,
+  anchor: number,
+  { stubsOldResults }: AssembleOptions,
+): string {
+  if (mode !== "whole") return String(anchorTokens ?? `turn ${counters.shownTokens}`);
+  return stubsOldResults ? `whole ${anchor}` : "whole";
 }
 
 /** Messages of a parent are numbered far below those of the fork, because both count from one. */

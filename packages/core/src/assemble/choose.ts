@@ -117,8 +117,14 @@ function openScene(request: ChooseRequest): Scene {
   return { request, reader: new PieceReader(request.items, costs), costs, budget, room, factor };
 }
 
+/** Where the front of a context for a budget ends, in the running token count. All in stored tokens. */
+export function findAnchor(shownTokens: number, budget: number): number {
+  const quantum = Math.max(1, Math.floor(budget * ANCHOR_SHARE));
+  return Math.floor(shownTokens / quantum) * quantum;
+}
+
 /** The most stored tokens that are, with the model's factor, at most this many. */
-function divideByFactor(tokens: number, factor: number): number {
+export function divideByFactor(tokens: number, factor: number): number {
   let stored = Math.floor(tokens / factor);
   while (stored > 0 && applyFactor(stored, factor) > tokens) stored--;
   return stored;
@@ -142,8 +148,7 @@ function chooseWhole(scene: Scene): Choice | null {
 /** The front for 80 % up to the anchor, the rest verbatim; null when that cannot be kept. */
 function chooseTight(scene: Scene): Choice | null {
   const { budget, room, request } = scene;
-  const quantum = Math.max(1, Math.floor(budget * ANCHOR_SHARE));
-  const anchor = Math.floor(request.counters.shownTokens / quantum) * quantum;
+  const anchor = findAnchor(request.counters.shownTokens, budget);
   const { cut, crossing } = findCut(scene, request.counters.shownTokens - anchor);
   const capacity = Math.floor(budget * FRONT_SHARE) - (budget - room) - crossing;
   const front = readFront(scene, cut, capacity, true);

@@ -4,12 +4,17 @@ import { expect, test } from "vitest";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
 
-/** Eighty short turns with one bulky tool result near the beginning. */
+const shortMessage = (i: number) => ({
+  eventId: `u${i}`,
+  message: {
+    role: i % 2 ? "assistant" : "user",
+    content: `turn ${i} about the greenhouse ${"ok ".repeat(90)}`,
+  },
+});
+
+/** Short messages with one bulky tool result near the beginning. */
 function conversation() {
-  const messages = Array.from({ length: 80 }, (_, i) => ({
-    eventId: `u${i}`,
-    message: { role: i % 2 ? "assistant" : "user", content: `turn ${i} about the greenhouse` },
-  }));
+  const messages = Array.from({ length: 120 }, (_, i) => shortMessage(i));
   const call = {
     role: "assistant",
     content: [{ type: "toolCall", id: "call_1", name: "exec", arguments: { command: "cat boiler.log" } }],
@@ -43,7 +48,7 @@ async function assembleWith(config: Record<string, unknown>, extra: { prompt?: s
     // Assembling never writes, so the cue finds what has been indexed by then.
     await engine.settleIndex();
     const context = await engine.assemble({ conversationId: 1, budgetTokens: 60_000, ...extra });
-    expect(context?.items.reduce((sum, item) => sum + item.messages, 0)).toBe(82);
+    expect(context?.items.reduce((sum, item) => sum + item.messages, 0)).toBe(122);
     return context;
   } finally {
     await engine.close();
@@ -52,14 +57,39 @@ async function assembleWith(config: Record<string, unknown>, extra: { prompt?: s
 
 test("stubLargeToolPayloads shows old bulky results as stubs that can be opened, and says how large they are", async () => {
   const plain = await assembleWith({});
-  const stubbed = await assembleWith({ stubLargeToolPayloads: true });
+  const stubbed = await assembleWith({ stubLargeToolPayloads: true, freshTailCount: 16 });
   expect(plain?.items.filter((item) => item.kind === "stub")).toEqual([]);
   const stub = stubbed?.items.find((item) => item.kind === "stub");
   expect(stub?.ids).toEqual(["msg_6"]);
   expect(JSON.stringify(stubbed?.messages)).toMatch(
     /about \d{4,5} tokens, left out here.*lcm_describe\(id=\\"msg_6\\"\)/,
   );
-  expect(stubbed?.estimatedTokens ?? 0).toBeLessThan((plain?.estimatedTokens ?? 0) / 2);
+  expect(stubbed?.estimatedTokens ?? 0).toBeLessThan((plain?.estimatedTokens ?? 0) - 8_000);
+});
+
+test("stubLargeToolPayloads changes the front of the context only where its epoch changes", async () => {
+  using folder = makeTemporaryFolder();
+  const database = folder.file("lcm.db");
+  const config = { databasePath: database, stubLargeToolPayloads: true, freshTailCount: 8 };
+  const { settings } = resolveSettings({ env: {}, config });
+  const engine = await openEngine({ database, settings, thread: false });
+  try {
+    const kinds = new Set<string>();
+    let before = { epoch: "", messages: [] as string[] };
+    for (const [index, message] of conversation().slice(0, 90).entries()) {
+      await engine.ingest({ session, messages: [message] });
+      const context = await engine.assemble({ conversationId: 1, budgetTokens: 60_000 });
+      const messages = context!.messages.map((shown) => JSON.stringify(shown));
+      // A result that has not come yet is a line at the end, which the result replaces.
+      if (context!.epoch === before.epoch && index > 6)
+        expect(messages.slice(0, before.messages.length), `after message ${index}`).toEqual(before.messages);
+      for (const { kind } of context!.items) kinds.add(kind);
+      before = { epoch: context!.epoch, messages };
+    }
+    expect([...kinds]).toContain("stub");
+  } finally {
+    await engine.close();
+  }
 });
 
 test("maxAssemblyTokenBudget caps what any caller asks for", async () => {
