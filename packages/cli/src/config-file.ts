@@ -46,7 +46,16 @@ export async function loadSettings(input: {
   const own = await readConfigFile(places.ownFile);
   const host = await readHostConfig(places.hostFile);
   const layers = [...(own === null ? [] : [{ source: places.ownFile, config: own }]), ...host.layers];
-  const resolved = resolveSettings({ ...input, layers });
+  const resolved = resolveSettings({ ...input, layers, replaceConflicts: true });
+  if (resolved.storingProblems.length > 0) {
+    throw new EngineError(
+      "config",
+      `cannot read the settings:\n  - ${resolved.storingProblems.join("\n  - ")}`,
+      {
+        hint: "Nothing is stored until redaction works. Correct the setting where it was set; docs/configuration.md lists every setting.",
+      },
+    );
+  }
   return { ...resolved, notices: [...host.notices, ...resolved.notices], places };
 }
 
@@ -128,10 +137,11 @@ export async function readHostConfig(
   }
   const layers: ConfigLayer[] = [];
   const current = dig(parsed.value, ["plugins", "entries", PLUGIN, "config"]);
-  if (current !== undefined) layers.push({ source: file, config: current });
+  // The plugin starts with what it can use of these settings, so we do too.
+  if (current !== undefined) layers.push({ source: file, config: current, tolerant: true });
   const older = dig(parsed.value, ["plugins", "config", PLUGIN]);
   if (older !== undefined) {
-    layers.push({ source: `${file} (plugins.config)`, config: older });
+    layers.push({ source: `${file} (plugins.config)`, config: older, tolerant: true });
     notices.push(
       `${file} has settings at plugins.config["${PLUGIN}"]; move them to plugins.entries.${PLUGIN}.config`,
     );

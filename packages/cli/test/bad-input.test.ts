@@ -170,6 +170,13 @@ test.each([
   ["expand sum_0000000000000000", 3, "cannot open sum_0000000000000000"],
   ["config get frshTailCount", 4, "freshTailCount"],
   ["config set freshTailCount many", 4, "whole number"],
+  ["config set redactPatterns @key", 4, "one of the sets @keys, @tokens, @cards"],
+  ["config set leafChunkTokens 2400", 4, "must be greater than leafTargetTokens, 2400"],
+  ["config set leafTargetTokens 20000", 4, "must be less than leafChunkTokens, 20000"],
+  ["config set condensedMinFanoutHard 5", 4, "must be at most condensedMinFanout, 4"],
+  ["config set freshTailMaxTokens 0", 4, "a whole number, at least 1"],
+  ["config set largeFilesDir files", 4, "an absolute path"],
+  ["config set redactedValues seal", 4, "there is no redaction key"],
   ["config unset nothingLikeIt", 4, "unknown setting"],
 ])("lcm %s ends with status %i", async (line, status, says) => {
   const args = line.split(" ");

@@ -335,6 +335,41 @@ describe("config", () => {
     });
   });
 
+  test("settings that belong together are set in the order that works, and taken out so", async () => {
+    const status = async (...args: string[]) => (await own(["config", ...args])).status;
+    expect(await status("set", "leafTargetTokens", "300")).toBe(0);
+    expect(await status("set", "leafChunkTokens", "1000")).toBe(0);
+    const unset = await own(["config", "unset", "leafTargetTokens"]);
+    expect(unset.status).toBe(4);
+    expect(unset.stderr).toContain(
+      "leafTargetTokens = 2400 (its default): must be less than leafChunkTokens, 1000",
+    );
+    expect(await status("unset", "leafChunkTokens")).toBe(0);
+    expect(await status("unset", "leafTargetTokens")).toBe(0);
+  });
+
+  test("what the host's file holds and the plugin cannot use is replaced here too, and doctor says so", async () => {
+    const config = { freshTailMaxTokens: 0, leafChunkTokens: 1000 };
+    const host = { plugins: { entries: { "lossless-claw": { config } } } };
+    writeFileSync(join(home.path, "state", "openclaw.json"), JSON.stringify(host));
+    writeFileSync(join(home.path, "session.jsonl"), readSampleLines(3));
+    expect((await own(["import", join(home.path, "session.jsonl")])).status).toBe(0);
+    const status = await own(["status"]);
+    expect(status.status).toBe(0);
+    expect(status.stderr).toContain("freshTailMaxTokens = 0");
+    const doctor = parseEnvelope(await own(["doctor", "--json"]));
+    const findings = doctor.data["findings"] as { code: string; id: string }[];
+    expect(findings.filter(({ code }) => code === "setting_impossible").map(({ id }) => id)).toEqual([
+      "freshTailMaxTokens",
+      "leafChunkTokens",
+    ]);
+    config.freshTailMaxTokens = 1;
+    Object.assign(config, { redactPatterns: ["@key"] });
+    writeFileSync(join(home.path, "state", "openclaw.json"), JSON.stringify(host));
+    expect((await own(["status"])).status).toBe(4);
+    writeFileSync(join(home.path, "state", "openclaw.json"), "{}");
+  });
+
   test("can take out a key that stops every other command", async () => {
     writeFileSync(join(home.path, "state", "lcm.json"), '{"nonsense": 1}');
     expect((await own(["config", "show"])).status).toBe(4);

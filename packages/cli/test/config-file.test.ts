@@ -90,7 +90,7 @@ describe("the host's file", () => {
   test("is read at the present place", async () => {
     await writeHost({ entries: { "lossless-claw": { enabled: true, config: { freshTailCount: 9 } } } });
     expect(await readHostConfig(host())).toEqual({
-      layers: [{ source: host(), config: { freshTailCount: 9 } }],
+      layers: [{ source: host(), config: { freshTailCount: 9 }, tolerant: true }],
       notices: [],
     });
   });

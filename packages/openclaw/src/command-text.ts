@@ -1,13 +1,8 @@
 /** The words of `/lcm`: from the engine's numbers to a few lines for a chat. Pure. */
 
-import {
-  resolveSettings,
-  type SearchAnswer,
-  type Settings,
-  type SpendGroup,
-  type StatusReport,
-  type VerifyReport,
-} from "@lossless/core";
+import type { SearchAnswer, Settings, SpendGroup, StatusReport, VerifyReport } from "@lossless/core";
+import { readSetting } from "@lossless/core/model/settings-resolve.ts";
+import { SETTING_KEYS } from "@lossless/core/model/settings.ts";
 import type { Trouble } from "./notes.ts";
 
 /** All that `status` and `doctor` speak of. */
@@ -131,16 +126,17 @@ export function renderVerify(report: VerifyReport): string {
   return [`${count(problems.length, "problem")} found:`, ...shown].join("\n");
 }
 
-export function renderConfig(settings: Settings): string {
-  const defaults = resolveSettings({ env: {}, config: {} }).settings;
-  const changed = Object.entries(settings).filter(
-    ([key, value]) =>
-      JSON.stringify(value) !== JSON.stringify((defaults as unknown as Record<string, unknown>)[key]),
-  );
-  if (changed.length === 0) return "All settings are the defaults.";
-  return changed
-    .map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
-    .join("\n");
+/** `defaults` are those of the same state folder and the same other settings. */
+export function renderConfig(settings: Settings, defaults: Settings): string {
+  const show = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+  const lines = SETTING_KEYS.map((key) => [
+    key,
+    show(readSetting(settings, key)),
+    show(readSetting(defaults, key)),
+  ])
+    .filter(([, value, byDefault]) => value !== byDefault)
+    .map(([key, value]) => `${key}: ${value}`);
+  return lines.length === 0 ? "All settings are the defaults." : lines.join("\n");
 }
 
 function count(number: number, noun: string, plural = `${noun}s`): string {

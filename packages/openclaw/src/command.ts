@@ -7,6 +7,7 @@ import { EngineError, type Engine, type Settings } from "@lossless/core";
 import { backUpInThread } from "./chores.ts";
 import { describeEstimate, estimateFolding } from "./fold-estimate.ts";
 import type { CommandContext, CommandDefinition } from "./host.ts";
+import type { HostSettings } from "./host-settings.ts";
 import { compileCapturePolicy, readAgentId } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
 import type { Spool } from "./spool.ts";
@@ -23,6 +24,8 @@ import {
 
 export interface CommandParts {
   readonly settings: Settings;
+  /** Where the settings came from, and what could not be used of them. */
+  readonly resolved: Pick<HostSettings, "defaults" | "stopped">;
   readonly lease: Pick<EngineLease, "open" | "notes">;
   readonly spool: Pick<Spool, "size" | "folder">;
   /** Why a configured model cannot be used, from the check at start; empty when nothing is wrong. */
@@ -42,6 +45,8 @@ interface Ask {
 interface Word {
   readonly help: string;
   readonly changes: boolean;
+  /** What may follow: any text, or one of these words. Nothing when it is not given. */
+  readonly takes?: "text" | readonly string[];
   answer(ask: Ask): Promise<string>;
 }
 
@@ -54,14 +59,21 @@ const WORDS: Readonly<Record<string, Word>> = {
   compact: {
     help: "fold now; words behind it are what the summaries should keep",
     changes: true,
+    takes: "text",
     answer: answerCompact,
   },
-  search: { help: "find messages of this chat: /lcm search <words>", changes: false, answer: answerSearch },
+  search: {
+    help: "find messages of this chat: /lcm search <words>",
+    changes: false,
+    takes: "text",
+    answer: answerSearch,
+  },
   spend: { help: "what summaries cost in the last week", changes: false, answer: answerSpend },
   verify: { help: "prove that every message is there, byte for byte", changes: false, answer: answerVerify },
   doctor: {
     help: "what is wrong and what to do; doctor apply does it",
     changes: false,
+    takes: ["apply"],
     answer: answerDoctor,
   },
   config: { help: "settings that differ from the defaults", changes: false, answer: answerConfig },
@@ -89,15 +101,29 @@ async function answer(parts: CommandParts, context: CommandContext): Promise<str
   const [, name = "status", rest = ""] = /^\s*(\S+)?\s*(.*)$/s.exec(context.args ?? "") ?? [];
   const word = Object.hasOwn(WORDS, name.toLowerCase()) ? WORDS[name.toLowerCase()] : undefined;
   if (word === undefined) return `There is no "${name.slice(0, 40)}".\n${HELP}`;
+  const refusal = refuseRest(name.toLowerCase(), word, rest.trim());
+  if (refusal !== null) return refusal;
   if (word.changes && context.isAuthorizedSender === false)
     return "Only a sender whom this host knows can ask for that.";
-  if (!parts.settings.enabled && word !== WORDS.help)
-    return "Lossless Claw is switched off (enabled: false). Nothing is stored.";
+  if (!parts.settings.enabled && word !== WORDS["help"] && word !== WORDS["config"])
+    return describeOff(parts.resolved.stopped);
   try {
     return await word.answer({ parts, context, rest: rest.trim() });
   } catch (error) {
     return renderFailure(error, await parts.spool.size().catch(() => 0));
   }
+}
+
+/** A word that is passed over looks as if it had been done. */
+function refuseRest(name: string, { takes = [] }: Word, rest: string): string | null {
+  if (takes === "text" || rest === "" || takes.includes(rest.toLowerCase())) return null;
+  const allowed = [name, ...takes.map((word) => `${name} ${word}`)].map((call) => `/lcm ${call}`);
+  return `There is no "/lcm ${name} ${rest.slice(0, 40)}". Nothing was done. Use ${allowed.join(" or ")}.`;
+}
+
+function describeOff(stopped: string | null): string {
+  if (stopped === null) return "Lossless Claw is switched off (enabled: false). Nothing is stored.";
+  return `Lossless Claw: ${stopped}. The host compacts this chat meanwhile; once the setting is corrected, the transcript is read and stored.`;
 }
 
 function ownerOf({ agentId, sessionKey }: CommandContext): string | undefined {
@@ -212,7 +238,10 @@ async function answerVerify({ parts }: Ask): Promise<string> {
 }
 
 async function answerConfig({ parts }: Ask): Promise<string> {
-  return renderConfig(parts.settings);
+  const { settings, resolved } = parts;
+  // What a broken redaction switched off is not what somebody set.
+  const enabled = settings.enabled || resolved.stopped !== null;
+  return renderConfig({ ...settings, enabled }, resolved.defaults);
 }
 
 async function answerBackup({ parts }: Ask): Promise<string> {

@@ -6,13 +6,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import {
-  EngineError,
-  resolveSettings,
-  type EngineEvent,
-  type SessionRef,
-  type Settings,
-} from "@lossless/core";
+import { EngineError, type EngineEvent, type SessionRef, type Settings } from "@lossless/core";
 import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
 import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
@@ -25,6 +19,7 @@ import { describeEstimate } from "./fold-estimate.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
 import { openMediaFolder, type MediaSource } from "./media.ts";
 import { explainOverride } from "./model-access.ts";
+import { resolveForHost, type HostSettings } from "./host-settings.ts";
 import { compileCapturePolicy, compileReadPolicy } from "./session.ts";
 import { importSessions, listHostSessions, noteSessionEnd, type SessionHookParts } from "./session-hooks.ts";
 import { leaseEngine, type EngineLease } from "./shared-engine.ts";
@@ -47,12 +42,13 @@ const DESCRIBING_MODES = new Set(["cli-metadata", "setup-only", "setup-runtime"]
 function register(api: PluginApi): void {
   if (DESCRIBING_MODES.has(api.registrationMode)) return;
   const stateDir = api.runtime.state.resolveStateDir();
-  const { settings, notices } = resolveSettings({
+  const resolved = resolveForHost({
     env: process.env,
     config: api.pluginConfig ?? {},
     configSource: `plugins.entries.${ENGINE_ID}.config`,
     stateDir,
   });
+  const { settings } = resolved;
   const isGateway = api.registrationMode === "full";
   const lease = leaseEngine({
     settings,
@@ -75,16 +71,18 @@ function register(api: PluginApi): void {
     media: openMediaFolder(stateDir, (error) =>
       api.logger.warn(`a file that a message names: ${describeError(error)}`),
     ),
+    resolved,
     refusals: settings.enabled ? findRefusedModels(api.config ?? {}).map(describeRefusal) : [],
   };
   registerForAgents(plugin);
-  if (isGateway) registerForGateway(plugin, notices);
+  if (isGateway) registerForGateway(plugin);
 }
 
 /** What one instance of the plugin is made of. */
 interface Plugin {
   readonly api: PluginApi;
   readonly settings: Settings;
+  readonly resolved: HostSettings;
   readonly lease: EngineLease;
   readonly spool: Spool;
   readonly reader: TranscriptReader;
@@ -94,7 +92,8 @@ interface Plugin {
 }
 
 /** What agents and their chats need; the host asks for it in every mode. */
-function registerForAgents({ api, settings, lease, spool, reader, media, refusals }: Plugin): void {
+function registerForAgents(plugin: Plugin): void {
+  const { api, settings, resolved, lease, spool, reader, media, refusals } = plugin;
   const { logger, runtime } = api;
   const grants = new SubagentGrants({
     open: () => lease.open(),
@@ -124,20 +123,19 @@ function registerForAgents({ api, settings, lease, spool, reader, media, refusal
   };
   if (settings.enabled)
     api.registerTool((context) => createTools(toolParts, context), { names: [...TOOL_NAMES] });
-  for (const command of createCommands({ settings, lease, spool, preflight: () => refusals }))
+  const preflight = (): string[] => [...resolved.replaced.map(({ message }) => message), ...refusals];
+  for (const command of createCommands({ settings, resolved, lease, spool, preflight }))
     api.registerCommand(command);
 }
 
 /** What lives as long as the gateway. */
-function registerForGateway(
-  { api, settings, lease, reader, media, refusals }: Plugin,
-  notices: readonly string[],
-): void {
+function registerForGateway({ api, settings, resolved, lease, reader, media, refusals }: Plugin): void {
   const { logger } = api;
   const isCaptured = compileCapturePolicy(settings);
   const parts = { lease, reader, media, isCaptured, policy: settings, logger };
   const stopping = new AbortController();
-  for (const notice of [...notices, ...refusals]) logger.warn(notice);
+  for (const notice of [...resolved.notices, ...refusals]) logger.warn(notice);
+  if (resolved.stopped !== null) logger.error(resolved.stopped);
   if (settings.enabled && isFirstStart(settings)) introduceOnce(api, settings, lease);
   api.on("session_end", (event) => noteSessionEnd(parts, event));
   api.registerService({

@@ -1,11 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { openEngine, type Engine } from "@lossless/core";
 import { listBackups } from "@lossless/core/maintain/backup.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createCommands } from "../src/command.ts";
 import type { CommandContext } from "../src/host.ts";
+import { resolveForHost } from "../src/host-settings.ts";
 import { Notes } from "../src/notes.ts";
 import { Spool } from "../src/spool.ts";
 
@@ -32,9 +33,12 @@ async function ask(
   open = async () => archive,
   context: Partial<CommandContext> = {},
 ): Promise<string> {
-  const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
+  const resolved = resolveForHost({ config, configSource: "test", stateDir: folder });
+  const { settings } = resolved;
   const [command] = createCommands({
     settings,
+    resolved,
+    preflight: () => resolved.replaced.map(({ message }) => message),
     lease: { open, notes },
     spool: new Spool(join(folder, "lcm.db")),
   });
@@ -42,9 +46,10 @@ async function ask(
 }
 
 test("both names are registered", () => {
-  const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
+  const resolved = resolveForHost({ config: {}, configSource: "test", stateDir: folder });
   const commands = createCommands({
-    settings,
+    settings: resolved.settings,
+    resolved,
     lease: { open: async () => archive, notes },
     spool: new Spool(join(folder, "lcm.db")),
   });
@@ -71,6 +76,50 @@ test("status says when nothing is kept, and why", async () => {
 test("status tells a failure instead of failing", async () => {
   const text = await ask("status", {}, async () => Promise.reject(new Error("the disk is gone")));
   expect(text).toBe("Lossless Claw cannot read its archive: the disk is gone");
+});
+
+test.each(["config set freshTailCount 7", "doctor clean", "status all", "backup /tmp", "help me"])(
+  "a sub-command that does not exist is refused: %s",
+  async (args) => {
+    const text = await ask(args);
+    expect(text).toContain(`There is no "/lcm ${args}". Nothing was done.`);
+    expect(text).toContain(`/lcm ${args.split(" ")[0]}`);
+  },
+);
+
+test("config lists what differs from the defaults and nothing that follows from it or from the state folder", async () => {
+  expect(await ask("config")).toBe("All settings are the defaults.");
+  expect(await ask("config", { leafChunkTokens: 30_000 })).toBe("leafChunkTokens: 30000");
+  expect(await ask("config", { autoRotateSessionFiles: { sizeBytes: 5 } })).toBe(
+    "autoRotateSessionFiles.sizeBytes: 5",
+  );
+});
+
+test.each([
+  [{ leafChunkTokens: 1000 }, "must be greater than leafTargetTokens, 2400"],
+  [{ condensedMinFanout: 2, condensedMinFanoutHard: 3 }, "must be at least condensedMinFanoutHard, 3"],
+  [{ freshTailMaxTokens: 0 }, "must be a whole number, at least 1"],
+  [{ largeFilesDir: "files" }, "must be an absolute path"],
+])("a setting that cannot work is replaced, and status and doctor say so: %j", async (config, problem) => {
+  expect(await ask("config", config)).toBe("All settings are the defaults.");
+  for (const word of ["status", "doctor"]) {
+    const text = await ask(word, config);
+    expect(text).toContain(problem);
+    expect(text).toContain("the default is used");
+  }
+});
+
+test.each([
+  [{ redactPatterns: ["@key"] }, "must be one of the sets @keys, @tokens, @cards"],
+  [{ redactPatterns: ["@keys"], redactedValues: "seal" }, "there is no redaction key"],
+  [{ redactPatterns: ["@keys"], redactedValues: "seal", redactionKeyFile: "/no/such" }, "no such file"],
+])("broken redaction stops storing, and status and doctor say so: %j", async (config, problem) => {
+  expect(resolveForHost({ config }).settings.enabled).toBe(false);
+  for (const word of ["status", "doctor"]) {
+    const text = await ask(word, config);
+    expect(text).toContain("nothing is stored, because redaction does not work");
+    expect(text).toContain(problem);
+  }
 });
 
 test("what does not exist is answered with what does", async () => {

@@ -3,11 +3,18 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { findNearest } from "@lossless/core/model/nearest.ts";
-import { explainSetting, setInConfig, unsetInConfig } from "@lossless/core/model/settings-resolve.ts";
+import {
+  explainSetting,
+  refuseConflicts,
+  resolveSettings,
+  setInConfig,
+  unsetInConfig,
+} from "@lossless/core/model/settings-resolve.ts";
 import type { ConfigObject, SettingExplanation } from "@lossless/core/model/settings-resolve.ts";
-import { canonicalKey, getSetting, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
-import type { SettingKey } from "@lossless/core/model/settings.ts";
-import { findConfigPlaces, loadSettings, updateConfigFile } from "../config-file.ts";
+import { canonicalKey, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
+import type { SettingKey, Settings } from "@lossless/core/model/settings.ts";
+import { findConflictOf } from "@lossless/core/model/settings-rules.ts";
+import { findConfigPlaces, loadSettings, readHostConfig, updateConfigFile } from "../config-file.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { makePrintable, toOneLine } from "../format.ts";
@@ -155,14 +162,29 @@ function renderExplanation({
 
 async function runSet(invocation: Invocation, _options: object, name: string, typed: string): Promise<void> {
   const value = anchorPath(canonicalKey(name), typed);
-  const change = (config: ConfigObject): ConfigObject => setInConfig(config, name, value);
+  const resolveWith = await prepareResolve();
+  const change = (config: ConfigObject): ConfigObject => {
+    const changed = setInConfig(config, name, value);
+    refuseConflicts(name, "set", resolveWith(changed), "the value given");
+    return changed;
+  };
   await checkKey(canonicalKey(name), value);
   await changeConfig(invocation, change, (file) => `${canonicalKey(name) ?? name} is set in ${file}`, name);
 }
 
+/** What the settings would be with this in our own file, broken combinations included. */
+async function prepareResolve(): Promise<(config: ConfigObject) => Settings> {
+  const { ownFile, hostFile } = findConfigPlaces(process.env);
+  const host = await readHostConfig(hostFile);
+  return (config) => {
+    const layers = [{ source: ownFile, config }, ...host.layers];
+    return resolveSettings({ env: process.env, layers, tolerant: true }).settings;
+  };
+}
+
 /** A path means the place where it was typed. As it is, it would name another file in every folder the program is started in. */
 function anchorPath(key: SettingKey | null, typed: string): string {
-  const isPath = key !== null && (key === "redactionKeyFile" || getSetting(key).type.isPath);
+  const isPath = key === "redactionKeyFile" || key === "databasePath";
   return isPath && typed.trim() !== "" && !/^(?:~|["'])/.test(typed) ? resolve(typed) : typed;
 }
 
@@ -181,20 +203,21 @@ async function checkKey(key: string | null, value: string): Promise<void> {
 }
 
 async function runUnset(invocation: Invocation, _options: object, name: string): Promise<void> {
+  const resolveWith = await prepareResolve();
+  const key = canonicalKey(name);
   const change = (config: ConfigObject): ConfigObject => {
     // A key that nobody knows stops every command; it must be possible to take it out.
-    if (canonicalKey(name) === null && Object.hasOwn(config, name)) {
+    if (key === null && Object.hasOwn(config, name)) {
       const { [name]: _removed, ...rest } = config;
       return rest;
     }
-    return unsetInConfig(config, name);
+    const changed = unsetInConfig(config, name);
+    // Whatever was broken before may be taken out; the change itself must break nothing.
+    if (key !== null && findConflictOf(key, resolveWith(config)) === undefined)
+      refuseConflicts(name, "unset", resolveWith(changed), "its default");
+    return changed;
   };
-  await changeConfig(
-    invocation,
-    change,
-    (file) => `${canonicalKey(name) ?? name} is no longer set in ${file}`,
-    name,
-  );
+  await changeConfig(invocation, change, (file) => `${key ?? name} is no longer set in ${file}`, name);
 }
 
 async function changeConfig(

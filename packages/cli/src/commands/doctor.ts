@@ -85,9 +85,9 @@ async function buildOptions(
   modelProblem: string | null,
   onProgress: (done: number, total: number) => void,
 ): Promise<DoctorOptions> {
-  const { settings } = await invocation.settings();
+  const { settings, replaced: replacedSettings } = await invocation.settings();
   const { databasePath, largeFilesDir: filesDir } = settings;
-  return { engine, settings, databasePath, filesDir, modelProblem, onProgress };
+  return { engine, settings, databasePath, filesDir, modelProblem, replacedSettings, onProgress };
 }
 
 /** Why the first model of the settings cannot be asked; nothing is sent to find out. */

@@ -9,9 +9,10 @@ import { isUtf8 } from "node:buffer";
 import { asBuffer, decodeLiteral, iterateStrings, mapTextOffsets } from "../message/json-spans.ts";
 import { EngineError } from "../model/errors.ts";
 import type { ByteRange } from "../model/message.ts";
+import type { REDACTION_SETS } from "../model/setting-types.ts";
 
 /** Sets that can be named in the list of patterns. */
-const SETS: Readonly<Record<string, readonly RegExp[]>> = {
+const SETS: Readonly<Record<(typeof REDACTION_SETS)[number], readonly RegExp[]>> = {
   "@keys": [
     /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/gu,
     /\bsk-[A-Za-z0-9_-]{20,}/gu,
@@ -28,8 +29,6 @@ const SETS: Readonly<Record<string, readonly RegExp[]>> = {
   // No card begins with 1, as times in milliseconds do.
   "@cards": [/\b[2-6]\d(?:[ -]?\d){11,17}\b/gu],
 };
-
-export const REDACTION_SETS: readonly string[] = Object.keys(SETS);
 
 interface Rule {
   readonly name: string;
@@ -77,7 +76,7 @@ export function restoreArrival(stored: Uint8Array, values: readonly RedactedValu
 }
 
 function compileRule(pattern: string, index: number): Rule[] {
-  const set = SETS[pattern];
+  const set = SETS[pattern as keyof typeof SETS] as readonly RegExp[] | undefined;
   if (set !== undefined) {
     const accepts = pattern === "@cards" ? hasCheckDigit : isSomething;
     const seesNumbers = pattern === "@cards";

@@ -39,9 +39,13 @@ const CHECKS: readonly Check[] = [
 
 const ORDER: Readonly<Record<Severity, number>> = { error: 0, warning: 1, info: 2 };
 
-export interface DoctorOptions extends Omit<CheckInput, "verify" | "now" | "modelProblem"> {
+export interface DoctorOptions extends Omit<
+  CheckInput,
+  "verify" | "now" | "modelProblem" | "replacedSettings"
+> {
   readonly now?: number;
   readonly modelProblem?: string | null;
+  readonly replacedSettings?: CheckInput["replacedSettings"];
   readonly onProgress?: (done: number, total: number) => void;
 }
 
@@ -61,6 +65,7 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
     ...options,
     now: options.now ?? Date.now(),
     modelProblem: options.modelProblem ?? null,
+    replacedSettings: options.replacedSettings ?? [],
     verify: () =>
       (proof ??= options.engine.verify(options.onProgress ? { onProgress: options.onProgress } : {})),
   };

@@ -1,5 +1,6 @@
 /** What a check of the doctor says: what is wrong, how bad it is, and the command that mends it. */
 import type { Engine } from "../engine.ts";
+import type { ReplacedSetting } from "../model/settings-resolve.ts";
 import type { Settings } from "../model/settings.ts";
 import type { VerifyReport } from "../store/store.ts";
 
@@ -36,6 +37,8 @@ export interface CheckInput {
   readonly now: number;
   /** Why the model that the settings name cannot be used, as far as the caller can tell; null when it can, or none is named. */
   readonly modelProblem: string | null;
+  /** Settings that could not be used, each with the default in its place. */
+  readonly replacedSettings: readonly ReplacedSetting[];
   /** The proof of the archive, made once for all checks. */
   readonly verify: () => Promise<VerifyReport>;
 }

@@ -3,6 +3,7 @@
  * limits in words, how to check a JSON value, how to read text (an environment variable, a command line), and its JSON
  * Schema. Pure; nothing here knows a key.
  */
+import { isAbsolute } from "node:path";
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -155,6 +156,24 @@ export function pathType(): ValueType<string> {
   };
 }
 
+/** A path that means the same wherever the program was started; `~` is the home directory. */
+export function absolutePathType(): ValueType<string> {
+  const path = pathType();
+  const limits = "an absolute path, or one that begins with ~/";
+  const demand = (checked: Checked<string>): Checked<string> => {
+    if (!checked.ok) return refuse(checked.problems[0]?.value, limits);
+    return isAbsolute(checked.value) || /^~(?=$|[/\\])/.test(checked.value)
+      ? checked
+      : refuse(checked.value, limits);
+  };
+  return {
+    ...path,
+    limits,
+    check: (value) => demand(path.check(value)),
+    parse: (text) => demand(path.parse(text)),
+  };
+}
+
 export function urlType(): ValueType<string> {
   const isWeb = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
   return textLike("url", "an address that starts with http:// or https://", { type: "string" }, isWeb);
@@ -220,9 +239,15 @@ export function listType(): ValueType<readonly string[]> {
   };
 }
 
-/** Regular expressions. Text is one expression or a JSON array, because an expression may contain commas. */
+/** Sets of patterns that can be named instead of an expression. */
+export const REDACTION_SETS = ["@keys", "@tokens", "@cards"] as const;
+
+/**
+ * Regular expressions and names of sets. Text is one expression or a JSON array, because an expression may contain commas. A word that begins
+ * with @ is a set: as an expression a misspelt name would match nothing, and nobody would notice.
+ */
 export function expressionsType(): ValueType<readonly string[]> {
-  const limits = "a list of regular expressions";
+  const limits = `a list of regular expressions and sets (${REDACTION_SETS.join(", ")})`;
   return {
     name: "regex[]",
     limits,
@@ -380,6 +405,10 @@ function checkWord(entry: unknown): Checked<string> {
 
 function checkExpression(entry: unknown): Checked<string> {
   if (typeof entry !== "string" || entry === "") return refuse(entry, "a regular expression, not empty");
+  if (/^\s*@[\w-]*\s*$/.test(entry)) {
+    if (REDACTION_SETS.some((set) => set === entry)) return pass(entry);
+    return refuse(entry, `one of the sets ${REDACTION_SETS.join(", ")}, or a regular expression`);
+  }
   try {
     RegExp(entry, "u");
   } catch (error) {

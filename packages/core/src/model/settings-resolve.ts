@@ -1,7 +1,7 @@
 /**
  * From the environment and config objects to one `Settings` object that says where each value came from. Order: options,
  * environment, configs in the order given, default. Every problem is collected and reported at once; an unknown key or an
- * impossible value never passes silently. Pure: files are read by whoever calls, see `packages/cli/src/config-file.ts`.
+ * impossible value never passes silently: it is refused or, where a host must start all the same, replaced by the default and reported. Pure: files are read by whoever calls, see `packages/cli/src/config-file.ts`.
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +18,7 @@ import {
   SETTING_KEYS,
 } from "./settings.ts";
 import type { DeriveContext, SettingKey, Settings } from "./settings.ts";
+import { findConflictOf, findConflicts } from "./settings-rules.ts";
 
 export type Environment = { readonly [name: string]: string | undefined };
 export type ConfigObject = { readonly [key: string]: unknown };
@@ -26,6 +27,8 @@ export type ConfigObject = { readonly [key: string]: unknown };
 export interface ConfigLayer {
   readonly source: string;
   readonly config: unknown;
+  /** Values that cannot be used are replaced by the default and reported, not refused. */
+  readonly tolerant?: boolean;
 }
 
 export interface ResolveInput {
@@ -39,6 +42,18 @@ export interface ResolveInput {
   readonly options?: ConfigLayer | undefined;
   /** Replaces the search for the state directory. */
   readonly stateDir?: string | undefined;
+  /** No problem is refused, wherever it was set: a host has to start. Options excepted, because a person typed them. */
+  readonly tolerant?: boolean | undefined;
+  /** Settings that cannot work together are replaced by their defaults. */
+  readonly replaceConflicts?: boolean | undefined;
+}
+
+/** A value that could not be used; the default is used instead. */
+export interface ReplacedSetting {
+  /** As it was written; an unknown name where that was the problem. */
+  readonly key: string;
+  /** What is wrong, where it was set, and what is allowed. */
+  readonly message: string;
 }
 
 export type SettingSource =
@@ -56,6 +71,9 @@ export interface ResolvedSettings {
   readonly sources: { readonly [K in SettingKey]: SettingSource };
   /** Things worth telling once: older names, keys without effect, misspelt variables. */
   readonly notices: readonly string[];
+  readonly replaced: readonly ReplacedSetting[];
+  /** What is wrong with redaction or sealing. Their defaults would store what was to be kept out, so nothing may be stored. */
+  readonly storingProblems: readonly string[];
   readonly stateDir: string;
 }
 
@@ -69,7 +87,34 @@ export function resolveSettings(input: ResolveInput = {}): ResolvedSettings {
   const report = new Report();
   const given = readLayers(input, env, report);
   if (report.problems.length > 0) throw describeProblems("read the settings", report.problems);
+  let resolved = settle(input, env, given);
+  if (input.replaceConflicts === true) {
+    while (dropConflict(resolved.settings, given, report)) resolved = settle(input, env, given);
+  }
+  return {
+    ...resolved,
+    notices: [...report.notices],
+    replaced: report.replaced,
+    storingProblems: report.storingProblems,
+  };
+}
 
+/** Takes what was given of the first broken rule away, so that its defaults take its place. False when no rule is broken. */
+function dropConflict(settings: Settings, given: Map<SettingKey, Found>, report: Report): boolean {
+  const [conflict] = findConflicts(settings);
+  if (conflict === undefined) return false;
+  const sides = conflict.filter(({ key }) => given.has(key));
+  for (const { key, ...problem } of sides) {
+    const where = describeSource(given.get(key)?.source ?? { kind: "default" });
+    given.delete(key);
+    report.replace(key, describeValueProblem(key, where, problem));
+  }
+  return sides.length > 0;
+}
+
+type Settled = Omit<ResolvedSettings, "notices" | "replaced" | "storingProblems">;
+
+function settle(input: ResolveInput, env: Environment, given: ReadonlyMap<SettingKey, Found>): Settled {
   const home = findHome(env);
   const state = findStateDir(env, input.stateDir);
   const readGiven = (key: SettingKey): unknown => {
@@ -90,7 +135,6 @@ export function resolveSettings(input: ResolveInput = {}): ResolvedSettings {
     sources: Object.fromEntries(
       SETTING_KEYS.map((key) => [key, (given.get(key) ?? defaults.get(key))?.source]),
     ) as ResolvedSettings["sources"],
-    notices: [...report.notices],
     stateDir: state.path,
   };
 }
@@ -181,6 +225,13 @@ export function setInConfig(config: ConfigObject, name: string, valueText: strin
   return { ...cleared, [section]: { ...existing, [rest]: checked.value } };
 }
 
+/** Refuses a change that leaves a setting in a combination that cannot work. `name` is the setting that was changed. */
+export function refuseConflicts(name: string, verb: string, settings: Settings, where: string): void {
+  const key = requireKey(name, verb);
+  const side = findConflictOf(key, settings);
+  if (side !== undefined) throw describeProblems(`${verb} ${key}`, [describeValueProblem(key, where, side)]);
+}
+
 /** A copy of the config without the key and its older names; a section left empty goes too. */
 export function unsetInConfig(config: ConfigObject, name: string): ConfigObject {
   const key = requireKey(name, "unset");
@@ -207,7 +258,30 @@ interface Found {
 class Report {
   readonly problems: string[] = [];
   readonly notices = new Set<string>();
+  readonly replaced: ReplacedSetting[] = [];
+  readonly storingProblems: string[] = [];
+  /** Whether what is being read may hold what cannot be used. */
+  tolerant = false;
+
+  /** Refused, or replaced where the place it was set in is tolerated. */
+  add(key: string, message: string): void {
+    if (!this.tolerant) this.problems.push(message);
+    else if (KEEPS_SECRETS_OUT.has(key)) this.storingProblems.push(message);
+    else this.replace(key, message);
+  }
+
+  replace(key: string, problem: string): void {
+    const message = `${problem}; the default is used`;
+    this.replaced.push({ key, message });
+    this.notices.add(message);
+  }
 }
+
+const KEEPS_SECRETS_OUT: ReadonlySet<string> = new Set<SettingKey>([
+  "redactPatterns",
+  "redactedValues",
+  "redactionKeyFile",
+]);
 
 /** What each layer sets, the strongest first; everything is checked, also what a stronger layer overrules. */
 function readLayers(input: ResolveInput, env: Environment, report: Report): Map<SettingKey, Found> {
@@ -215,10 +289,18 @@ function readLayers(input: ResolveInput, env: Environment, report: Report): Map<
     ...(input.config === undefined ? [] : [{ source: input.configSource ?? "config", config: input.config }]),
     ...(input.layers ?? []),
   ];
+  const everywhere = input.tolerant === true;
+  const read = (tolerant: boolean, reader: () => Map<SettingKey, Found>): Map<SettingKey, Found> => {
+    report.tolerant = tolerant;
+    return reader();
+  };
+  const { options } = input;
   const layers = [
-    ...(input.options ? [readConfig(input.options, report, asOption)] : []),
-    readEnvironment(env, report),
-    ...configs.map((layer) => readConfig(layer, report, asConfig)),
+    ...(options ? [read(false, () => readConfig(options, report, asOption))] : []),
+    read(everywhere, () => readEnvironment(env, report)),
+    ...configs.map((layer) =>
+      read(everywhere || layer.tolerant === true, () => readConfig(layer, report, asConfig)),
+    ),
   ];
   const found = new Map<SettingKey, Found>();
   for (const layer of layers) {
@@ -264,7 +346,7 @@ function readConfig(
   const found = new Map<SettingKey, Found>();
   const where = describeSource(toSource(layer, ""));
   if (!isObject(layer.config)) {
-    report.problems.push(`${where}: must be an object with settings`);
+    report.add("", `${where}: must be an object with settings`);
     return found;
   }
   const entries = [...flatten(layer.config, where, report)];
@@ -292,18 +374,18 @@ function* flatten(config: ConfigObject, where: string, report: Report): Generato
     if (value === undefined) continue;
     if (!SECTIONS.has(name)) {
       if (canonicalKey(name) !== null && !name.includes(".")) yield [name, value];
-      else report.problems.push(describeUnknown(name, where));
+      else report.add(name, describeUnknown(name, where));
       continue;
     }
     if (!isObject(value)) {
       const keys = SETTING_KEYS.filter((key) => key.startsWith(`${name}.`)).map((key) => splitKey(key)[1]);
-      report.problems.push(`${name} = ${show(value)} (${where}): must be an object with ${keys.join(", ")}`);
+      report.add(name, `${name} = ${show(value)} (${where}): must be an object with ${keys.join(", ")}`);
       continue;
     }
     for (const [rest, inner] of Object.entries(value)) {
       if (inner === undefined) continue;
       const key = `${name}.${rest}`;
-      if (canonicalKey(key) === null) report.problems.push(describeUnknown(key, where));
+      if (canonicalKey(key) === null) report.add(key, describeUnknown(key, where));
       else yield [key, inner];
     }
   }
@@ -311,7 +393,7 @@ function* flatten(config: ConfigObject, where: string, report: Report): Generato
 
 function collect(checked: Checked<unknown>, name: string, where: string, report: Report): void {
   if (checked.ok) return;
-  for (const problem of checked.problems) report.problems.push(describeValueProblem(name, where, problem));
+  for (const problem of checked.problems) report.add(name, describeValueProblem(name, where, problem));
 }
 
 function noteUse(key: SettingKey, name: string, where: string, isOverruled: boolean, report: Report): void {

@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { filesDirBeside } from "./files-dir.ts";
 import {
+  absolutePathType,
   booleanType,
   choiceType,
   expressionsType,
@@ -118,8 +119,11 @@ const number = (value: number, options: RowOptions & NumberLimits): Setting<numb
 
 const text = (options: RowOptions): Setting<string> => row(textType(), fixed(""), options);
 
-const path = (value: Derived<string>, options: RowOptions): Setting<string> =>
-  row(pathType(), toDefault(value), options);
+const path = (
+  value: Derived<string>,
+  options: RowOptions,
+  type: ValueType<string> = pathType(),
+): Setting<string> => row(type, toDefault(value), options);
 
 const choice = <const C extends string>(
   choices: readonly C[],
@@ -168,10 +172,14 @@ const GENERAL = {
     basic: true,
     help: "The archive: a SQLite file, or the address of a PostgreSQL database (`postgres://…`).",
   }),
-  largeFilesDir: path(besideDatabase, {
-    env: "LCM_LARGE_FILES_DIR",
-    help: "Folder for payloads that are too large for the database.",
-  }),
+  largeFilesDir: path(
+    besideDatabase,
+    {
+      env: "LCM_LARGE_FILES_DIR",
+      help: "Folder for payloads that are too large for the database.",
+    },
+    absolutePathType(),
+  ),
   largeFileThresholdTokens: whole(25_000, {
     min: 1000,
     env: "LCM_LARGE_FILE_TOKEN_THRESHOLD",
@@ -273,11 +281,15 @@ const CONTEXT = {
     basic: true,
     help: "This many of the newest messages stay word for word.",
   }),
-  freshTailMaxTokens: optionalWhole({
-    min: 0,
-    env: "LCM_FRESH_TAIL_MAX_TOKENS",
-    help: "Upper limit for the tokens of these newest messages.",
-  }),
+  freshTailMaxTokens: row<number | null>(
+    // Hosts check the schema before they start; the 0 of an older configuration must not stop one.
+    { ...integerType({ min: 1 }), schema: integerType({ min: 0 }).schema },
+    unset(),
+    {
+      env: "LCM_FRESH_TAIL_MAX_TOKENS",
+      help: "Upper limit for the tokens of these newest messages.",
+    },
+  ),
   maxAssemblyTokenBudget: optionalWhole({
     min: 1000,
     env: "LCM_MAX_ASSEMBLY_TOKEN_BUDGET",

@@ -200,7 +200,7 @@ describe("the doctor", () => {
       async (options) => {
         const { findings } = await examine(options);
         expect(find(findings, "guard_open").id).toBe("breaker:a/b");
-        expect(find(findings, "setting_impossible").id).toBe("leafTargetTokens");
+        expect(find(findings, "setting_impossible").id).toBe("leafChunkTokens");
       },
       edit(`INSERT INTO guards VALUES ('breaker:a/b', 3, ${until}, 'down')`),
       { leafTargetTokens: 30_000, leafChunkTokens: 20_000 },

@@ -245,6 +245,10 @@ describe("refusals", () => {
     [{ fallbackProviders: [{ provider: "x" }] }],
     [{ fallbackProviders: [{ provider: "x", model: "y", key: "z" }] }],
     [{ redactPatterns: ["("] }],
+    [{ redactPatterns: ["@keys", "@key"] }],
+    [{ redactPatterns: ["@"] }],
+    [{ freshTailMaxTokens: 0 }],
+    [{ largeFilesDir: "files" }],
     [{ embedding: { baseUrl: "ftp://x" } }],
     [{ embedding: { model: "" } }],
     [{ autoRotateSessionFiles: true }],
@@ -293,6 +297,64 @@ describe("refusals", () => {
   test("passwords in addresses are not repeated", () => {
     const config = { embedding: { baseUrl: "ftp://ada:secret@host" } };
     expect(linesOf({ config })[0]).not.toContain("secret");
+  });
+});
+
+describe("where a host has to start", () => {
+  const tolerate = (config: object, env: Record<string, string> = {}) =>
+    resolveSettings({
+      env,
+      config,
+      configSource: "host",
+      stateDir: "/s",
+      tolerant: true,
+      replaceConflicts: true,
+    });
+
+  test("what cannot be used is replaced by the default, and each is reported with what is allowed", () => {
+    const { settings, defaults, replaced, notices } = tolerate(
+      { freshTailMaxTokens: 0, freshTailcount: 9, largeFilesDir: "files", leafMinFanout: "8" },
+      { LCM_FRESH_TAIL_COUNT: "many" },
+    );
+    expect(settings).toEqual(defaults);
+    expect(replaced.map(({ key }) => key).sort()).toEqual(
+      ["freshTailCount", "freshTailMaxTokens", "freshTailcount", "largeFilesDir", "leafMinFanout"].sort(),
+    );
+    for (const { message } of replaced) expect(notices).toContain(message);
+    expect(replaced.find(({ key }) => key === "freshTailMaxTokens")?.message).toBe(
+      "freshTailMaxTokens = 0 (config host): must be a whole number, at least 1 (default: unset); the default is used",
+    );
+  });
+
+  test("of settings that cannot work together, those that were set go back to their defaults", () => {
+    const chunk = tolerate({ leafChunkTokens: 1000, freshTailCount: 9 });
+    expect(chunk.settings).toMatchObject({
+      leafChunkTokens: 20_000,
+      bootstrapMaxTokens: 6000,
+      freshTailCount: 9,
+    });
+    expect(chunk.replaced.map(({ key }) => key)).toEqual(["leafChunkTokens"]);
+    const both = tolerate({ leafChunkTokens: 1000, leafTargetTokens: 1000, condensedMinFanoutHard: 5 });
+    expect(both.settings).toEqual(both.defaults);
+    expect(both.replaced).toHaveLength(3);
+    const rule = { match: { model: "m" }, contextThreshold: 0.5, leafChunkTokens: 2400 };
+    const rules = tolerate({ contextThresholdOverrides: [rule] });
+    expect(rules.settings.contextThresholdOverrides).toEqual([]);
+    expect(rules.replaced[0]?.message).toContain(
+      "contextThresholdOverrides[0].leafChunkTokens = 2400 (config host): must be greater than leafTargetTokens, 2400",
+    );
+  });
+
+  test("redaction that cannot work is no matter of defaults", () => {
+    const { storingProblems, replaced } = tolerate({ redactPatterns: ["@key"], redactedValues: "never" });
+    expect(storingProblems).toHaveLength(2);
+    expect(storingProblems[0]).toContain("@keys, @tokens, @cards");
+    expect(replaced).toEqual([]);
+  });
+
+  test("what a person typed is refused all the same", () => {
+    const options = { source: "--db", config: { databasePath: "" } };
+    expect(() => resolveSettings({ options, tolerant: true })).toThrow("must be a path, not empty");
   });
 });
 
@@ -383,7 +445,7 @@ describe("explain", () => {
       {
         leafChunkTokens: fc.integer({ min: 1, max: 1e9 }),
         contextThreshold: fc.double({ min: 0.01, max: 1, noNaN: true }),
-        databasePath: fc.constantFrom("/x/y.db", "~/y.db", "relative.db", ":memory:"),
+        databasePath: fc.constantFrom("/x/y.db", "~/y.db", ":memory:"),
         freshTailMaxTokens: fc.nat(),
         ignoreSessionPatterns: fc.array(fc.constantFrom("a:*", "**", "b")),
         recallCue: fc.boolean(),

@@ -3,6 +3,7 @@ import { resolve, sep } from "node:path";
 import { openVault } from "../../ingest/vault.ts";
 import { EngineError } from "../../model/errors.ts";
 import type { Settings } from "../../model/settings.ts";
+import { findConflicts } from "../../model/settings-rules.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
 export async function checkSettings({
@@ -10,8 +11,12 @@ export async function checkSettings({
   databasePath,
   filesDir,
   modelProblem,
+  replacedSettings,
 }: CheckInput): Promise<Finding[]> {
-  const findings = [...findContradictions(settings)];
+  const findings = [
+    ...replacedSettings.map(({ key, message }) => describe(key, "error", message)),
+    ...findContradictions(settings),
+  ];
   if (modelProblem !== null) {
     findings.push(
       describe("summaryModel", "warning", `the model for summaries cannot be used: ${modelProblem}`),
@@ -44,18 +49,13 @@ function findKeyProblem(settings: Settings): Finding | null {
 
 function* findContradictions(settings: Settings): Generator<Finding> {
   const { leafTargetTokens, leafChunkTokens, condensedTargetTokens, spendMaxTokensPerDay } = settings;
+  for (const [{ key, at, value, says }] of findConflicts(settings))
+    yield describe(key, "error", `${key}${at} = ${String(value)}: ${says}`);
   if (!settings.enabled)
     yield describe("enabled", "warning", "nothing is stored: the engine is switched off");
-  if (leafTargetTokens >= leafChunkTokens) {
-    const text = `a summary may have ${leafTargetTokens} tokens, what it is made from at most ${leafChunkTokens}: folding saves nothing`;
-    yield describe("leafTargetTokens", "error", text);
-  }
   if (condensedTargetTokens >= settings.condensedMinFanout * leafTargetTokens) {
     const text = `${settings.condensedMinFanout} summaries of ${leafTargetTokens} tokens are condensed into one of ${condensedTargetTokens}: that saves nothing`;
     yield describe("condensedTargetTokens", "warning", text);
-  }
-  if (settings.freshTailMaxTokens !== null && settings.freshTailMaxTokens < 1) {
-    yield describe("freshTailMaxTokens", "warning", "no message is kept verbatim");
   }
   if (spendMaxTokensPerDay !== null && spendMaxTokensPerDay < leafChunkTokens) {
     const text = `${spendMaxTokensPerDay} tokens a day do not pay for one summary of ${leafChunkTokens}: models are never called`;

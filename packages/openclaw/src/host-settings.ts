@@ -1,0 +1,39 @@
+/**
+ * The settings as a gateway starts with them. A value that cannot be used never stops the gateway: the default takes its place, and status and
+ * doctor report it. Redaction and sealing are the exception: their defaults would store what was to be kept out, so nothing is stored and
+ * the host compacts by itself. What was said meanwhile is read from the host's transcript when the setting is right again.
+ */
+
+import { EngineError, resolveSettings } from "@lossless/core";
+import { openVault } from "@lossless/core/ingest/vault.ts";
+import type { ResolvedSettings, ResolveInput } from "@lossless/core/model/settings-resolve.ts";
+import type { Settings } from "@lossless/core";
+
+export interface HostSettings extends ResolvedSettings {
+  /** Why nothing is stored although the plugin is switched on; null when it is stored. */
+  readonly stopped: string | null;
+}
+
+export function resolveForHost(input: ResolveInput): HostSettings {
+  const resolved = resolveSettings({ ...input, tolerant: true, replaceConflicts: true });
+  const problems = [...resolved.storingProblems, ...findKeyProblem(resolved.settings)];
+  if (problems.length === 0 || !resolved.settings.enabled) return { ...resolved, stopped: null };
+  return {
+    ...resolved,
+    settings: { ...resolved.settings, enabled: false },
+    stopped: `nothing is stored, because redaction does not work: ${problems.join("; ")}`,
+  };
+}
+
+/** Values can be sealed only with a key. */
+function findKeyProblem(settings: Settings): string[] {
+  if (settings.redactPatterns.length === 0 || settings.redactedValues !== "seal") return [];
+  try {
+    return openVault(settings) === null
+      ? ["redactedValues is seal and there is no redaction key; set redactionKeyFile"]
+      : [];
+  } catch (error) {
+    if (error instanceof EngineError) return [error.message];
+    throw error;
+  }
+}
