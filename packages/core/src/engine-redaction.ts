@@ -60,7 +60,10 @@ export class Redaction {
 
   constructor(parts: RedactionParts) {
     this.#parts = parts;
-    this.#redact = compileRedaction(parts.settings.redactPatterns);
+    this.#redact = compileRedaction(parts.settings.redactPatterns, (names) => {
+      const message = `${names.join(", ")} of redactPatterns reached the time limit in a message: the texts it could not check were redacted whole; simplify the pattern`;
+      parts.emit({ kind: "degraded", part: "redaction", message });
+    });
   }
 
   /** Refuses to go on where values have to be sealed and cannot be, before the first message. */

@@ -1,41 +1,58 @@
 /**
- * Redaction at the door: what matches one of the patterns is replaced before anything is stored, so that no body, file, term, summary or
- * backup ever holds it. What becomes of the values is decided in `vault.ts`.
+ * Redaction on ingest: text that matches one of the patterns is replaced before anything is stored, so that no body, file, term, summary or
+ * backup ever holds it. `vault.ts` decides what happens to the values.
  *
- * Invariants: the same bytes with the same patterns give the same bytes; around the placeholders everything is as it came, byte for byte,
+ * Invariants: the same bytes with the same patterns give the same bytes (unless a pattern reaches its time limit); around the placeholders everything is as it arrived, byte for byte,
  * and with the cut bytes put back it is what arrived; a JSON line stays JSON, because a placeholder stands inside a string or is one.
+ * Built-in sets take time linear in the text. Patterns of the user are stopped after a time limit; a text that could not be checked in time
+ * is replaced whole, because storing what may be a secret cannot be undone.
  */
 import { isUtf8 } from "node:buffer";
 import { asBuffer, decodeLiteral, iterateStrings, mapTextOffsets } from "../message/json-spans.ts";
 import { EngineError } from "../model/errors.ts";
 import type { ByteRange } from "../model/message.ts";
 import type { REDACTION_SETS } from "../model/setting-types.ts";
+import { runWithin } from "./time-limit.ts";
+
+/** A stretch of a text. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+type FindSpans = (text: string) => Iterable<Span>;
 
 /** Sets that can be named in the list of patterns. */
-const SETS: Readonly<Record<(typeof REDACTION_SETS)[number], readonly RegExp[]>> = {
+const SETS: Readonly<Record<(typeof REDACTION_SETS)[number], readonly FindSpans[]>> = {
   "@keys": [
-    /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/gu,
-    /\bsk-[A-Za-z0-9_-]{20,}/gu,
-    /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/gu,
-    /\bAIza[A-Za-z0-9_-]{35}/gu,
-    /\bglpat-[A-Za-z0-9_-]{20,}/gu,
+    findPrivateKeys,
+    findAll(/\bsk-[A-Za-z0-9_-]{20,}/gu),
+    findAll(/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/gu),
+    findAll(/\bAIza[A-Za-z0-9_-]{35}/gu),
+    findAll(/\bglpat-[A-Za-z0-9_-]{20,}/gu),
   ],
   "@tokens": [
-    /\bgh[pousr]_[A-Za-z0-9]{36,}/gu,
-    /\bgithub_pat_[A-Za-z0-9_]{40,}/gu,
-    /\bxox[abeoprs]-[A-Za-z0-9-]{10,}/gu,
-    /\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/gu,
+    findAll(/\bgh[pousr]_[A-Za-z0-9]{36,}/gu),
+    findAll(/\bgithub_pat_[A-Za-z0-9_]{40,}/gu),
+    findAll(/\bxox[abeoprs]-[A-Za-z0-9-]{10,}/gu),
+    findWebTokens,
   ],
   // No card begins with 1, as times in milliseconds do.
-  "@cards": [/\b[2-6]\d(?:[ -]?\d){11,17}\b/gu],
+  "@cards": [findAll(/\b[2-6]\d(?:[ -]?\d){11,17}\b/gu, hasCheckDigit)],
 };
+
+/** All patterns of the user together may work this long on one message, in processor time. */
+const MESSAGE_LIMIT_MS = 500;
+/** After that, one pattern may still work this long on each text of the message, so that its short texts stay readable. */
+const TEXT_LIMIT_MS = 10;
 
 interface Rule {
   readonly name: string;
-  readonly pattern: RegExp;
-  readonly accepts: (value: string) => boolean;
+  readonly find: FindSpans;
   /** Whether it looks at numbers of JSON as well as at its strings. */
   readonly seesNumbers: boolean;
+  /** Written by a user: may take exponential time. */
+  readonly isCustom: boolean;
 }
 
 /** What was taken out: where its placeholder stands in the redacted bytes, and the bytes that stood there. */
@@ -52,15 +69,49 @@ export interface Redacted {
 
 export type Redact = (bytes: Uint8Array) => Redacted;
 
-/** Null when there is nothing to redact. */
-export function compileRedaction(patterns: readonly string[]): Redact | null {
+/**
+ * Null when there is nothing to redact. `onSlow` gets the names of the patterns (as in the placeholder) that reached the time limit in a
+ * message.
+ */
+export function compileRedaction(
+  patterns: readonly string[],
+  onSlow: (names: readonly string[]) => void = () => {},
+): Redact | null {
   const rules = patterns.flatMap(compileRule);
   if (rules.length === 0) return null;
+  const hasCustom = rules.some((rule) => rule.isCustom);
   return (arrival) => {
     const bytes = asBuffer(arrival);
-    const cuts = isJson(bytes) ? findInJson(bytes, rules) : findInText(bytes, rules);
+    const cuts = hasCustom ? findInTime(bytes, rules, onSlow) : findCuts(bytes, rules);
     return cuts.length === 0 ? { bytes: arrival, values: [] } : replaceCuts(bytes, cuts);
   };
+}
+
+const findCuts = (bytes: Buffer, rules: readonly Rule[]): ByteCut[] =>
+  isJson(bytes) ? findInJson(bytes, rules) : findInText(bytes, rules);
+
+function findInTime(
+  bytes: Buffer,
+  rules: readonly Rule[],
+  onSlow: (names: readonly string[]) => void,
+): ByteCut[] {
+  const cuts = runWithin(MESSAGE_LIMIT_MS, () => findCuts(bytes, rules));
+  if (cuts !== undefined) return cuts;
+  const slow = new Set<string>();
+  const limited = rules.map((rule) => (rule.isCustom ? limitRule(rule, () => slow.add(rule.name)) : rule));
+  const found = findCuts(bytes, limited);
+  if (slow.size > 0) onSlow([...slow]);
+  return found;
+}
+
+function limitRule(rule: Rule, onSlow: () => void): Rule {
+  const find = (text: string): Iterable<Span> => {
+    const spans = runWithin(TEXT_LIMIT_MS, () => [...rule.find(text)]);
+    if (spans !== undefined) return spans;
+    onSlow();
+    return [{ start: 0, end: text.length }];
+  };
+  return { ...rule, find };
 }
 
 /** Puts what was taken out back: the bytes that arrived. */
@@ -76,15 +127,17 @@ export function restoreArrival(stored: Uint8Array, values: readonly RedactedValu
 }
 
 function compileRule(pattern: string, index: number): Rule[] {
-  const set = SETS[pattern as keyof typeof SETS] as readonly RegExp[] | undefined;
-  if (set !== undefined) {
-    const accepts = pattern === "@cards" ? hasCheckDigit : isSomething;
-    const seesNumbers = pattern === "@cards";
-    return set.map((expression) => ({ name: pattern.slice(1), pattern: expression, accepts, seesNumbers }));
-  }
+  const set = SETS[pattern as keyof typeof SETS] as readonly FindSpans[] | undefined;
+  if (set !== undefined)
+    return set.map((find) => ({
+      name: pattern.slice(1),
+      find,
+      seesNumbers: pattern === "@cards",
+      isCustom: false,
+    }));
   try {
-    const expression = new RegExp(pattern, "gu");
-    return [{ name: `pattern-${index + 1}`, pattern: expression, accepts: isSomething, seesNumbers: false }];
+    const find = findAll(new RegExp(pattern, "gu"));
+    return [{ name: `pattern-${index + 1}`, find, seesNumbers: false, isCustom: true }];
   } catch (error) {
     throw new EngineError(
       "config",
@@ -97,7 +150,51 @@ function compileRule(pattern: string, index: number): Rule[] {
   }
 }
 
-const isSomething = (value: string): boolean => value !== "";
+/** What an expression matches, empty matches left out. Linear where a match cannot begin inside an attempt that failed. */
+function findAll(pattern: RegExp, accepts: (value: string) => boolean = () => true): FindSpans {
+  return function* find(text) {
+    for (const match of text.matchAll(pattern))
+      if (match[0] !== "" && accepts(match[0]))
+        yield { start: match.index, end: match.index + match[0].length };
+  };
+}
+
+/** Blocks from BEGIN to the next END. Without a further END no later BEGIN can match, so the text is read once. */
+function* findPrivateKeys(text: string): Iterable<Span> {
+  const begin = /-----BEGIN [A-Z ]*PRIVATE KEY-----/gu;
+  const end = /-----END [A-Z ]*PRIVATE KEY-----/gu;
+  for (let first = begin.exec(text); first !== null; first = begin.exec(text)) {
+    end.lastIndex = begin.lastIndex;
+    if (end.exec(text) === null) return;
+    yield { start: first.index, end: end.lastIndex };
+    begin.lastIndex = end.lastIndex;
+  }
+}
+
+/**
+ * JSON web tokens: `eyJ….eyJ….…`. Looked for from their first dot, which cannot be part of a segment: each segment is read at most three
+ * times. A search for `eyJ` would read a run with many of them once for each.
+ */
+function* findWebTokens(text: string): Iterable<Span> {
+  const rest = /\.(?=eyJ[\w-]{8,}\.([\w-]{8,}))/gu;
+  let from = 0;
+  for (let dot = rest.exec(text); dot !== null; dot = rest.exec(text)) {
+    const start = findTokenStart(text, from, dot.index);
+    if (start === null) continue;
+    const end = text.indexOf(".", dot.index + 1) + 1 + (dot[1] ?? "").length;
+    yield { start, end };
+    from = end;
+    rest.lastIndex = end;
+  }
+}
+
+/** Where the first segment of a web token begins that ends at a dot: the first `eyJ` at a word's start in the run before the dot. */
+function findTokenStart(text: string, from: number, dot: number): number | null {
+  let runStart = dot;
+  while (runStart > from && /[\w-]/u.test(text[runStart - 1] as string)) runStart -= 1;
+  const at = text.slice(runStart, dot).search(/\beyJ[\w-]{8}/u);
+  return at === -1 ? null : runStart + at;
+}
 
 /** Card numbers end in a digit that follows from the others; other long numbers rarely fit. */
 function hasCheckDigit(value: string): boolean {
@@ -110,9 +207,7 @@ function hasCheckDigit(value: string): boolean {
 }
 
 /** A stretch to take out, of bytes or of a text. */
-interface Cut {
-  readonly start: number;
-  readonly end: number;
+interface Cut extends Span {
   readonly name: string;
 }
 
@@ -145,10 +240,8 @@ function replaceCuts(bytes: Buffer, cuts: readonly ByteCut[]): Redacted {
 /** What the rules match, in order. Matches that overlap are taken out as one, under the name of the rule that comes first. */
 function findMatches(text: string, rules: readonly Rule[]): Cut[] {
   const matches: (Cut & { rank: number })[] = [];
-  for (const [rank, { name, pattern, accepts }] of rules.entries())
-    for (const match of text.matchAll(pattern))
-      if (accepts(match[0]))
-        matches.push({ start: match.index, end: match.index + match[0].length, name, rank });
+  for (const [rank, { name, find }] of rules.entries())
+    for (const { start, end } of find(text)) matches.push({ start, end, name, rank });
   matches.sort((a, b) => a.start - b.start || a.rank - b.rank);
   const cuts: (Cut & { rank: number })[] = [];
   for (const match of matches) {
@@ -164,7 +257,7 @@ function findMatches(text: string, rules: readonly Rule[]): Cut[] {
   return cuts;
 }
 
-/** Bytes that are no JSON; where they are no UTF-8 either, each counts as one character. */
+/** Bytes that are not JSON; where they are not UTF-8 either, each counts as one character. */
 function findInText(bytes: Buffer, rules: readonly Rule[]): ByteCut[] {
   if (!isUtf8(bytes)) return findMatches(bytes.toString("latin1"), rules);
   const text = bytes.toString("utf8");

@@ -1,12 +1,14 @@
+type EnginePart = "index" | "files" | "spool" | "summariser" | "vectors" | "vault" | "redaction";
+
 /** What the engine tells its host while it works. Core never prints; a host passes one sink and decides. */
 export type EngineEvent =
   | { kind: "stored"; conversationId: number; messages: number; revisions: number }
   | {
       kind: "degraded";
-      part: "index" | "files" | "spool" | "summariser" | "vectors" | "vault";
+      part: EnginePart;
       message: string;
     }
-  | { kind: "recovered"; part: "index" | "files" | "spool" | "summariser" | "vectors" | "vault" }
+  | { kind: "recovered"; part: EnginePart }
   /** Another process holds the lock of the database for so long that a person should know. */
   | { kind: "waiting"; message: string }
   | { kind: "progress"; operation: string; done: number; total: number | null; note?: string }

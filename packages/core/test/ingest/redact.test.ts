@@ -55,6 +55,85 @@ describe("redaction", () => {
     );
   });
 
+  // Without linear patterns each of these takes many minutes.
+  test.each([
+    ["web tokens that never get to their dot", "@tokens", "-eyJaaaa"],
+    ["web tokens without a third segment", "@tokens", ".eyJaaaaaaaa"],
+    ["web tokens whose head is too short", "@tokens", "-eyJ.eyJaaaaaaaa.b"],
+    ["private keys that never end", "@keys", "-----BEGIN PRIVATE KEY-----"],
+    ["private keys that end as something else", "@keys", "-----BEGIN PRIVATE KEY----------END PRIVATE"],
+    ["prefixes in a row", "@keys", "sk-glpat-AIza"],
+    ["digits", "@cards", "2-"],
+  ])("takes time linear in the text: %s", (_name, set, piece) => {
+    const text = piece.repeat(Math.ceil((2 * 2 ** 20) / piece.length));
+    const redacted = redact([set], text);
+    expect(redacted.length).toBeLessThanOrEqual(text.length);
+  });
+
+  test("finds web tokens as the plain expression does, wherever they begin", () => {
+    const plain = /\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/gu;
+    const piece = fc.constantFrom(
+      "eyJ",
+      "abcdefgh",
+      "12345678-",
+      ".",
+      ".",
+      ".eyJaaaabbbb",
+      "-",
+      " ",
+      "_",
+      "\u00e9",
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+        const text = pieces.join("");
+        expect(redact(["@tokens"], text)).toBe(text.replaceAll(plain, "[redacted:tokens]"));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("a private key goes with its frame, and the text after it stays", () => {
+    const key = "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----";
+    expect(redact(["@keys"], `a ${key} b ${key} c`)).toBe("a [redacted:keys] b [redacted:keys] c");
+  });
+
+  test("a pattern that takes too long is stopped: the text it could not check goes whole, the others stay", () => {
+    const slow: string[][] = [];
+    const run = compileRedaction(["(a+)+$", "secret"], (names) => slow.push([...names]));
+    const line = { type: "user", text: `${"a".repeat(60)}!`, other: "a secret stays short" };
+    const stored = JSON.parse(Buffer.from(run?.(Buffer.from(JSON.stringify(line))).bytes ?? []).toString());
+    expect(stored).toEqual({
+      type: "user",
+      text: "[redacted:pattern-1]",
+      other: "a [redacted:pattern-2] stays short",
+    });
+    expect(slow).toEqual([["pattern-1"]]);
+  });
+
+  test("a pattern that reached its time limit is reported as an event", async () => {
+    using folder = makeTemporaryFolder();
+    const database = folder.file("lcm.db");
+    const events: string[] = [];
+    const engine = await openEngine({
+      database,
+      thread: false,
+      settings: resolveSettings({ env: {}, config: { databasePath: database, redactPatterns: ["(a+)+$"] } })
+        .settings,
+      onEvent: (event) => {
+        if (event.kind === "degraded") events.push(`${event.part}: ${event.message}`);
+      },
+    });
+    const session = { key: "agent:main:test", id: "s", owner: "main" };
+    const content = `${"a".repeat(60)}!`;
+    await engine.ingest({ session, messages: [{ eventId: "e1", message: { role: "user", content } }] });
+    expect(events).toEqual([
+      expect.stringMatching(/^redaction: pattern-1 of redactPatterns reached the time limit/u),
+    ]);
+    expect((await engine.verify()).problems).toEqual([]);
+    await engine.close();
+  });
+
   test("is nothing when nothing is asked for, and refuses what is no expression", () => {
     expect(compileRedaction([])).toBeNull();
     expect(() => compileRedaction(["("])).toThrow(/redaction pattern 1/);
