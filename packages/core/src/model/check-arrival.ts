@@ -39,7 +39,8 @@ function findArrivalProblem({ eventId, position, createdAt }: Arrival): string |
 export const isTime = (value: unknown): value is number =>
   typeof value === "number" && Math.abs(value) <= LAST_TIME_MS;
 
-function findNameProblem(name: unknown): string | null {
+/** Why a database could not give this name of a session, owner or event back as it is; null when it can. */
+export function findNameProblem(name: unknown): string | null {
   if (typeof name !== "string" || name === "") return "must be a text that is not empty";
   return name.isWellFormed() && !name.includes("\0")
     ? null

@@ -9,6 +9,7 @@
 
 import { isUtf8 } from "node:buffer";
 
+import { findNameProblem } from "../model/check-arrival.ts";
 import { EngineError } from "../model/errors.ts";
 import { HIDDEN, type HiddenReason } from "../model/message.ts";
 import type { PreparedRedaction } from "../store/redaction.ts";
@@ -104,8 +105,8 @@ function readRecord(entry: JsonObject): ArchiveRecord {
     case "session":
       return {
         record: "session",
-        owner: field.text("owner"),
-        sessionId: field.text("sessionId"),
+        owner: field.name("owner"),
+        sessionId: field.name("sessionId"),
         cursor: field.textOrNull("cursor"),
         lastEventId: field.textOrNull("lastEventId"),
         baseTokens: field.numberOrNull("baseTokens"),
@@ -113,8 +114,8 @@ function readRecord(entry: JsonObject): ArchiveRecord {
     case "turn":
       return {
         record: "turn",
-        sessionId: field.text("sessionId"),
-        owner: field.text("owner"),
+        sessionId: field.name("sessionId"),
+        owner: field.name("owner"),
         key: field.text("key"),
         at: field.number("at"),
       };
@@ -145,9 +146,9 @@ function readConversation(entry: JsonObject): ArchiveRecord {
     record: "conversation",
     number: field.number("number"),
     summaries: field.number("summaries"),
-    owner: field.text("owner"),
-    sessionKey: field.text("sessionKey"),
-    sessionId: field.text("sessionId"),
+    owner: field.name("owner"),
+    sessionKey: field.name("sessionKey"),
+    sessionId: field.name("sessionId"),
     createdAt: field.number("createdAt"),
     archivedAt: field.numberOrNull("archivedAt"),
     archiveCause: field.textOrNull("archiveCause"),
@@ -156,7 +157,7 @@ function readConversation(entry: JsonObject): ArchiveRecord {
     epochSeq: field.number("epochSeq"),
     placements: field.list("placements").map((place) => {
       const inner = readerOf(asObject(place, "placements"));
-      return { sessionId: inner.text("sessionId"), start: inner.number("start"), base: inner.number("base") };
+      return { sessionId: inner.name("sessionId"), start: inner.number("start"), base: inner.number("base") };
     }),
   };
 }
@@ -187,8 +188,8 @@ function readMessage(entry: JsonObject): MovedMessage {
   return {
     kind: "message",
     seq: field.number("seq"),
-    sessionId: field.text("sessionId"),
-    eventId: field.text("eventId"),
+    sessionId: field.name("sessionId"),
+    eventId: field.name("eventId"),
     eventKind: field.oneOf("eventKind", ["entry", "provisional"]),
     position: field.number("position"),
     createdAt: field.number("createdAt"),
@@ -281,6 +282,8 @@ function readSummary(entry: JsonObject): MovedSummary {
 
 interface FieldReader {
   text(name: string): string;
+  /** A text that names a session, an owner or an event: one that the database gives back unchanged. */
+  name(name: string): string;
   textOrNull(name: string): string | null;
   number(name: string): number;
   numberOrNull(name: string): number | null;
@@ -299,6 +302,11 @@ function readerOf(entry: JsonObject): FieldReader {
   const isNumber = (value: unknown): boolean => Number.isSafeInteger(value);
   return {
     text: (name) => expect(name, isText, "a text"),
+    name: (name) => {
+      const problem = findNameProblem(entry[name]);
+      if (problem !== null) throw new BadField(`its ${name} ${problem}`);
+      return entry[name] as string;
+    },
     textOrNull: (name) => expect(name, (value) => value === null || isText(value), "a text or null"),
     number: (name) => expect(name, isNumber, "a whole number"),
     numberOrNull: (name) =>

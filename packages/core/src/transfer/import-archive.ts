@@ -9,6 +9,7 @@ import { createReadStream } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { createZstdDecompress } from "node:zlib";
 
+import { findNameProblem } from "../model/check-arrival.ts";
 import { EngineError } from "../model/errors.ts";
 import type { Derive } from "../store/store.ts";
 import type {
@@ -69,6 +70,9 @@ export async function importArchive(
   store: TransferStore,
   options: ArchiveImportOptions,
 ): Promise<ArchiveImportReport> {
+  const ownerProblem = options.owner === undefined ? null : findNameProblem(options.owner);
+  if (ownerProblem !== null)
+    throw new EngineError("invalid_input", `cannot import ${options.path}: its owner ${ownerProblem}`);
   const run = new ArchiveImport(store, options);
   try {
     for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);

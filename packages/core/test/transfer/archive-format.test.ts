@@ -233,6 +233,26 @@ describe("an archive", () => {
     expect(await verifyStore(other)).toEqual([]);
   });
 
+  test("with a name that a database gives back changed is refused, and so is such an owner for all of it", async () => {
+    const folder = makeTemporaryDirectory();
+    const store = openStore(await buildArchive(folder));
+    const out = join(folder, "a.lcmx");
+    await exportArchive(store, { out });
+    const copy = openStore(join(makeTemporaryDirectory(), "lcm.db"), true);
+    const bad = join(folder, "bad.lcmx");
+    writeFileSync(
+      bad,
+      readFileSync(out, "utf8").replaceAll(`"owner":"${SESSION.owner}"`, '"owner":"ma\\u0000in"'),
+    );
+    const refused = { code: "invalid_input", message: expect.stringContaining("owner must not hold") };
+    await expect(moveIn(copy, bad)).rejects.toMatchObject(refused);
+    const owner = "ma\0in";
+    await expect(
+      importArchive(copy, { path: out, derive: deriveMessage, now: 1, owner }),
+    ).rejects.toMatchObject(refused);
+    expect((await copy.listConversations({ after: null, limit: 10 })).items).toEqual([]);
+  });
+
   const real = findSharedData() === null ? [] : listRealTranscripts().slice(0, 4);
   test.skipIf(real.length === 0)(
     "keeps real sessions to the byte (skipped without shared data)",

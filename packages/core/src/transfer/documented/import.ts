@@ -12,6 +12,7 @@ import { setImmediate } from "node:timers/promises";
 
 import { Redaction } from "../../engine-redaction.ts";
 import { prepareMessage } from "../../ingest/prepare.ts";
+import { checkSession } from "../../model/check-arrival.ts";
 import type { EngineEvent } from "../../model/events.ts";
 import { hiddenMask, POSITION_STEP, type SessionRef } from "../../model/message.ts";
 import type { Settings } from "../../model/settings.ts";
@@ -161,9 +162,12 @@ class DocumentedImport {
 
   #describeSession(conversation: SourceRow): SessionRef {
     const sessionId = nameSession(conversation);
-    const key = textOf(conversation, "session_key") ?? sessionId;
+    const named = textOf(conversation, "session_key") ?? "";
+    const key = named === "" ? sessionId : named;
     const owner = this.#options.owner ?? /^agent:([^:]+):/u.exec(key)?.[1] ?? DEFAULT_OWNER;
-    return { key, id: sessionId, owner };
+    const session = { key, id: sessionId, owner };
+    checkSession(session);
+    return session;
   }
 
   async #open(conversation: SourceRow, session: SessionRef): Promise<number | null> {

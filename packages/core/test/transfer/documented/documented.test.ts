@@ -169,3 +169,14 @@ test("a file that is no such database is refused by name", async () => {
     message: expect.stringContaining("not of lossless-claw"),
   });
 });
+
+test("an owner that a database gives back changed is refused before anything is stored", async () => {
+  const store = openStore(makeTemporaryDirectory());
+  const path = buildDocumented(makeTemporaryDirectory(), "1.0");
+  const options = { path, largeFileThresholdTokens: 25_000, now: 1_800_000_000_000, owner: "ma\0in" };
+  await expect(importDocumented(store, options)).rejects.toMatchObject({
+    code: "invalid_input",
+    message: expect.stringContaining("owner must not hold"),
+  });
+  expect((await store.listConversations({ after: null, limit: 10 })).items).toEqual([]);
+});
