@@ -5,8 +5,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { cutToChars, failWith } from "./engine-embedding.ts";
 import type { Embedded, EmbeddingCalls, EmbeddingParts } from "./engine-embedding.ts";
-import { readSearchText } from "./message/normalize.ts";
 import { EngineError } from "./model/errors.ts";
+import { OwnWords } from "./retrieve/own-words.ts";
 import type { VectorSpace } from "./store/vectors.ts";
 import type { ModelFailure } from "./summarize/model-call.ts";
 
@@ -129,10 +129,12 @@ export class VectorFill {
     const texts: MessageInput[] = [];
     let chars = 0;
     let read = 0;
+    const own = new OwnWords(this.#parts.store, {});
+    await own.learn(ids);
     for (const messageId of ids) {
       if (chars > BATCH_CHARS) break;
       read += 1;
-      const text = await this.#readText(messageId);
+      const text = await this.#readText(messageId, own);
       if (text === null) this.#skipped += 1;
       else texts.push({ messageId, text });
       chars += text?.length ?? 0;
@@ -141,10 +143,10 @@ export class VectorFill {
   }
 
   /** Null when it cannot be read: the proof tells of that, and a message that is mended later gets its vector then. */
-  async #readText(messageId: number): Promise<string | null> {
+  async #readText(messageId: number, own: OwnWords): Promise<string | null> {
     try {
       const [row] = await this.#parts.store.readTexts([messageId], {});
-      return row === undefined ? null : cutToChars(readSearchText(row.bytes).trim(), MAX_CHARS);
+      return row === undefined ? null : cutToChars(own.textOf(row).trim(), MAX_CHARS);
     } catch (error) {
       if (error instanceof EngineError && error.code === "not_found") return null;
       throw error;

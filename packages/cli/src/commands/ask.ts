@@ -20,6 +20,7 @@ interface AskOptions extends ReachChoice {
   readonly query?: string;
   readonly below?: readonly string[];
   readonly maxTokens?: number;
+  readonly includeRecall?: boolean;
   /** False with `--no-model`. */
   readonly model: boolean;
 }
@@ -32,6 +33,7 @@ export function defineAsk(program: Command): void {
     .option("--query <words>", "what to look for (default: the question)")
     .option("--below <id>", "only below this summary; may be repeated", collectSummaries)
     .option("--max-tokens <n>", "length of the answer (default: 2000)", parseTokens)
+    .option("--include-recall", "also what the lcm tools were asked and answered")
     .option("--no-model", "passages only");
   addReachOptions(command).action(toAction(runAsk));
   command.addHelpText(
@@ -54,7 +56,7 @@ const collectSummaries = (text: string, before: readonly string[] | undefined): 
 ];
 
 async function runAsk(invocation: Invocation, options: AskOptions, words: readonly string[]): Promise<void> {
-  const { query, below, maxTokens } = options;
+  const { query, below, maxTokens, includeRecall = false } = options;
   const { settings } = await invocation.settings();
   const model = options.model ? await findModel(invocation) : null;
   const embed = await findEmbed(invocation);
@@ -68,6 +70,7 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
             ...(await chooseReach(engine, invocation, options)),
             prompt: words.join(" "),
             withoutModel: model === null,
+            includeRecall,
             signal,
             ...(query === undefined ? {} : { query }),
             ...(below === undefined ? {} : { summaryIds: below }),

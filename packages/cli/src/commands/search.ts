@@ -40,6 +40,7 @@ interface SearchOptions extends ReachChoice {
   readonly before?: string;
   readonly role?: string;
   readonly sort?: GrepSort;
+  readonly includeRecall?: boolean;
   readonly limit: number;
   readonly offset: number;
 }
@@ -61,6 +62,7 @@ export function defineSearch(program: Command): void {
         "order (default: newest first when all terms are found, else best first)",
       ).choices([...SORTS]),
     )
+    .option("--include-recall", "also what the lcm tools were asked and answered")
     .option("--limit <n>", "how many at most", parseHits, 10)
     .option("--offset <n>", "skip this many", parseOffset, 0);
   addReachOptions(command).action(toAction(runSearch));
@@ -156,12 +158,13 @@ async function buildRequest(
   invocation: Invocation,
   options: SearchOptions,
 ): Promise<Omit<GrepRequest, "pattern">> {
-  const { regex = false, role, sort, limit, offset } = options;
+  const { regex = false, role, sort, limit, offset, includeRecall = false } = options;
   return {
     ...(await chooseReach(engine, invocation, options)),
     mode: regex ? "regex" : "full_text",
     limit,
     after: `at_${offset}`,
+    includeRecall,
     ...(role === undefined ? {} : { role }),
     ...(sort === undefined ? {} : { sort }),
   };
@@ -299,9 +302,11 @@ function markRanges(line: string, at: number, ranges: GrepHit["ranges"]): string
 
 function renderMore({ query, options }: Asked, offset: string): string {
   const { scope, since, before, role, sort, limit } = options;
-  const flags = Object.entries({ regex: options.regex, files: options.files }).flatMap(([name, isSet]) =>
-    isSet === true ? [`--${name}`] : [],
-  );
+  const flags = Object.entries({
+    regex: options.regex,
+    files: options.files,
+    "include-recall": options.includeRecall,
+  }).flatMap(([name, isSet]) => (isSet === true ? [`--${name}`] : []));
   const values = Object.entries({ scope, since, before, role, sort }).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, value],
   );

@@ -316,16 +316,24 @@ function firstCount(object: JsonObject, ...keys: readonly string[]): number | un
   return undefined;
 }
 
-/** The readable text of an arrival, as the index holds it, without the work for everything else in a view. */
-export function readSearchText(arrival: Uint8Array | string): string {
+/** The readable text of an arrival, as the index holds it, without the work for everything else in a view; parts can be left out. */
+export function readSearchText(
+  arrival: Uint8Array | string,
+  skipped: ReadonlySet<number> = NO_PARTS,
+): string {
   const root = typeof arrival === "string" ? parseText(arrival) : parseRoot(asBuffer(arrival));
   const found = root && isObject(root.value) ? findMessage(null, root.value, root) : null;
   const drafts = found ? readDrafts(null, found) : [];
   // Blocks nobody knows are shown as they are written, which takes their places.
   const isPlain = found !== null && drafts.every((part) => part.type !== "other");
-  if (isPlain) return searchText({ parts: drafts });
-  return searchText(viewMessage(typeof arrival === "string" ? Buffer.from(arrival) : arrival));
+  const view = isPlain
+    ? { parts: drafts }
+    : viewMessage(typeof arrival === "string" ? Buffer.from(arrival) : arrival);
+  if (skipped.size === 0) return searchText(view);
+  return searchText({ parts: view.parts.filter((_part, ordinal) => !skipped.has(ordinal)) });
 }
+
+const NO_PARTS: ReadonlySet<number> = new Set();
 
 /** Places are not known then, and nobody asks for them. */
 function parseText(text: string): Located | null {

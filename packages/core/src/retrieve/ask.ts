@@ -13,9 +13,9 @@ import type { Query } from "../text/index.ts";
 import type { CheckedAnswer } from "./citations.ts";
 import { readReference, readScope, readSummary } from "./describe.ts";
 import { findDocuments } from "./find.ts";
-import { readableText } from "./grep.ts";
 import { findNearest, fuseDocuments, NO_MEANING } from "./meaning.ts";
 import type { Meaning } from "./meaning.ts";
+import { OwnWords } from "./own-words.ts";
 import type { Reach, ScopeRequest } from "./scope.ts";
 
 export interface AskRequest extends ScopeRequest {
@@ -25,6 +25,8 @@ export interface AskRequest extends ScopeRequest {
   readonly query?: string;
   /** Look below these summaries. */
   readonly summaryIds?: readonly string[];
+  /** Also read the calls and results of our own tools. */
+  readonly includeRecall?: boolean;
   /** Length of the answer. */
   readonly maxTokens?: number;
   /** Tokens of passages that are read for it. */
@@ -125,12 +127,13 @@ export async function gatherPassages(
     ? { ...readScope(reach), conversationIds: below.conversationIds }
     : reach.scope;
   const meaning = (await options.embedQuestion?.(question)) ?? NO_MEANING;
-  const worded = await findDocuments(store, { kind: "message", query, scope });
+  const own = new OwnWords(store, request);
+  const worded = await findDocuments(own, { kind: "message", query, scope });
   const found =
     meaning.kind === "none"
       ? worded
       : await fuseDocuments(
-          store,
+          own,
           worded,
           await findNearest(store, meaning, scope, { signal: request.signal }),
           {
@@ -144,7 +147,7 @@ export async function gatherPassages(
   // Below named summaries everything is meant; what the question does not find comes after what it finds, in order.
   const order = below === null ? ranked : [...new Set([...ranked, ...below.messageIds])];
   const bounded = boundConversations(order, (id) => found.places.get(id)?.conversationId ?? null);
-  const cut = await cutPassages(store, query, bounded.ids, scope, tokenCap);
+  const cut = await cutPassages(store, own, query, bounded.ids, scope, tokenCap);
   const summaries = new Set<string>(below?.summaryIds ?? []);
   for (const { messageId } of cut.sources)
     for (const id of await store.listSummariesOf(messageId)) summaries.add(id);
@@ -216,6 +219,7 @@ function boundConversations(
 
 async function cutPassages(
   store: Store,
+  own: OwnWords,
   query: Query,
   ids: readonly number[],
   scope: RecallScope,
@@ -225,13 +229,14 @@ async function cutPassages(
   const sources: MessageText[] = [];
   let room = tokenCap;
   const texts = await store.readTexts(ids.slice(0, MAX_PASSAGES), scope);
+  await own.learn(ids);
   for (const text of texts) {
     const most = Math.min(
       room - FRAME_TOKENS,
       Math.max(MIN_PASSAGE_TOKENS, Math.floor(tokenCap * PASSAGE_SHARE)),
     );
     if (most < Math.min(MIN_PASSAGE_TOKENS, tokenCap - FRAME_TOKENS)) break;
-    const passage = toPassage(text, query, most);
+    const passage = toPassage(text, own.textOf(text).trim(), query, most);
     if (passage.text === "") continue;
     passages.push(passage);
     sources.push(text);
@@ -244,9 +249,8 @@ async function cutPassages(
   };
 }
 
-function toPassage(message: MessageText, query: Query, maxTokens: number): Passage {
+function toPassage(message: MessageText, whole: string, query: Query, maxTokens: number): Passage {
   const { messageId, eventId, conversationId, role, createdAt } = message;
-  const whole = readableText(message).trim();
   const fits = estimateTextTokens(whole) <= maxTokens;
   const text = fits ? whole : cutToTokens(whole, query, maxTokens);
   return {

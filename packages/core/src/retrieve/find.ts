@@ -3,11 +3,12 @@
  * neighbours. Words too common to be listed never bring in a document; they only re-rank what rarer words found. When every word is that
  * common, documents that hold two of them are looked for instead.
  */
-import type { ClueListing, DocumentKind, DocumentPlace, RecallScope, RecallStore } from "../store/recall.ts";
+import type { ClueListing, DocumentKind, DocumentPlace, RecallScope } from "../store/recall.ts";
 import { buildClues, isNearDate } from "../text/index.ts";
 import type { NamedDate, Query, QueryClue } from "../text/index.ts";
 import { IdSet } from "./id-set.ts";
 import type { ReadonlyIds } from "./id-set.ts";
+import type { FindStore } from "./own-words.ts";
 import { DATE_WEIGHT, NEIGHBOUR_REACH, rankPlaces, selectSeeds } from "./rank.ts";
 import type { FoundClue, RankedDocument } from "./rank.ts";
 
@@ -50,7 +51,7 @@ const NOTHING: FoundDocuments = {
   pending: 0,
 };
 
-export async function findDocuments(store: RecallStore, request: FindRequest): Promise<FoundDocuments> {
+export async function findDocuments(store: FindStore, request: FindRequest): Promise<FoundDocuments> {
   const { kind, query, scope, commonAbove = COMMON_ABOVE } = request;
   const whole = buildClues(query);
   const parts = query.parts.map(buildClues);
@@ -113,7 +114,7 @@ interface ListedClue extends FoundClue {
 
 /** Completes the listings of common words for the places that will be ranked. */
 async function addTested(
-  store: RecallStore,
+  store: FindStore,
   kind: DocumentKind,
   listings: Map<string, ClueListing>,
   places: readonly DocumentPlace[],
@@ -129,7 +130,7 @@ async function addTested(
 
 /** Documents that hold two common words are worth a look though neither word is. */
 async function findPairs(
-  store: RecallStore,
+  store: FindStore,
   { kind, scope }: FindRequest,
   clues: readonly QueryClue[],
   listings: ReadonlyMap<string, ClueListing>,
@@ -166,7 +167,7 @@ function frequencyOf(listings: ReadonlyMap<string, ClueListing>, clue: QueryClue
 
 /** The messages written around the dates a question names, as one more clue. */
 async function findDated(
-  store: RecallStore,
+  store: FindStore,
   dates: readonly NamedDate[],
   scope: RecallScope,
   { firstAt, lastAt }: { firstAt: number | null; lastAt: number | null },

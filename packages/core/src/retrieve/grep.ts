@@ -15,6 +15,7 @@ import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { GrepHit } from "./hits.ts";
 import { findNearest, fuseDocuments, scoreByRank } from "./meaning.ts";
 import type { FoundBy, FusedDocuments, Meaning } from "./meaning.ts";
+import { OwnWords } from "./own-words.ts";
 import { promoteVerbatim } from "./rank.ts";
 import type { RankedDocument } from "./rank.ts";
 import { readTime } from "./scope.ts";
@@ -40,6 +41,8 @@ export interface GrepRequest extends ScopeRequest {
   readonly sort?: GrepSort;
   /** `next` of the page before. */
   readonly after?: string;
+  /** Also search the calls and results of our own tools. */
+  readonly includeRecall?: boolean;
   /** Longest time for a regular expression. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -176,13 +179,16 @@ export async function grepFullText(
 ): Promise<GrepAnswer> {
   const checked = checkGrep(request, reach);
   const query = analyzeQuery(checked.pattern);
-  const worded = await findByWords(store, query, checked, options);
+  const own = new OwnWords(store, request);
+  const worded = await findByWords(store, own, query, checked, options);
   const complete = worded.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
   const meaning =
     isStrict || !checked.kinds.includes("message") ? undefined : await options.embedQuestion?.();
   const isFused = meaning?.kind === "vector";
-  const found = isFused ? await addNearest(store, worded, meaning, query, checked, request.signal) : worded;
+  const found = isFused
+    ? await addNearest(store, own, worded, meaning, query, checked, request.signal)
+    : worded;
   const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
   const candidates: Candidate[] = [];
   for (const { kind, documents } of found) {
@@ -198,7 +204,7 @@ export async function grepFullText(
   const page = ordered.slice(checked.offset, checked.offset + checked.limit);
   const isEmpty = query.terms.length + query.phrases.length === 0;
   return {
-    hits: await describeCandidates(store, query, page, checked.scope),
+    hits: await describeCandidates(store, own, query, page, checked.scope),
     mode: "full_text",
     scope: request.scope ?? "both",
     rule: isFused ? "fused" : isEmpty ? "empty" : isStrict ? "strict" : "relaxed",
@@ -218,17 +224,18 @@ export async function grepFullText(
 
 function findByWords(
   store: Store,
+  own: OwnWords,
   query: Query,
   { kinds, scope }: CheckedGrep,
   options: FullTextOptions,
 ): Promise<FoundOfKind[]> {
   return Promise.all(
     kinds.map(async (kind) => {
-      const documents = await findDocuments(store, { kind, query, scope, ...pickCommon(options) });
+      const documents = await findDocuments(own, { kind, query, scope, ...pickCommon(options) });
       const isMessage = kind === "message";
       return {
         kind,
-        documents: isMessage ? await preferVerbatim(store, query, documents, scope) : documents,
+        documents: isMessage ? await preferVerbatim(store, own, query, documents, scope) : documents,
       };
     }),
   );
@@ -237,6 +244,7 @@ function findByWords(
 /** Joins messages with their nearest by meaning; summaries, which have no vectors, take the same scale. */
 async function addNearest(
   store: Store,
+  own: OwnWords,
   found: readonly FoundOfKind[],
   meaning: Extract<Meaning, { kind: "vector" }>,
   query: Query,
@@ -250,7 +258,7 @@ async function addNearest(
       kind,
       documents:
         kind === "message"
-          ? await fuseDocuments(store, dropUnheld(documents, query), nearest, { scope, needsAll })
+          ? await fuseDocuments(own, dropUnheld(documents, query), nearest, { scope, needsAll })
           : { ...documents, ranked: scoreByRank(documents.ranked) },
     })),
   );
@@ -337,6 +345,7 @@ function orderCandidates(
 /** The index folds case; of what it found, the best that spell an identifier as it was typed come first. */
 async function preferVerbatim(
   store: Store,
+  own: OwnWords,
   query: Query,
   documents: FoundDocuments,
   scope: RecallScope,
@@ -344,7 +353,7 @@ async function preferVerbatim(
   if (!query.terms.some(({ kind }) => kind === "identifier")) return documents;
   const ids = documents.ranked.slice(0, VERBATIM_LOOK).map(({ id }) => id);
   const texts = new Map(
-    (await store.readTexts(ids, scope)).map((text) => [text.messageId, readableText(text)]),
+    (await store.readTexts(ids, scope)).map((text) => [text.messageId, own.textOf(text)]),
   );
   const shareOf = (id: number): number => verbatimShare(texts.get(id) ?? "", query);
   const ranked = promoteVerbatim(documents.ranked, shareOf, {
@@ -367,6 +376,7 @@ export const readableText = (text: Pick<MessageText, "bytes">): string => readSe
 
 async function describeCandidates(
   store: Store,
+  own: OwnWords,
   query: Query,
   page: readonly Candidate[],
   scope: RecallScope,
@@ -386,7 +396,7 @@ async function describeCandidates(
         toMessageHit(
           message,
           { score, foundBy },
-          makeSnippet(readableText(message), query, { maxChars: SNIPPET_CHARS }),
+          makeSnippet(own.textOf(message), query, { maxChars: SNIPPET_CHARS }),
         ),
       ];
     const summary = kind === "summary" ? summaries.get(id) : undefined;

@@ -9,6 +9,7 @@ import type { RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import type { FoundDocuments } from "./find.ts";
 import { joinIds } from "./id-set.ts";
+import type { FindStore } from "./own-words.ts";
 import type { RankedDocument } from "./rank.ts";
 
 /** A question as a vector, or why there is none. */
@@ -59,7 +60,7 @@ export interface FusedDocuments extends FoundDocuments {
 
 /** Joins what words found with what vectors found. */
 export async function fuseDocuments(
-  store: Store,
+  store: FindStore,
   documents: FoundDocuments,
   nearest: readonly Neighbour[],
   options: { readonly scope: RecallScope; readonly needsAll: boolean },

@@ -146,7 +146,9 @@ export class RegexScanner {
       createdAts: page.map(({ createdAt }) => createdAt),
       roles: page.map(({ role }) => role),
     };
-    return this.#isReady ? { ...rest, arrivals } : { ...rest, texts: arrivals.map(readSearchText) };
+    return this.#isReady
+      ? { ...rest, arrivals }
+      : { ...rest, texts: arrivals.map((arrival) => readSearchText(arrival)) };
   }
 
   #run(job: Omit<ToScanner & { kind: "scan" }, "kind" | "job">, limits: Limits): Promise<ScanOutcome> {

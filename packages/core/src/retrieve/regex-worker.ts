@@ -80,7 +80,7 @@ function keep(group: number, texts: ScanTexts): void {
 function readTexts(page: ScanTexts | ScanMessages): ScanTexts {
   if (!("arrivals" in page)) return page;
   const { arrivals, ...rest } = page;
-  return { ...rest, texts: arrivals.map(readSearchText) };
+  return { ...rest, texts: arrivals.map((arrival) => readSearchText(arrival)) };
 }
 
 function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan" }): void {

@@ -8,9 +8,10 @@ import { EngineError } from "../model/errors.ts";
 import type { IdRange, RecallScope, ScannedText } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import { analyzeForIndex, requiredLiterals, requiredRuns } from "../text/index.ts";
-import { checkGrep, nextPage, readableText, SNIPPET_CHARS } from "./grep.ts";
+import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, GrepAnswer, GrepHit, GrepRequest } from "./grep.ts";
+import { OwnWords } from "./own-words.ts";
 import type { GroupTexts, RegexScanner, ScanOutcome } from "./regex-scanner.ts";
 import type { ScanMatch, ScanText } from "./regex-worker.ts";
 import type { Reach } from "./scope.ts";
@@ -74,7 +75,8 @@ export async function grepRegex(
   const checked = checkGrep(request, reach);
   checkPattern(checked.pattern);
   const deadline = now + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);
-  const job: Job = { store, scanner, checked, limits: { deadline, signal: request.signal } };
+  const own = new OwnWords(store, request);
+  const job: Job = { store, own, scanner, checked, limits: { deadline, signal: request.signal } };
   const outcome = request.scope === "files" ? await scanFiles(job, request.fileIds) : await scanTexts(job);
   const { limit, offset } = checked;
   return {
@@ -94,6 +96,7 @@ export async function grepRegex(
 
 interface Job {
   readonly store: Store;
+  readonly own: OwnWords;
   readonly scanner: RegexScanner;
   readonly checked: CheckedGrep;
   readonly limits: { readonly deadline: number; readonly signal?: AbortSignal | undefined };
@@ -120,11 +123,11 @@ function noteStop(stopped: ScanOutcome["stopped"], tested: number): string[] {
 }
 
 async function scanTexts(job: Job): Promise<Outcome> {
-  const { checked, store } = job;
+  const { checked } = job;
   const parts: (ScanOutcome & { kind: Located["kind"] })[] = [];
   for (const kind of checked.kinds) {
     if (parts.some(({ stopped }) => stopped !== null)) break;
-    parts.push({ kind, ...(kind === "message" ? await scanMessages(job) : await scanSummaries(job)) });
+    parts.push({ kind, ...(kind === "message" ? await scanSaid(job) : await scanSummaries(job)) });
   }
   const order = parts
     .flatMap(({ kind, matches }) => matches.map((match) => ({ kind, match })))
@@ -133,7 +136,26 @@ async function scanTexts(job: Job): Promise<Outcome> {
     order,
     stopped: parts.find(({ stopped }) => stopped !== null)?.stopped ?? null,
     tested: parts.reduce((sum, { tested }) => sum + tested, 0),
-    describe: (page) => describeTexts(store, checked.scope, page),
+    describe: (page) => describeTexts(job, page),
+  };
+}
+
+/** Matches in what was said: messages with calls or results of our own tools are tested again without those. */
+async function scanSaid(job: Job): Promise<ScanOutcome> {
+  const { scanner, checked, limits, own } = job;
+  const outcome = await scanMessages(job);
+  await own.learn(outcome.matches.map(([id]) => id));
+  const matches = outcome.matches.filter(([id]) => own.restOf(id) === undefined);
+  if (matches.length === outcome.matches.length) return outcome;
+  const texts = outcome.matches.flatMap(([id, , , createdAt]) => {
+    const text = own.restOf(id) ?? "";
+    return text === "" ? [] : [{ id, createdAt, role: "", text }];
+  });
+  const again = await scanner.scan(checked.pattern, texts, limits);
+  return {
+    matches: [...matches, ...again.matches],
+    tested: outcome.tested,
+    stopped: outcome.stopped ?? again.stopped,
   };
 }
 
@@ -293,7 +315,10 @@ async function scanSummaries(job: Job): Promise<ScanOutcome> {
   return scanner.scan(checked.pattern, texts, limits);
 }
 
-async function describeTexts(store: Store, scope: RecallScope, page: readonly Located[]): Promise<GrepHit[]> {
+async function describeTexts(
+  { store, own, checked: { scope } }: Job,
+  page: readonly Located[],
+): Promise<GrepHit[]> {
   const idsOf = (kind: Located["kind"]): number[] =>
     page.filter((one) => one.kind === kind).map(({ match }) => match[0]);
   const messages = new Map(
@@ -305,8 +330,7 @@ async function describeTexts(store: Store, scope: RecallScope, page: readonly Lo
   );
   return page.flatMap(({ kind, match }): GrepHit[] => {
     const message = kind === "message" ? messages.get(match[0]) : undefined;
-    if (message)
-      return [toMessageHit(message, BY_REGEX, cutAround(readableText(message), match[1], match[2]))];
+    if (message) return [toMessageHit(message, BY_REGEX, cutAround(own.textOf(message), match[1], match[2]))];
     const summary = kind === "summary" ? summaries.get(match[0]) : undefined;
     return summary ? [toSummaryHit(summary, BY_REGEX, cutAround(summary.content, match[1], match[2]))] : [];
   });

@@ -12,6 +12,8 @@ export interface SearchQuestion {
   readonly offset?: number;
   readonly conversationIds?: readonly number[];
   readonly owner?: string;
+  /** Also search the calls and results of our own tools. */
+  readonly includeRecall?: boolean;
 }
 
 export type SearchResultHit = MessageHit;
@@ -24,7 +26,7 @@ export interface SearchAnswer {
 }
 
 export async function searchMessages(store: Store, question: SearchQuestion): Promise<SearchAnswer> {
-  const { owner, conversationIds, query: pattern, limit } = question;
+  const { owner, conversationIds, query: pattern, limit, includeRecall } = question;
   if (pattern.trim() === "") return { hits: [], total: 0, rule: "empty" };
   const scope = {
     ...(owner === undefined ? {} : { owner }),
@@ -36,7 +38,14 @@ export async function searchMessages(store: Store, question: SearchQuestion): Pr
     const size = Math.min(MAX_LIMIT, limit - hits.length);
     const page = await grepFullText(
       store,
-      { pattern, scope: "messages", sort: "relevance", limit: size, after },
+      {
+        pattern,
+        scope: "messages",
+        sort: "relevance",
+        limit: size,
+        after,
+        ...(includeRecall ? { includeRecall } : {}),
+      },
       reach,
       { now: 0 },
     );

@@ -52,6 +52,16 @@ export interface CluesFound {
   readonly listings: ClueListing[];
   /** Messages of the archive that are not in the index yet and could not be brought in, because this is only a reader. */
   readonly pendingIds: readonly number[];
+  /** Whether any message of the archive may hold parts of our own tools. */
+  readonly hasRecallParts: boolean;
+}
+
+/** Which parts of a message are calls or results of our own tools. */
+export interface RecallParts {
+  readonly messageId: number;
+  readonly ordinals: ReadonlySet<number>;
+  /** It has no other parts. */
+  readonly isAll: boolean;
 }
 
 /** A document and where it stands. */
@@ -143,6 +153,8 @@ export interface RecallStore {
     ids: readonly number[];
     scope: RecallScope;
   }): Promise<{ id: number; createdAt: number }[]>;
+  /** Those of the given messages that hold calls or results of our own tools. */
+  listRecallParts(messageIds: readonly number[]): Promise<RecallParts[]>;
   readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
   /** The current messages of a conversation that arrived after a seq, in order of arrival. */
   readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<ScannedText[]>;

@@ -71,6 +71,8 @@ function limitTarget(input: ExtractiveInput): number {
   if (length > input.targetTokens * 8) return input.targetTokens;
   let tokens = 0;
   for (const source of input.sources) tokens += input.estimate(source.text);
+  // Nothing was said here, only searched for: the closing line is all there is to write.
+  if (tokens === 0) return input.targetTokens;
   return Math.max(1, Math.min(input.targetTokens, Math.floor(tokens * MAX_SHARE_OF_SOURCE)));
 }
 

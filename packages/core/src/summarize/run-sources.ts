@@ -1,11 +1,12 @@
 /**
  * From a run as the store reads it to the lines a summariser reads: who said what, when, block by block. Hidden items and items whose body
- * is gone carry no text and are left out. Everything comes from the arrival bytes; names of people are taken from the host's metadata.
+ * is gone carry no text and are left out, and so are calls and results of our own tools: what they found stands elsewhere. Everything comes from the arrival bytes; names of people are taken from the host's metadata.
  */
 import { searchText, viewMessage } from "../message/normalize.ts";
 import { firstString, isObject, type JsonObject } from "../message/readable.ts";
 import { formatMessageId } from "../model/ids.ts";
 import type { MessageView, PartView } from "../model/message.ts";
+import { findRecallParts } from "../model/recall-tools.ts";
 import type { RunItem, SummaryRow } from "../store/folding.ts";
 import type { SourceLine, SourcePart } from "./source.ts";
 import { formatMoment } from "./time.ts";
@@ -16,13 +17,17 @@ export interface RunSource extends SourceLine {
 }
 
 export function readSources(run: readonly RunItem[]): RunSource[] {
-  const sources: RunSource[] = [];
-  for (const item of run) {
-    if (item.hidden !== 0) continue;
-    if (item.summary !== null) sources.push(readSummary(item.summary));
-    else if (item.bytes !== null) sources.push(readMessage(item, item.bytes));
-  }
-  return sources;
+  const read = run
+    .filter((item) => item.hidden === 0)
+    .map((item) => ({ item, view: item.bytes === null ? null : viewMessage(item.bytes) }));
+  const recall = findRecallParts(read.map(({ view }) => view?.parts ?? []));
+  return read.flatMap(({ item, view }, at): RunSource[] => {
+    if (item.summary !== null) return [readSummary(item.summary)];
+    if (item.bytes === null || view === null) return [];
+    const parts = view.parts.filter((_part, place) => !recall[at]?.has(place));
+    if (parts.length === 0 && view.parts.length > 0) return [];
+    return [readMessage(item, item.bytes, { ...view, parts })];
+  });
 }
 
 function readSummary(summary: SummaryRow): RunSource {
@@ -39,8 +44,7 @@ function readSummary(summary: SummaryRow): RunSource {
 /** The mark of a summary made without a model says how it was made, not what happened; a model would copy it. */
 const MARKER_LINE = /^\[(?:LCM |Truncated )[^\]\n]*\][ \t]*(?:\n|$)/gm;
 
-function readMessage(item: RunItem, bytes: Uint8Array): RunSource {
-  const view = viewMessage(bytes);
+function readMessage(item: RunItem, bytes: Uint8Array, view: MessageView): RunSource {
   const speaker = view.role === "user" ? readSpeaker(bytes) : undefined;
   return {
     id: formatMessageId(item.messageId ?? item.seq),

@@ -4,6 +4,8 @@ export { ANALYSIS_VERSION, FTS_TOKENIZE, analyzeForIndex, decodeTerms, encodeFor
 export type { IndexTerms, ReadTerms } from "./analyze.ts";
 export { findDates, isNearDate } from "./dates.ts";
 export type { NamedDate } from "./dates.ts";
+export { compileMatch, readTextTerms } from "./holds.ts";
+export type { TextTerms } from "./holds.ts";
 export { buildClues, buildMatch } from "./match.ts";
 export type { MatchMode, QueryClue } from "./match.ts";
 export { findMatches, verbatimShare } from "./matches.ts";

@@ -18,6 +18,7 @@ export const expandQueryTool: ToolDefinition = {
       ...SCOPE_PROPERTIES,
       maxTokens: { type: "integer", minimum: 1, description: "of the answer, default 2000" },
       tokenCap: { type: "integer", minimum: 1 },
+      includeRecall: { type: "boolean" },
       timeoutMs: { type: "integer", minimum: 1, maximum: 600_000 },
     },
     required: ["prompt"],

@@ -24,6 +24,35 @@ describe("reading a run", () => {
     expect(readSources([messageItem(1, { role: "user", content: "here" }), gone, hidden])).toHaveLength(1);
   });
 
+  test("leaves out calls and results of our own tools, and keeps what else their messages say", () => {
+    const sources = readSources([
+      messageItem(1, {
+        role: "assistant",
+        content: [
+          { type: "text", text: "I look it up." },
+          { type: "tool_use", id: "t1", name: "mcp__lossless__lcm_grep", input: { pattern: "boiler" } },
+          { type: "tool_use", id: "t2", name: "read", input: { path: "a.ts" } },
+        ],
+      }),
+      messageItem(2, {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "t1", content: "0 found for boiler" },
+          { type: "tool_result", tool_use_id: "t2", content: "export const a = 1;" },
+        ],
+      }),
+      messageItem(3, {
+        role: "assistant",
+        content: [{ type: "toolCall", id: "t3", name: "lcm_describe", arguments: { id: "msg_1" } }],
+      }),
+      messageItem(4, { role: "toolResult", toolCallId: "t3", toolName: "lcm_describe", content: "boiler" }),
+    ]);
+    expect(sources.map(({ id }) => id)).toEqual(["msg_1", "msg_2"]);
+    expect(JSON.stringify(sources)).not.toMatch(/boiler/);
+    expect(sources[0]?.text).toContain("I look it up.");
+    expect(sources[1]?.text).toBe("export const a = 1;");
+  });
+
   test.each([
     ["sender metadata", { role: "user", content: "hi", __openclaw: { senderName: "Ana" } }, "Ana"],
     [

@@ -1,7 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { analyzeForIndex, analyzeQuery, buildClues, buildMatch, FTS_TOKENIZE } from "../../src/text/index.ts";
+import {
+  analyzeForIndex,
+  analyzeQuery,
+  buildClues,
+  buildMatch,
+  compileMatch,
+  FTS_TOKENIZE,
+  readTextTerms,
+} from "../../src/text/index.ts";
 import type { MatchMode } from "../../src/text/index.ts";
 
 const TEXTS = [
@@ -35,6 +43,36 @@ function search(question: string, mode: MatchMode): number[] {
   const match = buildMatch(analyzeQuery(question), { mode });
   return match === "" ? [] : select.all(match).map(({ row }) => Number(row));
 }
+
+describe("testing a text without the index", () => {
+  const terms = TEXTS.map(readTextTerms);
+  const pieces = TEXTS.flatMap((text) => [text, ...text.split(/\s+/), ...(text.match(/\p{L}{1,4}/gu) ?? [])]);
+  const question = fc
+    .array(fc.oneof(fc.constantFrom(...pieces), fc.constantFrom("back*", '"support group"', "over")), {
+      minLength: 1,
+      maxLength: 5,
+    })
+    .map((words) => words.join(" "));
+
+  test("finds what FTS5 finds, for every expression that a question can become", () => {
+    fc.assert(
+      fc.property(question, (asked) => {
+        const query = analyzeQuery(asked);
+        const clues = buildClues(query).map(({ match }) => match);
+        const [first, second] = clues;
+        const pair = first && second ? [`(${first}) AND (${second})`] : [];
+        for (const match of [...clues, ...pair, buildMatch(query, { mode: "strict" })]) {
+          if (match === "") continue;
+          const holds = compileMatch(match);
+          const found = terms.flatMap((text, row) => (holds(text) ? [row] : []));
+          const rows = select.all(match).map(({ row }) => Number(row));
+          expect(found, match).toEqual(rows.toSorted((a, b) => a - b));
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
 
 describe("strict search", () => {
   test.each([

@@ -10,6 +10,7 @@ import type { StoreContext } from "./context.ts";
 import { scopeTerm } from "./full-text-index.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
 import { listBeyond } from "./inherited.ts";
+import { hasRecallParts } from "./recall-parts.ts";
 import { findSpelled } from "./word-blocks.ts";
 
 /** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
@@ -64,6 +65,7 @@ export function findClues({ connection, index }: StoreContext, request: ClueRequ
       lastAt: extent.last_at,
       listings: request.matches.map((match) => toListing(list(match), superseded, request.limit, extent)),
       pendingIds: request.kind === "message" ? index.listPending() : [],
+      hasRecallParts: request.kind === "message" && hasRecallParts(connection),
     };
   });
 }

@@ -17,6 +17,7 @@ import * as summaryOutlines from "./migrations/0010-summary-outlines.ts";
 import * as wordBlocks from "./migrations/0011-word-blocks.ts";
 import * as cacheAnswers from "./migrations/0012-cache-answers.ts";
 import * as eventIdsBehind from "./migrations/0013-event-ids-behind.ts";
+import * as recallParts from "./migrations/0014-recall-parts.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -40,6 +41,7 @@ const MIGRATIONS: readonly Migration[] = [
   wordBlocks,
   cacheAnswers,
   eventIdsBehind,
+  recallParts,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -30,6 +30,7 @@ import type {
   FoundSummary,
   Grant,
   MessageText,
+  RecallParts,
   InheritedPart,
   RecallScope,
   IdRange,
@@ -81,6 +82,7 @@ import { migrate } from "./migrate.ts";
 import { listInherited } from "./inherited.ts";
 import * as places from "./places.ts";
 import * as read from "./read.ts";
+import { listRecallParts } from "./recall-parts.ts";
 import { recordBoundary, relabel, setHidden } from "./records.ts";
 import * as redactions from "./redactions.ts";
 import { IndexQueue } from "./index-queue.ts";
@@ -400,6 +402,10 @@ export class SqliteStore implements Store {
 
   async readTimes(request: Parameters<Store["readTimes"]>[0]): ReturnType<Store["readTimes"]> {
     return this.#do("search", () => places.readTimes(this.#context, request));
+  }
+
+  async listRecallParts(messageIds: readonly number[]): Promise<RecallParts[]> {
+    return this.#do("search", () => listRecallParts(this.#context, messageIds));
   }
 
   async readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]> {

@@ -1,0 +1,124 @@
+/**
+ * The store as a search sees it: messages by what was said in them, without the calls and results of our own tools. A message that matches
+ * through such parts alone is not found; one that matches through its other text is.
+ *
+ * The index holds whole messages. For the few that have such parts, an expression is tested again on the rest of their text, which
+ * costs no statement per hit.
+ */
+import { readSearchText } from "../message/normalize.ts";
+import { EngineError } from "../model/errors.ts";
+import type { ClueListing, ClueRequest, CluesFound, DocumentPlace, MessageText } from "../store/recall.ts";
+import type { RecallStore } from "../store/recall.ts";
+import type { Store } from "../store/store.ts";
+import { compileMatch, readTextTerms } from "../text/index.ts";
+import type { TextTerms } from "../text/index.ts";
+
+/** What finding documents asks of a store. */
+export type FindStore = Pick<RecallStore, "findClues" | "testClues" | "findWritten" | "readPlaces">;
+
+/** A message with recall parts: the places of these, and the rest of its text. */
+interface CutMessage {
+  readonly skipped: ReadonlySet<number>;
+  readonly text: string;
+  terms: TextTerms | null;
+}
+
+export class OwnWords implements FindStore {
+  readonly #store: Store;
+  readonly #isWhole: boolean;
+  readonly #asked = new Set<number>();
+  readonly #cut = new Map<number, CutMessage>();
+
+  constructor(store: Store, { includeRecall = false }: { readonly includeRecall?: boolean | undefined }) {
+    this.#store = store;
+    this.#isWhole = includeRecall;
+  }
+
+  /** Learns which of the messages have recall parts. */
+  async learn(ids: Iterable<number>): Promise<void> {
+    if (this.#isWhole) return;
+    const unknown = [...new Set(ids)].filter((id) => !this.#asked.has(id));
+    for (const id of unknown) this.#asked.add(id);
+    const found = await this.#store.listRecallParts(unknown);
+    const skipped = new Map(found.map(({ messageId, ordinals }) => [messageId, ordinals]));
+    for (const { messageId, ordinals, isAll } of found)
+      if (isAll) this.#cut.set(messageId, { skipped: ordinals, text: "", terms: null });
+    const mixed = found.filter(({ isAll }) => !isAll).map(({ messageId }) => messageId);
+    for (const { messageId, bytes } of await this.#readTexts(mixed)) {
+      const ordinals = skipped.get(messageId) ?? new Set();
+      this.#cut.set(messageId, { skipped: ordinals, text: readSearchText(bytes, ordinals), terms: null });
+    }
+  }
+
+  /** A message whose large file is gone cannot be read; the others can. */
+  async #readTexts(ids: readonly number[]): Promise<MessageText[]> {
+    if (ids.length === 0) return [];
+    try {
+      return await this.#store.readTexts(ids, {});
+    } catch (error) {
+      if (!(error instanceof EngineError && error.code === "not_found")) throw error;
+      if (ids.length === 1) return [];
+      return (await Promise.all(ids.map((id) => this.#readTexts([id])))).flat();
+    }
+  }
+
+  /** The rest of the text of a message with recall parts; undefined for any other message. Learn it first. */
+  restOf(messageId: number): string | undefined {
+    return this.#cut.get(messageId)?.text;
+  }
+
+  /** What was said in a message. */
+  textOf({ messageId, bytes }: Pick<MessageText, "messageId" | "bytes">): string {
+    return this.restOf(messageId) ?? readSearchText(bytes);
+  }
+
+  async findClues(request: ClueRequest): Promise<CluesFound> {
+    const found = await this.#store.findClues(request);
+    if (!found.hasRecallParts || this.#isWhole) return found;
+    await this.learn(found.listings.flatMap(({ ids }) => ids));
+    if (this.#cut.size === 0) return found;
+    const listings = found.listings.map((listing, at) =>
+      this.#dropUnsaid(listing, request.matches[at] as string),
+    );
+    return { ...found, listings };
+  }
+
+  #dropUnsaid(listing: ClueListing, match: string): ClueListing {
+    const ids = this.#keepHolding(listing.ids, match);
+    return { ...listing, ids, frequency: listing.frequency - (listing.ids.length - ids.length) };
+  }
+
+  #keepHolding(ids: readonly number[], match: string): number[] {
+    const holds = compileMatch(match);
+    return ids.filter((id) => {
+      const cut = this.#cut.get(id);
+      if (cut === undefined) return true;
+      return cut.text !== "" && holds((cut.terms ??= readTextTerms(cut.text)));
+    });
+  }
+
+  async testClues(request: Parameters<RecallStore["testClues"]>[0]): Promise<number[][]> {
+    const found = await this.#store.testClues(request);
+    if (request.kind !== "message") return found;
+    await this.learn(request.ids);
+    return found.map((ids, at) => this.#keepHolding(ids, request.matches[at] as string));
+  }
+
+  async findWritten(
+    request: Parameters<RecallStore["findWritten"]>[0],
+  ): ReturnType<RecallStore["findWritten"]> {
+    const written = await this.#store.findWritten(request);
+    return this.#dropSilent(written, ({ messageId }) => messageId);
+  }
+
+  async readPlaces(request: Parameters<RecallStore["readPlaces"]>[0]): Promise<DocumentPlace[]> {
+    const places = await this.#store.readPlaces(request);
+    return request.kind === "message" ? this.#dropSilent(places, ({ id }) => id) : places;
+  }
+
+  /** Drops messages that hold nothing but recall parts. */
+  async #dropSilent<T>(list: T[], idOf: (one: T) => number): Promise<T[]> {
+    await this.learn(list.map(idOf));
+    return list.filter((one) => this.restOf(idOf(one)) !== "");
+  }
+}
