@@ -193,7 +193,7 @@ export class Capture {
       ...(sessionTarget === undefined ? {} : { sessionTarget: pickTarget(sessionTarget) }),
       ...(isHeartbeat === undefined ? {} : { isHeartbeat }),
     });
-    troubles.begin("spool", new Error(`turns wait in ${spool.folder} because ${describeError(cause)}`));
+    troubles.begin("spool", new Error(`turns wait in lcm-spool because ${describeError(cause)}`));
     return isNew ? "committed" : "duplicate";
   }
 }

@@ -11,7 +11,8 @@ export interface Findings {
   readonly isKept: boolean;
   readonly troubles: readonly Trouble[];
   readonly spooledTurns: number;
-  readonly spoolFolder: string;
+  /** Files of the spool that were moved aside because they could not be read or stored. */
+  readonly asideFiles: readonly string[];
   readonly preflight: readonly string[];
 }
 
@@ -45,7 +46,7 @@ interface Problem {
   readonly remedy: string;
 }
 
-function listProblems({ status, troubles, spooledTurns, spoolFolder, preflight }: Findings): Problem[] {
+function listProblems({ status, troubles, spooledTurns, asideFiles, preflight }: Findings): Problem[] {
   const problems: Problem[] = troubles
     .filter((trouble) => trouble.part !== "spool")
     .map((trouble) => ({
@@ -54,8 +55,14 @@ function listProblems({ status, troubles, spooledTurns, spoolFolder, preflight }
     }));
   if (spooledTurns > 0)
     problems.push({
-      what: `${count(spooledTurns, "turn waits", "turns wait")} in ${spoolFolder}`,
+      what: `${count(spooledTurns, "turn waits", "turns wait")} in lcm-spool`,
       remedy: "They are stored in order with the next turn of their chat.",
+    });
+  if (asideFiles.length > 0)
+    problems.push({
+      what: `${count(asideFiles.length, "file")} of the spool could not be used and ${asideFiles.length === 1 ? "was" : "were"} moved aside: ${listSome(asideFiles.map((name) => `lcm-spool/${name}`))}`,
+      remedy:
+        "Their messages are read from the host's transcript. Delete the files when the chat is complete in the archive.",
     });
   if (status.index.kind !== "ready")
     problems.push({
@@ -137,6 +144,13 @@ export function renderConfig(settings: Settings, defaults: Settings): string {
     .filter(([, value, byDefault]) => value !== byDefault)
     .map(([key, value]) => `${key}: ${value}`);
   return lines.length === 0 ? "All settings are the defaults." : lines.join("\n");
+}
+
+const MAX_LISTED = 3;
+
+function listSome(names: readonly string[]): string {
+  const more = names.length - MAX_LISTED;
+  return `${names.slice(0, MAX_LISTED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 function count(number: number, noun: string, plural = `${noun}s`): string {

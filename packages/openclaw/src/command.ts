@@ -27,7 +27,7 @@ export interface CommandParts {
   /** Where the settings came from, and what could not be used of them. */
   readonly resolved: Pick<HostSettings, "defaults" | "stopped">;
   readonly lease: Pick<EngineLease, "open" | "notes">;
-  readonly spool: Pick<Spool, "size" | "folder">;
+  readonly spool: Pick<Spool, "size" | "listAside">;
   /** Why a configured model cannot be used, from the check at start; empty when nothing is wrong. */
   readonly preflight?: () => readonly string[];
 }
@@ -144,7 +144,7 @@ async function examine({ parts, context }: Ask): Promise<Findings> {
     isKept: sessionKey === undefined || compileCapturePolicy(settings)(sessionKey),
     troubles: lease.notes.troubles,
     spooledTurns: await spool.size(),
-    spoolFolder: spool.folder,
+    asideFiles: await spool.listAside(),
     preflight: parts.preflight?.() ?? [],
   };
 }

@@ -61,7 +61,11 @@ function register(api: PluginApi): void {
     },
     isGateway,
   });
-  const spool = new Spool(placeSpool(settings.databasePath, stateDir));
+  const spool = new Spool(placeSpool(settings.databasePath, stateDir), (name, cause) =>
+    api.logger.warn(
+      `a file of the spool cannot be read and was moved aside: lcm-spool/${name} (${describeError(cause)})`,
+    ),
+  );
   const plugin: Plugin = {
     api,
     settings,

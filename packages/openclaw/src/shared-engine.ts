@@ -70,8 +70,11 @@ interface Takeover {
 const TAKEOVER_RETRY_MS = 30_000;
 
 const REGISTRY = Symbol.for("lossless-claw.engines");
-/** A turn waits this long for another process to give the database free; then it goes to the spool. */
-const BUSY_LIMIT_MS = 4_000;
+/**
+ * How long a call waits for another process to release the database. A turn asks twice, before and after the model's answer, and waits at most
+ * 500 ms in all; then it goes to the spool. The limit holds for every call, because a turn also waits for the calls before it in the thread.
+ */
+export const BUSY_LIMIT_MS = 250;
 
 export function leaseEngine(options: SharedEngineOptions): EngineLease {
   const registry = findRegistry();

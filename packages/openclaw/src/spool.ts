@@ -1,7 +1,8 @@
 /**
  * Where turns wait while the database cannot take them: one file for each, named by the hash of the turn's key, in `lcm-spool/` beside the
  * database. A turn counts as kept only when its file and the folder are on the disk. Draining replays the turns of a session in the order
- * they came; each is deleted only after the database has it, and the database knows its key, so a crash in between repeats nothing.
+ * they came; each is deleted only after the database has it, and the database knows its key, so a crash in between repeats nothing. A file
+ * that cannot be read is moved aside and named in `status`; it never stops the others, and the host's transcript still has its messages.
  */
 
 import { createHash, randomUUID } from "node:crypto";
@@ -31,6 +32,10 @@ interface SpoolFile {
 }
 
 const FORMAT = 1;
+const DAMAGED = ".damaged";
+const REFUSED = ".refused";
+/** A write that has not ended after this long never will: its process is gone. */
+const STALE_WRITE_MS = 60_000;
 const LOCK = "drain.lock";
 /** A drainer that does not touch its lock for this long is gone. */
 const STALE_LOCK_MS = 60_000;
@@ -40,25 +45,29 @@ export class Spool {
   /** Sessions with files, once the folder was read; kept in step by `add` and `drain`. */
   #waiting: Map<string, number> | null = null;
 
-  constructor(databasePath: string) {
+  readonly #onDamaged: (name: string, cause: unknown) => void;
+
+  constructor(databasePath: string, onDamaged: (name: string, cause: unknown) => void = () => undefined) {
     this.folder = join(dirname(databasePath), "lcm-spool");
+    this.#onDamaged = onDamaged;
   }
 
   /** Keeps a turn. Returns false when it was there before. Throws when it cannot be kept for certain. */
   async add(turn: SpooledTurn, now = Date.now()): Promise<boolean> {
     await this.#load();
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    const path = join(this.folder, nameOf(turn.advancementKey));
-    if (await exists(path)) return false;
-    const aside = `${path}.${randomUUID()}`;
-    const file = await open(aside, "wx", 0o600);
+    const name = nameOf(turn.advancementKey);
+    const path = join(this.folder, name);
+    // A record that was damaged since it was written is written again.
+    if ((await this.#readFile(name)) !== null) return false;
+    const temporary = `${path}.${randomUUID()}`;
     try {
-      await file.writeFile(serializeExact({ format: FORMAT, spooledAt: now, turn }));
-      await file.sync();
-    } finally {
-      await file.close();
+      await writeFlushed(temporary, serializeExact({ format: FORMAT, spooledAt: now, turn }));
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
     }
-    await rename(aside, path);
     await flushPath(this.folder);
     this.#count(turn.sessionId, 1);
     return true;
@@ -95,7 +104,8 @@ export class Spool {
         this.#count(sessionId, -1);
         drained += 1;
       }
-      if (files.length === 0) this.#waiting?.delete(sessionId);
+      // Whatever else was counted was damaged, or another process has stored it.
+      this.#waiting?.delete(sessionId);
       return drained;
     } finally {
       await release();
@@ -105,7 +115,14 @@ export class Spool {
   /** Takes a turn out of the line that can never be stored, so that the others can. Its file stays, under another name. */
   async setAside(turn: SpooledTurn): Promise<void> {
     const path = join(this.folder, nameOf(turn.advancementKey));
-    await rename(path, `${path}.refused`);
+    await rename(path, `${path}${REFUSED}`);
+  }
+
+  /** Names of the files that were moved aside: damaged ones, and turns that can never be stored. */
+  async listAside(): Promise<string[]> {
+    await this.#load();
+    const names = await listFolder(this.folder);
+    return names.filter((name) => name.endsWith(DAMAGED) || name.endsWith(REFUSED)).toSorted();
   }
 
   async #load(): Promise<Map<string, number>> {
@@ -119,20 +136,31 @@ export class Spool {
   async #read(): Promise<SpoolFile[]> {
     const files: SpoolFile[] = [];
     for (const name of await listFolder(this.folder)) {
+      if (TEMPORARY_NAME.test(name)) await removeStale(join(this.folder, name), STALE_WRITE_MS);
       if (!name.endsWith(".json")) continue;
-      const text = await readFile(join(this.folder, name), "utf8");
-      const { format, spooledAt, turn } = JSON.parse(text) as {
-        format: number;
-        spooledAt: number;
-        turn: SpooledTurn;
-      };
-      if (format === FORMAT) files.push({ name, spooledAt, turn });
+      const file = await this.#readFile(name);
+      if (file !== null) files.push(file);
     }
     return files.toSorted(
       (a, b) =>
         a.turn.admission.activeMessagePosition - b.turn.admission.activeMessagePosition ||
         a.spooledAt - b.spooledAt,
     );
+  }
+
+  /** The record of that name; null when there is none, or none any more because it was damaged and is moved aside now. */
+  async #readFile(name: string): Promise<SpoolFile | null> {
+    const path = join(this.folder, name);
+    try {
+      const { spooledAt, turn } = parseRecord(await readFile(path, "utf8"));
+      return { name, spooledAt, turn };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+      await rename(path, `${path}${DAMAGED}`);
+      await flushPath(this.folder);
+      this.#onDamaged(`${name}${DAMAGED}`, error);
+      return null;
+    }
   }
 
   #count(sessionId: string, change: number): void {
@@ -142,7 +170,7 @@ export class Spool {
   /** One drainer at a time, also between processes. */
   async #lock(): Promise<(() => Promise<void>) | null> {
     const path = join(this.folder, LOCK);
-    if (await isStale(path)) await rm(path, { force: true });
+    await removeStale(path, STALE_LOCK_MS);
     try {
       const file = await open(path, "wx", 0o600);
       await file.close();
@@ -175,13 +203,43 @@ async function listFolder(folder: string): Promise<string[]> {
   }
 }
 
-async function exists(path: string): Promise<boolean> {
-  return (await readTime(path)) !== null;
+/** What `add` gives a file while it writes it. */
+const TEMPORARY_NAME = /\.json\.[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+async function writeFlushed(path: string, text: string): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
-async function isStale(path: string): Promise<boolean> {
+/** Throws on anything that is not a whole record of this version. */
+function parseRecord(text: string): { spooledAt: number; turn: SpooledTurn } {
+  const { format, spooledAt, turn } = JSON.parse(text) as {
+    format: number;
+    spooledAt: number;
+    turn: SpooledTurn;
+  };
+  if (format !== FORMAT) throw new Error(`the format is ${format}, not ${FORMAT}`);
+  const isWhole =
+    typeof spooledAt === "number" &&
+    typeof turn?.advancementKey === "string" &&
+    typeof turn.sessionId === "string" &&
+    Array.isArray(turn.messages) &&
+    typeof turn.admission?.entryId === "string" &&
+    typeof turn.admission.activeMessagePosition === "number" &&
+    typeof turn.terminal?.entryId === "string" &&
+    typeof turn.terminal.activeMessagePosition === "number";
+  if (!isWhole) throw new Error("fields of the turn are missing");
+  return { spooledAt, turn };
+}
+
+async function removeStale(path: string, ageMs: number): Promise<void> {
   const time = await readTime(path);
-  return time !== null && Date.now() - time > STALE_LOCK_MS;
+  if (time !== null && Date.now() - time > ageMs) await rm(path, { force: true });
 }
 
 async function readTime(path: string): Promise<number | null> {

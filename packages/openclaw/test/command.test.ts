@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, type Engine } from "@lossless/core";
@@ -66,6 +66,15 @@ test("status is the default, and says what is stored and where", async () => {
   expect(text).toContain("This chat: 1 message,");
   expect(text).toContain("Archive: 1 message in 1 conversation");
   expect(text).toContain(join(folder, "lcm.db"));
+});
+
+test("status and doctor name files of the spool that were moved aside", async () => {
+  await mkdir(join(folder, "lcm-spool"));
+  await writeFile(join(folder, "lcm-spool", "aa.json"), "{");
+  expect(await ask("status")).toContain(
+    "! 1 file of the spool could not be used and was moved aside: lcm-spool/aa.json.damaged",
+  );
+  expect(await ask("doctor")).toContain("Their messages are read from the host's transcript.");
 });
 
 test("status says when nothing is kept, and why", async () => {

@@ -1,9 +1,10 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
+import { BUSY_LIMIT_MS, leaseEngine, type EngineLease } from "../src/shared-engine.ts";
 
 const workerUrl = new URL("../../core/src/engine-worker.ts", import.meta.url);
 
@@ -21,6 +22,26 @@ function lease(config: Record<string, unknown> = {}): EngineLease {
   const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
   return leaseEngine({ settings, workerUrl, onEvent: () => undefined });
 }
+
+describe("a database that another process holds", () => {
+  test("is waited for at most 500 ms in a turn, which asks twice", () => {
+    expect(2 * BUSY_LIMIT_MS).toBeLessThanOrEqual(500);
+  });
+
+  test("refuses a call while the lock is still held, and takes it afterwards", async () => {
+    const one = lease();
+    const engine = await one.open();
+    const session = { id: "session-1", key: "agent:main:test", owner: "main" };
+    const arrival = { session, messages: [{ eventId: "e1", message: { role: "user", content: "hello" } }] };
+    const other = new DatabaseSync(join(folder, "lcm.db"));
+    other.exec("BEGIN IMMEDIATE");
+    await expect(engine.ingest(arrival)).rejects.toMatchObject({ code: "database_busy" });
+    other.exec("ROLLBACK");
+    other.close();
+    expect((await engine.ingest(arrival)).results).toMatchObject([{ outcome: "stored" }]);
+    await one.release();
+  });
+});
 
 describe("a shared engine", () => {
   test("is one for all who lease it with the same settings, and closed by the last", async () => {

@@ -1,4 +1,6 @@
-import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError, openEngine, resolveSettings, type Engine } from "@lossless/core";
@@ -109,6 +111,93 @@ describe("a database that cannot take a turn", () => {
   });
 });
 
+describe("a damaged file in the spool", () => {
+  /** Two turns wait; the file of the first is cut short. */
+  async function cutFirst(): Promise<string> {
+    isDown = true;
+    await newEngine().commitTurn(speak("one"));
+    const [name] = await listSpool();
+    await newEngine().commitTurn(speak("two"));
+    const path = join(folder, "lcm-spool", name!);
+    await truncate(path, (await stat(path)).size - 40);
+    isDown = false;
+    return name!;
+  }
+
+  test("is moved aside, the others are stored, and its own messages come from the transcript", async () => {
+    const name = await cutFirst();
+    await newEngine().bootstrap(session);
+    expect(await newEngine().commitTurn(speak("three"))).toEqual({ status: "committed" });
+    expect(await listStored()).toEqual(transcript.messages.map((row) => row.id));
+    expect(await listSpool()).toEqual([`${name}.damaged`]);
+    expect(await new Spool(join(folder, "lcm.db")).listAside()).toEqual([`${name}.damaged`]);
+    expect(notes.troubles).toEqual([]);
+  });
+
+  test("is reported once to whoever logs", async () => {
+    const name = await cutFirst();
+    const damaged: string[] = [];
+    const spool = new Spool(join(folder, "lcm.db"), (file) => damaged.push(file));
+    expect(await spool.size()).toBe(1);
+    expect(await spool.listAside()).toEqual([`${name}.damaged`]);
+    expect(damaged).toEqual([`${name}.damaged`]);
+  });
+
+  test.each(["", "null", '{"format":1}', '{"format":2,"spooledAt":1,"turn":{}}', "[1,2"])(
+    "with the text %j does not count as a turn",
+    async (text) => {
+      isDown = true;
+      const turn = speak("one");
+      await newEngine().commitTurn(turn);
+      const [name] = await listSpool();
+      await writeFile(join(folder, "lcm-spool", name!), text);
+      // The same turn again: what is there is no copy of it.
+      expect(await newEngine().commitTurn(turn)).toEqual({ status: "committed" });
+      expect(await listSpool()).toEqual([name, `${name}.damaged`]);
+    },
+  );
+
+  test("does not hide a directory that has the name of a record", async () => {
+    const spool = new Spool(join(folder, "lcm.db"));
+    await spool.add(speak("one"));
+    await mkdir(join(folder, "lcm-spool", "0.json"));
+    expect(await new Spool(join(folder, "lcm.db")).size()).toBe(1);
+    expect(await spool.listAside()).toEqual(["0.json.damaged"]);
+  });
+});
+
+describe("temporary files", () => {
+  test.skipIf(process.platform === "win32")("of a write that failed are deleted", async () => {
+    // A limit on the size of files fails in the middle of a write, as a full disk does.
+    const first = transcript.say("user", "one");
+    const turn = JSON.stringify(transcript.turn(first, first));
+    const program = `
+      import { Spool } from ${JSON.stringify(new URL("../src/spool.ts", import.meta.url).href)};
+      await new Spool(${JSON.stringify(join(folder, "lcm.db"))}).add({ ...${turn}, messages: ["x".repeat(200_000)] }).catch((error) => {
+        console.log(error.code);
+      });`;
+    const command = 'ulimit -f 100; exec "$0" --input-type=module --eval "$PROGRAM"';
+    const { stdout, stderr } = spawnSync("sh", ["-c", command, process.execPath], {
+      env: { ...process.env, PROGRAM: program },
+      encoding: "utf8",
+    });
+    expect({ stdout, stderr }).toEqual({ stdout: "EFBIG\n", stderr: "" });
+    expect(await listSpool()).toEqual([]);
+  });
+
+  test("of a process that was killed are deleted when the spool is read, those of a running one are not", async () => {
+    const spool = new Spool(join(folder, "lcm.db"));
+    await spool.add(speak("one"));
+    const [name] = await listSpool();
+    const old = `${name}.${randomUUID()}`;
+    const young = `${name}.${randomUUID()}`;
+    for (const file of [old, young]) await writeFile(join(folder, "lcm-spool", file), "{");
+    await utimes(join(folder, "lcm-spool", old), new Date(0), new Date(0));
+    expect(await new Spool(join(folder, "lcm.db")).size()).toBe(1);
+    expect(await listSpool()).toEqual([name, young]);
+  });
+});
+
 describe("draining", () => {
   const store = async (): Promise<void> => undefined;
 
@@ -136,7 +225,6 @@ describe("draining", () => {
     await spool.add(speak("two"));
     const lock = join(folder, "lcm-spool", "drain.lock");
     await writeFile(lock, "");
-    const { utimes } = await import("node:fs/promises");
     await utimes(lock, new Date(0), new Date(0));
     expect(await spool.drain(SESSION_ID, store)).toBe(1);
   });

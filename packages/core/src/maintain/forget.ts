@@ -185,19 +185,40 @@ async function findSpooled({ engine, databasePath, selection }: ForgetOptions): 
       ? null
       : new Set((await listConversations(engine, selection)).map((conversation) => conversation.sessionId));
   return readdirSync(folder)
-    .filter((name) => name.endsWith(".json"))
+    .filter((name) => /\.json(?:\.damaged|\.refused)?$/.test(name))
     .map((name) => join(folder, name))
     .filter((path) => {
       const bytes = readFileSync(path);
-      const { spooledAt, turn } = JSON.parse(bytes.toString("utf8")) as {
-        spooledAt: number;
-        turn: { sessionId: string };
-      };
+      const record = parseSpooled(bytes);
+      if (record === null) return matchesRaw(bytes.toString("utf8"), sessions, selection.pattern);
+      const { spooledAt, turn } = record;
       if (sessions !== null && !sessions.has(turn.sessionId)) return false;
       if (selection.since !== undefined && spooledAt < selection.since) return false;
       if (selection.before !== undefined && spooledAt >= selection.before) return false;
       return selection.pattern === undefined || holdsPattern(bytes, selection.pattern);
     });
+}
+
+/** Null for a file that was cut short or damaged. */
+function parseSpooled(bytes: Uint8Array): { spooledAt: number; turn: { sessionId: string } } | null {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString("utf8")) as {
+      spooledAt: number;
+      turn: { sessionId: string };
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** What is left of a damaged record is searched as it is; its time cannot be known. */
+function matchesRaw(
+  text: string,
+  sessions: ReadonlySet<string> | null,
+  pattern: string | undefined,
+): boolean {
+  if (sessions !== null && ![...sessions].some((sessionId) => text.includes(sessionId))) return false;
+  return pattern === undefined || text.toLowerCase().includes(pattern.toLowerCase());
 }
 
 // ---- doing it
