@@ -187,38 +187,41 @@ async function findSpooled({ engine, databasePath, selection }: ForgetOptions): 
   return readdirSync(folder)
     .filter((name) => /\.json(?:\.damaged|\.refused)?$/.test(name))
     .map((name) => join(folder, name))
+    .filter((path) => statSync(path).isFile())
     .filter((path) => {
       const bytes = readFileSync(path);
       const record = parseSpooled(bytes);
-      if (record === null) return matchesRaw(bytes.toString("utf8"), sessions, selection.pattern);
-      const { spooledAt, turn } = record;
-      if (sessions !== null && !sessions.has(turn.sessionId)) return false;
-      if (selection.since !== undefined && spooledAt < selection.since) return false;
-      if (selection.before !== undefined && spooledAt >= selection.before) return false;
+      if (sessions !== null && !isOfSession(bytes, record, sessions)) return false;
+      // When a damaged record was written is not known; it is taken along.
+      if (record !== null && selection.since !== undefined && record.spooledAt < selection.since)
+        return false;
+      if (record !== null && selection.before !== undefined && record.spooledAt >= selection.before)
+        return false;
       return selection.pattern === undefined || holdsPattern(bytes, selection.pattern);
     });
+}
+
+function isOfSession(
+  bytes: Uint8Array,
+  record: { turn: { sessionId: string } } | null,
+  sessions: ReadonlySet<string>,
+): boolean {
+  if (record !== null) return sessions.has(record.turn.sessionId);
+  const text = Buffer.from(bytes).toString("utf8");
+  return [...sessions].some((sessionId) => text.includes(sessionId));
 }
 
 /** Null for a file that was cut short or damaged. */
 function parseSpooled(bytes: Uint8Array): { spooledAt: number; turn: { sessionId: string } } | null {
   try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8")) as {
+    const record = JSON.parse(Buffer.from(bytes).toString("utf8")) as {
       spooledAt: number;
-      turn: { sessionId: string };
-    };
+      turn?: { sessionId: string };
+    } | null;
+    return record?.turn === undefined ? null : { spooledAt: record.spooledAt, turn: record.turn };
   } catch {
     return null;
   }
-}
-
-/** What is left of a damaged record is searched as it is; its time cannot be known. */
-function matchesRaw(
-  text: string,
-  sessions: ReadonlySet<string> | null,
-  pattern: string | undefined,
-): boolean {
-  if (sessions !== null && ![...sessions].some((sessionId) => text.includes(sessionId))) return false;
-  return pattern === undefined || text.toLowerCase().includes(pattern.toLowerCase());
 }
 
 // ---- doing it

@@ -254,6 +254,23 @@ describe("forgetting", () => {
     await engine.close();
   });
 
+  test("finds text in spool files that are damaged or were moved aside", async () => {
+    using folder = makeTemporaryFolder();
+    const engine = await open(folder.path);
+    const spool = folder.file("lcm-spool");
+    mkdirSync(spool);
+    writeFileSync(join(spool, "a.json"), '{"format":1,"turn":{"messages":["the secret');
+    writeFileSync(join(spool, "b.json.damaged"), '{"format":1,"turn":{"messages":["another secret');
+    writeFileSync(join(spool, "c.json.damaged"), "null");
+    const { spoolFiles } = await previewForget({
+      engine,
+      databasePath: folder.file("lcm.db"),
+      selection: { pattern: "secret" },
+    });
+    expect(spoolFiles).toEqual([join(spool, "a.json"), join(spool, "b.json.damaged")]);
+    await engine.close();
+  });
+
   test("is refused when nothing was chosen", async () => {
     using folder = makeTemporaryFolder();
     const engine = await open(folder.path);
