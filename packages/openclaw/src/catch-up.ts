@@ -1,17 +1,17 @@
 /**
  * Brings the archive up to date with a session's transcript: reads what is new, names the rows that were stored without their ids, and
  * stores the rest, with boundaries at their places. Everything is known by its entry id, so reading the same rows again adds nothing;
- * the cursor moves in the transaction of the last rows, so a crash in between only means reading them again.
+ * the cursor moves in the transaction of the last rows, so a crash in between only means reading them again. After a rewrite of the
+ * transcript everything is read again; a row that says something else than before is stored as a revision.
  */
 
 import { POSITION_STEP } from "@lossless/core";
-import { joinFork } from "./fork.ts";
+import { dropCopied, joinFork, readParent } from "./fork.ts";
 import { makeFirstContact } from "./first-contact.ts";
 import { matchUnnamedRows, parseReaderState, writeReaderState, type ReaderState } from "./reader-state.ts";
 import {
   attachMedia,
   countStored,
-  dropKnown,
   findKnown,
   isOffBranch,
   storeBatch,
@@ -54,6 +54,7 @@ async function readAndStore(
   const { engine, reader, session, target, turn } = request;
   const waiting: TranscriptRow[] = [];
   const offBranch: string[] = [];
+  const parent = fromStart ? await readParent(request) : null;
   let stored = 0;
   for await (const read of readNewRows(reader, target, start, turn?.last)) {
     if (read.kind === "fenced")
@@ -72,13 +73,14 @@ async function readAndStore(
     if (read.end === null && start.unnamed.length > 0) continue;
     const rows = waiting.splice(0);
     if (read.end === null) {
-      stored += await storeBatch(request, await attachMedia(request, rows, rows, fromStart), fromStart);
+      const own = await dropCopied(request, parent, rows);
+      stored += await storeBatch(request, await attachMedia(request, rows, own, fromStart));
       continue;
     }
     const named = await nameRows(request, rows, read.end.state);
-    const whole = await attachMedia(request, rows, named.rows, fromStart);
+    const own = await dropCopied(request, parent, named.rows);
+    const whole = await attachMedia(request, rows, own, fromStart);
     const outcome = await storeLastBatch(request, whole, {
-      fromStart,
       start,
       state: named.state,
       sawLimit: read.end.sawLimit,
@@ -127,7 +129,6 @@ async function nameRows(
 }
 
 interface LastBatch {
-  readonly fromStart: boolean;
   readonly start: ReaderState;
   /** The state after these rows. */
   readonly state: ReaderState;
@@ -138,12 +139,12 @@ interface LastBatch {
 async function storeLastBatch(
   request: CatchUpRequest,
   rows: readonly TranscriptRow[],
-  { fromStart, start, state, sawLimit }: LastBatch,
+  { start, state, sawLimit }: LastBatch,
 ): Promise<{ stored: number; turn: "none" | "committed" | "duplicate" | "unseen" }> {
   const { engine, session, turn } = request;
   const lastReset = rows.findLastIndex((row) => row.kind === "reset");
-  let stored = await storeBatch(request, rows.slice(0, lastReset + 1), fromStart);
-  const closing = fromStart ? await dropKnown(request, rows.slice(lastReset + 1)) : rows.slice(lastReset + 1);
+  let stored = await storeBatch(request, rows.slice(0, lastReset + 1));
+  const closing = rows.slice(lastReset + 1);
   const messages = closing.filter((row) => row.kind === "message").map((row) => hideHeartbeat(row, turn));
   const commits =
     turn !== undefined && (sawLimit || (await findKnown(request, [turn.last.entryId])).size > 0);

@@ -13,7 +13,14 @@ import {
   type OlderRows,
   type ReaderState,
 } from "./reader-state.ts";
-import { attachMedia, recordReset, storeBatch, toArrival, type CatchUpRequest } from "./store-rows.ts";
+import {
+  attachMedia,
+  dropKnown,
+  recordReset,
+  storeBatch,
+  toArrival,
+  type CatchUpRequest,
+} from "./store-rows.ts";
 import { readNewRows, type MessageRow, type ResetRow, type TranscriptRow } from "./transcript-rows.ts";
 
 /** A history of at most this many rows is stored as a whole. */
@@ -145,7 +152,8 @@ async function storePending(request: CatchUpRequest, rows: readonly TranscriptRo
   const pending = rows.flatMap((row): TranscriptRow[] =>
     row.kind === "message" ? [{ ...row, hidden: [...row.hidden, "pending"] }] : [],
   );
-  return await storeBatch(request, await attachMedia(request, pending, pending, true), true);
+  const fresh = await dropKnown(request, await attachMedia(request, pending, pending, true));
+  return await storeBatch(request, fresh);
 }
 
 async function finish(engine: Engine, session: SessionRef): Promise<void> {

@@ -5,7 +5,7 @@
 
 import type { CatchUpRequest } from "./store-rows.ts";
 import { UNREAD } from "./reader-state.ts";
-import { readNewRows } from "./transcript-rows.ts";
+import { readNewRows, type TranscriptRow } from "./transcript-rows.ts";
 
 /** Tells the archive that a session is a fork. True when it is one, and its parent is known. For sessions the archive does not know yet. */
 export async function joinFork(request: CatchUpRequest): Promise<boolean> {
@@ -17,8 +17,22 @@ export async function joinFork(request: CatchUpRequest): Promise<boolean> {
   return (await engine.fork({ session, parentSessionId, eventIds })).kind !== "unrelated";
 }
 
+/** Rows without those that the session has from its parent: what they say is the parent's to change. */
+export async function dropCopied(
+  { engine, session }: CatchUpRequest,
+  parentSessionId: string | null,
+  rows: readonly TranscriptRow[],
+): Promise<readonly TranscriptRow[]> {
+  if (parentSessionId === null) return rows;
+  const eventIds = rows.flatMap((row) => (row.kind === "message" ? [row.entryId] : []));
+  const copied = new Set(
+    await engine.knownEvents({ sessionId: parentSessionId, owner: session.owner, eventIds }),
+  );
+  return rows.filter((row) => row.kind !== "message" || !copied.has(row.entryId));
+}
+
 /** The first event of a transcript says where it comes from, in the host's way to name a session. */
-async function readParent({ reader, target }: CatchUpRequest): Promise<string | null> {
+export async function readParent({ reader, target }: CatchUpRequest): Promise<string | null> {
   const page = await reader.readRaw(target, null, 1);
   const [head] = page.kind === "page" ? page.items : [];
   if (head?.type !== "session" || typeof head.parentSession !== "string") return null;

@@ -1,6 +1,6 @@
 /**
  * Storing rows of a transcript: messages by their entry ids, files that they name behind them, boundaries at their places. Rows that are
- * stored already add nothing.
+ * stored already add nothing; one that was changed adds a revision.
  */
 
 import type { Arrival, Engine, IngestRequest, SessionRef } from "@lossless/core";
@@ -65,15 +65,10 @@ export async function attachMedia(
   return [...[...attached.values()].flat(), ...whole];
 }
 
-export async function storeBatch(
-  request: CatchUpRequest,
-  rows: readonly TranscriptRow[],
-  fromStart: boolean,
-): Promise<number> {
+export async function storeBatch(request: CatchUpRequest, rows: readonly TranscriptRow[]): Promise<number> {
   const { engine, session } = request;
-  const fresh = fromStart ? await dropKnown(request, rows) : rows;
   let stored = 0;
-  for (const { messages, reset } of splitAtResets(fresh)) {
+  for (const { messages, reset } of splitAtResets(rows)) {
     if (messages.length > 0)
       stored += countStored(await engine.ingest({ session, messages: messages.map(toArrival) }));
     if (reset !== undefined) await recordReset(request, reset);
@@ -81,7 +76,7 @@ export async function storeBatch(
   return stored;
 }
 
-/** After a read from the start most rows are stored; only the others are worth preparing. Resets are cheap and know themselves. */
+/** Rows that are not stored yet. Resets are cheap and know themselves. */
 export async function dropKnown(
   request: CatchUpRequest,
   rows: readonly TranscriptRow[],

@@ -228,6 +228,34 @@ describe("a branch that moves", () => {
   });
 });
 
+describe("a message that was edited in the host", () => {
+  test("is stored as a revision by the next bootstrap, once, and shown", async () => {
+    for (const text of ["one", "two", "three"]) await playTurn(text);
+    const { id } = transcript.messages[2]!;
+    transcript.edit(id, "two, corrected");
+    expect(await newEngine().bootstrap(session)).toEqual({ bootstrapped: true, importedMessages: 1 });
+    transcript.rewrite();
+    expect(await newEngine().bootstrap(session)).toEqual({ bootstrapped: true, importedMessages: 0 });
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const { messages } = await engine.assemble({ ...session, messages: [], tokenBudget: 10_000 });
+    expect(JSON.stringify(messages)).toContain("two, corrected");
+    expect(JSON.stringify(messages)).not.toContain('"two"');
+    expect((await archive.status()).messages).toBe(7);
+  });
+
+  test("changes nothing else: rows off the branch stay hidden, resets stay where they are", async () => {
+    await playTurn("one");
+    transcript.reset("reset");
+    await playTurn("two");
+    transcript.edit(transcript.messages[0]!.id, "one, corrected");
+    await newEngine().bootstrap(session);
+    const { items } = await archive.listConversations({ limit: 10 });
+    expect(items.map((row) => row.archiveCause).toSorted()).toEqual([null, "reset"].toSorted());
+    expect((await archive.status()).messages).toBe(5);
+  });
+});
+
 describe("reset and new", () => {
   test("archives the conversation at a reset and stores no row of it again", async () => {
     await playTurn("before");

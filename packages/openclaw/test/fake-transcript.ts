@@ -82,6 +82,14 @@ export class FakeTranscript {
     this.#generation += 1;
   }
 
+  /** Changes what an entry says and leaves its id, as an edit in the host does. */
+  edit(entryId: string, content: unknown): void {
+    const index = this.events.findIndex((event) => event.id === entryId);
+    const event = this.events[index]!;
+    this.events[index] = { ...event, message: { ...event.message!, content } };
+    this.rewrite();
+  }
+
   /** What the host hands over for the turn between two rows, both included. */
   turn(firstId: string, lastId: string, advancementKey = `turn-${firstId}`): CommitTurnParams {
     const branch = this.#branch();

@@ -233,6 +233,16 @@ describe("a session that is a copy of another", () => {
     await expectProven();
   });
 
+  test("does not change its parent's messages when its own copy of them was edited", async () => {
+    const place = await playTurn(parent, "one");
+    const child = forkOf(parent, place, "child");
+    await playTurn(child, "two");
+    child.edit(place, "not what the parent says");
+    await assemble(child);
+    expect((await archive.status()).messages).toBe(4);
+    await expectProven();
+  });
+
   test("stores everything itself when its parent is not in the archive", async () => {
     parent.say("user", "never stored");
     const place = parent.say("assistant", "nor this");
