@@ -15,7 +15,7 @@ import manifest from "../package.json" with { type: "json" };
 import { createCommands } from "./command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
 import { findRefusedModels } from "./doctor-contract.ts";
-import { describeEstimate } from "./fold-estimate.ts";
+import { describeFirstStart } from "./first-start.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
 import { openMediaFolder, type MediaSource } from "./media.ts";
 import { explainOverride } from "./model-access.ts";
@@ -176,7 +176,8 @@ function startArchive(
   if (!settings.enabled) return;
   const sessions = listHostSessions(api);
   const isNew = !existsSync(settings.databasePath);
-  if (isFirstStart(settings)) api.logger.info(describeFirstStart(settings, sessions.length, parts.lease));
+  if (isFirstStart(settings))
+    api.logger.info(describeFirstStart({ settings, sessions: sessions.length, notes: lease.notes }));
   if (isNew && sessions.length === 0) return;
   const run = async (): Promise<void> => {
     try {
@@ -224,6 +225,7 @@ function describeError(error: unknown): string {
  */
 function introduceOnce(api: PluginApi, settings: Settings, lease: EngineLease): void {
   const sessions = listHostSessions(api).length;
+  const stateDir = api.runtime.state.resolveStateDir();
   let isTold = false;
   api.on("reply_payload_sending", ({ payload, kind }) => {
     if (isTold || kind !== "final" || !payload.text) return undefined;
@@ -231,28 +233,10 @@ function introduceOnce(api: PluginApi, settings: Settings, lease: EngineLease): 
     return {
       payload: {
         ...payload,
-        text: `${payload.text}\n\nLossless Claw: ${describeFirstStart(settings, sessions, lease)}`,
+        text: `${payload.text}\n\nLossless Claw: ${describeFirstStart({ settings, sessions, notes: lease.notes, stateDir })}`,
       },
     };
   });
-}
-
-/** What is kept where, what is being read, and what folding that would cost. */
-function describeFirstStart(
-  { databasePath, largeFilesDir }: Settings,
-  sessions: number,
-  { notes }: Pick<EngineLease, "notes">,
-): string {
-  const { read, folding } = notes.earlier;
-  const older = needsAdoption(databasePath)
-    ? " The database of another version there is taken over first; the old file stays beside it."
-    : "";
-  const progress = read === 0 ? "" : ` (${read} done)`;
-  const earlier =
-    sessions === 0
-      ? ""
-      : ` The history of ${sessions} sessions is being read${progress}; no model is called for that. ${describeEstimate(folding)}`;
-  return `every message is kept from now on in ${databasePath}, large files in ${largeFilesDir}.${older}${earlier.trimEnd()} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
 }
 
 function reportEvent(logger: PluginLogger, event: EngineEvent): void {

@@ -1,0 +1,38 @@
+/** What the plugin says when it starts with an archive that does not exist yet: once in the log, once in the chat. Pure but for a look at the database. */
+
+import { basename, isAbsolute, relative } from "node:path";
+import type { Settings } from "@lossless/core";
+import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
+import { describeEstimate } from "./fold-estimate.ts";
+import type { Notes } from "./notes.ts";
+
+export interface FirstStart {
+  readonly settings: Pick<Settings, "databasePath" | "largeFilesDir">;
+  /** How many sessions the host has already. */
+  readonly sessions: number;
+  readonly notes: Pick<Notes, "earlier">;
+  /** Given for a text that people of a chat read: paths are named relative to it, because the rest is none of their business. */
+  readonly stateDir?: string;
+}
+
+/** What is kept where, what is being read, and what folding that would cost. */
+export function describeFirstStart({ settings, sessions, notes, stateDir }: FirstStart): string {
+  const { databasePath, largeFilesDir } = settings;
+  const { read, folding } = notes.earlier;
+  const name = (path: string): string => (stateDir === undefined ? path : nameInside(stateDir, path));
+  const older = needsAdoption(databasePath)
+    ? " The database of another version there is taken over first; the old file stays beside it."
+    : "";
+  const progress = read === 0 ? "" : ` (${read} done)`;
+  const earlier =
+    sessions === 0
+      ? ""
+      : ` The history of ${sessions} sessions is being read${progress}; no model is called for that. ${describeEstimate(folding)}`;
+  return `every message is kept from now on in ${name(databasePath)}, large files in ${name(largeFilesDir)}.${older}${earlier.trimEnd()} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
+}
+
+/** A path relative to a folder that holds it, else its last name. */
+function nameInside(folder: string, path: string): string {
+  const inside = relative(folder, path);
+  return inside === "" || inside.startsWith("..") || isAbsolute(inside) ? basename(path) : inside;
+}
