@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { ATTACHMENT_PREFIX, openEngine, type Engine } from "@lossless/core";
 import { readArchive, type ArchivedRow } from "./archive-reader.ts";
-import type { Stage } from "./stage.ts";
+import { PATIENCE_MS, type Stage } from "./stage.ts";
 import { readWitness, type Witness, type WitnessedRow } from "./transcript-witness.ts";
 
 export interface Comparison {
@@ -14,6 +15,61 @@ export interface Comparison {
   readonly isKept: (sessionKey: string) => boolean;
   /** Chats of which an earlier state may be there. Nothing else may be. */
   readonly mayHold?: (sessionKey: string) => boolean;
+}
+
+/**
+ * After a scene, while the gateway runs: every row of the chats is stored. Waits for turns that are still on their way, and for nothing else: a row too
+ * many or another text fails at once.
+ */
+export async function compareAfterScene(
+  stage: Stage,
+  scene: string,
+  comparisons: readonly Comparison[],
+): Promise<void> {
+  await stage.step(`after ${scene}: the archive holds what the host's transcripts hold`, async () => {
+    const deadline = performance.now() + PATIENCE_MS;
+    for (const { database, isKept } of comparisons)
+      for (;;) {
+        const witness = readWitness(stage.state.stateDir);
+        const kept = witness.messages.filter((row) => isKept(row.sessionKey));
+        const archived = (await readRows(stage, database)).filter(
+          (row) => isOwnRow(row, witness) && isKept(nameInTables(row.sessionKey)),
+        );
+        const isLate = witness.undelivered > 0 || countMissing(archived, kept) > 0;
+        if (!isLate || performance.now() >= deadline) {
+          compareRows(archived, kept);
+          compareOrder(archived, kept);
+          break;
+        }
+        await setTimeout(500);
+      }
+  });
+}
+
+async function readRows(stage: Stage, database: string): Promise<ArchivedRow[]> {
+  const engine = await openEngine({
+    database: join(stage.state.stateDir, database),
+    readOnly: true,
+    thread: false,
+  });
+  try {
+    return await readArchive(engine);
+  } finally {
+    await engine.close();
+  }
+}
+
+function isOwnRow(row: ArchivedRow, witness: Witness): boolean {
+  return !row.eventId.startsWith(ATTACHMENT_PREFIX) && !witness.notes.has(`${row.sessionId} ${row.eventId}`);
+}
+
+function countMissing(archived: readonly ArchivedRow[], kept: readonly WitnessedRow[]): number {
+  const stored = new Set(archived.map((row) => `${row.sessionId} ${row.eventId}`));
+  return kept.filter(
+    (row) =>
+      !stored.has(`${row.sessionId} ${row.entryId}`) &&
+      (row.copyOf === null || !stored.has(`${row.copyOf} ${row.entryId}`)),
+  ).length;
 }
 
 export async function compareWithHost(stage: Stage, comparisons: readonly Comparison[]): Promise<void> {
@@ -39,10 +95,7 @@ async function compareDatabase(
   try {
     const all = await readArchive(engine);
     const archived = all.filter(
-      (row) =>
-        !row.eventId.startsWith(ATTACHMENT_PREFIX) &&
-        !witness.notes.has(`${row.sessionId} ${row.eventId}`) &&
-        (isKept(row.sessionKey) || mayHold?.(row.sessionKey) !== true),
+      (row) => isOwnRow(row, witness) && (isKept(row.sessionKey) || mayHold?.(row.sessionKey) !== true),
     );
     await stage.step(
       `${database}: each of the host's ${kept.length} message rows is stored once, unchanged`,

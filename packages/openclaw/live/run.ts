@@ -1,15 +1,16 @@
 /**
  * The plugin in the real host: `npm run test:hosts`. Starts a gateway of OpenClaw with private state and a fake model on loopback, talks to
- * it over its socket, kills it, starts it again, and at the end compares the archive with what the host itself wrote: every message row
- * stored exactly once, unchanged. Needs no network once the host is in the cache. Ends only what it started.
+ * it over its socket, kills it, starts it again, and after every scene and at the end compares the archive with what the host itself wrote:
+ * every message row stored exactly once, unchanged. Needs no network once the host is in the cache. Ends only what it started.
  *
  * Names of scenes as arguments play only those; `--keep` leaves the state of the run behind for a look, `--verbose` says more.
  */
 
 import assert from "node:assert/strict";
-import { compareWithHost } from "./compare.ts";
+import { compareAfterScene, compareWithHost, type Comparison } from "./compare.ts";
 import { COMPACTION_CHAT, playCompaction } from "./scenes/compaction.ts";
 import { playCron } from "./scenes/cron.ts";
+import { FULL_CHAT, FULL_DATABASE, playFullDisk } from "./scenes/full-disk.ts";
 import { playHostTools } from "./scenes/host-tools.ts";
 import { PARENT_CHAT, playForks } from "./scenes/forks.ts";
 import { PICTURE_CHAT, playImages } from "./scenes/images.ts";
@@ -34,40 +35,60 @@ const SCENES: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   "model-down": playModelDown,
   kills: playKills,
   trouble: playStorageTrouble,
+  "full-disk": playFullDisk,
   newcomer: playNewcomer,
-  goodbye: sayGoodbye,
   policies: playPolicies,
 };
 
 const LEFT_ALONE = /:(ignored|stateless|switched-off)\b/;
 /** Chats that went on while the plugin had another database. */
-const isElsewhere = (key: string): boolean => key === TROUBLE_CHAT || key === HISTORY_CHAT;
+const isElsewhere = (key: string): boolean => [TROUBLE_CHAT, FULL_CHAT, HISTORY_CHAT].includes(key);
 const isKept = (key: string): boolean => !isElsewhere(key) && !LEFT_ALONE.test(key);
+
+/** Chats of a scene that go on in the database of all. */
+const CHATS: Readonly<Record<string, readonly string[]>> = {
+  main: [MAIN_CHAT],
+  long: [LONG_CHAT],
+  recall: [LONG_CHAT],
+  compaction: [COMPACTION_CHAT],
+  images: [PICTURE_CHAT],
+  forks: [PARENT_CHAT],
+  "model-down": [MODEL_DOWN_CHAT],
+  kills: [MAIN_CHAT],
+};
+
+/** Scenes that play on databases of their own say goodbye themselves. */
+const DATABASES: Readonly<Record<string, Comparison>> = {
+  trouble: { database: TROUBLE_DATABASE, isKept: (key) => key === TROUBLE_CHAT, mayHold: isKept },
+  "full-disk": {
+    database: FULL_DATABASE,
+    isKept: (key) => key === FULL_CHAT,
+    mayHold: (key) => key !== FULL_CHAT,
+  },
+  newcomer: {
+    database: HISTORY_DATABASE,
+    isKept: (key) => key === HISTORY_CHAT,
+    mayHold: (key) => key !== HISTORY_CHAT,
+  },
+};
 
 const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
 const isWanted = (name: string): boolean => wanted.length === 0 || wanted.includes(name);
 const stage = new Stage();
 try {
   await stage.open();
-  for (const [name, play] of Object.entries(SCENES)) if (isWanted(name)) await play(stage);
+  for (const [name, play] of Object.entries(SCENES)) {
+    if (!isWanted(name)) continue;
+    await play(stage);
+    await compareAfter(name);
+  }
   await endGateway();
   if (isWanted("install")) await playInstall(stage);
   if (isWanted("host-tools")) await playHostTools(stage);
   await compareWithHost(stage, [
     // What was said while the plugin had another database is read when the gateway stops.
     { database: "lcm.db", isKept, mayHold: isElsewhere },
-    ...(isWanted("trouble")
-      ? [{ database: TROUBLE_DATABASE, isKept: (key: string) => key === TROUBLE_CHAT, mayHold: isKept }]
-      : []),
-    ...(isWanted("newcomer")
-      ? [
-          {
-            database: HISTORY_DATABASE,
-            isKept: (key: string) => key === HISTORY_CHAT,
-            mayHold: (key: string) => key !== HISTORY_CHAT,
-          },
-        ]
-      : []),
+    ...Object.entries(DATABASES).flatMap(([name, own]) => (isWanted(name) ? [own] : [])),
   ]);
 } catch (error) {
   // The steps after one that failed would only repeat it.
@@ -77,17 +98,11 @@ try {
 }
 stage.finish();
 
-/** Rows that no turn handed over (commands, announcements) are read with the next turn; this is it. */
-async function sayGoodbye(): Promise<void> {
-  for (const [scene, key] of Object.entries({
-    main: MAIN_CHAT,
-    long: LONG_CHAT,
-    compaction: COMPACTION_CHAT,
-    "model-down": MODEL_DOWN_CHAT,
-    images: PICTURE_CHAT,
-    forks: PARENT_CHAT,
-  }))
-    if (isWanted(scene)) await stage.playTurn("SAY goodbye", key);
+/** Rows that no turn handed over (commands, announcements) are read with the next turn; a last word is it. */
+async function compareAfter(scene: string): Promise<void> {
+  for (const chat of CHATS[scene] ?? []) await stage.playTurn("SAY goodbye", chat);
+  const own = DATABASES[scene];
+  await compareAfterScene(stage, scene, own === undefined ? [{ database: "lcm.db", isKept }] : [own]);
 }
 
 async function endGateway(): Promise<void> {

@@ -3,9 +3,8 @@
 import assert from "node:assert/strict";
 import { setTimeout } from "node:timers/promises";
 import { textOf } from "../requests.ts";
-import type { Stage } from "../stage.ts";
+import { PATIENCE_MS, type Stage } from "../stage.ts";
 
-const RUN_LIMIT_MS = 60_000;
 const WAIT_MS = 250;
 const CHAT = "agent:main:ignored:cron";
 
@@ -36,7 +35,7 @@ export async function playCron(stage: Stage): Promise<void> {
 
 async function runJob(stage: Stage, id: string): Promise<void> {
   const { runId } = await stage.client.request("cron.run", { id, mode: "force" });
-  const deadline = performance.now() + RUN_LIMIT_MS;
+  const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const { entries } = (await stage.client.request("cron.runs", { id, runId })) as {
       entries?: { status?: string; action?: string }[];

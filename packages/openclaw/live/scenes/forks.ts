@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { textOf } from "../requests.ts";
-import type { Stage } from "../stage.ts";
+import { PATIENCE_MS, type Stage } from "../stage.ts";
 
 export const PARENT_CHAT = "agent:main:parent";
 
@@ -35,7 +35,7 @@ export async function playForks(stage: Stage): Promise<void> {
     const request = await stage.model.waitForRequest(
       ({ number, userText, tools }) =>
         number > first && /SUBTASK/.test(userText) && !userText.includes("CALL_TOOL") && tools.length > 0,
-      60_000,
+      PATIENCE_MS,
     );
     assert.ok(textOf(request).includes("parent turn 2"));
   });

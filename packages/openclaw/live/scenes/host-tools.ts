@@ -13,10 +13,7 @@ import {
   runNodeProgram,
   type HostState,
 } from "@lossless/testkit/openclaw-host.ts";
-import { PLUGIN, type Stage } from "../stage.ts";
-
-const DOCTOR_LIMIT_MS = 240_000;
-const INSPECTOR_LIMIT_MS = 60_000;
+import { PATIENCE_MS, PLUGIN, type Stage } from "../stage.ts";
 
 export async function playHostTools(stage: Stage): Promise<void> {
   await stage.step("the host's doctor allows the plugin the model it is configured for, and no more", () =>
@@ -46,11 +43,7 @@ async function playDoctor(stage: Stage): Promise<void> {
       entries: { [PLUGIN]: { enabled: true, config } },
     },
   });
-  const { code, output } = await runHostCommand(
-    state,
-    ["doctor", "--fix", "--non-interactive"],
-    DOCTOR_LIMIT_MS,
-  );
+  const { code, output } = await runHostCommand(state, ["doctor", "--fix", "--non-interactive"], PATIENCE_MS);
   assert.equal(code, 0, output.slice(-3000));
   assert.deepEqual(readEntry(state), {
     enabled: true,
@@ -82,7 +75,7 @@ async function playInspector(stage: Stage): Promise<void> {
       "--out",
       "inspector-report",
     ],
-    { cwd: stage.pluginDir, deadlineMs: INSPECTOR_LIMIT_MS },
+    { cwd: stage.pluginDir, deadlineMs: PATIENCE_MS },
   );
   assert.equal(code, 0, output);
   assert.match(output, /Status: PASS/);

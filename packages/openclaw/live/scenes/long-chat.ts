@@ -39,6 +39,7 @@ export async function playLongChat(stage: Stage): Promise<void> {
     assert.doesNotMatch(textOf(requests.at(-1)!), /code 7919\. BIG_REPLY/, "the first turn is folded");
     const status = await stage.sendChat("/lcm status", LONG_CHAT);
     assert.match(status, /Folded: \d+ summar/);
+    assert.doesNotMatch(status, /models are not called/, "a busy chat does not use up the guards");
   });
   await stage.step("the front of the prompt changes only with a fold", async () => {
     let breaks = 0;

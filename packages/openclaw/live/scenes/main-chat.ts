@@ -1,7 +1,7 @@
 /** One chat through everything that happens to a chat: tools, failures, commands, resets, and a gateway that is killed in the middle. */
 
 import assert from "node:assert/strict";
-import type { Stage } from "../stage.ts";
+import { PATIENCE_MS, type Stage } from "../stage.ts";
 
 export const MAIN_CHAT = "agent:main:live";
 
@@ -13,6 +13,11 @@ export async function playMainChat(stage: Stage): Promise<void> {
       "the model was asked to call a tool",
     );
   });
+  await stage.step("the plugin in the memory slot keeps its tools beside ours", async () => {
+    const { tools } = stage.model.requests.findLast((request) => request.userText.includes("SAY turn 10"))!;
+    for (const name of ["memory_search", "lcm_grep", "lcm_describe"])
+      assert.ok(tools.includes(name), `${name} is missing: ${tools.join()}`);
+  });
   await stage.step("a turn whose model call fails", async () => {
     await assert.rejects(stage.client.runTurn(MAIN_CHAT, "FAIL_HTTP 400"));
   });
@@ -20,8 +25,8 @@ export async function playMainChat(stage: Stage): Promise<void> {
     const status = await stage.sendChat("/lcm status", MAIN_CHAT);
     assert.match(status, /This chat: \d+ messages/);
     assert.match(status, /lcm\.db/);
-    assert.match(await stage.sendChat("/lossless nonsense", MAIN_CHAT), /There is no "nonsense"/);
-    assert.match(await stage.sendChat("/lossless search turn", MAIN_CHAT), /msg_\d+/);
+    assert.match(await stage.sendChat("/lossless nonsense", MAIN_CHAT), /There is no "\/lcm nonsense"/);
+    assert.match(await stage.sendChat("/lossless search turn 9", MAIN_CHAT), /msg_\d+ .*turn.* 9/);
     assert.match(await stage.sendChat("/lossless verify", MAIN_CHAT), /Proven/);
     assert.match(await stage.sendChat("/lcm rotate", MAIN_CHAT), /Nothing was changed/);
   });
@@ -64,7 +69,7 @@ async function killDuringTurn(stage: Stage, key: string, act: () => void): Promi
   cut.catch(() => undefined);
   await stage.model.waitForRequest(
     (request) => request.answer === "held" && request.userText.includes(`HOLD ${key}`),
-    30_000,
+    PATIENCE_MS,
   );
   act();
   await stage.gateway.kill();

@@ -5,19 +5,33 @@
 
 import assert from "node:assert/strict";
 import { flattenContent } from "@lossless/testkit/fake-model.ts";
-import type { Stage } from "../stage.ts";
+import { PATIENCE_MS, type Stage } from "../stage.ts";
 import { LONG_CHAT } from "./long-chat.ts";
 
 export async function playRecall(stage: Stage): Promise<void> {
+  let hit: string | undefined;
   await stage.step("the agent finds a folded fact with lcm_grep", async () => {
     const found = await callTool(stage, "lcm_grep", {
       pattern: "which code opens locker 3?",
       mode: "full_text",
     });
     assert.match(found, /23757/);
+    [, hit] = /(msg_\d+)(?:(?!msg_\d).)*23757/s.exec(found) ?? [];
+    assert.ok(hit !== undefined, found);
   });
   await stage.step("and opens what it found with lcm_describe", async () => {
-    assert.match(await callTool(stage, "lcm_describe", { id: "msg_1" }), /./);
+    assert.match(
+      await callTool(stage, "lcm_describe", { id: hit }),
+      /turn 3 asks: keep in mind that locker 3 opens with code 23757/,
+    );
+  });
+  await stage.step("a later search does not find what the tools answered before", async () => {
+    const query = { pattern: "locker 3 opens with code", mode: "full_text", limit: 50 };
+    const listHits = (text: string): string[] => [...new Set(text.match(/\bmsg_\d+/g))].toSorted();
+    const before = listHits(await callTool(stage, "lcm_grep", query));
+    const answers = await callTool(stage, "lcm_grep", query);
+    assert.ok(before.includes(hit!), answers);
+    assert.doesNotMatch(answers, /\btool(?:Result)?\b.*23757/, "a result of a tool is among the hits");
   });
   await stage.step("and asks lcm_expand_query, which cites passages", async () => {
     const answer = await callTool(stage, "lcm_expand_query", {
@@ -77,7 +91,7 @@ async function playSubagent(stage: Stage): Promise<void> {
     request.userText.includes("SUBAGENT_TASK") && !request.userText.includes("sessions_spawn");
   const child = await stage.model.waitForRequest(
     (request) => request.number > first && isChild(request) && request.tools.length > 0,
-    60_000,
+    PATIENCE_MS,
   );
   assert.ok(child.tools.includes("lcm_expand"), "the sub-agent has lcm_expand");
   assert.ok(!child.tools.includes("lcm_grep"), "and no tool that looks elsewhere");
@@ -86,10 +100,10 @@ async function playSubagent(stage: Stage): Promise<void> {
       request.number > child.number &&
       isChild(request) &&
       request.messages.some((message) => message.role === "tool"),
-    60_000,
+    PATIENCE_MS,
   );
   const result = flattenContent(after.messages.findLast((message) => message.role === "tool")?.content);
-  assert.match(result, /55433|locker 7/);
+  assert.match(result, /locker 7 opens with code 55433/);
 }
 
 /** Lets the agent call a tool, and gives back what the model was told. */

@@ -1,5 +1,5 @@
 /**
- * A database that cannot be used: locked by another process, read-only, removed, damaged. The chat goes on, status tells it, and when the database is
+ * A database that cannot be used: locked by another process, read-only, removed, damaged; a damaged spool. The chat goes on, status tells it, and when the database is
  * back every turn is in it. Plays on a database of its own, so that the others stay as they are.
  */
 
@@ -12,6 +12,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  truncateSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -54,6 +55,28 @@ export async function playStorageTrouble(stage: Stage): Promise<void> {
       const told = JSON.stringify(stage.model.requests.at(-1)!.messages);
       assert.ok(told.includes("cannot write its archive"), "the agent is told once");
       assert.doesNotMatch(await stage.sendChat("/lcm status", TROUBLE_CHAT), /wait/);
+    },
+  );
+  await stage.step(
+    "a damaged file in the spool: after a restart it is moved aside, status names it, storing goes on",
+    async () => {
+      const spool = join(path, "..", "lcm-spool");
+      const other = new DatabaseSync(path);
+      other.exec("BEGIN IMMEDIATE");
+      await stage.playTurn("SAY into a spool that is damaged, 1", TROUBLE_CHAT);
+      await stage.playTurn("SAY into a spool that is damaged, 2", TROUBLE_CHAT);
+      const [name] = readdirSync(spool).filter((file) => file.endsWith(".json"));
+      await stage.gateway.kill();
+      truncateSync(join(spool, name!), 100);
+      other.exec("ROLLBACK");
+      other.close();
+      await stage.restart();
+      await stage.playTurn("SAY after the damage", TROUBLE_CHAT);
+      const status = await stage.sendChat("/lcm status", TROUBLE_CHAT);
+      assert.ok(status.includes(`lcm-spool/${name}.damaged`), status);
+      assert.doesNotMatch(status, /wait/);
+      assert.deepEqual(readdirSync(spool), [`${name}.damaged`]);
+      rmSync(join(spool, `${name}.damaged`));
     },
   );
   await stage.step(
