@@ -24,6 +24,7 @@ import type {
   BoundaryRequest,
   ConversationRow,
   PreparedMessage,
+  RelabelSession,
   SessionState,
   Store,
 } from "./store/store.ts";
@@ -89,6 +90,10 @@ export interface ArrivalEngine {
   fork(request: ForkWish): Promise<ForkAnswer>;
   /** Gives events stored under provisional ids the host's own ids. */
   relabel(request: Relabelling): Promise<number>;
+  /** The sessions of an owner that have stored this event. */
+  findSessions(request: { owner: string; eventId: string }): Promise<string[]>;
+  /** Makes what a stand-in has stored known to the session that it turns out to be; false if that session is stored already. */
+  relabelSession(request: Omit<RelabelSession, "now">): Promise<boolean>;
   /** Says which events lie off the active branch; all others of the session are shown. */
   setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
   /** Shows the events of a session that were stored as `pending`: the history they belong to is there now. */
@@ -108,7 +113,7 @@ export interface ArrivalParts {
   readonly noteStored: () => void;
 }
 
-export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvents"> {
+export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvents" | "findSessions"> {
   #parts: ArrivalParts;
   #store: Store;
   #settings: Settings;
@@ -193,6 +198,12 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
   async relabel(request: Relabelling): Promise<number> {
     if (this.#whySkipped(request.session.key) !== null) return 0;
     return this.#store.relabel(request.session, request.labels, this.#clock.now());
+  }
+
+  async relabelSession(request: Omit<RelabelSession, "now">): Promise<boolean> {
+    checkSession(request.session);
+    if (this.#whySkipped(request.session.key) !== null) return false;
+    return this.#store.relabelSession({ ...request, now: this.#clock.now() });
   }
 
   async setBranch(request: {

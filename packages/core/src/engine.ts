@@ -62,6 +62,7 @@ import type {
   MessageBody,
   MessageRow,
   Page,
+  RelabelSession,
   SessionState,
   Store,
   VerifyReport,
@@ -306,6 +307,14 @@ export class LocalEngine implements Engine {
 
   async relabel(request: Relabelling): Promise<number> {
     return this.#arrivals.relabel(request);
+  }
+
+  async findSessions({ owner, eventId }: { owner: string; eventId: string }): Promise<string[]> {
+    return this.#store.findSessions(owner, eventId);
+  }
+
+  async relabelSession(request: Omit<RelabelSession, "now">): Promise<boolean> {
+    return this.#arrivals.relabelSession(request);
   }
 
   async setBranch(request: {

@@ -17,6 +17,13 @@ export function createDryTarget(engine: Engine | null, settings: Settings): Impo
   const seen = new Map<string, Set<string>>();
   const sessions = new Map<string, number>();
 
+  /** Sessions that a line has named only now, and the stand-ins that have stored their events. */
+  const relabelled = new Map<string, string>();
+
+  const listStored: ImportTarget["knownEvents"] = async (request) => {
+    const sessionId = relabelled.get(request.sessionId) ?? request.sessionId;
+    return (await engine?.knownEvents({ ...request, sessionId })) ?? [];
+  };
   const number = (key: string): number => {
     const known = sessions.get(key) ?? sessions.size + 1;
     sessions.set(key, known);
@@ -35,7 +42,7 @@ export function createDryTarget(engine: Engine | null, settings: Settings): Impo
       const eventIds = messages.map((message) => message.eventId ?? "");
       const known = seen.get(sessionId) ?? new Set<string>();
       seen.set(sessionId, known);
-      for (const id of (await engine?.knownEvents({ sessionId, owner, eventIds })) ?? []) known.add(id);
+      for (const id of await listStored({ sessionId, owner, eventIds })) known.add(id);
       const results = eventIds.map((eventId) => {
         const outcome: IngestOutcome = known.has(eventId) ? "known" : "stored";
         known.add(eventId);
@@ -45,9 +52,14 @@ export function createDryTarget(engine: Engine | null, settings: Settings): Impo
     },
     readSession: async (request) => (await engine?.readSession(request)) ?? null,
     async knownEvents(request) {
-      const stored = new Set(await engine?.knownEvents(request));
+      const stored = new Set(await listStored(request));
       const read = seen.get(request.sessionId);
       return request.eventIds.filter((id) => stored.has(id) || read?.has(id));
+    },
+    findSessions: async (request) => (await engine?.findSessions(request)) ?? [],
+    async relabelSession({ from, session }) {
+      relabelled.set(session.id, from);
+      return true;
     },
     setBranch: () => Promise.resolve({ changed: 0 }),
   };

@@ -97,6 +97,8 @@ class Player implements ImportTarget {
 
   readSession: ImportTarget["readSession"] = (request) => this.#engine.readSession(request);
   knownEvents: ImportTarget["knownEvents"] = (request) => this.#engine.knownEvents(request);
+  findSessions: ImportTarget["findSessions"] = (request) => this.#engine.findSessions(request);
+  relabelSession: ImportTarget["relabelSession"] = (request) => this.#engine.relabelSession(request);
   setBranch: ImportTarget["setBranch"] = (request) => this.#engine.setBranch(request);
 
   async #finishTurn(conversationId: number, turns: number): Promise<void> {

@@ -103,6 +103,8 @@ async function prove({ engine, path, owner }: RotateOptions): Promise<string> {
     },
     readSession: () => Promise.resolve(null),
     knownEvents: (request) => engine.knownEvents({ ...request, ...(owner === undefined ? {} : { owner }) }),
+    findSessions: () => Promise.resolve([]),
+    relabelSession: () => Promise.resolve(false),
     setBranch: () => Promise.resolve({ changed: 0 }),
   };
   const { problems } = await importTranscript({ engine: target, path, format: "pi" });

@@ -246,6 +246,13 @@ export interface ArchiveStatus {
   readonly index: IndexState;
 }
 
+export interface RelabelSession {
+  readonly from: string;
+  readonly session: SessionRef;
+  readonly cursor: string;
+  readonly now: number;
+}
+
 export interface BoundaryRequest {
   readonly session: SessionRef;
   readonly eventId: string;

@@ -28,6 +28,7 @@ import type {
   ListMessages,
   Outline,
   OutlineRequest,
+  RelabelSession,
   MessageBody,
   MessageRow,
   SearchHit,
@@ -47,6 +48,13 @@ export interface Store
   readSession(owner: string | null, sessionId: string): Promise<SessionState | null>;
   knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]>;
   relabel(session: SessionRef, labels: readonly { from: string; to: string }[], now: number): Promise<number>;
+  /** The sessions of an owner that have stored this event. */
+  findSessions(owner: string, eventId: string): Promise<string[]>;
+  /**
+   * Makes every event of the session `from` known to a new session of the same owner as well, which goes on in its conversations and from its
+   * cursor; `cursor` is left with `from`. False, and nothing happens, if the new session exists or `from` does not.
+   */
+  relabelSession(request: RelabelSession): Promise<boolean>;
   setHidden(
     session: SessionRef,
     reason: HiddenReason,

@@ -40,6 +40,7 @@ export const CLAUDE_CODE: TranscriptFormat = {
   name: "claude-code",
   title: "Claude Code JSONL",
   branchRule: "prompts",
+  namesSession: true,
   recognise,
   readSession,
   readFacts,

@@ -22,6 +22,7 @@ export const CODEX: TranscriptFormat = {
   name: "codex",
   title: "Codex rollout JSONL",
   branchRule: "path",
+  namesSession: true,
   recognise,
   readSession,
   readFacts,

@@ -44,18 +44,49 @@ export type StoredCursor =
   /** A live host reads this session and keeps its own place; an import must not move it. */
   | { readonly kind: "foreign" }
   /** `cursor` is `null` when another version of this program wrote it. */
-  | { readonly kind: "import"; readonly format: string; readonly cursor: ImportCursor | null };
+  | ({
+      readonly kind: "import";
+      readonly format: string;
+      readonly cursor: ImportCursor | null;
+    } & SessionTraces);
+
+/** What a session remembers of the files it came from. */
+export interface SessionTraces {
+  /** By the hash of an absolute path, the hash of the file's first line: paths say too much of a machine to be exported. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Set on a stand-in once a line has named the session: the id of that session, where everything is known now. */
+  readonly relabelledTo: string | null;
+}
+
+export const NO_TRACES: SessionTraces = { files: {}, relabelledTo: null };
 
 export function parseCursor(text: string | null): StoredCursor {
   if (text === null || text === "") return { kind: "none" };
   const value = parseJson(text);
   if (!isJsonObject(value) || typeof value["import"] !== "string") return { kind: "foreign" };
   const cursor = value["version"] === VERSION ? (value["cursor"] as ImportCursor) : null;
-  return { kind: "import", format: value["import"], cursor };
+  const { files, relabelledTo } = value;
+  return {
+    kind: "import",
+    format: value["import"],
+    cursor,
+    files: isJsonObject(files) ? (files as Record<string, string>) : {},
+    relabelledTo: typeof relabelledTo === "string" ? relabelledTo : null,
+  };
 }
 
-export function renderCursor(format: FormatName, cursor: ImportCursor): string {
-  return JSON.stringify({ import: format, version: VERSION, cursor });
+export function renderCursor(
+  format: FormatName,
+  cursor: ImportCursor | null,
+  { files, relabelledTo }: SessionTraces = NO_TRACES,
+): string {
+  return JSON.stringify({
+    import: format,
+    version: VERSION,
+    cursor,
+    ...(Object.keys(files).length === 0 ? {} : { files }),
+    ...(relabelledTo === null ? {} : { relabelledTo }),
+  });
 }
 
 /** The running hash of the file up to the cursor, or `null` when those bytes are not the ones the cursor was made from. */

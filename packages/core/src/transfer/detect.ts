@@ -12,6 +12,7 @@ import { EngineError } from "../model/errors.ts";
 
 import { CLAUDE_CODE } from "./claude-code.ts";
 import { CODEX } from "./codex.ts";
+import { nameLine } from "./event-ids.ts";
 import { parseLine, type FormatName, type JsonObject, type TranscriptFormat } from "./format.ts";
 import { GEMINI_CLI } from "./gemini-cli.ts";
 import { readLines, type Line } from "./lines.ts";
@@ -51,8 +52,16 @@ export interface OpenTranscript {
 export interface FileSession {
   readonly id: string;
   readonly isSubAgent: boolean;
-  /** The id that the file had for us, or would have had, before a line named the session; `null` if the first line did. */
-  readonly standIn: string | null;
+  /** What the file goes by as long as no line names the session; `null` if the first line does. */
+  readonly standIn: StandIn | null;
+}
+
+/** A session named after a file, whose lines say nothing of one. */
+export interface StandIn {
+  readonly id: string;
+  /** Of the first line. */
+  readonly eventId: string;
+  readonly firstLine: string;
 }
 
 export function getFormat(name: FormatName): TranscriptFormat {
@@ -163,21 +172,31 @@ export async function detectFormat(transcript: OpenTranscript, signal?: AbortSig
   );
 }
 
-/** Reads on until a line names the session. A file in which none does stands for the session itself. */
+/** Reads on until a line names the session. A file in which none does is a session of its own. */
 export async function identifySession(
   transcript: OpenTranscript,
   format: TranscriptFormat,
   signal?: AbortSignal,
 ): Promise<FileSession> {
-  let standIn: string | null = null;
+  let standIn: StandIn | null = null;
   for await (const line of readLines(transcript.file, { ...transcript, signal })) {
     const parsed = parseLine(line.bytes);
     const session = parsed.kind === "entry" ? format.readSession(parsed.entry) : null;
     if (session !== null) return { ...session, standIn };
-    standIn ??= nameFile(transcript.path, line.bytes);
+    const facts = parsed.kind === "entry" ? format.readFacts(parsed.entry, { isSubAgent: false }) : null;
+    standIn ??= nameStandIn(transcript.path, line.bytes, facts?.id);
   }
-  standIn ??= nameFile(transcript.path, new Uint8Array());
-  return { id: standIn, isSubAgent: false, standIn };
+  standIn ??= nameStandIn(transcript.path, new Uint8Array(), undefined);
+  return { id: standIn.id, isSubAgent: false, standIn };
+}
+
+function nameStandIn(path: string, firstLine: Uint8Array, id: string | undefined): StandIn {
+  const hash = createHash("sha256").update(firstLine).digest("hex");
+  return {
+    id: `file:${basename(path)}:${hash.slice(0, 12)}`,
+    eventId: nameLine(firstLine, id),
+    firstLine: hash,
+  };
 }
 
 /**
@@ -205,10 +224,16 @@ function recognise(entry: JsonObject, isFirst: boolean): TranscriptFormat | null
   return FORMATS.find((format) => accepted.includes(format.recognise(entry))) ?? null;
 }
 
-/** Agents name a session's file after the session; a name that looks like that is the id its lines will give later. */
-export function nameFile(path: string, firstLine: Uint8Array): string {
+/** The UUID that a file is named after, if it is. */
+export function readUuidName(path: string): string | null {
   const stem = basename(path).replace(/\.jsonl?$/u, "");
-  if (UUID.test(stem)) return stem;
+  return UUID.test(stem) ? stem : null;
+}
+
+/** The session of a document that names none. */
+export function nameFile(path: string, firstLine: Uint8Array): string {
+  const uuid = readUuidName(path);
+  if (uuid !== null) return uuid;
   return `file:${basename(path)}:${createHash("sha256").update(firstLine).digest("hex").slice(0, 12)}`;
 }
 

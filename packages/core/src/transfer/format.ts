@@ -67,6 +67,8 @@ export interface TranscriptFormat {
   /** For people. */
   readonly title: string;
   readonly branchRule: BranchRule;
+  /** True if a file of this format names its session sooner or later. */
+  readonly namesSession: boolean;
   recognise(entry: JsonObject): Recognition;
   readSession(entry: JsonObject): TranscriptSession | null;
   readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean }): EntryFacts;

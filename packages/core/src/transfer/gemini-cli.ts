@@ -12,6 +12,7 @@ export const GEMINI_CLI: TranscriptFormat = {
   name: "gemini-cli",
   title: "Gemini CLI",
   branchRule: "path",
+  namesSession: true,
   recognise,
   readSession,
   readFacts: readGeminiFacts,

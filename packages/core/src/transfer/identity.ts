@@ -1,4 +1,4 @@
-/** Under which session a source is stored, and whether the caller wants that session at all. */
+/** Under which session a source that is not a file of lines is stored, and whether the caller wants a session at all. */
 
 import { stat } from "node:fs/promises";
 
@@ -14,28 +14,17 @@ export interface SessionChoice {
   readonly since?: number | undefined;
 }
 
-/**
- * A file that was imported before any of its lines named the session keeps the name it was given then. A session that was
- * imported in another format is another archive of the same talk, with its own lines, and so a session of its own.
- */
+/** A session that was imported in another format is another archive of the same talk, with its own lines, and so a session of its own. */
 export async function chooseIdentity(
   engine: ImportTarget,
   owner: string,
   format: { readonly name: FormatName },
   found: FileSession,
 ): Promise<FileSession> {
-  const { id, standIn } = found;
-  if (
-    standIn !== null &&
-    standIn !== id &&
-    (await engine.readSession({ sessionId: standIn, owner })) !== null
-  ) {
-    return { ...found, id: standIn };
-  }
-  const session = await engine.readSession({ sessionId: id, owner });
+  const session = await engine.readSession({ sessionId: found.id, owner });
   const stored = parseCursor(session?.cursor ?? null);
   const isOtherFormat = stored.kind === "import" && stored.format !== format.name;
-  return isOtherFormat ? { ...found, id: qualify(format, id) } : found;
+  return isOtherFormat ? { ...found, id: qualify(format, found.id) } : found;
 }
 
 export function qualify(format: { readonly name: FormatName }, sessionId: string): string {

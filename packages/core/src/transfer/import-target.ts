@@ -25,6 +25,13 @@ export interface ImportTarget {
     owner: string;
     eventIds: readonly string[];
   }): Promise<readonly string[]>;
+  /** The sessions of an owner that have stored this event. */
+  findSessions(request: { owner: string; eventId: string }): Promise<readonly string[]>;
+  /**
+   * Makes everything stored under the stand-in `from` known to the session, which must be new; with its cursor. `cursor` is left with the
+   * stand-in. False if the session is known or the stand-in is not.
+   */
+  relabelSession(request: { from: string; session: SessionRef; cursor: string }): Promise<boolean>;
   /** Hides exactly these events of the session as off-branch, and shows those that were hidden for that reason only. */
   setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
 }

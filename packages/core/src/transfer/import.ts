@@ -15,7 +15,15 @@ import type { PackedPrepared } from "../ingest/prepared-batch.ts";
 import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
 
-import { parseCursor, proveCursor, renderCursor, START, type ImportCursor } from "./cursor.ts";
+import {
+  NO_TRACES,
+  parseCursor,
+  proveCursor,
+  renderCursor,
+  START,
+  type ImportCursor,
+  type SessionTraces,
+} from "./cursor.ts";
 import {
   detectFormat,
   getFormat,
@@ -25,13 +33,13 @@ import {
   listTranscripts,
   openTranscript,
   isDocumentName,
-  type FileSession,
   type OpenTranscript,
 } from "./detect.ts";
 import { EntryIndex, type NamedLine } from "./entry-index.ts";
 import { isNamedAfter, nameLine } from "./event-ids.ts";
 import { parseLine, type FormatName, type ParsedLine, type TranscriptFormat } from "./format.ts";
-import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
+import { chooseFileSession, hashPath, type ChosenSession } from "./file-identity.ts";
+import { qualify, whyLeftOut } from "./identity.ts";
 import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
 import type {
   ImportOptions,
@@ -88,7 +96,7 @@ async function importLines(options: ImportOptions, transcript: OpenTranscript): 
   if (format === null) return reportTooEarly(transcript);
   const { engine, signal, owner = DEFAULT_OWNER } = options;
   const found = await identifySession(transcript, format, signal);
-  const identity = await chooseIdentity(engine, owner, format, found);
+  const identity = await chooseFileSession({ engine, owner, format, transcript, signal }, found);
   const key = options.sessionKey ?? qualify(format, identity.id);
   const session = { key, id: identity.id, owner };
   const leftOut = await whyLeftOut(options, session, transcript.path);
@@ -153,7 +161,7 @@ class ImportRun {
   readonly #options: ImportSettings;
   readonly #transcript: OpenTranscript;
   readonly #format: TranscriptFormat;
-  readonly #identity: FileSession;
+  readonly #identity: ChosenSession;
   readonly #session: SessionRef;
   readonly #problems: ImportProblem[] = [];
   readonly #counts = { imported: 0, skipped: 0, revisions: 0, problemsCut: 0 };
@@ -171,6 +179,7 @@ class ImportRun {
   #cursor: ImportCursor = START;
   #hash = new LineHash();
   #index: EntryIndex;
+  #traces: SessionTraces;
   /** Until the first line is placed: what that line was called while it was the open end of the file. */
   #openEventId: string | null = null;
   #lastTime: number | null = null;
@@ -179,7 +188,7 @@ class ImportRun {
     options: ImportSettings,
     transcript: OpenTranscript,
     format: TranscriptFormat,
-    identity: FileSession,
+    identity: ChosenSession,
     session: SessionRef,
   ) {
     this.#options = options;
@@ -188,9 +197,11 @@ class ImportRun {
     this.#identity = identity;
     this.#session = session;
     this.#index = new EntryIndex(format.branchRule);
+    this.#traces = this.#traceFile(NO_TRACES);
   }
 
   async finish(): Promise<ImportReport> {
+    await this.#takeOver();
     await this.#resume();
     await this.#storeLines();
     if (this.#refusal !== null) return this.#reportRefusal(this.#refusal);
@@ -209,6 +220,14 @@ class ImportRun {
     };
   }
 
+  /** A stand-in that the file was stored under before a line named its session becomes that session. */
+  async #takeOver(): Promise<void> {
+    const { relabels } = this.#identity;
+    if (relabels === null) return;
+    const cursor = renderCursor(this.#format.name, null, { ...NO_TRACES, relabelledTo: this.#session.id });
+    await this.#options.engine.relabelSession({ from: relabels, session: this.#session, cursor });
+  }
+
   /** Takes the stored cursor if the file proves it; otherwise the file is read from its start, which is always right. */
   async #resume(): Promise<void> {
     const { id: sessionId, owner } = this.#session;
@@ -219,6 +238,7 @@ class ImportRun {
     this.#mayMoveCursor = stored.kind !== "foreign";
     // What an earlier import hid may be shown again by a file that was rewritten since.
     this.#startsSettled = false;
+    if (stored.kind === "import") this.#traces = this.#traceFile(stored);
     const cursor = stored.kind === "import" ? stored.cursor : null;
     if (cursor === null || cursor.offset === 0) return;
     const { file, path, end } = this.#transcript;
@@ -232,6 +252,13 @@ class ImportRun {
     this.#startsSettled = cursor.isSettled;
     this.#counts.skipped += cursor.lines;
     this.#index = new EntryIndex(this.#format.branchRule, cursor.end ?? { id: null, isActive: true });
+  }
+
+  /** A file whose first line names its session is known by that alone. */
+  #traceFile({ files, relabelledTo }: SessionTraces): SessionTraces {
+    const { standIn } = this.#identity;
+    if (standIn === null) return { files, relabelledTo };
+    return { files: { ...files, [hashPath(this.#transcript.path)]: standIn.firstLine }, relabelledTo };
   }
 
   /** Hands over batch after batch, while the next ones are prepared. */
@@ -373,7 +400,9 @@ class ImportRun {
       messages,
       sequence: this.#sequence,
       ...(prepared === undefined ? {} : { prepared }),
-      ...(this.#mayMoveCursor ? { cursor: { value: renderCursor(this.#format.name, cursor) } } : {}),
+      ...(this.#mayMoveCursor
+        ? { cursor: { value: renderCursor(this.#format.name, cursor, this.#traces) } }
+        : {}),
     });
     return stored.then((result) => {
       this.#refusal = result.skipped ?? null;

@@ -177,6 +177,7 @@ function toFormat(agent: AgentLines): TranscriptFormat {
     name,
     title,
     branchRule: "path",
+    namesSession: agent.session !== undefined,
     recognise,
     readSession: (entry) => {
       const id = readId(agent.session?.(entry));

@@ -20,6 +20,7 @@ export const PI_SESSION: TranscriptFormat = {
   name: "pi",
   title: "OpenClaw/pi session JSONL",
   branchRule: "path",
+  namesSession: true,
   recognise,
   readSession,
   readFacts,

@@ -123,7 +123,7 @@ describe("identifySession", () => {
     const session = await identifySession(transcript, format);
     expect(session).toMatchObject({
       id: "c1",
-      standIn: expect.stringMatching(/^file:file\.jsonl:[0-9a-f]{12}$/u),
+      standIn: { id: expect.stringMatching(/^file:file\.jsonl:[0-9a-f]{12}$/u) },
     });
   });
 
@@ -135,15 +135,9 @@ describe("identifySession", () => {
   });
 
   test("lets the file stand for a session that no line names", async () => {
-    const uuid = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f";
-    for (const [name, id] of [
-      ["x.jsonl", /^file:x\.jsonl:/u],
-      [`${uuid}.jsonl`, new RegExp(uuid, "u")],
-    ] as const) {
-      const transcript = await openContent('{"type":"summary","leafUuid":"y"}\n', name);
-      const { format } = (await detectFormat(transcript)) as Extract<Detection, { kind: "found" }>;
-      expect((await identifySession(transcript, format)).id).toMatch(id);
-    }
+    const transcript = await openContent('{"type":"summary","leafUuid":"y"}\n', "x.jsonl");
+    const { format } = (await detectFormat(transcript)) as Extract<Detection, { kind: "found" }>;
+    expect((await identifySession(transcript, format)).id).toMatch(/^file:x\.jsonl:/u);
   });
 });
 

@@ -70,6 +70,22 @@ export class MemoryTarget implements ImportTarget {
     return eventIds.filter((eventId) => this.sessions.get(sessionId)?.events.has(eventId));
   }
 
+  async findSessions({ eventId }: { eventId: string }): Promise<string[]> {
+    return [...this.sessions].filter(([, session]) => session.events.has(eventId)).map(([id]) => id);
+  }
+
+  async relabelSession({
+    from,
+    session,
+    cursor,
+  }: Parameters<ImportTarget["relabelSession"]>[0]): Promise<boolean> {
+    const old = this.sessions.get(from);
+    if (old === undefined || this.sessions.has(session.id)) return false;
+    this.sessions.set(session.id, { ...old });
+    old.cursor = cursor;
+    return true;
+  }
+
   async setBranch(request: {
     session: SessionRef;
     offBranch: readonly string[];
@@ -136,7 +152,7 @@ export function makeTemporaryDirectory(): string {
   return folder.path;
 }
 
-const IMPORTED = /^(?:claude-code|pi-v3-derived|pi)\/|^other-agents\/(?:openclaw__|pi__|claude__)/u;
+const IMPORTED = /^(?:claude-code(?:-more)?|pi-v3-derived|pi)\/|^other-agents\/(?:openclaw__|pi__|claude__)/u;
 
 /** The real transcripts in the formats that are imported; empty where the shared data is absent. */
 export function listRealTranscripts(): string[] {

@@ -56,6 +56,11 @@ export const SELECT_PARTS = `
 const SELECT_FILE = `
   SELECT f.* FROM large_files f JOIN conversations c USING (conversation_id)
   WHERE f.file_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
+/** One look per session: event ids are random, and an index over all of them would cost every import more than this. */
+const SESSIONS_WITH = `
+  SELECT s.session_id FROM sessions s
+  WHERE s.owner = ?1 AND EXISTS (SELECT 1 FROM event_ids e WHERE e.session_ref = s.session_ref AND e.event_id = ?2)
+  ORDER BY s.session_ref`;
 const SELECT_SESSION_STATE = `
   SELECT s.cursor, s.last_event,
          (SELECT p.conversation_id FROM placements p WHERE p.session_ref = s.session_ref ORDER BY p.start_position DESC LIMIT 1)
@@ -431,6 +436,12 @@ export function knownEvents(
     events.follow(ref);
     return eventIds.filter((eventId) => events.find(ref, eventId) !== undefined);
   });
+}
+
+export function findSessions({ connection }: StoreContext, owner: string, eventId: string): string[] {
+  return connection
+    .all<{ session_id: string }>(SESSIONS_WITH, owner, eventId)
+    .map(({ session_id: sessionId }) => sessionId);
 }
 
 function findSessionRef(connection: Connection, owner: string | null, sessionId: string): number | null {

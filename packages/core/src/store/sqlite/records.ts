@@ -4,7 +4,7 @@
  */
 import { HIDDEN } from "../../model/message.ts";
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
-import type { BoundaryRequest } from "../store.ts";
+import type { BoundaryRequest, RelabelSession } from "../store.ts";
 import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -23,7 +23,18 @@ const SET_ITEM_HIDDEN =
 const SET_MESSAGE_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const EVENTS_HIDDEN_FOR = `
   SELECT m.event_id FROM placements p JOIN messages m ON m.conversation_id = p.conversation_id
-  WHERE p.session_ref = ?1 AND m.session_ref = ?1 AND (m.hidden_now & ?2) <> 0 AND m.revises IS NULL`;
+  WHERE p.session_ref = ?1 AND (m.hidden_now & ?2) <> 0 AND m.revises IS NULL AND (m.session_ref = ?1 OR EXISTS (
+    SELECT 1 FROM event_ids e WHERE e.session_ref = ?1 AND e.event_id = m.event_id AND e.message_id = m.message_id))`;
+const EVENTS_OF = `
+  SELECT e.event_id, e.message_id, m.conversation_id, m.seq FROM event_ids e JOIN messages m USING (message_id)
+  WHERE e.session_ref = ? ORDER BY m.conversation_id, m.seq, e.event_id`;
+const COPY_PLACEMENTS = `
+  INSERT INTO placements (session_ref, start_position, conversation_id, base_position)
+  SELECT ?2, start_position, conversation_id, base_position FROM placements WHERE session_ref = ?1`;
+const COPY_CURSOR = `
+  UPDATE sessions SET (cursor, last_event) = (SELECT f.cursor, f.last_event FROM sessions f WHERE f.session_ref = ?1)
+  WHERE session_ref = ?2`;
+const SET_CURSOR = "UPDATE sessions SET cursor = ? WHERE session_ref = ?";
 const SELECT_BOUNDARY = "SELECT conversation_id FROM boundaries WHERE session_ref = ? AND event_id = ?";
 const INSERT_BOUNDARY = `
   INSERT INTO boundaries (conversation_id, session_ref, event_id, position, reason, retain_depth, shown_before, at)
@@ -63,6 +74,41 @@ export function relabel(
     }
     placement.save();
     return changed;
+  });
+}
+
+/** Each event gets a record of its own: what an archive proves of aliases it proves of these. */
+export function relabelSession(
+  { connection, events }: StoreContext,
+  { from, session, cursor, now }: RelabelSession,
+): boolean {
+  return connection.write(() => {
+    events.settle();
+    const fromRef = findSession(connection, session.owner, from);
+    if (fromRef === null || findSession(connection, session.owner, session.id) !== null) return false;
+    const stored = connection.all<{
+      event_id: string;
+      message_id: number;
+      conversation_id: number;
+      seq: number;
+    }>(EVENTS_OF, fromRef);
+    const placement = new Placement(connection, session, now);
+    connection.run(COPY_PLACEMENTS, fromRef, placement.sessionRef);
+    connection.run(COPY_CURSOR, fromRef, placement.sessionRef);
+    connection.run(SET_CURSOR, cursor, fromRef);
+    for (const { event_id: eventId, message_id: messageId, conversation_id: conversationId, seq } of stored) {
+      events.record(placement.sessionRef, eventId, messageId, "alias");
+      placement
+        .head(conversationId)
+        .takeRecord(
+          connection,
+          "relabel",
+          { sessionId: session.id, seq, from: eventId, to: eventId, fromSession: from },
+          now,
+        );
+    }
+    placement.save();
+    return true;
   });
 }
 

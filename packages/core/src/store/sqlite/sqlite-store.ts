@@ -47,6 +47,7 @@ import type {
   ListMessages,
   Outline,
   OutlineRequest,
+  RelabelSession,
   MessageBody,
   MessageRow,
   Page,
@@ -83,7 +84,7 @@ import { listInherited } from "./inherited.ts";
 import * as places from "./places.ts";
 import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
-import { recordBoundary, relabel, setHidden } from "./records.ts";
+import { recordBoundary, relabel, relabelSession, setHidden } from "./records.ts";
 import * as redactions from "./redactions.ts";
 import { IndexQueue } from "./index-queue.ts";
 import { reindex } from "./reindex.ts";
@@ -173,6 +174,14 @@ export class SqliteStore implements Store {
     now: number,
   ): Promise<number> {
     return this.#doSettled("write", () => relabel(this.#context, session, labels, now));
+  }
+
+  async findSessions(owner: string, eventId: string): Promise<string[]> {
+    return this.#doSettled("read", () => read.findSessions(this.#context, owner, eventId));
+  }
+
+  async relabelSession(request: RelabelSession): Promise<boolean> {
+    return this.#doSettled("write", () => relabelSession(this.#context, request));
   }
 
   async setHidden(
