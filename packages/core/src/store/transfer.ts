@@ -2,13 +2,13 @@
  * The part of the store port that moves whole conversations between archives: rows as they are, in a canonical order, with numbers
  * that mean nothing outside the file. What a database adds of its own (row ids, chain links, file ids) is left out and made anew.
  *
- * Invariant of moving in: after each call the archive verifies. A conversation that was only partly moved in is a shorter, whole one;
- * moving it in again goes on behind its last row, after every row before has been compared.
+ * Moving in is held together and proven before it is released: rows come as they are, and only together make a whole. Moving a conversation in
+ * again goes on after its last row, once every row before has been compared.
  */
 import type { HiddenReason } from "../model/message.ts";
 import type { SummaryOutline } from "./folding.ts";
 import type { PreparedRedaction } from "./redaction.ts";
-import type { Derive, PayloadEncoding } from "./rows.ts";
+import type { Derive, PayloadEncoding, Problem } from "./rows.ts";
 
 export interface MovedSession {
   readonly owner: string;
@@ -156,6 +156,8 @@ export interface TransferStore {
    * rows that come much later. Nobody else can write meanwhile.
    */
   holdWrites(): Promise<void>;
+  /** What `verify` would say of these conversations, as they are written so far. */
+  proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]>;
   releaseWrites(isKept: boolean): Promise<void>;
   moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
   /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */

@@ -1,7 +1,9 @@
 /**
  * Reads an archive (`.lcmx`, `.lcmx.zst`) into a store. A conversation that is there already is compared row by row: equal rows add
- * nothing, rows behind them are added, so that an import that was killed goes on when it is run again. A conversation that
- * differs, or whose sessions are stored elsewhere, is left alone and named.
+ * nothing, rows after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left alone and named.
+ *
+ * Invariant: one transaction. What was imported is proven, by the checks of `verify`, before it is committed; until then nobody sees it, and a
+ * file that is refused, or an import that is killed, leaves nothing. Other programs can read meanwhile, and wait to write.
  */
 
 import { createHash } from "node:crypto";
@@ -74,10 +76,16 @@ export async function importArchive(
   if (ownerProblem !== null)
     throw new EngineError("invalid_input", `cannot import ${options.path}: its owner ${ownerProblem}`);
   const run = new ArchiveImport(store, options);
+  await store.holdWrites();
+  let isKept = false;
   try {
     for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);
+    await run.prove();
+    isKept = true;
+  } catch (error) {
+    throw describeFailure(error, options.path);
   } finally {
-    await run.release(false);
+    await store.releaseWrites(isKept);
   }
   return run.finish((await stat(options.path)).size);
 }
@@ -198,7 +206,6 @@ class ArchiveImport {
   #openFile: { file: MovedFile; missing: number; pieces: Buffer[] } | null = null;
   #summaries: MovedSummary[] = [];
   #storedSummaries = 0;
-  #isHeld = false;
 
   constructor(store: TransferStore, options: ArchiveImportOptions) {
     this.#store = store;
@@ -231,19 +238,10 @@ class ArchiveImport {
     }
   }
 
-  /** Ends what was held together; kept only at the end of its conversation. */
-  async release(isKept: boolean): Promise<void> {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    await this.#store.releaseWrites(isKept);
-  }
-
-  /** A message that was forgotten is whole only with the record that says so, which may stand anywhere behind it. */
-  async #holdTombstones(rows: readonly MovedRow[]): Promise<void> {
-    const hasTombstone = rows.some((row) => row.kind === "message" && row.forgottenAt !== null);
-    if (this.#isHeld || !hasTombstone) return;
-    await this.#store.holdWrites();
-    this.#isHeld = true;
+  /** Refuses what does not prove: then the archive was forged, or made by a program that erred. */
+  async prove(): Promise<void> {
+    const [problem] = await this.#store.proveMoved(this.#conversationIds, this.#options.derive);
+    if (problem !== undefined) throw refuse(this.#options.path, `it does not verify: ${problem.message}`);
   }
 
   finish(bytes: number): ArchiveImportReport {
@@ -351,7 +349,6 @@ class ArchiveImport {
     }
     if (added.length > 0) {
       await this.#recallFiles(current.conversationId, added);
-      await this.#holdTombstones(added);
       await this.#store.moveRows(
         current.conversationId,
         added,
@@ -398,7 +395,6 @@ class ArchiveImport {
     await this.#flushRows();
     await this.#flushSummaries();
     if (this.#current !== null && !this.#isLeftOut) await this.#setCover(this.#current, cover, lineNumber);
-    await this.release(true);
     this.#current = null;
     this.#isLeftOut = false;
     this.#files = new Map();
@@ -421,8 +417,21 @@ const listCuts = (rows: readonly MovedRow[]): readonly MovedCut[] =>
 const countMessages = (rows: readonly MovedRow[]): number =>
   rows.filter((row) => row.kind === "message").length;
 
-function refuse(path: string, reason: string): EngineError {
+/**
+ * Rows that contradict each other break a rule of the database or an assumption of the code that stores them: the file is wrong then, not the
+ * program. What the system says of files and disks is passed on.
+ */
+function describeFailure(error: unknown, path: string): unknown {
+  const isOurs = error instanceof EngineError && error.code !== "internal";
+  const system = (error as NodeJS.ErrnoException).code;
+  if (isOurs || (typeof system === "string" && /^E[A-Z]+$/u.test(system))) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return refuse(path, `its records contradict each other (${reason})`, error);
+}
+
+function refuse(path: string, reason: string, cause?: unknown): EngineError {
   return new EngineError("invalid_input", `cannot import ${path}: ${reason}`, {
-    hint: "the file was changed or damaged; export it again",
+    hint: "the file was changed or damaged; nothing of it was stored; export it again",
+    cause,
   });
 }

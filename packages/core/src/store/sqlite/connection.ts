@@ -53,6 +53,7 @@ export class Connection {
   #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #afterCommit: (() => void)[] = [];
+  readonly #afterRollback: (() => void)[] = [];
   #rollbacks = 0;
   /** The files that commits go to, with what identifies each. */
   #files = new Map<string, string | null>();
@@ -228,8 +229,10 @@ export class Connection {
   releaseWrites(isKept: boolean): void {
     this.#inTransaction = false;
     const follow = this.#afterCommit.splice(0);
+    const undo = this.#afterRollback.splice(0);
     if (!isKept) this.#rollbacks += 1;
     this.exec(isKept ? "COMMIT" : "ROLLBACK");
+    if (!isKept) for (const work of undo) work();
     if (isKept) this.#checkFiles();
     if (isKept) for (const work of follow) work();
   }
@@ -237,6 +240,11 @@ export class Connection {
   /** Runs `work` when the transaction under way has been committed; never, if it fails. */
   afterCommit(work: () => void): void {
     this.#afterCommit.push(work);
+  }
+
+  /** Runs `work` if what {@link holdWrites} began is not kept. */
+  afterRollback(work: () => void): void {
+    this.#afterRollback.push(work);
   }
 
   /** One write transaction that waits for a lock only briefly, and whose failure is an outcome. Never inside another. */

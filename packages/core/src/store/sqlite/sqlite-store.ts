@@ -47,6 +47,7 @@ import type {
   ListMessages,
   Outline,
   OutlineRequest,
+  Problem,
   RelabelSession,
   MessageBody,
   MessageRow,
@@ -95,7 +96,7 @@ import * as transfer from "./transfer.ts";
 import * as transferIn from "./transfer-in.ts";
 import { transplant } from "./transplant.ts";
 import * as vectors from "./vectors.ts";
-import { verify } from "./verify.ts";
+import { verify, verifyConversations } from "./verify.ts";
 
 export interface SqliteStoreOptions {
   readonly path: string;
@@ -555,6 +556,10 @@ export class SqliteStore implements Store {
 
   async holdWrites(): Promise<void> {
     return this.#do("write", () => this.#context.connection.holdWrites());
+  }
+
+  async proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]> {
+    return this.#do("verify", () => verifyConversations(this.#context, conversationIds, derive));
   }
 
   async releaseWrites(isKept: boolean): Promise<void> {

@@ -8,6 +8,7 @@ import { deriveFileId } from "../../model/ids.ts";
 import { HIDDEN, hiddenMask } from "../../model/message.ts";
 import type { HiddenReason } from "../../model/message.ts";
 import { encodeBody } from "../body.ts";
+import { LargeFiles } from "../large-files.ts";
 import { spliceRanges } from "../splice.ts";
 import type { CutPayload, Derive, DerivedMessage } from "../store.ts";
 import type {
@@ -205,7 +206,8 @@ export function moveRows(
       else mover.addRecord(row);
     }
     head.save(connection, now);
-    index.add(mover.documents);
+    // The others are read back when they are indexed: until a long import is committed they would all be kept in memory.
+    index.add(mover.documents.slice(-1));
   });
 }
 
@@ -315,8 +317,11 @@ class RowMover {
 
   #addFile(sha256: string): string {
     const { file, content } = must(this.#files.get(sha256), `large file ${sha256}`);
-    // Its record stands in the ledger that is moved with it.
-    return writeFile(this.#context, this.#head.conversationId, file, content).fileId;
+    // Its record is in the ledger that is moved with it.
+    const { fileId, record } = writeFile(this.#context, this.#head.conversationId, file, content);
+    const path = LargeFiles.storagePath(this.#head.conversationId, fileId, file.extension);
+    if (record !== null) this.#connection.afterRollback(() => this.#context.files.discard(path));
+    return fileId;
   }
 
   #showRevision(first: MessageAt, messageId: number, tokens: number): void {

@@ -7,7 +7,7 @@ import { hashSummary } from "./summary-rows.ts";
 import { equalBytes } from "./verify-bytes.ts";
 import type { Problems } from "./verify-problems.ts";
 
-const SUMMARIES = "SELECT * FROM summaries ORDER BY summary_id";
+const SUMMARIES = "SELECT * FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY summary_id";
 const SOURCES = `
   SELECT l.ordinal, m.position AS start_pos, m.seq AS start_seq, m.position AS end_pos, m.seq AS end_seq, NULL AS depth,
          CASE WHEN m.hidden_now = 0 THEN 1 ELSE 0 END AS messages, 0 AS below, 0 AS stale
@@ -18,8 +18,12 @@ const SOURCES = `
   ORDER BY 1`;
 const SUMMARY_COUNT = "SELECT count(*) AS n FROM summaries WHERE conversation_id = ?";
 
-export function checkGraph(connection: Connection, problems: Problems): void {
-  for (const summary of connection.database.prepare(SUMMARIES).iterate() as Iterable<Row>) {
+export function checkGraph(
+  connection: Connection,
+  problems: Problems,
+  conversationId: number | null = null,
+): void {
+  for (const summary of connection.database.prepare(SUMMARIES).iterate(conversationId) as Iterable<Row>) {
     const id = summary.summary_id as string;
     checkText(summary, id, problems);
     const sources = connection.all(SOURCES, id);

@@ -10,7 +10,7 @@ import { HIDDEN } from "../../model/message.ts";
 import type { ForkOrigin } from "../../model/chain.ts";
 import type { HiddenReason } from "../../model/message.ts";
 import type { PreparedRedaction, ProveArrival } from "../redaction.ts";
-import type { Derive, PreparedPart, VerifyReport } from "../store.ts";
+import type { Derive, PreparedPart, Problem, VerifyReport } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { checkFork, readChainAt } from "./fork.ts";
@@ -40,7 +40,7 @@ const MESSAGES_PAGE = `
 const LEDGER = "SELECT seq, kind, body, at, chain FROM ledger WHERE conversation_id = ? ORDER BY seq";
 const FILE_COLUMNS = `file_id, conversation_id, file_name, mime_type, byte_size, line_count, sha256, storage_path,
   exploration_summary, created_at`;
-const FILES = `SELECT ${FILE_COLUMNS} FROM large_files ORDER BY file_id`;
+const FILES = `SELECT ${FILE_COLUMNS} FROM large_files WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY file_id`;
 const FILE = `SELECT ${FILE_COLUMNS} FROM large_files WHERE file_id = ?`;
 const BOUNDARY = `
   SELECT position, reason, retain_depth, shown_before, conversation_id FROM boundaries b JOIN sessions s USING (session_ref)
@@ -52,6 +52,12 @@ const COUNTS = `
   SELECT (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM messages WHERE revises IS NULL) AS firsts,
          (SELECT count(*) FROM event_ids) AS events, (SELECT count(*) FROM summaries) AS summaries,
          (SELECT count(*) FROM large_files) AS files, (SELECT count(*) FROM boundaries) AS boundaries`;
+
+const COUNTS_OF = `
+  SELECT (SELECT count(*) FROM messages WHERE conversation_id = ?1 AND revises IS NULL) AS firsts,
+         (SELECT count(*) FROM event_ids e JOIN messages m USING (message_id) WHERE m.conversation_id = ?1) AS events,
+         (SELECT count(*) FROM large_files WHERE conversation_id = ?1) AS files,
+         (SELECT count(*) FROM boundaries WHERE conversation_id = ?1) AS boundaries`;
 
 export function verify(
   context: StoreContext,
@@ -78,11 +84,8 @@ export function verify(
       proveArrival,
       report: (done) => onProgress(done, total),
     };
-    for (const conversation of conversations) {
-      const changes = checkChain(context, conversation, derive, index, problems, state);
-      checkCover(connection, conversation, changes, problems);
-      checkSummaryCount(connection, conversation, problems);
-    }
+    for (const conversation of conversations)
+      checkConversation(context, conversation, derive, index, problems, state);
     checkGraph(connection, problems);
     checkFiles(context, problems);
     checkVectors(connection, problems);
@@ -127,6 +130,60 @@ export function verify(
       problems: found,
     };
   });
+}
+
+function checkConversation(
+  context: StoreContext,
+  conversation: Row,
+  derive: Derive,
+  index: IndexCheck,
+  problems: Problems,
+  state: VerifyState,
+): void {
+  const changes = checkChain(context, conversation, derive, index, problems, state);
+  checkCover(context.connection, conversation, changes, problems);
+  checkSummaryCount(context.connection, conversation, problems);
+}
+
+/**
+ * Proves some conversations by themselves, in the transaction that has written them: for what comes from outside and must prove before it is
+ * kept. Their terms are derived here when they are indexed, and need no proof.
+ */
+export function verifyConversations(
+  context: StoreContext,
+  conversationIds: readonly number[],
+  derive: Derive,
+): Problem[] {
+  const { connection } = context;
+  const problems = new Problems();
+  const index = new IndexCheck(context, new Problems());
+  for (const id of conversationIds) {
+    const [conversation] = connection.all(`SELECT * FROM (${CONVERSATIONS}) WHERE conversation_id = ?`, id);
+    if (conversation === undefined) continue;
+    const state: VerifyState = {
+      done: 0,
+      aliases: 0,
+      boundaries: 0,
+      files: 0,
+      redacted: { messages: 0, proven: 0 },
+      behind: readBehind(connection),
+      unwritten: new Set(),
+      proveArrival: () => undefined,
+      report: () => undefined,
+    };
+    checkConversation(context, conversation, derive, index, problems, state);
+    checkGraph(connection, problems, id);
+    checkFiles(context, problems, id);
+    const counts = connection.get<Record<string, number>>(COUNTS_OF, id) ?? {};
+    const expected = {
+      events: (counts.firsts ?? 0) + state.aliases,
+      boundaries: state.boundaries,
+      files: state.files,
+    };
+    for (const [column, value] of Object.entries(expected))
+      checkCounter(counts, column, value, `conversation ${id}`, problems);
+  }
+  return problems.finish();
 }
 
 interface VerifyState {
@@ -531,8 +588,12 @@ function parseBody(text: string): Record<string, unknown> | null {
   }
 }
 
-function checkFiles({ connection, files }: StoreContext, problems: Problems): void {
-  for (const file of connection.all(FILES)) {
+function checkFiles(
+  { connection, files }: StoreContext,
+  problems: Problems,
+  conversationId: number | null = null,
+): void {
+  for (const file of connection.all(FILES, conversationId)) {
     const id = file.file_id as string;
     if (deriveFileId(file.conversation_id as number, file.sha256 as string) !== id) {
       problems.add("file", id, `${id} is not the id of its conversation and content`);

@@ -1,0 +1,172 @@
+/** Archives that were changed by hand, with the hash at their end corrected: whatever they say, what is stored afterwards verifies. */
+
+import { hash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { makeRandom, type Random } from "@lossless/testkit";
+import { describe, expect, onTestFinished, test } from "vitest";
+
+import { openEngine, resolveSettings } from "../../src/index.ts";
+import { deriveMessage } from "../../src/ingest/prepare.ts";
+import { createBackup } from "../../src/maintain/backup.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { exportArchive } from "../../src/transfer/export-archive.ts";
+import { importArchive } from "../../src/transfer/import-archive.ts";
+
+import { makeTemporaryDirectory } from "./support.ts";
+
+type RecordLine = Record<string, unknown>;
+
+const SESSION = { key: "agent:main:demo", id: "s1", owner: "main" };
+
+/** An archive with folds, a large file, a revision, a label, hidden and forgotten rows and a boundary. */
+async function writeArchive(): Promise<RecordLine[]> {
+  const folder = makeTemporaryDirectory();
+  const database = join(folder, "lcm.db");
+  const config = {
+    databasePath: database,
+    leafChunkTokens: 200,
+    leafMinFanout: 3,
+    condensedMinFanout: 2,
+    freshTailCount: 4,
+  };
+  const { settings } = resolveSettings({ env: {}, config });
+  const engine = await openEngine({ database, thread: false, settings });
+  const say = (n: number, content: string) => ({
+    eventId: `e${n}`,
+    message: { role: n % 2 ? "user" : "assistant", content, timestamp: 1_700_000_000_000 + n },
+  });
+  const big = "a line of a log that repeats itself\n".repeat(5000);
+  await engine.ingest({
+    session: SESSION,
+    messages: Array.from({ length: 36 }, (_, n) => say(n, n === 30 ? big : `message ${n} `.repeat(20))),
+    turn: { advancementKey: "t" },
+  });
+  await engine.ingest({
+    session: SESSION,
+    messages: [{ ...say(37, "provisional"), eventId: "turn:a:0", eventIdKind: "provisional" }],
+  });
+  await engine.relabel({ session: SESSION, labels: [{ from: "turn:a:0", to: "e37" }] });
+  await engine.setBranch({ session: SESSION, offBranch: ["e7"] });
+  await engine.compact({ conversationId: 1, budgetTokens: 1200, force: true });
+  await engine.ingest({ session: SESSION, messages: [say(33, "said differently")] });
+  const { items } = await engine.listMessages({ conversationId: 1, limit: 100 });
+  const messageIds = items.filter((row) => row.eventId === "e32").map((row) => row.messageId);
+  await engine.forget({ messageIds, reason: "asked for" });
+  await engine.recordBoundary({ session: SESSION, eventId: "b1", reason: "new" });
+  expect((await engine.verify()).problems).toEqual([]);
+  await engine.close();
+  const store = new SqliteStore({ path: database, filesDir: join(folder, "lcm-files"), readOnly: true });
+  const path = join(folder, "a.lcmx");
+  await exportArchive(store, { out: path });
+  await store.close();
+  const lines = readFileSync(path, "utf8").trimEnd().split("\n").slice(0, -1);
+  const records = lines.map((line) => JSON.parse(line) as RecordLine);
+  expect(new Set(records.map(({ record }) => record))).toEqual(
+    new Set(["lcmx", "session", "turn", "conversation", "file", "piece", "message", "ledger", "summary", "cover"]),
+  );
+  return records;
+}
+
+function seal(folder: string, records: readonly RecordLine[]): string {
+  const content = records.map((record) => `${JSON.stringify(record)}\n`).join("");
+  const end = { record: "end", records: records.length, sha256: hash("sha256", content) };
+  const path = join(folder, "forged.lcmx");
+  writeFileSync(path, `${content}${JSON.stringify(end)}\n`);
+  return path;
+}
+
+function openStore(folder: string): SqliteStore {
+  const store = new SqliteStore({
+    path: join(folder, "lcm.db"),
+    filesDir: join(folder, "lcm-files"),
+    create: true,
+    derive: deriveMessage,
+  });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** The error code of the import, or null; afterwards the archive verifies, and a refused one left nothing. */
+async function importInto(store: SqliteStore, path: string): Promise<string | null> {
+  const before = await store.status();
+  const code = await importArchive(store, { path, derive: deriveMessage, now: 1 }).then(
+    () => null,
+    (error: { code?: string; message: string }) => error.code ?? `not an EngineError: ${error.message}`,
+  );
+  const proof = await store.verify(deriveMessage, () => undefined);
+  expect(proof.problems).toEqual([]);
+  if (code !== null) expect((await store.status()).messages).toBe(before.messages);
+  return code;
+}
+
+function mutate(value: unknown, random: Random): unknown {
+  if (typeof value === "number")
+    return random.pick([value + 1, value - 1, 0, -1, value * 2, Number.MAX_SAFE_INTEGER, null]);
+  if (typeof value === "string") return random.pick([`${value}x`, "", value.slice(1), "{}", "cover", "retired", null]);
+  if (typeof value === "boolean") return !value;
+  if (value === null) return random.pick([0, 1, "x"]);
+  if (Array.isArray(value)) {
+    const list: unknown[] = value;
+    return random.pick([[], list.slice(1), [...list, ...list.slice(0, 1)], [...list].reverse(), [null], "x"]);
+  }
+  return random.pick([{}, null]);
+}
+
+describe("a forged archive", () => {
+  test("is refused whole, or what it leaves verifies, whichever field was changed", async () => {
+    const records = await writeArchive();
+    const random = makeRandom(11);
+    const folder = makeTemporaryDirectory();
+    const outcomes = new Map<string, number>();
+    const fields = records
+      .filter(({ record }) => record !== "lcmx")
+      .flatMap((record) => Object.keys(record).map((field) => ({ record, field })));
+    // Every field of every kind of record, on one record of that kind.
+    const kinds = new Map([...fields].sort(() => random.next() - 0.5).map((entry) => [`${String(entry.record["record"])}.${entry.field}`, entry]));
+    for (const [name, { record, field }] of kinds) {
+      const forged = records.map((line) => (line === record ? { ...line, [field]: mutate(line[field], random) } : line));
+      const code = await importInto(openStore(makeTemporaryDirectory()), seal(folder, forged));
+      expect([name, ["invalid_input", "usage", null].includes(code) ? null : code]).toEqual([name, null]);
+      outcomes.set(String(code), (outcomes.get(String(code)) ?? 0) + 1);
+    }
+    expect(outcomes.get("invalid_input")).toBeGreaterThan(10);
+    expect(outcomes.get("null")).toBeGreaterThan(3);
+  }, 240_000);
+
+  test("is refused, or verifies, when records are missing, doubled or in another order", async () => {
+    const records = await writeArchive();
+    const random = makeRandom(5);
+    const folder = makeTemporaryDirectory();
+    for (let round = 0; round < 16; round += 1) {
+      const at = 1 + random.below(records.length - 1);
+      const forged = [...records];
+      const [taken] = forged.splice(at, 1) as [RecordLine];
+      if (round % 3 === 1) forged.splice(at, 0, taken, taken);
+      if (round % 3 === 2) forged.splice(1 + random.below(forged.length - 1), 0, taken);
+      await importInto(openStore(makeTemporaryDirectory()), seal(folder, forged));
+    }
+  }, 240_000);
+
+  test("with a false summary leaves nothing, and the archive can be backed up", async () => {
+    const records = await writeArchive();
+    const folder = makeTemporaryDirectory();
+    const store = openStore(folder);
+    const forged = records.map((line) => {
+      if (line["record"] === "summary") return { ...line, messages: 1000, descendantCount: 3 };
+      return line["record"] === "conversation" ? { ...line, summaries: 0 } : line;
+    });
+    expect(await importInto(store, seal(folder, forged))).toBe("invalid_input");
+    expect((await store.listConversations({ after: null, limit: 10 })).items).toEqual([]);
+    const files = join(folder, "lcm-files");
+    const left = existsSync(files) ? readdirSync(files, { recursive: true, withFileTypes: true }) : [];
+    expect(left.filter((entry) => entry.isFile())).toEqual([]);
+    await importInto(store, seal(folder, records));
+    await store.close();
+    const engine = await openEngine({ database: join(folder, "lcm.db"), thread: false });
+    onTestFinished(() => engine.close());
+    const made = await createBackup({ engine, databasePath: join(folder, "lcm.db"), filesDir: files });
+    expect(existsSync(made.path)).toBe(true);
+  });
+});
