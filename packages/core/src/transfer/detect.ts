@@ -15,7 +15,7 @@ import { CODEX } from "./codex.ts";
 import { nameLine } from "./event-ids.ts";
 import { parseLine, type FormatName, type JsonObject, type TranscriptFormat } from "./format.ts";
 import { GEMINI_CLI } from "./gemini-cli.ts";
-import { readLines, type Line } from "./lines.ts";
+import { readLines, type Line, type ReadLinesOptions } from "./lines.ts";
 import { isOpenCodeStorage } from "./opencode.ts";
 import { OTHER_AGENTS } from "./other-agents.ts";
 import { PI_SESSION } from "./pi-session.ts";
@@ -176,10 +176,14 @@ export async function detectFormat(transcript: OpenTranscript, signal?: AbortSig
 export async function identifySession(
   transcript: OpenTranscript,
   format: TranscriptFormat,
-  signal?: AbortSignal,
+  { signal, maxLineBytes }: Pick<ReadLinesOptions, "signal" | "maxLineBytes"> = {},
 ): Promise<FileSession> {
   let standIn: StandIn | null = null;
-  for await (const line of readLines(transcript.file, { ...transcript, signal })) {
+  const options = { ...transcript, signal, stopsAtOverlong: true };
+  for await (const line of readLines(
+    transcript.file,
+    maxLineBytes === undefined ? options : { ...options, maxLineBytes },
+  )) {
     const parsed = parseLine(line.bytes);
     const session = parsed.kind === "entry" ? format.readSession(parsed.entry) : null;
     if (session !== null) return { ...session, standIn };

@@ -138,7 +138,7 @@ async function knowsAll(look: FileLook, sessionId: string): Promise<boolean> {
     eventIds = [];
     return (await engine.knownEvents({ sessionId, owner, eventIds: asked })).length === asked.length;
   };
-  for await (const line of readLines(transcript.file, { ...transcript, signal })) {
+  for await (const line of readLines(transcript.file, { ...transcript, signal, stopsAtOverlong: true })) {
     if (isUnfinished(line)) break;
     const parsed = parseLine(line.bytes);
     const facts = parsed.kind === "entry" ? format.readFacts(parsed.entry, { isSubAgent: false }) : null;

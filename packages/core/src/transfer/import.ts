@@ -95,7 +95,7 @@ async function importLines(options: ImportOptions, transcript: OpenTranscript): 
   const format = await chooseFormat(transcript, options);
   if (format === null) return reportTooEarly(transcript);
   const { engine, signal, owner = DEFAULT_OWNER } = options;
-  const found = await identifySession(transcript, format, signal);
+  const found = await identifySession(transcript, format, options);
   const identity = await chooseFileSession({ engine, owner, format, transcript, signal }, found);
   const key = options.sessionKey ?? qualify(format, identity.id);
   const session = { key, id: identity.id, owner };

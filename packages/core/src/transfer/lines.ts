@@ -34,6 +34,8 @@ export interface ReadLinesOptions {
   /** Number of the line that starts at `offset`. */
   readonly lineNumber?: number;
   readonly maxLineBytes?: number;
+  /** Ends before a line beyond the limit, instead of failing there: for those who look at a file that others will read. */
+  readonly stopsAtOverlong?: boolean;
   readonly chunkBytes?: number;
   /** Lines lie in a buffer that is used again: they hold only until the next ones are asked for. */
   readonly reusesBuffer?: boolean;
@@ -56,8 +58,10 @@ export async function* readLineRuns(
   for await (const chunk of readChunks(file, options)) {
     const { lines, failure } = splitter.split(chunk);
     if (lines.length > 0) yield lines;
+    if (failure !== null && options.stopsAtOverlong) return;
     if (failure !== null) throw failure;
   }
+  if (options.stopsAtOverlong && splitter.isOverlong) return;
   const last = splitter.finish();
   if (last !== null) yield [last];
 }
@@ -96,6 +100,10 @@ class LineSplitter {
     const rest = this.#reusesBuffer ? bytes.slice(start) : bytes.subarray(start);
     this.#hold(rest, 0, rest.length);
     return { lines, failure: null };
+  }
+
+  get isOverlong(): boolean {
+    return this.#size > this.#maxLineBytes;
   }
 
   /** What stands behind the last line feed. */
@@ -172,6 +180,8 @@ function createOverlongError(path: string, lineNumber: number, size: number, lim
   return new EngineError(
     "invalid_input",
     `cannot import ${path}: line ${lineNumber} has ${size} bytes, the limit is ${limit}`,
-    { hint: "The lines before it are stored. Take this line out of a copy of the file and import the copy." },
+    {
+      hint: `${lineNumber > 1 ? "The lines before it are stored. " : ""}Take this line out of a copy of the file and import the copy.`,
+    },
   );
 }

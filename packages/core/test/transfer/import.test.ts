@@ -192,6 +192,15 @@ describe("importing a file", () => {
     expect(desk.list().map((event) => event.eventId)).toEqual(["s1", "a"]);
   });
 
+  test("stores the lines before one that is too long also if none of them names the session", async () => {
+    const desk = new Desk();
+    const text = `{"type":"summary","summary":"x","leafUuid":"y"}\n${toLines([row("u1", null, { text: "x".repeat(500) })])}`;
+    const refused = desk.grow(text, { maxLineBytes: 400 });
+    await expect(refused).rejects.toMatchObject({ code: "invalid_input" });
+    const [sessionId = ""] = desk.target.sessions.keys();
+    expect(desk.list(sessionId)).toHaveLength(1);
+  });
+
   test("leaves alone the cursor of a host that reads the same session", async () => {
     const desk = new Desk();
     await desk.grow(toLines([HEADER]));
