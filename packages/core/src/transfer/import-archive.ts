@@ -421,7 +421,7 @@ const countMessages = (rows: readonly MovedRow[]): number =>
  * Rows that contradict each other break a rule of the database or an assumption of the code that stores them: the file is wrong then, not the
  * program. What the system says of files and disks is passed on.
  */
-function describeFailure(error: unknown, path: string): unknown {
+export function describeFailure(error: unknown, path: string): unknown {
   const isOurs = error instanceof EngineError && error.code !== "internal";
   const system = (error as NodeJS.ErrnoException).code;
   if (isOurs || (typeof system === "string" && /^E[A-Z]+$/u.test(system))) return error;

@@ -64,7 +64,18 @@ async function writeArchive(): Promise<RecordLine[]> {
   const lines = readFileSync(path, "utf8").trimEnd().split("\n").slice(0, -1);
   const records = lines.map((line) => JSON.parse(line) as RecordLine);
   expect(new Set(records.map(({ record }) => record))).toEqual(
-    new Set(["lcmx", "session", "turn", "conversation", "file", "piece", "message", "ledger", "summary", "cover"]),
+    new Set([
+      "lcmx",
+      "session",
+      "turn",
+      "conversation",
+      "file",
+      "piece",
+      "message",
+      "ledger",
+      "summary",
+      "cover",
+    ]),
   );
   return records;
 }
@@ -104,7 +115,8 @@ async function importInto(store: SqliteStore, path: string): Promise<string | nu
 function mutate(value: unknown, random: Random): unknown {
   if (typeof value === "number")
     return random.pick([value + 1, value - 1, 0, -1, value * 2, Number.MAX_SAFE_INTEGER, null]);
-  if (typeof value === "string") return random.pick([`${value}x`, "", value.slice(1), "{}", "cover", "retired", null]);
+  if (typeof value === "string")
+    return random.pick([`${value}x`, "", value.slice(1), "{}", "cover", "retired", null]);
   if (typeof value === "boolean") return !value;
   if (value === null) return random.pick([0, 1, "x"]);
   if (Array.isArray(value)) {
@@ -124,9 +136,15 @@ describe("a forged archive", () => {
       .filter(({ record }) => record !== "lcmx")
       .flatMap((record) => Object.keys(record).map((field) => ({ record, field })));
     // Every field of every kind of record, on one record of that kind.
-    const kinds = new Map([...fields].sort(() => random.next() - 0.5).map((entry) => [`${String(entry.record["record"])}.${entry.field}`, entry]));
+    const kinds = new Map(
+      [...fields]
+        .sort(() => random.next() - 0.5)
+        .map((entry) => [`${String(entry.record["record"])}.${entry.field}`, entry]),
+    );
     for (const [name, { record, field }] of kinds) {
-      const forged = records.map((line) => (line === record ? { ...line, [field]: mutate(line[field], random) } : line));
+      const forged = records.map((line) =>
+        line === record ? { ...line, [field]: mutate(line[field], random) } : line,
+      );
       const code = await importInto(openStore(makeTemporaryDirectory()), seal(folder, forged));
       expect([name, ["invalid_input", "usage", null].includes(code) ? null : code]).toEqual([name, null]);
       outcomes.set(String(code), (outcomes.get(String(code)) ?? 0) + 1);

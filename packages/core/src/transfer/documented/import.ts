@@ -11,13 +11,15 @@ import { isUtf8 } from "node:buffer";
 import { setImmediate } from "node:timers/promises";
 
 import { Redaction } from "../../engine-redaction.ts";
-import { prepareMessage } from "../../ingest/prepare.ts";
+import { deriveMessage, prepareMessage } from "../../ingest/prepare.ts";
 import { checkSession } from "../../model/check-arrival.ts";
+import { EngineError } from "../../model/errors.ts";
 import type { EngineEvent } from "../../model/events.ts";
 import { hiddenMask, POSITION_STEP, type SessionRef } from "../../model/message.ts";
 import type { Settings } from "../../model/settings.ts";
 import { estimateTextTokens } from "../../model/tokens.ts";
 import type { AppendEvent, PreparedMessage, Store } from "../../store/store.ts";
+import { describeFailure } from "../import-archive.ts";
 import type { ImportProblem, ImportProgress } from "../import.ts";
 import { createAbortError } from "../lines.ts";
 
@@ -149,15 +151,43 @@ class DocumentedImport {
     return null;
   }
 
+  /** All of a conversation, proven, or nothing of it: rows that contradict each other leave no part of one. */
   async #importConversation(conversation: SourceRow): Promise<void> {
-    const id = numberOf(conversation, "conversation_id") ?? 0;
     const session = this.#describeSession(conversation);
+    let isKept = false;
+    await this.#store.holdWrites();
+    try {
+      await this.#storeConversation(conversation, session);
+      isKept = true;
+    } catch (error) {
+      throw describeFailure(error, this.#options.path);
+    } finally {
+      await this.#store.releaseWrites(isKept);
+    }
+  }
+
+  async #storeConversation(conversation: SourceRow, session: SessionRef): Promise<void> {
+    const id = numberOf(conversation, "conversation_id") ?? 0;
     const opened = await this.#open(conversation, session);
     if (opened === null) return;
     this.#conversationIds.push(opened);
+    const before = this.#countStored();
     const names = new Map<number, string>();
     await this.#storeEvents(session, this.#readEvents(conversation, names));
     await this.#storeGraph(id, opened, names);
+    if (this.#countStored() === before) return;
+    const [problem] = await this.#store.proveMoved([opened], deriveMessage);
+    if (problem !== undefined)
+      throw new EngineError(
+        "invalid_input",
+        `cannot import ${this.#options.path}: conversation ${id} does not verify: ${problem.message}`,
+        { hint: "its rows contradict each other; nothing of this conversation was stored" },
+      );
+  }
+
+  #countStored(): number {
+    const { imported, revisions, summaries } = this.#counts;
+    return imported + revisions + summaries;
   }
 
   #describeSession(conversation: SourceRow): SessionRef {

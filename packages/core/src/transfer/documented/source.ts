@@ -28,6 +28,17 @@ export const IMPORTED_TABLES = [
 
 type ImportedTable = (typeof IMPORTED_TABLES)[number];
 
+/** What identifies a row. */
+const UNIQUE_COLUMNS: readonly (readonly [ImportedTable, readonly string[]])[] = [
+  ["conversations", ["conversation_id"]],
+  ["messages", ["message_id"]],
+  ["message_parts", ["part_id"]],
+  ["summaries", ["summary_id"]],
+  ["summary_messages", ["summary_id", "message_id"]],
+  ["summary_parents", ["summary_id", "parent_summary_id"]],
+  ["large_files", ["file_id"]],
+];
+
 const SQLITE_MAGIC = "SQLite format 3\0";
 
 export function isSqliteFile(path: string): boolean {
@@ -133,11 +144,37 @@ export class DocumentedSource {
       });
     }
     const missing = ["conversations", "messages", "summaries"].filter((table) => !this.#tables.has(table));
-    if (missing.length === 0) return;
-    throw new EngineError(
-      "invalid_input",
-      `cannot import ${this.path}: it is a database, but not of lossless-claw (no ${missing.join(", ")})`,
-    );
+    if (missing.length > 0)
+      throw new EngineError(
+        "invalid_input",
+        `cannot import ${this.path}: it is a database, but not of lossless-claw (no ${missing.join(", ")})`,
+      );
+    this.#checkRows();
+  }
+
+  /** The documented schema forbids these rows. Where its constraints are gone, one of two rows with one id would get lost. */
+  #checkRows(): void {
+    for (const [table, columns] of UNIQUE_COLUMNS) {
+      if (!this.has(table) || !columns.every((column) => this.#hasColumn(table, column))) continue;
+      const names = columns.join(", ");
+      const row = this.#database
+        .prepare(`SELECT ${names}, count(*) AS n FROM ${table} GROUP BY ${names} HAVING n > 1 LIMIT 1`)
+        .get();
+      if (row === undefined) continue;
+      const id = columns.map((column) => `${column} ${String(row[column])}`).join(", ");
+      throw this.#refuseRows(`${table} has ${String(row["n"])} rows with ${id}`);
+    }
+    if (!this.has("summary_parents")) return;
+    const own = this.#database
+      .prepare("SELECT summary_id FROM summary_parents WHERE summary_id = parent_summary_id LIMIT 1")
+      .get();
+    if (own !== undefined) throw this.#refuseRows(`${String(own["summary_id"])} is made from itself`);
+  }
+
+  #refuseRows(reason: string): EngineError {
+    return new EngineError("invalid_input", `cannot import ${this.path}: ${reason}`, {
+      hint: "the database was changed or damaged; nothing of it was stored; remove these rows from a copy and import the copy",
+    });
   }
 }
 
