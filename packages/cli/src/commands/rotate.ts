@@ -69,7 +69,7 @@ async function runRotate(
   const isDry = options.apply !== true;
   const { databasePath, largeFilesDir: filesDir, freshTailCount } = settings;
   const report = await invocation.withArchive(
-    "read",
+    isDry ? "read" : "change",
     (engine) =>
       rotateSessionFile({
         engine,
@@ -99,8 +99,9 @@ async function runSweep(
   const { settings, places } = await invocation.settings();
   const { databasePath, largeFilesDir: filesDir } = settings;
   const files = await listSessionFiles(paths, places.stateDir);
+  const mayRotate = settings.autoRotateSessionFiles.startup === "rotate";
   const tally = await invocation.withArchive(
-    "read",
+    mayRotate ? "change" : "read",
     (engine) =>
       sweepSessionFiles({
         engine,

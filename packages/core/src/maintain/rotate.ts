@@ -2,7 +2,8 @@
  * Rotating a host's session file: once every line of it is proven to be in the archive, byte for byte, the file is replaced by one with its
  * header and its newest turns. Nothing is rewritten on trust: the first line that is not proven ends it, and the original is kept.
  *
- * Invariant: at every moment the path names a whole file, the old one or the new one.
+ * Invariant: at every moment the path names a whole file, the old one or the new one. The archive knows the new one as it knew the old one: an
+ * import goes on after its end, and what is appended takes its place after what was removed.
  */
 import {
   closeSync,
@@ -19,9 +20,11 @@ import { dirname } from "node:path";
 import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP } from "../model/message.ts";
+import type { SessionRef } from "../model/message.ts";
 import type { Settings } from "../model/settings.ts";
 import { flushPathSync } from "../store/flush-path.ts";
-import { isJsonObject } from "../transfer/format.ts";
+import { hashLine, parseCursor, renderCursor } from "../transfer/cursor.ts";
+import { isJsonObject, readId } from "../transfer/format.ts";
 import type { JsonObject } from "../transfer/format.ts";
 import { importTranscript } from "../transfer/import.ts";
 import type { ImportTarget } from "../transfer/import.ts";
@@ -59,14 +62,14 @@ export async function rotateSessionFile(options: RotateOptions): Promise<RotateR
   const before = statSync(path, { throwIfNoEntry: false });
   if (!before?.isFile()) throw new EngineError("not_found", `cannot rotate ${path}: there is no such file`);
   const content = readFileSync(path);
-  const sessionId = await prove(options);
+  const session = await prove(options);
   const entries = parseEntries(path, content);
-  const kept = chooseEntries(entries, options.freshTailCount);
+  const { lines: kept, relinked } = chooseEntries(entries, options.freshTailCount);
   const next = Buffer.from(kept.map((line) => `${line}\n`).join(""));
   const tail = kept.filter((line) => isMessage(JSON.parse(line) as JsonObject)).length;
   const report = {
     path,
-    sessionId,
+    sessionId: session.id,
     lines: entries.length,
     keptLines: kept.length,
     preservedTailMessageCount: tail,
@@ -76,24 +79,29 @@ export async function rotateSessionFile(options: RotateOptions): Promise<RotateR
   };
   if (isDry || report.bytesRemoved <= 0) return { ...report, originalPath: null, backupPath: null };
   const backupPath = options.backup ? (await createBackup({ engine, ...options.backup })).path : null;
+  // First: if the file is not replaced after all, an import finds that this is not its place, and reads from the start.
+  await moveCursor(options, session, content, next, kept, relinked);
   const originalPath = replaceFile(options, before, content, next);
   return { ...report, originalPath, backupPath };
 }
 
 // ---- the proof
 
-/** Reads the file as an import would and compares every line with the archive instead of storing it. Returns the session's id. */
-async function prove({ engine, path, owner }: RotateOptions): Promise<string> {
-  let sessionId = "";
+/** Reads the file as an import would and compares every line with the archive instead of storing it. */
+async function prove({ engine, path, owner }: RotateOptions): Promise<SessionRef> {
+  let proven: SessionRef = { key: "", id: "", owner: owner ?? "" };
   const target: ImportTarget = {
     async ingest({ session, messages }) {
-      sessionId = session.id;
-      const events = messages.map(({ eventId, bytes }) => ({
-        eventId: eventId ?? "",
-        bytes: bytes ?? new Uint8Array(),
-      }));
+      proven = session;
+      const { id, owner: holder } = session;
+      const state = await engine.readSession({ sessionId: id, owner: holder });
+      const stored = parseCursor(state?.cursor ?? null);
+      const relinked = stored.kind === "import" ? stored.relinked : {};
+      const events = messages
+        .map(({ eventId, bytes }) => ({ eventId: eventId ?? "", bytes: bytes ?? new Uint8Array() }))
+        .filter(({ eventId, bytes }) => !(eventId in relinked) || hashLine(bytes) !== relinked[eventId]);
       const [missing] = await engine.findUnproven({
-        sessionId,
+        sessionId: session.id,
         events,
         ...(owner === undefined ? {} : { owner }),
       });
@@ -110,7 +118,35 @@ async function prove({ engine, path, owner }: RotateOptions): Promise<string> {
   const { problems } = await importTranscript({ engine: target, path, format: "pi" });
   const unfinished = problems.find((problem) => problem.code === "incomplete_line");
   if (unfinished) throw unproven(path, unfinished.line, "the last line is not finished");
-  return sessionId;
+  return proven;
+}
+
+/** Where an import of the new file goes on, and which lines of it are new only in their links: those must not become revisions. */
+async function moveCursor(
+  { engine }: RotateOptions,
+  session: SessionRef,
+  content: Buffer,
+  next: Buffer,
+  kept: readonly string[],
+  relinked: Readonly<Record<string, string>>,
+): Promise<void> {
+  const state = await engine.readSession({ sessionId: session.id, owner: session.owner });
+  const stored = parseCursor(state?.cursor ?? null);
+  if (stored.kind !== "import" || stored.cursor === null) return;
+  const last = JSON.parse(kept.at(-1) ?? "{}") as JsonObject;
+  const lines = content.toString("latin1").split("\n").length - (content.at(-1) === 0x0a ? 1 : 0);
+  const cursor = {
+    ...stored.cursor,
+    offset: next.byteLength,
+    lines: kept.length,
+    removedLines: (stored.cursor.removedLines ?? 0) + lines - kept.length,
+    sha256: hashLine(next),
+    end: { id: readId(last["id"]) ?? null, isActive: true },
+    isSettled: true,
+    openEventId: null,
+  };
+  const traces = { ...stored, relinked: { ...stored.relinked, ...relinked } };
+  await engine.ingest({ session, messages: [], cursor: { value: renderCursor("pi", cursor, traces) } });
 }
 
 function unproven(path: string, line: number, what: string): EngineError {
@@ -150,29 +186,54 @@ const isMessage = (value: JsonObject): boolean =>
 const isUser = (value: JsonObject): boolean =>
   isMessage(value) && (value["message"] as JsonObject)["role"] === "user";
 
-/** The header, the newest state of each kind, and the tail; each entry follows the one before it where its own parent is gone. */
-export function chooseEntries(entries: readonly Entry[], freshTailCount: number): string[] {
+/**
+ * The header, the newest state of each kind, and the tail of the active branch; each entry follows the one before it where its own parent is
+ * gone. What lies off the branch is in the archive, and kept here it would count as part of the tail or become part of the branch.
+ */
+export function chooseEntries(
+  all: readonly Entry[],
+  freshTailCount: number,
+): { lines: string[]; relinked: Record<string, string> } {
+  const entries = listActive(all);
   const start = findTailStart(entries, freshTailCount);
   const before = entries.slice(0, start);
   const headers = before.filter(({ value }) => value["type"] === "session");
   const states = STATE_TYPES.flatMap((type) => before.findLast(({ value }) => value["type"] === type) ?? []);
   states.sort((a, b) => entries.indexOf(a) - entries.indexOf(b));
   const present = new Set<unknown>([null]);
+  const relinked: Record<string, string> = {};
   let last: unknown = null;
-  return [...headers, ...states, ...entries.slice(start)].map(({ text, value }) => {
-    const isLinked = "parentId" in value;
-    const isLoose = isLinked && !present.has(value["parentId"]);
-    if (isLinked) {
+  const lines = [...headers, ...states, ...entries.slice(start)].map(({ text, value }) => {
+    const hasParent = "parentId" in value;
+    const isLoose = hasParent && !present.has(value["parentId"]);
+    if (hasParent) {
       last = isLoose ? last : value["parentId"];
     }
     const line = isLoose ? JSON.stringify({ ...value, parentId: last }) : text;
-    if (isLinked && typeof value["id"] === "string") {
+    if (isLinked(value)) {
       present.add(value["id"]);
       last = value["id"];
+      if (isLoose) relinked[value["id"] as string] = hashLine(line);
     }
     return line;
   });
+  return { lines, relinked };
 }
+
+/** The entries from the last one up to its root, and those outside the tree. */
+function listActive(entries: readonly Entry[]): Entry[] {
+  const latest = new Map(entries.map(({ value }, index) => [value["id"], index]));
+  const active = new Set<number>();
+  let at = entries.findLastIndex(({ value }) => isLinked(value));
+  while (at >= 0 && !active.has(at)) {
+    active.add(at);
+    const parentId = entries[at]?.value["parentId"];
+    at = typeof parentId === "string" ? (latest.get(parentId) ?? -1) : -1;
+  }
+  return entries.filter(({ value }, index) => active.has(index) || !isLinked(value));
+}
+
+const isLinked = (value: JsonObject): boolean => "parentId" in value && typeof value["id"] === "string";
 
 function findTailStart(entries: readonly Entry[], freshTailCount: number): number {
   const messages = entries.flatMap(({ value }, index) => (isMessage(value) ? [index] : []));

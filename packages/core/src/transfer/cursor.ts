@@ -16,6 +16,8 @@ export interface ImportCursor {
   readonly offset: number;
   /** Lines before the offset. */
   readonly lines: number;
+  /** Lines that stood before these until the file was rotated: positions count them too. */
+  readonly removedLines?: number;
   /** Of the file's bytes before the offset. */
   readonly sha256: string;
   readonly end: TreeEnd | null;
@@ -56,29 +58,35 @@ export interface SessionTraces {
   readonly files: Readonly<Record<string, string>>;
   /** Set on a stand-in once a line has named the session: the id of that session, where everything is known now. */
   readonly relabelledTo: string | null;
+  /** By event id, the hash of a line as rotation wrote it: the stored line with another parent, because its own was removed. */
+  readonly relinked: Readonly<Record<string, string>>;
 }
 
-export const NO_TRACES: SessionTraces = { files: {}, relabelledTo: null };
+export const NO_TRACES: SessionTraces = { files: {}, relabelledTo: null, relinked: {} };
+
+export const hashLine = (line: Uint8Array | string): string =>
+  createHash("sha256").update(line).digest("hex");
 
 export function parseCursor(text: string | null): StoredCursor {
   if (text === null || text === "") return { kind: "none" };
   const value = parseJson(text);
   if (!isJsonObject(value) || typeof value["import"] !== "string") return { kind: "foreign" };
   const cursor = value["version"] === VERSION ? (value["cursor"] as ImportCursor) : null;
-  const { files, relabelledTo } = value;
+  const { files, relabelledTo, relinked } = value;
   return {
     kind: "import",
     format: value["import"],
     cursor,
     files: isJsonObject(files) ? (files as Record<string, string>) : {},
     relabelledTo: typeof relabelledTo === "string" ? relabelledTo : null,
+    relinked: isJsonObject(relinked) ? (relinked as Record<string, string>) : {},
   };
 }
 
 export function renderCursor(
   format: FormatName,
   cursor: ImportCursor | null,
-  { files, relabelledTo }: SessionTraces = NO_TRACES,
+  { files, relabelledTo, relinked }: SessionTraces = NO_TRACES,
 ): string {
   return JSON.stringify({
     import: format,
@@ -86,6 +94,7 @@ export function renderCursor(
     cursor,
     ...(Object.keys(files).length === 0 ? {} : { files }),
     ...(relabelledTo === null ? {} : { relabelledTo }),
+    ...(Object.keys(relinked).length === 0 ? {} : { relinked }),
   });
 }
 

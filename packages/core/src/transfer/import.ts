@@ -16,6 +16,7 @@ import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
 
 import {
+  hashLine,
   NO_TRACES,
   parseCursor,
   proveCursor,
@@ -255,10 +256,11 @@ class ImportRun {
   }
 
   /** A file whose first line names its session is known by that alone. */
-  #traceFile({ files, relabelledTo }: SessionTraces): SessionTraces {
+  #traceFile({ files, relabelledTo, relinked }: SessionTraces): SessionTraces {
     const { standIn } = this.#identity;
-    if (standIn === null) return { files, relabelledTo };
-    return { files: { ...files, [hashPath(this.#transcript.path)]: standIn.firstLine }, relabelledTo };
+    const traced =
+      standIn === null ? files : { ...files, [hashPath(this.#transcript.path)]: standIn.firstLine };
+    return { files: traced, relabelledTo, relinked };
   }
 
   /** Hands over batch after batch, while the next ones are prepared. */
@@ -324,7 +326,17 @@ class ImportRun {
       this.#index.place(line, index === 0 ? openEventId : null),
     );
     this.#cursor = this.#moveCursor(batch.last, messages.at(-1)?.eventId ?? null);
-    return { messages, prepared, cursor: this.#cursor };
+    const relinked = messages.filter((message) => this.#isRelinked(message));
+    if (relinked.length === 0) return { messages, prepared, cursor: this.#cursor };
+    this.#counts.skipped += relinked.length;
+    const others = messages.filter((message) => !relinked.includes(message));
+    return { messages: others, prepared: undefined, cursor: this.#cursor };
+  }
+
+  /** True for a line that rotation wrote: what the archive has of it is the line as it was. */
+  #isRelinked({ eventId = "", bytes }: Arrival): boolean {
+    const hash = this.#traces.relinked[eventId];
+    return hash !== undefined && bytes !== undefined && hashLine(bytes) === hash;
   }
 
   /** True if a name may have been used before the point where the index starts: then only the lines before it can tell. */
@@ -347,7 +359,7 @@ class ImportRun {
     if (line.terminated) this.#hash.add(line.bytes);
     this.#lastTime = facts?.createdAt ?? this.#lastTime;
     const arrival = {
-      position: line.lineNumber * POSITION_STEP,
+      position: (line.lineNumber + (this.#start.removedLines ?? 0)) * POSITION_STEP,
       hidden: facts === null ? META : facts.hidden,
       ...(this.#lastTime === null ? null : { createdAt: this.#lastTime }),
     };
@@ -361,6 +373,7 @@ class ImportRun {
     return {
       offset: last.endOffset,
       lines: last.lineNumber,
+      ...(this.#start.removedLines === undefined ? {} : { removedLines: this.#start.removedLines }),
       sha256: this.#hash.digest(),
       end: this.#index.end,
       isSettled,

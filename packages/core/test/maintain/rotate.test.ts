@@ -71,6 +71,53 @@ test("keeps header, newest state and the tail back to a user message, links and 
   await engine.close();
 });
 
+test("the rotated file is imported without a revision, and what it gains comes after what was removed", async () => {
+  using folder = makeTemporaryFolder();
+  const { engine, path } = await prepare(folder);
+  for (const from of [40, 44]) {
+    await rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false, now: from * 60_000 });
+    expect(await importTranscript({ engine, path })).toMatchObject({ imported: 0, revisions: 0 });
+    const added = Array.from({ length: 4 }, (_, i) => message(from + i));
+    appendFileSync(path, added.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    expect(await importTranscript({ engine, path })).toMatchObject({ imported: 4, revisions: 0 });
+  }
+  // Also where another file of the session was imported in between, and this one is read from its start.
+  const original = readdirSync(folder.path).find((name) => name.includes(".rotated-")) ?? "";
+  expect(await importTranscript({ engine, path: folder.file(original) })).toMatchObject({ imported: 0 });
+  expect(await importTranscript({ engine, path })).toMatchObject({ imported: 0, revisions: 0 });
+  const { items } = await engine.listMessages({ conversationId: 1, limit: 100 });
+  const ids = items.map((row) => row.eventId).filter((id) => id.startsWith("m"));
+  expect(ids).toEqual(Array.from({ length: 48 }, (_, i) => `m${i}`));
+  expect(await engine.verify()).toMatchObject({ ok: true, messages: 51 });
+  await engine.close();
+});
+
+test("the tail is that of the active branch", async () => {
+  using folder = makeTemporaryFolder();
+  const path = folder.file("session.jsonl");
+  const branch = Array.from({ length: 3 }, (_, i) => ({
+    ...message(8 + i),
+    id: `b${i}`,
+    parentId: i === 0 ? "m7" : `b${i - 1}`,
+  }));
+  writeFileSync(path, [...ENTRIES, ...branch].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+  const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
+  await importTranscript({ engine, path });
+  const report = await rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false });
+  const lines = readFileSync(path, "utf8").trimEnd().split("\n");
+  expect(lines.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([
+    "s-1",
+    "c2",
+    ...["m4", "m5", "m6", "m7", "b0", "b1", "b2"],
+  ]);
+  expect(report.preservedTailMessageCount).toBe(7);
+  const shown = (await engine.readConversation({ conversationId: 1 }))?.shownMessages;
+  expect(await importTranscript({ engine, path })).toMatchObject({ imported: 0, revisions: 0 });
+  expect((await engine.readConversation({ conversationId: 1 }))?.shownMessages).toBe(shown);
+  expect((await engine.verify()).problems).toEqual([]);
+  await engine.close();
+});
+
 test("refuses with the first line that is not archived, and changes nothing", async () => {
   using folder = makeTemporaryFolder();
   const { engine, path } = await prepare(folder);
