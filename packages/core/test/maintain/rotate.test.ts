@@ -108,7 +108,13 @@ test("the tail is that of the active branch", async () => {
   expect(lines.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([
     "s-1",
     "c2",
-    ...["m4", "m5", "m6", "m7", "b0", "b1", "b2"],
+    "m4",
+    "m5",
+    "m6",
+    "m7",
+    "b0",
+    "b1",
+    "b2",
   ]);
   expect(report.preservedTailMessageCount).toBe(7);
   const shown = (await engine.readConversation({ conversationId: 1 }))?.shownMessages;
