@@ -44,6 +44,8 @@ export interface RecallOptions {
 }
 
 const MAX_TIMEOUT_MS = 600_000;
+/** Of a grant's tokens, what one call gets that does not say how much it wants: the grant must last for more than one. */
+const GRANT_CALL_SHARE = 0.25;
 
 export class Recall {
   #store: Store;
@@ -102,7 +104,7 @@ export class Recall {
   }
 
   async describe(request: DescribeRequest): Promise<Described> {
-    const reach = await this.#reach({ ...request, allConversations: request.conversationId === undefined });
+    const reach = await this.#reach(request);
     const tokenCap = this.#cap(request.tokenCap, reach);
     const described = await describe(this.#store, request, reach, tokenCap);
     await this.#charge(
@@ -115,10 +117,7 @@ export class Recall {
   }
 
   async expand(request: ExpandRequest): Promise<ExpandAnswer> {
-    const reach = await this.#reach({
-      ...request,
-      allConversations: request.allConversations ?? request.conversationId === undefined,
-    });
+    const reach = await this.#reach(request);
     const summaryIds = await this.#chooseSummaries(request, reach);
     const answer = await expand(this.#store, { ...request, summaryIds }, reach, {
       tokenCap: this.#cap(request.tokenCap, reach),
@@ -282,8 +281,8 @@ export class Recall {
     if (asked !== undefined && (!Number.isInteger(asked) || asked < 1)) {
       throw new EngineError("usage", `cannot give ${asked} tokens: tokenCap is a whole number from 1 on`);
     }
-    const wanted = asked ?? this.#settings.maxExpandTokens;
-    if (grant === null) return wanted;
+    if (grant === null) return asked ?? this.#settings.maxExpandTokens;
+    const wanted = asked ?? Math.ceil(grant.tokenCap * GRANT_CALL_SHARE);
     const left = grant.tokenCap - grant.tokensUsed;
     if (left <= 0)
       throw new EngineError("denied", "cannot read more: the tokens of the grant are used up", {

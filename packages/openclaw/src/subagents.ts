@@ -1,5 +1,5 @@
 /**
- * What a sub-agent may read of its parent: when the host starts one, it gets a grant for the parent's conversation; when it ends, the grant
+ * What a sub-agent may read of its parent: when the host starts one, it gets a grant for the parent's session, resets included; when it ends, the grant
  * ends. Grants are stored by the engine, so a restart neither forgets nor revives one.
  */
 
@@ -22,13 +22,9 @@ export class SubagentGrants {
     try {
       const engine = await this.#open();
       const owner = readAgentId(parentSessionKey);
-      const { items } = await engine.listConversations({ owner, sessionKey: parentSessionKey, limit: 1 });
-      const [conversation] = items;
-      if (conversation === undefined) return undefined;
       await engine.createGrant({
         session: { key: parentSessionKey, owner },
         holderKey: childSessionKey,
-        conversationIds: [conversation.conversationId],
         ...(ttlMs === undefined ? {} : { ttlMs }),
       });
     } catch (error) {

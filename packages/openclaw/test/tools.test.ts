@@ -77,6 +77,31 @@ test("an error says what to do instead", async () => {
   await expect(call(session.key, "lcm_grep", { words: "x" })).rejects.toThrow(/parameters: pattern/);
 });
 
+test("a grant covers all conversations of the parent's session", async () => {
+  const notes = Array.from({ length: 60 }, (_, i) => ({
+    eventId: `n${i}`,
+    message: {
+      role: i % 2 ? "assistant" : "user",
+      content: `Note ${i}: the walnut shelf holds box ${i}. `.repeat(5),
+    },
+  }));
+  await archive.ingest({ session, messages: notes });
+  await archive.compact({ sessionKey: session.key, owner: session.owner, budgetTokens: 2_000, force: true });
+  await archive.recordBoundary({ session, eventId: "reset-1", reason: "reset" });
+  await archive.ingest({
+    session,
+    messages: [{ eventId: "later", message: { role: "user", content: "after the reset" } }],
+  });
+  const { items } = await archive.listConversations({ owner: "main", limit: 10 });
+  expect(items).toHaveLength(2);
+  const grants = new SubagentGrants({
+    open: async () => archive,
+    onFailure: (error) => expect(error).toBeNull(),
+  });
+  await grants.prepare({ parentSessionKey: session.key, childSessionKey: child });
+  expect(await call(child, "lcm_expand", { query: "walnut shelf" })).toContain("Note ");
+});
+
 test("a sub-agent reads under its grant, and not before or after", async () => {
   const grants = new SubagentGrants({
     open: async () => archive,

@@ -67,6 +67,7 @@ const SHELL_WORDS: readonly (readonly [engine: RegExp, shell: string])[] = [
   [/use mode "full_text"/g, "leave out --regex"],
   [/since must be earlier than before/g, "--since must be earlier than --before"],
   [/since and before/g, "--since and --before"],
+  [/, and with allConversations .*$/g, ""],
   [/leave out conversationId/g, "leave out --conversation"],
   [/lcm_grep/g, "lcm search"],
   [/lcm_describe/g, "lcm show"],

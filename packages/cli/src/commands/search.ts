@@ -256,7 +256,9 @@ function renderHit(hit: GrepHit, timezone: string): string {
 
 function describeHit(hit: GrepHit, timezone: string): string[] {
   const place = [
-    formatTime(hit.createdAt, timezone),
+    hit.type === "summary"
+      ? `${formatTime(hit.earliestAt, timezone)} to ${formatTime(hit.latestAt, timezone)}`
+      : formatTime(hit.createdAt, timezone),
     `conversation ${hit.conversationId}`,
     ...(hit.foundBy.includes("words") || !hit.foundBy.includes("vector") ? [] : ["found by its meaning"]),
   ];

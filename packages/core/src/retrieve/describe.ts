@@ -6,7 +6,7 @@ import { EngineError } from "../model/errors.ts";
 import { formatMessageId, isFileId, isSummaryId, parseMessageId } from "../model/ids.ts";
 import { estimateTextTokens } from "../model/tokens.ts";
 import type { SummaryNode } from "../store/folding.ts";
-import type { Grant, MessageText } from "../store/recall.ts";
+import type { Grant, MessageText, RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import { readableText } from "./grep.ts";
 import { mayRead } from "./scope.ts";
@@ -160,9 +160,18 @@ export function readReference(text: string): Reference {
 
 const clip = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
-function notFound(id: string): EngineError {
+/** Does not tell what may not be read from what does not exist. */
+function notFound(id: string, reach: Reach, request: ScopeRequest = {}): EngineError {
+  if (request.conversationId !== undefined) {
+    const message = `cannot open ${id}: it is not in conversation ${request.conversationId}`;
+    return new EngineError("not_found", message, { hint: "leave out conversationId" });
+  }
+  const hint =
+    reach.grant === null
+      ? "lcm_grep shows ids that can be opened, and with allConversations those of your other conversations"
+      : "lcm_expand with a query shows what your grant covers";
   return new EngineError("not_found", `cannot open ${id}: there is nothing with this id that you may read`, {
-    hint: "lcm_grep shows ids that can be opened",
+    hint,
   });
 }
 
@@ -171,8 +180,7 @@ async function describeSummary(
   id: string,
   request: DescribeRequest,
 ): Promise<Described> {
-  const node = await readSummary(store, reach, id);
-  checkConversation(node.conversationId, request, id);
+  const node = await readSummary(store, reach, id, request);
   const from = readAfter(request.after);
   const page = cutText(node.content, from, tokenCap);
   const graph = await store.readGraph({ conversationId: node.conversationId });
@@ -205,10 +213,15 @@ async function describeSummary(
 }
 
 /** A summary the caller may read, or an error that does not tell a foreign one from none. */
-export async function readSummary(store: Store, reach: Reach, id: string): Promise<SummaryNode> {
+export async function readSummary(
+  store: Store,
+  reach: Reach,
+  id: string,
+  request?: ScopeRequest,
+): Promise<SummaryNode> {
   const node = await store.readSummary(id, reach.owner);
-  if (!node || !mayRead(reach, node.conversationId) || !(await isGranted(store, reach.grant, [id])))
-    throw notFound(id);
+  const isReadable = node !== null && mayRead(reach, node.conversationId, node.endPosition);
+  if (!isReadable || !(await isGranted(store, reach.grant, [id]))) throw notFound(id, reach, request);
   return node;
 }
 
@@ -242,11 +255,10 @@ async function describeFile(
   id: string,
   request: DescribeRequest,
 ): Promise<Described> {
-  const file = await store.readFile(id, reach.owner);
-  if (!file || !mayRead(reach, file.conversationId)) throw notFound(id);
-  checkConversation(file.conversationId, request, id);
-  const messageIds = await store.readFileMessages(id);
-  if (!(await areGranted(store, reach.grant, messageIds))) throw notFound(id);
+  const [file] = await store.listFiles(readScope(reach), [id]);
+  const messageIds = file === undefined ? [] : await store.readFileMessages(id);
+  if (file === undefined || !(await areGranted(store, reach.grant, messageIds)))
+    throw notFound(id, reach, request);
   const content = await store.readFileContent(id, reach.owner);
   const range = content === null ? null : chooseRange(file, content, request, tokenCap);
   return {
@@ -343,15 +355,14 @@ async function describeRun(
     ends.find((text) => text.messageId === first),
     ends.find((text) => text.messageId === last),
   ];
-  if (!start || !end || !mayRead(reach, start.conversationId)) throw notFound(id);
-  checkConversation(start.conversationId, request, id);
+  if (!start || !end) throw notFound(id, reach, request);
   if (start.conversationId !== end.conversationId) {
     throw new EngineError("usage", `cannot open ${id}: its ends lie in two conversations`, {
       hint: "open each message by itself",
     });
   }
   const ids = first === last ? [first] : await store.listRun(start.messageId, end.messageId);
-  if (!(await areGranted(store, reach.grant, ids))) throw notFound(id);
+  if (!(await areGranted(store, reach.grant, ids))) throw notFound(id, reach, request);
   const place = readPlace(request.after);
   const from = Math.max(0, ids.indexOf(place.messageId));
   const shown: DescribedMessage[] = [];
@@ -391,11 +402,13 @@ async function describeRun(
   }
 }
 
-/** Reads by id are bound by owner and grant; time and role belong to searches. */
-export function readScope(reach: Reach): { owner?: string; conversationIds?: readonly number[] } {
+/** Reads by id are bound as searches are; time and role belong to searches alone. */
+export function readScope({ scope }: Reach): Pick<RecallScope, "owner" | "conversationIds" | "inherited"> {
+  const { owner, conversationIds, inherited } = scope;
   return {
-    ...(reach.owner === undefined ? {} : { owner: reach.owner }),
-    ...(reach.grant === null ? {} : { conversationIds: reach.grant.conversationIds }),
+    ...(owner === undefined ? {} : { owner }),
+    ...(conversationIds === undefined ? {} : { conversationIds }),
+    ...(inherited === undefined ? {} : { inherited }),
   };
 }
 
@@ -457,16 +470,4 @@ function badPage(after: string | undefined): EngineError {
   return new EngineError("usage", `cannot continue after "${after}": it is not the end of a page`, {
     hint: "pass next of the answer before, unchanged",
   });
-}
-
-function checkConversation(conversationId: number, request: ScopeRequest, id: string): void {
-  if (request.conversationId !== undefined && request.conversationId !== conversationId) {
-    throw new EngineError(
-      "not_found",
-      `cannot open ${id}: it is not in conversation ${request.conversationId}`,
-      {
-        hint: `leave out conversationId`,
-      },
-    );
-  }
 }

@@ -61,16 +61,16 @@ export async function expand(
   options: { readonly tokenCap: number; readonly maxDepth: number },
 ): Promise<ExpandAnswer> {
   const walk = new Walk(store, reach, options.tokenCap);
-  const ids = (request.summaryIds ?? []).map(toSummaryId);
+  const ids = (request.summaryIds ?? []).map((text) => toSummaryId(text, reach));
   await walk.run(ids, options.maxDepth, request.includeMessages ?? true);
   return walk.answer();
 }
 
-function toSummaryId(text: string): string {
+function toSummaryId(text: string, { grant }: Reach): string {
   const reference = readReference(text);
   if (reference.kind === "summary") return reference.id;
   throw new EngineError("usage", `cannot expand ${text}: only summaries are expanded`, {
-    hint: "open it with lcm_describe",
+    hint: grant === null ? "open it with lcm_describe" : "pass ids that begin with sum_",
   });
 }
 
@@ -118,9 +118,11 @@ class Walk {
     }
   }
 
-  async #addMessages({ messageIds: ids, conversationId }: SummaryNode): Promise<void> {
+  async #addMessages({ messageIds: ids, conversationId, summaryId }: SummaryNode): Promise<void> {
     const leave = (from: number): void =>
-      ids.slice(from).forEach((id) => this.#left.push({ id: formatMessageId(id), conversationId }));
+      ids
+        .slice(from)
+        .forEach((id) => this.#left.push({ id: formatMessageId(id), conversationId, summaryId }));
     for (const [at, id] of ids.entries()) {
       if (this.#room <= FRAME_TOKENS) {
         leave(at);
@@ -147,6 +149,13 @@ class Walk {
     return true;
   }
 
+  /** A sub-agent opens nothing but summaries: of those that were not reached in full it is told the first. */
+  #hint(summaryIds: readonly string[]): string | null {
+    if (this.#reach.grant === null) return hintFor(summaryIds, this.#left);
+    const id = this.#left[0]?.summaryId ?? summaryIds[0];
+    return id === undefined ? null : `call lcm_expand with summaryIds ["${id}"] and a larger tokenCap`;
+  }
+
   answer(): ExpandAnswer {
     const summaryIds = [...new Set(this.#leftSummaries)];
     const messageIds = [...new Set(this.#left.map(({ id }) => id))];
@@ -157,7 +166,7 @@ class Walk {
       citedIds: [...this.#summaries.map(({ id }) => id), ...this.#messages.map(({ id }) => id)],
       totalTokens: Math.min(this.#cap, this.#cap - this.#room),
       truncated,
-      left: { summaryIds, messageIds, hint: hintFor(summaryIds, this.#left) },
+      left: { summaryIds, messageIds, hint: this.#hint(summaryIds) },
     };
   }
 }
@@ -165,6 +174,7 @@ class Walk {
 interface LeftMessage {
   readonly id: string;
   readonly conversationId: number;
+  readonly summaryId: string;
 }
 
 /** A run lies in one conversation, so each conversation gets one of its own. */

@@ -6,6 +6,7 @@ import { EngineError } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
 import type { Grant } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
+import { listFamily } from "./family.ts";
 
 export const DEFAULT_GRANT_DEPTH = 3;
 export const DEFAULT_GRANT_TTL_MS = 5 * 60_000;
@@ -17,7 +18,8 @@ export interface GrantRequest {
   readonly session: Pick<SessionRef, "key" | "owner">;
   /** Key of the session that may use it. */
   readonly holderKey: string;
-  readonly conversationIds: readonly number[];
+  /** The family of the session that gives it when absent. */
+  readonly conversationIds?: readonly number[];
   readonly summaryIds?: readonly string[];
   readonly maxDepth?: number;
   readonly tokenCap?: number;
@@ -46,13 +48,16 @@ export async function createGrant(
   const { session } = request;
   const held = await store.findGrantOf(session.key, now);
   if (held && isLive(held, now)) return refuse("recursion", "a sub-agent cannot hand on what it was granted");
-  for (const id of request.conversationIds) {
+  const conversationIds = request.conversationIds ?? (await listFamily(store, session));
+  if (conversationIds.length === 0)
+    return refuse("not_yours", "this session has no conversation that could be read");
+  for (const id of conversationIds) {
     if (!(await store.readConversation(id, options.owner)))
       return refuse("not_yours", `conversation ${id} is not yours to grant`);
   }
   for (const id of request.summaryIds ?? []) {
     const summary = await store.readSummary(id, options.owner);
-    if (!summary || !request.conversationIds.includes(summary.conversationId)) {
+    if (!summary || !conversationIds.includes(summary.conversationId)) {
       return refuse("not_yours", `${id} is not a summary of the granted conversations`);
     }
   }
@@ -61,7 +66,7 @@ export async function createGrant(
     owner: session.owner,
     issuerKey: session.key,
     holderKey: request.holderKey,
-    conversationIds: [...request.conversationIds],
+    conversationIds: [...conversationIds],
     summaryIds: [...(request.summaryIds ?? [])],
     maxDepth: Math.max(1, request.maxDepth ?? DEFAULT_GRANT_DEPTH),
     tokenCap: Math.max(1, request.tokenCap ?? options.tokenCap),
@@ -95,6 +100,6 @@ export async function needGrant(
         ? "its grant has expired"
         : "its grant was revoked";
   throw new EngineError("denied", `cannot read the archive: ${why}`, {
-    hint: "ask the main agent; it can use lcm_expand_query",
+    hint: "ask the agent that started you for what you need",
   });
 }

@@ -208,7 +208,7 @@ export async function grepFullText(
     mode: "full_text",
     scope: request.scope ?? "both",
     rule: isFused ? "fused" : isEmpty ? "empty" : isStrict ? "strict" : "relaxed",
-    total: isStrict ? complete : found.reduce((sum, { documents }) => sum + documents.holding.size, 0),
+    total: isStrict ? complete : found.reduce((sum, { documents }) => sum + countFound(documents, query), 0),
     isTotalExact: found.every(({ documents }) => documents.isExact),
     complete,
     next: nextPage(checked.offset, checked.limit, ordered.length),
@@ -220,6 +220,12 @@ export async function grepFullText(
     ],
     searched: reach.label,
   };
+}
+
+/** A question also finds messages beside those that hold its words. */
+function countFound({ holding, ranked }: FoundDocuments, { isQuestion }: Query): number {
+  const beside = isQuestion ? ranked.filter(({ id }) => !holding.has(id)).length : 0;
+  return holding.size + beside;
 }
 
 function findByWords(

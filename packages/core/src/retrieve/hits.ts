@@ -7,6 +7,7 @@ import type { FoundBy } from "./meaning.ts";
 interface HitBase {
   readonly id: string;
   readonly conversationId: number;
+  /** When it was said, or made. */
   readonly createdAt: number;
   readonly snippet: string;
   /** Where the snippet matches, in UTF-16 units. */
@@ -30,6 +31,9 @@ export interface SummaryHit extends HitBase {
   readonly summaryId: string;
   readonly kind: "leaf" | "condensed";
   readonly depth: number;
+  /** When the first and the last of what it stands for was said. */
+  readonly earliestAt: number;
+  readonly latestAt: number;
 }
 
 export interface FileHit extends HitBase {
@@ -70,7 +74,7 @@ export function toMessageHit(message: MessageText, found: Found, snippet: Cut): 
 }
 
 export function toSummaryHit(summary: FoundSummary, found: Found, snippet: Cut): SummaryHit {
-  const { summaryId, conversationId, kind, depth, latestAt } = summary;
+  const { summaryId, conversationId, kind, depth, createdAt, earliestAt, latestAt } = summary;
   return {
     id: summaryId,
     type: "summary",
@@ -78,7 +82,9 @@ export function toSummaryHit(summary: FoundSummary, found: Found, snippet: Cut):
     conversationId,
     kind,
     depth,
-    createdAt: latestAt,
+    createdAt,
+    earliestAt,
+    latestAt,
     snippet: snippet.text,
     ranges: snippet.ranges,
     ...found,

@@ -7,6 +7,7 @@ import type { SessionRef } from "../model/message.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Grant, RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
+import { listFamily } from "./family.ts";
 import { needGrant } from "./grants.ts";
 
 /** Who asks. With neither session nor owner it is the operator, who sees everything. */
@@ -37,9 +38,6 @@ export interface ScopeContext {
   readonly now: number;
 }
 
-/** Each run of a scheduled job is a conversation of its own, so its key names no family. */
-const isCronKey = (key: string): boolean => /(?:^|:)cron(?::|$)/.test(key);
-
 export async function resolveReach(context: ScopeContext, request: ScopeRequest): Promise<Reach> {
   const { store } = context;
   const { shareAcrossOwners } = context.settings;
@@ -54,8 +52,7 @@ export async function resolveReach(context: ScopeContext, request: ScopeRequest)
   const { session } = request;
   if (request.allConversations || session === undefined)
     return makeReach(owner, undefined, "all conversations");
-  const family = await store.listScope({ owner: session.owner, sessionKey: session.key });
-  const ids = isCronKey(session.key) ? family.slice(0, 1) : family;
+  const ids = await listFamily(store, session);
   const inherited = await store.listInherited(ids);
   const label = ids.length === 1 ? `conversation ${ids[0]}` : `${ids.length} conversations of this session`;
   if (inherited.length === 0) return makeReach(owner, ids, label);
@@ -98,10 +95,11 @@ function notFound(conversationId: number): EngineError {
   );
 }
 
-/** Whether a conversation lies in what a call may read. */
-export function mayRead(reach: Reach, conversationId: number): boolean {
-  const { grant } = reach;
-  return grant === null || grant.conversationIds.includes(conversationId);
+/** Whether a call may read what ends at a position of a conversation. */
+export function mayRead({ scope }: Reach, conversationId: number, position: number): boolean {
+  const { conversationIds, inherited = [] } = scope;
+  if (conversationIds === undefined || conversationIds.includes(conversationId)) return true;
+  return inherited.some((part) => part.conversationId === conversationId && position <= part.position);
 }
 
 /** ms UTC of a time given as a number or as ISO text. */

@@ -191,9 +191,12 @@ function visitPairs(run: string, visit: Visit): void {
   for (let i = 0; i + 1 < run.length; i++) visit(run.slice(i, i + 2), "script", false);
 }
 
+/** What is left of `2026-05-01T09:30:00.000Z` between its colons looks like an identifier and names nothing. */
+const TIMESTAMP_PIECE = /^(?:\d{4}-\d{2}-\d{2}T\d{2}\d*Z?|[\d.]*\d{2,}Z)$/;
+
 function visitToken(raw: string, codeOnly: boolean, atStart: boolean, visit: Visit): void {
   const token = trimToken(raw);
-  if (token.length < 2) return;
+  if (token.length < 2 || TIMESTAMP_PIECE.test(token)) return;
   const kind = classify(token, atStart);
   if (kind === "identifier" || kind === "path" || kind === "compound") {
     if (token.length < 3) return;

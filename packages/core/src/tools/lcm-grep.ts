@@ -45,22 +45,21 @@ export const grepTool: ToolDefinition = {
 export function renderGrep(pattern: string, answer: GrepAnswer, timeZone?: string): string {
   const { hits, total, isTotalExact, mode, rule, searched, next, notes } = answer;
   const count = `${isTotalExact ? "" : "at least "}${total}`;
-  const lines = [
-    `${count} found for ${JSON.stringify(clip(pattern))} (${mode}, ${rule}) in ${searched}, ${hits.length} shown.`,
+  const shown = fitLines(hits.map((hit) => renderHit(hit, timeZone)));
+  const left = hits.length - shown.length;
+  return [
+    `${count} found for ${JSON.stringify(clip(pattern))} (${mode}, ${rule}) in ${searched}, ${shown.length} shown.`,
     ...notes,
-  ];
-  let size = lines.join("\n").length;
-  for (const [at, hit] of hits.entries()) {
-    const line = renderHit(hit, timeZone);
-    size += line.length + 1;
-    if (size > MAX_CHARS) {
-      lines.push(`(${hits.length - at} more on this page are left out; ask for fewer with limit)`);
-      break;
-    }
-    lines.push(line);
-  }
-  if (next !== null) lines.push(`More: after="${next}".`);
-  return lines.join("\n");
+    ...shown,
+    ...(left === 0 ? [] : [`(${left} more on this page are left out; ask for fewer with limit)`]),
+    ...(next === null ? [] : [`More: after="${next}".`]),
+  ].join("\n");
+}
+
+function fitLines(lines: readonly string[]): readonly string[] {
+  let size = 0;
+  const end = lines.findIndex((line) => (size += line.length + 1) > MAX_CHARS);
+  return end < 0 ? lines : lines.slice(0, end);
 }
 
 const clip = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
@@ -69,7 +68,9 @@ function renderHit(hit: GrepHit, timeZone?: string): string {
   const time = formatTime(hit.createdAt, timeZone);
   if (hit.type === "message")
     return `[conv=${hit.conversationId} ${hit.id}] (${hit.role}, ${time}): ${hit.snippet}`;
-  if (hit.type === "summary")
-    return `[conv=${hit.conversationId} ${hit.id}] (${hit.kind}, depth ${hit.depth}, ${time}): ${hit.snippet}`;
+  if (hit.type === "summary") {
+    const span = `${formatTime(hit.earliestAt, timeZone)} to ${formatTime(hit.latestAt, timeZone)}`;
+    return `[conv=${hit.conversationId} ${hit.id}] (${hit.kind}, depth ${hit.depth}, ${span}): ${hit.snippet}`;
+  }
   return `[conv=${hit.conversationId} ${hit.id}] (${hit.fileName ?? "file"}, line ${hit.line}, byte ${hit.byteOffset}): ${hit.snippet}`;
 }

@@ -192,11 +192,12 @@ describe("expand", () => {
       }),
     );
     expect(items.length).toBeGreaterThan(0);
-    const both = await archive.engine.expand({ session: main, summaryIds: leaves, tokenCap: 100 });
+    const everywhere = { session: main, allConversations: true };
+    const both = await archive.engine.expand({ ...everywhere, summaryIds: leaves, tokenCap: 100 });
     const runs = both.left.hint?.match(/msg_\d+(?:\.\.msg_\d+)?/g) ?? [];
     expect(runs).toHaveLength(2);
     for (const run of runs)
-      expect((await archive.engine.describe({ session: main, id: run })).type).toBe("messages");
+      expect((await archive.engine.describe({ ...everywhere, id: run })).type).toBe("messages");
     await expect(archive.engine.expand({ session: main })).rejects.toMatchObject({ code: "usage" });
     await expect(archive.engine.expand({ session: other, summaryIds: [rootId] })).rejects.toMatchObject({
       code: "not_found",

@@ -47,6 +47,28 @@ describe("grants", () => {
     ).rejects.toMatchObject({ code: "denied" });
   });
 
+  test("cover the session they were asked for, resets included, and last for more than one default call", async () => {
+    await using archive = await openArchive();
+    const { engine } = archive;
+    const leaves = await foldedArchive(engine);
+    await engine.ingest({ session: main, messages: longTalk("m", 5) });
+    await engine.createGrant({ session: main, holderKey: child.key });
+    const request = { session: child, delegated: true, summaryIds: leaves.slice(0, 6) };
+    const answers = [
+      await engine.expand(request),
+      await engine.expand(request),
+      await engine.expand(request),
+    ];
+    for (const { totalTokens, left } of answers) {
+      expect(totalTokens).toBeGreaterThan(0);
+      // A sub-agent has one tool.
+      expect(left.hint).toMatch(/^call lcm_expand with summaryIds/);
+      expect(left.hint).not.toMatch(/lcm_(?!expand )/);
+    }
+    const missing = await engine.expand({ ...request, summaryIds: ["sum_0123456789abcdef"] }).catch(String);
+    expect(missing).toMatch(/nothing with this id/);
+  });
+
   test("end when revoked or when their time is over, survive a restart, and are one at a time", async () => {
     await using archive = await openArchive({ thread: true });
     const { engine } = archive;
@@ -166,7 +188,9 @@ describe("owners", () => {
       allConversations: true,
     });
     expect(hits).toHaveLength(1);
-    expect((await archive.engine.describe({ session: other, id: "msg_1" })).type).toBe("messages");
+    expect(
+      (await archive.engine.describe({ session: other, id: "msg_1", allConversations: true })).type,
+    ).toBe("messages");
     // An owner that is asked for by name is still a filter.
     const asked = { pattern: "tulips", mode: "full_text", allConversations: true } as const;
     expect((await archive.engine.grep({ ...asked, owner: "main" })).hits).toHaveLength(1);

@@ -4,7 +4,7 @@ import { importPaths } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { findSharedData, listTranscripts } from "@lossless/testkit";
 import { searchText } from "../../src/message/normalize.ts";
-import { openArchive } from "./archive.ts";
+import { longTalk, main, openArchive, say } from "./archive.ts";
 
 const SMALL = {
   leafChunkTokens: 4_000,
@@ -78,6 +78,37 @@ async function checkReach(file: string): Promise<void> {
     if (stored.length > 200) expect(folded).toBeGreaterThan(0);
   }
 }
+
+describe("opening by id", () => {
+  const elsewhere = { key: "agent:main:kitchen", id: "kitchen-1", owner: OWNER };
+
+  test("reaches what a search with the same scope finds, and nothing else", async () => {
+    await using archive = await openArchive({ settings: { ...SMALL, largeFileThresholdTokens: 1_000 } });
+    const { engine } = archive;
+    await engine.ingest({ session: main, messages: [say("a", "user", "Only tulips here.")] });
+    const file = `marzipan ${"x y ".repeat(3_000)}`;
+    await engine.ingest({
+      session: elsewhere,
+      messages: [...longTalk("k", 90), say("f", "user", file)],
+    });
+    await engine.compact({ conversationId: 2, budgetTokens: 3_000, force: true });
+    const summaries = (await engine.listSummaries({ conversationId: 2, limit: 50 })).items;
+    const [hit] = (await engine.grep({ session: elsewhere, pattern: "marzipan", scope: "files" })).hits;
+    const ids = [summaries[0]?.summaryId ?? "", hit?.id ?? "", "msg_5", "msg_5..msg_9"];
+    for (const id of ids) {
+      await expect(engine.describe({ session: main, id }), id).rejects.toMatchObject({ code: "not_found" });
+      await expect(engine.describe({ session: main, id, conversationId: 1 }), id).rejects.toThrow(
+        "it is not in conversation 1",
+      );
+      for (const scope of [{ allConversations: true }, { conversationId: 2 }])
+        expect((await engine.describe({ session: main, id, ...scope })).conversationId).toBe(2);
+      expect((await engine.describe({ session: elsewhere, id })).conversationId).toBe(2);
+    }
+    const below = { session: main, prompt: "compost?", summaryIds: [ids[0] ?? ""] };
+    await expect(engine.ask(below)).rejects.toMatchObject({ code: "not_found" });
+    expect((await engine.ask({ ...below, allConversations: true })).passages.length).toBeGreaterThan(0);
+  });
+});
 
 describe("every message can be reached", () => {
   test("in the sample session", async () => checkReach(SAMPLE));

@@ -37,6 +37,17 @@ describe("accepting", () => {
     );
   });
 
+  test("a closing line that is added names no pieces of timestamps", () => {
+    const stamps = Array.from(
+      { length: 9 },
+      (_, i) => `[2026-05-0${i + 1}T09:3${i % 6}:00.000Z] pump_station failed`,
+    );
+    const result = gate("The station failed nine times in May and was restarted by hand.", {
+      sourcesText: [...stamps, ...stamps].join("\n"),
+    });
+    expect(result.kind === "accepted" && result.text).toMatch(/\nExpand for details about: pump_station\.$/);
+  });
+
   test.each([
     ["a closed block", `<think>What should I say?</think>\n${GOOD}`],
     ["a block with attributes", `<reasoning effort="low">hm</reasoning>${GOOD}`],

@@ -46,6 +46,33 @@ describe("the tools", () => {
     }
   });
 
+  test("never say that more is shown than was found, and give the times of what a summary stands for", async () => {
+    await using archive = await openArchive();
+    const { engine } = archive;
+    await engine.ingest({ session: main, messages: longTalk("n", 80) });
+    await engine.compact({ sessionKey: main.key, owner: main.owner, budgetTokens: 3_000, force: true });
+    for (const pattern of ["what was row 41 about?", "when did we talk about bees?", "tulips", "n-17"]) {
+      const found = await grepTool.run({ engine, session: main }, { pattern, mode: "full_text" });
+      const [, total, shown] = /(\d+) found .*, (\d+) shown/.exec(found.text) ?? [];
+      expect(Number(shown), pattern).toBeLessThanOrEqual(Number(total));
+    }
+    const { hits } = await engine.grep({
+      session: main,
+      pattern: "tulips",
+      mode: "full_text",
+      scope: "summaries",
+    });
+    const [hit] = hits;
+    if (hit?.type !== "summary") throw new Error("no summary");
+    const node = await engine.readSummary({ summaryId: hit.summaryId });
+    expect(hit).toMatchObject({
+      createdAt: node?.createdAt,
+      earliestAt: node?.earliestAt,
+      latestAt: node?.latestAt,
+    });
+    expect(hit.createdAt).toBeGreaterThan(hit.latestAt);
+  });
+
   test("say what they cut and how to get the rest", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({

@@ -182,7 +182,7 @@ function renderHit(hit: Hit, rule: SearchReply["rule"]): HTMLElement {
       hit.type === "file"
         ? h("span", { class: "id" }, hit.id)
         : h("a", { class: "id", href: `#${hit.id}` }, hit.id),
-      h("time", {}, formatTime(hit.createdAt)),
+      h("time", {}, formatTime(hit.type === "summary" ? hit.latestAt : hit.createdAt)),
       h("span", { class: "faint" }, `conversation ${formatCount(hit.conversationId)}`),
       ...listFinders(hit, rule).map((finder) => h("span", { class: "tag", title: "what found it" }, finder)),
     ),

@@ -198,7 +198,9 @@ export class SearchScreen implements Screen {
           ? `summary d${hit.depth}`
           : `line ${hit.line}`;
     return [
-      cell(formatTime(hit.createdAt, this.#desk.timezone), 17, { style: paint.faint }),
+      cell(formatTime(hit.type === "summary" ? hit.latestAt : hit.createdAt, this.#desk.timezone), 17, {
+        style: paint.faint,
+      }),
       cell(toOneLine(kind), 11, { style: hit.type === "message" ? paint.role(hit.role) : paint.name }),
       ...splitSnippet(hit).map(({ text, isMatch }) => storedSpan(text, isMatch ? paint.match : undefined)),
     ];
