@@ -100,7 +100,7 @@ describe("search", () => {
 
   test("sorts by time when asked to", async () => {
     const { data } = await json("search", "why was the carrier slow", "--sort", "recency", "--limit", "50");
-    const times = data.items.map((item) => String(item["createdAt"]));
+    const times = data.items.map((item) => String(item["latestAt"] ?? item["createdAt"]));
     expect(times).toEqual(times.toSorted().toReversed());
   });
 
