@@ -6,13 +6,7 @@ import type { Complete, CompleteResult, ModelRef } from "./model/complete.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import type { Settings } from "./model/settings.ts";
-import {
-  ASK_SYSTEM,
-  DEFAULT_ANSWER_TOKENS,
-  finishAnswer,
-  gatherPassages,
-  renderQuestion,
-} from "./retrieve/ask.ts";
+import { DEFAULT_ANSWER_TOKENS, finishAnswer, gatherPassages } from "./retrieve/ask.ts";
 import type { AskAnswer, AskFailure, AskFailureCode, AskRequest, Gathered, Written } from "./retrieve/ask.ts";
 import { checkCitations } from "./retrieve/citations.ts";
 import { describe } from "./retrieve/describe.ts";
@@ -23,6 +17,7 @@ import { createGrant } from "./retrieve/grants.ts";
 import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
 import { grepFullText } from "./retrieve/grep.ts";
 import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
+import { ASK_SYSTEM, MAX_ROUNDS, Reading, readReply } from "./retrieve/read-on.ts";
 import { grepRegex, readAsWords } from "./retrieve/regex.ts";
 import { RegexScanner } from "./retrieve/regex-scanner.ts";
 import type { Meaning } from "./retrieve/meaning.ts";
@@ -155,8 +150,9 @@ export class Recall {
     const maxTokens = request.maxTokens ?? DEFAULT_ANSWER_TOKENS;
     const gathered = request.gathered ?? (await this.#gather(request));
     const isWritten = this.#complete !== null && !request.withoutModel && gathered.passages.length > 0;
-    const asked = isWritten ? await this.#write(request, gathered, maxTokens, started) : null;
-    return finishAnswer(gathered, asked?.written ?? null, asked?.failure ?? null, maxTokens);
+    if (!isWritten) return finishAnswer(gathered, null, null, maxTokens);
+    const asked = await this.#write(request, gathered, maxTokens, started);
+    return finishAnswer(asked.gathered, asked.written, asked.failure, maxTokens);
   }
 
   async #gather(request: AskRequest): Promise<Gathered> {
@@ -176,51 +172,83 @@ export class Recall {
     return meaning ?? this.#embedQuestion({ text, ...(signal === undefined ? {} : { signal }) });
   }
 
-  /** An answer from the passages, by the deadline or not at all. */
+  /** An answer from the passages and from what the model reads on, by the deadline; else what was read until then. */
   async #write(
     request: AskRequest,
     gathered: Gathered,
     maxTokens: number,
     started: number,
-  ): Promise<{ written: Written | null; failure: AskFailure | null }> {
+  ): Promise<WriteOutcome & { gathered: Gathered }> {
     const origin = request.session?.key ?? "";
-    if (this.#asking.has(origin))
-      return fail("DELEGATED_EXPANSION_IN_FLIGHT", "another question of this session is being answered");
-    if (!(await this.#guards.allowsCall()))
-      return fail("DELEGATED_EXPANSION_SPAWN_FAILED", "the spending rules allow no model call now");
+    if (this.#asking.has(origin)) {
+      const busy = fail(
+        "DELEGATED_EXPANSION_IN_FLIGHT",
+        "another question of this session is being answered",
+      );
+      return { ...busy, gathered };
+    }
     this.#asking.add(origin);
     try {
-      const limitMs =
-        Math.min(request.timeoutMs ?? this.#settings.delegationTimeoutMs, MAX_TIMEOUT_MS) -
-        (Date.now() - started);
-      const result = await this.#callModel(request, gathered, maxTokens, Math.max(1, limitMs));
-      if (result.kind === "failure") return fail(failureCode(result), result.message);
-      const { text, citedIds, unknown, uncited } = checkCitations(result.text, gathered.passages);
-      if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model answered nothing");
-      if (citedIds.length === 0 && unknown.length > 0) {
-        return fail(
-          "DELEGATED_EXPANSION_REPLY_INVALID",
-          `the answer rests on ids that were not read: ${unknown.slice(0, 5).join(", ")}`,
-        );
-      }
-      return { written: { text, citedIds, uncited }, failure: null };
+      const reach = await this.#reach(request);
+      const { passages } = gathered;
+      const tokenCap = this.#cap(request.tokenCap, reach);
+      const reading = new Reading(this.#store, request, reach, { tokenCap, passages });
+      const limitMs = Math.min(request.timeoutMs ?? this.#settings.delegationTimeoutMs, MAX_TIMEOUT_MS);
+      const outcome = await this.#readAndWrite(request, reading, maxTokens, started + limitMs);
+      return {
+        ...outcome,
+        gathered: {
+          ...gathered,
+          passages: reading.finish(passages),
+          expandedSummaryCount: gathered.expandedSummaryCount + reading.countSummaries(),
+          truncated: gathered.truncated || outcome.failure !== null,
+        },
+      };
     } finally {
       this.#asking.delete(origin);
     }
   }
 
+  async #readAndWrite(
+    request: AskRequest,
+    reading: Reading,
+    maxTokens: number,
+    deadline: number,
+  ): Promise<WriteOutcome> {
+    await reading.findLeads();
+    for (let roundsLeft = MAX_ROUNDS - 1; ; roundsLeft--) {
+      if (!(await this.#guards.allowsCall()))
+        return fail("DELEGATED_EXPANSION_SPAWN_FAILED", "the spending rules allow no model call now");
+      const result = await this.#callModel(request, reading.render(roundsLeft), {
+        conversationId: reading.conversationId,
+        maxTokens,
+        timeoutMs: Math.max(1, deadline - Date.now()),
+      });
+      if (result.kind === "failure") return fail(failureCode(result), result.message);
+      const reply = readReply(result.text);
+      if (reply.kind === "answer") return checkWritten(reply.text, reading.listIds());
+      if (roundsLeft === 0 || !reading.canReadOn)
+        return fail("DELEGATED_EXPANSION_REPLY_INVALID", "the model read on instead of answering");
+      await reading.readOn(reply.commands);
+    }
+  }
+
   async #callModel(
     request: AskRequest,
-    gathered: Gathered,
-    maxTokens: number,
-    timeoutMs: number,
+    user: string,
+    options: {
+      readonly conversationId: number | null;
+      readonly maxTokens: number;
+      readonly timeoutMs: number;
+    },
   ): Promise<CompleteResult> {
     const model = parseModelRef(this.#settings.expansionModel, this.#settings.expansionProvider) ?? null;
+    const { conversationId, maxTokens, timeoutMs } = options;
     const started = Date.now();
     const call = {
       model,
       system: ASK_SYSTEM,
-      user: renderQuestion(request.prompt, gathered.passages),
+      user,
       maxTokens,
       temperature: 0.1,
       purpose: "ask",
@@ -228,14 +256,14 @@ export class Recall {
     };
     const signal = request.signal ?? new AbortController().signal;
     const result = await callModel(this.#complete as Complete, call, { signal, timeoutMs });
-    await this.#record(model, result, gathered, Date.now() - started);
+    await this.#record(model, result, conversationId, Date.now() - started);
     return result;
   }
 
   async #record(
     asked: ModelRef | null,
     result: CompleteResult,
-    gathered: Gathered,
+    conversationId: number | null,
     durationMs: number,
   ): Promise<void> {
     const isText = result.kind === "text";
@@ -244,7 +272,7 @@ export class Recall {
     const outputTokens = (isText ? result.outputTokens : null) ?? 0;
     await this.#store.recordSpend({
       at: this.#clock.now(),
-      conversationId: gathered.passages[0]?.conversationId ?? null,
+      conversationId,
       purpose: "ask",
       provider: ref?.provider ?? "host",
       model: ref?.model ?? "default",
@@ -300,7 +328,24 @@ export class Recall {
   }
 }
 
-const fail = (errorCode: AskFailureCode, error: string): { written: null; failure: AskFailure } => ({
+interface WriteOutcome {
+  readonly written: Written | null;
+  readonly failure: AskFailure | null;
+}
+
+function checkWritten(answer: string, readIds: readonly string[]): WriteOutcome {
+  const { text, citedIds, unknown, uncited } = checkCitations(answer, readIds);
+  if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model answered nothing");
+  if (citedIds.length === 0 && unknown.length > 0) {
+    return fail(
+      "DELEGATED_EXPANSION_REPLY_INVALID",
+      `the answer rests on ids that were not read: ${unknown.slice(0, 5).join(", ")}`,
+    );
+  }
+  return { written: { text, citedIds, uncited }, failure: null };
+}
+
+const fail = (errorCode: AskFailureCode, error: string): WriteOutcome => ({
   written: null,
   failure: { errorCode, error },
 });

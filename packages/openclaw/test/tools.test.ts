@@ -77,6 +77,45 @@ test("an error says what to do instead", async () => {
   await expect(call(session.key, "lcm_grep", { words: "x" })).rejects.toThrow(/parameters: pattern/);
 });
 
+test("a question is read on through the host's sub-agents, round by round", async () => {
+  const models = new ModelAccess();
+  const { settings } = resolveSettings({
+    config: { expansionModel: "acme/reader-1" },
+    configSource: "test",
+    stateDir: folder,
+  });
+  const asking = await openEngine({
+    database: join(folder, "lcm.db"),
+    settings,
+    thread: false,
+    complete: models.complete,
+  });
+  const asked: { model?: string; message: string }[] = [];
+  const subagents = {
+    async complete(params: { model?: string; message: string }) {
+      asked.push(params);
+      return { text: asked.length === 1 ? "OPEN msg_2" : "The code is 4711 [msg_1], as was noted [msg_2]." };
+    },
+  };
+  const parts = {
+    settings,
+    lease: { open: async () => asking, models },
+    subagents,
+    isReadable: compileReadPolicy(settings),
+  };
+  const tools = createTools(parts, { sessionKey: session.key, agentId: "main", sessionId: "s1" });
+  const tool = tools.find(({ name }) => name === "lcm_expand_query");
+  try {
+    const { content, details } = await tool!.execute("call-1", { prompt: "What opens the locker?" });
+    expect(content[0]!.text).toContain("4711 [msg_1]");
+    expect(details).toMatchObject({ answeredBy: "model", citedIds: ["msg_1", "msg_2"] });
+    expect(asked.map(({ model }) => model)).toEqual(["acme/reader-1", "acme/reader-1"]);
+    expect(asked[1]!.message).toContain("OPEN msg_2:");
+  } finally {
+    await asking.close();
+  }
+});
+
 test("a grant covers all conversations of the parent's session", async () => {
   const notes = Array.from({ length: 60 }, (_, i) => ({
     eventId: `n${i}`,

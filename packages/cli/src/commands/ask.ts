@@ -40,7 +40,8 @@ export function defineAsk(program: Command): void {
     "after",
     `
 Passages are word for word and carry ids that lcm show opens. When the setting expansionModel or summaryModel names a
-model, it writes an answer from them and every claim names the passages it rests on; lcm spend shows what that cost.
+model, it writes an answer from them and every claim names the passages it rests on; it may search and open more before
+it answers, in at most four calls. lcm spend shows what that cost.
 With vectors (lcm embed) passages are found by their meaning too.`,
   );
   addExamples(command, [

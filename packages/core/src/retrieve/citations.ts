@@ -17,8 +17,8 @@ const LEADING_IDS = /^\s*\[[^\]]*\b(?:msg_\d+|sum_[0-9a-f]{16})\b[^\]]*\][\s.,;]
 /** Shorter ones are no claims: "Yes.", "In short:". */
 const MIN_WORDS = 3;
 
-export function checkCitations(answer: string, passages: readonly { readonly id: string }[]): CheckedAnswer {
-  const read = new Set(passages.map(({ id }) => id));
+export function checkCitations(answer: string, readIds: readonly string[]): CheckedAnswer {
+  const read = new Set(readIds);
   const named = [...new Set(answer.match(ID) ?? [])];
   const unknown = named.filter((id) => !read.has(id));
   const known = unknown.reduce(

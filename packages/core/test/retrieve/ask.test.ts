@@ -99,6 +99,107 @@ describe("ask", () => {
     }
   });
 
+  test("lets the model search, open and expand before it answers, and keeps the summaries it cites", async () => {
+    const seen: string[] = [];
+    const replies: ((user: string) => string)[] = [];
+    await using archive = await openArchive({
+      complete: async ({ user, purpose }, signal) => {
+        if (purpose !== "ask") return { kind: "failure", failure: "unavailable", message: "only asked" };
+        seen.push(user);
+        return text((replies.shift() ?? (() => ""))(user))({} as never, signal);
+      },
+    });
+    await archive.engine.ingest({
+      session: main,
+      messages: [
+        say("z", "user", "The zeppelin hangar is at gate 9."),
+        ...longTalk("n", 90),
+        ...TALK.slice(-2),
+      ],
+    });
+    await archive.engine.compact({
+      sessionKey: main.key,
+      owner: main.owner,
+      budgetTokens: 3_000,
+      force: true,
+    });
+    const { items } = await archive.engine.listSummaries({ conversationId: 1, limit: 50 });
+    const leaf = items.find(({ kind }) => kind === "leaf")?.summaryId ?? "";
+    replies.push(
+      () => "I need more.\nSEARCH zeppelin hangar\nOPEN msg_3\nOPEN msg_99999",
+      () => `EXPAND ${leaf}`,
+      (user) => {
+        const found = /\[(msg_\d+)\] user[^\n]*\nThe zeppelin/.exec(user)?.[1] ?? "";
+        return `It is at gate 9 [${found}]. Earlier notes say more [${leaf}, msg_3].`;
+      },
+    );
+    const answer = await archive.engine.ask({ session: main, prompt: "How often do we retry uploads?" });
+    expect(seen).toHaveLength(3);
+    expect(seen[0]).not.toContain("zeppelin");
+    expect(seen[0]).toContain("You may read on 3 more times.");
+    expect(seen[1]).toContain("OPEN msg_99999: cannot open msg_99999");
+    expect(seen[2]).toContain(`[${leaf}] summary`);
+    expect(answer).toMatchObject({ answeredBy: "model", failure: null });
+    expect(answer.citedIds).toEqual([expect.stringMatching(/^msg_/), leaf, "msg_3"]);
+    expect(answer.answer).toContain(`[${leaf}, msg_3]`);
+    expect(answer.passages.map(({ id }) => id)).toEqual(expect.arrayContaining(["msg_3", leaf]));
+    expect(answer.totalSourceTokens).toBeLessThanOrEqual(4_000);
+    expect(await archive.engine.spend({ by: "purpose" })).toContainEqual(
+      expect.objectContaining({ key: "ask", calls: 3 }),
+    );
+  });
+
+  test("ends reading on after a few rounds, and by the deadline, with what was read", async () => {
+    let calls = 0;
+    await using endless = await openArchive({
+      complete: async (request, signal) => {
+        calls += 1;
+        return text("SEARCH tulips\nSEARCH bees")(request, signal);
+      },
+    });
+    await endless.engine.ingest({ session: main, messages: TALK });
+    const answer = await endless.engine.ask({ session: main, prompt: "How often do we retry uploads?" });
+    expect(calls).toBe(4);
+    expect(answer).toMatchObject({
+      answeredBy: "passages",
+      truncated: true,
+      failure: { errorCode: "DELEGATED_EXPANSION_REPLY_INVALID" },
+    });
+    expect(answer.passages.some(({ text: said }) => said.includes("tulips"))).toBe(true);
+    const first = [text("OPEN msg_3")];
+    await using slow = await openArchive({
+      complete: (request, signal) => first.shift()?.(request, signal) ?? new Promise(() => undefined),
+    });
+    await slow.engine.ingest({ session: main, messages: TALK });
+    const late = await slow.engine.ask({
+      session: main,
+      prompt: "How often do we retry uploads?",
+      timeoutMs: 300,
+    });
+    expect(late).toMatchObject({ failure: { errorCode: "DELEGATED_EXPANSION_TIMEOUT" }, truncated: true });
+    expect(late.passages.map(({ id }) => id)).toContain("msg_3");
+  });
+
+  test("reads on only where the question may look", async () => {
+    const replies = ["OPEN msg_44\nSEARCH marzipan", "It is not said [msg_1]."];
+    const seen: string[] = [];
+    await using archive = await openArchive({
+      complete: async (request, signal) => {
+        seen.push(request.user);
+        return text(replies.shift() ?? "")(request, signal);
+      },
+    });
+    await archive.engine.ingest({ session: main, messages: TALK });
+    const elsewhere = { key: "agent:main:kitchen", id: "kitchen-1", owner: "main" };
+    await archive.engine.ingest({
+      session: elsewhere,
+      messages: [say("m1", "user", "Marzipan is in the tin."), say("m2", "user", "Marzipan again.")],
+    });
+    await archive.engine.ask({ session: main, prompt: "How often do we retry uploads?" });
+    expect(seen).toHaveLength(2);
+    expect(seen[1]).not.toContain("Marzipan");
+  });
+
   test("is bounded across conversations and says how many it left out", async () => {
     await using archive = await openArchive();
     for (let i = 0; i < 9; i++) {
@@ -135,6 +236,6 @@ test.each([
   ["headings and short words are no claims", "# What we know\nYes. It is three times [msg_1].", []],
   ["another language", "我们重试三次 [msg_1]。上传从不重试吗。", ["上传从不重试吗。"]],
 ])("sentences without an id are told apart: %s", (_name, answer, uncited) => {
-  const checked = checkCitations(answer, [{ id: "msg_1" }, { id: "msg_2" }]);
+  const checked = checkCitations(answer, ["msg_1", "msg_2"]);
   expect(checked.uncited).toEqual(uncited);
 });
