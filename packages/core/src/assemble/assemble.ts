@@ -116,7 +116,11 @@ async function assembleFrom(
     cover.counters.shownTokens,
     divideByFactor(Math.max(0, budgetTokens), options.tokenFactor),
   );
-  const stubbedIds = options.stubsOldResults ? listOldBulky(cover, options.tail, anchor) : NONE;
+  const isTight = applyFactor(cover.counters.shownTokens, options.tokenFactor) > budgetTokens;
+  const stubbedIds = new Set([
+    ...(options.stubsOldResults ? listOldBulky(cover, options.tail, anchor) : []),
+    ...(isTight ? await listOldRecall(store, cover, anchor) : []),
+  ]);
   // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
@@ -150,23 +154,35 @@ function cutCover(cover: CoverTail, endBefore: number): CoverTail {
   };
 }
 
-const NONE: ReadonlySet<number> = new Set();
-
 /**
  * Bulky results before the fresh tail of what was said up to the anchor. The tail of the whole conversation moves with every turn, and each
  * result that left it would change the front of the prompt.
  */
 function listOldBulky(cover: CoverTail, tail: TailPolicy, anchor: number): ReadonlySet<number> {
-  let after = cover.counters.shownTokens - anchor;
-  const cut = cover.items.findIndex((item) => {
+  const items = takeBefore(cover, anchor).reverse();
+  const { startIndex } = findFreshTail(items, tail);
+  const bulky = items.slice(0, startIndex).filter((item) => isBulky(item, DEFAULT_LINE_COSTS));
+  return new Set(bulky.flatMap((item) => item.messageId ?? []));
+}
+
+/** Items up to the anchor, newest first. */
+function takeBefore({ items, counters }: CoverTail, anchor: number): CoverItem[] {
+  let after = counters.shownTokens - anchor;
+  const cut = items.findIndex((item) => {
     if (after <= 0) return true;
     after -= item.tokens;
     return false;
   });
-  const items = cut < 0 ? [] : cover.items.slice(cut).reverse();
-  const { startIndex } = findFreshTail(items, tail);
-  const bulky = items.slice(0, startIndex).filter((item) => isBulky(item, DEFAULT_LINE_COSTS));
-  return new Set(bulky.flatMap((item) => item.messageId ?? []));
+  return cut < 0 ? [] : items.slice(cut);
+}
+
+/** Results of our own tools up to the anchor: what they found stands elsewhere in the archive. */
+async function listOldRecall(store: Store, cover: CoverTail, anchor: number): Promise<number[]> {
+  const ids = takeBefore(cover, anchor)
+    .filter((item) => item.toolResults.length > 0 && item.tokens > DEFAULT_LINE_COSTS.stubTokens(item))
+    .flatMap((item) => item.messageId ?? []);
+  const found = await store.listRecallParts(ids);
+  return found.filter(({ isAll }) => isAll).map(({ messageId }) => messageId);
 }
 
 /** The cover as it costs when those messages are stubs. */

@@ -115,6 +115,32 @@ describe("calls and results of our own tools", () => {
     expect(hits).toMatchObject([{ eventId: "r2" }]);
   });
 
+  test("are stubs in a tight context, as far as it is decided, and whole where everything fits", async () => {
+    await using archive = await openArchive();
+    const found = "[conv=1 msg_1] (user): The orchid key hangs behind the boiler. ".repeat(20);
+    await archive.engine.ingest({
+      session: main,
+      messages: [
+        ...longTalk("n", 20),
+        call("c1", "call_1", "lcm_grep", { pattern: "orchid key" }),
+        result("r1", "call_1", found, "lcm_grep"),
+        call("c2", "call_2", "exec", { command: "ls" }),
+        result("r2", "call_2", found, "exec"),
+        ...longTalk("m", 40),
+        call("c3", "call_3", "lcm_grep", { pattern: "orchid key" }),
+        result("r3", "call_3", found, "lcm_grep"),
+      ],
+    });
+    const request = { sessionKey: main.key, owner: main.owner };
+    const whole = await archive.engine.assemble({ ...request, budgetTokens: 100_000 });
+    expect(whole).toMatchObject({ mode: "whole" });
+    expect(whole?.items.filter(({ kind }) => kind === "stub")).toEqual([]);
+    const budgetTokens = Math.floor((whole?.estimatedTokens ?? 0) * 0.97);
+    const tight = await archive.engine.assemble({ ...request, budgetTokens });
+    expect(tight?.items.filter(({ kind }) => kind === "stub").map(({ ids }) => ids)).toEqual([["msg_22"]]);
+    expect(JSON.stringify(tight?.messages)).toContain("Tool output of lcm_grep");
+  });
+
   test("give no passages and no recall cue", async () => {
     await using archive = await openArchive({ settings: { freshTailCount: 2 } });
     await archive.engine.ingest({ session: main, messages: [...TALK, ...longTalk("m", 6)] });
