@@ -22,6 +22,7 @@ import { resolveThreshold } from "./model/context-threshold.ts";
 import { EngineError } from "./model/errors.ts";
 import type { Clock, EventSink } from "./model/events.ts";
 import type { ModelIdentity } from "./model/message.ts";
+import { isSubagentKey } from "./model/session-patterns.ts";
 import type { Settings } from "./model/settings.ts";
 import { applyFactor, estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
 import type { RunItem } from "./store/folding.ts";
@@ -327,6 +328,7 @@ export class Folding {
       cue: request.cue,
       ...(this.#settings.promptAwareEviction ? { cueMaxTokens: PROMPT_AWARE_CUE_TOKENS } : {}),
       stubsOldResults: this.#settings.stubLargeToolPayloads,
+      canOpen: !isSubagentKey(conversation.sessionKey),
       estimate: estimateTextTokens,
       ...(request.provider ? { provider: request.provider } : {}),
       ...(request.endBefore === undefined ? {} : { endBefore: request.endBefore }),

@@ -43,6 +43,8 @@ export interface AssembleOptions {
   readonly cueMaxTokens?: number;
   /** Bulky tool results before the fresh tail, as it was at the anchor, are stubs, also where they would fit. */
   readonly stubsOldResults?: boolean;
+  /** False for a reader without the tools that open what is left out; the lines for that then name none. */
+  readonly canOpen?: boolean;
   /** A position: the context as if nothing from there on had been said. */
   readonly endBefore?: number;
   readonly estimate: (text: string) => number;
@@ -364,14 +366,15 @@ function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): 
   const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
   if (message) {
     const tokens = loaded.wholeTokens.get(message.messageId) ?? item.tokens;
-    const stub = item.kind === "stub" ? { id: item.ids[0] ?? "", tokens } : null;
+    const stub = item.kind === "stub" ? { id: item.ids[0] ?? "", tokens, canOpen: options.canOpen } : null;
     const draft = toModelMessage(message, { model: options.model, stub, estimate: options.estimate });
     loaded.roles.set(message.seq, draft.role);
     if (draft.model) loaded.models.set(message.seq, draft.model);
     return draft;
   }
   const { first = null, last = null } = loaded.ends.get(item) ?? {};
-  return textMessage(renderRange({ ...item, rangeId: formatRangeId(first, last) }, options.timeZone));
+  const range = { ...item, rangeId: formatRangeId(first, last) };
+  return textMessage(renderRange(range, options.timeZone, options.canOpen));
 }
 
 /** Tokens of summaries as they were written, by everything around their texts, which never change under an id. */

@@ -9,6 +9,7 @@ import type { ModelIdentity } from "../model/message.ts";
 import { MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import type { ModelMessage, ModelPart } from "./grammars.ts";
 import { renderStub } from "./render.ts";
+import type { StubText } from "./render.ts";
 
 export interface StoredMessage {
   readonly messageId: number;
@@ -24,7 +25,7 @@ export interface ViewOptions {
   /** The model the context is for; unknown means that no reasoning is sent. */
   readonly model: ModelIdentity | null;
   /** Tool results are shown as stubs that name the message. */
-  readonly stub: { readonly id: string; readonly tokens: number } | null;
+  readonly stub: Pick<StubText, "id" | "tokens" | "canOpen"> | null;
 }
 
 const REFERENCE = "[LCM File: ";
@@ -82,7 +83,7 @@ function shareTokens(
 function toPart(part: SentPart, tokens: number | undefined, stub: ViewOptions["stub"]): ModelPart {
   const { type, text, toolCallId, toolName, isError, payloadBytes, block } = part;
   if (stub !== null && type === "tool_result") {
-    const line = renderStub({ id: stub.id, toolName: toolName ?? null, tokens: stub.tokens });
+    const line = renderStub({ ...stub, toolName: toolName ?? null });
     return { type, text: line, toolCallId, toolName, isError };
   }
   if ((type === "image" || type === "file") && text.startsWith(REFERENCE)) return { type: "text", text };

@@ -55,14 +55,12 @@ export interface RangeText {
 }
 
 /** The one line for everything that neither the cover nor a stand-in can show. */
-export function renderRange(range: RangeText, timeZone: string): string {
+export function renderRange(range: RangeText, timeZone: string, canOpen = true): string {
   const count = range.messages === 1 ? "1 message" : `${range.messages} messages`;
   const verb = range.messages === 1 ? "is" : "are";
   const span = describeSpan(range, timeZone);
-  return (
-    `[${count}${span} ${verb} not shown here. Nothing is lost: search with lcm_grep, or open with ` +
-    `lcm_describe(id="${range.rangeId}").]`
-  );
+  const way = canOpen ? `: search with lcm_grep, or open with lcm_describe(id="${range.rangeId}")` : "";
+  return `[${count}${span} ${verb} not shown here. Nothing is lost${way}.]`;
 }
 
 /** Names a run of messages by its ends; an end that is not known is left open. */
@@ -82,12 +80,15 @@ export interface StubText {
   readonly id: string;
   readonly toolName: string | null;
   readonly tokens: number;
+  /** False for a reader without the tool that opens it. */
+  readonly canOpen?: boolean | undefined;
 }
 
 /** Stands for a bulky tool result: says what it was, how large, and how to read it. */
 export function renderStub(stub: StubText): string {
   const name = stub.toolName === null ? "" : ` of ${stub.toolName.slice(0, 64)}`;
-  return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room. Nothing is lost: lcm_describe(id="${stub.id}") shows it.]`;
+  const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") shows it`;
+  return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room. Nothing is lost${way}.]`;
 }
 
 const XML_ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };

@@ -34,3 +34,6 @@ function toRegExp(pattern: string): RegExp {
 function escapeForRegExp(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
 }
+
+/** A host names the session of a sub-agent `agent:<id>:subagent:<uuid>`. Such a session has no tool that opens its own history. */
+export const isSubagentKey = (key: string): boolean => /(?:^|:)subagent:/.test(key);

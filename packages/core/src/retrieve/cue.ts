@@ -2,6 +2,7 @@
  * The recall cue: a few cited lines from older messages that speak of what the prompt asks. It is the last thing before the prompt,
  * never part of the stable front, never stored; without a clear match there is none.
  */
+import { isSubagentKey } from "../model/session-patterns.ts";
 import type { Settings } from "../model/settings.ts";
 import type { ConversationRow, Store } from "../store/store.ts";
 import { searchMessages } from "./search.ts";
@@ -38,5 +39,6 @@ export async function buildCue(
         `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${hit.snippet}`,
     );
   if (lines.length === 0) return null;
-  return `<recall trust="untrusted">\nEarlier messages that may matter here; open one with lcm_describe.\n${lines.join("\n")}\n</recall>`;
+  const way = isSubagentKey(conversation.sessionKey) ? "" : "; open one with lcm_describe";
+  return `<recall trust="untrusted">\nEarlier messages that may matter here${way}.\n${lines.join("\n")}\n</recall>`;
 }

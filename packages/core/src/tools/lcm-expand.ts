@@ -1,5 +1,6 @@
 /** `lcm_expand`: from summaries to their words, for sub-agents that hold a grant. */
 import { EngineError } from "../model/errors.ts";
+import { isSubagentKey } from "../model/session-patterns.ts";
 import type { ExpandAnswer, ExpandRequest } from "../retrieve/expand.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -32,9 +33,6 @@ export const expandTool: ToolDefinition = {
     return { text: renderExpanded(answer, timeZone), details: answer };
   },
 };
-
-/** The host names the session of a sub-agent `agent:<id>:subagent:<uuid>`. */
-export const isSubagentKey = (key: string): boolean => /(?:^|:)subagent:/.test(key);
 
 export function renderExpanded(answer: ExpandAnswer, timeZone?: string): string {
   const summaries = answer.summaries.map(({ id, kind, depth, content, parentIds }) => {

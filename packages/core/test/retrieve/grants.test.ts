@@ -69,6 +69,22 @@ describe("grants", () => {
     expect(missing).toMatch(/nothing with this id/);
   });
 
+  test("name only the tools a sub-agent has, also in its own context", async () => {
+    await using archive = await openArchive({ settings: { freshTailCount: 4 } });
+    const { engine } = archive;
+    await engine.ingest({ session: main, messages: longTalk("n", 80) });
+    await engine.ingest({ session: child, messages: longTalk("c", 80) });
+    await engine.settleIndex();
+    const lines = async (session: typeof main): Promise<string> => {
+      const request = { sessionKey: session.key, owner: session.owner, budgetTokens: 2_500 };
+      return JSON.stringify((await engine.assemble({ ...request, prompt: "bees" }))?.messages);
+    };
+    expect(await lines(main)).toMatch(/not shown here.*lcm_describe.*<recall.*open one with lcm_describe/);
+    const own = await lines(child);
+    expect(own).toMatch(/not shown here\. Nothing is lost\..*<recall/);
+    expect(own).not.toContain("lcm_");
+  });
+
   test("end when revoked or when their time is over, survive a restart, and are one at a time", async () => {
     await using archive = await openArchive({ thread: true });
     const { engine } = archive;
