@@ -22,6 +22,7 @@ import { HISTORY_CHAT, HISTORY_DATABASE, playNewcomer } from "./scenes/newcomer.
 import { playPolicies } from "./scenes/policies.ts";
 import { playRecall } from "./scenes/recall.ts";
 import { playStorageTrouble, TROUBLE_CHAT, TROUBLE_DATABASE } from "./scenes/storage-trouble.ts";
+import { playWindows } from "./scenes/windows.ts";
 import { Stage } from "./stage.ts";
 
 const SCENES: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
@@ -33,6 +34,7 @@ const SCENES: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   images: playImages,
   forks: playForks,
   "model-down": playModelDown,
+  windows: playWindows,
   kills: playKills,
   trouble: playStorageTrouble,
   "full-disk": playFullDisk,

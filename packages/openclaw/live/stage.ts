@@ -28,6 +28,9 @@ export const SMALL_WINDOW = 64_000;
 /** Ends a run that hangs. Nothing here is a limit on speed: the slowest machine stays far below it. */
 export const PATIENCE_MS = 15 * 60_000;
 
+/** Models whose name tells their window. */
+const WINDOWS = { "fake-16k": 16_000, "fake-32k": 32_000, "fake-40k": 40_000, "fake-64k": 64_000 };
+
 const repository = join(import.meta.dirname, "..", "..", "..");
 
 /** For a moment after a change of its configuration the host refuses turns: its plugins are being loaded anew. */
@@ -203,16 +206,19 @@ export class Stage {
     return target;
   }
 
-  #describeHost(config: Record<string, unknown>, { toolSearch = false, entry = {} }: HostChange = {}) {
+  #describeHost(
+    config: Record<string, unknown>,
+    { toolSearch = false, entry = {}, plugin = true }: HostChange = {},
+  ) {
     return {
       modelUrl: this.model.url,
-      models: { "fake-small": SMALL_WINDOW, "fake-vision": 128_000 },
+      models: { "fake-small": SMALL_WINDOW, "fake-vision": 128_000, ...WINDOWS },
       toolSearch,
       plugins: {
         load: { paths: [this.pluginDir] },
         allow: [PLUGIN, "memory-core"],
-        slots: { contextEngine: PLUGIN, memory: "memory-core" },
-        entries: { [PLUGIN]: { enabled: true, ...entry, config: { ...PATTERNS, ...config } } },
+        slots: { ...(plugin ? { contextEngine: PLUGIN } : {}), memory: "memory-core" },
+        entries: { [PLUGIN]: { enabled: plugin, ...entry, config: { ...PATTERNS, ...config } } },
       },
     };
   }
@@ -226,6 +232,8 @@ export interface HostChange {
   /** More of the plugin's entry in the host's configuration: what it is allowed. */
   readonly entry?: Record<string, unknown>;
   readonly toolSearch?: boolean;
+  /** False: the host runs without the plugin. */
+  readonly plugin?: boolean;
 }
 
 const PATTERNS = {

@@ -51,7 +51,7 @@ function listProblems({ status, troubles, spooledTurns, asideFiles, preflight }:
     .filter((trouble) => trouble.part !== "spool")
     .map((trouble) => ({
       what: `${trouble.part}: ${trouble.message} (since ${formatTime(trouble.since)}, ${trouble.times}×)`,
-      remedy: "The chat goes on; what was said is stored as soon as this works again.",
+      remedy: trouble.remedy ?? "The chat goes on; what was said is stored as soon as this works again.",
     }));
   if (spooledTurns > 0)
     problems.push({

@@ -12,7 +12,7 @@ import { Attempt, readModel, type Snapshot } from "./attempt.ts";
 import type { CatchUpResult } from "./catch-up.ts";
 import { Capture } from "./capture.ts";
 import { estimateTokens } from "./context-view.ts";
-import { compactSession, describeMaintenance, maintainSession } from "./folding.ts";
+import { compactSession, describeMaintenance, maintainSession, noteAnswered } from "./folding.ts";
 import type {
   AssembleParams,
   AssembleResult,
@@ -25,7 +25,7 @@ import type {
   PluginLogger,
 } from "./host.ts";
 import type { MediaSource } from "./media.ts";
-import { findCap, learnRoom, rememberModel } from "./room.ts";
+import { findBase, findCap, learnFromTurn, readLearned } from "./room.ts";
 import { compileCapturePolicy, readAddress } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
 import type { Spool } from "./spool.ts";
@@ -97,7 +97,8 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     async commitTurn(params) {
       const { session } = readAddress(params);
       if (!isCaptured(session.key)) return { status: "committed" };
-      learnRoom(params, lease.notes.session(session.id));
+      learnFromTurn(lease.notes.session(session.id), params);
+      noteAnswered(troubles, session);
       return { status: await capture.commit(params) };
     },
 
@@ -106,12 +107,12 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       if (!isCaptured(session.key)) return passThrough(params);
       const attempt = attempts.get(session.id) ?? startAttempt(session.id);
       const note = lease.notes.session(session.id);
-      rememberModel(note, readModel(params));
-      const cap = findCap(note);
+      note.model = readModel(params) ?? note.model;
+      const learned = readLearned(note);
       const snapshot = await attempt.assemble(
         { open: () => lease.open(), reader, session, target },
         params,
-        cap,
+        findCap(learned),
         note.heldTokens,
       );
       if (attempt.chosenFor !== undefined) note.heldTokens = attempt.chosenFor;
@@ -121,7 +122,7 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
           "context",
           new Error(`the host's own messages were used because ${snapshot.fallback}`),
         );
-      note.baseTokens = Math.min(attempt.baseTokens ?? Infinity, cap);
+      note.baseTokens = findBase(learned, attempt.baseTokens ?? Infinity, parts.settings.contextThreshold);
       note.sentTokens = snapshot.estimatedTokens;
       return describeSnapshot(snapshot, params);
     },

@@ -3,9 +3,27 @@
  * moment that the host lends. The engine folds; here is decided how far, and what the host is told.
  */
 
-import type { SessionRef } from "@lossless/core";
+import type { Engine, SessionRef } from "@lossless/core";
+import {
+  describeOutcome,
+  explainRefusal,
+  readTrigger,
+  type FoldOutcome,
+  type Trigger,
+} from "./compact-answer.ts";
 import type { CompactParams, CompactResult, MaintainParams, MaintainResult } from "./host.ts";
-import { lowerCap, OVERFLOW_SHARE, readSituation } from "./room.ts";
+import type { SessionNote } from "./notes.ts";
+import {
+  findCap,
+  findHostLimit,
+  learnOverflow,
+  learnRoom,
+  learnWindow,
+  OVERFLOW_SHARE,
+  readLearned,
+  readSituation,
+  writeLearned,
+} from "./room.ts";
 import type { EngineLease } from "./shared-engine.ts";
 import { describeError, type Troubles } from "./troubles.ts";
 
@@ -15,8 +33,7 @@ export interface FoldingParts {
 }
 
 interface Fold {
-  readonly compacted: boolean;
-  readonly reason: string;
+  readonly outcome: FoldOutcome;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
 }
@@ -24,12 +41,12 @@ interface Fold {
 /** Without a first call to learn from: the share of a window that is left for messages. */
 const SHARE_OF_WINDOW = 0.6;
 const DEFAULT_WINDOW_TOKENS = 128_000;
-const NOTHING_STORED: Fold = {
-  compacted: false,
-  reason: "nothing is stored yet",
-  tokensBefore: 0,
-  tokensAfter: 0,
-};
+/** The rest of the room is for what the user says next. */
+const PROMPT_SHARE = 0.9;
+/** The host waits three minutes for a compaction, then it refuses the turn. */
+const PATIENCE_MS = 120_000;
+const REFUSED_REMEDY =
+  "What was said is kept. Say it again, shorter, or choose a model with a larger window; with tool search on, the host's tools take less of it.";
 
 export async function compactSession(
   { lease, troubles }: FoldingParts,
@@ -37,28 +54,53 @@ export async function compactSession(
   session: SessionRef,
 ): Promise<CompactResult> {
   const note = lease.notes.session(session.id);
-  const trigger = params.runtimeContext?.trigger ?? "manual";
-  const shrunk = trigger === "manual" ? false : lowerCap(note, params, trigger);
-  const tokensBefore = params.currentTokenCount ?? note.sentTokens;
+  const trigger = readTrigger(params.runtimeContext?.trigger);
+  let learned = learnWindow(readLearned(note), params.tokenBudget);
+  if (trigger === "overflow") learned = learnOverflow(learned, note.sentTokens ?? 0);
+  writeLearned(note, learned);
+  const fold = await tryToFold({ lease, troubles }, params, session, trigger);
+  // Without the archive the host's messages are sent, cut to what is left.
+  const taken = Math.max(0, (note.sentTokens ?? 0) - findCap(readLearned(note)));
+  const { kind } = fold.outcome;
+  const isShrunk = trigger !== "manual" && taken > 0 && kind !== "folded" && kind !== "cancelled";
+  const outcome: FoldOutcome = isShrunk ? { kind: "shrunk" } : fold.outcome;
+  const refusal = explainRefusal(outcome, trigger);
+  if (refusal !== null)
+    troubles.begin(nameTurns(session), new Error(`the host refused a turn: ${refusal}`), REFUSED_REMEDY);
+  const tokensBefore = params.currentTokenCount ?? note.sentTokens ?? fold.tokensBefore;
+  const saved = Math.max(0, fold.tokensBefore - fold.tokensAfter, isShrunk ? taken : 0);
+  return {
+    ...describeOutcome(outcome, trigger),
+    result: { tokensBefore, tokensAfter: Math.max(0, tokensBefore - saved) },
+  };
+}
+
+/** A turn of the session was answered. */
+export function noteAnswered(troubles: Troubles, session: SessionRef): void {
+  troubles.end(nameTurns(session));
+}
+
+function nameTurns({ key }: SessionRef): string {
+  return `turns of ${key}`;
+}
+
+async function tryToFold(
+  { lease, troubles }: FoldingParts,
+  params: CompactParams,
+  session: SessionRef,
+  trigger: Trigger,
+): Promise<Fold> {
+  const none = { tokensBefore: 0, tokensAfter: 0 };
   try {
     const fold = await lease.models.lend(params.runtimeContext?.llm, () =>
       foldSession(lease, params, session, trigger),
     );
-    const before = tokensBefore ?? fold.tokensBefore;
-    const saved = Math.max(0, fold.tokensBefore - fold.tokensAfter);
-    const tokensAfter = Math.max(0, Math.min(before - saved, note.capTokens ?? Infinity));
-    const result = { tokensBefore: before, tokensAfter };
-    return { ok: true, compacted: fold.compacted || shrunk, reason: fold.reason, result };
+    if (params.abortSignal?.aborted !== true) return fold;
+    return { ...fold, outcome: { kind: "cancelled" } };
   } catch (error) {
-    if (params.abortSignal?.aborted === true) throw error;
+    if (params.abortSignal?.aborted === true) return { ...none, outcome: { kind: "cancelled" } };
     troubles.begin("archive", error);
-    // Without the archive the host's messages are sent, cut to what is left.
-    return {
-      ok: shrunk,
-      compacted: shrunk,
-      reason: describeError(error),
-      result: { tokensBefore: tokensBefore ?? 0 },
-    };
+    return { ...none, outcome: { kind: "failed", message: describeError(error) } };
   }
 }
 
@@ -66,27 +108,53 @@ async function foldSession(
   lease: FoldingParts["lease"],
   params: CompactParams,
   session: SessionRef,
-  trigger: string,
+  trigger: Trigger,
 ): Promise<Fold> {
   const engine = await lease.open();
-  const known = await engine.readSession({ sessionId: session.id, owner: session.owner });
+  const { owner } = session;
+  const known = await engine.readSession({ sessionId: session.id, owner });
   const conversationId = known?.conversationId ?? null;
-  if (conversationId === null) return NOTHING_STORED;
+  if (conversationId === null)
+    return { outcome: { kind: "nothing-stored" }, tokensBefore: 0, tokensAfter: 0 };
   const note = lease.notes.session(session.id);
+  const shownTokens = await countShown(engine, conversationId, owner);
+  if (trigger === "budget") learnFromCount(note, params, shownTokens);
   const base = note.baseTokens ?? Math.floor(SHARE_OF_WINDOW * (params.tokenBudget ?? DEFAULT_WINDOW_TOKENS));
-  const goal =
-    trigger === "manual"
-      ? { force: true }
-      : { targetTokens: note.capTokens ?? Math.floor(OVERFLOW_SHARE * base) };
-  return await engine.compact({
+  const room = Math.min(base, findCap(readLearned(note)));
+  if (trigger === "budget" && shownTokens <= PROMPT_SHARE * room)
+    return { outcome: { kind: "under-target" }, tokensBefore: shownTokens, tokensAfter: shownTokens };
+  // Just under the limit, the host would ask again at the next turn.
+  const targetTokens = trigger === "overflow" ? room : Math.floor(OVERFLOW_SHARE * room);
+  const patience = AbortSignal.timeout(PATIENCE_MS);
+  const fold = await engine.compact({
     conversationId,
-    owner: session.owner,
+    owner,
     ...readSituation(params, note),
-    budgetTokens: base,
-    ...goal,
+    ...(trigger === "manual" ? { budgetTokens: base, force: true } : { budgetTokens: room, targetTokens }),
     ...(params.customInstructions ? { customInstructions: params.customInstructions } : {}),
-    ...(params.abortSignal ? { signal: params.abortSignal } : {}),
+    signal: params.abortSignal ? AbortSignal.any([params.abortSignal, patience]) : patience,
   });
+  const { compacted, tokensBefore, tokensAfter } = fold;
+  const isUnder = tokensAfter <= targetTokens;
+  return {
+    outcome: { kind: compacted ? "folded" : isUnder ? "under-target" : "no-more" },
+    tokensBefore,
+    tokensAfter,
+  };
+}
+
+async function countShown(engine: Engine, conversationId: number, owner: string): Promise<number> {
+  return (await engine.readConversation({ conversationId, owner }))?.shownTokens ?? 0;
+}
+
+/** The host counted a whole prompt. Where no provider did before, this tells how much of it is not ours. */
+function learnFromCount(note: SessionNote, params: CompactParams, shownTokens: number): void {
+  const { currentTokenCount: whole, tokenBudget: windowTokens } = params;
+  const learned = readLearned(note);
+  if (learned.roomTokens !== undefined || whole === undefined || windowTokens === undefined) return;
+  if (whole < findHostLimit(windowTokens)) return;
+  const ownTokens = Math.max(0, whole - (note.sentTokens ?? shownTokens));
+  writeLearned(note, learnRoom(learned, { ownTokens, windowTokens }));
 }
 
 export async function maintainSession(

@@ -13,12 +13,21 @@ export interface SessionNote {
   heldTokens?: number;
   /** Tokens of the context that was handed out last. */
   sentTokens?: number;
-  /** What the host's own part of the prompt, as the provider counted it, leaves for messages. */
-  roomTokens?: number;
-  /** After an overflow: what was sent was too much, so no more than this. */
-  capTokens?: number;
+  /** The model of the last turn. */
   model?: ModelIdentity;
-  contextWindow?: number;
+  /** What was learned about each model's window, by the model's name. */
+  learned?: Readonly<Record<string, Learned>>;
+}
+
+/** What a session's prompts taught about one model with one window. */
+export interface Learned {
+  readonly windowTokens?: number;
+  /** What the host's own part of the prompt leaves for messages. */
+  readonly roomTokens?: number;
+  /** After an overflow: what was sent was too much, so no more than this. It rises again with every turn that fills it. */
+  readonly capTokens?: number;
+  /** The two smallest contexts that overflowed, smallest first. */
+  readonly overflows: readonly number[];
 }
 
 /** How far the reading of earlier sessions is, and what folding them would cost. */
@@ -35,6 +44,8 @@ export interface Trouble {
   readonly message: string;
   readonly since: number;
   readonly times: number;
+  /** What to do about it, where that is not the usual. */
+  readonly remedy?: string;
 }
 
 /** Sessions are many over months; only the recent ones matter. */
@@ -60,11 +71,12 @@ export class Notes {
   }
 
   /** Notes that a part failed. True when it worked before. */
-  fail(part: string, error: unknown): boolean {
+  fail(part: string, error: unknown, remedy?: string): boolean {
     const before = this.#troubles.get(part);
     const message = error instanceof Error ? error.message : String(error);
     const since = before?.since ?? Date.now();
-    this.#troubles.set(part, { part, message, since, times: (before?.times ?? 0) + 1 });
+    const times = (before?.times ?? 0) + 1;
+    this.#troubles.set(part, { part, message, since, times, ...(remedy === undefined ? {} : { remedy }) });
     return before === undefined;
   }
 

@@ -1,12 +1,12 @@
 /**
  * How much room a session's messages have, beyond what the host's budget says: what was learned from prompts that providers counted and from
- * prompts that were too large. Pure functions on the session's note.
+ * prompts that were too large. Pure functions; only the last three write, and only to the session's note.
  */
 
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
 import { estimateTokens } from "./context-view.ts";
-import type { CommitTurnParams, CompactParams, SessionParams } from "./host.ts";
-import type { SessionNote } from "./notes.ts";
+import type { CommitTurnParams, SessionParams } from "./host.ts";
+import type { Learned, SessionNote } from "./notes.ts";
 import type { TurnSituation } from "./store-rows.ts";
 
 /** After an overflow the next context is at most this share of the one that was too large. */
@@ -14,43 +14,72 @@ export const OVERFLOW_SHARE = 0.7;
 /** What the host keeps of a window for the answer. */
 const HOST_RESERVE_TOKENS = 20_000;
 const HOST_RESERVE_SHARE = 0.25;
-/** The host asks for compaction when a prompt takes more than about three quarters of the window. */
-const WINDOW_SHARE = 0.7;
 /** The host's own part of a prompt never takes more than the rest of this from the messages. */
-const MIN_SHARE = 0.3;
+const MIN_SHARE = 0.15;
 /** A context below this is not what made a prompt overflow. */
 const MIN_CAP_TOKENS = 500;
+/** A turn that fills this share of the cap raises it by `RAISE_SHARE`. */
+const FULL_SHARE = 0.9;
+const RAISE_SHARE = 0.1;
+/** The cap stays at most at this share of a size that overflowed twice: just below would overflow again. */
+const SAFE_SHARE = 0.9;
 
-/** At most this many tokens of messages, whatever the host's budget says. */
-export function findCap(note: SessionNote): number {
-  return Math.min(note.capTokens ?? Infinity, note.roomTokens ?? Infinity);
+export const NOTHING_LEARNED: Learned = { overflows: [] };
+
+/** What is known holds for one window: another one of the same model starts anew. */
+export function learnWindow(learned: Learned, windowTokens: number | undefined): Learned {
+  if (windowTokens === undefined || windowTokens === learned.windowTokens) return learned;
+  return learned.windowTokens === undefined
+    ? { ...learned, windowTokens }
+    : { ...NOTHING_LEARNED, windowTokens };
 }
 
-/** What was learned about one model's window says nothing about another's. */
-export function rememberModel(note: SessionNote, model: ModelIdentity | undefined): void {
-  if (model === undefined) return;
-  if (note.model !== undefined && note.model.model !== model.model) {
-    delete note.capTokens;
-    delete note.roomTokens;
-  }
-  note.model = model;
+/** The host asks for compaction when a prompt has this many tokens. */
+export function findHostLimit(windowTokens: number): number {
+  return windowTokens - Math.min(HOST_RESERVE_TOKENS, Math.floor(windowTokens * HOST_RESERVE_SHARE));
+}
+
+/** What the host's own part of a prompt leaves for messages below the point where it asks for compaction. */
+export function learnRoom(learned: Learned, prompt: { ownTokens: number; windowTokens: number }): Learned {
+  const limit = findHostLimit(prompt.windowTokens);
+  const roomTokens = Math.max(Math.floor(limit - prompt.ownTokens), Math.floor(MIN_SHARE * limit));
+  return { ...learned, roomTokens };
+}
+
+/** A context of this size was too large: the next one is smaller. A tiny one was not the reason, and teaches nothing. */
+export function learnOverflow(learned: Learned, sentTokens: number): Learned {
+  const cap = Math.round(OVERFLOW_SHARE * sentTokens);
+  if (cap < MIN_CAP_TOKENS) return learned;
+  return {
+    ...learned,
+    capTokens: Math.min(cap, learned.capTokens ?? Infinity),
+    overflows: [...learned.overflows, sentTokens].toSorted((a, b) => a - b).slice(0, 2),
+  };
+}
+
+/** A turn went well: if it filled the cap, the next may have more, but never what overflowed twice. */
+export function raiseCap(learned: Learned, sentTokens: number): Learned {
+  const { capTokens, overflows } = learned;
+  if (capTokens === undefined || sentTokens < FULL_SHARE * capTokens) return learned;
+  // Whatever holds a smaller overflow overflows too: the second smallest size is the smallest that did so twice.
+  const ceiling = SAFE_SHARE * (overflows[1] ?? Infinity);
+  const raised = Math.round(Math.min((1 + RAISE_SHARE) * capTokens, ceiling));
+  return { ...learned, capTokens: Math.max(capTokens, raised) };
+}
+
+/** At most this many tokens of messages, whatever the host's budget says. */
+export function findCap({ capTokens = Infinity, roomTokens = Infinity }: Learned): number {
+  return Math.min(capTokens, roomTokens);
 }
 
 /**
- * The host's budget for messages leaves out its tools' schemas, which may be as large as the rest. What a provider counted for the last
- * prompt of a turn, less what we sent and the turn itself, is that part; what it leaves below the point where the host asks for compaction
- * is the room there really is.
+ * What the threshold is a share of. One overflow may have been the turn's own size; two are a limit, and folding begins when a context
+ * reaches it: folded before, it could never fill the cap and raise it.
  */
-export function learnRoom({ messages, runtimeContext }: CommitTurnParams, note: SessionNote): void {
-  const window = runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
-  const usage = messages.at(-1)?.usage as
-    | Partial<Record<"input" | "cacheRead" | "cacheWrite", number>>
-    | undefined;
-  const prompt = (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0);
-  if (window === undefined || note.sentTokens === undefined || prompt <= 0) return;
-  const unseen = Math.max(0, prompt - note.sentTokens - estimateTokens(messages.slice(0, -1)));
-  const limit = window - Math.min(HOST_RESERVE_TOKENS, window * HOST_RESERVE_SHARE);
-  note.roomTokens = Math.max(Math.floor(limit - unseen), Math.floor(MIN_SHARE * limit));
+export function findBase(learned: Learned, budgetTokens: number, contextThreshold: number): number {
+  const { capTokens = Infinity, roomTokens = Infinity, overflows } = learned;
+  const limit = overflows.length < 2 ? Infinity : Math.ceil(capTokens / contextThreshold);
+  return Math.min(budgetTokens, roomTokens, limit);
 }
 
 /** What is known of the model a turn was for. Without a room there is no threshold to watch. */
@@ -68,21 +97,33 @@ export function readSituation(
   };
 }
 
+export function readLearned(note: SessionNote): Learned {
+  return note.learned?.[nameModel(note)] ?? NOTHING_LEARNED;
+}
+
+export function writeLearned(note: SessionNote, learned: Learned): void {
+  note.learned = { ...note.learned, [nameModel(note)]: learned };
+}
+
 /**
- * The next context must be smaller than the one that was too large. After an overflow that is a share of it; where the host counted the
- * whole prompt, it is what its own part leaves of the window. False when there is nothing to take away.
+ * What a turn that was answered teaches. The host's budget for messages leaves out its tools' schemas, which may be as large as the rest.
+ * What a provider counted for the last prompt of a turn, less what we sent and the turn itself, is the host's own part.
  */
-export function lowerCap(note: SessionNote, params: CompactParams, trigger: string): boolean {
-  const sent = note.sentTokens ?? 0;
-  const { currentTokenCount: whole, tokenBudget: window } = params;
-  const cap =
-    trigger === "budget" && whole !== undefined && window !== undefined
-      ? Math.max(
-          Math.floor(WINDOW_SHARE * window - (whole - sent)),
-          Math.floor(MIN_SHARE * (note.baseTokens ?? sent)),
-        )
-      : Math.floor(OVERFLOW_SHARE * sent);
-  if (cap < MIN_CAP_TOKENS || cap >= (note.capTokens ?? Infinity)) return false;
-  note.capTokens = cap;
-  return cap < sent;
+export function learnFromTurn(note: SessionNote, { messages, runtimeContext }: CommitTurnParams): void {
+  const windowTokens = runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
+  const usage = messages.at(-1)?.usage as
+    | Partial<Record<"input" | "cacheRead" | "cacheWrite", number>>
+    | undefined;
+  const prompt = (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0);
+  const { sentTokens } = note;
+  let learned = learnWindow(readLearned(note), windowTokens);
+  if (windowTokens !== undefined && sentTokens !== undefined && prompt > 0) {
+    const ownTokens = Math.max(0, prompt - sentTokens - estimateTokens(messages.slice(0, -1)));
+    learned = learnRoom(learned, { ownTokens, windowTokens });
+  }
+  writeLearned(note, raiseCap(learned, sentTokens ?? 0));
+}
+
+function nameModel({ model }: SessionNote): string {
+  return model === undefined ? "" : `${model.provider ?? ""}/${model.model}`;
 }

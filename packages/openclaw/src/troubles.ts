@@ -12,8 +12,8 @@ export class Troubles {
     this.#logger = logger;
   }
 
-  begin(part: string, error: unknown): void {
-    if (this.#notes.fail(part, error)) this.#logger.warn(`${part}: ${describeError(error)}`);
+  begin(part: string, error: unknown, remedy?: string): void {
+    if (this.#notes.fail(part, error, remedy)) this.#logger.warn(`${part}: ${describeError(error)}`);
   }
 
   end(part: string): void {

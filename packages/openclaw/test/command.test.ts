@@ -149,6 +149,14 @@ async function fill(turns: number): Promise<void> {
   }
 }
 
+test("status and doctor tell of a turn that the host refused, and what to do", async () => {
+  notes.fail(`turns of ${session.key}`, new Error("the host refused a turn: too large"), "Say it shorter.");
+  expect(await ask("status")).toContain(`! turns of ${session.key}: the host refused a turn: too large`);
+  expect(await ask("doctor")).toContain("Say it shorter.");
+  notes.recover(`turns of ${session.key}`);
+  expect(await ask("status")).toContain("All parts work.");
+});
+
 test("status and doctor tell what does not work, and that turns wait", async () => {
   notes.fail("archive", new Error("the disk is full"));
   await new Spool(join(folder, "lcm.db")).add({

@@ -3,10 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { CompactParams, ContextEngine, HostLlm, LlmParams } from "../src/host.ts";
+import type { CompactParams, CompactResult, ContextEngine, HostLlm, LlmParams } from "../src/host.ts";
 import { ModelAccess, readFailure } from "../src/model-access.ts";
 import { Notes } from "../src/notes.ts";
+import { readLearned } from "../src/room.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
+import { letsTurnGoOn } from "./host-rules.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
@@ -106,8 +108,73 @@ describe("compact", () => {
     const last = transcript.say("assistant", "many", { usage });
     const runtimeContext = { modelContextWindow: 64_000 };
     await engine.commitTurn({ ...transcript.turn(first, last), runtimeContext });
-    expect(notes.session(SESSION_ID).roomTokens).toBeGreaterThan(17_000);
-    expect(notes.session(SESSION_ID).roomTokens).toBeLessThan(19_000);
+    const { roomTokens } = readLearned(notes.session(SESSION_ID));
+    expect(roomTokens).toBeGreaterThan(17_000);
+    expect(roomTokens).toBeLessThan(19_000);
+  });
+
+  test("before a turn, the turn goes on whatever there is to fold", async () => {
+    const preflight = (): Promise<CompactResult> =>
+      newEngine().compact(ask("budget", { currentTokenCount: 40_000, tokenBudget: 32_000 }));
+    expect(letsTurnGoOn(await preflight()), "nothing is stored").toBe(true);
+    await playTurns(12);
+    await measure(12_000);
+    for (let time = 1; time <= 4; time++) {
+      const answer = await preflight();
+      expect(letsTurnGoOn(answer), JSON.stringify(answer)).toBe(true);
+      await measure(12_000);
+    }
+    // After a restart nothing is remembered.
+    notes = new Notes();
+    expect(letsTurnGoOn(await preflight())).toBe(true);
+    const broken = makeEngine({
+      settings: resolveSettings({ config: {}, configSource: "test", stateDir: folder }).settings,
+      folder,
+      open: async () => Promise.reject(new Error("the guard of the disk said no")),
+      transcript,
+      notes,
+    });
+    expect(letsTurnGoOn(await broken.compact(ask("budget")))).toBe(true);
+    expect(notes.troubles).toMatchObject([{ part: "archive", message: "the guard of the disk said no" }]);
+  });
+
+  test("before a turn, folds until what the host counts is under its limit", async () => {
+    await playTurns(60);
+    const before = await measure(40_000);
+    notes = new Notes();
+    const own = 36_000;
+    const params = ask("budget", { currentTokenCount: own + before, tokenBudget: 64_000 });
+    expect(await newEngine().compact(params)).toMatchObject({ ok: true, compacted: true });
+    expect(own + (await measure(40_000))).toBeLessThan(48_000);
+    expect(await newEngine().compact(params)).toMatchObject({ reason: "already under target" });
+  });
+
+  test("a turn that the host refuses is a trouble until one is answered", async () => {
+    await playTurns(1);
+    await measure();
+    await newEngine().compact(ask("overflow"));
+    expect(notes.troubles).toMatchObject([
+      { part: `turns of ${SESSION_KEY}`, message: expect.stringContaining("the host refused a turn") },
+    ]);
+    await playTurns(1);
+    expect(notes.troubles).toEqual([]);
+  });
+
+  test("after one overflow the history that is sent recovers", async () => {
+    const sizes: number[] = [];
+    const playMeasured = async (count: number): Promise<void> => {
+      for (let turn = 0; turn < count; turn++) {
+        sizes.push(await measure(8_000));
+        await playTurns(1);
+      }
+    };
+    await playMeasured(40);
+    const usual = Math.max(...sizes);
+    expect(await newEngine().compact(ask("overflow", { tokenBudget: 16_000 }))).toMatchObject({ ok: true });
+    sizes.length = 0;
+    await playMeasured(50);
+    expect(sizes[0]).toBeLessThan(0.75 * usual);
+    expect(Math.max(...sizes)).toBeGreaterThan(0.9 * usual);
   });
 
   test("ends at once when the host gives up", async () => {

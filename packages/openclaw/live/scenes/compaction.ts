@@ -7,6 +7,7 @@ import type { Stage } from "../stage.ts";
 export const COMPACTION_CHAT = "agent:main:compaction";
 
 export async function playCompaction(stage: Stage): Promise<void> {
+  let overflowed = 0;
   for (let turn = 1; turn <= 4; turn++)
     await stage.playTurn(`item ${turn} belongs to Ada. BIG_REPLY 9000`, COMPACTION_CHAT);
   await stage.step(
@@ -20,11 +21,17 @@ export async function playCompaction(stage: Stage): Promise<void> {
         ["overflow", "text"],
       );
       assert.ok(requests[1]!.promptTokens < requests[0]!.promptTokens, "the second prompt is smaller");
+      overflowed = requests[0]!.promptTokens;
     },
   );
+  await stage.step("the history that is sent grows again, beyond what was refused once", async () => {
+    const first = stage.model.requests.length;
+    for (let turn = 5; turn <= 20; turn++)
+      await stage.playTurn(`item ${turn} belongs to Grace. BIG_REPLY 4500`, COMPACTION_CHAT);
+    const largest = Math.max(...stage.requestsSince(first).map((request) => request.promptTokens));
+    assert.ok(largest > overflowed, `${largest} tokens at most, after ${overflowed} were refused`);
+  });
   await stage.step("/compact keep names folds, and passes the wish on", async () => {
-    for (let turn = 5; turn <= 12; turn++)
-      await stage.playTurn(`item ${turn} belongs to Grace. BIG_REPLY 3000`, COMPACTION_CHAT);
     const first = stage.model.requests.length;
     const answer = await stage.sendChat("/compact keep names", COMPACTION_CHAT);
     assert.match(answer, /Compacted/i);
