@@ -121,7 +121,10 @@ export function learnFromTurn(note: SessionNote, { messages, runtimeContext }: C
     const ownTokens = Math.max(0, prompt - sentTokens - estimateTokens(messages.slice(0, -1)));
     learned = learnRoom(learned, { ownTokens, windowTokens });
   }
-  writeLearned(note, raiseCap(learned, sentTokens ?? 0));
+  const raised = raiseCap(learned, sentTokens ?? 0);
+  // The held room differs little from the raised one, and would be held on.
+  if (raised.capTokens !== learned.capTokens) delete note.heldTokens;
+  writeLearned(note, raised);
 }
 
 function nameModel({ model }: SessionNote): string {
