@@ -25,6 +25,8 @@ export interface Snapshot {
   readonly messages: AgentMessage[];
   readonly estimatedTokens: number;
   readonly contextProjection: NonNullable<AssembleResult["contextProjection"]>;
+  /** Something was left out for lack of room. */
+  readonly isTight: boolean;
   /** Why these are the host's own messages and not the archive's; null when they are the archive's. */
   readonly fallback: string | null;
 }
@@ -155,6 +157,7 @@ export class Attempt {
         context === null
           ? { mode: "per_turn" }
           : { mode: "thread_bootstrap", epoch: context.epoch, fingerprint: context.fingerprint },
+      isTight: context !== null && context.mode !== "whole",
       fallback: null,
     };
   }
@@ -227,6 +230,7 @@ function fallBack(messages: readonly AgentMessage[], room: number, reason: strin
     messages: cut,
     estimatedTokens: estimateTokens(cut),
     contextProjection: { mode: "per_turn" },
+    isTight: cut.length < messages.length,
     fallback: reason,
   };
 }

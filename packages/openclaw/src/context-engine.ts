@@ -124,6 +124,7 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
         );
       note.baseTokens = findBase(learned, attempt.baseTokens ?? Infinity, parts.settings.contextThreshold);
       note.sentTokens = snapshot.estimatedTokens;
+      note.wasTight = snapshot.isTight;
       return describeSnapshot(snapshot, params);
     },
 

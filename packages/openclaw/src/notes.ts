@@ -13,6 +13,8 @@ export interface SessionNote {
   heldTokens?: number;
   /** Tokens of the context that was handed out last. */
   sentTokens?: number;
+  /** Something was left out of it for lack of room. */
+  wasTight?: boolean;
   /** The model of the last turn. */
   model?: ModelIdentity;
   /** What was learned about each model's window, by the model's name. */

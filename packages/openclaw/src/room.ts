@@ -58,9 +58,9 @@ export function learnOverflow(learned: Learned, sentTokens: number): Learned {
 }
 
 /** A turn went well: if it filled the cap, the next may have more, but never what overflowed twice. */
-export function raiseCap(learned: Learned, sentTokens: number): Learned {
+export function raiseCap(learned: Learned, usedTokens: number): Learned {
   const { capTokens, overflows } = learned;
-  if (capTokens === undefined || sentTokens < FULL_SHARE * capTokens) return learned;
+  if (capTokens === undefined || usedTokens < FULL_SHARE * capTokens) return learned;
   // Whatever holds a smaller overflow overflows too: the second smallest size is the smallest that did so twice.
   const ceiling = SAFE_SHARE * (overflows[1] ?? Infinity);
   const raised = Math.round(Math.min((1 + RAISE_SHARE) * capTokens, ceiling));
@@ -121,7 +121,9 @@ export function learnFromTurn(note: SessionNote, { messages, runtimeContext }: C
     const ownTokens = Math.max(0, prompt - sentTokens - estimateTokens(messages.slice(0, -1)));
     learned = learnRoom(learned, { ownTokens, windowTokens });
   }
-  const raised = raiseCap(learned, sentTokens ?? 0);
+  // Whole messages rarely fill a room to the brim: one that had to leave something out used all of it.
+  const usedTokens = Math.max(sentTokens ?? 0, note.wasTight === true ? (note.heldTokens ?? 0) : 0);
+  const raised = raiseCap(learned, usedTokens);
   // The held room differs little from the raised one, and would be held on.
   if (raised.capTokens !== learned.capTokens) delete note.heldTokens;
   writeLearned(note, raised);

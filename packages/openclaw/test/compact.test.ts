@@ -40,12 +40,12 @@ function newEngine(config: Record<string, unknown> = {}): ContextEngine {
   });
 }
 
-async function playTurns(count: number): Promise<void> {
+async function playTurns(count: number, words = 200): Promise<void> {
   for (let turn = 0; turn < count; turn++) {
     const engine = newEngine();
     if (transcript.events.length > 0) await engine.bootstrap(session);
     const first = transcript.say("user", `locker ${turn} opens with code ${turn * 7919}`);
-    const last = transcript.say("assistant", `noted, locker ${turn}. ${"word ".repeat(200)}`);
+    const last = transcript.say("assistant", `noted, locker ${turn}. ${"word ".repeat(words)}`);
     await engine.commitTurn(transcript.turn(first, last));
   }
 }
@@ -160,17 +160,20 @@ describe("compact", () => {
     expect(notes.troubles).toEqual([]);
   });
 
-  test("after one overflow the history that is sent recovers", async () => {
+  test.each([
+    { name: "a chat that was folded before", budget: 8_000, words: 200, turns: 40 },
+    { name: "few long turns, of which whole ones are left out", budget: 40_000, words: 1_200, turns: 5 },
+  ])("after one overflow the history that is sent recovers: $name", async ({ budget, words, turns }) => {
     const sizes: number[] = [];
     const playMeasured = async (count: number): Promise<void> => {
       for (let turn = 0; turn < count; turn++) {
-        sizes.push(await measure(8_000));
-        await playTurns(1);
+        sizes.push(await measure(budget));
+        await playTurns(1, words);
       }
     };
-    await playMeasured(40);
+    await playMeasured(turns);
     const usual = Math.max(...sizes);
-    expect(await newEngine().compact(ask("overflow", { tokenBudget: 16_000 }))).toMatchObject({ ok: true });
+    expect(await newEngine().compact(ask("overflow"))).toMatchObject({ ok: true, compacted: true });
     sizes.length = 0;
     await playMeasured(50);
     expect(sizes[0]).toBeLessThan(0.75 * usual);
