@@ -44,7 +44,7 @@ const DEFAULT_WINDOW_TOKENS = 128_000;
 /** The rest of the room is for what the user says next. */
 const PROMPT_SHARE = 0.9;
 /** The host waits three minutes for a compaction, then it refuses the turn. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 150_000;
 const REFUSED_REMEDY =
   "What was said is kept. Say it again, shorter, or choose a model with a larger window; with tool search on, the host's tools take less of it.";
 
