@@ -105,8 +105,11 @@ test("goes on by itself when the model refuses its key, and says that it waits",
   expect(data["guards"]).toMatchObject([{ name: "breaker:openai/tiny" }]);
 });
 
-test("Ctrl-C ends it between two steps, and what was folded stays", async () => {
-  const database = await makeArchive("cancelled.db");
+test.each([
+  ["one", []],
+  ["all", ["--all"]],
+])("Ctrl-C ends it between two steps, and what was folded stays (%s)", async (name, scope) => {
+  const database = await makeArchive(`cancelled-${name}.db`);
   let interrupt: () => void = () => undefined;
   calls = 0;
   behave = (response, prompt) => {
@@ -117,10 +120,12 @@ test("Ctrl-C ends it between two steps, and what was folded stays", async () => 
   const onStart: RunOptions["onStart"] = (child) => {
     interrupt = () => child.kill("SIGINT");
   };
-  const cancelled = await run(["compact", "--budget", "32k", "--json", "--db", database], { env, onStart });
+  const args = ["compact", ...scope, "--budget", "32k", "--json", "--db", database];
+  const cancelled = await run(args, { env, onStart });
   behave = answer;
   expect(cancelled.status).toBe(130);
-  const { data } = parseEnvelope(cancelled);
+  const { data: whole } = parseEnvelope(cancelled);
+  const data = (name === "all" ? whole.items[0] : whole) as typeof whole;
   expect(data).toMatchObject({ compacted: true, reason: "cancelled", standIns: 0 });
   expect((data["summaryIds"] as string[]).length).toBeGreaterThan(0);
   expect((await run(["verify", "--db", database])).status).toBe(0);

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseSince } from "../src/commands/spend.ts";
@@ -76,6 +77,64 @@ describe("compact", () => {
     expect(data["passes"]).toBe((data["summaryIds"] as string[]).length);
     const reserve = await run(["summaries", "list", "--state", "reserve", "--json", "--db", raw]);
     expect(parseEnvelope(reserve).data.items).toEqual([]);
+  });
+
+  test("says when the target is not reached, with a status, and prints what is in the archive", async () => {
+    const missed = await run(["compact", "--budget", "64k", "--target", "100", "--no-model", "--db", raw]);
+    expect(missed.status).toBe(1);
+    const shown = missed.stdout.toString("utf8");
+    expect(shown).toContain(
+      "target not reached  conversation 1 is folded; it was to have at most 100 tokens",
+    );
+    const list = parseEnvelope(await run(["conversations", "list", "--json", "--db", raw]));
+    const { shownTokens } = list.data.items[0] as unknown as { shownTokens: number };
+    expect(shown).toContain(`${shownTokens.toLocaleString("en")} tokens`);
+    const again = await run(["compact", "--budget", "64k", "--target", "100", "--json", "--db", raw]);
+    expect(again.status).toBe(1);
+    expect(parseEnvelope(again).data).toMatchObject({
+      compacted: false,
+      reason: "nothing to fold",
+      targetTokens: 100,
+      targetReached: false,
+      tokensAfter: shownTokens,
+    });
+  });
+
+  test("folds every conversation with --all, and reports each", async () => {
+    const all = join(folder.path, "all.db");
+    const other = join(folder.path, "other.jsonl");
+    writeFileSync(other, readFileSync(SAMPLE, "utf8").replaceAll("3f6c1d52", "4f6c1d52"));
+    await run(["import", SAMPLE, other, "--db", all]);
+    // One pass per sweep: a fold that stopped after one sweep would leave far too much.
+    const env = { LCM_MAX_SWEEP_ITERATIONS: "1" };
+    const args = [
+      "compact",
+      "--all",
+      "--force",
+      "--budget",
+      "32k",
+      "--no-reserve",
+      "--no-model",
+      "--db",
+      all,
+    ];
+    const folded = await run([...args, "--json"], { env });
+    expect(folded.status).toBe(0);
+    const { data } = parseEnvelope(folded);
+    expect(data).toMatchObject({ conversations: 2, folded: 2, targetNotReached: 0, failures: [] });
+    const stored = parseEnvelope(await run(["conversations", "list", "--json", "--db", all])).data
+      .items as unknown as { id: number; shownTokens: number }[];
+    const items = data.items as unknown as { conversationId: number; tokensAfter: number }[];
+    expect(items.map(({ conversationId, tokensAfter }) => [conversationId, tokensAfter])).toEqual(
+      stored.map(({ id, shownTokens }) => [id, shownTokens]),
+    );
+    for (const { tokensAfter } of items) expect(tokensAfter).toBeLessThan(24_000);
+    const missed = await run([...args, "--target", "100"]);
+    expect(missed.status).toBe(1);
+    expect(missed.stdout.toString("utf8")).toContain("target not reached  2 of 2 conversations folded");
+    expect(missed.stderr).toMatch(/^2 of 2 conversations, number 1, pass 1: [\d,]+ tokens$/m);
+    expect((await run(["verify", "--db", all])).status).toBe(0);
+    expect((await run([...args, "--conversation", "1"])).status).toBe(2);
   });
 
   test("refuses a missing or impossible budget and an unknown conversation", async () => {

@@ -11,7 +11,7 @@ import type { AssembledContext } from "./assemble/assemble.ts";
 import type { ChosenItem } from "./assemble/choose.ts";
 import { toForkItems } from "./assemble/fork-front.ts";
 import type { Provider } from "./assemble/grammars.ts";
-import { compactUntilUnder, foldAtThreshold, sweepOnce } from "./compact/execute.ts";
+import { foldUntilUnder } from "./compact/execute.ts";
 import type { FoldReport } from "./compact/execute.ts";
 import { shouldCompact } from "./compact/policy.ts";
 import type { CompactionPolicy } from "./compact/policy.ts";
@@ -24,7 +24,7 @@ import type { Clock, EventSink } from "./model/events.ts";
 import type { ModelIdentity } from "./model/message.ts";
 import { isSubagentKey } from "./model/session-patterns.ts";
 import type { Settings } from "./model/settings.ts";
-import { applyFactor, estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
+import { applyFactor, estimateTextTokens, MESSAGE_OVERHEAD_TOKENS, removeFactor } from "./model/tokens.ts";
 import type { RunItem } from "./store/folding.ts";
 import type { ForkItem } from "./store/forks.ts";
 import type { ConversationRow, Store } from "./store/store.ts";
@@ -42,12 +42,13 @@ type Situation = { readonly budgetTokens: number } & ModelSituation;
 
 export interface CompactRequest extends ModelSituation {
   readonly budgetTokens: number;
-  /** Fold although the threshold is not crossed, however little there is to fold. */
+  /** Fold everything outside the tail even below the threshold, then on until the context is under it. */
   readonly force?: boolean;
-  /** Fold until the context has at most this many tokens; without it, everything outside the tail is folded. */
+  /** Fold until the context has at most this many tokens. Replaces the threshold as the target. */
   readonly targetTokens?: number;
   readonly customInstructions?: string;
   readonly signal?: AbortSignal;
+  /** Passes so far, and how many the sweeps begun so far may have. */
   readonly onProgress?: (done: number, total: number) => void;
 }
 
@@ -60,8 +61,12 @@ export interface CompactAnswer {
   readonly conversationId: number;
   readonly compacted: boolean;
   readonly reason: string;
+  /** Tokens of the stored context, before and after. */
   readonly tokensBefore: number;
   readonly tokensAfter: number;
+  /** How many tokens it was to have at most: the requested target, or just under the threshold. */
+  readonly targetTokens: number;
+  readonly targetReached: boolean;
   readonly passes: number;
   readonly summaryIds: readonly string[];
 }
@@ -163,12 +168,14 @@ export class Folding {
     const { conversationId } = conversation;
     const force = request.force ?? false;
     const isWanted = force || request.targetTokens !== undefined || (await this.isDue(conversation, request));
-    if (!isWanted) return this.#unchanged(conversationId, "below threshold");
+    const targetTokens = await this.#findTarget(conversation, request);
+    if (!isWanted) return this.#unchanged(conversationId, targetTokens, "below threshold");
     return this.#takeTurn(conversationId, true, async () => {
       await this.noteDebt(conversation, request.budgetTokens);
       const claim = { conversationId, holder: this.#holder, now: this.#clock.now(), leaseMs: this.#leaseMs };
       const debt = await this.#store.claimDebt({ ...claim, force: true });
-      if (!debt) return this.#unchanged(conversationId, "another process is folding this conversation");
+      if (!debt)
+        return this.#unchanged(conversationId, targetTokens, "another process is folding this conversation");
       return this.#pay(conversation, request, debt.attempts);
     });
   }
@@ -352,16 +359,23 @@ export class Folding {
 
   async #pay(conversation: ConversationRow, request: PaidRequest, attempts: number): Promise<CompactAnswer> {
     const { conversationId } = conversation;
-    const deadlineMs =
-      request.targetTokens === undefined
-        ? this.#settings.sweepDeadlineMs
-        : this.#settings.compactUntilUnderDeadlineMs;
+    const isRequested = request.force === true || request.targetTokens !== undefined;
+    const deadlineMs = isRequested
+      ? this.#settings.compactUntilUnderDeadlineMs
+      : this.#settings.sweepDeadlineMs;
     try {
+      const targetTokens = await this.#findTarget(conversation, request);
+      const tokensBefore = await this.#countShown(conversationId);
       const report = await this.#keepLease(conversationId, request.signal, async (signal) => {
         const context = await this.#context(conversation, { ...request, signal }, deadlineMs);
         // A fold begins an epoch in any case: what was remade comes in with it.
         await this.#store.swapRemade({ conversationId, now: this.#clock.now() });
-        return this.#fold(context, request);
+        return foldUntilUnder(context, {
+          targetTokens,
+          foldsAll: request.targetTokens === undefined,
+          isForced: isRequested,
+          preparesFirst: request.isBackground ?? false,
+        });
       });
       const compacted = report.passes > 0;
       // Work that was cut short stays owed; everything else is done, or cannot be done better by trying again.
@@ -372,22 +386,37 @@ export class Folding {
         isOpen ? `stopped: ${report.stopped}` : null,
         compacted ? 0 : attempts,
       );
-      if (compacted) {
-        const { tokensBefore, tokensAfter } = report;
-        this.#emit({ kind: "compacted", conversationId, tokensBefore, tokensAfter });
-      }
-      return { conversationId, compacted, reason: describeStop(report), ...report };
+      const { passes, tokensAfter, summaryIds } = report;
+      if (compacted) this.#emit({ kind: "compacted", conversationId, tokensBefore, tokensAfter });
+      return {
+        conversationId,
+        compacted,
+        reason: describeStop(report),
+        tokensBefore,
+        tokensAfter,
+        targetTokens,
+        targetReached: tokensAfter <= targetTokens,
+        passes,
+        summaryIds,
+      };
     } catch (error) {
       await this.#settle(conversationId, error instanceof Error ? error.message : String(error), attempts);
       throw error;
     }
   }
 
-  async #fold(context: FoldContext, request: PaidRequest): Promise<FoldReport> {
-    if (request.targetTokens !== undefined) return compactUntilUnder(context, request.targetTokens);
-    if (request.force) return sweepOnce(context, { isForced: true, stopAtTokens: null });
-    const stopAtTokens = Math.max(0, Math.ceil(context.policy.contextThreshold * request.budgetTokens) - 1);
-    return foldAtThreshold(context, { stopAtTokens, preparesFirst: request.isBackground ?? false });
+  /** How many stored tokens a fold leaves at most: the requested target or just under the threshold, as the model counts. */
+  async #findTarget(conversation: ConversationRow, request: CompactRequest): Promise<number> {
+    const { conversationId, foldRevision } = conversation;
+    const { contextThreshold } = this.#policy(conversation, request);
+    const wanted =
+      request.targetTokens ?? Math.max(0, Math.ceil(contextThreshold * request.budgetTokens) - 1);
+    return removeFactor(wanted, await this.#factor(conversationId, foldRevision, request.model));
+  }
+
+  async #countShown(conversationId: number): Promise<number> {
+    const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
+    return cover?.counters.shownTokens ?? 0;
   }
 
   async #context(
@@ -414,8 +443,9 @@ export class Folding {
       seenRevision: () => this.#seen.get(conversationId) ?? null,
       now: () => this.#clock.now(),
       signal: request.signal ? AbortSignal.any([request.signal, timeout]) : timeout,
-      onPass: ({ passes }) => {
-        request.onProgress?.(passes, policy.maxSweepIterations);
+      onPass: (passes) => {
+        const sweeps = Math.ceil(passes / policy.maxSweepIterations);
+        request.onProgress?.(passes, sweeps * policy.maxSweepIterations);
       },
       ...(request.customInstructions === undefined ? {} : { customInstructions: request.customInstructions }),
     };
@@ -488,15 +518,16 @@ export class Folding {
     });
   }
 
-  async #unchanged(conversationId: number, reason: string): Promise<CompactAnswer> {
-    const cover = await this.#store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
-    const tokens = cover?.counters.shownTokens ?? 0;
+  async #unchanged(conversationId: number, targetTokens: number, reason: string): Promise<CompactAnswer> {
+    const tokens = await this.#countShown(conversationId);
     return {
       conversationId,
       compacted: false,
       reason,
       tokensBefore: tokens,
       tokensAfter: tokens,
+      targetTokens,
+      targetReached: tokens <= targetTokens,
       passes: 0,
       summaryIds: [],
     };
@@ -528,7 +559,7 @@ export function measureSummary(
 function describeStop(report: FoldReport): string {
   if (report.passes === 0 && report.stopped === "nothing_to_fold") return "nothing to fold";
   return {
-    no_progress: "a pass saved nothing",
+    no_progress: "a sweep saved nothing",
     pass_limit: "the pass limit was reached",
     target_reached: "under the target",
     nothing_to_fold: "everything outside the tail is folded",

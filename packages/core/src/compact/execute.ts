@@ -8,17 +8,8 @@
  */
 import type { CoverItem } from "../model/cover.ts";
 import type { PublishOutcome } from "../store/folding.ts";
-import {
-  explainStop,
-  MAX_ROUNDS,
-  planRound,
-  planStoredLeaves,
-  planSweep,
-  recordPass,
-  startRounds,
-  startSweep,
-} from "./plan.ts";
-import type { FoldStep, StopReason, SweepState } from "./plan.ts";
+import { explainStop, planRound, planStoredLeaves, planSweep, recordPass, recordSweep } from "./plan.ts";
+import type { FoldStep, RoundsState, StopReason, SweepState } from "./plan.ts";
 import type { CompactionPolicy } from "./policy.ts";
 import type { PlanScope } from "./runs.ts";
 import { foldSteps, readView } from "./steps.ts";
@@ -29,6 +20,8 @@ export interface FoldReport {
   readonly passes: number;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
+  /** Tokens saved by the passes. Messages that arrived meanwhile do not count. */
+  readonly savedTokens: number;
   readonly summaryIds: readonly string[];
   readonly stopped: StopReason | "deadline" | "aborted" | "stale";
 }
@@ -37,22 +30,20 @@ export interface FoldReport {
 const MAX_STALE_IN_A_ROW = 5;
 
 /** One sweep: passes until the plan is empty or time is up. With `onlyStored` nothing is made, only published, which takes no time. */
-export async function sweep(
-  context: FoldContext,
-  start: SweepState,
-  onlyStored = false,
-): Promise<FoldReport> {
+async function sweep(context: FoldContext, start: SweepState, onlyStored = false): Promise<FoldReport> {
   const summaryIds: string[] = [];
   /** Stored summaries that turned out not to fit what lies there: they are not offered again. */
   const refused = new Set<string>();
   let state = start;
   let stale = 0;
+  let savedTokens = 0;
   let view = await readView(context);
   const tokensBefore = view.shownTokens;
   const report = (stopped: FoldReport["stopped"]): FoldReport => ({
     passes: state.passes,
     tokensBefore,
     tokensAfter: view.shownTokens,
+    savedTokens,
     summaryIds,
     stopped,
   });
@@ -64,8 +55,9 @@ export async function sweep(
     }
     stale = 0;
     summaryIds.push(outcome.summaryId);
+    savedTokens += outcome.tokensBefore - outcome.tokensAfter;
     state = recordPass(state, step, { before: outcome.tokensBefore, after: outcome.tokensAfter });
-    context.onPass?.({ passes: state.passes });
+    context.onPass?.(state.passes);
   };
   for (;;) {
     if (context.signal.aborted && !onlyStored) return report(stopReason(context.signal));
@@ -108,80 +100,69 @@ function withoutRefused(scope: PlanScope, refused: ReadonlySet<string>): PlanSco
 const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>
   (signal.reason as { name?: string } | undefined)?.name === "TimeoutError" ? "deadline" : "aborted";
 
-export function sweepOnce(
-  context: FoldContext,
-  options: { isForced: boolean; stopAtTokens: number | null },
-): Promise<FoldReport> {
-  return sweep(context, startSweep({ budgetTokens: context.budgetTokens, ...options }));
-}
-
-export interface ThresholdFold {
-  readonly stopAtTokens: number;
+/** How far to fold. */
+export interface FoldGoal {
+  /** Sweeps go on until the cover has at most this many tokens. */
+  readonly targetTokens: number;
+  /** Fold everything outside the tail first; without it, sweeps stop at the target. */
+  readonly foldsAll: boolean;
+  /** Leaf passes run on what there is, however little. */
+  readonly isForced: boolean;
   /**
-   * The leaves are made first and published in one go, so that the front of the context changes once and not with every call to a model.
-   * For work in the background, between turns; who waits for a fold wants to see it advance.
+   * The leaves are made first and published together, so that the front of the context changes once and not with every model call.
+   * For background work between turns; someone who waits for a fold wants to see its progress.
    */
-  readonly preparesFirst: boolean;
+  readonly preparesFirst?: boolean;
 }
 
-/** The fold at the threshold: everything outside the tail. Whatever is left above the threshold then is condensed. */
-export async function foldAtThreshold(context: FoldContext, fold: ThresholdFold): Promise<FoldReport> {
-  let report = await foldRound(context, fold);
-  for (let round = 2; round <= MAX_ROUNDS; round++) {
-    if (report.stopped !== "pass_limit" || report.tokensAfter <= fold.stopAtTokens) break;
-    report = joinReports(report, await foldRound(context, fold));
+/** Sweeps until the cover is under its target, until one saves nothing, or until time is up. */
+export async function foldUntilUnder(context: FoldContext, goal: FoldGoal): Promise<FoldReport> {
+  const { targetTokens, foldsAll, isForced } = goal;
+  let state: RoundsState = {
+    targetTokens,
+    budgetTokens: context.budgetTokens,
+    isForced,
+    foldsAll,
+    last: null,
+  };
+  const tokens = (await readView(context)).shownTokens;
+  let report: FoldReport = {
+    passes: 0,
+    tokensBefore: tokens,
+    tokensAfter: tokens,
+    savedTokens: 0,
+    summaryIds: [],
+    stopped: "target_reached",
+  };
+  for (;;) {
+    const plan = planRound(state, report.tokensAfter);
+    if (plan.kind === "done") return { ...report, stopped: plan.stopped };
+    const before = report;
+    const isLate = state.foldsAll && goal.preparesFirst === true && (await prepareMany(context));
+    const onPass = (passes: number): void => context.onPass?.(before.passes + passes);
+    const round = await sweep({ ...context, onPass }, plan.sweep, isLate);
+    report = joinReports(before, round);
+    const { stopped, savedTokens } = round;
+    if (stopped === "deadline" || stopped === "aborted" || stopped === "stale") return report;
+    state = recordSweep(state, { stopped, savedTokens });
   }
-  if (report.tokensAfter <= fold.stopAtTokens || context.signal.aborted) return report;
-  return joinReports(report, await sweepOnce(context, { isForced: false, stopAtTokens: fold.stopAtTokens }));
 }
 
-async function foldRound(context: FoldContext, { preparesFirst }: ThresholdFold): Promise<FoldReport> {
-  if (preparesFirst) await prepareMany(context, context.policy.maxSweepIterations);
-  const isLate = context.signal.aborted && stopReason(context.signal) === "deadline";
-  return sweep(context, startSweep({ budgetTokens: context.budgetTokens }), isLate);
-}
-
-async function prepareMany(context: FoldContext, count: number): Promise<void> {
+/** Makes the leaves of one sweep ahead. True when the deadline ended it: what was made can still be published. */
+async function prepareMany(context: FoldContext): Promise<boolean> {
   try {
-    for (let made = 0; made < count && !context.signal.aborted; made++)
-      if (!(await prepareNext(context, "due"))) return;
+    for (let made = 0; made < context.policy.maxSweepIterations && !context.signal.aborted; made++)
+      if (!(await prepareNext(context, "due"))) break;
   } catch (error) {
     if (!context.signal.aborted) throw error;
   }
+  return context.signal.aborted && stopReason(context.signal) === "deadline";
 }
 
 const joinReports = (first: FoldReport, second: FoldReport): FoldReport => ({
   ...second,
   passes: first.passes + second.passes,
   tokensBefore: first.tokensBefore,
+  savedTokens: first.savedTokens + second.savedTokens,
   summaryIds: [...first.summaryIds, ...second.summaryIds],
 });
-
-/** Forced sweeps, up to ten, until the cover is under the target. */
-export async function compactUntilUnder(context: FoldContext, targetTokens: number): Promise<FoldReport> {
-  let rounds = startRounds(targetTokens, context.budgetTokens);
-  let view = await readView(context);
-  const tokensBefore = view.shownTokens;
-  const summaryIds: string[] = [];
-  let passes = 0;
-  for (;;) {
-    const plan = planRound(rounds, view.shownTokens);
-    if (plan.kind === "done") {
-      const stopped =
-        plan.reason === "under_target"
-          ? "target_reached"
-          : plan.reason === "round_limit"
-            ? "pass_limit"
-            : "no_progress";
-      return { passes, tokensBefore, tokensAfter: view.shownTokens, summaryIds, stopped };
-    }
-    const report = await sweep(context, plan.sweep);
-    rounds = plan.next;
-    passes += report.passes;
-    summaryIds.push(...report.summaryIds);
-    view = await readView(context);
-    if (report.stopped === "deadline" || report.stopped === "aborted" || report.stopped === "stale") {
-      return { passes, tokensBefore, tokensAfter: view.shownTokens, summaryIds, stopped: report.stopped };
-    }
-  }
-}

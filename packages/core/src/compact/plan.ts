@@ -67,8 +67,6 @@ export interface FoldStep {
   readonly publishId: string | null;
 }
 
-export const MAX_ROUNDS = 10;
-
 export function startSweep(options: {
   budgetTokens: number;
   isForced?: boolean;
@@ -167,39 +165,49 @@ export function planPrepared(
   return null;
 }
 
-// Rounds of sweeps until a context fits.
+// Sweeps until a context is under its target.
 
+/** Where a fold of several sweeps is. Plain data, like `SweepState`. */
 export interface RoundsState {
-  readonly rounds: number;
   readonly targetTokens: number;
   readonly budgetTokens: number;
-  readonly tokensBefore: number | null;
+  /** Leaf passes run on what there is, however little. */
+  readonly isForced: boolean;
+  /** The next sweep folds everything outside the tail; the ones after it stop at the target. */
+  readonly foldsAll: boolean;
+  /** How the previous sweep ended; null before the first. */
+  readonly last: (SweepResult & { readonly hadTarget: boolean }) | null;
+}
+
+export interface SweepResult {
+  /** Tokens saved by its passes. Messages that arrived meanwhile do not count. */
+  readonly savedTokens: number;
+  readonly stopped: StopReason;
 }
 
 export type RoundPlan =
-  | { readonly kind: "sweep"; readonly sweep: SweepState; readonly next: RoundsState }
-  | { readonly kind: "done"; readonly reason: "under_target" | "no_progress" | "round_limit" };
+  | { readonly kind: "sweep"; readonly sweep: SweepState }
+  | { readonly kind: "done"; readonly stopped: StopReason };
 
-export function startRounds(targetTokens: number, budgetTokens: number): RoundsState {
-  return { rounds: 0, targetTokens, budgetTokens, tokensBefore: null };
+/**
+ * The next sweep, or why there is none: sweeps run until the cover is under its target, or until one saves nothing. Their number has no
+ * limit of its own; the caller's deadline and signal stop them.
+ */
+export function planRound(state: RoundsState, tokens: number): RoundPlan {
+  const { last, foldsAll, targetTokens, budgetTokens, isForced } = state;
+  const isUnder = last === null ? !foldsAll && tokens < targetTokens : tokens <= targetTokens;
+  const hasFoldedAll = last?.stopped === "nothing_to_fold";
+  if (isUnder) return { kind: "done", stopped: hasFoldedAll ? "nothing_to_fold" : "target_reached" };
+  if (last?.hadTarget === true && last.savedTokens <= 0)
+    return { kind: "done", stopped: hasFoldedAll ? "nothing_to_fold" : "no_progress" };
+  const stopAtTokens = foldsAll ? null : targetTokens;
+  return { kind: "sweep", sweep: startSweep({ budgetTokens, isForced, stopAtTokens }) };
 }
 
-/** One forced sweep after the other until the cover is under its target; on entry the target itself counts as over. */
-export function planRound(state: RoundsState, tokens: number): RoundPlan {
-  const isUnder = state.rounds === 0 ? tokens < state.targetTokens : tokens <= state.targetTokens;
-  if (isUnder) return { kind: "done", reason: "under_target" };
-  if (state.tokensBefore !== null && tokens >= state.tokensBefore)
-    return { kind: "done", reason: "no_progress" };
-  if (state.rounds >= MAX_ROUNDS) return { kind: "done", reason: "round_limit" };
-  return {
-    kind: "sweep",
-    sweep: startSweep({
-      budgetTokens: state.budgetTokens,
-      isForced: true,
-      stopAtTokens: state.targetTokens,
-    }),
-    next: { ...state, rounds: state.rounds + 1, tokensBefore: tokens },
-  };
+/** The state after a sweep. Once everything outside the tail is folded, further sweeps condense down to the target. */
+export function recordSweep(state: RoundsState, result: SweepResult): RoundsState {
+  const foldsAll = state.foldsAll && result.stopped === "pass_limit";
+  return { ...state, foldsAll, last: { ...result, hadTarget: !state.foldsAll } };
 }
 
 // Phases.
@@ -253,11 +261,13 @@ function planCondensed(
   for (const depth of field.depths) {
     if (phase === "routine" && policy.sweepMaxDepth >= 0 && depth >= policy.sweepMaxDepth) break;
     const fanout = chooseFanout(policy, depth, phase);
+    // Under pressure two summaries that are too long for a chunk are condensed all the same: nothing else would shorten them.
+    const minSummaries = phase === "pressure" ? fanout : 1;
     for (const run of findSummaryRuns(field, policy, (item) => isSummaryItem(item) && item.depth === depth)) {
       const chunk =
         excessTokens === null
-          ? cutCondensedChunk(field, run, policy, depth)
-          : cutAsNeeded(field, run, policy, { depth, fanout, excessTokens });
+          ? cutCondensedChunk(field, run, policy, depth, minSummaries)
+          : cutAsNeeded(field, run, policy, { depth, fanout, minSummaries, excessTokens });
       const enough = phase === "pressure" || chunk.tokens >= minCondensedTokens(policy);
       if (countSummaries(field, chunk) < fanout || !enough) continue;
       const targetTokens = condensedTarget(policy, chunk.tokens);
@@ -273,12 +283,18 @@ function cutAsNeeded(
   field: Field,
   run: readonly Bundle[],
   policy: CompactionPolicy,
-  need: { readonly depth: number; readonly fanout: number; readonly excessTokens: number },
+  need: {
+    readonly depth: number;
+    readonly fanout: number;
+    readonly minSummaries: number;
+    readonly excessTokens: number;
+  },
 ): Chunk {
-  const whole = cutCondensedChunk(field, run, policy, need.depth);
+  const { depth, minSummaries } = need;
+  const whole = cutCondensedChunk(field, run, policy, depth, minSummaries);
   if (whole.stored !== null) return whole;
   for (let count = need.fanout; count < run.length; count++) {
-    const chunk = cutCondensedChunk(field, run.slice(0, count), policy, need.depth);
+    const chunk = cutCondensedChunk(field, run.slice(0, count), policy, depth, minSummaries);
     const saved = chunk.tokens - condensedTarget(policy, chunk.tokens);
     if (countSummaries(field, chunk) >= need.fanout && saved >= need.excessTokens) return chunk;
   }

@@ -11,8 +11,8 @@ import { findFreshTail, type FreshTail } from "../model/tail.ts";
 import { groupItems, isMessageItem, isSummaryItem, type ItemGroup } from "../model/tool-groups.ts";
 import type { CompactionPolicy } from "./policy.ts";
 
-/** Below this a leaf could not be shorter than its sources. */
-const MIN_LEAF_INPUT_TOKENS = 128;
+/** Below this a leaf is hardly shorter than its sources: it aims at up to 192 tokens, and its tag takes more. */
+const MIN_LEAF_INPUT_TOKENS = 256;
 
 /** What the planner must know beside the items. */
 export interface PlanScope {
@@ -221,23 +221,31 @@ export function* cutLeafChunks(
   let next = 0;
   let offset = 0;
   while (next < bits.length) {
-    const chunk = cutChunk(field, { run, offset, bits, next }, policy.leafChunkTokens, 0);
+    const chunk = cutChunk(
+      field,
+      { run, offset, bits, next },
+      { maxTokens: policy.leafChunkTokens, minBits: 1 },
+      0,
+    );
     yield chunk;
     offset += chunk.members.length;
     for (let left = chunk.members.length; left > 0; next++) left -= bits[next]?.count ?? left;
   }
 }
 
+/** The first summaries of a run that fit in a chunk, and at least `minSummaries` of them, however long they are. */
 export function cutCondensedChunk(
   field: Field,
   run: readonly Bundle[],
   policy: CompactionPolicy,
   depth: number,
+  minSummaries: number,
 ): Chunk {
   const bits = run.map((bundle) =>
     toBit({ items: bundle.map((index) => must(field.items[index], "item of a run")) }),
   );
-  return cutChunk(field, { run: run.flat(), offset: 0, bits, next: 0 }, policy.leafChunkTokens, depth + 1);
+  const size = { maxTokens: policy.leafChunkTokens, minBits: minSummaries };
+  return cutChunk(field, { run: run.flat(), offset: 0, bits, next: 0 }, size, depth + 1);
 }
 
 export const countSummaries = (field: Field, chunk: Chunk): number =>
@@ -267,8 +275,13 @@ interface RunRest {
   readonly next: number;
 }
 
-/** Takes bits while they fit (always the first), as far as no stored stand-in is cut across. */
-function cutChunk(field: Field, rest: RunRest, maxTokens: number, depth: number): Chunk {
+/** Takes bits while they fit (always the first ones), as far as no stored stand-in is cut across. */
+function cutChunk(
+  field: Field,
+  rest: RunRest,
+  { maxTokens, minBits }: { readonly maxTokens: number; readonly minBits: number },
+  depth: number,
+): Chunk {
   const stored = findStored(field, rest, depth);
   if (stored !== null) return describeChunk(field, rest, stored.count, false, stored.reserve);
   let count = 0;
@@ -277,7 +290,7 @@ function cutChunk(field: Field, rest: RunRest, maxTokens: number, depth: number)
   const ends: number[] = [];
   for (let next = rest.next; next < rest.bits.length; next++) {
     const bit = must(rest.bits[next], "bit of a run");
-    isFull = count > 0 && tokens + bit.tokens > maxTokens;
+    isFull = ends.length >= minBits && tokens + bit.tokens > maxTokens;
     if (isFull) break;
     count += bit.count;
     tokens += bit.tokens;

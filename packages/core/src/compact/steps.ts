@@ -54,7 +54,7 @@ export interface FoldContext {
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly customInstructions?: string;
-  readonly onPass?: (pass: { passes: number }) => void;
+  readonly onPass?: (passes: number) => void;
 }
 
 export interface CoverView {

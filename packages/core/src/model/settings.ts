@@ -359,17 +359,17 @@ const FOLDING = {
   maxSweepIterations: whole(12, {
     min: 1,
     env: "LCM_MAX_SWEEP_ITERATIONS",
-    help: "Most passes in one sweep.",
+    help: "Most passes in one sweep. A fold runs as many sweeps as it needs to get under its target.",
   }),
   sweepDeadlineMs: whole(120_000, {
     min: 1,
     env: "LCM_SWEEP_DEADLINE_MS",
-    help: "Longest time one sweep may take.",
+    help: "Longest time for a fold at the threshold.",
   }),
   compactUntilUnderDeadlineMs: whole(300_000, {
     min: 1,
     env: "LCM_COMPACT_UNTIL_UNDER_DEADLINE_MS",
-    help: "Longest time for folding down to a target; the host may end it earlier.",
+    help: "Longest time for a forced fold or a fold down to a target; the host may end it earlier.",
   }),
 } as const;
 

@@ -300,3 +300,8 @@ export function calibrate(
 export function applyFactor(tokens: number, factor: number): number {
   return Math.ceil(tokens * clamp(factor, MIN_FACTOR, MAX_FACTOR));
 }
+
+/** The most tokens of an estimate that `applyFactor` keeps within a number of the model's tokens. */
+export function removeFactor(tokens: number, factor: number): number {
+  return Math.floor(tokens / clamp(factor, MIN_FACTOR, MAX_FACTOR) + 1e-6);
+}

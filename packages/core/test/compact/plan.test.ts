@@ -8,14 +8,15 @@ import { findFreshTail } from "../../src/model/tail.ts";
 import { groupItems } from "../../src/model/tool-groups.ts";
 import {
   explainStop,
-  MAX_ROUNDS,
   planPrepared,
   planRound,
   planStoredLeaves,
   planSweep,
   recordPass,
-  startRounds,
+  recordSweep,
   startSweep,
+  type RoundsState,
+  type StopReason,
   type SweepState,
 } from "../../src/compact/plan.ts";
 import { planReserve } from "../../src/compact/plan-reserve.ts";
@@ -164,7 +165,8 @@ describe("a leaf pass", () => {
   test("aims at a third of its sources, up to the target", () => {
     expect(planOver(messages(10))).toMatchObject({ targetTokens: 350 });
     expect(planOver(messages(150))).toMatchObject({ targetTokens: 2_400 });
-    expect(planOver(messages(8, { tokens: 20 }))).toMatchObject({ targetTokens: 159 });
+    expect(planOver(messages(8, { tokens: 40 }))).toMatchObject({ targetTokens: 192 });
+    expect(planOver(messages(8, { tokens: 20 }))).toBeNull();
   });
 });
 
@@ -298,30 +300,50 @@ describe("a sweep", () => {
 });
 
 describe("rounds until under a target", () => {
+  const rounds = (state: Partial<RoundsState> = {}): RoundsState => ({
+    targetTokens: 1_000,
+    budgetTokens: BUDGET,
+    isForced: true,
+    foldsAll: false,
+    last: null,
+    ...state,
+  });
+  const done = (stopped: StopReason) => ({ kind: "done", stopped });
+
   test("count the target itself as over on entry, and as under afterwards", () => {
-    expect(planRound(startRounds(1_000, BUDGET), 999)).toEqual({ kind: "done", reason: "under_target" });
-    const first = planRound(startRounds(1_000, BUDGET), 1_000);
-    expect(first).toMatchObject({ kind: "sweep", sweep: { isForced: true, stopAtTokens: 1_000 } });
-    const next = first.kind === "sweep" ? first.next : startRounds(0, 0);
-    expect(planRound({ ...next, tokensBefore: 1_500 }, 1_000)).toEqual({
-      kind: "done",
-      reason: "under_target",
+    expect(planRound(rounds(), 999)).toEqual(done("target_reached"));
+    expect(planRound(rounds(), 1_000)).toMatchObject({
+      kind: "sweep",
+      sweep: { isForced: true, stopAtTokens: 1_000 },
     });
+    const swept = recordSweep(rounds(), { savedTokens: 500, stopped: "target_reached" });
+    expect(planRound(swept, 1_000)).toEqual(done("target_reached"));
   });
 
-  test("end without progress, and after ten", () => {
-    expect(planRound({ ...startRounds(10, BUDGET), rounds: 1, tokensBefore: 50 }, 50)).toMatchObject({
-      reason: "no_progress",
-    });
-    let state = startRounds(10, BUDGET);
-    let rounds = 0;
-    for (let tokens = 1_000; ; tokens--) {
-      const plan = planRound(state, tokens);
-      if (plan.kind === "done") break;
-      state = plan.next;
-      rounds++;
+  test("go on after the pass limit as long as a sweep saves something", () => {
+    let state = rounds();
+    for (let tokens = 1_050; tokens > 1_000; tokens--) {
+      expect(planRound(state, tokens).kind).toBe("sweep");
+      state = recordSweep(state, { savedTokens: 1, stopped: "pass_limit" });
     }
-    expect(rounds).toBe(MAX_ROUNDS);
+    expect(planRound(state, 1_000)).toEqual(done("target_reached"));
+    // Turns that arrive meanwhile make the cover longer; what the passes saved counts.
+    expect(planRound(state, 9_000).kind).toBe("sweep");
+    const stalled = recordSweep(state, { savedTokens: 0, stopped: "no_progress" });
+    expect(planRound(stalled, 1_001)).toEqual(done("no_progress"));
+    const empty = recordSweep(state, { savedTokens: 0, stopped: "nothing_to_fold" });
+    expect(planRound(empty, 1_001)).toEqual(done("nothing_to_fold"));
+  });
+
+  test("fold everything outside the tail first where that is asked for, then down to the target", () => {
+    const first = rounds({ foldsAll: true });
+    expect(planRound(first, 10)).toMatchObject({ kind: "sweep", sweep: { stopAtTokens: null } });
+    const limited = recordSweep(first, { savedTokens: 10, stopped: "pass_limit" });
+    expect(planRound(limited, 1_001)).toMatchObject({ kind: "sweep", sweep: { stopAtTokens: null } });
+    expect(planRound(limited, 1_000)).toEqual(done("target_reached"));
+    const all = recordSweep(first, { savedTokens: 0, stopped: "nothing_to_fold" });
+    expect(planRound(all, 1_001)).toMatchObject({ kind: "sweep", sweep: { stopAtTokens: 1_000 } });
+    expect(planRound(all, 1_000)).toEqual(done("nothing_to_fold"));
   });
 });
 
