@@ -195,6 +195,22 @@ describe("assemble", () => {
     expect(shown).toMatch(/Accepted by\s+anthropic, openai-chat, openai-responses, gemini, bedrock/);
   });
 
+  test("explains how long the tail is that folds leave alone, and why it is not longer", async () => {
+    const explain = async (env: Record<string, string>): Promise<string> => {
+      const args = ["assemble", "--budget", "32k", "--explain", "--db", raw];
+      return (await run(args, { env })).stdout.toString("utf8");
+    };
+    expect(await explain({ LCM_FRESH_TAIL_COUNT: "100000" })).toMatch(
+      /Tail\s+folds leave the newest \d+ messages alone \([\d,]+ tokens\); fewer than the 100,000 of freshTailCount: more would exceed 9,600 tokens, 30 % of the budget/,
+    );
+    expect(await explain({ LCM_FRESH_TAIL_MAX_TOKENS: "2000" })).toContain(
+      "more would exceed 2,000 tokens, 6 %",
+    );
+    expect(await explain({ LCM_FRESH_TAIL_COUNT: "4" })).toMatch(
+      /newest 4 messages alone \([\d,]+ tokens\)$/m,
+    );
+  });
+
   test("adds what the prompt is about at the end", async () => {
     const cued = await json(
       "assemble",

@@ -93,8 +93,8 @@ const MAX_UPKEEP_STEPS = 200;
 /** Failed folds are tried again after 5 minutes, then 10, at most 30. */
 const BACKOFF_MS = 5 * 60_000;
 const MAX_BACKOFF_MS = 30 * 60_000;
-/** Without a tail limit of its own, the tail is kept to this share of the budget: else a small window folds at every turn. */
-const TAIL_SHARE = 0.2;
+/** Without `freshTailMaxTokens`, folds leave at most this share of the budget alone: else a small window folds at every turn. */
+const TAIL_SHARE = 0.3;
 /** A running turn longer than this share of the budget is folded while it runs, else a small window could never be folded. */
 const TURN_SHARE = 0.4;
 /** No provider keeps a prompt cached for longer than this without a request: a new front costs nothing then. */
@@ -329,6 +329,7 @@ export class Folding {
       budgetTokens,
       // The share that keeps folding from happening at every turn is no limit here: what fits is shown.
       tail: { ...policy, freshTailMaxTokens: this.#settings.freshTailMaxTokens ?? undefined },
+      foldTail: policy,
       timeZone: this.#settings.timezone,
       tokenFactor,
       model: request.model ?? null,
@@ -370,12 +371,13 @@ export class Folding {
         const context = await this.#context(conversation, { ...request, signal }, deadlineMs);
         // A fold begins an epoch in any case: what was remade comes in with it.
         await this.#store.swapRemade({ conversationId, now: this.#clock.now() });
-        return foldUntilUnder(context, {
+        const goal = {
           targetTokens,
           foldsAll: request.targetTokens === undefined,
           isForced: isRequested,
           preparesFirst: request.isBackground ?? false,
-        });
+        };
+        return foldUntilUnder(context, goal, await this.#countShown(conversationId));
       });
       const compacted = report.passes > 0;
       // Work that was cut short stays owed; everything else is done, or cannot be done better by trying again.

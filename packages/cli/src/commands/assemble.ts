@@ -100,6 +100,7 @@ function toContextJson(context: AssembledContext): object {
     fingerprint,
     mode,
     shownMessages: context.shownMessages,
+    tail: context.tail,
     items: context.items.map(toItemJson),
     grammars: checkGrammars(context),
   };

@@ -76,12 +76,24 @@ function renderTotals(context: AssembledContext): string {
     [
       ["Context", `${style.good(renderBar(share, TOTAL_BAR))}  ${size}`],
       ["Stands for", describeCover(context)],
+      ["Tail", describeTail(context)],
       ["Mode", MODES[mode]],
       ["Accepted by", checkGrammars(context).map(describeCheck).join(", ")],
       ["Epoch", `${epoch}, fingerprint ${fingerprint}`],
     ],
     style.faint,
   );
+}
+
+/** What folds leave alone, and why it is shorter than `freshTailCount` messages where it is. */
+function describeTail({ tail, budgetTokens }: AssembledContext): string {
+  const { messages, tokens, maxMessages, maxTokens, endedBy } = tail;
+  const size = `folds leave the newest ${countOf(messages, "message")} alone (${formatCount(tokens)} tokens)`;
+  if (messages >= maxMessages || endedBy === "messages") return size;
+  if (endedBy === "start" || maxTokens === null)
+    return `${size}; no more of the ${formatCount(maxMessages)} of freshTailCount: what is older is folded, or there is nothing older`;
+  const limit = `${formatCount(maxTokens)} tokens, ${formatShare(maxTokens, budgetTokens)} of the budget`;
+  return `${size}; fewer than the ${formatCount(maxMessages)} of freshTailCount: more would exceed ${limit} (freshTailMaxTokens)`;
 }
 
 export const MODES: Readonly<Record<AssembledContext["mode"], string>> = {

@@ -9,7 +9,7 @@ import { hash } from "node:crypto";
 import { partTokens } from "../message/normalize.ts";
 import type { CoverItem } from "../model/cover.ts";
 import type { ModelIdentity } from "../model/message.ts";
-import { findFreshTail, type TailPolicy } from "../model/tail.ts";
+import { explainFreshTail, findFreshTail, type TailLimit, type TailPolicy } from "../model/tail.ts";
 import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
 import type { CoverTail, ShownSummary } from "../store/folding.ts";
@@ -29,6 +29,8 @@ export interface AssembleOptions {
   readonly conversationId: number;
   readonly budgetTokens: number;
   readonly tail: TailPolicy;
+  /** The tail that folds leave alone; a context may show more of it. */
+  readonly foldTail: TailPolicy;
   readonly timeZone: string;
   /** The model's factor on stored counts. */
   readonly tokenFactor: number;
@@ -67,6 +69,8 @@ export interface AssembledContext {
   readonly fingerprint: string;
   readonly items: ExplainedItem[];
   readonly shownMessages: number;
+  /** The newest messages, which folds leave alone, and why there are not more of them. */
+  readonly tail: TailLimit;
 }
 
 /**
@@ -297,6 +301,7 @@ async function writeContext(
       role: item.seq === null ? null : (loaded.roles.get(item.seq) ?? null),
     })),
     shownMessages: cover.counters.shownMessages,
+    tail: explainFreshTail(cover.items.toReversed(), options.foldTail),
   };
 }
 

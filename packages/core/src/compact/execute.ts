@@ -115,8 +115,12 @@ export interface FoldGoal {
   readonly preparesFirst?: boolean;
 }
 
-/** Sweeps until the cover is under its target, until one saves nothing, or until time is up. */
-export async function foldUntilUnder(context: FoldContext, goal: FoldGoal): Promise<FoldReport> {
+/** Sweeps over a cover of so many tokens until it is under its target, until a sweep saves nothing, or until time is up. */
+export async function foldUntilUnder(
+  context: FoldContext,
+  goal: FoldGoal,
+  tokens: number,
+): Promise<FoldReport> {
   const { targetTokens, foldsAll, isForced } = goal;
   let state: RoundsState = {
     targetTokens,
@@ -125,7 +129,6 @@ export async function foldUntilUnder(context: FoldContext, goal: FoldGoal): Prom
     foldsAll,
     last: null,
   };
-  const tokens = (await readView(context)).shownTokens;
   let report: FoldReport = {
     passes: 0,
     tokensBefore: tokens,

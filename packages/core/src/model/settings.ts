@@ -279,7 +279,7 @@ const CONTEXT = {
     min: 1,
     env: "LCM_FRESH_TAIL_COUNT",
     basic: true,
-    help: "This many of the newest messages stay word for word.",
+    help: "Folds leave this many of the newest messages alone, up to freshTailMaxTokens.",
   }),
   freshTailMaxTokens: row<number | null>(
     // Hosts check the schema before they start; the 0 of an older configuration must not stop one.
@@ -287,7 +287,7 @@ const CONTEXT = {
     unset(),
     {
       env: "LCM_FRESH_TAIL_MAX_TOKENS",
-      help: "Upper limit for the tokens of these newest messages.",
+      help: "Most tokens of these newest messages. Unset: 30 % of the budget, and a context may show more of them where there is room.",
     },
   ),
   maxAssemblyTokenBudget: optionalWhole({

@@ -48,6 +48,32 @@ export function findFreshTail(
   return { startIndex, messages, tokens, pinned: findPinned(items, isShown, startIndex) };
 }
 
+/** What folds leave alone, and which limit ends it. */
+export interface TailLimit {
+  readonly messages: number;
+  readonly tokens: number;
+  /** The limits: how many messages, and how many tokens where that is limited. */
+  readonly maxMessages: number;
+  readonly maxTokens: number | null;
+  /** What ends it: the number of messages, the tokens, or that everything before it is folded or does not exist. */
+  readonly endedBy: "messages" | "tokens" | "start";
+}
+
+/** The tail of a cover given oldest first, with the limit that the next older tool group would exceed. */
+export function explainFreshTail(items: readonly CoverItem[], policy: TailPolicy): TailLimit {
+  const { startIndex, messages, tokens } = findFreshTail(items, policy);
+  const older = readTrailingMessages(items.slice(0, startIndex), (item) => item.hidden === 0);
+  const next = groupItems(older.map(({ item }) => item)).at(-1);
+  const isFull = next !== undefined && messages + next.items.length > policy.freshTailCount;
+  return {
+    messages,
+    tokens,
+    maxMessages: policy.freshTailCount,
+    maxTokens: policy.freshTailMaxTokens ?? null,
+    endedBy: next === undefined ? "start" : isFull ? "messages" : "tokens",
+  };
+}
+
 /** What the tail needs to know of a tool group. */
 export type TailGroup = Pick<ItemGroup, "items" | "tokens">;
 

@@ -46,18 +46,25 @@ const ABORTED: ModelFailure = {
   message: "the caller cancelled the call",
 };
 
+const NOTHING_RETURNED: ModelFailure = {
+  kind: "failure",
+  failure: "invalid_response",
+  message: "the model call returned no result",
+};
+
 function timedOut(timeoutMs: number): ModelFailure {
   return { kind: "failure", failure: "timeout", message: `no answer within ${timeoutMs} ms` };
 }
 
-/** The port forbids exceptions; a host that throws all the same must not stop a fold. */
-async function runGuarded<Request, Answer>(
+/** The port forbids exceptions and empty answers; a host that throws or returns nothing all the same must not stop a fold. */
+async function runGuarded<Request, Answer extends { readonly kind: string }>(
   port: Port<Request, Answer | ModelFailure>,
   request: Request,
   signal: AbortSignal,
 ): Promise<Answer | ModelFailure> {
   try {
-    return await port(request, signal);
+    const answer: Partial<Answer | ModelFailure> | null | undefined = await port(request, signal);
+    return typeof answer?.kind === "string" ? (answer as Answer | ModelFailure) : NOTHING_RETURNED;
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     return { kind: "failure", failure: "unavailable", message };

@@ -97,6 +97,7 @@ describe("a model that", () => {
     ["writes more than it read", async (request) => say(request.user.repeat(2)), {}],
     ["never answers and does not listen", never, { summaryTimeoutMs: 15 }],
     ["throws", () => Promise.reject(new Error("socket hang up")), {}],
+    ["returns undefined", (async () => undefined) as unknown as Complete, {}],
   ])(
     "%s: the context fits, what is stored is marked, the ledger has the calls, and the next try waits",
     async (_, complete, config) => {
