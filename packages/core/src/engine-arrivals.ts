@@ -163,6 +163,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
       isBulk: request.sequence !== undefined,
       ...(request.turn ? { turn: request.turn } : {}),
       ...(request.cursor ? { cursor: request.cursor } : {}),
+      ...(request.budgetTokens === undefined ? {} : { baseTokens: request.budgetTokens }),
     });
     this.#report(answer.conversationId, answer.results, answer.indexProblem);
     this.#parts.noteStored();

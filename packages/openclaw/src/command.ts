@@ -3,7 +3,7 @@
  * acts on. What changes something is for senders whom the host knows.
  */
 
-import { EngineError, type Engine, type Settings } from "@lossless/core";
+import { EngineError, type Settings } from "@lossless/core";
 import { backUpInThread } from "./chores.ts";
 import { describeEstimate, estimateFolding } from "./fold-estimate.ts";
 import type { CommandContext, CommandDefinition } from "./host.ts";
@@ -175,13 +175,20 @@ async function answerCompact(ask: Ask): Promise<string> {
   const viaHost = rest === "" ? context.runtimeContext?.compactCurrent : undefined;
   if (viaHost !== undefined) return describeFold(await viaHost());
   const engine = await parts.lease.open();
-  const conversation = await findConversation(engine, owner, sessionKey);
-  if (conversation === null) return "Nothing of this chat is stored yet.";
+  const { items } = await engine.listConversations({ owner, sessionKey, limit: 1 });
+  const [conversation] = items;
+  if (conversation === undefined) return "Nothing of this chat is stored yet.";
+  const { conversationId, sessionId } = conversation;
+  const note = parts.lease.notes.session(sessionId);
+  const budgetTokens = note.baseTokens ?? (await engine.readSession({ owner, sessionId }))?.baseTokens;
+  if (budgetTokens == null)
+    return "The room of the model is not known before its first answer. Send a message, then try again.";
   const folded = await engine.compact({
-    conversationId: conversation,
+    conversationId,
     owner,
-    budgetTokens: 100_000,
+    budgetTokens,
     force: true,
+    ...(note.model === undefined ? {} : { model: note.model }),
     ...(rest === "" ? {} : { customInstructions: rest }),
   });
   return describeFold(folded);
@@ -192,15 +199,16 @@ function describeFold(fold: {
   reason?: string;
   tokensBefore?: number;
   tokensAfter?: number;
+  targetTokens?: number;
+  targetReached?: boolean;
 }): string {
   const count = (tokens: number | undefined): string => (tokens ?? 0).toLocaleString("en");
-  if (!fold.compacted) return `Nothing was folded: ${fold.reason ?? "there is nothing to fold"}.`;
-  return `Folded: about ${count(fold.tokensBefore)} tokens became ${count(fold.tokensAfter)}. Every message is still there.`;
-}
-
-async function findConversation(engine: Engine, owner: string, sessionKey: string): Promise<number | null> {
-  const { items } = await engine.listConversations({ owner, sessionKey, limit: 1 });
-  return items[0]?.conversationId ?? null;
+  const missed =
+    fold.targetReached === false
+      ? ` Target not reached: it was to have at most ${count(fold.targetTokens)} tokens, but ${fold.reason ?? "nothing more can be folded"}.`
+      : "";
+  if (!fold.compacted) return `Nothing was folded: ${fold.reason ?? "there is nothing to fold"}.${missed}`;
+  return `Folded: about ${count(fold.tokensBefore)} tokens became ${count(fold.tokensAfter)}.${missed} Every message is still there.`;
 }
 
 async function answerSearch({ parts, context, rest }: Ask): Promise<string> {

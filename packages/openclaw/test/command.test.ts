@@ -194,12 +194,34 @@ test("doctor has nothing to say about an archive that works", async () => {
 test("compact folds the chat, with instructions or through the host, for known senders only", async () => {
   await fill(120);
   expect(await ask("compact", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
+  notes.session(session.id).baseTokens = 100_000;
   expect(await ask("compact keep names")).toMatch(/^Folded: about [\d,]+ tokens became/);
   expect(await ask("status")).toMatch(/Folded: \d+ summar/);
   const compactCurrent = async () => ({ compacted: false, reason: "asked the host" });
   expect(await ask("compact", {}, undefined, { runtimeContext: { compactCurrent } })).toContain(
     "asked the host",
   );
+});
+
+test("compact folds for the room of the session's model, also after a restart, and says when that is not enough", async () => {
+  await fill(120);
+  expect(await ask("compact keep names")).toContain("room of the model is not known");
+  const count = async (): Promise<number> =>
+    (await archive.listConversations({ limit: 1 })).items[0]?.shownTokens ?? 0;
+  const before = await count();
+  // The room is stored with each turn: a process that has just started knows it.
+  const last = { role: "user", content: "and now fold" };
+  const turn = { messages: [{ eventId: "last", message: last }], budgetTokens: 10 * before };
+  await archive.ingest({ session, ...turn });
+  const whole = await count();
+  expect(whole).toBeGreaterThan(before);
+  expect(await ask("compact keep names")).toMatch(/^Folded: .* Every message is still there\.$/);
+  expect(await count()).toBeLessThan(whole);
+  // Too small for anything: what folding cannot reach is said.
+  notes.session(session.id).baseTokens = 20;
+  const answer = await ask("compact keep names");
+  expect(answer).toContain("Target not reached: it was to have at most 14 tokens");
+  expect(answer).toContain(`became ${(await count()).toLocaleString("en")}.`);
 });
 
 test("search finds messages of this chat, verify proves them, spend and config are short", async () => {

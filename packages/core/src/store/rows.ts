@@ -79,6 +79,8 @@ export interface AppendBatch {
   readonly events: readonly AppendEvent[];
   readonly turn?: { readonly advancementKey: string };
   readonly cursor?: { readonly value: string | null };
+  /** Room for messages in the model's context at this turn, if it is known. */
+  readonly baseTokens?: number;
   readonly now: number;
   /** One of many batches of a session: what makes single events easier to find may wait until there are no more. */
   readonly isBulk?: boolean;
@@ -96,6 +98,8 @@ export interface SessionState {
   readonly cursor: string | null;
   readonly conversationId: number | null;
   readonly lastEventId: string | null;
+  /** Room for messages in the model's context at the last turn that named one. */
+  readonly baseTokens: number | null;
 }
 
 export interface ConversationRow {

@@ -42,6 +42,7 @@ const INSERT_TURN =
   "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const SET_CURSOR =
   "UPDATE sessions SET cursor = ?, last_event = coalesce(?, last_event) WHERE session_ref = ?";
+const SET_BASE = "UPDATE sessions SET base_tokens = ?1 WHERE session_ref = ?2 AND base_tokens IS NOT ?1";
 
 interface VersionRow {
   message_id: number;
@@ -87,6 +88,7 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     );
     if (isDeferred) events.writeSome(results.length);
     calibrations.save(batch.now);
+    if (batch.baseTokens !== undefined) connection.run(SET_BASE, batch.baseTokens, placement.sessionRef);
     if (batch.cursor) {
       const lastEventId = batch.events.at(-1)?.eventId ?? null;
       connection.run(SET_CURSOR, batch.cursor.value, lastEventId, placement.sessionRef);

@@ -62,7 +62,7 @@ const SESSIONS_WITH = `
   WHERE s.owner = ?1 AND EXISTS (SELECT 1 FROM event_ids e WHERE e.session_ref = s.session_ref AND e.event_id = ?2)
   ORDER BY s.session_ref`;
 const SELECT_SESSION_STATE = `
-  SELECT s.cursor, s.last_event,
+  SELECT s.cursor, s.last_event, s.base_tokens,
          (SELECT p.conversation_id FROM placements p WHERE p.session_ref = s.session_ref ORDER BY p.start_position DESC LIMIT 1)
            AS conversation_id
   FROM sessions s WHERE s.session_ref = ?`;
@@ -417,11 +417,16 @@ export function readSession(
   const row = connection.get<{
     cursor: string | null;
     last_event: string | null;
+    base_tokens: number | null;
     conversation_id: number | null;
   }>(SELECT_SESSION_STATE, ref);
-  return row
-    ? { cursor: row.cursor, conversationId: row.conversation_id, lastEventId: row.last_event }
-    : null;
+  if (!row) return null;
+  return {
+    cursor: row.cursor,
+    conversationId: row.conversation_id,
+    lastEventId: row.last_event,
+    baseTokens: row.base_tokens,
+  };
 }
 
 export function knownEvents(
