@@ -38,11 +38,11 @@ export async function playFullDisk(stage: Stage): Promise<void> {
     "when there is room again every turn is stored, and nothing is left of failed writes",
     async () => {
       await stage.playTurn("SAY there is room again", FULL_CHAT);
-      await stage.playTurn("SAY goodbye", FULL_CHAT);
       await stage.waitForAnswer(FULL_CHAT, "/lcm status", /All parts work/);
       assert.match(await stage.sendChat("/lcm verify", FULL_CHAT), /Proven/);
       const spool = join(disk, "lcm-spool");
       assert.deepEqual(readdirSync(disk).includes("lcm-spool") ? readdirSync(spool) : [], []);
+      await stage.playTurn("SAY goodbye", FULL_CHAT);
     },
   );
   await stage.configure({}, /state\/lcm\.db/);
