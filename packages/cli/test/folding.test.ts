@@ -283,7 +283,16 @@ describe("summaries", () => {
     expect(shown).toMatch(/Stands for\s+\d+ messages, msg_\d+ to msg_\d+/);
     expect(shown).toContain("Made into");
     expect(shown).toContain(String(leaf.data["content"]).split("\n")[0]);
-    expect(await text("summaries", "show", String(condensed?.["id"]))).toContain("Made from");
+    const words = await text("summaries", "show", String(condensed?.["id"]));
+    expect(words).toContain("Made from");
+    // Every face of the archive means the same by the tokens a summary was made from.
+    const described = (await json("show", String(condensed?.["id"]))).data.items[0];
+    expect(described?.["sourceTokens"]).toBe(up.data["sourceTokens"]);
+    expect(Number(described?.["messageTokens"])).toBeGreaterThan(Number(described?.["sourceTokens"]));
+    const line = /Tokens +[\d,]+ from [\d,]+ /.exec(words)?.[0];
+    expect(await text("show", String(condensed?.["id"]))).toMatch(
+      new RegExp(line?.replace(/ +/, " +") ?? "never"),
+    );
   });
 
   test("tree draws every summary above its sources", async () => {

@@ -43,6 +43,7 @@ export function renderSummary(summary: SummaryNode, onChange: () => void): HTMLE
           `${summary.model === summary.level ? "the engine itself" : `${summary.model} (${summary.level})`}, ${formatTime(summary.createdAt)}`,
         ),
       ),
+      summary.previousId !== null && pair("Written after", linkSummary(summary.previousId)),
       pair("Part of", ...(derivedIds.length === 0 ? ["nothing above it"] : listIds(derivedIds))),
       sourceIds.length > 0 && pair("Made from", ...listIds(sourceIds)),
     ),

@@ -179,7 +179,7 @@ function renderSummary(summary: Described & { type: "summary" }, timezone: strin
       "Kind",
       `${summary.kind}, depth ${summary.depth}${summary.isStale ? ` (${style.warning("stale")})` : ""}`,
     ],
-    ["Stands for", countOf(summary.messageCount, "message")],
+    ["Stands for", `${countOf(summary.messageCount, "message")}, ${countOf(summary.messageTokens, "token")}`],
     ["Time", formatSpan(summary.earliestAt, summary.latestAt, timezone)],
     [
       "Tokens",

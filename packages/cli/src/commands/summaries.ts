@@ -218,6 +218,7 @@ function renderShown({ node, sources, derived }: Shown, timezone: string): strin
       `${formatTime(node.createdAt, timezone)}, ${node.level}${node.model === "" ? "" : `, by ${toOneLine(node.model)}`}`,
     ],
   ];
+  if (node.previousId !== null) pairs.push(["Previous context", style.name(node.previousId)]);
   if (node.fileIds.length > 0) pairs.push(["Large files", node.fileIds.join(", ")]);
   return [
     renderPairs(pairs, style.faint),
@@ -265,6 +266,7 @@ function toSummaryJson(row: SummaryRow): object {
     isStale: row.isStale,
     isRoot: row.isRoot,
     createdAt: toIso(row.createdAt),
+    previousId: row.previousId,
   };
 }
 

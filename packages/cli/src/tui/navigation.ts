@@ -8,6 +8,7 @@ import { FilesScreen, makeFileScreen } from "./screens/files.ts";
 import { GraphScreen } from "./screens/graph.ts";
 import { HelpScreen } from "./screens/help.ts";
 import { MessagesScreen } from "./screens/messages.ts";
+import { makePreviousScreen } from "./screens/previous.ts";
 import { RewriteScreen } from "./screens/rewrite.ts";
 import { SearchScreen } from "./screens/search.ts";
 import { SpendScreen } from "./screens/spend.ts";
@@ -25,7 +26,9 @@ export function createNavigator(desk: Desk): Navigator {
     message: (messageId) => open(makeMessageScreen(desk, messageId)),
     graph: (conversation, summaryId) => open(new GraphScreen(desk, conversation, summaryId)),
     context: (conversation) => open(new ContextScreen(desk, conversation, null)),
-    previousContext: (conversation, summaryId) => open(new ContextScreen(desk, conversation, { summaryId })),
+    contextBefore: (conversation, summaryId) => open(new ContextScreen(desk, conversation, { summaryId })),
+    previousContext: async (conversation, summaryId) =>
+      open(await makePreviousScreen(desk, conversation, summaryId)),
     files: (conversation) => open(new FilesScreen(desk, conversation)),
     file: (fileId) => open(makeFileScreen(desk, fileId)),
     search: (conversation) => open(new SearchScreen(desk, conversation)),

@@ -63,6 +63,8 @@ export interface Navigator {
   graph(conversation: ConversationRow, summaryId?: string): Promise<boolean>;
   context(conversation: ConversationRow): Promise<boolean>;
   /** The context as it was before a summary was made; null: its newest one. */
+  contextBefore(conversation: ConversationRow, summaryId: string | null): Promise<boolean>;
+  /** What the writer of a summary was given as what comes before; null: of its newest one. */
   previousContext(conversation: ConversationRow, summaryId: string | null): Promise<boolean>;
   files(conversation: ConversationRow): Promise<boolean>;
   file(fileId: string): Promise<boolean>;

@@ -68,7 +68,7 @@ describe("the graph as lines", () => {
   });
 });
 
-describe("the previous context", () => {
+describe("the former context", () => {
   const line = (id: string): ContextLine =>
     ({ id, summaryId: id.startsWith("sum_") ? id : null, messageId: null, isFormer: false }) as ContextLine;
   const report = {

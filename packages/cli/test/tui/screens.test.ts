@@ -204,11 +204,38 @@ describe("context", () => {
     expect(await press("enter")).toContain("must be a number of tokens");
   });
 
-  test("shows the previous context: what stood there before a summary was made", async () => {
+  test("shows the previous context: the text a summary was written after, and what that one was written after", async () => {
+    const stage = await open();
+    const { press, writer } = stage;
+    const { items } = await writer.listSummaries({ conversationId: 1, limit: 500 });
+    const byId = new Map(items.map((row) => [row.summaryId, row]));
+    const chosen = items.find(({ previousId }) => byId.get(previousId ?? "")?.previousId);
+    const given = byId.get(chosen?.previousId ?? "");
+    const before = byId.get(given?.previousId ?? "");
+    await chooseSummary(stage, chosen?.summaryId);
+    const previous = await press("p");
+    expect(previous).toContain(`previous context of ${chosen?.summaryId}`.slice(0, 30));
+    expect(previous).toContain(`${chosen?.summaryId} · was given the text of ${given?.summaryId}`);
+    for (const line of given?.content.split("\n").slice(0, 3) ?? [])
+      expect(previous).toContain(line.slice(0, 60));
+    expect(await press("p")).toContain(`was given the text of ${before?.summaryId}`);
+    expect(await press("escape", "s")).toContain(`── ${given?.summaryId}`);
+    expect(await press("escape", "escape", "escape", "p")).toContain("previous context of sum_");
+  });
+
+  test("says so where a summary was given no previous context", async () => {
+    const stage = await open();
+    const { items } = await stage.writer.listSummaries({ conversationId: 1, limit: 500 });
+    await chooseSummary(stage, items.find(({ previousId }) => previousId === null)?.summaryId);
+    expect(await stage.press("p")).toContain("no previous context");
+    expect(await stage.press("p")).toContain("there is nothing before it");
+  });
+
+  test("shows the former context: what stood there before a summary was made", async () => {
     const { press } = await open();
     await press("c", "g");
-    const previous = await press("p");
-    expect(previous).toContain("previous context of 1");
+    const previous = await press("P");
+    expect(previous).toContain("former context of 1");
     expect(previous).toMatch(/before sum_[0-9a-f]{16} was made: \d+ items with/);
     expect(previous).toMatch(/▸ ◂ summary +sum_/);
     expect(previous).toMatch(/now under sum_[0-9a-f]{16}/);
@@ -300,3 +327,9 @@ test("help names the keys of the screen one came from", async () => {
     expect(help).toContain(words);
   expect(await press("x")).toContain("graph of 1");
 });
+
+/** Opens the graph with everything in it, and goes down to a summary. */
+async function chooseSummary({ press }: Stage, summaryId: string | undefined): Promise<void> {
+  await press("s", "x", "e");
+  for (let screen = await press("g"); !screen.includes(`── ${summaryId}`); screen = await press("j"));
+}

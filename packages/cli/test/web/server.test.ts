@@ -224,6 +224,11 @@ describe("what is stored", () => {
     const summary = await getJson<{ messageIds: number[]; content: string }>(
       `/api/summaries/${nodes[0]?.summaryId}`,
     );
+    for (const { summaryId } of nodes) {
+      const described = await site.writer.describe({ id: summaryId, allConversations: true });
+      const { sourceTokens } = await getJson<{ sourceTokens: number }>(`/api/summaries/${summaryId}`);
+      expect(described).toMatchObject({ type: "summary", sourceTokens });
+    }
     expect(summary.messageIds).toContain(1);
     expect(summary.content).toContain("parcel");
   });

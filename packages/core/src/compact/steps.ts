@@ -15,6 +15,7 @@ import type {
   PublishOutcome,
   RunItem,
   StoredFold,
+  SummaryRow,
   SummaryText,
 } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
@@ -140,12 +141,13 @@ export async function summarizeStep(
   const { store, conversationId } = context;
   const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
   if (countMessages(run) !== step.messages) return { kind: "stale" };
+  const previous = await readPrevious(context, view, step);
   const text = await context.summarize({
     conversationId,
     purpose: step.kind,
     depth: step.depth,
     run: run.filter(tellsSomething),
-    previous: await readPrevious(context, view, step),
+    previous: previous?.content ?? null,
     targetTokens: step.targetTokens,
     sourceTokens: step.inputTokens,
     signal: context.signal,
@@ -154,7 +156,7 @@ export async function summarizeStep(
   return store.storeSummary({
     conversationId,
     run: toKeys(run),
-    summary: toSummary(context, text, step.depth, run),
+    summary: { ...toSummary(context, text, step.depth, run), previousId: previous?.summaryId ?? null },
     state,
     seenRevision: context.seenRevision(),
     now: context.now(),
@@ -178,14 +180,18 @@ export function toSummary(
 }
 
 /** The summary right before the run, published or prepared: what a reader of the new one has just read. */
-async function readPrevious({ store }: FoldContext, view: CoverView, step: FoldStep): Promise<string | null> {
+async function readPrevious(
+  { store }: FoldContext,
+  view: CoverView,
+  step: FoldStep,
+): Promise<SummaryRow | null> {
   const before = view.items.slice(0, step.startIndex).findLast((item) => item.hidden === 0);
   if (before === undefined) return null;
   const prepared = view.scope.reserve?.find(
     ({ depth, endPosition }) => depth === 0 && endPosition === before.endPosition,
   );
   const summaryId = before.summaryId ?? prepared?.summaryId;
-  return summaryId === undefined ? null : ((await store.readSummary(summaryId))?.content ?? null);
+  return summaryId === undefined ? null : store.readSummary(summaryId);
 }
 
 export function toKeys(run: readonly RunItem[]): FoldRun {

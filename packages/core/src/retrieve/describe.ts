@@ -52,9 +52,11 @@ export type Described =
       readonly kind: "leaf" | "condensed";
       readonly depth: number;
       readonly tokenCount: number;
+      /** Tokens of what it was made from. */
+      readonly sourceTokens: number;
       /** Tokens of all summaries below it, and of all messages. */
       readonly descendantTokens: number;
-      readonly sourceTokens: number;
+      readonly messageTokens: number;
       readonly createdAt: number;
       readonly earliestAt: number;
       readonly latestAt: number;
@@ -192,8 +194,9 @@ async function describeSummary(
     kind: node.kind,
     depth: node.depth,
     tokenCount: node.tokens,
+    sourceTokens: node.sourceTokens,
     descendantTokens: subtree.descendantTokens,
-    sourceTokens: subtree.sourceTokens,
+    messageTokens: subtree.messageTokens,
     createdAt: node.createdAt,
     earliestAt: node.earliestAt,
     latestAt: node.latestAt,

@@ -13,7 +13,7 @@ export interface SubtreeNode {
   /** Tokens of all summaries below it. */
   readonly descendantTokens: number;
   /** Tokens of all messages below it. */
-  readonly sourceTokens: number;
+  readonly messageTokens: number;
   readonly messages: number;
   /** Whether the cap pays for it and for all before it. */
   readonly fits: boolean;
@@ -21,17 +21,17 @@ export interface SubtreeNode {
 
 export interface Subtree {
   readonly descendantTokens: number;
-  readonly sourceTokens: number;
+  readonly messageTokens: number;
   /** Nearest first, up to a number; the rest is reached through them. */
   readonly nodes: readonly SubtreeNode[];
 }
 
 interface Cost {
   readonly descendantTokens: number;
-  readonly sourceTokens: number;
+  readonly messageTokens: number;
 }
 
-const NOTHING: Cost = { descendantTokens: 0, sourceTokens: 0 };
+const NOTHING: Cost = { descendantTokens: 0, messageTokens: 0 };
 
 export function measureSubtree(
   graph: SummaryGraph,
@@ -90,9 +90,9 @@ function sumCosts(
       const cost = costs.get(summaryId) ?? NOTHING;
       return {
         descendantTokens: sum.descendantTokens + cost.descendantTokens,
-        sourceTokens: sum.sourceTokens + cost.sourceTokens,
+        messageTokens: sum.messageTokens + cost.messageTokens,
       };
     },
-    { descendantTokens: shownBelow, sourceTokens: own },
+    { descendantTokens: shownBelow, messageTokens: own },
   );
 }

@@ -78,10 +78,12 @@ export interface SummaryRow {
   readonly isStale: boolean;
   readonly isRoot: boolean;
   readonly createdAt: number;
+  /** The summary whose text it was given as previous context; null: none, or nobody wrote that down. */
+  readonly previousId: string | null;
 }
 
 /** A summary without its text. */
-export interface SummaryOutline extends Omit<SummaryRow, "content"> {
+export interface SummaryOutline extends Omit<SummaryRow, "content" | "previousId"> {
   /** The conversation's newest seq when it was published; null when it was not, or nobody wrote that down. */
   readonly publishedSeq: number | null;
 }
@@ -116,6 +118,8 @@ export interface SummaryText {
   readonly tokens: number;
   readonly model: string;
   readonly level: "normal" | "aggressive" | "extractive";
+  /** The summary that the writer of the text was given as previous context. */
+  readonly previousId?: string | null;
 }
 
 export interface StoreSummary {

@@ -97,6 +97,7 @@ export interface MovedSummary extends Omit<SummaryOutline, "conversationId"> {
   readonly endSeq: number;
   readonly content: string;
   readonly madeAtSeq: number;
+  readonly previousId: string | null;
   /** In order: seqs of messages, ids of summaries. */
   readonly sources: readonly (number | string)[];
 }

@@ -61,19 +61,19 @@ function listIds(ids: readonly string[]): string {
 }
 
 function renderSummary(summary: Described & { type: "summary" }, timeZone?: string): string {
-  const { id, kind, depth, tokenCount, sourceTokens, messageCount, descendantCount, descendantTokens } =
+  const { id, kind, depth, tokenCount, messageTokens, messageCount, descendantCount, descendantTokens } =
     summary;
   const span = `${formatTime(summary.earliestAt, timeZone)} to ${formatTime(summary.latestAt, timeZone)}`;
   const lines = [
     `${id}: ${kind}, depth ${depth}, conv=${summary.conversationId}, ${span}`,
-    `${tokenCount} tokens for ${messageCount} messages (${sourceTokens} tokens), ${descendantCount} summaries below (${descendantTokens} tokens)${summary.isStale ? ", stale" : ""}`,
+    `${tokenCount} tokens for ${messageCount} messages (${messageTokens} tokens), ${descendantCount} summaries below (${descendantTokens} tokens)${summary.isStale ? ", stale" : ""}`,
     ...(summary.parentIds.length > 0 ? [`made from: ${listIds(summary.parentIds)}`] : []),
     ...(summary.sourceMessageIds.length > 0 ? [`messages: ${renderRun(summary.sourceMessageIds)}`] : []),
     ...(summary.childIds.length > 0 ? [`part of: ${listIds(summary.childIds)}`] : []),
     ...(summary.fileIds.length > 0 ? [`files: ${listIds(summary.fileIds)}`] : []),
     ...summary.subtree.slice(0, MAX_IDS).map((node) => {
       const fit = node.fits ? "" : ", beyond the cap";
-      return `  ${node.id} ${node.kind} d${node.depth}, ${node.tokens} tokens, ${node.messages} messages (${node.sourceTokens})${fit}`;
+      return `  ${node.id} ${node.kind} d${node.depth}, ${node.tokens} tokens, ${node.messages} messages (${node.messageTokens})${fit}`;
     }),
     "",
     summary.content,

@@ -49,8 +49,12 @@ export function renderRecord(record: ArchiveRecord): string {
   return JSON.stringify(record.record === "summary" ? renderSummary(record) : record);
 }
 
-function renderSummary({ publishedSeq, sources, ...facts }: MovedSummary): object {
-  return { ...facts, ...(publishedSeq === null ? {} : { publishedSeq }), sources };
+function renderSummary({ publishedSeq, previousId, sources, ...facts }: MovedSummary): object {
+  const known = {
+    ...(publishedSeq === null ? {} : { publishedSeq }),
+    ...(previousId === null ? {} : { previousId }),
+  };
+  return { ...facts, ...known, sources };
 }
 
 function renderRow(row: MovedRow): object {
@@ -273,6 +277,7 @@ function readSummary(entry: JsonObject): MovedSummary {
     madeAtSeq: field.number("madeAtSeq"),
     createdAt: field.number("createdAt"),
     publishedSeq: entry["publishedSeq"] === undefined ? null : field.number("publishedSeq"),
+    previousId: entry["previousId"] === undefined ? null : field.text("previousId"),
     sources: field.list("sources").map((source) => {
       if (typeof source === "string" || typeof source === "number") return source;
       throw new BadField("sources holds something that is neither a seq nor an id");

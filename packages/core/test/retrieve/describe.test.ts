@@ -47,7 +47,7 @@ describe("describe", () => {
     // The budget of a summary is that of everything below it, down to the messages.
     const { items } = await archive.engine.listMessages({ conversationId: 1, limit: 200 });
     const below = await collect(archive.engine, rootId);
-    expect(root.sourceTokens).toBe(
+    expect(root.messageTokens).toBe(
       items
         .filter(({ messageId }) => below.messages.has(messageId))
         .reduce((sum, { tokens }) => sum + tokens, 0),

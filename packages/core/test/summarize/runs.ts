@@ -50,6 +50,7 @@ export function summaryItem(index: number, content: string): RunItem {
     isStale: false,
     isRoot: false,
     createdAt: START,
+    previousId: null,
   };
   const { messages, tokens } = summary;
   const at = START + index * 3_600_000;

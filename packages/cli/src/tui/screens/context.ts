@@ -1,6 +1,6 @@
 /**
- * The context a model gets for a budget: its items in order, a bar of tokens for each, and why it is there. Also the previous context: the
- * same before a summary was made.
+ * The context a model gets for a budget: its items in order, a bar of tokens for each, and why it is there. Also the same
+ * as it was before a summary was made.
  */
 import type { AssembledContext } from "@lossless/core/assemble/assemble.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
@@ -12,12 +12,12 @@ import { countOf, formatCount, formatShare, formatSpan } from "../../format.ts";
 import { renderBar } from "../../progress.ts";
 import { ChosenText } from "../chosen-text.ts";
 import { listContextLines, putBack, type ContextLine } from "../context-lines.ts";
-import type { GraphNode } from "../graph-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span, type Style } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
+import { findNewest } from "./previous.ts";
 
 const KEYS: readonly KeyHelp[] = [
   { keys: "Enter", does: "open" },
@@ -25,6 +25,7 @@ const KEYS: readonly KeyHelp[] = [
   { keys: "b", does: "set the budget" },
   { keys: "s", does: "graph" },
   { keys: "p", does: "previous context" },
+  { keys: "P", does: "the context before it" },
   { keys: "d", does: "dissolve" },
   { keys: "r", does: "rewrite" },
   { keys: "R", does: "repair" },
@@ -67,7 +68,7 @@ export class ContextScreen implements Screen {
   }
 
   get name(): string {
-    return `${this.#before === null ? "context" : "previous context"} of ${this.conversation.conversationId}`;
+    return `${this.#before === null ? "context" : "former context"} of ${this.conversation.conversationId}`;
   }
 
   get #rows(): number {
@@ -112,11 +113,7 @@ export class ContextScreen implements Screen {
 
   async #findNewest(ids: readonly string[]): Promise<string | null> {
     const nodes = await this.#desk.graphs.read(this.conversation.conversationId);
-    let newest: GraphNode | null = null;
-    for (const node of ids.flatMap((id) => nodes.get(id) ?? [])) {
-      if (node.state === "cover" && node.createdAt >= (newest?.createdAt ?? 0)) newest = node;
-    }
-    return newest?.summaryId ?? null;
+    return findNewest(ids.flatMap((id) => nodes.get(id) ?? []));
   }
 
   async handle(key: Key): Promise<boolean> {
@@ -142,6 +139,7 @@ export class ContextScreen implements Screen {
     const summaryId = line?.summaryId ?? undefined;
     if (name === "s") return go.graph(conversation, summaryId);
     if (name === "p") return go.previousContext(conversation, summaryId ?? null);
+    if (name === "P") return go.contextBefore(conversation, summaryId ?? null);
     if (isOpen(name)) {
       if (summaryId !== undefined) return go.graph(conversation, summaryId);
       return typeof line?.messageId === "number" && go.message(line.messageId);

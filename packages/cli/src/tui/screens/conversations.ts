@@ -118,6 +118,7 @@ export class ConversationsScreen implements Screen {
     if (name === "s") return go.graph(row);
     if (name === "c") return go.context(row);
     if (name === "p") return go.previousContext(row, null);
+    if (name === "P") return go.contextBefore(row, null);
     if (name === "F") return go.files(row);
     if (name === "t") return go.transplant(row);
     return name === "R" && go.repair(row);

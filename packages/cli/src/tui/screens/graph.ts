@@ -19,6 +19,7 @@ const KEYS: readonly KeyHelp[] = [
   { keys: "R", does: "repair" },
   { keys: "c", does: "context" },
   { keys: "p", does: "previous context" },
+  { keys: "P", does: "the context before it" },
   { keys: "J K", does: "scroll the text" },
   { keys: "e", does: "expand all" },
   { keys: "x", does: "show replaced ones" },
@@ -170,6 +171,7 @@ export class GraphScreen implements Screen {
     if (name === "d") return go.dissolve(conversation, node.summaryId);
     if (name === "r" || name === "w") return go.rewrite(conversation, node.summaryId);
     if (name === "p") return go.previousContext(conversation, node.summaryId);
+    if (name === "P") return go.contextBefore(conversation, node.summaryId);
     return name === "m" && this.#openMessages(line, node);
   }
 

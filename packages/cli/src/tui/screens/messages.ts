@@ -86,6 +86,7 @@ export class MessagesScreen implements Screen {
     if (name === "s") return go.graph(this.conversation);
     if (name === "c") return go.context(this.conversation);
     if (name === "p") return go.previousContext(this.conversation, null);
+    if (name === "P") return go.contextBefore(this.conversation, null);
     if (name === "F" || name === "f") return go.files(this.conversation);
     if (name === "t") return go.transplant(this.conversation);
     return name === "R" && go.repair(this.conversation);

@@ -305,6 +305,7 @@ export function insertSummary(
         : Math.max(0, head.epochSeq - 1),
     createdAt: now,
     publishedSeq: state === "cover" ? head.seq : null,
+    previousId: summary.previousId ?? null,
   };
   writeSummary(
     context,

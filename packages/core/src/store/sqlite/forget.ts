@@ -271,6 +271,7 @@ function eraseSummary({ connection, index }: StoreContext, summaryId: string, no
     model: row.model as string,
     level: row.level as string,
     createdAt: row.created_at as number,
+    previousId: row.previous_id as string | null,
   };
   connection.run(ERASE_SUMMARY, note, tokens, hashSummary(facts), summaryId);
   index.removeSummary(summaryId);

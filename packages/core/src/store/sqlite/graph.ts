@@ -127,7 +127,7 @@ export function countSummaries(
 
 export function toSummary(row: Row): SummaryRow {
   const { publishedSeq: _publishedSeq, ...outline } = toOutline(row);
-  return { ...outline, content: row.content as string };
+  return { ...outline, content: row.content as string, previousId: row.previous_id as string | null };
 }
 
 function toOutline(row: Row): SummaryOutline {

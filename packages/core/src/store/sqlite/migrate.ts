@@ -18,6 +18,7 @@ import * as wordBlocks from "./migrations/0011-word-blocks.ts";
 import * as cacheAnswers from "./migrations/0012-cache-answers.ts";
 import * as eventIdsBehind from "./migrations/0013-event-ids-behind.ts";
 import * as recallParts from "./migrations/0014-recall-parts.ts";
+import * as previousContext from "./migrations/0015-previous-context.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -42,6 +43,7 @@ const MIGRATIONS: readonly Migration[] = [
   cacheAnswers,
   eventIdsBehind,
   recallParts,
+  previousContext,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

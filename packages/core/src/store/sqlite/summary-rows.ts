@@ -10,8 +10,8 @@ import type { StoreContext } from "./context.ts";
 const INSERT_SUMMARY = `
   INSERT INTO summaries (summary_id, conversation_id, kind, depth, state, start_pos, start_seq, end_pos, end_seq, messages,
     descendant_count, tokens, source_tokens, earliest_at, latest_at, content, hash, model, level, stale, is_root, made_at_seq, created_at,
-    published_seq)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    published_seq, previous_id)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 export const INSERT_MESSAGE_LINK =
   "INSERT INTO summary_messages (summary_id, ordinal, message_id) VALUES (?, ?, ?)";
 const INSERT_SOURCE_LINK =
@@ -25,15 +25,22 @@ export interface SummaryFacts extends Omit<MovedSummary, "sources"> {
 export function hashSummary(
   facts: Pick<
     SummaryFacts,
-    "summaryId" | "conversationId" | "depth" | "content" | "tokens" | "model" | "level" | "createdAt"
+    | "summaryId"
+    | "conversationId"
+    | "depth"
+    | "content"
+    | "tokens"
+    | "model"
+    | "level"
+    | "createdAt"
+    | "previousId"
   > & { readonly kind: string },
 ): Buffer {
-  const { summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt } = facts;
-  return hash(
-    "sha256",
-    JSON.stringify([summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt]),
-    "buffer",
-  );
+  const { summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt, previousId } =
+    facts;
+  const bound = [summaryId, conversationId, kind, depth, content, tokens, model, level, createdAt];
+  // What has none is bound as it was before a previous context was kept.
+  return hash("sha256", JSON.stringify(previousId === null ? bound : [...bound, previousId]), "buffer");
 }
 
 /** Sources in order: messages by their number in this database, summaries by their id. */
@@ -69,6 +76,7 @@ export function writeSummary(
     facts.madeAtSeq,
     facts.createdAt,
     facts.publishedSeq,
+    facts.previousId,
   );
   for (const [ordinal, source] of sources.entries()) {
     if (typeof source === "string") connection.run(INSERT_SOURCE_LINK, summaryId, ordinal, source);

@@ -488,6 +488,10 @@ const DELETE_ITEM = "DELETE FROM context_items WHERE conversation_id = ? AND sta
 const INSERT_SUMMARY_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, summary_id, tokens, messages, depth, hidden)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)`;
+const LOST_PREVIOUS = `
+  SELECT s.summary_id, s.previous_id FROM summaries s LEFT JOIN summaries p
+    ON p.summary_id = s.previous_id AND p.conversation_id = s.conversation_id AND (p.end_pos, p.end_seq) < (s.start_pos, s.start_seq)
+  WHERE s.conversation_id = ? AND s.previous_id IS NOT NULL AND p.summary_id IS NULL LIMIT 1`;
 const SET_FOLDS = "UPDATE conversations SET fold_revision = ?, epoch_seq = ? WHERE conversation_id = ?";
 
 export function moveCover(
@@ -498,6 +502,12 @@ export function moveCover(
 ): void {
   connection.write(() => {
     const head = ConversationHead.read(connection, conversationId);
+    const lost = connection.get<{ summary_id: string; previous_id: string }>(LOST_PREVIOUS, conversationId);
+    if (lost)
+      throw new EngineError(
+        "invalid_input",
+        `cannot store ${lost.summary_id}: its previous context, ${lost.previous_id}, does not come before it`,
+      );
     for (const summaryId of cover) {
       if (connection.get(IN_COVER, conversationId, summaryId)) continue;
       putInCover(connection, head, must(connection.get(SUMMARY, summaryId, conversationId), summaryId));

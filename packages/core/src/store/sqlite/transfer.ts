@@ -230,6 +230,7 @@ export function readMovedSummaries(
     madeAtSeq: row.made_at_seq as number,
     createdAt: row.created_at as number,
     publishedSeq: row.published_seq as number | null,
+    previousId: row.previous_id as string | null,
     sources: connection
       .all<{ source: number | string }>(SOURCES, row.summary_id as string)
       .map(({ source }) => source),

@@ -176,6 +176,8 @@ class Copy {
   #sessionRef: number;
   #messages = new Map<number, PlacedMessage>();
   #summaries = new Map<string, PlacedSummary>();
+  /** What copies are called, known before they are made: what comes before may be made later. */
+  #ids = new Map<string, string>();
 
   constructor(context: StoreContext, job: Job, request: TransplantRequest, derive: Derive) {
     this.#context = context;
@@ -191,7 +193,10 @@ class Copy {
   run(): string[] {
     const { from, now } = this.#request;
     for (const row of this.#job.messages) this.#copyMessage(row);
-    for (const row of this.#connection.all(SUMMARIES, from)) this.#copySummary(row);
+    const summaries = this.#connection.all(SUMMARIES, from);
+    for (const row of summaries)
+      this.#ids.set(row.summary_id as string, `sum_${randomBytes(8).toString("hex")}`);
+    for (const row of summaries) this.#copySummary(row);
     for (const row of this.#connection.all(ITEMS, from)) this.#copyItem(row);
     this.#head.takeRecord(this.#connection, "transplant", { from, messages: this.#job.messages.length }, now);
     this.#head.noteSummary(true, 0);
@@ -302,7 +307,7 @@ class Copy {
       0,
     );
     const descendants = below.reduce((sum, source) => sum + source.descendants + 1, 0);
-    const summaryId = `sum_${randomBytes(8).toString("hex")}`;
+    const summaryId = must(this.#ids.get(row.summary_id as string), "an id for the copy");
     const facts = {
       ...toSummary(row),
       summaryId,
@@ -321,6 +326,7 @@ class Copy {
       createdAt: now,
       // It takes its place here now; when it did so where it was copied from is counted in another conversation's numbers.
       publishedSeq: this.#head.seq,
+      previousId: row.previous_id === null ? null : (this.#ids.get(row.previous_id as string) ?? null),
     };
     const links = sources.map((source) => ("summaryId" in source ? source.summaryId : source.messageId));
     writeSummary(this.#context, facts, links);

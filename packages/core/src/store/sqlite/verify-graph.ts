@@ -16,6 +16,10 @@ const SOURCES = `
   SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, s.end_seq, s.depth, s.messages, s.descendant_count + 1, s.stale
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
   ORDER BY 1`;
+/** What was given as previous context, but does not end before this one begins. One that is missing is seen by the hash, or still to come. */
+const WRONG_PREVIOUS = `
+  SELECT 1 AS found FROM summaries p JOIN summaries s ON s.previous_id = p.summary_id
+  WHERE s.summary_id = ? AND (s.conversation_id <> p.conversation_id OR (p.end_pos, p.end_seq) >= (s.start_pos, s.start_seq))`;
 const SUMMARY_COUNT = "SELECT count(*) AS n FROM summaries WHERE conversation_id = ?";
 
 export function checkGraph(
@@ -26,6 +30,13 @@ export function checkGraph(
   for (const summary of connection.database.prepare(SUMMARIES).iterate(conversationId) as Iterable<Row>) {
     const id = summary.summary_id as string;
     checkText(summary, id, problems);
+    if (summary.previous_id !== null && connection.get(WRONG_PREVIOUS, id)) {
+      problems.add(
+        "graph",
+        id,
+        `the previous context of ${id}, ${summary.previous_id}, does not come before it`,
+      );
+    }
     const sources = connection.all(SOURCES, id);
     if (sources.length === 0) {
       problems.add("graph", id, `${id} leads to no message`);
@@ -71,6 +82,7 @@ function checkText(summary: Row, id: string, problems: Problems): void {
     model: summary.model as string,
     level: summary.level as string,
     createdAt: summary.created_at as number,
+    previousId: summary.previous_id as string | null,
   });
   if (!equalBytes(expected, summary.hash))
     problems.add("altered", id, `${id} is not what was stored: its hash does not match`);

@@ -162,6 +162,7 @@ function toMoved(node: Node, messages: readonly GraphMessage[], isPublished: boo
     madeAtSeq: last?.seq ?? 0,
     createdAt: summary.createdAt,
     publishedSeq: null,
+    previousId: null,
     sources: node.sources.map((source) =>
       typeof source === "number" ? (messages[source]?.seq ?? 0) : source.summary.summaryId,
     ),
