@@ -1,5 +1,4 @@
 /** What the page asks of its server. The shapes of the answers are the server's own, see `cli/src/web/answers.ts`. */
-import { EventParser } from "@lossless/cli/src/models/server-sent-events.ts";
 import type {
   ActionPreview,
   ActionResult,
@@ -124,10 +123,14 @@ export async function followNews(onNews: (news: News) => void, onEnd: () => void
     try {
       const { ok, body } = await fetchWithToken("/api/events");
       if (!ok || body === null) return onEnd();
-      const events = new EventParser();
+      let rest = "";
       const pieces = body.pipeThrough(new TextDecoderStream()).getReader();
       for (let piece = await pieces.read(); !piece.done; piece = await pieces.read()) {
-        for (const data of events.push(piece.value)) onNews(JSON.parse(data) as News);
+        const lines = (rest + piece.value).split("\n");
+        rest = lines.pop() ?? "";
+        // The server writes the data of an event on one line.
+        for (const line of lines)
+          if (line.startsWith("data: ")) onNews(JSON.parse(line.slice("data: ".length)) as News);
       }
     } catch (error) {
       // The server has gone, which onEnd says; anything else is a mistake in this page.

@@ -20,9 +20,7 @@ export type PageFiles = ReadonlyMap<string, PageFile>;
 const INSPECTOR = fileURLToPath(new URL("../../../inspector/", import.meta.url));
 
 /** What the page is made from besides its own sources. */
-const SHARED = ["context-diff.ts", "../models/server-sent-events.ts"].map((path) =>
-  fileURLToPath(new URL(path, import.meta.url)),
-);
+const SHARED = [fileURLToPath(new URL("context-diff.ts", import.meta.url))];
 
 const FILES: readonly (readonly [path: string, name: string, type: string])[] = [
   ["/", "index.html", "text/html; charset=utf-8"],
