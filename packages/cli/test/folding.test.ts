@@ -331,6 +331,19 @@ describe("status", () => {
   test("tells the folding of the only conversation, and of a session", async () => {
     const shown = await text("status");
     expect(shown).toMatch(/Context\s+[\d,]+ tokens for 1,265 messages/);
+    // The same messages as the context stands for, and a name for each of the others.
+    const counted = /Messages +([\d,]+): 1,265 in the context, ([\d,]+) hidden \(.+\)/.exec(shown);
+    const [messages, hidden] = counted?.slice(1).map((digits) => Number(digits.replaceAll(",", ""))) ?? [];
+    expect(messages).toBe(1_265 + (hidden ?? 0));
+    const assembled = (await json("assemble", "--session", SESSION, "--budget", "32k")).data;
+    expect(assembled).toMatchObject({
+      shownMessages: 1_265,
+      counts: { messages, shownMessages: 1_265, hiddenMessages: hidden, beforeBoundary: 0 },
+    });
+    expect(await text("assemble", "--session", SESSION, "--budget", "32k")).toContain(
+      `for 1,265 messages, ${hidden} hidden (`,
+    );
+    expect(await text("conversations", "show", "1")).toMatch(/Messages +[\d,]+: 1,265 in the context, /);
     expect(shown).toMatch(/Compression\s+\d+\.\d : 1/);
     expect(shown).toMatch(/Summaries\s+\d+ \(\d+ extractive, 0 stale\), 1 stand-in, 0 prepared/);
     expect(shown).toMatch(/Owed\s+nothing/);
@@ -342,6 +355,9 @@ describe("status", () => {
       cache: { requests: 571, promptTokens: 94_576_474, cachedTokens: 94_260_186 },
     });
     expect(data["guards"]).toEqual([]);
+    const storage = data["storage"] as Record<string, { bytes: number; share: number }>;
+    for (const name of ["messages", "leaves", "condensed", "indexes", "other", "all"])
+      expect([name, (storage[name]?.share ?? 0) > 0]).toEqual([name, true]);
     expect((await lcm("status", "--session", "nobody")).status).toBe(3);
   });
 

@@ -179,6 +179,8 @@ const READER_CALLS = new Set<keyof Engine>([
   "listSummaries",
   "readGraph",
   "status",
+  "countMessages",
+  "measureStorage",
   "spend",
   "listDebts",
   "listPublished",

@@ -60,10 +60,12 @@ import type {
   Outline,
   OutlineRequest,
   MessageBody,
+  MessageCounts,
   MessageRow,
   Page,
   RelabelSession,
   SessionState,
+  StorageShares,
   Store,
   VerifyReport,
 } from "./store/store.ts";
@@ -149,6 +151,10 @@ export interface Engine extends ArrivalEngine, CareEngine, VectorEngine, VaultEn
   /** The large files of a conversation, newest first, without their contents. */
   listFiles(request: Scope & { conversationId: number }): Promise<LargeFileRow[]>;
   status(request?: Scope & { sessionKey?: string }): Promise<StatusReport>;
+  /** What conversations hold, and what of it the context leaves out and why. */
+  countMessages(request: Scope & { conversationIds: readonly number[] }): Promise<MessageCounts[]>;
+  /** What the bytes of the archive are used for. Reads the whole file. */
+  measureStorage(): Promise<StorageShares>;
   /** Writes a consistent copy of the database, while others go on writing. See `maintain/backup.ts` for whole backups. */
   backup(request: { path: string; onProgress?: ProgressFn }): Promise<void>;
   verify(request?: { onProgress?: ProgressFn }): Promise<VerifyReport>;
@@ -536,6 +542,15 @@ export class LocalEngine implements Engine {
       folding: conversation && (await this.#readFolding(conversation.conversationId)),
       guards: (await this.#store.readGuards()).filter((guard) => guard.openUntil > now),
     };
+  }
+
+  async countMessages(request: Scope & { conversationIds: readonly number[] }): Promise<MessageCounts[]> {
+    return this.#store.countMessages(request.conversationIds, request.owner);
+  }
+
+  async measureStorage(): Promise<StorageShares> {
+    await this.settleIndex();
+    return this.#store.measureStorage();
   }
 
   async #readFolding(conversationId: number): Promise<FoldingStatus> {

@@ -7,7 +7,7 @@ import type {
   ContextAnswer,
   ContextTurns,
   ConversationDetail,
-  ConversationRow,
+  CountedConversation,
   DoctorReport,
   Graph,
   GrowthAnswer,
@@ -81,7 +81,7 @@ export async function readOverview(): Promise<Overview> {
   return overview;
 }
 export const readGrowth = (): Promise<GrowthAnswer> => ask("/api/growth");
-export const listConversations = (after: string): Promise<Page<ConversationRow>> =>
+export const listConversations = (after: string): Promise<Page<CountedConversation>> =>
   ask("/api/conversations", { after });
 export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
 export const listMessages = (id: number, query: Query): Promise<MessagePage> =>

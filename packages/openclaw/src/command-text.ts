@@ -3,6 +3,8 @@
 import type { SearchAnswer, Settings, SpendGroup, StatusReport, VerifyReport } from "@lossless/core";
 import { readSetting } from "@lossless/core/model/settings-resolve.ts";
 import { SETTING_KEYS } from "@lossless/core/model/settings.ts";
+import { describeDamage } from "@lossless/core/maintain/checks/summaries.ts";
+import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
 import type { Trouble } from "./notes.ts";
 
 /** All that `status` and `doctor` speak of. */
@@ -14,6 +16,8 @@ export interface Findings {
   /** Files of the spool that were moved aside because they could not be read or stored. */
   readonly asideFiles: readonly string[];
   readonly preflight: readonly string[];
+  /** Damaged summaries of this chat; the doctor looks for them, the status does not. */
+  readonly damaged?: readonly RewriteTarget[];
 }
 
 const MAX_ANSWER_CHARS = 1800;
@@ -46,7 +50,14 @@ interface Problem {
   readonly remedy: string;
 }
 
-function listProblems({ status, troubles, spooledTurns, asideFiles, preflight }: Findings): Problem[] {
+function listProblems({
+  status,
+  troubles,
+  spooledTurns,
+  asideFiles,
+  preflight,
+  damaged = [],
+}: Findings): Problem[] {
   const problems: Problem[] = troubles
     .filter((trouble) => trouble.part !== "spool")
     .map((trouble) => ({
@@ -68,6 +79,12 @@ function listProblems({ status, troubles, spooledTurns, asideFiles, preflight }:
     problems.push({
       what: `search index: ${status.index.reason}`,
       remedy: "/lcm doctor apply makes it again.",
+    });
+  const [first] = damaged;
+  if (first !== undefined && first.damage !== null)
+    problems.push({
+      what: `${count(damaged.length, "summary", "summaries")} damaged: ${first.summaryId} ${describeDamage(first.damage)}${damaged.length === 1 ? "" : ", and others"}`,
+      remedy: "/lcm doctor apply writes them anew from their sources.",
     });
   for (const guard of status.guards)
     problems.push({
@@ -97,7 +114,7 @@ function describeFolding({ folding }: StatusReport): string[] {
     folding.debt === null ? "" : "more is due",
   ].filter((note) => note !== "");
   const cache =
-    folding.cache === null || folding.cache.promptTokens === 0
+    folding.cache === null || folding.cache.cachedTokens === 0
       ? []
       : [
           `Cached by the provider: ${Math.round((100 * folding.cache.cachedTokens) / folding.cache.promptTokens)} %`,
@@ -116,6 +133,27 @@ export function renderHits({ hits }: SearchAnswer, timeZone: string): string {
         `${hit.id} ${new Date(hit.createdAt).toLocaleDateString("en-CA", { timeZone })} ${hit.role}: ${hit.snippet}`,
     )
     .join("\n");
+}
+
+const SHOWN_KEPT = 5;
+
+export function renderRepair({
+  written,
+  kept,
+  left,
+}: {
+  readonly written: number;
+  readonly kept: readonly string[];
+  readonly left: number;
+}): string {
+  const tried = written + kept.length;
+  const more = kept.length - SHOWN_KEPT;
+  return [
+    `${written.toLocaleString("en")} of ${count(tried, "damaged summary", "damaged summaries")} written anew. Every message is as it was.`,
+    ...kept.slice(0, SHOWN_KEPT).map((line) => `- kept ${line}`),
+    ...(more > 0 ? [`- and ${count(more, "other")}`] : []),
+    ...(left > 0 ? [`${count(left, "more is", "more are")} left: /lcm doctor apply goes on.`] : []),
+  ].join("\n");
 }
 
 export function renderSpend(days: readonly SpendGroup[], models: readonly SpendGroup[]): string {

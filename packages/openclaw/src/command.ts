@@ -3,7 +3,8 @@
  * acts on. What changes something is for senders whom the host knows.
  */
 
-import { EngineError, type Settings } from "@lossless/core";
+import { EngineError, type Engine, type Settings } from "@lossless/core";
+import { planRewrite, type RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
 import { backUpInThread } from "./chores.ts";
 import { describeEstimate, estimateFolding } from "./fold-estimate.ts";
 import type { CommandContext, CommandDefinition } from "./host.ts";
@@ -16,6 +17,7 @@ import {
   renderConfig,
   renderDoctor,
   renderHits,
+  renderRepair,
   renderSpend,
   renderStatus,
   renderVerify,
@@ -155,16 +157,52 @@ async function answerStatus(ask: Ask): Promise<string> {
 
 async function answerDoctor(ask: Ask): Promise<string> {
   if (ask.rest.toLowerCase() === "apply") return await applyDoctor(ask);
-  return renderDoctor(await examine(ask));
+  const findings = await examine(ask);
+  return renderDoctor({ ...findings, damaged: await planRepair(ask, findings) });
 }
+
+/** Damaged summaries of this chat, the finest first. */
+async function planRepair({ parts }: Ask, { status }: Findings): Promise<RewriteTarget[]> {
+  if (status.conversation === null) return [];
+  const { conversationId } = status.conversation;
+  const targets = await planRewrite(await parts.lease.open(), { conversationId, isDamaged: true });
+  // One that is no shorter than its sources loses nothing; writing it anew would cost and change little.
+  return targets.filter(({ damage }) => damage !== "not_smaller");
+}
+
+/** One answer in a chat writes no more than this: each may cost a call of a model. */
+const MAX_REPAIRS = 25;
 
 /** Only what can be made again from what is stored. */
 async function applyDoctor(ask: Ask): Promise<string> {
   if (ask.context.isAuthorizedSender === false) return "Only a sender whom this host knows can ask for that.";
-  const { status } = await examine(ask);
-  if (status.index.kind === "ready") return "Nothing to repair here.";
-  const { messages } = await (await ask.parts.lease.open()).reindex();
-  return `The search index was made again over ${messages.toLocaleString("en")} messages.`;
+  const findings = await examine(ask);
+  const engine = await ask.parts.lease.open();
+  const done: string[] = [];
+  if (findings.status.index.kind !== "ready") {
+    const { messages } = await engine.reindex();
+    done.push(`The search index was made again over ${messages.toLocaleString("en")} messages.`);
+  }
+  const damaged = await planRepair(ask, findings);
+  if (damaged.length > 0) done.push(await repairSummaries(engine, damaged));
+  return done.length === 0 ? "Nothing to repair here." : done.join("\n");
+}
+
+/** The finest first, so that a better text below feeds the one above it. Old texts are kept, and can be opened. */
+async function repairSummaries(engine: Engine, damaged: readonly RewriteTarget[]): Promise<string> {
+  let written = 0;
+  const kept: string[] = [];
+  for (const { summaryId } of damaged.slice(0, MAX_REPAIRS)) {
+    try {
+      const { newId } = await engine.rewriteSummary({ summaryId, isDry: false, mustHeal: true });
+      if (newId === null) kept.push(`${summaryId}: no better text could be had`);
+      else written += 1;
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      kept.push(`${summaryId}: ${error.message}`);
+    }
+  }
+  return renderRepair({ written, kept, left: Math.max(0, damaged.length - MAX_REPAIRS) });
 }
 
 async function answerCompact(ask: Ask): Promise<string> {

@@ -1,8 +1,10 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, type Engine } from "@lossless/core";
+import { DatabaseSync } from "node:sqlite";
+import { openEngine, resolveSettings, type Complete, type Engine } from "@lossless/core";
 import { listBackups } from "@lossless/core/maintain/backup.ts";
+import { planRewrite } from "@lossless/core/maintain/rewrite.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createCommands } from "../src/command.ts";
 import type { CommandContext } from "../src/host.ts";
@@ -190,6 +192,58 @@ test("doctor has nothing to say about an archive that works", async () => {
   expect(await ask("doctor")).toContain("Nothing is wrong");
   expect(await ask("doctor apply")).toContain("Nothing to repair");
 });
+
+test("status says nothing of a cache that the provider reported nothing of", async () => {
+  await fill(120);
+  await archive.compact({ conversationId: 1, budgetTokens: 8000, force: true });
+  const answer = (eventId: string, cacheRead: number) => {
+    const usage = { input: 900, output: 5, cacheRead, cacheWrite: 0 };
+    return { eventId, message: { role: "assistant", content: [{ type: "text", text: eventId }], usage } };
+  };
+  await archive.ingest({ session, messages: [answer("zero", 0)] });
+  const silent = await ask("status");
+  expect(silent).toContain("Folded:");
+  expect(silent).not.toContain("Cached");
+  await archive.ingest({ session, messages: [answer("some", 900)] });
+  expect(await ask("status")).toContain("Cached by the provider: 33 %");
+});
+
+test("doctor names damaged summaries, and doctor apply writes them anew", async () => {
+  await archive.close();
+  let isBroken = true;
+  const complete: Complete = async ({ user }) => {
+    if (isBroken) throw new Error("the model is away");
+    const words = [...new Set(user.match(/[\w./-]{4,}/g))].slice(0, 150).join(" ");
+    const text = `The model says: ${words}.\nExpand for details about: the crane`;
+    return { kind: "text", text, model: { provider: "test", model: "m" }, inputTokens: 9, outputTokens: 9 };
+  };
+  const database = join(folder, "lcm.db");
+  const config = { databasePath: database, summaryModel: "test/m", leafChunkTokens: 3000, freshTailCount: 4 };
+  const { settings } = resolveSettings({ env: {}, config });
+  archive = await openEngine({ database, settings, thread: false, complete });
+  await fill(60);
+  await archive.compact({ conversationId: 1, budgetTokens: 4000, force: true });
+  const damaged = (await planRewrite(archive, { conversationId: 1, isDamaged: true })).length;
+  expect(damaged).toBeGreaterThan(0);
+  expect(await ask("doctor")).toMatch(
+    /damaged: sum_[0-9a-f]{16} was written without a model after a failure/,
+  );
+  expect(await ask("doctor apply", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
+  expect(await ask("doctor apply")).toMatch(/^0 of \d+ damaged summar.*no better text could be had/s);
+  isBroken = false;
+  clearGuards(database);
+  expect(await ask("doctor apply")).toMatch(new RegExp(`^${damaged} of ${damaged} damaged summar`));
+  expect(await planRewrite(archive, { conversationId: 1, isDamaged: true })).toEqual([]);
+  expect(await ask("doctor")).toContain("Nothing is wrong");
+  expect(await ask("doctor apply")).toContain("Nothing to repair");
+  expect((await archive.verify()).problems).toEqual([]);
+});
+
+/** What time would do: the guards of a model that failed are open for half an hour. */
+function clearGuards(database: string): void {
+  using db = new DatabaseSync(database);
+  db.exec("UPDATE guards SET open_until = 0");
+}
 
 test("compact folds the chat, with instructions or through the host, for known senders only", async () => {
   await fill(120);

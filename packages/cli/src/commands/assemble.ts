@@ -10,12 +10,14 @@ import type { Provider } from "@lossless/core/assemble/grammars.ts";
 import type { ContextBlock, ContextMessage } from "@lossless/core/assemble/write.ts";
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
+import type { MessageCounts } from "@lossless/core/store/store.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { printNote } from "../output.ts";
 import { countOf, formatCount, formatTime, indent, makePrintable, toIso, toOneLine } from "../format.ts";
 import { style } from "../style.ts";
 import { checkGrammars, renderExplanation } from "./explain.ts";
+import { listLeftOut } from "./status.ts";
 import { addConversationOptions, addExamples, chooseConversation, parseTokens } from "./shared.ts";
 import type { ConversationChoice } from "./shared.ts";
 
@@ -59,9 +61,9 @@ summaries, the rest in one line. Nothing is written, no model is asked.`,
 
 async function runAssemble(invocation: Invocation, options: AssembleOptions): Promise<void> {
   const { budget: budgetTokens, model, provider, prompt } = options;
-  const context = await invocation.withArchive("read", async (engine) => {
+  const { context, counts } = await invocation.withArchive("read", async (engine) => {
     const { conversationId } = await chooseConversation(engine, invocation, options);
-    return engine.assemble({
+    const assembled = await engine.assemble({
       ...invocation.scope,
       conversationId,
       budgetTokens,
@@ -69,8 +71,11 @@ async function runAssemble(invocation: Invocation, options: AssembleOptions): Pr
       ...(provider === undefined ? {} : { provider }),
       ...(prompt === undefined ? {} : { prompt }),
     });
+    const [counted] = await engine.countMessages({ ...invocation.scope, conversationIds: [conversationId] });
+    return { context: assembled, counts: counted };
   });
-  if (context === null) throw new EngineError("not_found", "cannot assemble: the conversation is gone");
+  if (context === null || counts === undefined)
+    throw new EngineError("not_found", "cannot assemble: the conversation is gone");
   const timezone = await invocation.timezone();
   if (!invocation.isJson && context.estimatedTokens > budgetTokens) {
     const least = formatCount(context.estimatedTokens);
@@ -79,8 +84,14 @@ async function runAssemble(invocation: Invocation, options: AssembleOptions): Pr
     );
   }
   await invocation.print({
-    data: toContextJson(context),
-    text: () => (options.explain ? renderExplanation(context) : renderContext(context, timezone)),
+    data: toContextJson(context, counts),
+    text: () =>
+      options.explain
+        ? [
+            renderExplanation(context),
+            ...listLeftOut(counts).map((words) => style.faint(`Not in it: ${words}`)),
+          ].join("\n")
+        : renderContext(context, counts, timezone),
   });
 }
 
@@ -89,7 +100,7 @@ function parseModel(name: string): ModelIdentity {
   return slash > 0 ? { provider: name.slice(0, slash), model: name.slice(slash + 1) } : { model: name };
 }
 
-function toContextJson(context: AssembledContext): object {
+function toContextJson(context: AssembledContext, counts: MessageCounts): object {
   const { conversationId, messages, estimatedTokens, budgetTokens, epoch, fingerprint, mode } = context;
   return {
     conversationId,
@@ -101,6 +112,7 @@ function toContextJson(context: AssembledContext): object {
     mode,
     shownMessages: context.shownMessages,
     tail: context.tail,
+    counts,
     items: context.items.map(toItemJson),
     grammars: checkGrammars(context),
   };
@@ -112,9 +124,12 @@ function toItemJson(item: ExplainedItem): object {
   return { kind, ids, tokens, messages, depth, ...times, role, reason };
 }
 
-function renderContext(context: AssembledContext, timezone: string): string {
+function renderContext(context: AssembledContext, counts: MessageCounts, timezone: string): string {
   const size = `${formatCount(context.estimatedTokens)} of ${formatCount(context.budgetTokens)} tokens`;
-  const stands = `${countOf(context.items.length, "item")} for ${countOf(context.shownMessages, "message")}`;
+  const stands = [
+    `${countOf(context.items.length, "item")} for ${countOf(context.shownMessages, "message")}`,
+    ...listLeftOut(counts),
+  ].join(", ");
   return [
     ...context.messages.map((message) => renderContextMessage(message, timezone)),
     style.faint(`${size}; ${stands}. --explain says why each is there.`),

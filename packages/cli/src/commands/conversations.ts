@@ -1,6 +1,7 @@
 /** `lcm conversations list|show`: which conversations there are. */
 import type { Command } from "commander";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { must } from "@lossless/core/model/errors.ts";
+import type { ConversationRow, MessageCounts } from "@lossless/core/store/store.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { formatBytes, formatCount, formatTime, toOneLine } from "../format.ts";
@@ -14,6 +15,7 @@ import {
   requireConversation,
   toConversationJson,
 } from "./shared.ts";
+import { describeCounts } from "./status.ts";
 
 interface ListOptions {
   readonly limit: number;
@@ -61,9 +63,16 @@ async function runList(invocation: Invocation, options: ListOptions): Promise<vo
 }
 
 async function runShow(invocation: Invocation, _options: object, id: number): Promise<void> {
-  const row = await invocation.withArchive("read", (engine) => requireConversation(engine, invocation, id));
+  const { row, counts } = await invocation.withArchive("read", async (engine) => {
+    const found = await requireConversation(engine, invocation, id);
+    const [counted] = await engine.countMessages({ ...invocation.scope, conversationIds: [id] });
+    return { row: found, counts: must(counted, `the counts of conversation ${id}`) };
+  });
   const timezone = await invocation.timezone();
-  await invocation.print({ data: toConversationJson(row), text: () => renderConversation(row, timezone) });
+  await invocation.print({
+    data: { ...toConversationJson(row), counts },
+    text: () => renderConversation(row, counts, timezone),
+  });
 }
 
 function renderList(rows: readonly ConversationRow[], next: string | null, timezone: string): string {
@@ -92,8 +101,7 @@ function renderList(rows: readonly ConversationRow[], next: string | null, timez
   return next === null ? table : `${table}\n\n${style.faint(`More: --after ${next}`)}`;
 }
 
-function renderConversation(row: ConversationRow, timezone: string): string {
-  const folded = row.messages - row.shownMessages;
+function renderConversation(row: ConversationRow, counts: MessageCounts, timezone: string): string {
   return renderPairs(
     [
       ["Conversation", style.name(String(row.conversationId))],
@@ -101,7 +109,7 @@ function renderConversation(row: ConversationRow, timezone: string): string {
       ["Session id", toOneLine(row.sessionId)],
       ["Owner", toOneLine(row.owner)],
       ["State", describeState(row)],
-      ["Messages", `${formatCount(row.messages)} (${formatCount(folded)} hidden or folded)`],
+      ["Messages", describeCounts(counts)],
       ["Tokens shown", formatCount(row.shownTokens)],
       ["Summaries", formatCount(row.summaries)],
       ["Original size", formatBytes(row.arrivalBytes)],

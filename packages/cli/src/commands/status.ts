@@ -4,9 +4,9 @@
  */
 import type { Command } from "commander";
 import type { Engine, FoldingStatus, StatusReport } from "@lossless/core/engine.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
+import { EngineError, must } from "@lossless/core/model/errors.ts";
 import type { Debt, Guard } from "@lossless/core/store/folding.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, MessageCounts, StorageShares } from "@lossless/core/store/store.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import {
@@ -27,9 +27,10 @@ import { addExamples, findBySession, toConversationJson } from "./shared.ts";
 interface Folding extends FoldingStatus {
   /** Tokens of all shown messages as they are. */
   readonly rawTokens: number;
+  readonly counts: MessageCounts;
 }
 
-type Report = StatusReport & { readonly folding: Folding | null };
+type Report = StatusReport & { readonly folding: Folding | null; readonly storage: StorageShares | null };
 
 export function defineStatus(program: Command): void {
   const command = program
@@ -52,7 +53,12 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
       ...invocation.scope,
       ...(sessionKey === null ? {} : { sessionKey }),
     });
-    return { ...status, folding: await completeFolding(engine, invocation, status) };
+    return {
+      ...status,
+      folding: await completeFolding(engine, invocation, status),
+      // Takes as long as reading the file; people ask the doctor or the disk.
+      storage: invocation.isJson ? await engine.measureStorage() : null,
+    };
   });
   const timezone = await invocation.timezone();
   await invocation.print({ data: toStatusJson(report), text: () => renderStatus(report, timezone) });
@@ -82,7 +88,9 @@ async function completeFolding(
 ): Promise<Folding | null> {
   if (conversation === null || folding === null) return null;
   const rawTokens = await measureRaw(engine, scope, conversation.conversationId, folding.contextTokens);
-  return { ...folding, rawTokens };
+  const { conversationId } = conversation;
+  const [counts] = await engine.countMessages({ ...scope, conversationIds: [conversationId] });
+  return { ...folding, rawTokens, counts: must(counts, `the counts of conversation ${conversationId}`) };
 }
 
 function toStatusJson({ conversation, folding, guards, ...status }: Report): object {
@@ -150,8 +158,22 @@ function describeArchive(status: Report, timezone: string): [string, string][] {
   return pairs;
 }
 
-const describeRevisions = ({ revisions }: StatusReport): string =>
-  revisions === 0 ? "" : ` (${countOf(revisions, "revision")} among them)`;
+const describeRevisions = ({ revisions }: { readonly revisions: number }, where = "among them"): string =>
+  revisions === 0 ? "" : ` (${countOf(revisions, "revision")} ${where})`;
+
+/** Which messages of a conversation the context stands for, and what becomes of the others. */
+export function describeCounts(counts: MessageCounts): string {
+  const parts = [`${formatCount(counts.shownMessages)} in the context`, ...listLeftOut(counts)];
+  return `${formatCount(counts.messages)}: ${parts.join(", ")}${describeRevisions(counts, "besides them")}`;
+}
+
+/** What a context says nothing of, and why. */
+export function listLeftOut({ hiddenMessages, hidden, beforeBoundary }: MessageCounts): string[] {
+  return [
+    ...(hiddenMessages > 0 ? [`${formatCount(hiddenMessages)} hidden (${describeHidden(hidden)})`] : []),
+    ...(beforeBoundary > 0 ? [`${formatCount(beforeBoundary)} before a boundary`] : []),
+  ];
+}
 
 export function describeHidden(hidden: StatusReport["hidden"]): string {
   const reasons = Object.entries(hidden).filter(([, count]) => count > 0);
@@ -177,9 +199,10 @@ function describeFolding(
   folding: Folding,
   timezone: string,
 ): [string, string][] {
-  const { contextTokens, contextMessages, rawTokens, foldRevision, debt } = folding;
+  const { contextTokens, contextMessages, rawTokens, foldRevision, debt, counts } = folding;
   return [
     ["Conversation", `${style.name(String(conversationId))} of ${toOneLine(sessionKey)}`],
+    ["Messages", describeCounts(counts)],
     ["Context", `${formatCount(contextTokens)} tokens for ${countOf(contextMessages, "message")}`],
     [
       "Compression",
@@ -214,7 +237,7 @@ function describeDebt(debt: Debt, timezone: string): string {
 }
 
 function describeCache({ cache }: Folding): string {
-  if (cache === null) return "not reported by a host";
+  if (cache === null || cache.cachedTokens === 0) return "not reported by the provider";
   const { requests, promptTokens, cachedTokens } = cache;
   return `${formatShare(cachedTokens, promptTokens)} of ${formatCount(promptTokens)} prompt tokens in ${countOf(requests, "request")}`;
 }

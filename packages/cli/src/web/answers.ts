@@ -9,7 +9,7 @@ import type { PartView } from "@lossless/core/model/message.ts";
 import type { AskAnswer } from "@lossless/core/retrieve/ask.ts";
 import type { GrepAnswer } from "@lossless/core/retrieve/grep.ts";
 import type { SpendGroup, SummaryNode, SummaryOutline } from "@lossless/core/store/folding.ts";
-import type { ConversationRow, MessageRow, Page } from "@lossless/core/store/store.ts";
+import type { ConversationRow, MessageCounts, MessageRow, Page } from "@lossless/core/store/store.ts";
 import type { DiffLine } from "../diff.ts";
 
 export type {
@@ -25,9 +25,14 @@ export type {
   SummaryNode,
 };
 
+/** With what the context stands for, and what it leaves out and why. */
+export interface CountedConversation extends ConversationRow {
+  readonly counts: MessageCounts;
+}
+
 export interface Overview {
   readonly status: StatusReport;
-  readonly conversations: Page<ConversationRow>;
+  readonly conversations: Page<CountedConversation>;
   readonly spend: SpendGroup | null;
   readonly timezone: string;
   readonly version: string;

@@ -14,6 +14,7 @@ import type {
   AskAnswer,
   ContextAnswer,
   ContextTurns,
+  CountedConversation,
   ConversationDetail,
   Graph,
   GraphNode,
@@ -154,9 +155,21 @@ export class Api {
       this.#engine.listConversations({ ...this.#scope, limit: 200 }),
       this.#engine.spend({ by: "all" }),
     ]);
+    const page = { ...conversations, items: await this.#count(conversations.items) };
     return {
-      json: { status, conversations, spend: spend[0] ?? null, timezone, version, write: this.#write },
+      json: { status, conversations: page, spend: spend[0] ?? null, timezone, version, write: this.#write },
     };
+  }
+
+  /** Conversations with the messages in the context and those left out of it. */
+  async #count(rows: readonly ConversationRow[]): Promise<CountedConversation[]> {
+    const conversationIds = rows.map(({ conversationId }) => conversationId);
+    const counted = await this.#engine.countMessages({ ...this.#scope, conversationIds });
+    const byId = new Map(counted.map((counts) => [counts.conversationId, counts]));
+    return rows.flatMap((row) => {
+      const counts = byId.get(row.conversationId);
+      return counts === undefined ? [] : [{ ...row, counts }];
+    });
   }
 
   /**
@@ -178,11 +191,10 @@ export class Api {
     };
   }
 
-  async listConversations(query: URLSearchParams): Promise<Json<Page<ConversationRow>>> {
+  async listConversations(query: URLSearchParams): Promise<Json<Page<CountedConversation>>> {
     const limit = readNumber(query, "limit", { least: 1, most: MAX_CONVERSATIONS, otherwise: 200 });
-    return {
-      json: await this.#engine.listConversations({ ...this.#scope, limit, after: query.get("after") }),
-    };
+    const page = await this.#engine.listConversations({ ...this.#scope, limit, after: query.get("after") });
+    return { json: { ...page, items: await this.#count(page.items) } };
   }
 
   async readConversation(conversationId: number): Promise<Json<ConversationDetail>> {

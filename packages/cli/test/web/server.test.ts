@@ -155,10 +155,22 @@ describe("what is stored", () => {
   test("overview: the archive and its conversations", async () => {
     const { status, conversations } = await getJson<{
       status: object;
-      conversations: { items: { sessionKey: string }[] };
+      conversations: {
+        items: { sessionKey: string; conversationId: number; counts: { shownMessages: number } }[];
+      };
     }>("/api/overview");
     expect(status).toMatchObject({ conversations: 2, messages: 123, enabled: true });
     expect(conversations.items.map((row) => row.sessionKey)).toEqual([HOSTILE.key, MAIN.key]);
+    const conversationIds = conversations.items.map(({ conversationId }) => conversationId);
+    expect(conversations.items.map(({ counts }) => counts)).toEqual(
+      await site.writer.countMessages({ conversationIds }),
+    );
+    for (const { conversationId, counts } of conversations.items) {
+      const context = await getJson<{ shownMessages: number }>(
+        `/api/conversations/${conversationId}/context?budget=8000`,
+      );
+      expect(context.shownMessages).toBe(counts.shownMessages);
+    }
   });
 
   test("messages by number, by key, around one and at the end are the same messages", async () => {

@@ -257,6 +257,40 @@ export interface RelabelSession {
   readonly now: number;
 }
 
+/** What a conversation holds. messages = shownMessages + hiddenMessages + beforeBoundary; revisions come on top. */
+export interface MessageCounts {
+  readonly conversationId: number;
+  readonly messages: number;
+  /** Other versions of these messages. */
+  readonly revisions: number;
+  /** Those the context stands for. */
+  readonly shownMessages: number;
+  readonly hiddenMessages: number;
+  /** By reason; a message may be hidden for several. */
+  readonly hidden: Record<HiddenReason, number>;
+  /** Left out because they lie before an active boundary. */
+  readonly beforeBoundary: number;
+}
+
+export interface StorageShare {
+  readonly bytes: number;
+  /** Of the bytes that were handed in; null when there were none. */
+  readonly share: number | null;
+}
+
+/** What the archive's bytes are used for. */
+export interface StorageShares {
+  readonly handedInBytes: number;
+  readonly messages: StorageShare;
+  readonly leaves: StorageShare;
+  readonly condensed: StorageShare;
+  readonly indexes: StorageShare;
+  /** Order, cover, ids, ledger, accounts. */
+  readonly other: StorageShare;
+  readonly largeFiles: StorageShare;
+  readonly all: StorageShare;
+}
+
 export interface BoundaryRequest {
   readonly session: SessionRef;
   readonly eventId: string;

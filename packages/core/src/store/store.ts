@@ -30,11 +30,13 @@ import type {
   OutlineRequest,
   RelabelSession,
   MessageBody,
+  MessageCounts,
   MessageRow,
   SearchHit,
   SearchRequest,
   SessionState,
   ShownMessage,
+  StorageShares,
   VerifyReport,
 } from "./rows.ts";
 
@@ -95,6 +97,10 @@ export interface Store
   readFile(fileId: string, owner?: string): Promise<LargeFileRow | null>;
   readFileContent(fileId: string, owner?: string): Promise<Uint8Array | null>;
   status(owner?: string): Promise<ArchiveStatus>;
+  /** What conversations hold, and what of it the context leaves out and why. */
+  countMessages(conversationIds: readonly number[], owner?: string): Promise<MessageCounts[]>;
+  /** What the bytes are used for. Looks at every page. */
+  measureStorage(): Promise<StorageShares>;
   readCalibration(model: string): Promise<{ factor: number; samples: number } | null>;
   /** Proves the archive, or says what is wrong with it. */
   verify(

@@ -1,6 +1,6 @@
 /** Overview: what is stored, how large, how far folded, what it has cost, whether anything needs attention, and all conversations. */
 import { listConversations, readGrowth, readOverview } from "../api.ts";
-import type { ConversationRow, GrowthAnswer, Overview } from "../api.ts";
+import type { CountedConversation, GrowthAnswer, Overview } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import {
   countOf,
@@ -183,7 +183,18 @@ function renderTable({ conversations }: Overview): HTMLElement[] {
   ];
 }
 
-function renderRow(row: ConversationRow): HTMLElement {
+/** How many of its messages the context says nothing of, and why. */
+function renderLeftOut({ counts }: CountedConversation): HTMLElement[] {
+  const reasons = [
+    ...Object.entries(counts.hidden).filter(([, count]) => count > 0),
+    ...(counts.beforeBoundary > 0 ? [["before a boundary", counts.beforeBoundary] as const] : []),
+  ].map(([reason, count]) => `${formatCount(count)} ${reason}`);
+  const leftOut = counts.hiddenMessages + counts.beforeBoundary;
+  if (leftOut === 0) return [];
+  return [h("small", { class: "left-out" }, `${formatCount(leftOut)} hidden: ${reasons.join(", ")}`)];
+}
+
+function renderRow(row: CountedConversation): HTMLElement {
   const id = row.conversationId;
   const state =
     row.archivedAt === null
@@ -195,7 +206,7 @@ function renderRow(row: ConversationRow): HTMLElement {
     h("td", { class: "number" }, id),
     h("td", { class: "wide" }, h("a", { href: `#/conversation/${id}` }, ...textNodes(row.sessionKey))),
     h("td", {}, ...textNodes(row.owner)),
-    h("td", { class: "number" }, formatCount(row.messages)),
+    h("td", { class: "number" }, formatCount(row.counts.messages), ...renderLeftOut(row)),
     h("td", { class: "number" }, formatCount(row.summaries)),
     h("td", { class: "number" }, formatShort(row.shownTokens)),
     h("td", {}, formatTime(row.lastAt)),

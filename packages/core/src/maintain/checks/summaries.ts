@@ -71,6 +71,9 @@ const SAYS: Readonly<Record<Damage, string>> = {
   stale: "is older than what lies below it",
 };
 
+/** What is wrong with it, said behind its name. */
+export const describeDamage = (damage: Damage): string => SAYS[damage];
+
 function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput): Finding {
   const { summaryId, conversationId } = summary;
   return {
@@ -78,7 +81,7 @@ function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput):
     severity:
       damage === "empty" || damage === "reasoning" ? "error" : damage === "not_smaller" ? "info" : "warning",
     id: summaryId,
-    message: `${summaryId} of conversation ${conversationId} ${SAYS[damage]}`,
+    message: `${summaryId} of conversation ${conversationId} ${describeDamage(damage)}`,
     mend: `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
     cost: estimateFor(summary, input),
   };

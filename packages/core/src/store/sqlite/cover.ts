@@ -198,6 +198,14 @@ function readBoundaries(connection: Connection, conversationId: number): Boundar
     .map((row) => ({ position: row.position, retainDepth: row.retain_depth }));
 }
 
+/** What the context of a conversation stands for. */
+export const readShownCounters = (
+  connection: Connection,
+  conversationId: number,
+  conversation: Row,
+): CoverCounters =>
+  countShown(connection, conversationId, conversation, readBoundaries(connection, conversationId));
+
 /** Where a boundary hides something, what is left is counted: it is little beside what may lie before a boundary. */
 function countShown(
   connection: Connection,

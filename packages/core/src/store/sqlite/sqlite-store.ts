@@ -50,12 +50,14 @@ import type {
   Problem,
   RelabelSession,
   MessageBody,
+  MessageCounts,
   MessageRow,
   Page,
   SearchHit,
   SearchRequest,
   SessionState,
   ShownMessage,
+  StorageShares,
   Store,
   VerifyReport,
 } from "../store.ts";
@@ -83,6 +85,7 @@ import * as graph from "./graph.ts";
 import { migrate } from "./migrate.ts";
 import { listInherited } from "./inherited.ts";
 import * as places from "./places.ts";
+import * as measure from "./measure.ts";
 import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
 import { recordBoundary, relabel, relabelSession, setHidden } from "./records.ts";
@@ -256,6 +259,14 @@ export class SqliteStore implements Store {
 
   async status(owner?: string): Promise<ArchiveStatus> {
     return this.#do("read", () => read.readStatus(this.#context, owner));
+  }
+
+  async countMessages(conversationIds: readonly number[], owner?: string): Promise<MessageCounts[]> {
+    return this.#do("read", () => measure.countMessages(this.#context, conversationIds, owner));
+  }
+
+  async measureStorage(): Promise<StorageShares> {
+    return this.#do("read", () => measure.measureStorage(this.#context));
   }
 
   async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
