@@ -74,6 +74,7 @@ async function openDesk(engine: Engine, settings: Settings, first: (app: App) =>
       scope: {},
       settings,
       modelName: null,
+      sessionFolders: [],
       change: () => Promise.reject(new Error("nothing is changed here")),
       examine: () => Promise.reject(new Error("nothing is examined here")),
     },

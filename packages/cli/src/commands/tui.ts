@@ -1,4 +1,5 @@
 /** `lcm tui`, also `lcm-tui`: the archive in the terminal, driven by keys. */
+import { homedir } from "node:os";
 import type { Command } from "commander";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
@@ -8,31 +9,39 @@ import { findModelProblem } from "./doctor.ts";
 import { addConversationOptions, addExamples, chooseConversation } from "./shared.ts";
 import type { ConversationChoice } from "./shared.ts";
 
-interface TuiOptions extends ConversationChoice, ModelOptions {}
+interface TuiOptions extends ConversationChoice, ModelOptions {
+  readonly sessions?: string;
+}
 
 export function defineTui(program: Command): void {
   const command = addModelOptions(addConversationOptions(program.command("tui")))
     .description("look into the archive in the terminal, and mend it")
+    .option("--sessions <folder>", "list the transcripts in this folder, to import them")
     .action(toAction(runCommand));
   command.addHelpText(
     "after",
     `
 Conversations, messages, the graph of summaries, the context with its reasons, large files, search, spend, doctor; ?
 shows the keys. It follows along while agents write. Reading changes nothing; dissolve, rewrite, repair and transplant
-show first what they would do, and what a model would cost. lcm-tui is the same command.`,
+show first what they would do, and what a model would cost. i lists the transcripts of Claude Code, Codex, OpenClaw and
+others on this machine, and imports them. lcm-tui is the same command.`,
   );
   addExamples(command, [
     ["lcm tui", "all conversations"],
     ["lcm tui --session agent:main:main", "one of them at once"],
+    ["lcm tui --sessions ~/.claude/projects", "the transcripts of a folder, to import them"],
     ["lcm tui --no-model --db other.db", "rewriting asks no model"],
   ]);
 }
 
 async function runCommand(invocation: Invocation, options: TuiOptions): Promise<void> {
+  const { findSessionFolders, requireFolder } = await import("../tui/transcripts.ts");
+  const named = options.sessions === undefined ? null : await requireFolder(options.sessions);
   const { requireTerminal, runTui } = await import("../tui/run-tui.ts");
   requireTerminal();
   const model = await chooseModel(invocation, options);
-  const { settings } = await invocation.settings();
+  const { settings, places } = await invocation.settings();
+  const sessionFolders = named === null ? await findSessionFolders(homedir(), places.stateDir) : [named];
   // Everything that would be printed beside the screens would be drawn into them.
   const quiet = { thread: true, onNote: () => undefined } as const;
   await invocation.withArchive(
@@ -44,6 +53,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
           scope: invocation.scope,
           settings,
           modelName: nameChosen(model),
+          sessionFolders,
           change: (work) => invocation.withArchive("change", work, { ...quiet, model }),
           examine: (onProgress) =>
             invocation.withArchive(
@@ -57,6 +67,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
               quiet,
             ),
         },
+        withTranscripts: named !== null,
         conversation: isNamed(options) ? await chooseConversation(engine, invocation, options) : null,
       }),
     quiet,

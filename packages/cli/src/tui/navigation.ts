@@ -13,6 +13,7 @@ import { RewriteScreen } from "./screens/rewrite.ts";
 import { SearchScreen } from "./screens/search.ts";
 import { SpendScreen } from "./screens/spend.ts";
 import { TextScreen } from "./screens/text.ts";
+import { TranscriptsScreen } from "./screens/transcripts.ts";
 import { askTransplant } from "./screens/transplant.ts";
 import { describeMessage, readMessageText, renderMessageText } from "./message-text.ts";
 
@@ -33,6 +34,7 @@ export function createNavigator(desk: Desk): Navigator {
     file: (fileId) => open(makeFileScreen(desk, fileId)),
     search: (conversation) => open(new SearchScreen(desk, conversation)),
     spend: () => open(new SpendScreen(desk)),
+    transcripts: () => open(new TranscriptsScreen(desk)),
     doctor: () => open(new DoctorScreen(desk)),
     rewrite: (conversation, summaryId) => open(new RewriteScreen(desk, conversation, summaryId)),
     repair: (conversation) => open(new RewriteScreen(desk, conversation, null)),

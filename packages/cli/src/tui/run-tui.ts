@@ -18,6 +18,8 @@ export interface RunTuiOptions {
   readonly archive: TuiArchive;
   /** Opened at once, if one was named. */
   readonly conversation: ConversationRow | null;
+  /** Whether the transcripts are opened at once. */
+  readonly withTranscripts: boolean;
 }
 
 /** What a process that a signal ended answers to a shell. */
@@ -31,7 +33,7 @@ export function requireTerminal(): void {
   );
 }
 
-export async function runTui({ archive, conversation }: RunTuiOptions): Promise<void> {
+export async function runTui({ archive, conversation, withTranscripts }: RunTuiOptions): Promise<void> {
   requireTerminal();
   const ui = new TerminalUi();
   const app = new App({
@@ -45,6 +47,7 @@ export async function runTui({ archive, conversation }: RunTuiOptions): Promise<
   try {
     await app.open(new ConversationsScreen(app));
     if (conversation !== null) await app.go.messages(conversation);
+    if (withTranscripts) await app.go.transcripts();
     ui.start(app);
     void app.refresh();
     void warmUp(archive);

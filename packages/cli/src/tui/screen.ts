@@ -41,6 +41,8 @@ export interface TuiArchive {
   readonly settings: Settings;
   /** The model that writes summaries, as people name it; null: none, the engine writes them itself. */
   readonly modelName: string | null;
+  /** Where agents keep their sessions: transcripts in them can be imported. */
+  readonly sessionFolders: readonly string[];
   change<T>(work: (engine: Engine) => Promise<T>): Promise<T>;
   /** Runs the doctor's checks beside everything else. */
   examine(onProgress: (done: number, total: number) => void): Promise<DoctorReport>;
@@ -70,6 +72,8 @@ export interface Navigator {
   file(fileId: string): Promise<boolean>;
   search(conversation: ConversationRow | null): Promise<boolean>;
   spend(): Promise<boolean>;
+  /** Transcripts in the folders of sessions. */
+  transcripts(): Promise<boolean>;
   doctor(): Promise<boolean>;
   rewrite(conversation: ConversationRow, summaryId: string): Promise<boolean>;
   repair(conversation: ConversationRow): Promise<boolean>;

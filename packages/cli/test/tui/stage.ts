@@ -29,6 +29,8 @@ export interface StageOptions {
   readonly rows?: number;
   readonly isColoured?: boolean;
   readonly complete?: Complete;
+  /** Where transcripts are looked for. */
+  readonly sessionFolders?: readonly string[];
   /** Fills the archive before the program is started. */
   readonly fill?: (writer: Engine) => Promise<void>;
 }
@@ -73,6 +75,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       engine,
       scope: {},
       settings,
+      sessionFolders: options.sessionFolders ?? [],
       modelName: options.complete ? "test/model" : null,
       change: async (work) => {
         const changer = await openEngine({

@@ -6,7 +6,7 @@ import { TextScreen, type TextContent } from "./text.ts";
 
 export interface Plan {
   readonly name: string;
-  readonly conversation: ConversationRow;
+  readonly conversation?: ConversationRow;
   /** What would be done. */
   readonly preview: () => Promise<TextContent>;
   /** Does it, and says what was done. */
@@ -36,7 +36,7 @@ export function makeConfirmScreen(desk: Desk, { name, conversation, preview, app
   };
   return new TextScreen(desk, {
     name,
-    conversation,
+    ...(conversation === undefined ? {} : { conversation }),
     keys: [
       { keys: "y", does: "do it" },
       { keys: "n Esc", does: "leave it" },

@@ -18,6 +18,7 @@ const KEYS: readonly KeyHelp[] = [
   { keys: "R", does: "repair" },
   { keys: "$", does: "spend" },
   { keys: "D", does: "doctor" },
+  { keys: "i", does: "import transcripts" },
 ];
 
 /** Columns of everything but the session key, which takes what is left. */
@@ -108,6 +109,7 @@ export class ConversationsScreen implements Screen {
     if (name === "f") return this.#askFilter();
     if (name === "$") return go.spend();
     if (name === "D") return go.doctor();
+    if (name === "i") return go.transcripts();
     if (name === "escape" && this.#list.filter !== "") {
       await this.#setFilter("");
       return true;
@@ -155,7 +157,7 @@ export class ConversationsScreen implements Screen {
     const { filter } = this.#list;
     return paint.faint(
       filter === ""
-        ? "  Nothing is stored yet. lcm import brings in what agents have written so far."
+        ? "  Nothing is stored yet. i lists the transcripts that agents have left here."
         : `  No conversation matches “${toOneLine(filter)}”. Esc shows all.`,
     );
   }

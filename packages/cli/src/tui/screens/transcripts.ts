@@ -1,0 +1,225 @@
+/** Transcripts in the folders where agents keep their sessions: what is not in the archive yet, and importing it after a look. */
+import { EngineError } from "@lossless/core/model/errors.ts";
+import { importTranscript, type ImportReport } from "@lossless/core/transfer/import.ts";
+import { createDryTarget } from "../../commands/dry-run.ts";
+import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
+import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
+import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
+import type { Desk, Screen, Size } from "../screen.ts";
+import { listTranscriptFiles, type TranscriptFile } from "../transcripts.ts";
+import { makeConfirmScreen } from "./confirm.ts";
+
+const KEYS: readonly KeyHelp[] = [
+  { keys: "Enter", does: "look into it, import" },
+  { keys: "a", does: "import all" },
+  { keys: "u", does: "look for new ones" },
+];
+
+const HEAD_ROWS = 2;
+/** What a larger file would add is told when it is opened: reading it takes longer than a key may. */
+const MAX_LOOKED_AT_BYTES = 4_000_000;
+const SHOWN_PROBLEMS = 10;
+
+export class TranscriptsScreen implements Screen {
+  readonly name = "transcripts";
+  readonly keys = KEYS;
+  readonly #desk: Desk;
+  readonly #states = new Map<string, string>();
+  #files: readonly TranscriptFile[] = [];
+  #place: ListPlace = LIST_START;
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+  }
+
+  get #rows(): number {
+    return Math.max(1, this.#desk.size.rows - HEAD_ROWS);
+  }
+
+  /** Also after an import: what was new before is not any more. */
+  async load(): Promise<void> {
+    const chosen = this.#files[this.#place.selected]?.path;
+    this.#files = await listTranscriptFiles(this.#desk.archive.sessionFolders);
+    this.#states.clear();
+    const at = this.#files.findIndex(({ path }) => path === chosen);
+    this.#place = keepInList({ ...this.#place, selected: Math.max(0, at) }, this.#files.length, this.#rows);
+  }
+
+  /** What the files on the screen would add, one after the other. */
+  async settle(): Promise<void> {
+    const { top } = this.#place;
+    for (const { path, bytes } of this.#files.slice(top, top + this.#rows)) {
+      if (this.#place.top !== top) return;
+      if (this.#states.has(path) || bytes > MAX_LOOKED_AT_BYTES) continue;
+      this.#states.set(path, await this.#lookInto(path));
+    }
+  }
+
+  async #lookInto(path: string): Promise<string> {
+    try {
+      const { imported } = await tryImport(this.#desk, path);
+      return imported === 0 ? "stored" : `${formatCount(imported)} new`;
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      return "no transcript";
+    }
+  }
+
+  async handle(key: Key): Promise<boolean> {
+    const move = readMove(key.name, this.#rows);
+    if (move !== null) {
+      this.#place = moveInList(this.#place, move, this.#files.length, this.#rows);
+      return true;
+    }
+    if (key.name === "u") {
+      await this.load();
+      this.#desk.say(`${countOf(this.#files.length, "transcript")} found`);
+      return true;
+    }
+    const chosen = this.#files[this.#place.selected];
+    if (chosen === undefined) return false;
+    if (key.name !== "a" && !isOpen(key.name)) return false;
+    await this.#desk.open(
+      key.name === "a" ? makeImportAllScreen(this.#desk, this.#files) : makeImportScreen(this.#desk, chosen),
+    );
+    return true;
+  }
+
+  render({ columns, rows }: Size, paint: Paint): string[] {
+    const room = Math.max(1, rows - HEAD_ROWS);
+    this.#place = keepInList(this.#place, this.#files.length, room);
+    const { top, selected } = this.#place;
+    const { sessionFolders } = this.#desk.archive;
+    const where = sessionFolders.length === 0 ? "no folder of sessions was found" : sessionFolders.join(", ");
+    const lines = this.#files
+      .slice(top, top + room)
+      .map((file, at) =>
+        renderRow(
+          [
+            cell(formatTime(file.changedAt, this.#desk.timezone), 16, { style: paint.faint }),
+            cell(formatBytes(file.bytes), 9, { right: true }),
+            span("  "),
+            cell(this.#states.get(file.path) ?? "", 13, { style: paint.good }),
+            span(" "),
+            storedSpan(this.#shorten(file.path, columns - 44)),
+          ],
+          { columns, isSelected: top + at === selected, paint },
+        ),
+      );
+    const empty = paint.faint("  No transcripts here. lcm tui --sessions DIR looks into another folder.");
+    return [
+      renderSpans(
+        [span(`  ${countOf(this.#files.length, "transcript")} in ${toOneLine(where)}`, paint.faint)],
+        columns,
+      ),
+      renderSpans([span("  CHANGED               SIZE  STATE         FILE", paint.faint)], columns),
+      ...(lines.length === 0 ? [empty] : lines),
+    ];
+  }
+
+  /** Without the folder, which the first line names; of what is too long the end says most. */
+  #shorten(path: string, columns: number): string {
+    const folder = this.#desk.archive.sessionFolders.find((each) => path.startsWith(`${each}/`));
+    const name = folder === undefined ? path : path.slice(folder.length + 1);
+    return name.length <= columns ? name : `…${name.slice(-Math.max(1, columns - 1))}`;
+  }
+}
+
+/** What importing would do; nothing is stored. */
+function tryImport({ archive }: Desk, path: string): Promise<ImportReport> {
+  const { engine, settings, scope } = archive;
+  return importTranscript({ engine: createDryTarget(engine, settings), path, ...scope });
+}
+
+/** Imports files, with the archive opened once. One that cannot be read is counted, and the others go on. */
+function importFiles(
+  { archive }: Desk,
+  files: readonly TranscriptFile[],
+  onFile: (index: number) => void = () => undefined,
+): Promise<{ stored: number; known: number; refused: readonly EngineError[] }> {
+  if (!archive.settings.enabled)
+    throw new EngineError("config", "cannot import: storing is switched off (enabled: false)");
+  return archive.change(async (engine) => {
+    let [stored, known] = [0, 0];
+    const refused: EngineError[] = [];
+    for (const [index, { path }] of files.entries()) {
+      onFile(index);
+      try {
+        const { imported, revisions, skipped } = await importTranscript({ engine, path, ...archive.scope });
+        stored += imported + revisions;
+        known += skipped;
+      } catch (error) {
+        if (!(error instanceof EngineError) || !["invalid_input", "not_found"].includes(error.code))
+          throw error;
+        refused.push(error);
+      }
+    }
+    return { stored, known, refused };
+  });
+}
+
+const WILL = "Every line is kept byte for byte; importing again adds only what is new.";
+
+function makeImportScreen(desk: Desk, file: TranscriptFile): Screen {
+  const { path, bytes, changedAt } = file;
+  return makeConfirmScreen(desk, {
+    name: "import",
+    preview: async () => {
+      const { imported, skipped, problems } = await tryImport(desk, path);
+      return {
+        title:
+          imported === 0
+            ? "All of it is stored already."
+            : "What would be stored. Nothing has been changed yet.",
+        lines: (paint) => [
+          { text: "" },
+          { text: `File      ${toOneLine(path)}` },
+          { text: `Size      ${formatBytes(bytes)}, changed ${formatTime(changedAt, desk.timezone)}` },
+          { text: `New       ${countOf(imported, "message")}` },
+          { text: `Stored    ${countOf(skipped, "message")} before` },
+          ...problems.slice(0, SHOWN_PROBLEMS).map(({ line, message }) => ({
+            text: `Line ${line}  ${toOneLine(message)}`,
+            style: paint.warning,
+          })),
+          { text: "" },
+          { text: WILL, style: paint.faint },
+          { text: "y imports it, n leaves it.", style: paint.title },
+        ],
+      };
+    },
+    apply: async () => {
+      const { stored, known, refused } = await importFiles(desk, [file]);
+      if (refused[0] !== undefined) throw refused[0];
+      return `${countOf(stored, "message")} stored, ${formatCount(known)} known before`;
+    },
+  });
+}
+
+function makeImportAllScreen(desk: Desk, files: readonly TranscriptFile[]): Screen {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  return makeConfirmScreen(desk, {
+    name: "import all",
+    preview: () =>
+      Promise.resolve({
+        title: `Imports ${countOf(files.length, "transcript")} (${formatBytes(bytes)}). Nothing has been changed yet.`,
+        lines: (paint) => [
+          { text: "" },
+          ...files.map(({ path }) => ({ text: toOneLine(path) })),
+          { text: "" },
+          { text: `${WILL} What is no transcript is passed over.`, style: paint.faint },
+          { text: "y imports them, n leaves them.", style: paint.title },
+        ],
+      }),
+    apply: async () => {
+      const { stored, known, refused } = await importFiles(desk, files, (index) =>
+        desk.say(`importing ${formatCount(index + 1)} of ${formatCount(files.length)} …`),
+      );
+      const rest =
+        refused.length === 0
+          ? ""
+          : `; ${countOf(refused.length, "file")} could not be read: lcm import says why`;
+      return `${countOf(stored, "message")} stored, ${formatCount(known)} known before${rest}`;
+    },
+  });
+}
