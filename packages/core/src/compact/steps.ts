@@ -153,10 +153,13 @@ export async function summarizeStep(
     signal: context.signal,
     ...(context.customInstructions === undefined ? {} : { customInstructions: context.customInstructions }),
   });
+  // From depth 2 on prompts leave it out; what is written without a model always rests on it.
+  const wasGiven = step.depth < 2 || text.level === "extractive";
+  const previousId = wasGiven ? (previous?.summaryId ?? null) : null;
   return store.storeSummary({
     conversationId,
     run: toKeys(run),
-    summary: { ...toSummary(context, text, step.depth, run), previousId: previous?.summaryId ?? null },
+    summary: { ...toSummary(context, text, step.depth, run), previousId },
     state,
     seenRevision: context.seenRevision(),
     now: context.now(),
