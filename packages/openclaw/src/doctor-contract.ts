@@ -3,6 +3,8 @@
  * need the host's permission; `doctor --fix` adds the smallest one that is enough. Pure; loaded by the host without the plugin.
  */
 
+import { parseModelRef } from "@lossless/core/summarize/candidates.ts";
+
 const ID = "lossless-claw";
 
 type Config = Record<string, unknown>;
@@ -33,13 +35,36 @@ const SUBAGENT_SETTINGS: typeof MODEL_SETTINGS = MODEL_SETTINGS.filter(([key]) =
 /** Models that the configuration names and the host does not allow. */
 export function findRefusedModels(cfg: Config): string[] {
   const entry = readEntry(cfg);
-  return filterRefused(entry?.llm, listModels(entry?.config ?? {}));
+  if (entry === undefined) return [];
+  const compaction = readCompactionModel(cfg);
+  const wanted = [...listModels(entry.config ?? {}), ...(compaction === "" ? [] : [compaction])];
+  return filterRefused(entry.llm, [...new Set(wanted)]);
 }
 
 /** Models that sub-agents are configured to use and the host does not allow them. */
 function findRefusedSubagentModels(cfg: Config): string[] {
   const entry = readEntry(cfg);
   return filterRefused(entry?.subagent, listNamed(entry?.config ?? {}, SUBAGENT_SETTINGS));
+}
+
+export interface HostModels {
+  /** The host's model for compaction, where its configuration names one. */
+  readonly compaction: { readonly provider: string; readonly model: string } | undefined;
+  /** Whether the host lets this plugin name a model. */
+  readonly isAllowed: (model: string) => boolean;
+}
+
+export function readHostModels(cfg: Config): HostModels {
+  const policy = readEntry(cfg)?.llm;
+  return {
+    compaction: parseModelRef(readCompactionModel(cfg), ""),
+    isAllowed: (model) => filterRefused(policy, [model]).length === 0,
+  };
+}
+
+function readCompactionModel(cfg: Config): string {
+  const defaults = asConfig(asConfig(cfg.agents)?.defaults);
+  return readText(asConfig(defaults?.compaction)?.model);
 }
 
 function filterRefused(policy: ModelPolicy = {}, wanted: string[]): string[] {

@@ -92,9 +92,7 @@ async function tryToFold(
 ): Promise<Fold> {
   const none = { tokensBefore: 0, tokensAfter: 0 };
   try {
-    const fold = await lease.models.lend(params.runtimeContext?.llm, () =>
-      foldSession(lease, params, session, trigger),
-    );
+    const fold = await lease.models.lend(params, () => foldSession(lease, params, session, trigger));
     if (params.abortSignal?.aborted !== true) return fold;
     return { ...fold, outcome: { kind: "cancelled" } };
   } catch (error) {
@@ -177,7 +175,7 @@ export async function maintainSession(
       budgetTokens: baseTokens,
       ...(params.abortSignal ? { signal: params.abortSignal } : {}),
     };
-    const { changed } = await lease.models.lend(params.runtimeContext?.llm, () => engine.maintain(request));
+    const { changed } = await lease.models.lend(params, () => engine.maintain(request));
     return describeMaintenance(
       changed ? "folded in the archive; the transcript is as it was" : "nothing to fold",
     );

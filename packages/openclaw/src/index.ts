@@ -14,7 +14,7 @@ import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
 import { createCommands } from "./command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
-import { findRefusedModels } from "./doctor-contract.ts";
+import { findRefusedModels, readHostModels } from "./doctor-contract.ts";
 import { describeFirstStart } from "./first-start.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
 import { openMediaFolder, type MediaSource } from "./media.ts";
@@ -55,6 +55,7 @@ function register(api: PluginApi): void {
     workerUrl: new URL("./worker.js", import.meta.url),
     onEvent: (event) => reportEvent(api.logger, event),
     llm: api.runtime.llm,
+    hostModels: readHostModels(api.config ?? {}),
     onAdoption: (adoption) => {
       const text = describeAdoption(adoption);
       if (text !== null) api.logger.info(text);

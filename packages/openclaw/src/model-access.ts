@@ -8,13 +8,20 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
 import { nameModel } from "@lossless/core/model/complete.ts";
 import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
-import type { HostLlm, HostSubagents, LlmAnswer, LlmParams } from "./host.ts";
+import { parseModelRef } from "@lossless/core/summarize/candidates.ts";
+import type { HostModels } from "./doctor-contract.ts";
+import type { HostLlm, HostSubagents, LlmAnswer, LlmParams, SessionParams } from "./host.ts";
 
 /** A capability and the host's scope it belongs to: outside of it, or after its end, the host refuses the call. */
 interface Access {
   readonly llm: HostLlm;
   readonly run: RunInScope;
+  /** What the session runs with, as far as the host said. */
+  readonly hint?: ModelRef | undefined;
 }
+
+/** What a call of the host says about the model of its session. */
+export type SessionSituation = Pick<SessionParams, "runtimeContext" | "runtimeSettings">;
 
 /** The host's sub-agents and the scope they are asked in. */
 export interface Delegate {
@@ -31,6 +38,8 @@ export class ModelAccess {
   /** Told when a call fails, with the host's own words. */
   onFailure: (message: string) => void = () => undefined;
   onSuccess: () => void = () => undefined;
+  /** Models the host would write summaries with, and which of all models it lets this plugin name. */
+  hostModels: HostModels = { compaction: undefined, isAllowed: () => false };
   #own: (Access & { readonly isLasting: boolean }) | undefined;
   #lent: Access[] = [];
   #delegates: Delegate[] = [];
@@ -53,9 +62,10 @@ export class ModelAccess {
   }
 
   /** Uses a lent capability while a task runs. */
-  async lend<T>(llm: HostLlm | undefined, task: () => Promise<T>): Promise<T> {
+  async lend<T>(situation: SessionSituation, task: () => Promise<T>): Promise<T> {
+    const llm = situation.runtimeContext?.llm;
     if (llm === undefined) return await task();
-    const access = { llm, run: AsyncLocalStorage.snapshot() as RunInScope };
+    const access = { llm, run: AsyncLocalStorage.snapshot() as RunInScope, hint: readHint(situation) };
     this.#lent.push(access);
     try {
       return await task();
@@ -67,13 +77,42 @@ export class ModelAccess {
   readonly complete: Complete = async (request, signal) => {
     const delegated = await this.#askDelegate(request, signal);
     if (delegated?.kind === "text" || signal.aborted) return this.#report(delegated ?? ABORTED);
-    const answer = await this.#askPlainly(request, signal);
+    const answer = await this.#askInOrder(request, signal);
     return this.#report(answer.kind === "text" || delegated === null ? answer : addReason(answer, delegated));
   };
 
+  /**
+   * A request without a model is the host's to answer: by its compaction model, the model the session runs with, or what it chooses itself. A
+   * question whose model the host refuses is asked without naming one.
+   */
+  async #askInOrder(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
+    for (const model of this.#listModels(request)) {
+      const answer = await this.#askPlainly({ ...request, model }, signal);
+      if (answer.kind === "text" || signal.aborted || answer.failure === "overflow") return answer;
+    }
+    const answer = await this.#askPlainly(request, signal);
+    const isRefused = answer.kind === "failure" && answer.failure === "denied";
+    return isRefused && request.purpose === "ask" && request.model !== null
+      ? await this.#askPlainly({ ...request, model: null }, signal)
+      : answer;
+  }
+
+  /** Models to try before the host chooses. Those that it does not let this plugin name are left to its choice. */
+  #listModels({ model, purpose }: CompleteRequest): ModelRef[] {
+    if (model !== null || purpose === "ask") return [];
+    const { compaction, isAllowed } = this.hostModels;
+    const named = [compaction, this.#findLent()?.hint].filter((one) => one !== undefined);
+    const byName = new Map(named.map((one) => [nameModel(one), one]));
+    return [...byName].filter(([name]) => isAllowed(name)).map(([, one]) => one);
+  }
+
+  /** With several sessions at work nobody can say whose capability a call belongs to. */
+  #findLent(): Access | undefined {
+    return this.#lent.length === 1 ? this.#lent[0] : undefined;
+  }
+
   async #askPlainly(request: CompleteRequest, signal: AbortSignal): Promise<CompleteResult> {
-    // With several sessions at work nobody can say whose capability this call belongs to.
-    const lent = this.#lent.length === 1 ? this.#lent[0] : undefined;
+    const lent = this.#findLent();
     const answer = lent === undefined ? null : await ask(lent, request, signal);
     // The host takes back what it lent when a turn begins; the work itself goes on.
     if (answer !== null && answer !== TAKEN_BACK) return answer;
@@ -113,6 +152,12 @@ export class ModelAccess {
       this.onFailure(`${result.failure}: ${result.message}`);
     return result;
   }
+}
+
+function readHint({ runtimeContext, runtimeSettings }: SessionSituation): ModelRef | undefined {
+  const { provider, modelId, model } = runtimeContext ?? {};
+  const settled = runtimeSettings?.model;
+  return parseModelRef(modelId ?? model ?? settled?.resolved ?? "", provider ?? settled?.provider ?? "");
 }
 
 /** Both ways failed: the first one's reason stands behind the second's. */

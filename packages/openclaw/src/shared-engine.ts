@@ -10,6 +10,7 @@ import { EngineError, openEngine, type Engine, type EngineEvent, type Settings }
 import type { HostLlm } from "./host.ts";
 import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
 import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
+import type { HostModels } from "./doctor-contract.ts";
 import { adoptInThread } from "./chores.ts";
 import { ModelAccess } from "./model-access.ts";
 import { Notes } from "./notes.ts";
@@ -20,6 +21,7 @@ export interface SharedEngineOptions {
   readonly onEvent: (event: EngineEvent) => void;
   /** The plugin's own way to a model, where the host gives one. */
   readonly llm?: HostLlm | undefined;
+  readonly hostModels?: HostModels | undefined;
   /** Takes over an older database; told when that is done. */
   readonly adopt?: (settings: Settings) => Promise<Adoption>;
   readonly onAdoption?: (adoption: Adoption) => void;
@@ -87,6 +89,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
 
   function offerModels({ models, notes }: Entry): void {
     models.useOwn(options.llm, runHere, options.isGateway === true);
+    if (options.hostModels !== undefined) models.hostModels = options.hostModels;
     models.onSuccess = () => void notes.recover("models");
     models.onFailure = (message) => {
       if (notes.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });
@@ -154,6 +157,8 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       busyLimitMs: BUSY_LIMIT_MS,
       onEvent: options.onEvent,
       complete: models.complete,
+      // The host's own model comes after the settings' and before the fallbacks; which one that is, ModelAccess finds out at the call.
+      hostModel: null,
       create: true,
     });
     return { engine, files: await identifyFiles(options.settings.databasePath) };

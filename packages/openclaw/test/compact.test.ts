@@ -230,7 +230,9 @@ describe("the host's models", () => {
     const abort = Object.assign(new Error("yielded to a foreground turn"), { name: "AbortError" });
     models.useOwn({ complete: async () => ({ text: "own", provider: "p", model: "m" }) });
     const lent: HostLlm = { complete: async () => Promise.reject(abort) };
-    const answer = await models.lend(lent, () => models.complete(request, signal));
+    const answer = await models.lend({ runtimeContext: { llm: lent } }, () =>
+      models.complete(request, signal),
+    );
     expect(answer).toMatchObject({ kind: "text", text: "own" });
   });
 

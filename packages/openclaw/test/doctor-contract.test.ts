@@ -3,6 +3,7 @@ import {
   findRefusedModels,
   legacyConfigRules,
   normalizeCompatibilityConfig,
+  readHostModels,
 } from "../src/doctor-contract.ts";
 
 const configure = (entry: Record<string, unknown>) => ({
@@ -37,4 +38,19 @@ test("the rule matches only while something is refused", () => {
   expect(rule!.match({ config: { summaryModel: "a/b" } })).toBe(true);
   expect(rule!.match({ config: { summaryModel: "a/b" }, llm: { allowModelOverride: true } })).toBe(false);
   expect(rule!.match(undefined)).toBe(false);
+});
+
+test("the host's compaction model is known, and needs permission like any other", () => {
+  const cfg = {
+    ...configure({ enabled: true, llm: { allowModelOverride: true, allowedModels: ["a/b"] } }),
+    agents: { defaults: { compaction: { model: "acme/compact-1" } } },
+  };
+  expect(findRefusedModels(cfg)).toEqual(["acme/compact-1"]);
+  const { config: repaired } = normalizeCompatibilityConfig({ cfg });
+  expect(readHostModels(cfg).compaction).toEqual({ provider: "acme", model: "compact-1" });
+  expect([cfg, repaired].map((one) => readHostModels(one).isAllowed("acme/compact-1"))).toEqual([
+    false,
+    true,
+  ]);
+  expect(readHostModels({}).compaction).toBeUndefined();
 });

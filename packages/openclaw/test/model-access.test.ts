@@ -107,3 +107,62 @@ describe("a question to the folded history", () => {
     expect(await answer).toMatchObject({ kind: "failure", failure: "aborted" });
   });
 });
+
+describe("the host's own model", () => {
+  const SUMMARY: CompleteRequest = { ...QUESTION, model: null, purpose: "leaf" };
+  const SESSION = { runtimeContext: { provider: "acme", modelId: "chat-9" } };
+
+  /** A host that records which models were named ("" for none) and refuses or fails some. */
+  function hostWith(failing: Readonly<Record<string, Error>> = {}) {
+    const asked: string[] = [];
+    const complete: HostLlm["complete"] = async ({ model = "" }) => {
+      asked.push(model);
+      if (failing[model] !== undefined) throw failing[model];
+      return { text: "done", provider: "acme", model: model === "" ? "default" : model };
+    };
+    return { asked, llm: { complete } satisfies HostLlm };
+  }
+
+  function accessTo(host: { llm: HostLlm }, allowed: readonly string[]): ModelAccess {
+    const access = new ModelAccess();
+    access.useOwn(host.llm);
+    const compaction = { provider: "acme", model: "compact-1" };
+    access.hostModels = { compaction, isAllowed: (model) => allowed.includes(model) };
+    return access;
+  }
+
+  test("is its compaction model, then what the session runs with, then what it chooses", async () => {
+    const down = new Error("503");
+    const host = hostWith({ "acme/compact-1": down, "acme/chat-9": down });
+    const access = accessTo(host, ["acme/compact-1", "acme/chat-9"]);
+    const situation = { runtimeContext: { ...SESSION.runtimeContext, llm: host.llm } };
+    const answer = await access.lend(situation, () => access.complete(SUMMARY, signal));
+    expect(answer).toMatchObject({ kind: "text", text: "done" });
+    expect(host.asked).toEqual(["acme/compact-1", "acme/chat-9", ""]);
+  });
+
+  test("is left to the host where it does not let the plugin name one", async () => {
+    const host = hostWith();
+    const access = accessTo(host, []);
+    await access.lend({ runtimeContext: { ...SESSION.runtimeContext, llm: host.llm } }, () =>
+      access.complete(SUMMARY, signal),
+    );
+    expect(host.asked).toEqual([""]);
+  });
+
+  test("does not matter to a request that names a model", async () => {
+    const host = hostWith();
+    await accessTo(host, ["acme/compact-1"]).complete({ ...SUMMARY, model: QUESTION.model }, signal);
+    expect(host.asked).toEqual(["acme/small-1"]);
+  });
+
+  test("answers a question when the host refuses the model that was set for questions", async () => {
+    const host = hostWith({ "acme/small-1": new Error("cannot override the target model.") });
+    const access = accessTo(host, []);
+    expect(await access.complete(QUESTION, signal)).toMatchObject({ kind: "text", text: "done" });
+    expect(host.asked).toEqual(["acme/small-1", ""]);
+    const down = hostWith({ "acme/small-1": new Error("503") });
+    expect(await accessTo(down, []).complete(QUESTION, signal)).toMatchObject({ failure: "unavailable" });
+    expect(down.asked).toEqual(["acme/small-1"]);
+  });
+});

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { HostLlm } from "../src/host.ts";
 import { BUSY_LIMIT_MS, leaseEngine, type EngineLease } from "../src/shared-engine.ts";
 
 const workerUrl = new URL("../../core/src/engine-worker.ts", import.meta.url);
@@ -67,6 +68,34 @@ describe("a shared engine", () => {
     const [before, after] = [lease(), lease({ freshTailCount: 7 })];
     expect(await before.open()).not.toBe(await after.open());
     await Promise.all([before.release(), after.release()]);
+  });
+
+  test("asks the host's own model after the settings' and before the fallbacks", async () => {
+    const asked: string[] = [];
+    const llm: HostLlm = {
+      complete: async ({ model = "the host's" }) => {
+        asked.push(model);
+        throw new Error("503");
+      },
+    };
+    const config = {
+      summaryModel: "a/one",
+      fallbackProviders: [{ provider: "b", model: "two" }],
+      freshTailCount: 2,
+    };
+    const { settings } = resolveSettings({ config, configSource: "test", stateDir: folder });
+    const one = leaseEngine({ settings, workerUrl, onEvent: () => undefined, llm });
+    const engine = await one.open();
+    const messages = Array.from({ length: 30 }, (_, at) => ({
+      eventId: `e${at}`,
+      message: { role: at % 2 === 0 ? "user" : "assistant", content: `locker ${at} is open. `.repeat(40) },
+    }));
+    const session = { key: "agent:main:main", id: "s1", owner: "main" };
+    await engine.ingest({ session, messages });
+    const [conversation] = (await engine.listConversations({ limit: 1 })).items;
+    await engine.compact({ conversationId: conversation!.conversationId, budgetTokens: 8000, force: true });
+    expect(asked.slice(0, 3)).toEqual(["a/one", "the host's", "b/two"]);
+    await one.release();
   });
 
   test("is opened anew when its file was removed or replaced", async () => {
