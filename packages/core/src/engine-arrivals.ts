@@ -3,6 +3,7 @@
  * for sessions the settings leave out. Joins preparing and redaction with the store; folding is the engine's.
  */
 import type { ModelSituation } from "./engine-folding.ts";
+import type { Explorations, Explorer } from "./engine-exploring.ts";
 import type { Redaction } from "./engine-redaction.ts";
 import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
 import { prepareMessage } from "./ingest/prepare.ts";
@@ -107,6 +108,7 @@ export interface ArrivalParts {
   readonly clock: Clock;
   readonly emit: EventSink;
   readonly redaction: Redaction;
+  readonly explorer: Explorer;
   /** What a copy shows of its parent, up to a position. */
   readonly chooseForFork: (parent: ConversationRow, before: number) => Promise<ForkItem[]>;
   /** Told after each batch. */
@@ -152,10 +154,14 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
     const now = this.#clock.now();
     const bodies = request.messages.map(arrivalBytes);
     const ahead = request.prepared === undefined ? null : new PreparedBatch(request.prepared, bodies);
+    const explorations = new Map<string, string>();
     const events = request.messages.map((arrival, index) => {
       const readAhead = ahead !== null && index < ahead.length ? () => ahead.read(index) : null;
-      return this.#toEvent(arrival, bodies[index] as Uint8Array, now, readAhead);
+      return this.#toEvent(arrival, bodies[index] as Uint8Array, now, readAhead, explorations);
     });
+    if (this.#parts.explorer.isOn && ahead === null)
+      for (const [sha256, text] of await this.#explore(request.session, events))
+        explorations.set(sha256, text);
     const answer = await this.#store.append({
       session: request.session,
       events,
@@ -172,6 +178,17 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
     ahead?.release();
     const { conversationId, results, duplicateTurn } = answer;
     return { conversationId, results, duplicateTurn, skipped: null };
+  }
+
+  /** What is stored already is not described again. */
+  async #explore({ owner, id }: SessionRef, events: readonly AppendEvent[]): Promise<Explorations> {
+    const large = events.filter(
+      ({ arrival }) => arrival.byteLength >= this.#settings.largeFileThresholdTokens,
+    );
+    if (large.length === 0) return new Map();
+    const ids = large.map(({ eventId }) => eventId);
+    const known = new Set(await this.#store.knownEvents(owner, id, ids));
+    return this.#parts.explorer.explore(large.filter(({ eventId }) => !known.has(eventId)));
   }
 
   async fork(request: ForkWish): Promise<ForkAnswer> {
@@ -248,6 +265,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
     body: Uint8Array,
     now: number,
     readAhead: (() => PreparedMessage) | null,
+    explorations: Explorations,
   ): AppendEvent {
     checkArrival(arrival);
     const { redacted, ...bytes } = this.#parts.redaction.apply(body);
@@ -259,6 +277,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
         createdAt: Math.floor(arrival.createdAt ?? now),
         largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
         random: (size) => this.#clock.random(size),
+        explorations,
         ...(redacted === undefined ? {} : { redacted }),
       }));
     return {

@@ -19,6 +19,7 @@ import type { CareEngine, ForgetAnswer, RewriteAnswer, RewriteRequest } from "./
 import { Folding } from "./engine-folding.ts";
 import type { AssembleRequest, CompactAnswer, CompactRequest, ModelSituation } from "./engine-folding.ts";
 import { Recall } from "./engine-recall.ts";
+import { Explorer } from "./engine-exploring.ts";
 import { Redaction } from "./engine-redaction.ts";
 import type { UnsealedValue, UnsealRequest, VaultEngine } from "./engine-redaction.ts";
 import type { EmbedAnswer } from "./engine-vector-fill.ts";
@@ -240,6 +241,7 @@ export class LocalEngine implements Engine {
     this.#arrivals = new Arrivals({
       ...parts,
       redaction: this.#redaction,
+      explorer: new Explorer({ ...parts, complete: options.complete ?? null }),
       chooseForFork: (parent, before) => this.#folding.chooseForFork(parent, before),
       noteStored: () => this.#vectors.noteStored(),
     });

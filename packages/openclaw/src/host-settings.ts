@@ -8,6 +8,7 @@ import { EngineError, resolveSettings } from "@lossless/core";
 import { openVault } from "@lossless/core/ingest/vault.ts";
 import type { ResolvedSettings, ResolveInput } from "@lossless/core/model/settings-resolve.ts";
 import type { Settings } from "@lossless/core";
+import type { PluginApi } from "./host.ts";
 
 export interface HostSettings extends ResolvedSettings {
   /** Why nothing is stored although the plugin is switched on; null when it is stored. */
@@ -36,4 +37,20 @@ function findKeyProblem(settings: Settings): string[] {
     if (error instanceof EngineError) return [error.message];
     throw error;
   }
+}
+
+/** What this host cannot do. Refuses to start where the settings ask for that. */
+export function findShortfalls(
+  api: Pick<PluginApi, "registerContextEngine">,
+  { enabled, hostFallbackMode }: Settings,
+): string[] {
+  if (!enabled || api.registerContextEngine !== undefined) return [];
+  const lack = "this host has no context engines (OpenClaw 2026.9.6 has them)";
+  if (hostFallbackMode === "error")
+    throw new EngineError("config", `cannot start lossless-claw: ${lack}`, {
+      hint: "update the host, or set hostFallbackMode to capture-only",
+    });
+  return [
+    `${lack}: messages are stored when the gateway starts and when a session ends; contexts are chosen and compacted by the host`,
+  ];
 }

@@ -271,7 +271,8 @@ export interface PluginApi {
   readonly config?: Record<string, unknown>;
   readonly runtime: PluginRuntime;
   readonly lifecycle?: { onDispose?(dispose: () => void | Promise<void>): void };
-  registerContextEngine(id: string, create: () => ContextEngine): void;
+  /** Hosts before 2026.9.6 have none. */
+  registerContextEngine?(id: string, create: () => ContextEngine): void;
   registerTool(create: (context: ToolFactoryContext) => AgentTool[], options: { names: string[] }): void;
   registerCommand(command: CommandDefinition): void;
   registerService(service: PluginService): void;

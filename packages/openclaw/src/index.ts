@@ -6,7 +6,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { EngineError, type EngineEvent, type SessionRef, type Settings } from "@lossless/core";
+import { EngineError, type Engine, type EngineEvent, type SessionRef, type Settings } from "@lossless/core";
 import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
 import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
@@ -17,11 +17,13 @@ import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
 import { findRefusedModels, readHostModels } from "./doctor-contract.ts";
 import { describeFirstStart } from "./first-start.ts";
 import type { PluginApi, PluginLogger } from "./host.ts";
+import { LogFile, logTo } from "./log-file.ts";
 import { openMediaFolder, type MediaSource } from "./media.ts";
 import { explainOverride } from "./model-access.ts";
-import { resolveForHost, type HostSettings } from "./host-settings.ts";
+import { findShortfalls, resolveForHost, type HostSettings } from "./host-settings.ts";
 import { compileCapturePolicy, compileReadPolicy } from "./session.ts";
 import { importSessions, listHostSessions, noteSessionEnd, type SessionHookParts } from "./session-hooks.ts";
+import { sweepHostFiles } from "./session-files.ts";
 import { leaseEngine, type EngineLease } from "./shared-engine.ts";
 import { Spool } from "./spool.ts";
 import { SubagentGrants } from "./subagents.ts";
@@ -49,35 +51,49 @@ function register(api: PluginApi): void {
     stateDir,
   });
   const { settings } = resolved;
+  const { independentLogFile } = settings;
+  const log = new LogFile(
+    { ...independentLogFile, enabled: independentLogFile.enabled && settings.enabled },
+    (error) => api.logger.warn(`log file: ${describeError(error)}`),
+  );
+  const logger = logTo(api.logger, log);
+  const shortfalls = findShortfalls(api, settings);
   const isGateway = api.registrationMode === "full";
   const lease = leaseEngine({
     settings,
     workerUrl: new URL("./worker.js", import.meta.url),
-    onEvent: (event) => reportEvent(api.logger, event),
+    onEvent: (event) => {
+      reportEvent(logger, event);
+      log.writeEvent(event);
+    },
     llm: api.runtime.llm,
     hostModels: readHostModels(api.config ?? {}),
     onAdoption: (adoption) => {
       const text = describeAdoption(adoption);
-      if (text !== null) api.logger.info(text);
+      if (text !== null) logger.info(text);
     },
     isGateway,
   });
   const spool = new Spool(placeSpool(settings.databasePath, stateDir), (name, cause) =>
-    api.logger.warn(
+    logger.warn(
       `a file of the spool cannot be read and was moved aside: lcm-spool/${name} (${describeError(cause)})`,
     ),
   );
   const plugin: Plugin = {
     api,
+    logger,
+    stateDir,
     settings,
     lease,
     spool,
     reader: createHostReader(),
     media: openMediaFolder(stateDir, (error) =>
-      api.logger.warn(`a file that a message names: ${describeError(error)}`),
+      logger.warn(`a file that a message names: ${describeError(error)}`),
     ),
     resolved,
-    refusals: settings.enabled ? findRefusedModels(api.config ?? {}).map(describeRefusal) : [],
+    refusals: settings.enabled
+      ? [...shortfalls, ...findRefusedModels(api.config ?? {}).map(describeRefusal)]
+      : [],
   };
   registerForAgents(plugin);
   if (isGateway) registerForGateway(plugin);
@@ -86,20 +102,23 @@ function register(api: PluginApi): void {
 /** What one instance of the plugin is made of. */
 interface Plugin {
   readonly api: PluginApi;
+  /** The host's log and our own. */
+  readonly logger: PluginLogger;
+  readonly stateDir: string;
   readonly settings: Settings;
   readonly resolved: HostSettings;
   readonly lease: EngineLease;
   readonly spool: Spool;
   readonly reader: TranscriptReader;
   readonly media: MediaSource;
-  /** Why configured models cannot be used. */
+  /** What the host does not let the plugin do. */
   readonly refusals: readonly string[];
 }
 
 /** What agents and their chats need; the host asks for it in every mode. */
 function registerForAgents(plugin: Plugin): void {
-  const { api, settings, resolved, lease, spool, reader, media, refusals } = plugin;
-  const { logger, runtime } = api;
+  const { api, logger, settings, resolved, lease, spool, reader, media, refusals } = plugin;
+  const { runtime } = api;
   const grants = new SubagentGrants({
     open: () => lease.open(),
     onFailure: (error) => logger.warn(`a sub-agent's grant: ${String(error)}`),
@@ -119,7 +138,7 @@ function registerForAgents(plugin: Plugin): void {
     logger,
     version: manifest.version,
   };
-  api.registerContextEngine(ENGINE_ID, () => createContextEngine(parts));
+  api.registerContextEngine?.(ENGINE_ID, () => createContextEngine(parts));
   const toolParts = {
     settings,
     lease,
@@ -134,18 +153,32 @@ function registerForAgents(plugin: Plugin): void {
 }
 
 /** What lives as long as the gateway. */
-function registerForGateway({ api, settings, resolved, lease, reader, media, refusals }: Plugin): void {
-  const { logger } = api;
+function registerForGateway(plugin: Plugin): void {
+  const { api, logger, stateDir, settings, resolved, lease, reader, media, refusals } = plugin;
   const isCaptured = compileCapturePolicy(settings);
   const parts = { lease, reader, media, isCaptured, policy: settings, logger };
   const stopping = new AbortController();
   for (const notice of [...resolved.notices, ...refusals]) logger.warn(notice);
   if (resolved.stopped !== null) logger.error(resolved.stopped);
   if (settings.enabled && isFirstStart(settings)) introduceOnce(api, settings, lease);
-  api.on("session_end", (event) => noteSessionEnd(parts, event));
+  const sweep = async (phase: "startup" | "runtime", sessionId?: string): Promise<void> => {
+    if (!settings.enabled) return;
+    try {
+      const open = (): Promise<Engine> => lease.open();
+      const log = (line: string): void => logger.info(line);
+      const only = sessionId === undefined ? {} : { sessionId };
+      await sweepHostFiles({ open, settings, stateDir, phase, log, ...only });
+    } catch (error) {
+      logger.warn(`session files: ${describeError(error)}`);
+    }
+  };
+  api.on("session_end", async (event) => {
+    await noteSessionEnd(parts, event);
+    await sweep("runtime", event.sessionId);
+  });
   api.registerService({
     id: ENGINE_ID,
-    start: () => startArchive(api, lease, parts, settings, stopping.signal),
+    start: () => startArchive(api, lease, parts, settings, stopping.signal, () => sweep("startup")),
     stop: async () => {
       stopping.abort();
       await lease.release();
@@ -173,21 +206,23 @@ function startArchive(
   parts: SessionHookParts,
   settings: Settings,
   signal: AbortSignal,
+  sweep: () => Promise<void>,
 ): void {
+  const { logger } = parts;
   if (!settings.enabled) return;
   const sessions = listHostSessions(api);
   const isNew = !existsSync(settings.databasePath);
   if (isFirstStart(settings))
-    api.logger.info(describeFirstStart({ settings, sessions: sessions.length, notes: lease.notes }));
+    logger.info(describeFirstStart({ settings, sessions: sessions.length, notes: lease.notes }));
   if (isNew && sessions.length === 0) return;
   const run = async (): Promise<void> => {
     try {
       await openWhenTakenOver(lease);
       const messages = await importSessions(parts, sessions, signal);
-      if (messages > 0)
-        api.logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`);
+      if (messages > 0) logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`);
+      await sweep();
     } catch (error) {
-      if (parts.lease.notes.fail("archive", error)) api.logger.warn(`archive: ${describeError(error)}`);
+      if (parts.lease.notes.fail("archive", error)) logger.warn(`archive: ${describeError(error)}`);
     }
   };
   void run();

@@ -2,7 +2,7 @@
  * `lcm rotate`: shortens a host's session file, after every line of it has been proven to be in the archive. With `--auto` it looks at
  * many, and the settings decide.
  */
-import { readdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core/model/errors.ts";
@@ -121,6 +121,7 @@ async function runSweep(
 
 /** Session files below folders, and the files that were named. A folder of the host that is not there holds none. */
 async function listSessionFiles(named: readonly string[], stateDir: string): Promise<string[]> {
+  const { findSessionFiles } = await import("@lossless/core/maintain/rotate.ts");
   const isNamed = named.length > 0;
   const paths = isNamed ? named : [join(stateDir, "agents")];
   const files: string[] = [];
@@ -129,10 +130,7 @@ async function listSessionFiles(named: readonly string[], stateDir: string): Pro
     if (stats === null && isNamed)
       throw new EngineError("not_found", `cannot rotate ${path}: there is no such file or folder`);
     if (stats?.isFile()) files.push(resolve(path));
-    if (!stats?.isDirectory()) continue;
-    const entries = await readdir(path, { recursive: true, withFileTypes: true });
-    const found = entries.filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"));
-    files.push(...found.map((entry) => resolve(join(entry.parentPath, entry.name))));
+    if (stats?.isDirectory()) files.push(...(await findSessionFiles(path)));
   }
   return files.sort();
 }

@@ -38,6 +38,8 @@ export interface PrepareOptions {
   readonly random: (size: number) => Uint8Array;
   /** The bytes as JSON, where they were parsed before. */
   readonly parsed?: JsonObject | undefined;
+  /** Descriptions of payloads by the SHA-256 of their content; what is not among them is described by type. */
+  readonly explorations?: ReadonlyMap<string, string>;
   /** What was taken out of the bytes before they came here, and what is to become of it. */
   readonly redacted?: RedactedArrival;
 }
@@ -55,7 +57,7 @@ export function prepareMessage(arrival: Uint8Array, options: PrepareOptions): Pr
   const payloads = findLargePayloads(arrival, view, {
     thresholdTokens: options.largeFileThresholdTokens,
     estimate: estimateTextTokens,
-  }).map(preparePayload);
+  }).map((payload) => preparePayload(payload, options.explorations));
   const salt = options.random(SALT_BYTES);
   const derived = deriveFromView(arrival, view, payloads.map(toCut));
   const { body, encoding } = encodeBody(
@@ -145,21 +147,22 @@ function replaceByReferences(bytes: Uint8Array, cuts: readonly CutPayload[]): Ui
   return spliceRanges(cutRanges(bytes, inOrder), references);
 }
 
-function preparePayload(payload: Payload): PreparedPayload {
+function preparePayload(payload: Payload, explorations: PrepareOptions["explorations"]): PreparedPayload {
   const { at, length, encoding, content, mimeType } = payload;
   const fileName = payload.fileName ?? null;
   const described = { mimeType, ...(fileName === null ? {} : { fileName }) };
+  const sha256 = hash("sha256", content);
   return {
     at,
     length,
     encoding,
     content,
-    sha256: hash("sha256", content),
+    sha256,
     fileName,
     mimeType,
     extension: extensionFor(described),
     lineCount: mimeType.startsWith("text/") || mimeType.includes("json") ? countLines(content) : null,
-    explorationSummary: exploreContent({ ...described, bytes: content }),
+    explorationSummary: explorations?.get(sha256) ?? exploreContent({ ...described, bytes: content }),
   };
 }
 

@@ -16,7 +16,8 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { readdir } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP } from "../model/message.ts";
@@ -295,6 +296,20 @@ export interface SweepTally {
   readonly warned: number;
   readonly skipped: number;
   readonly bytesRemoved: number;
+}
+
+/** The session files below a folder; none when there is no such folder. */
+export async function findSessionFiles(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    return entries
+      .filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"))
+      .map((entry) => resolve(join(entry.parentPath, entry.name)))
+      .toSorted();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }
 
 /**

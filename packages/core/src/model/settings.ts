@@ -170,7 +170,7 @@ const GENERAL = {
     env: "LCM_DATABASE_PATH",
     aliases: ["dbPath"],
     basic: true,
-    help: "The archive: a SQLite file, or the address of a PostgreSQL database (`postgres://…`).",
+    help: "The archive: a SQLite file.",
   }),
   largeFilesDir: path(
     besideDatabase,
@@ -188,7 +188,7 @@ const GENERAL = {
   }),
   hostFallbackMode: choice(["error", "capture-only"], "capture-only", {
     env: "LCM_HOST_FALLBACK_MODE",
-    help: "On a host that lacks a capability: refuse to start, or only store what happens.",
+    help: "On a host without context engines: refuse to start, or only store what is said.",
   }),
   timezone: row(
     timezoneType(),
@@ -386,7 +386,7 @@ const SUMMARIES = {
   }),
   largeFileSummaryModel: text({
     env: "LCM_LARGE_FILE_SUMMARY_MODEL",
-    help: "Model that describes large files; empty describes them by their type, without a model.",
+    help: "Model that describes large text and data files when their message is stored, in about 200 tokens. Empty describes them by their type, without a model; images and imported files always are.",
   }),
   largeFileSummaryProvider: text({
     env: "LCM_LARGE_FILE_SUMMARY_PROVIDER",
@@ -512,7 +512,7 @@ const ROTATION = ["rotate", "warn", "off"] as const;
 const FILES = {
   "autoRotateSessionFiles.enabled": flag(true, {
     env: "LCM_AUTO_ROTATE_SESSION_FILES_ENABLED",
-    help: "Look for session files of the host that have grown too large, where the host has such files.",
+    help: "Look for session files of the host that have grown too large. OpenClaw 2026.9.6 keeps transcripts in a database; files of earlier versions and of other hosts are looked at.",
   }),
   "autoRotateSessionFiles.createBackups": flag(false, {
     env: "LCM_AUTO_ROTATE_SESSION_FILES_CREATE_BACKUPS",
@@ -529,20 +529,24 @@ const FILES = {
   }),
   "autoRotateSessionFiles.runtime": choice(ROTATION, "warn", {
     env: "LCM_AUTO_ROTATE_SESSION_FILES_RUNTIME",
-    help: "What to do about it while the host runs.",
+    help: "What to do about it when a session ends.",
   }),
   "independentLogFile.enabled": flag(true, {
     env: "LCM_LOG_FILE_ENABLED",
-    help: "Write a log file of our own beside the host's.",
+    help: "Write a log file of the plugin's own beside the host's: events and warnings, no text of messages.",
   }),
-  "independentLogFile.file": path(inStateDir("logs", "lossless-claw.log"), {
-    env: "LCM_LOG_FILE",
-    help: "Its path.",
-  }),
+  "independentLogFile.file": path(
+    inStateDir("logs", "lossless-claw.log"),
+    {
+      env: "LCM_LOG_FILE",
+      help: "Its path.",
+    },
+    absolutePathType(),
+  ),
   "independentLogFile.maxFileBytes": whole(104_857_600, {
     min: 1,
     env: "LCM_LOG_MAX_FILE_BYTES",
-    help: "Size at which a new log file is begun.",
+    help: "Size at which a new log file is begun; the five before it are kept.",
   }),
 } as const;
 

@@ -1,0 +1,31 @@
+/**
+ * Session files of the host that have grown too large. OpenClaw keeps transcripts in its own database today; files of earlier versions, and
+ * of hosts that still write them, lie below its `agents` folder. What is done about them is what `autoRotateSessionFiles` says: by default
+ * a line in the log. Nothing is rewritten that is not proven to be in the archive.
+ */
+
+import { join } from "node:path";
+import type { Engine, Settings } from "@lossless/core";
+import { findSessionFiles, sweepSessionFiles } from "@lossless/core/maintain/rotate.ts";
+
+export async function sweepHostFiles(request: {
+  readonly open: () => Promise<Engine>;
+  readonly settings: Settings;
+  readonly stateDir: string;
+  readonly phase: "startup" | "runtime";
+  /** Only the file of this session. */
+  readonly sessionId?: string;
+  readonly log: (line: string) => void;
+}): Promise<void> {
+  const { settings, phase, sessionId, log } = request;
+  const { enabled, [phase]: mode } = settings.autoRotateSessionFiles;
+  if (!enabled || mode === "off") return;
+  const files = await findSessionFiles(join(request.stateDir, "agents"));
+  const chosen =
+    sessionId === undefined ? files : files.filter((file) => file.endsWith(`${sessionId}.jsonl`));
+  // Hosts without such files are the rule; they need no line about that at every start.
+  if (chosen.length === 0) return;
+  const { databasePath, largeFilesDir: filesDir } = settings;
+  const engine = await request.open();
+  await sweepSessionFiles({ engine, files: chosen, phase, settings, databasePath, filesDir, log });
+}
