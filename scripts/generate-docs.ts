@@ -55,6 +55,11 @@ Nothing has to be set: every setting has a default. Values come from these place
 known one, a value out of range with the allowed range, and both name the place they came from. Both happen before
 anything is opened or written.
 
+**Settings that cannot work together** are refused by \`lcm config set\`, which says what is allowed: \`leafChunkTokens\`, also in
+\`contextThresholdOverrides\`, must be greater than \`leafTargetTokens\`, and \`condensedMinFanout\` at least \`condensedMinFanoutHard\`. The OpenClaw plugin
+never stops a gateway for a value that cannot be used: it takes the default, and \`/lcm status\`, \`/lcm doctor\` and \`lcm doctor\` report it. Only a broken
+\`redactPatterns\`, \`redactedValues\` or \`redactionKeyFile\` stops storing, because its default would store what was to be kept out.
+
 \`\`\`json
 {
   "freshTailCount": 48,

@@ -1,11 +1,14 @@
 /** Sessions that are left alone, and the plugin switched off: nothing is stored, and compaction is the host's again. */
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { textOf } from "../requests.ts";
 import type { Stage } from "../stage.ts";
 
 const IGNORED_CHAT = "agent:main:ignored:one";
 const STATELESS_CHAT = "agent:main:stateless:one";
+const SETTINGS_CHAT = "agent:main:settings";
 const SWITCHED_OFF_CHAT = "agent:main:switched-off";
 
 export async function playPolicies(stage: Stage): Promise<void> {
@@ -15,6 +18,32 @@ export async function playPolicies(stage: Stage): Promise<void> {
   await stage.step("a turn in a stateless session", async () => {
     await stage.playTurn("SAY nothing of this is kept", STATELESS_CHAT);
     assert.match(await stage.sendChat("/lcm status", STATELESS_CHAT), /not kept/);
+  });
+  await stage.step(
+    "settings that cannot work are replaced and reported, and the gateway goes on",
+    async () => {
+      await stage.configure({ freshTailMaxTokens: 0, leafChunkTokens: 1000 }, /freshTailMaxTokens = 0/);
+      assert.match(await stage.sendChat("/lcm doctor", SETTINGS_CHAT), /greater than leafTargetTokens, 2400/);
+      assert.doesNotMatch(
+        await stage.sendChat("/lcm config", SETTINGS_CHAT),
+        /freshTailMaxTokens|leafChunkTokens/,
+      );
+      await stage.playTurn("SAY the chat goes on", SETTINGS_CHAT);
+    },
+  );
+  await stage.step(
+    "broken redaction stops storing; once it is right, what was said meanwhile is stored",
+    async () => {
+      await stage.configure({ redactPatterns: ["@key"] }, /nothing is stored.*@keys, @tokens, @cards/s);
+      await stage.playTurn("SAY nothing of this is stored yet", SETTINGS_CHAT);
+      await stage.configure({ redactPatterns: ["@keys"] }, /Archive:/);
+      await stage.playTurn("SAY now it is", SETTINGS_CHAT);
+    },
+  );
+  await stage.step("the plugin's own log names events and no message", async () => {
+    const log = readFileSync(join(stage.state.stateDir, "logs", "lossless-claw.log"), "utf8");
+    assert.match(log, /"event":"stored"/);
+    assert.doesNotMatch(log, /the chat goes on/);
   });
   await stage.step(
     "the plugin is switched off while the gateway runs, and the host compacts itself",
