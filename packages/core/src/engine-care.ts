@@ -68,6 +68,8 @@ export interface ForgetAnswer {
 export interface CareEngine {
   listDebts(): Promise<Debt[]>;
   closeDebt(request: { conversationId: number }): Promise<boolean>;
+  /** Removes all summaries of a conversation and shows its messages again; null when a fork or another conversation uses one of them. */
+  dropSummaries(request: { conversationId: number }): Promise<number | null>;
   listPublished(request: {
     after: string;
     limit: number;

@@ -598,6 +598,10 @@ export class LocalEngine implements Engine {
     return this.#store.listDebts();
   }
 
+  async dropSummaries(request: { conversationId: number }): Promise<number | null> {
+    return this.#store.dropSummaries(request.conversationId);
+  }
+
   async closeDebt(request: { conversationId: number }): Promise<boolean> {
     return this.#store.closeDebt(request.conversationId);
   }

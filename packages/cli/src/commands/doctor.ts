@@ -25,7 +25,8 @@ export function defineDoctor(program: Command): void {
     `
 Looks at the proof of the archive (lcm verify), the index, summaries, compaction owed, paused models, large files,
 permissions, versions, settings and backups. Changes nothing without --fix. With --fix it builds the index anew, makes
-files private, closes what ended conversations owe, removes files that no message names and finishes a forgetting; what
+files private, closes what ended conversations owe, removes files that no message names and finishes a forgetting. Where
+summaries of a conversation do not prove, it removes them and shows the messages again; messages are never touched. What
 needs a model is only told, with what it would cost. Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
   );
   addExamples(command, [

@@ -1,8 +1,9 @@
 /**
- * The doctor: runs every check, and on request mends what can be mended without touching a message or a summary. What needs a model is
- * only told, with what it would cost.
+ * The doctor: runs every check, and on request mends what can be mended without touching a message. What needs a model is only told, with
+ * what it would cost.
  *
- * Invariant: checking changes nothing. Mending begins with a backup, unless all there is to mend are permissions.
+ * Invariant: checking changes nothing. Mending begins with a backup, unless all there is to mend are permissions. Summaries that do not prove
+ * are removed before: an archive that holds them cannot be backed up.
  */
 import { chmodSync, rmSync } from "node:fs";
 import { LargeFiles } from "../store/large-files.ts";
@@ -95,11 +96,12 @@ export interface MendReport {
 /** Mends what findings say can be mended safely. */
 export async function mend(options: DoctorOptions, findings: readonly Finding[]): Promise<MendReport> {
   const mendable = findings.filter((finding) => finding.fix !== undefined);
-  const isHarmless = (finding: Finding): boolean => finding.fix?.kind === "make_private";
-  const ordered = [...mendable.filter(isHarmless), ...mendable.filter((finding) => !isHarmless(finding))];
+  const isFirst = (finding: Finding): boolean =>
+    finding.fix?.kind === "make_private" || finding.fix?.kind === "drop_summaries";
+  const ordered = [...mendable.filter(isFirst), ...mendable.filter((finding) => !isFirst(finding))];
   let backupPath: string | null = null;
   for (const finding of ordered) {
-    if (!isHarmless(finding)) backupPath ??= await backUp(options);
+    if (!isFirst(finding)) backupPath ??= await backUp(options);
     await apply(options, finding.fix as Fix);
   }
   return { backupPath, mended: ordered };
@@ -113,6 +115,9 @@ async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<voi
   switch (fix.kind) {
     case "reindex":
       await engine.reindex();
+      return;
+    case "drop_summaries":
+      await engine.dropSummaries({ conversationId: fix.conversationId });
       return;
     case "make_private":
       return chmodSync(fix.path, fix.mode);

@@ -6,8 +6,9 @@ import type { VerifyReport } from "../store/store.ts";
 
 export type Severity = "info" | "warning" | "error";
 
-/** What `doctor --fix` can do by itself: nothing here touches a message or a summary. */
+/** What `doctor --fix` can do by itself: nothing here touches a message, or a summary that proves. */
 export type Fix =
+  | { readonly kind: "drop_summaries"; readonly conversationId: number }
   | { readonly kind: "reindex" }
   | { readonly kind: "make_private"; readonly path: string; readonly mode: number }
   | { readonly kind: "close_debt"; readonly conversationId: number }

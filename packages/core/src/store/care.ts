@@ -83,6 +83,8 @@ export interface CareStore {
   listDebts(): Promise<Debt[]>;
   /** Drops the debt of a conversation that has ended; false when it has not, or owes nothing. */
   closeDebt(conversationId: number): Promise<boolean>;
+  /** Removes all summaries of a conversation and shows its messages again; null when something outside it uses one of them. */
+  dropSummaries(conversationId: number): Promise<number | null>;
   /** Published summaries, in the order of their ids. */
   listPublished(request: {
     after: string;

@@ -227,3 +227,30 @@ describe("a summary is doubtful", () => {
     expect(findDamage({ ...good, isStale: true })).toBe("stale");
   });
 });
+
+describe("summaries that do not prove", () => {
+  test.each([
+    ["counts", "UPDATE summaries SET messages = messages + 5, descendant_count = 9"],
+    ["a text", "UPDATE summaries SET content = content || ' forged'"],
+    ["a state", "UPDATE summaries SET state = 'retired' WHERE state = 'cover'"],
+  ])("are removed by --fix, and the archive proves and can be backed up again (%s)", async (_name, sql) => {
+    await withArchive(async (options) => {
+      const before = await examine(options);
+      expect(before.ok).toBe(false);
+      await mend(options, before.findings);
+      expect((await options.engine.verify()).problems).toEqual([]);
+      const { items } = await options.engine.listMessages({ conversationId: 1, limit: 100 });
+      expect(items).toHaveLength(talk.length);
+      expect(
+        await options.engine.compact({ conversationId: 1, budgetTokens: 2_000, force: true }),
+      ).toMatchObject({
+        compacted: true,
+      });
+      await options.engine.reindex();
+      expect((await options.engine.verify()).problems).toEqual([]);
+      const { engine, databasePath, filesDir } = options;
+      const { createBackup } = await import("@lossless/core/maintain/backup.ts");
+      expect(existsSync((await createBackup({ engine, databasePath, filesDir })).path)).toBe(true);
+    }, edit(sql));
+  });
+});

@@ -1,20 +1,32 @@
 /** What `verify` finds: messages, chain, gaps, event ids, cover, graph and large files. The index has a check of its own. */
-import type { Problem } from "../../store/store.ts";
+import type { Engine } from "../../engine.ts";
 import { listBackups } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
-export async function checkProof({ verify, databasePath }: CheckInput): Promise<Finding[]> {
+export async function checkProof({ verify, databasePath, engine }: CheckInput): Promise<Finding[]> {
   const { problems } = await verify();
   const newest = listBackups(databasePath)[0]?.path ?? null;
-  return problems.filter(({ code }) => code !== "index").map((problem) => toFinding(problem, newest));
+  const restore = newest === null ? null : `lcm restore ${newest}`;
+  const findings: Finding[] = [];
+  const mended = new Set<number>();
+  for (const { code, id, message } of problems.filter((problem) => problem.code !== "index")) {
+    const finding: Finding = { code: `proof_${code}`, severity: "error", id, message, mend: restore };
+    const conversationId = GRAPH_CODES.has(code) ? await findConversation(engine, id) : null;
+    if (conversationId === null || mended.has(conversationId)) {
+      findings.push(conversationId === null ? finding : { ...finding, mend: DROP });
+      continue;
+    }
+    mended.add(conversationId);
+    findings.push({ ...finding, mend: DROP, fix: { kind: "drop_summaries", conversationId } });
+  }
+  return findings;
 }
 
-function toFinding({ code, id, message }: Problem, backup: string | null): Finding {
-  return {
-    code: `proof_${code}`,
-    severity: "error",
-    id,
-    message,
-    mend: backup === null ? null : `lcm restore ${backup}`,
-  };
+/** What can be wrong with a summary: it is made from messages, which are whole, and can be made again. */
+const GRAPH_CODES: ReadonlySet<string> = new Set(["graph", "cover", "altered"]);
+const DROP = "lcm doctor --fix removes the summaries of this conversation and shows its messages again";
+
+async function findConversation(engine: Engine, id: string): Promise<number | null> {
+  if (!id.startsWith("sum_")) return null;
+  return (await engine.readSummary({ summaryId: id }))?.conversationId ?? null;
 }

@@ -72,6 +72,7 @@ import { readCalibration } from "./calibrations.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dissolveSummary } from "./dissolve.ts";
+import { dropSummaries } from "./drop-summaries.ts";
 import { EventIds } from "./event-ids.ts";
 import type { Deferral } from "./event-ids.ts";
 import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
@@ -509,6 +510,10 @@ export class SqliteStore implements Store {
 
   async closeDebt(conversationId: number): Promise<boolean> {
     return this.#do("write", () => care.closeDebt(this.#context, conversationId));
+  }
+
+  async dropSummaries(conversationId: number): Promise<number | null> {
+    return this.#do("write", () => dropSummaries(this.#context, conversationId));
   }
 
   async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
