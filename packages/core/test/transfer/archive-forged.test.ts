@@ -26,7 +26,7 @@ async function writeArchive(): Promise<RecordLine[]> {
   const database = join(folder, "lcm.db");
   const config = {
     databasePath: database,
-    leafChunkTokens: 200,
+    leafChunkTokens: 600,
     leafMinFanout: 3,
     condensedMinFanout: 2,
     freshTailCount: 4,
@@ -40,7 +40,7 @@ async function writeArchive(): Promise<RecordLine[]> {
   const big = "a line of a log that repeats itself\n".repeat(5000);
   await engine.ingest({
     session: SESSION,
-    messages: Array.from({ length: 36 }, (_, n) => say(n, n === 30 ? big : `message ${n} `.repeat(20))),
+    messages: Array.from({ length: 36 }, (_, n) => say(n, n === 30 ? big : `message ${n} `.repeat(60))),
     turn: { advancementKey: "t" },
   });
   await engine.ingest({
@@ -49,7 +49,7 @@ async function writeArchive(): Promise<RecordLine[]> {
   });
   await engine.relabel({ session: SESSION, labels: [{ from: "turn:a:0", to: "e37" }] });
   await engine.setBranch({ session: SESSION, offBranch: ["e7"] });
-  await engine.compact({ conversationId: 1, budgetTokens: 1200, force: true });
+  await engine.compact({ conversationId: 1, budgetTokens: 1200, targetTokens: 300, force: true });
   await engine.ingest({ session: SESSION, messages: [say(33, "said differently")] });
   const { items } = await engine.listMessages({ conversationId: 1, limit: 100 });
   const messageIds = items.filter((row) => row.eventId === "e32").map((row) => row.messageId);
