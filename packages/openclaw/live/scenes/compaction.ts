@@ -5,6 +5,7 @@ import { textOf } from "../requests.ts";
 import type { Stage } from "../stage.ts";
 
 export const COMPACTION_CHAT = "agent:main:compaction";
+const REFUSED_CHAT = "agent:main:refused";
 
 export async function playCompaction(stage: Stage): Promise<void> {
   let overflowed = 0;
@@ -44,4 +45,16 @@ export async function playCompaction(stage: Stage): Promise<void> {
     await stage.playTurn("SAY after the fold", COMPACTION_CHAT);
     assert.match(textOf(stage.requestsSince(first).at(-1)!), /<summary id="sum_/);
   });
+  await stage.step(
+    "a turn that the host refuses is told by status and doctor until one is answered",
+    async () => {
+      // Nothing was said before: there is no history to take away.
+      await assert.rejects(stage.playTurn("OVERFLOW_ONCE second SAY too much", REFUSED_CHAT));
+      assert.match(await stage.sendChat("/lcm status", REFUSED_CHAT), /! turns of .*the host refused a turn/);
+      assert.match(await stage.sendChat("/lcm doctor", REFUSED_CHAT), /larger window/);
+      await stage.playTurn("SAY it fits", REFUSED_CHAT);
+      assert.doesNotMatch(await stage.sendChat("/lcm status", REFUSED_CHAT), /refused/);
+      await stage.playTurn("SAY goodbye", REFUSED_CHAT);
+    },
+  );
 }
