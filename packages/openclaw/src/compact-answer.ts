@@ -8,8 +8,8 @@
 export type Trigger = "manual" | "overflow" | "budget";
 
 export type FoldOutcome =
-  /** Something was folded. */
-  | { readonly kind: "folded" }
+  /** Something was folded, as much as there was to be or as much as there is. */
+  | { readonly kind: "folded"; readonly targetReached: boolean }
   /** Nothing was folded, but the next context is made smaller. */
   | { readonly kind: "shrunk" }
   /** The context is as small as it was to become. */
@@ -40,7 +40,13 @@ export const OUTCOME_KINDS = [
 export function describeOutcome(outcome: FoldOutcome, trigger: Trigger): CompactAnswer {
   switch (outcome.kind) {
     case "folded":
-      return { ok: true, compacted: true, reason: "folded in the archive; every message is kept" };
+      return {
+        ok: true,
+        compacted: true,
+        reason: outcome.targetReached
+          ? "folded in the archive; every message is kept"
+          : "folded as far as possible now, target not reached; every message is kept",
+      };
     case "shrunk":
       return { ok: true, compacted: true, reason: "the next prompt is smaller" };
     case "under-target":

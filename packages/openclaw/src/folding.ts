@@ -117,7 +117,10 @@ async function foldSession(
   const note = lease.notes.session(session.id);
   const shownTokens = await countShown(engine, conversationId, owner);
   if (trigger === "budget") learnFromCount(note, params, shownTokens);
-  const base = note.baseTokens ?? Math.floor(SHARE_OF_WINDOW * (params.tokenBudget ?? DEFAULT_WINDOW_TOKENS));
+  const base =
+    note.baseTokens ??
+    known?.baseTokens ??
+    Math.floor(SHARE_OF_WINDOW * (params.tokenBudget ?? DEFAULT_WINDOW_TOKENS));
   const room = Math.min(base, findCap(readLearned(note)));
   if (trigger === "budget" && shownTokens <= PROMPT_SHARE * room)
     return { outcome: { kind: "under-target" }, tokensBefore: shownTokens, tokensAfter: shownTokens };
@@ -132,13 +135,11 @@ async function foldSession(
     ...(params.customInstructions ? { customInstructions: params.customInstructions } : {}),
     signal: params.abortSignal ? AbortSignal.any([params.abortSignal, patience]) : patience,
   });
-  const { compacted, tokensBefore, tokensAfter } = fold;
-  const isUnder = tokensAfter <= targetTokens;
-  return {
-    outcome: { kind: compacted ? "folded" : isUnder ? "under-target" : "no-more" },
-    tokensBefore,
-    tokensAfter,
-  };
+  const { compacted, targetReached, tokensBefore, tokensAfter } = fold;
+  const outcome: FoldOutcome = compacted
+    ? { kind: "folded", targetReached }
+    : { kind: targetReached ? "under-target" : "no-more" };
+  return { outcome, tokensBefore, tokensAfter };
 }
 
 async function countShown(engine: Engine, conversationId: number, owner: string): Promise<number> {

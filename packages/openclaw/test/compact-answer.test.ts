@@ -8,9 +8,11 @@ import {
 } from "../src/compact-answer.ts";
 import { classifyReason, letsTurnGoOn } from "./host-rules.ts";
 
-const outcomes = OUTCOME_KINDS.map((kind): FoldOutcome =>
-  kind === "failed" ? { kind, message: "a summary guard timed out" } : { kind },
-);
+const outcomes = OUTCOME_KINDS.flatMap((kind): FoldOutcome[] => {
+  if (kind === "failed") return [{ kind, message: "a summary guard timed out" }];
+  if (kind === "folded") return [true, false].map((targetReached) => ({ kind, targetReached }));
+  return [{ kind }];
+});
 
 describe("what the host is told about a compaction", () => {
   test.each(outcomes)("before a turn, $kind lets the turn go on", (outcome) => {
