@@ -40,7 +40,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
   const { requireTerminal, runTui } = await import("../tui/run-tui.ts");
   requireTerminal();
   const model = await chooseModel(invocation, options);
-  const { settings, places } = await invocation.settings();
+  const { settings, places, replaced: replacedSettings } = await invocation.settings();
   const sessionFolders = named === null ? await findSessionFolders(homedir(), places.stateDir) : [named];
   // Everything that would be printed beside the screens would be drawn into them.
   const quiet = { thread: true, onNote: () => undefined } as const;
@@ -62,7 +62,8 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
                 const { examine } = await import("@lossless/core/maintain/doctor.ts");
                 const { databasePath, largeFilesDir: filesDir } = settings;
                 const modelProblem = await findModelProblem(invocation);
-                return examine({ engine: own, settings, databasePath, filesDir, modelProblem, onProgress });
+                const problems = { modelProblem, replacedSettings };
+                return examine({ engine: own, settings, databasePath, filesDir, ...problems, onProgress });
               },
               quiet,
             ),

@@ -46,7 +46,7 @@ function parsePort(text: string): number {
 async function runWeb(invocation: Invocation, options: Options): Promise<void> {
   const { port, write = false } = options;
   const model = write ? await chooseModel(invocation, options) : null;
-  const { settings } = await invocation.settings();
+  const { settings, replaced: replacedSettings } = await invocation.settings();
   const { runInspector } = await import("../web/run-inspector.ts");
   const { findModelProblem } = await import("./doctor.ts");
   const modelProblem = await findModelProblem(invocation);
@@ -59,6 +59,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         scope: invocation.scope,
         port,
         modelProblem,
+        replacedSettings,
         ...(write ? { write: { model: nameChosen(model) } } : {}),
         onReady: ({ url, port }) =>
           invocation.print({ data: { url, port, write }, text: () => renderReady(url, write) }),

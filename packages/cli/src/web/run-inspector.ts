@@ -1,6 +1,7 @@
 /** Runs the inspector on an open archive until Ctrl-C. Shared by `lcm web` and the demo. */
 import { once } from "node:events";
 import type { Engine, Scope } from "@lossless/core/engine.ts";
+import type { ReplacedSetting } from "@lossless/core/model/settings-resolve.ts";
 import type { Settings } from "@lossless/core/model/settings.ts";
 import { readVersion } from "../version.ts";
 import { startInspector } from "./server.ts";
@@ -12,13 +13,24 @@ export interface RunOptions {
   readonly port: number;
   /** Why the model of the settings cannot be asked, for the doctor. */
   readonly modelProblem?: string | null;
+  /** Settings that could not be used, for the doctor. */
+  readonly replacedSettings?: readonly ReplacedSetting[];
   /** Absent: it only reads. */
   readonly write?: { readonly model: string | null };
   readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
 }
 
 export async function runInspector(options: RunOptions): Promise<void> {
-  const { engine, settings, scope, port, write, modelProblem = null, onReady } = options;
+  const {
+    engine,
+    settings,
+    scope,
+    port,
+    write,
+    modelProblem = null,
+    replacedSettings = [],
+    onReady,
+  } = options;
   const inspector = await startInspector({
     engine,
     scope,
@@ -34,6 +46,7 @@ export async function runInspector(options: RunOptions): Promise<void> {
         databasePath: settings.databasePath,
         filesDir: settings.largeFilesDir,
         modelProblem,
+        replacedSettings,
       });
     },
   });
