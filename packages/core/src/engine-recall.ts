@@ -15,7 +15,7 @@ import { DEFAULT_EXPAND_DEPTH, expand } from "./retrieve/expand.ts";
 import type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
 import { createGrant } from "./retrieve/grants.ts";
 import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
-import { grepFullText } from "./retrieve/grep.ts";
+import { grepFullText, MAX_LIMIT } from "./retrieve/grep.ts";
 import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
 import { ASK_SYSTEM, MAX_ROUNDS, Reading, readReply } from "./retrieve/read-on.ts";
 import { grepRegex, readAsWords } from "./retrieve/regex.ts";
@@ -115,6 +115,7 @@ export class Recall {
     const reach = await this.#reach(request);
     const summaryIds = await this.#chooseSummaries(request, reach);
     const answer = await expand(this.#store, { ...request, summaryIds }, reach, {
+      firstIds: await this.#findMentions(request, reach),
       tokenCap: this.#cap(request.tokenCap, reach),
       maxDepth: Math.min(request.maxDepth ?? DEFAULT_EXPAND_DEPTH, reach.grant?.maxDepth ?? Infinity),
     });
@@ -138,6 +139,19 @@ export class Recall {
       { now: this.#clock.now() },
     );
     return found.hits.flatMap((hit) => (hit.type === "summary" ? [hit.summaryId] : []));
+  }
+
+  /** The messages that hold what was asked for: they come first where a query chose the summaries. */
+  async #findMentions(request: ExpandRequest, reach: Reach): Promise<number[]> {
+    const pattern = request.query?.trim() ?? "";
+    if (pattern === "") return [];
+    const { hits } = await grepFullText(
+      this.#store,
+      { pattern, scope: "messages", limit: MAX_LIMIT, sort: "relevance" },
+      reach,
+      { now: this.#clock.now() },
+    );
+    return hits.flatMap((hit) => (hit.type === "message" ? [hit.messageId] : []));
   }
 
   async ask(request: AskRequest): Promise<AskAnswer> {

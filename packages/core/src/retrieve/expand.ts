@@ -58,9 +58,14 @@ export async function expand(
   store: Store,
   request: Omit<ExpandRequest, "query">,
   reach: Reach,
-  options: { readonly tokenCap: number; readonly maxDepth: number },
+  options: {
+    readonly tokenCap: number;
+    readonly maxDepth: number;
+    /** Messages that come first, the best first; the others follow in the order of the conversation. */
+    readonly firstIds?: readonly number[];
+  },
 ): Promise<ExpandAnswer> {
-  const walk = new Walk(store, reach, options.tokenCap);
+  const walk = new Walk(store, reach, options.tokenCap, options.firstIds ?? []);
   const ids = (request.summaryIds ?? []).map((text) => toSummaryId(text, reach));
   await walk.run(ids, options.maxDepth, request.includeMessages ?? true);
   return walk.answer();
@@ -76,6 +81,7 @@ function toSummaryId(text: string, { grant }: Reach): string {
 
 class Walk {
   #store: Store;
+  #ranks: ReadonlyMap<number, number>;
   #reach: Reach;
   #room: number;
   #cap: number;
@@ -85,8 +91,9 @@ class Walk {
   #left: LeftMessage[] = [];
   #isCut = false;
 
-  constructor(store: Store, reach: Reach, tokenCap: number) {
+  constructor(store: Store, reach: Reach, tokenCap: number, firstIds: readonly number[]) {
     this.#store = store;
+    this.#ranks = new Map(firstIds.map((id, rank) => [id, rank]));
     this.#reach = reach;
     this.#room = tokenCap;
     this.#cap = tokenCap;
@@ -109,7 +116,7 @@ class Walk {
         below.push(...node.sourceIds);
         if (node.messageIds.length > 0) leaves.push(node);
       }
-      if (includeMessages) for (const leaf of leaves) await this.#addMessages(leaf);
+      if (includeMessages) await this.#addMessages(leaves);
       if (depth + 1 > maxDepth) {
         this.#leftSummaries.push(...below.filter((id) => !seen.has(id)));
         return;
@@ -118,28 +125,33 @@ class Walk {
     }
   }
 
-  async #addMessages({ messageIds: ids, conversationId, summaryId }: SummaryNode): Promise<void> {
-    const leave = (from: number): void =>
-      ids
-        .slice(from)
-        .forEach((id) => this.#left.push({ id: formatMessageId(id), conversationId, summaryId }));
-    for (const [at, id] of ids.entries()) {
-      if (this.#room <= FRAME_TOKENS) {
-        leave(at);
-        return;
-      }
-      const [text] = await this.#store.readTexts([id], readScope(this.#reach));
-      if (!text) continue;
-      const message = cutMessage(text, 0, this.#room - FRAME_TOKENS);
-      this.#messages.push(message);
-      this.#room -= estimateTextTokens(message.text) + FRAME_TOKENS;
-      if (message.textLeft > 0) {
-        this.#isCut = true;
-        leave(at);
-        this.#room = 0;
-        return;
-      }
+  async #addMessages(leaves: readonly SummaryNode[]): Promise<void> {
+    const below = leaves.flatMap(({ messageIds, conversationId, summaryId }) =>
+      messageIds.map((messageId) => ({ messageId, conversationId, summaryId })),
+    );
+    const ranked = below.filter(({ messageId }) => this.#ranks.has(messageId));
+    const rankOf = ({ messageId }: { messageId: number }): number => this.#ranks.get(messageId) ?? 0;
+    const order = new Set([...ranked.toSorted((a, b) => rankOf(a) - rankOf(b)), ...below]);
+    for (const next of order) {
+      if (this.#room <= FRAME_TOKENS || !(await this.#addMessage(next.messageId))) break;
+      order.delete(next);
     }
+    // In the order of the conversation, so that what is left can be named as a run.
+    for (const { messageId, conversationId, summaryId } of below.filter((one) => order.has(one)))
+      this.#left.push({ id: formatMessageId(messageId), conversationId, summaryId });
+  }
+
+  /** Adds a message; false when it had to be cut, and with it everything after it. */
+  async #addMessage(messageId: number): Promise<boolean> {
+    const [text] = await this.#store.readTexts([messageId], readScope(this.#reach));
+    if (!text) return true;
+    const message = cutMessage(text, 0, this.#room - FRAME_TOKENS);
+    this.#messages.push(message);
+    this.#room -= estimateTextTokens(message.text) + FRAME_TOKENS;
+    if (message.textLeft === 0) return true;
+    this.#isCut = true;
+    this.#room = 0;
+    return false;
   }
 
   #pay(tokens: number): boolean {

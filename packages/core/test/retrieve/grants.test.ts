@@ -69,6 +69,16 @@ describe("grants", () => {
     expect(missing).toMatch(/nothing with this id/);
   });
 
+  test("give what a query names before the rest of the same summaries", async () => {
+    await using archive = await openArchive();
+    const { engine } = archive;
+    await foldedArchive(engine);
+    await engine.createGrant({ session: main, holderKey: child.key });
+    const request = { session: child, delegated: true, tokenCap: 400 };
+    const asked = await engine.expand({ ...request, query: "option 182 row 26" });
+    expect(asked.messages[0]?.text).toContain("Note n-26:");
+  });
+
   test("name only the tools a sub-agent has, also in its own context", async () => {
     await using archive = await openArchive({ settings: { freshTailCount: 4 } });
     const { engine } = archive;
