@@ -62,8 +62,9 @@ Several conditions narrow the choice. What goes: the text of the messages with a
 index, large files that no other message uses, turns waiting in the spool, and every summary that rests on them. Those
 in a context are written anew without the messages, under new ids; nothing is sent to a model. What stays: that there
 was a message, when, and a hash that says nothing, so that lcm verify still proves the rest. A forgotten message is
-never stored again. The file is rewritten so that no freed page keeps the text. Backups made before still hold it; the
-receipt names them. The host's own transcript is the host's: nothing is removed there.`,
+never stored again. The file is rewritten so that no freed page keeps the text. Copies made before still hold it: the
+receipt names backups, exports and what was set aside, wherever they are. The host's own transcript is the host's:
+nothing is removed there.`,
   );
   addExamples(command, [
     ["lcm forget --pattern 'hunter2'", "what would go"],
@@ -220,8 +221,8 @@ function renderResult({ receipt, receiptPath }: ForgetResult): string {
     ...(held.length === 0
       ? []
       : [
-          style.warning("    still held by copies made before:"),
-          ...held.map((copy) => `      ${copy.path}`),
+          style.warning("    copies made before that still hold it, or may:"),
+          ...held.map(({ path, holds }) => `      ${path}${holds === "yes" ? "" : " (may hold it)"}`),
         ]),
   ].join("\n");
 }

@@ -78,6 +78,7 @@ async function runRotate(
         isDry,
         keepsOriginal: options.original,
         backup: { databasePath, filesDir },
+        databasePath,
         ...invocation.scope,
       }),
     { thread: true },

@@ -322,7 +322,9 @@ async function prepareForget(
           ["Summaries", `${formatCount(receipt.summariesRemade.length)} written anew`],
           ["Pages of the file", receipt.isWiped ? "wiped" : "still in use by another process"],
         ],
-        lines: held.map(({ path }) => `still held by ${path}`),
+        lines: held.map(
+          ({ path, holds }) => `${holds === "yes" ? "still held by" : "may be held by"} ${path}`,
+        ),
         warning: describeRest(receipt.isWiped, held.length),
       };
     },

@@ -21,8 +21,10 @@ import type { Engine } from "../engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
 import { openEngine } from "../open-engine.ts";
+import { listRecordedCopies, recordCopy } from "../store/copies.ts";
 import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { LargeFiles } from "../store/large-files.ts";
+import { nameFolder } from "../transfer/documented/need.ts";
 
 const DATABASE_NAME = "lcm.db";
 const FILES_NAME = "lcm-files";
@@ -67,6 +69,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   }
   const partial = `${target}${PARTIAL}`;
   rmSync(partial, { recursive: true, force: true });
+  for (const path of [partial, target]) recordCopy(databasePath, "backup", path, options.now);
   const firstMade = mkdirSync(partial, { recursive: true, mode: 0o700 }) ?? partial;
   try {
     const copy = join(partial, DATABASE_NAME);
@@ -136,37 +139,51 @@ function newestChange(path: string): number {
 
 export interface ArchiveCopy {
   readonly path: string;
-  readonly database: string;
-  readonly filesDir: string;
+  /** The database in it and its large files; null for a copy in a format that is not ours. */
+  readonly archive: { readonly database: string; readonly filesDir: string } | null;
   /** False for a copy that was never finished: what cannot be read of it may still be there. */
   readonly isWhole: boolean;
 }
 
-/** Every copy of the archive that was made beside it: backups, finished or not, and what a restore set aside. */
+/** Every copy of the archive beside it, by name, and every recorded one elsewhere; a recorded copy that cannot be found may still exist. */
 export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
+  const folder = dirname(databasePath);
+  const name = basename(databasePath);
   const folderCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
     path,
-    database: join(path, DATABASE_NAME),
-    filesDir: join(path, FILES_NAME),
+    archive: { database: join(path, DATABASE_NAME), filesDir: join(path, FILES_NAME) },
     isWhole,
   });
   const fileCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
     path,
-    database: path,
     // Large files are set aside under the same ending.
-    filesDir: `${filesDirBeside(databasePath)}${basename(path).slice(basename(databasePath).length)}`,
+    archive: {
+      database: path,
+      filesDir: `${filesDirBeside(databasePath)}${basename(path).slice(name.length)}`,
+    },
     isWhole,
   });
-  const backups = listBackups(databasePath).map(({ path }) => folderCopy(path, true));
-  const unfinished = listUnfinished(databasePath).map(({ path }) =>
-    path.endsWith(PARTIAL) ? folderCopy(path, false) : fileCopy(path, false),
-  );
-  const aside = readdirSync(dirname(databasePath))
-    .filter(
-      (name) => name.startsWith(`${basename(databasePath)}.before-restore-`) && !/-(?:wal|shm)$/.test(name),
-    )
-    .map((name) => fileCopy(join(dirname(databasePath), name), true));
-  return [...backups, ...unfinished, ...aside];
+  const foreignCopy = (path: string): ArchiveCopy => ({ path, archive: null, isWhole: true });
+  const isLog = (entry: string): boolean => /-(?:wal|shm)$/.test(entry);
+  const beside = readdirSync(folder).filter((entry) => !isLog(entry));
+  const found = [
+    ...listBackups(databasePath).map(({ path }) => folderCopy(path, true)),
+    ...listUnfinished(databasePath).map(({ path }) =>
+      path.endsWith(PARTIAL) ? folderCopy(path, false) : fileCopy(path, false),
+    ),
+    ...beside
+      .filter((entry) => entry.startsWith(`${name}.before-restore-`))
+      .map((entry) => fileCopy(join(folder, entry), true)),
+    // What an adoption kept of the database it took over, and the folder it worked in if it was killed.
+    ...beside
+      .filter((entry) => entry.startsWith(`${name}.before-adoption`) || entry.startsWith(nameFolder(name)))
+      .map((entry) => foreignCopy(join(folder, entry))),
+    ...listRecordedCopies(databasePath).map(({ path, kind }) => {
+      if (kind === "replaced") return fileCopy(path, true);
+      return kind === "backup" ? folderCopy(path, !path.endsWith(PARTIAL)) : foreignCopy(path);
+    }),
+  ];
+  return [...new Map(found.map((copy) => [resolve(copy.path), copy])).values()];
 }
 
 export function pruneBackups(databasePath: string, keep: number): string[] {
@@ -202,6 +219,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   const incomingFiles = `${filesDir}.restoring`;
   for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
   mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
+  recordCopy(databasePath, "backup", options.backupPath, options.now);
   try {
     copyFileSync(source, incoming, constants.COPYFILE_FICLONE);
     chmodSync(incoming, 0o600);
@@ -262,6 +280,7 @@ async function keepPresent(databasePath: string, filesDir: string, stamp: string
     flushTreeSync(`${filesDir}${suffix}`);
   }
   if (!isThere) return null;
+  recordCopy(databasePath, "replaced", `${databasePath}${suffix}`);
   linkOrCopy(databasePath, `${databasePath}${suffix}`);
   flushPathSync(`${databasePath}${suffix}`);
   flushPathSync(dirname(databasePath));

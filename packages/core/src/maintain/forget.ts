@@ -244,8 +244,9 @@ export interface Receipt {
   /** False: another process kept old pages of the file in use; `lcm doctor --fix` wipes them. */
   readonly isWiped: boolean;
   /**
-   * Copies of the archive that were made before. `holds`: whether a message that was forgotten is in it; unknown when it cannot be read, or was
-   * never finished and may hold more than can be read.
+   * Copies that were made before: those beside the database, and those this program recorded elsewhere, exports included. `holds`: whether a
+   * message that was forgotten is in it; unknown when it is not an archive of ours, cannot be found or read, or was never finished and may hold
+   * more than can be read.
    */
   readonly olderCopies: readonly { readonly path: string; readonly holds: "yes" | "no" | "unknown" }[];
 }
@@ -299,12 +300,13 @@ async function checkCopies(
 }
 
 async function holdsAny(
-  { database, filesDir, isWhole }: ArchiveCopy,
+  { archive, isWhole }: ArchiveCopy,
   messageIds: readonly number[],
 ): Promise<"yes" | "no" | "unknown"> {
+  if (archive === null) return "unknown";
   let copy: Engine | null = null;
   try {
-    copy = await openEngine({ database, filesDir, readOnly: true, thread: false });
+    copy = await openEngine({ ...archive, readOnly: true, thread: false });
     for (const messageId of messageIds) {
       const [row] = await copy.readRevisions({ messageId });
       if (row !== undefined && row.forgottenAt === null) return "yes";

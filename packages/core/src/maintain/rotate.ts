@@ -23,6 +23,7 @@ import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP } from "../model/message.ts";
 import type { SessionRef } from "../model/message.ts";
 import type { Settings } from "../model/settings.ts";
+import { recordCopy } from "../store/copies.ts";
 import { flushPathSync } from "../store/flush-path.ts";
 import { hashLine, parseCursor, renderCursor } from "../transfer/cursor.ts";
 import { isJsonObject, readId } from "../transfer/format.ts";
@@ -42,6 +43,8 @@ export interface RotateOptions {
   readonly keepsOriginal?: boolean;
   /** The archive is backed up first when this says where it is. */
   readonly backup?: { readonly databasePath: string; readonly filesDir: string };
+  /** Where the archive is, so that the original is recorded as a copy of what it holds. */
+  readonly databasePath?: string;
   readonly now?: number;
 }
 
@@ -269,7 +272,11 @@ function replaceFile(
       hint: "try again in a quieter moment",
     });
   }
-  if (options.keepsOriginal !== false) linkSync(path, original);
+  if (options.keepsOriginal !== false) {
+    if (options.databasePath !== undefined)
+      recordCopy(options.databasePath, "transcript", original, options.now);
+    linkSync(path, original);
+  }
   renameSync(temporary, path);
   flushPathSync(dirname(path));
   return options.keepsOriginal === false ? null : original;
@@ -348,6 +355,7 @@ export async function sweepSessionFiles(options: SweepOptions): Promise<SweepTal
         path,
         freshTailCount: settings.freshTailCount,
         isDry: false,
+        databasePath: options.databasePath,
         ...(options.owner === undefined ? {} : { owner: options.owner }),
         ...(backup === undefined ? {} : { backup }),
       });

@@ -10,6 +10,7 @@ import { deriveMessage } from "../ingest/prepare.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
 import type { Settings } from "../model/settings.ts";
+import { recordCopy } from "../store/copies.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 
 import { createAccessError } from "./detect.ts";
@@ -54,6 +55,7 @@ export async function exportConversations(request: ExportRequest): Promise<Expor
   }
   const store = openStore(request, { readOnly: true, create: false });
   try {
+    if (request.dryRun !== true) recordCopy(resolve(request.database), "export", out);
     switch (format) {
       case "archive":
         return await exportArchive(store, request);

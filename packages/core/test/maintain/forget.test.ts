@@ -1,16 +1,20 @@
 /** Forgetting leaves nothing of the text anywhere, and an archive whose proof holds. */
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { zstdDecompressSync } from "node:zlib";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { exportConversations, openEngine, resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
-import { createBackup } from "@lossless/core/maintain/backup.ts";
+import { createBackup, restoreBackup } from "@lossless/core/maintain/backup.ts";
 import { examine, mend } from "@lossless/core/maintain/doctor.ts";
 import { applyForget, previewForget } from "@lossless/core/maintain/forget.ts";
 import type { ForgetSelection } from "@lossless/core/maintain/forget.ts";
+import { recordCopy } from "@lossless/core/store/copies.ts";
+import { adoptDocumentedDatabase } from "@lossless/core/transfer/documented/adopt.ts";
 import { encodeBody, decodeBody } from "../../src/store/body.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
+import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
@@ -269,6 +273,53 @@ describe("forgetting", () => {
     });
     expect(spoolFiles).toEqual([join(spool, "a.json"), join(spool, "b.json.damaged")]);
     await engine.close();
+  });
+
+  test("names copies that were recorded elsewhere, exports, and what an adoption kept; not what was deleted", async () => {
+    using folder = makeTemporaryFolder();
+    using other = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    await writeOlderDatabase(databasePath);
+    const adopt = { path: databasePath, filesDir, largeFileThresholdTokens: 25_000, now: 1 };
+    expect(await adoptDocumentedDatabase(adopt)).toMatchObject({ kind: "adopted" });
+    const before = await open(folder.path);
+    const back = async (name: string): Promise<string> =>
+      (await createBackup({ engine: before, databasePath, filesDir, target: other.file(name) })).path;
+    const kept = await back("kept");
+    const restored = await back("restored");
+    rmSync(await back("deleted"), { recursive: true });
+    await before.close();
+    // A program that was killed leaves its part of a copy, and its record.
+    cpSync(kept, other.file("killed.partial"), { recursive: true });
+    recordCopy(databasePath, "backup", other.file("killed.partial"));
+    appendFileSync(`${databasePath}.copies.jsonl`, '{"path":"/cut off');
+    // On a disk that is not mounted now.
+    recordCopy(databasePath, "backup", other.file("unplugged/backup"));
+    mkdirSync(other.file("unplugged"));
+    await exportConversations({ database: databasePath, format: "archive", out: other.file("all.lcmx") });
+    // What is restored knows nothing of copies made since; the record does.
+    const { keptAt } = await restoreBackup({ backupPath: restored, databasePath, filesDir });
+    const engine = await open(folder.path);
+    const { receipt } = await applyForget({
+      engine,
+      databasePath,
+      selection: { messageIds: [1] },
+      reason: "a test",
+    });
+    await engine.close();
+    expect(new Map(receipt.olderCopies.map(({ path, holds }) => [path, holds]))).toEqual(
+      new Map([
+        [kept, "yes"],
+        [restored, "yes"],
+        [other.file("killed.partial"), "yes"],
+        [other.file("unplugged/backup"), "unknown"],
+        [other.file("all.lcmx"), "unknown"],
+        [`${databasePath}.before-adoption`, "unknown"],
+        [keptAt, "yes"],
+      ]),
+    );
+    expect(statSync(`${databasePath}.copies.jsonl`).mode & 0o077).toBe(0);
   });
 
   test("is refused when nothing was chosen", async () => {

@@ -13,6 +13,7 @@ import { DatabaseSync } from "node:sqlite";
 
 import { deriveMessage } from "../../ingest/prepare.ts";
 import { EngineError } from "../../model/errors.ts";
+import { recordCopy } from "../../store/copies.ts";
 import { flushPathSync } from "../../store/flush-path.ts";
 import { SqliteStore } from "../../store/sqlite/sqlite-store.ts";
 
@@ -87,6 +88,7 @@ async function adoptInside(folder: string, complete: string, options: AdoptOptio
     flushPathSync(fresh);
     renameSync(fresh, complete);
     const backup = chooseBackupName(path);
+    recordCopy(path, "adopted", backup, options.now);
     swap(path, backup, complete);
     return { kind: "adopted", backup, report: { ...report, path } };
   } finally {

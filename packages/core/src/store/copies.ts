@@ -1,0 +1,83 @@
+/**
+ * The record of copies: every place to which this program wrote messages of an archive (backups, exports, what an adoption, a restore or a
+ * rotation set aside), one JSON object per line in `<database>.copies.jsonl`. It lies beside the database and not in it, because a
+ * restore puts back a database that knows nothing of copies made since.
+ *
+ * Invariant: a copy is recorded, and the record flushed, before its first byte is written.
+ */
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { toWriteError } from "../model/errors.ts";
+import { flushPathSync } from "./flush-path.ts";
+
+/** `backup`: a folder with a database of ours; `replaced`: a database that a restore set aside; the others are files of other formats. */
+export type CopyKind = "backup" | "replaced" | "adopted" | "export" | "transcript";
+const KINDS: readonly string[] = [
+  "backup",
+  "replaced",
+  "adopted",
+  "export",
+  "transcript",
+] satisfies CopyKind[];
+
+export interface RecordedCopy {
+  readonly path: string;
+  readonly kind: CopyKind;
+  readonly at: number;
+  /** The disk its folder was on; null when there was no such folder yet. */
+  readonly device: string | null;
+}
+
+const fileOf = (databasePath: string): string => `${databasePath}.copies.jsonl`;
+
+/** Whoever may not write beside the database cannot forget anything in it either: nothing is recorded then. */
+const UNWRITABLE = new Set(["EROFS", "EACCES", "EPERM"]);
+
+export function recordCopy(databasePath: string, kind: CopyKind, copyPath: string, now = Date.now()): void {
+  const file = fileOf(databasePath);
+  const path = resolve(copyPath);
+  const line = JSON.stringify({ path, kind, at: now, device: findDevice(path) } satisfies RecordedCopy);
+  try {
+    const isNew = !existsSync(file);
+    const handle = openSync(file, "a", 0o600);
+    try {
+      // In one write, and on a line of its own even if a crash cut the one before.
+      writeSync(handle, `${isNew ? "" : "\n"}${line}\n`);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    if (isNew) flushPathSync(dirname(file));
+  } catch (error) {
+    if (!UNWRITABLE.has((error as NodeJS.ErrnoException).code ?? "")) throw toWriteError(file, error);
+  }
+}
+
+/** Recorded copies that are there, or may be: those deleted from a disk that is still there are left out. */
+export function listRecordedCopies(databasePath: string): RecordedCopy[] {
+  const file = fileOf(databasePath);
+  if (!existsSync(file)) return [];
+  const copies = new Map<string, RecordedCopy>();
+  for (const line of readFileSync(file, "utf8").split("\n")) {
+    const copy = parseRecord(line);
+    if (copy !== null) copies.set(copy.path, copy);
+  }
+  return [...copies.values()].filter(({ path, device }) => existsSync(path) || findDevice(path) !== device);
+}
+
+/** Null for an empty line, and for one that a crash cut. */
+function parseRecord(line: string): RecordedCopy | null {
+  try {
+    const { path, kind, at, device } = JSON.parse(line) as Partial<RecordedCopy>;
+    if (typeof path !== "string" || typeof at !== "number" || !KINDS.includes(kind ?? "")) return null;
+    return { path, kind: kind as CopyKind, at, device: device ?? null };
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function findDevice(path: string): string | null {
+  const folder = statSync(dirname(path), { bigint: true, throwIfNoEntry: false });
+  return folder === undefined ? null : String(folder.dev);
+}
