@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { UNPROVEN } from "../packages/core/src/store/sqlite/unproven.ts";
 
 interface Column {
   readonly name: string;
@@ -35,6 +36,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
         "Where the blocks of a message stand in its bytes, and which bytes were cut out into files. No text: that stands in `body`, once.",
       large_files: "One row per payload that lives in a file, with what is known about its content.",
       ledger: "What happened to a conversation besides messages, as links of the same hash chain.",
+      seals:
+        "Hashes of rows that neither the chain nor a derivation proves: owners of sessions, placements, boundaries, archiving, spans and sources of summaries, the vault.",
       redactions: "One row per message that was redacted under a key: the keyed hash of what arrived.",
       sealed_values: "The vault: what was taken out of messages, sealed. The key is not in the archive.",
     },
@@ -105,7 +108,21 @@ export function renderStorage(note: string, migrationsDir: string): string {
       ...Object.entries(names).map(([name, says]) => renderTableSection(tables.get(name), name, says)),
     ].join("\n\n"),
   );
-  return `${note}\n\n${INTRO}\n\n${sections.join("\n\n")}\n\n${FILES}\n`;
+  return `${note}\n\n${INTRO}\n\n${sections.join("\n\n")}\n\n${FILES}\n\n${renderUnproven()}\n`;
+}
+
+function renderUnproven(): string {
+  const rows = Object.entries(UNPROVEN).flatMap(([table, columns]) =>
+    Object.entries(columns).map(([column, why]) => {
+      const name = column === "*" ? table : `${table}.${column}`;
+      return `| \`${name}\` | ${escapeCell(why)} |`;
+    }),
+  );
+  return [
+    "## What verify does not prove",
+    "`lcm verify` notices an edit of every column of every table, except for these. None of them can lose a message, change one, or change what it belongs to.",
+    ["| Table or column | Why |", "|---|---|", ...rows].join("\n"),
+  ].join("\n\n");
 }
 
 function renderTableSection(table: Table | undefined, name: string, says: string): string {

@@ -6,6 +6,7 @@ import type { ChildProcess } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { editArchive } from "@lossless/testkit/edit-archive.ts";
 import { setTimeout } from "node:timers/promises";
 import { filesDirBeside } from "@lossless/core/model/files-dir.ts";
 import { makeRandom } from "@lossless/testkit";
@@ -39,9 +40,7 @@ class Patient {
     cpSync(template, this.home, { recursive: true });
     this.database = join(this.home, "archive.db");
     ({ json: this.json, lcm: this.lcm } = commandsFor(run, this.database));
-    const connection = new DatabaseSync(this.database);
-    connection.exec(sql);
-    connection.close();
+    editArchive(this.database, sql);
     this.#stored = this.#readStored();
   }
 

@@ -178,11 +178,11 @@ describe("the proof", () => {
     expect(found.without).toContain("altered msg_1");
   });
 
-  test("finds values that changed places, with the key", async () => {
+  test("finds values that changed places, with the key; without it, that something changed", async () => {
     const found = await damage(`
       UPDATE sealed_values SET sealed = (SELECT sealed FROM sealed_values WHERE message_id = 2),
         nonce = (SELECT nonce FROM sealed_values WHERE message_id = 2) WHERE message_id = 1 AND ordinal = 0`);
-    expect(found).toEqual({ withKey: ["sealed msg_1"], without: [] });
+    expect(found).toEqual({ withKey: ["sealed msg_1", "seal msg_1"], without: ["seal msg_1"] });
   });
 
   test("finds a keyed commitment that was changed, without the key", async () => {

@@ -9,6 +9,7 @@ import { examine, mend } from "@lossless/core/maintain/doctor.ts";
 import type { DoctorOptions, Finding } from "@lossless/core/maintain/doctor.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
+import { editArchive } from "@lossless/testkit/edit-archive.ts";
 import { describe, expect, test } from "vitest";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
@@ -94,7 +95,7 @@ describe("the doctor", () => {
         expect(codes(mended)).toEqual(["debt_inactive"]);
         expect(codes((await examine(options)).findings)).toEqual([]);
       },
-      edit(`${owed}; UPDATE conversations SET archived_at = 1`),
+      (folder) => editArchive(folder.file("lcm.db"), `${owed}; UPDATE conversations SET archived_at = 1`),
     );
   });
 

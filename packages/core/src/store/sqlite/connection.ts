@@ -42,7 +42,8 @@ interface SqliteError extends Error {
 }
 
 const primaryCode = (error: unknown): number => ((error as SqliteError)?.errcode ?? 0) & 0xff;
-const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED;
+export const isBusy = (error: unknown): boolean =>
+  primaryCode(error) === BUSY || primaryCode(error) === LOCKED;
 
 export class Connection {
   readonly path: string;
@@ -55,6 +56,7 @@ export class Connection {
   #afterCommit: (() => void)[] = [];
   readonly #afterRollback: (() => void)[] = [];
   #rollbacks = 0;
+  #onCommit: { readonly before: () => void; readonly ended: () => void } | null = null;
   /** The files that commits go to, with what identifies each. */
   #files = new Map<string, string | null>();
 
@@ -231,10 +233,17 @@ export class Connection {
     const follow = this.#afterCommit.splice(0);
     const undo = this.#afterRollback.splice(0);
     if (!isKept) this.#rollbacks += 1;
+    if (isKept) this.#onCommit?.before();
     this.exec(isKept ? "COMMIT" : "ROLLBACK");
+    this.#onCommit?.ended();
     if (!isKept) for (const work of undo) work();
     if (isKept) this.#checkFiles();
     if (isKept) for (const work of follow) work();
+  }
+
+  /** `before` runs inside every transaction, as its last work; `ended` after it, whether it was kept or not. */
+  onCommit(work: { readonly before: () => void; readonly ended: () => void }): void {
+    this.#onCommit = work;
   }
 
   /** Runs `work` when the transaction under way has been committed; never, if it fails. */
@@ -283,6 +292,7 @@ export class Connection {
     let result: T;
     try {
       result = work();
+      this.#onCommit?.before();
       this.run("COMMIT");
     } catch (error) {
       this.#afterCommit.length = 0;
@@ -291,6 +301,7 @@ export class Connection {
       throw error;
     } finally {
       this.#inTransaction = false;
+      this.#onCommit?.ended();
     }
     const follow = this.#afterCommit.splice(0);
     if (begin === BEGIN_WRITE) this.#checkFiles();
@@ -492,6 +503,15 @@ export function translate(error: unknown, verb: string, path: string): unknown {
         "it is read-only",
         "reading needs to write beside it, too: check the permissions of the file and of its folder, or copy it elsewhere",
       );
+    case 1:
+      // Our statements are right for our schema: what they do not find was removed.
+      if (/no such (?:table|column|index)|has no column/.test((error as Error).message))
+        return make(
+          "database_corrupt",
+          `its schema is damaged (${(error as Error).message})`,
+          "restore a backup; lcm verify names what is missing",
+        );
+      return make("internal", `${(error as Error).message} (${text})`);
     case CANNOT_OPEN:
       return make(
         "database_unreadable",

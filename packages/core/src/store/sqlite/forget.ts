@@ -16,6 +16,7 @@ import { hasSources, putInstead } from "./replace.ts";
 import { eraseRedaction } from "./redactions.ts";
 import { showOrHide } from "./records.ts";
 import { dropUnfinished } from "./reindex.ts";
+import { watchSealed } from "./seals.ts";
 import { dropVectors } from "./vectors.ts";
 
 /** All versions of the events that the given ids belong to, and of what is attached to them: `media:<event id>:<number>`. */
@@ -296,6 +297,7 @@ export function wipeFreed(context: StoreContext): boolean {
     connection.retry(() => connection.exec("VACUUM"), "rewrite");
   } finally {
     connection.exec("PRAGMA temp_store = MEMORY");
+    watchSealed(connection);
   }
   if (!connection.emptyLog()) return false;
   connection.write(() => connection.run(CLOSE, OPEN));

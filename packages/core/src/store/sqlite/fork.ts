@@ -180,7 +180,11 @@ export function checkFork(
     conversation.fork_pos !== body.position
   )
     problems.add("fork", name, `${name} did not leave its parent where the ledger says`);
-  const names = hashNames(connection, conversation.owner as string, body.sessionId as string);
+  if (typeof body.sessionId !== "string") {
+    problems.add("ledger", name, `the record of the fork ${name} cannot be read`);
+    return 0;
+  }
+  const names = hashNames(connection, conversation.owner as string, body.sessionId);
   if (names.count !== body.names || names.hash !== body.namesHash)
     problems.add("fork", name, `the events that ${name} shares with its parent are not those of the ledger`);
   if (hashItems(connection, id) !== body.itemsHash)

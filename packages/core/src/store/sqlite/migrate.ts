@@ -2,6 +2,7 @@
  * Brings a database to the current schema, or refuses it. The file says what it is by `application_id` and how old by
  * `user_version`; nothing is guessed from table names except to give a better message.
  */
+import { DatabaseSync } from "node:sqlite";
 import { EngineError } from "../../model/errors.ts";
 import type { Connection } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
@@ -19,6 +20,8 @@ import * as cacheAnswers from "./migrations/0012-cache-answers.ts";
 import * as eventIdsBehind from "./migrations/0013-event-ids-behind.ts";
 import * as recallParts from "./migrations/0014-recall-parts.ts";
 import * as previousContext from "./migrations/0015-previous-context.ts";
+import * as seals from "./migrations/0016-seals.ts";
+import { sealAll } from "./seals.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
 export const APPLICATION_ID = 0x4c434d58;
@@ -26,6 +29,8 @@ export const APPLICATION_ID = 0x4c434d58;
 interface Migration {
   readonly version: number;
   readonly sql: string;
+  /** Everything is sealed as it is once the schema is the newest one. */
+  readonly reseals?: boolean;
 }
 
 const MIGRATIONS: readonly Migration[] = [
@@ -44,6 +49,7 @@ const MIGRATIONS: readonly Migration[] = [
   eventIdsBehind,
   recallParts,
   previousContext,
+  seals,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
@@ -65,12 +71,52 @@ export function migrate(connection: Connection): void {
     // Another process may have migrated while this one waited for the lock.
     checkOrigin(connection);
     const from = readPragma(connection, "user_version");
-    for (const migration of MIGRATIONS.filter((candidate) => candidate.version > from)) {
+    const missing = MIGRATIONS.filter((candidate) => candidate.version > from);
+    for (const migration of missing) {
       connection.exec(migration.sql);
       connection.exec(`PRAGMA user_version = ${migration.version}`);
     }
+    if (missing.some(({ reseals }) => reseals)) sealAll(connection);
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
   });
+}
+
+const OBJECTS = `
+  SELECT type, name, sql FROM sqlite_schema
+  WHERE name NOT LIKE 'sqlite_%' AND name NOT GLOB 'messages_fts_*' AND name NOT GLOB 'summaries_fts_*' ORDER BY name`;
+
+/** What differs between the schema of a database and the one that the migrations make, in words; the full-text index checks itself. */
+export function compareSchema(connection: Connection): string[] {
+  const wanted = (expectedSchema ??= makeSchema());
+  const found = new Map(connection.all<SchemaObject>(OBJECTS).map((row) => [row.name, row]));
+  return [
+    ...[...wanted.values()].flatMap(({ type, name, sql }) => {
+      if (!found.has(name)) return [`the ${type} ${name} is missing`];
+      return found.get(name)?.sql === sql ? [] : [`the ${type} ${name} is not as this program made it`];
+    }),
+    ...[...found.values()].flatMap(({ type, name }) =>
+      wanted.has(name) ? [] : [`the ${type} ${name} is not one of this program's`],
+    ),
+  ];
+}
+
+let expectedSchema: ReadonlyMap<string, SchemaObject> | null = null;
+
+function makeSchema(): ReadonlyMap<string, SchemaObject> {
+  const database = new DatabaseSync(":memory:");
+  try {
+    for (const { sql } of MIGRATIONS) database.exec(sql);
+    const rows = database.prepare(OBJECTS).all() as unknown as SchemaObject[];
+    return new Map(rows.map((row) => [row.name, row]));
+  } finally {
+    database.close();
+  }
+}
+
+interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  readonly sql: string | null;
 }
 
 function checkOrigin(connection: Connection): void {

@@ -95,6 +95,7 @@ import { IndexQueue } from "./index-queue.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
 import * as replacing from "./replace.ts";
+import { keepSeals } from "./seals.ts";
 import { search } from "./search.ts";
 import * as transfer from "./transfer.ts";
 import * as transferIn from "./transfer-in.ts";
@@ -137,7 +138,10 @@ export class SqliteStore implements Store {
     try {
       migrate(connection);
       const index = new FullTextIndex(connection);
-      if (!connection.readOnly) index.ensure();
+      if (!connection.readOnly) {
+        keepSeals(connection);
+        index.ensure();
+      }
       this.#context = {
         connection,
         files: new LargeFiles(options.filesDir),

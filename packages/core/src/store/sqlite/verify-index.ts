@@ -1,7 +1,7 @@
 /**
  * Compares the full-text index with the texts it was made from, in bounded memory: every message and every summary must have a row with
- * the right number of terms, and the sum of the hashes of all terms in the index must be the sum over all texts. Any term added, lost or
- * changed shifts one of the two. Every block of words must spell the words of its messages.
+ * the right number of terms, and the sum of the hashes of all postings (term, column, row, place) in the index must be the sum over all
+ * texts. Any posting added, lost or changed shifts one of the two. Every block of words must spell the words of its messages.
  */
 import { formatMessageId } from "../../model/ids.ts";
 import { decodeTerms, encodeForIndex, Spelling } from "../../text/index.ts";
@@ -92,7 +92,7 @@ class TableCheck {
   expect(rowId: number, name: string, conversationId: number, terms: IndexTerms): void {
     if (!this.#usable) return;
     const texts = [decodeTerms(terms.words), decodeTerms(terms.idents), scopeTerm(conversationId)];
-    const counts = texts.map((text, column) => this.#expected.addText(text, column));
+    const counts = texts.map((text, column) => this.#expected.addText(text, column, rowId));
     this.#expectedRows += 1;
     const sizes = this.#readSizes(rowId);
     if (sizes === null) this.#problems.add("index", name, `${name} is not in the index; ${MEND}`);
@@ -125,19 +125,23 @@ class TableCheck {
 
   #checkTerms(): void {
     const connection = this.#connection;
-    connection.exec(
-      `CREATE VIRTUAL TABLE IF NOT EXISTS temp.index_terms USING fts5vocab (main, ${this.#table}, 'col')`,
-    );
+    for (const [name, type] of [
+      ["index_terms", "row"],
+      ["index_postings", "instance"],
+    ] as const) {
+      connection.exec(
+        `CREATE VIRTUAL TABLE IF NOT EXISTS temp.${name} USING fts5vocab (main, ${this.#table}, '${type}')`,
+      );
+    }
     const found = new TermSum();
-    const rows = connection.database
-      .prepare("SELECT term, col, cnt FROM temp.index_terms")
-      .iterate() as Iterable<{
-      term: string;
-      col: (typeof COLUMNS)[number];
-      cnt: number;
-    }>;
-    for (const { term, col, cnt } of rows) found.addTerm(term, COLUMNS.indexOf(col), cnt);
-    connection.exec("DROP TABLE temp.index_terms");
+    const terms = connection.database.prepare("SELECT term FROM temp.index_terms");
+    // Prepared here and not kept: the tables are dropped below.
+    const postings = connection.database.prepare(POSTINGS_OF_TERM);
+    for (const { term } of terms.iterate() as Iterable<{ term: string }>) {
+      for (const sums of postings.all(term) as unknown as PostingSums[])
+        found.addPostings(term, COLUMNS.indexOf(sums.col), sums);
+    }
+    connection.exec("DROP TABLE temp.index_terms; DROP TABLE temp.index_postings");
     if (!found.equals(this.#expected)) {
       this.#problems.add(
         "index",
@@ -202,19 +206,45 @@ class BlockCheck {
   }
 }
 
-/** An order-free sum of term hashes, 64 bits in two halves. */
+/** What SQLite sums up of the postings of one term in one column, modulo 2^32. */
+interface PostingSums {
+  readonly col: (typeof COLUMNS)[number];
+  readonly n: number;
+  readonly rows: number;
+  readonly places: number;
+  readonly products: number;
+}
+
+const POSTINGS_OF_TERM = `
+  SELECT col, count(*) AS n, sum(doc) & 4294967295 AS rows, sum(offset) & 4294967295 AS places,
+         sum((doc * offset) & 4294967295) & 4294967295 AS products
+  FROM temp.index_postings WHERE term = ? GROUP BY col`;
+
+/** The weight of a posting is linear in row, place and their product, so that SQLite can add them up without handing out each one. */
+function weigh(n: number, rows: number, places: number, products: number): number {
+  return (
+    (n + Math.imul(rows, 0x9e3779b1) + Math.imul(places, 0x85ebca77) + Math.imul(products, 0xc2b2ae3d)) | 0
+  );
+}
+
+/** An order-free sum of the hashes of postings, 64 bits in two halves. */
 class TermSum {
   #low = 0;
   #high = 0;
 
-  addText(text: string, column: number): number {
+  addText(text: string, column: number, row: number): number {
     if (text === "") return 0;
     const terms = text.split(" ");
-    for (const term of terms) this.addTerm(term, column, 1);
+    for (const [place, term] of terms.entries())
+      this.#addTerm(term, column, weigh(1, row, place, Math.imul(row, place)));
     return terms.length;
   }
 
-  addTerm(term: string, column: number, count: number): void {
+  addPostings(term: string, column: number, { n, rows, places, products }: PostingSums): void {
+    this.#addTerm(term, column, weigh(n, rows, places, products));
+  }
+
+  #addTerm(term: string, column: number, weight: number): void {
     let low = 0x811c9dc5 ^ column;
     let high = 0x9747b28c + column;
     for (let i = 0; i < term.length; i++) {
@@ -222,8 +252,8 @@ class TermSum {
       low = Math.imul(low ^ unit, 0x01000193);
       high = Math.imul(high + unit, 0x85ebca6b) ^ (high >>> 13);
     }
-    this.#low = (this.#low + Math.imul(low, count)) >>> 0;
-    this.#high = (this.#high + Math.imul(high, count)) >>> 0;
+    this.#low = (this.#low + Math.imul(low, weight)) >>> 0;
+    this.#high = (this.#high + Math.imul(high, weight)) >>> 0;
   }
 
   equals(other: TermSum): boolean {

@@ -11,6 +11,7 @@ import type { ForkOrigin } from "../../model/chain.ts";
 import type { HiddenReason } from "../../model/message.ts";
 import type { PreparedRedaction, ProveArrival } from "../redaction.ts";
 import type { Derive, PreparedPart, Problem, VerifyReport } from "../store.ts";
+import { isBusy } from "./connection.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { checkFork, readChainAt } from "./fork.ts";
@@ -23,6 +24,8 @@ import { checkVectors } from "./verify-vectors.ts";
 import type { HiddenChanges } from "./verify-problems.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
 import { readBehind } from "./event-ids.ts";
+import { compareSchema } from "./migrate.ts";
+import { checkSeals } from "./seals.ts";
 import { checkValues, commitStored, listLost, readRedaction } from "./redactions.ts";
 
 const PAGE = 256;
@@ -68,10 +71,20 @@ export function verify(
   const { connection } = context;
   const problems = new Problems();
   return connection.read(() => {
-    const counts = connection.get<Record<string, number>>(COUNTS) ?? {};
-    checkDatabase(connection, problems);
-    const index = new IndexCheck(context, problems);
-    const conversations = connection.all(CONVERSATIONS);
+    /** What cannot even be read is a problem like any other, and the checks that follow still run. */
+    const attempt = <T>(what: string, whenDamaged: T, check: () => T): T => {
+      try {
+        return check();
+      } catch (error) {
+        if (isBusy(error)) throw error;
+        problems.add("unreadable", what, `${what} cannot be checked: ${(error as Error).message}`);
+        return whenDamaged;
+      }
+    };
+    attempt("archive", undefined, () => checkDatabase(connection, problems));
+    const counts = attempt<Record<string, number>>("archive", {}, () => connection.get(COUNTS) ?? {});
+    const index = attempt("index", null, () => new IndexCheck(context, problems));
+    const conversations = attempt<Row[]>("archive", [], () => connection.all(CONVERSATIONS));
     const total = counts.messages ?? 0;
     const state: VerifyState = {
       done: 0,
@@ -79,23 +92,29 @@ export function verify(
       boundaries: 0,
       files: 0,
       redacted: { messages: 0, proven: 0 },
-      behind: readBehind(connection),
+      behind: attempt<ReadonlyMap<number, number>>("archive", new Map(), () => readBehind(connection)),
       unwritten: new Set(),
       proveArrival,
       report: (done) => onProgress(done, total),
     };
-    for (const conversation of conversations)
-      checkConversation(context, conversation, derive, index, problems, state);
-    checkGraph(connection, problems);
-    checkFiles(context, problems);
-    checkVectors(connection, problems);
-    for (const id of listLost(connection))
-      problems.add(
-        "sealed",
-        formatMessageId(id),
-        `the vault has values of ${formatMessageId(id)}, which was not redacted`,
-      );
-    index.finish();
+    for (const conversation of conversations) {
+      attempt(`conversation ${conversation.conversation_id}`, undefined, () => {
+        checkConversation(context, conversation, derive, index, problems, state);
+      });
+    }
+    attempt("summaries", undefined, () => checkGraph(connection, problems));
+    attempt("large files", undefined, () => checkFiles(context, problems));
+    attempt("vectors", undefined, () => checkVectors(connection, problems));
+    attempt("seals", undefined, () => checkSeals(connection, problems));
+    attempt("vault", undefined, () => {
+      for (const id of listLost(connection))
+        problems.add(
+          "sealed",
+          formatMessageId(id),
+          `the vault has values of ${formatMessageId(id)}, which was not redacted`,
+        );
+    });
+    attempt("index", undefined, () => index?.finish());
     const extra = (counts.events ?? 0) + state.unwritten.size - (counts.firsts ?? 0) - state.aliases;
     if (extra !== 0) {
       problems.add(
@@ -136,7 +155,7 @@ function checkConversation(
   context: StoreContext,
   conversation: Row,
   derive: Derive,
-  index: IndexCheck,
+  index: IndexCheck | null,
   problems: Problems,
   state: VerifyState,
 ): void {
@@ -200,6 +219,7 @@ interface VerifyState {
 }
 
 function checkDatabase(connection: Connection, problems: Problems): void {
+  for (const difference of compareSchema(connection)) problems.add("schema", "archive", difference);
   for (const row of connection.all<{ integrity_check: string }>("PRAGMA integrity_check(20)")) {
     if (row.integrity_check === "ok") continue;
     // The index reports its own damage, with the command that mends it.
@@ -219,7 +239,7 @@ function checkChain(
   context: StoreContext,
   conversation: Row,
   derive: Derive,
-  index: IndexCheck,
+  index: IndexCheck | null,
   problems: Problems,
   state: VerifyState,
 ): HiddenChanges {
@@ -349,7 +369,7 @@ function checkMessage(
   message: Row,
   previous: Uint8Array,
   derive: Derive,
-  index: IndexCheck,
+  index: IndexCheck | null,
   problems: Problems,
   state: VerifyState,
 ): void {
@@ -414,7 +434,7 @@ function checkMessage(
     }
   }
   checkParts(parts, derived.parts, name, problems);
-  index.expect(id, message.conversation_id as number, derived.readTerms);
+  index?.expect(id, message.conversation_id as number, derived.readTerms);
 }
 
 /** Without the key: every placeholder has its entry. With it: the message, its values put back, is what arrived. */

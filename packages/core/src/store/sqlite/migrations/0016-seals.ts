@@ -1,0 +1,14 @@
+/** Seals: hashes of what neither the chain nor a derivation proves; `../seals.ts` keeps them. */
+export const version = 16;
+
+/** What an archive holds is sealed as it is, so that an older archive verifies. A migration that changes what is sealed does the same. */
+export const reseals = true;
+
+export const sql = `
+CREATE TABLE seals (
+  kind TEXT NOT NULL,  -- session, conversation, summary or redaction
+  id   TEXT NOT NULL,  -- which one
+  hash BLOB NOT NULL,  -- SHA-256 over the rows it seals
+  PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;
+`;

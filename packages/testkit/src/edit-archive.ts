@@ -1,0 +1,13 @@
+/** Changes an archive by SQL as the program itself would, seals included, for states that are hard to reach by its own calls. */
+import { Connection } from "@lossless/core/store/sqlite/connection.ts";
+import { keepSeals } from "@lossless/core/store/sqlite/seals.ts";
+
+export function editArchive(path: string, sql: string): void {
+  const connection = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1_000 });
+  try {
+    keepSeals(connection);
+    connection.write(() => connection.exec(sql));
+  } finally {
+    connection.close();
+  }
+}
