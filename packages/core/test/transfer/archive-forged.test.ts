@@ -1,5 +1,6 @@
 /** Archives that were changed by hand, with the hash at their end corrected: whatever they say, what is stored afterwards verifies. */
 
+import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -187,4 +188,34 @@ describe("a forged archive", () => {
     const made = await createBackup({ engine, databasePath: join(folder, "lcm.db"), filesDir: files });
     expect(existsSync(made.path)).toBe(true);
   });
+});
+
+/** Imports an archive and kills itself in the middle. */
+const DYING_PROGRAM = `
+  const [source, folder, path] = process.argv.slice(1);
+  const { SqliteStore } = await import(new URL("store/sqlite/sqlite-store.ts", source));
+  const { deriveMessage } = await import(new URL("ingest/prepare.ts", source));
+  const { importArchive } = await import(new URL("transfer/import-archive.ts", source));
+  const store = new SqliteStore({ path: folder + "/lcm.db", filesDir: folder + "/lcm-files", create: true, derive: deriveMessage });
+  const onProgress = ({ lines }) => lines >= 512 && process.kill(process.pid, "SIGKILL");
+  await importArchive(store, { path, derive: deriveMessage, now: 1, onProgress });`;
+
+test("an import of an archive that is killed leaves nothing, and can be run again", async () => {
+  const [folder, other] = [makeTemporaryDirectory(), makeTemporaryDirectory()];
+  const engine = await openEngine({ database: join(folder, "lcm.db"), thread: false });
+  const messages = Array.from({ length: 900 }, (_, n) => ({
+    message: { role: "user", content: `line ${n}` },
+  }));
+  await engine.ingest({ session: SESSION, messages });
+  await engine.close();
+  const source = openStore(folder);
+  const path = join(folder, "a.lcmx");
+  await exportArchive(source, { out: path });
+  const core = new URL("../../src/", import.meta.url).href;
+  const run = spawnSync(process.execPath, ["--input-type=module", "-e", DYING_PROGRAM, core, other, path]);
+  expect([run.signal, run.stderr.toString()]).toEqual(["SIGKILL", expect.not.stringContaining("Error")]);
+  const store = openStore(other);
+  expect((await store.listConversations({ after: null, limit: 10 })).items).toEqual([]);
+  expect(await importInto(store, path)).toBe(null);
+  expect((await store.status()).messages).toBe(900);
 });
