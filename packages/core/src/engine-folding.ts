@@ -101,8 +101,6 @@ const TURN_SHARE = 0.4;
 const COLD_AFTER_MS = 3_600_000;
 /** No summary aims at more than this share of the threshold, which is what all of them together may have: see `prefixTargetTokens`. */
 const SUMMARY_SHARE = 0.5;
-/** With `promptAwareEviction` this much of what was folded comes back for a prompt that asks for it. */
-const PROMPT_AWARE_CUE_TOKENS = 4_000;
 /** Summaries are prepared once this share of the threshold is reached. */
 const PREPARE_SHARE = 0.6;
 
@@ -334,7 +332,7 @@ export class Folding {
       tokenFactor,
       model: request.model ?? null,
       cue: request.cue,
-      ...(this.#settings.promptAwareEviction ? { cueMaxTokens: PROMPT_AWARE_CUE_TOKENS } : {}),
+      prefersAsked: this.#settings.promptAwareEviction,
       stubsOldResults: this.#settings.stubLargeToolPayloads,
       canOpen: !isSubagentKey(conversation.sessionKey),
       estimate: estimateTextTokens,

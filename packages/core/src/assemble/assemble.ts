@@ -15,11 +15,12 @@ import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
 import type { CoverTail, ShownSummary } from "../store/folding.ts";
 import type { ShownMessage, Store } from "../store/store.ts";
 import { choose, divideByFactor, findAnchor } from "./choose.ts";
-import type { Choice, ChosenItem } from "./choose.ts";
+import type { Choice, ChooseRequest, ChosenItem } from "./choose.ts";
 import type { ModelMessage, Provider } from "./grammars.ts";
 import { addFront, readForkFront } from "./fork-front.ts";
 import { toModelMessage } from "./model-view.ts";
 import { DEFAULT_LINE_COSTS, isBulky } from "./pieces.ts";
+import { rankByQuestion } from "./relevance.ts";
 import { formatRangeId, renderRange, renderSummary } from "./render.ts";
 import { repairMessages } from "./repair.ts";
 import { writeMessages } from "./write.ts";
@@ -41,8 +42,8 @@ export interface AssembleOptions {
    * stays free, so that the front does not depend on what is found. Absent: none was looked for.
    */
   readonly cue?: string | null | undefined;
-  /** Most tokens of the budget that a cue may take. */
-  readonly cueMaxTokens?: number;
+  /** In a tight context, summaries about the newest user message up to the anchor keep their room before others do. */
+  readonly prefersAsked?: boolean;
   /** Bulky tool results before the fresh tail, as it was at the anchor, are stubs, also where they would fit. */
   readonly stubsOldResults?: boolean;
   /** False for a reader without the tools that open what is left out; the lines for that then name none. */
@@ -112,9 +113,7 @@ async function assembleFrom(
   isAll: boolean,
 ): Promise<AssembledContext | null> {
   const cueRoom =
-    options.cue === undefined
-      ? 0
-      : Math.min(options.cueMaxTokens ?? MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
+    options.cue === undefined ? 0 : Math.min(MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
   const cue = fitCue(options.cue ?? null, cueRoom, options);
   const front = await readForkFront(store, options);
   const budgetTokens = options.budgetTokens - cueRoom - front.tokens;
@@ -127,11 +126,13 @@ async function assembleFrom(
     ...(options.stubsOldResults ? listOldBulky(cover, options.tail, anchor) : []),
     ...(isTight ? await listOldRecall(store, cover, anchor) : []),
   ]);
+  const preferred =
+    isTight && options.prefersAsked === true ? await findPreferred(store, cover, anchor, options) : [];
   // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
     const items = new ReadItems(stubItems(cover, stubbedIds));
-    const choice = chooseFrom(cover, items, options, { budgetTokens, marginTokens });
+    const choice = chooseFrom(cover, items, options, { budgetTokens, marginTokens, preferred });
     if (items.isMissed && !isAll) return null;
     const shown = addFront(showStubs(choice, stubbedIds), front);
     const context = await writeContext(store, cover, shown, cue, anchor, options);
@@ -189,6 +190,28 @@ async function listOldRecall(store: Store, cover: CoverTail, anchor: number): Pr
     .flatMap((item) => item.messageId ?? []);
   const found = await store.listRecallParts(ids);
   return found.filter(({ isAll }) => isAll).map(({ messageId }) => messageId);
+}
+
+/** The summaries about the newest user message up to the anchor: that message stays the same until the anchor moves. */
+async function findPreferred(
+  store: Store,
+  cover: CoverTail,
+  anchor: number,
+  { model, estimate }: AssembleOptions,
+): Promise<string[]> {
+  const items = takeBefore(cover, anchor);
+  const user = items.find(isUserMessage);
+  const [message] = user?.messageId == null ? [] : await store.readShown([user.messageId]);
+  if (message === undefined) return [];
+  const { parts } = toModelMessage(message, { model, stub: null, estimate });
+  const ids = [...items, ...cover.summariesBefore].flatMap(({ hidden, summaryId }) =>
+    hidden === 0 && summaryId !== null ? [summaryId] : [],
+  );
+  const summaries = await store.readShownSummaries([...new Set(ids)]);
+  return rankByQuestion(
+    parts.map(({ text }) => text ?? "").join("\n"),
+    summaries.map(({ summaryId, content }) => ({ id: summaryId, text: content })),
+  );
 }
 
 /** The cover as it costs when those messages are stubs. */
@@ -251,7 +274,7 @@ function chooseFrom(
   cover: CoverTail,
   items: Iterable<CoverItem>,
   options: AssembleOptions,
-  room: { budgetTokens: number; marginTokens: number },
+  room: Pick<ChooseRequest, "budgetTokens" | "marginTokens" | "preferred">,
 ): Choice {
   const summaries = [...cover.items.filter(isSummaryItem), ...cover.summariesBefore];
   return choose({

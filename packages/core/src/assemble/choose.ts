@@ -48,6 +48,8 @@ export interface ChooseRequest {
   readonly summariesBefore?: (position: number) => Iterable<CoverItem>;
   /** The newest shown user message before a position, for turns longer than what is read; absent, the items are read on. */
   readonly newestUserBefore?: (position: number) => CoverItem | null;
+  /** Ids of summaries that keep their room before others do in a tight choice, the most important first. */
+  readonly preferred?: readonly string[];
   readonly costs?: LineCosts;
 }
 
@@ -214,6 +216,7 @@ function readFront(scene: Scene, cut: number, capacity: number, isAnchored: bool
     user: findUser(scene, pieces, end),
     reserve: isAnchored ? reserve.filter(({ madeAtSeq = 0 }) => madeAtSeq <= newestSeq) : reserve,
     summariesBefore: request.summariesBefore ?? null,
+    preferred: request.preferred ?? [],
     costs,
   };
 }

@@ -25,6 +25,8 @@ export interface Front {
   readonly reserve: readonly ReserveSummary[];
   /** The cover's summaries before a position, newest first: they are reached without reading the messages between. */
   readonly summariesBefore: ((position: number) => Iterable<CoverItem>) | null;
+  /** Ids of summaries that keep their room before others do, the most important first. */
+  readonly preferred: readonly string[];
   readonly costs: LineCosts;
 }
 
@@ -122,11 +124,25 @@ function fillOlder(front: Front, free: number): OlderChoice {
   let tailTokens = 0;
   for (const piece of front.pieces.slice(front.tailStart)) tailTokens += piece.tokens;
   const cap = free - Math.min(tailTokens, TAIL_FIRST * front.capacityTokens);
-  const board = layBoard(front);
-  const edge = findEdge(front, board, cap);
+  const usable = keepPreferred(front, cap);
+  const board = layBoard(usable);
+  const edge = findEdge(usable, board, cap);
   if (edge === null) return pickSparsely(front, board, cap);
-  const picks = layFinest(front, board, edge, cap);
+  const picks = layFinest(usable, board, edge, cap);
   return { picks, tokens: sumTokens(picks), tailFrom: edge, hasGaps: false, gapAfter: null };
+}
+
+/** Without the stand-ins that would take the place of a preferred summary, as long as everything can still be covered. */
+function keepPreferred(front: Front, cap: number): Front {
+  let usable = front;
+  for (const id of front.preferred) {
+    const piece = front.pieces.find(({ items }) => items[0]?.summaryId === id);
+    const item = piece?.items[0];
+    if (item === undefined) continue;
+    const without = { ...usable, reserve: usable.reserve.filter((reserve) => !covers(reserve, item)) };
+    if (findEdge(without, layBoard(without), cap) !== null) usable = without;
+  }
+  return usable;
 }
 
 /** For each edge between pieces: the least that covers everything before it, without a range line, and what may end there. */
@@ -199,7 +215,7 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
       ? undefined
       : board.endingAt.get(at)?.find((p) => leastBefore(board.least, p.from) + p.reserve.tokens <= room);
     const pick: Pick = isFine
-      ? pickWhole(piece, nameOlder(piece, recent > 0))
+      ? pickWhole(piece, nameOlder(front, piece, recent > 0))
       : pickReserve(must(coarse, "a way to cover what is older").reserve);
     picks.unshift(pick);
     room -= pick.tokens;
@@ -210,24 +226,49 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
 }
 
 /**
- * When there is no way without a gap: a root for the beginning if there is one, then summaries from the newest back. Such a
- * root ends before the tail, else it would have been a way without a gap.
+ * When there is no way without a gap: a root for the beginning if there is one, then the preferred summaries, then the others from the
+ * newest back. Such a root ends before the tail, else it would have been a way without a gap.
  */
 function pickSparsely(front: Front, board: Board, cap: number): OlderChoice {
   const root = findSparseRoot(front, board, Math.min(cap, RECENT_SUMMARIES * front.capacityTokens));
   const picks: Pick[] = [];
+  const taken = new Set<string>();
   let tokens = root?.reserve.tokens ?? 0;
   const take = (piece: Piece): boolean => {
+    const id = piece.items[0]?.summaryId ?? "";
+    if (taken.has(id)) return true;
     if (tokens + piece.tokens > cap) return false;
-    picks.unshift(pickWhole(piece, nameOlder(piece, tokens < RECENT_SUMMARIES * front.capacityTokens)));
+    picks.push(pickWhole(piece, nameOlder(front, piece, tokens < RECENT_SUMMARIES * front.capacityTokens)));
+    taken.add(id);
     tokens += piece.tokens;
     return true;
   };
+  for (const piece of listPreferred(front, root)) take(piece);
   const tookAll = takeSummaries(front, root?.to ?? 0, take);
   const isUnread = front.unreadMessages > 0 && root?.from !== -1;
   const gapAfter = tookAll && isUnread ? takeUnreadSummaries(front, root, take) : null;
-  if (root !== null) picks.unshift(pickReserve(root.reserve));
-  return { picks, tokens, tailFrom: front.tailStart, hasGaps: true, gapAfter };
+  if (root !== null) picks.push(pickReserve(root.reserve));
+  const ordered = picks.toSorted((a, b) => startOf(a) - startOf(b));
+  return { picks: ordered, tokens, tailFrom: front.tailStart, hasGaps: true, gapAfter };
+}
+
+/** The preferred summaries that the root does not stand for, among the pieces and beyond them. */
+function listPreferred(front: Front, root: Placed | null): Piece[] {
+  if (front.preferred.length === 0) return [];
+  const first = front.pieces[0]?.startPosition ?? 0;
+  const unread = [...(front.summariesBefore?.(first) ?? [])].filter((item) => item.endPosition < first);
+  const all = [...front.pieces, ...unread.map((item) => pieceOf(item, front.costs))];
+  const rootEnd = root?.reserve.endPosition ?? -1;
+  return front.preferred.flatMap(
+    (id) =>
+      all.find(
+        ({ kind, items, startPosition }) =>
+          kind === "summary" &&
+          items[0]?.summaryId === id &&
+          items[0].hidden === 0 &&
+          startPosition > rootEnd,
+      ) ?? [],
+  );
 }
 
 /** Takes summaries among the pieces, newest first; false once one did not fit. */
@@ -391,8 +432,9 @@ function priceOf(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts
   return tokens;
 }
 
-function nameOlder(piece: Piece, isRecent: boolean): string {
+function nameOlder({ preferred }: Front, piece: Piece, isRecent: boolean): string {
   if (piece.kind === "messages") return "not folded yet, verbatim";
+  if (preferred.includes(piece.items[0]?.summaryId ?? "")) return "summary about what the user asked";
   return isRecent ? "recent summary" : "older summary";
 }
 

@@ -297,7 +297,7 @@ const CONTEXT = {
   }),
   promptAwareEviction: flag(false, {
     env: "LCM_PROMPT_AWARE_EVICTION_ENABLED",
-    help: "When the budget is short, prefer older items that have to do with the current prompt.",
+    help: "When the budget is short, older summaries about the newest user message up to the anchor keep their room before others do.",
   }),
   stubLargeToolPayloads: flag(false, {
     env: "LCM_STUB_LARGE_TOOL_PAYLOADS",

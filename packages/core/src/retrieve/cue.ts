@@ -8,8 +8,6 @@ import type { ConversationRow, Store } from "../store/store.ts";
 import { searchMessages } from "./search.ts";
 
 const MAX_LINES = 4;
-/** With `promptAwareEviction`: what was folded away comes back where the prompt asks for it, at the end, where it moves no front. */
-const MAX_LINES_PROMPT_AWARE = 16;
 const CANDIDATES = 24;
 /** A relaxed hit must be this near to the best one to be worth a line. */
 const NEAR_BEST = 0.6;
@@ -18,7 +16,7 @@ export async function buildCue(
   store: Store,
   conversation: ConversationRow,
   prompt: string,
-  settings: Pick<Settings, "freshTailCount" | "promptAwareEviction">,
+  settings: Pick<Settings, "freshTailCount">,
 ): Promise<string | null> {
   const { conversationId, messages } = conversation;
   // Everything is in the tail: there is nothing to recall.
@@ -33,7 +31,7 @@ export async function buildCue(
   const best = answer.hits[0]?.score ?? 0;
   const lines = answer.hits
     .filter((hit) => hit.seq <= newest && hit.score >= NEAR_BEST * best)
-    .slice(0, settings.promptAwareEviction ? MAX_LINES_PROMPT_AWARE : MAX_LINES)
+    .slice(0, MAX_LINES)
     .map(
       (hit) =>
         `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${hit.snippet}`,
