@@ -1,6 +1,7 @@
+/** What the engine tells its host while it works. Core never prints; a host passes one sink and decides. */
+
 type EnginePart = "index" | "files" | "spool" | "summariser" | "vectors" | "vault" | "redaction";
 
-/** What the engine tells its host while it works. Core never prints; a host passes one sink and decides. */
 export type EngineEvent =
   | { kind: "stored"; conversationId: number; messages: number; revisions: number }
   | {
