@@ -4,6 +4,7 @@ import type { Problem } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { SQLInputValue } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
@@ -287,5 +288,25 @@ describe("verify", () => {
       expect(schema.length, name).toBeGreaterThan(0);
     }
     connection.forgetStatements();
+  });
+
+  test("proves an archive from before there were seals as it is, and notices what is edited since", async () => {
+    using old = makeTemporaryFolder();
+    const database = await buildArchive(old.path);
+    const edit = (sql: string): void => {
+      const connection = new DatabaseSync(database);
+      connection.exec(sql);
+      connection.close();
+    };
+    edit("DROP TABLE seals; UPDATE summaries SET earliest_at = earliest_at - 1; PRAGMA user_version = 15");
+    const verifyNow = async (): Promise<string[]> => {
+      const engine = await openEngine({ database, thread: false, create: false });
+      const { problems } = await engine.verify();
+      await engine.close();
+      return problems.map(({ code, message }) => `${code} ${message}`);
+    };
+    expect(await verifyNow()).toEqual([]);
+    edit("UPDATE sessions SET owner = 'somebody' WHERE session_ref = 1");
+    expect(await verifyNow()).toEqual(["seal session 1 is not what was stored: its id or owner was changed"]);
   });
 });
