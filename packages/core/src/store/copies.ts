@@ -24,8 +24,8 @@ export interface RecordedCopy {
   readonly path: string;
   readonly kind: CopyKind;
   readonly at: number;
-  /** The disk its folder was on; null when there was no such folder yet. */
-  readonly device: string | null;
+  /** The disk its folder was on. */
+  readonly device: string;
 }
 
 const fileOf = (databasePath: string): string => `${databasePath}.copies.jsonl`;
@@ -70,14 +70,16 @@ function parseRecord(line: string): RecordedCopy | null {
   try {
     const { path, kind, at, device } = JSON.parse(line) as Partial<RecordedCopy>;
     if (typeof path !== "string" || typeof at !== "number" || !KINDS.includes(kind ?? "")) return null;
-    return { path, kind: kind as CopyKind, at, device: device ?? null };
+    return { path, kind: kind as CopyKind, at, device: String(device) };
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;
   }
 }
 
-function findDevice(path: string): string | null {
-  const folder = statSync(dirname(path), { bigint: true, throwIfNoEntry: false });
-  return folder === undefined ? null : String(folder.dev);
+/** Of the nearest folder above that exists; a backup makes the folders it lacks. */
+function findDevice(path: string): string {
+  const folder = dirname(path);
+  const found = statSync(folder, { bigint: true, throwIfNoEntry: false });
+  return found === undefined && folder !== path ? findDevice(folder) : String(found?.dev);
 }

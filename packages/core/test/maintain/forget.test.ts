@@ -285,7 +285,8 @@ describe("forgetting", () => {
     expect(await adoptDocumentedDatabase(adopt)).toMatchObject({ kind: "adopted" });
     const before = await open(folder.path);
     const back = async (name: string): Promise<string> =>
-      (await createBackup({ engine: before, databasePath, filesDir, target: other.file(name) })).path;
+      (await createBackup({ engine: before, databasePath, filesDir, target: other.file(`new/${name}`) }))
+        .path;
     const kept = await back("kept");
     const restored = await back("restored");
     rmSync(await back("deleted"), { recursive: true });
@@ -295,8 +296,8 @@ describe("forgetting", () => {
     recordCopy(databasePath, "backup", other.file("killed.partial"));
     appendFileSync(`${databasePath}.copies.jsonl`, '{"path":"/cut off');
     // On a disk that is not mounted now.
-    recordCopy(databasePath, "backup", other.file("unplugged/backup"));
-    mkdirSync(other.file("unplugged"));
+    const unplugged = { path: other.file("unplugged"), kind: "backup", at: 1, device: "another" };
+    appendFileSync(`${databasePath}.copies.jsonl`, `\n${JSON.stringify(unplugged)}\n`);
     await exportConversations({ database: databasePath, format: "archive", out: other.file("all.lcmx") });
     // What is restored knows nothing of copies made since; the record does.
     const { keptAt } = await restoreBackup({ backupPath: restored, databasePath, filesDir });
@@ -313,7 +314,7 @@ describe("forgetting", () => {
         [kept, "yes"],
         [restored, "yes"],
         [other.file("killed.partial"), "yes"],
-        [other.file("unplugged/backup"), "unknown"],
+        [unplugged.path, "unknown"],
         [other.file("all.lcmx"), "unknown"],
         [`${databasePath}.before-adoption`, "unknown"],
         [keptAt, "yes"],
