@@ -191,7 +191,7 @@ describe("graph", () => {
 describe("context", () => {
   test("shows what each item costs and why it is there, for another budget too", async () => {
     const { press, write } = await open();
-    const whole = await press("c");
+    const whole = await press("c", "g");
     expect(whole).toContain("whole: everything that is not folded fits");
     expect(whole).toMatch(/summary d\d sum_[0-9a-f]{16} +\d+ [█░]{10} +\d+ {2}the whole cover/);
     await press("b");

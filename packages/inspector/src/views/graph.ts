@@ -154,7 +154,7 @@ class GraphView implements View {
 
   get #totalWidth(): number {
     const { conversation } = this.#graph ?? {};
-    return Math.max(1, this.#placed.foldedWidth, conversation?.messages ?? 0);
+    return Math.max(1, this.#placed.foldedWidth, conversation?.shownMessages ?? 0);
   }
 
   #fit(): void {
