@@ -13,6 +13,7 @@ import {
   condensedTarget,
   leafTarget,
   minCondensedTokens,
+  prefixLimitTokens,
   prefixTargetTokens,
   type CompactionPolicy,
 } from "./policy.ts";
@@ -225,7 +226,7 @@ function planNext(
   if (state.stopAtTokens !== null && !isOver) return "target_reached";
   const leaf = state.phase === "leaf" ? planLeaf(field, policy, state) : null;
   if (leaf !== null) return leaf;
-  if (!isOver && field.prefixTokens <= prefixTargetTokens(policy, state.budgetTokens))
+  if (!isOver && field.prefixTokens <= prefixLimitTokens(policy, state.budgetTokens))
     return "nothing_to_fold";
   const excess = isOver ? null : findExcess(field, policy, state);
   const routine = state.phase === "pressure" ? null : planCondensed(field, policy, "routine", excess);
@@ -247,8 +248,9 @@ function* cutAllLeaves(field: Field, policy: CompactionPolicy): Generator<Chunk,
  * is condensed only as far as it must be. Null in larger ones, which take the runs whole.
  */
 function findExcess(field: Field, policy: CompactionPolicy, state: SweepState): number | null {
-  const targetTokens = prefixTargetTokens(policy, state.budgetTokens);
-  return targetTokens < policy.leafChunkTokens ? field.prefixTokens - targetTokens : null;
+  const { budgetTokens } = state;
+  if (prefixTargetTokens(policy, budgetTokens) >= policy.leafChunkTokens) return null;
+  return field.prefixTokens - prefixLimitTokens(policy, budgetTokens);
 }
 
 /** Shallowest depth first, and there the oldest run that is long enough. */

@@ -39,6 +39,21 @@ export function prefixTargetTokens(policy: CompactionPolicy, budgetTokens: numbe
   );
 }
 
+/** What arrives until the next fold has at least this share of the budget: else a small window with a full tail folds at every turn. */
+const GROWTH_SHARE = 0.2;
+
+/**
+ * The size above which a fold condenses the summaries. In a small window that is less than the target where the target and a full tail
+ * would leave too little room up to the threshold. A target that is set counts as it is.
+ */
+export function prefixLimitTokens(policy: CompactionPolicy, budgetTokens: number): number {
+  const target = prefixTargetTokens(policy, budgetTokens);
+  if (policy.summaryPrefixTargetTokens !== undefined) return target;
+  const besideTail = policy.contextThreshold * budgetTokens - (policy.freshTailMaxTokens ?? 0);
+  const room = Math.floor(besideTail - GROWTH_SHARE * budgetTokens);
+  return Math.min(target, Math.max(policy.condensedTargetTokens, room));
+}
+
 export const minCondensedTokens = (policy: CompactionPolicy): number =>
   Math.max(policy.condensedTargetTokens, Math.floor(policy.leafChunkTokens * 0.1));
 

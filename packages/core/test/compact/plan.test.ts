@@ -20,7 +20,12 @@ import {
   type SweepState,
 } from "../../src/compact/plan.ts";
 import { planReserve } from "../../src/compact/plan-reserve.ts";
-import { prefixTargetTokens, shouldCompact, type CompactionPolicy } from "../../src/compact/policy.ts";
+import {
+  prefixLimitTokens,
+  prefixTargetTokens,
+  shouldCompact,
+  type CompactionPolicy,
+} from "../../src/compact/policy.ts";
 import { countShownTokens, type PlanScope } from "../../src/compact/runs.ts";
 import {
   FakeConversation,
@@ -262,6 +267,15 @@ describe("condensing", () => {
     items[4] = summary(32, 40, { tokens: 3_000 });
     expect(planOver(items)).toMatchObject({ startIndex: 0, endIndex: 7, phase: "pressure" });
   });
+});
+
+test("summaries leave a full tail room to grow in a small window, unless their target is set", () => {
+  const small = policy({ contextThreshold: 0.75, freshTailMaxTokens: 9_600 });
+  expect(prefixTargetTokens(small, 32_000)).toBe(12_000);
+  expect(prefixLimitTokens(small, 32_000)).toBe(8_000);
+  expect(prefixLimitTokens({ ...small, freshTailMaxTokens: 60_000 }, 200_000)).toBe(20_000);
+  expect(prefixLimitTokens({ ...small, freshTailMaxTokens: 32_000 }, 32_000)).toBe(2_000);
+  expect(prefixLimitTokens({ ...small, summaryPrefixTargetTokens: 12_000 }, 32_000)).toBe(12_000);
 });
 
 describe("a sweep", () => {
