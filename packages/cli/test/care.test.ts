@@ -81,7 +81,7 @@ describe("doctor", () => {
 
 describe("summaries", () => {
   test("are listed for repair and rewriting, shown as a diff, and replaced only when told to", async () => {
-    expect((await lcm("compact", "--budget", "2k", "--target", "1k", "--no-model")).status).toBe(0);
+    expect((await lcm("compact", "--budget", "2k", "--target", "1500", "--no-model")).status).toBe(0);
     expect(await text("repair", "--all")).toContain("nothing to write anew");
     expect((await lcm("rewrite", "--conversation", "1")).status).toBe(2);
     const { data } = await json("rewrite", "--all");

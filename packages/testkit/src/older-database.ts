@@ -22,7 +22,7 @@ export async function writeOlderDatabase(path: string): Promise<number> {
   await engine.compact({ conversationId, owner: "main", budgetTokens: 4_000, force: true });
   await engine.close();
   await exportConversations({ database, filesDir, format: "lossless-claw", out: path });
-  for (const name of [database, `${database}-wal`, `${database}-shm`, `${database}.copies.jsonl`, filesDir])
+  for (const name of [database, `${database}-wal`, `${database}-shm`, `${database}.copies`, filesDir])
     rmSync(name, { recursive: true, force: true });
   return MESSAGES;
 }

@@ -1,6 +1,6 @@
 /**
  * The record of copies: every place to which this program wrote messages of an archive (backups, exports, what an adoption, a restore or a
- * rotation set aside), one JSON object per line in `<database>.copies.jsonl`. It lies beside the database and not in it, because a
+ * rotation set aside), one JSON object per line in `<database>.copies`. It lies beside the database and not in it, because a
  * restore puts back a database that knows nothing of copies made since.
  *
  * Invariant: a copy is recorded, and the record flushed, before its first byte is written.
@@ -28,7 +28,7 @@ export interface RecordedCopy {
   readonly device: string;
 }
 
-const fileOf = (databasePath: string): string => `${databasePath}.copies.jsonl`;
+const fileOf = (databasePath: string): string => `${databasePath}.copies`;
 
 /** Whoever may not write beside the database cannot forget anything in it either: nothing is recorded then. */
 const UNWRITABLE = new Set(["EROFS", "EACCES", "EPERM"]);

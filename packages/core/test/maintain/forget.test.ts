@@ -294,10 +294,10 @@ describe("forgetting", () => {
     // A program that was killed leaves its part of a copy, and its record.
     cpSync(kept, other.file("killed.partial"), { recursive: true });
     recordCopy(databasePath, "backup", other.file("killed.partial"));
-    appendFileSync(`${databasePath}.copies.jsonl`, '{"path":"/cut off');
+    appendFileSync(`${databasePath}.copies`, '{"path":"/cut off');
     // On a disk that is not mounted now.
     const unplugged = { path: other.file("unplugged"), kind: "backup", at: 1, device: "another" };
-    appendFileSync(`${databasePath}.copies.jsonl`, `\n${JSON.stringify(unplugged)}\n`);
+    appendFileSync(`${databasePath}.copies`, `\n${JSON.stringify(unplugged)}\n`);
     await exportConversations({ database: databasePath, format: "archive", out: other.file("all.lcmx") });
     // What is restored knows nothing of copies made since; the record does.
     const { keptAt } = await restoreBackup({ backupPath: restored, databasePath, filesDir });
@@ -320,7 +320,7 @@ describe("forgetting", () => {
         [keptAt, "yes"],
       ]),
     );
-    expect(statSync(`${databasePath}.copies.jsonl`).mode & 0o077).toBe(0);
+    expect(statSync(`${databasePath}.copies`).mode & 0o077).toBe(0);
   });
 
   test("is refused when nothing was chosen", async () => {

@@ -82,7 +82,7 @@ describe("detectFormat", () => {
     "knows every real transcript of the two formats (skipped without shared data)",
     async () => {
       for (const path of real) {
-        const isClaude = path.includes("/claude-code/") || basename(path).startsWith("claude__");
+        const isClaude = path.includes("/claude-code") || basename(path).startsWith("claude__");
         const found = nameOf(await detectFormat(await openForTest(path)));
         expect([path, found]).toEqual([path, isClaude ? "claude-code" : "pi"]);
       }
