@@ -25,6 +25,8 @@ export async function compareAfterScene(
   stage: Stage,
   scene: string,
   comparisons: readonly Comparison[],
+  /** Chats that may be asked to go on: an announcement that came late is read with their next turn. */
+  chats: readonly string[],
 ): Promise<void> {
   await stage.step(`after ${scene}: the archive holds what the host's transcripts hold`, async () => {
     const deadline = performance.now() + PATIENCE_MS;
@@ -35,12 +37,15 @@ export async function compareAfterScene(
         const archived = (await readRows(stage, database)).filter(
           (row) => isOwnRow(row, witness) && isKept(nameInTables(row.sessionKey)),
         );
-        const isLate = witness.undelivered > 0 || countMissing(archived, kept) > 0;
+        const missing = listMissing(archived, kept);
+        const isLate = witness.undelivered > 0 || missing.length > 0;
         if (!isLate || performance.now() >= deadline) {
           compareRows(archived, kept);
           compareOrder(archived, kept);
           break;
         }
+        const late = new Set(missing.map((row) => row.sessionKey));
+        for (const chat of chats) if (late.has(chat)) await stage.playTurn("SAY goodbye", chat);
         await setTimeout(500);
       }
   });
@@ -63,13 +68,13 @@ function isOwnRow(row: ArchivedRow, witness: Witness): boolean {
   return !row.eventId.startsWith(ATTACHMENT_PREFIX) && !witness.notes.has(`${row.sessionId} ${row.eventId}`);
 }
 
-function countMissing(archived: readonly ArchivedRow[], kept: readonly WitnessedRow[]): number {
+function listMissing(archived: readonly ArchivedRow[], kept: readonly WitnessedRow[]): WitnessedRow[] {
   const stored = new Set(archived.map((row) => `${row.sessionId} ${row.eventId}`));
   return kept.filter(
     (row) =>
       !stored.has(`${row.sessionId} ${row.entryId}`) &&
       (row.copyOf === null || !stored.has(`${row.copyOf} ${row.entryId}`)),
-  ).length;
+  );
 }
 
 export async function compareWithHost(stage: Stage, comparisons: readonly Comparison[]): Promise<void> {

@@ -104,7 +104,9 @@ stage.finish();
 async function compareAfter(scene: string): Promise<void> {
   for (const chat of CHATS[scene] ?? []) await stage.playTurn("SAY goodbye", chat);
   const own = DATABASES[scene];
-  await compareAfterScene(stage, scene, own === undefined ? [{ database: "lcm.db", isKept }] : [own]);
+  const comparisons = own === undefined ? [{ database: "lcm.db", isKept }] : [own];
+  const chats = own === undefined ? [...new Set(Object.values(CHATS).flat())] : [];
+  await compareAfterScene(stage, scene, comparisons, chats);
 }
 
 async function endGateway(): Promise<void> {
