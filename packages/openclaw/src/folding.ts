@@ -67,7 +67,9 @@ export async function compactSession(
   const refusal = explainRefusal(outcome, trigger);
   if (refusal !== null)
     troubles.begin(nameTurns(session), new Error(`the host refused a turn: ${refusal}`), REFUSED_REMEDY);
-  const tokensBefore = params.currentTokenCount ?? note.sentTokens ?? fold.tokensBefore;
+  // A person is told what the archive holds; the host compares with the prompt it counted.
+  const counted = trigger === "manual" ? undefined : (params.currentTokenCount ?? note.sentTokens);
+  const tokensBefore = counted ?? fold.tokensBefore;
   const saved = Math.max(0, fold.tokensBefore - fold.tokensAfter, isShrunk ? taken : 0);
   return {
     ...describeOutcome(outcome, trigger),
