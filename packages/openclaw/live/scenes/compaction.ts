@@ -32,7 +32,10 @@ export async function playCompaction(stage: Stage): Promise<void> {
     const largest = Math.max(...stage.requestsSince(first).map((request) => request.promptTokens));
     assert.ok(largest > overflowed, `${largest} tokens at most, after ${overflowed} were refused`);
   });
-  await stage.step("/compact keep names folds, and passes the wish on", async () => {
+  await stage.step("/compact keep names folds, and passes the instructions on", async () => {
+    // More than the tail, which folds leave alone: 30 % of the budget.
+    for (let turn = 21; turn <= 28; turn++)
+      await stage.playTurn(`item ${turn} belongs to Ada. BIG_REPLY 12000`, COMPACTION_CHAT);
     const first = stage.model.requests.length;
     const answer = await stage.sendChat("/compact keep names", COMPACTION_CHAT);
     assert.match(answer, /Compacted/i);
@@ -40,7 +43,7 @@ export async function playCompaction(stage: Stage): Promise<void> {
     assert.ok(asked.length > 0, "a model was asked for a summary");
     assert.ok(
       asked.some((request) => textOf(request).includes("keep names")),
-      "the wish is in the prompt",
+      "the instructions are in the prompt",
     );
     await stage.playTurn("SAY after the fold", COMPACTION_CHAT);
     assert.match(textOf(stage.requestsSince(first).at(-1)!), /<summary id="sum_/);
