@@ -181,6 +181,34 @@ describe("an archive", () => {
     expect(readFileSync(join(folder, "b.lcmx"), "utf8")).toBe(readFileSync(out, "utf8"));
   });
 
+  test("adds to a conversation that was forked since, and knows the fork again", async () => {
+    const [folder, other] = [makeTemporaryDirectory(), makeTemporaryDirectory()];
+    const say = (eventId: string) => ({ eventId, message: { role: "user", content: `text of ${eventId}` } });
+    const open = (place: string) => openEngine({ database: join(place, "lcm.db"), thread: false });
+    const source = await open(folder);
+    await source.ingest({ session: SESSION, messages: [say("a"), say("b")] });
+    const [short, long, forked] = ["short", "long", "forked"].map((name) => join(folder, `${name}.lcmx`)) as [
+      string,
+      string,
+      string,
+    ];
+    await exportArchive(openStore(join(folder, "lcm.db")), { out: short });
+    await source.ingest({ session: SESSION, messages: [say("c")] });
+    await exportArchive(openStore(join(folder, "lcm.db")), { out: long });
+    await source.close();
+    const store = openStore(join(other, "lcm.db"), true);
+    await moveIn(store, short);
+    const engine = await open(other);
+    const session = { ...SESSION, key: "agent:main:fork", id: "s2" };
+    await engine.fork({ session, parentSessionId: SESSION.id, eventIds: ["a", "b"] });
+    await engine.ingest({ session, messages: [say("d")] });
+    await engine.close();
+    expect(await moveIn(store, long)).toMatchObject({ imported: 1, skipped: 2, problems: [] });
+    await exportArchive(store, { out: forked });
+    expect(await moveIn(store, forked)).toMatchObject({ imported: 0, problems: [] });
+    expect(await verifyStore(store)).toEqual([]);
+  });
+
   test("tells when each summary took its place, and one that does not know goes through unchanged", async () => {
     const folder = makeTemporaryDirectory();
     const store = openStore(await buildArchive(folder));

@@ -227,18 +227,36 @@ export class Connection {
     this.#inTransaction = true;
   }
 
-  /** Ends what {@link holdWrites} began: everything since is kept, or nothing. */
+  /** Ends what {@link holdWrites} began: everything since is kept, or nothing, also if it cannot be committed. */
   releaseWrites(isKept: boolean): void {
-    this.#inTransaction = false;
     const follow = this.#afterCommit.splice(0);
     const undo = this.#afterRollback.splice(0);
-    if (!isKept) this.#rollbacks += 1;
-    if (isKept) this.#onCommit?.before();
-    this.exec(isKept ? "COMMIT" : "ROLLBACK");
-    this.#onCommit?.ended();
-    if (!isKept) for (const work of undo) work();
-    if (isKept) this.#checkFiles();
-    if (isKept) for (const work of follow) work();
+    let isCommitted = false;
+    try {
+      if (isKept) {
+        this.#onCommit?.before();
+        this.exec("COMMIT");
+        isCommitted = true;
+      }
+    } finally {
+      this.#inTransaction = false;
+      if (!isCommitted) this.#undoHeld(undo);
+      this.#onCommit?.ended();
+    }
+    if (!isCommitted) return;
+    this.#checkFiles();
+    for (const work of follow) work();
+  }
+
+  /** While nobody else can write: what is removed now cannot be what another program has just stored. */
+  #undoHeld(undo: readonly (() => void)[]): void {
+    this.#rollbacks += 1;
+    try {
+      for (const work of undo) work();
+    } finally {
+      // SQLite itself rolls back when the disk is full.
+      if (this.database.isTransaction) this.exec("ROLLBACK");
+    }
   }
 
   /** `before` runs inside every transaction, as its last work; `ended` after it, whether it was kept or not. */

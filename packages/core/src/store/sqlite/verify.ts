@@ -56,9 +56,12 @@ const COUNTS = `
          (SELECT count(*) FROM event_ids) AS events, (SELECT count(*) FROM summaries) AS summaries,
          (SELECT count(*) FROM large_files) AS files, (SELECT count(*) FROM boundaries) AS boundaries`;
 
+/** Without the names that forks give to messages of their parent: the record that proves those is in the fork. */
 const COUNTS_OF = `
   SELECT (SELECT count(*) FROM messages WHERE conversation_id = ?1 AND revises IS NULL) AS firsts,
-         (SELECT count(*) FROM event_ids e JOIN messages m USING (message_id) WHERE m.conversation_id = ?1) AS events,
+         (SELECT count(*) FROM event_ids e JOIN messages m USING (message_id)
+          WHERE m.conversation_id = ?1 AND (e.session_ref = m.session_ref OR EXISTS (
+            SELECT 1 FROM placements p WHERE p.session_ref = e.session_ref AND p.conversation_id = ?1))) AS events,
          (SELECT count(*) FROM large_files WHERE conversation_id = ?1) AS files,
          (SELECT count(*) FROM boundaries WHERE conversation_id = ?1) AS boundaries`;
 
@@ -89,6 +92,7 @@ export function verify(
     const state: VerifyState = {
       done: 0,
       aliases: 0,
+      forkNames: 0,
       boundaries: 0,
       files: 0,
       redacted: { messages: 0, proven: 0 },
@@ -115,7 +119,8 @@ export function verify(
         );
     });
     attempt("index", undefined, () => index?.finish());
-    const extra = (counts.events ?? 0) + state.unwritten.size - (counts.firsts ?? 0) - state.aliases;
+    const names = (counts.firsts ?? 0) + state.aliases + state.forkNames;
+    const extra = (counts.events ?? 0) + state.unwritten.size - names;
     if (extra !== 0) {
       problems.add(
         "event_ids",
@@ -182,6 +187,7 @@ export function verifyConversations(
     const state: VerifyState = {
       done: 0,
       aliases: 0,
+      forkNames: 0,
       boundaries: 0,
       files: 0,
       redacted: { messages: 0, proven: 0 },
@@ -211,6 +217,8 @@ interface VerifyState {
   readonly behind: ReadonlyMap<number, number>;
   readonly unwritten: Set<string>;
   aliases: number;
+  /** Names that forks give to messages of their parents. */
+  forkNames: number;
   boundaries: number;
   files: number;
   readonly redacted: { messages: number; proven: number };
@@ -288,7 +296,7 @@ function checkChain(
         );
       }
       if (facts.kind === "fork")
-        state.aliases += checkFork(connection, conversation, parseBody(facts.body) ?? {}, problems);
+        state.forkNames += checkFork(connection, conversation, parseBody(facts.body) ?? {}, problems);
       else replayRecord(connection, id, facts, { changes, tombs, problems, state });
       previous = record.chain as Uint8Array;
       expected = seq + 1;
