@@ -135,7 +135,7 @@ async function assembleFrom(
     const choice = chooseFrom(cover, items, options, { budgetTokens, marginTokens, preferred });
     if (items.isMissed && !isAll) return null;
     const shown = addFront(showStubs(choice, stubbedIds), front);
-    const context = await writeContext(store, cover, shown, cue, anchor, options);
+    const context = await writeContext(store, cover, shown, cue, { tokens: anchor, isTight }, options);
     const excess = context.estimatedTokens - options.budgetTokens;
     if (excess <= 0 || choice.mode === "least" || tries >= MAX_TRIES) return context;
     marginTokens += excess + tries * 16;
@@ -295,7 +295,7 @@ async function writeContext(
   cover: CoverTail,
   choice: Choice,
   cue: string | null,
-  anchor: number,
+  anchor: Anchor,
   options: AssembleOptions,
 ): Promise<AssembledContext> {
   const loaded = await loadChosen(store, cover, choice.items);
@@ -328,15 +328,21 @@ async function writeContext(
   };
 }
 
+interface Anchor {
+  readonly tokens: number;
+  /** Without stubs the conversation has more tokens than the budget. */
+  readonly isTight: boolean;
+}
+
 /** What the front depends on beside the folds. Without an anchor it is chosen again at every turn. */
 function nameFront(
   { mode, anchorTokens }: Choice,
   { counters }: CoverTail,
-  anchor: number,
+  anchor: Anchor,
   { stubsOldResults }: AssembleOptions,
 ): string {
   if (mode !== "whole") return String(anchorTokens ?? `turn ${counters.shownTokens}`);
-  return stubsOldResults ? `whole ${anchor}` : "whole";
+  return stubsOldResults || anchor.isTight ? `whole ${anchor.tokens}` : "whole";
 }
 
 /** Messages of a parent are numbered far below those of the fork, because both count from one. */

@@ -106,3 +106,45 @@ test("a recall cue stands last, only with a prompt, and can be switched off", as
   expect(last(await assembleWith({}))).not.toContain("<recall");
   expect(last(await assembleWith({ recallCue: false }, { prompt }))).not.toContain("<recall");
 });
+
+test("results of our own tools become stubs in a tight context only where its epoch changes", async () => {
+  using folder = makeTemporaryFolder();
+  const database = folder.file("lcm.db");
+  const { settings } = resolveSettings({ env: {}, config: { databasePath: database, freshTailCount: 8 } });
+  const engine = await openEngine({ database, settings, thread: false });
+  const recalls = Array.from({ length: 12 }, (_, i) => {
+    const id = `call_${i}`;
+    const call = { type: "toolCall", id, name: "lcm_grep", arguments: { pattern: `greenhouse ${i}` } };
+    const text = `${i} found: ${"valve boiler degrees ".repeat(200)}`;
+    return [
+      shortMessage(2 * i),
+      { eventId: `call${i}`, message: { role: "assistant", content: [call] } },
+      {
+        eventId: `result${i}`,
+        message: {
+          role: "toolResult",
+          toolCallId: id,
+          toolName: "lcm_grep",
+          content: [{ type: "text", text }],
+        },
+      },
+      shortMessage(2 * i + 1),
+    ];
+  });
+  try {
+    const modes = new Set<string>();
+    let before = { epoch: "", messages: [] as string[] };
+    for (const [index, messages] of recalls.entries()) {
+      await engine.ingest({ session, messages });
+      const context = await engine.assemble({ conversationId: 1, budgetTokens: 8_000 });
+      const shown = context!.messages.map((message) => JSON.stringify(message));
+      if (context!.epoch === before.epoch)
+        expect(shown.slice(0, before.messages.length), `after turn ${index}`).toEqual(before.messages);
+      if (context!.items.some(({ kind }) => kind === "stub")) modes.add(context!.mode);
+      before = { epoch: context!.epoch, messages: shown };
+    }
+    expect([...modes]).toContain("whole");
+  } finally {
+    await engine.close();
+  }
+});
