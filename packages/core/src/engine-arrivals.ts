@@ -39,6 +39,8 @@ export interface IngestRequest extends ModelSituation {
   readonly turn?: { readonly advancementKey: string };
   /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. Handed over, and with it the block that the bytes of the messages fill, if there is one. */
   readonly prepared?: PackedPrepared;
+  /** Read from a history: large files are described by their type, without a model. */
+  readonly isHistory?: boolean;
   /** How far the source was read; stored in the same transaction. */
   readonly cursor?: { readonly value: string | null };
   /**
@@ -159,7 +161,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
       const readAhead = ahead !== null && index < ahead.length ? () => ahead.read(index) : null;
       return this.#toEvent(arrival, bodies[index] as Uint8Array, now, readAhead, explorations);
     });
-    if (this.#parts.explorer.isOn && ahead === null)
+    if (this.#parts.explorer.isOn && ahead === null && request.isHistory !== true)
       for (const [sha256, text] of await this.#explore(request.session, events))
         explorations.set(sha256, text);
     const answer = await this.#store.append({

@@ -1,7 +1,7 @@
 /**
  * Exploration summaries written by a model, when `largeFileSummaryModel` names one. They are written before the message is stored, because a
  * message's tokens count them; so the time is short, and whatever goes wrong leaves the description by type. Images and other binary files
- * are always described by type. Imports call no model: there may be thousands of files in one.
+ * are always described by type. Imports and histories call no model: there may be thousands of files in one.
  *
  * Invariant: the model sees what is stored, after redaction, and nothing it does keeps a message from being stored.
  */

@@ -155,7 +155,9 @@ async function storeLastBatch(
   const result = await engine.ingest({
     session,
     messages: messages.map(toArrival),
-    ...(commits ? { turn: { advancementKey: turn.advancementKey }, ...request.situation } : {}),
+    ...(commits
+      ? { turn: { advancementKey: turn.advancementKey }, ...request.situation }
+      : { isHistory: request.moveCursor }),
     ...(moves ? { cursor: { value: cursor } } : {}),
   });
   stored += countStored(result);

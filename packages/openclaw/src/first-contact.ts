@@ -48,6 +48,7 @@ export async function makeFirstContact(request: CatchUpRequest): Promise<boolean
     session,
     messages: rows.flatMap((row) => (row.kind === "message" ? [toArrival(row)] : [])),
     cursor: { value: writeReaderState({ ...scan.end, older: scan.older }) },
+    isHistory: true,
   });
   return true;
 }

@@ -70,7 +70,9 @@ export async function storeBatch(request: CatchUpRequest, rows: readonly Transcr
   let stored = 0;
   for (const { messages, reset } of splitAtResets(rows)) {
     if (messages.length > 0)
-      stored += countStored(await engine.ingest({ session, messages: messages.map(toArrival) }));
+      stored += countStored(
+        await engine.ingest({ session, messages: messages.map(toArrival), isHistory: true }),
+      );
     if (reset !== undefined) await recordReset(request, reset);
   }
   return stored;

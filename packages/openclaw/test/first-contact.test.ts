@@ -1,7 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings, type Engine, type MessageRow } from "@lossless/core";
+import { openEngine, resolveSettings, type Complete, type Engine, type MessageRow } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { importOlder, readOlder } from "../src/first-contact.ts";
 import type { AgentMessage, ContextEngine } from "../src/host.ts";
@@ -78,6 +78,31 @@ async function assemble(): Promise<AgentMessage[]> {
 function textsOf(messages: readonly AgentMessage[]): string[] {
   return messages.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content)));
 }
+
+test("no model is called for the files of a history, only for those of a turn", async () => {
+  await archive.close();
+  const asked: string[] = [];
+  const database = join(folder, "lcm.db");
+  const { settings } = resolveSettings({
+    config: { databasePath: database, largeFileThresholdTokens: 1_000, largeFileSummaryModel: "acme/small" },
+  });
+  const complete: Complete = async ({ purpose }) => {
+    asked.push(purpose);
+    return { kind: "failure", failure: "unavailable", message: "not now" };
+  };
+  archive = await openEngine({ database, settings, complete, thread: false });
+  const long = (name: string): string => `${name} ${"of many words ".repeat(800)}`;
+  speak(ROWS);
+  transcript.say("user", long("a log"));
+  await meet();
+  await readRest();
+  transcript.say("user", long("a report"));
+  await meet();
+  expect(asked).toEqual([]);
+  const first = transcript.say("user", long("a table"));
+  await newEngine().commitTurn(transcript.turn(first, transcript.say("assistant", "thanks")));
+  expect(asked).toEqual(["explore"]);
+});
 
 describe("first contact with a long session", () => {
   test("stores the newest rows, and shows the rest as one line", async () => {
