@@ -229,7 +229,7 @@ async function cutPassages(
   const sources: MessageText[] = [];
   let room = tokenCap;
   const texts = await store.readTexts(ids.slice(0, MAX_PASSAGES), scope);
-  await own.learn(ids);
+  await own.learn(texts.map(({ messageId }) => messageId));
   for (const text of texts) {
     const most = Math.min(
       room - FRAME_TOKENS,
