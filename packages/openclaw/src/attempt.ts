@@ -54,7 +54,7 @@ const HELD_SHARE = 0.9;
  */
 export function holdRoom(held: number | undefined, room: number): number {
   if (held === undefined || held < HELD_SHARE * room) return room;
-  return held <= room ? held : Math.floor(SHRUNK_SHARE * room);
+  return held <= room ? held : Math.max(1, Math.floor(SHRUNK_SHARE * room));
 }
 
 export class Attempt {

@@ -55,7 +55,8 @@ export async function compactSession(
 ): Promise<CompactResult> {
   const note = lease.notes.session(session.id);
   const trigger = readTrigger(params.runtimeContext?.trigger);
-  let learned = learnWindow(readLearned(note), params.tokenBudget);
+  // Before a turn the host's budget may be the window less what it keeps for the answer.
+  let learned = learnWindow(readLearned(note), trigger === "budget" ? undefined : params.tokenBudget);
   if (trigger === "overflow") learned = learnOverflow(learned, note.sentTokens ?? 0);
   writeLearned(note, learned);
   const fold = await tryToFold({ lease, troubles }, params, session, trigger);
@@ -150,8 +151,9 @@ async function countShown(engine: Engine, conversationId: number, owner: string)
 
 /** The host counted a whole prompt. Where no provider did before, this tells how much of it is not ours. */
 function learnFromCount(note: SessionNote, params: CompactParams, shownTokens: number): void {
-  const { currentTokenCount: whole, tokenBudget: windowTokens } = params;
   const learned = readLearned(note);
+  const { currentTokenCount: whole } = params;
+  const windowTokens = learned.windowTokens ?? params.tokenBudget;
   if (learned.roomTokens !== undefined || whole === undefined || windowTokens === undefined) return;
   if (whole < findHostLimit(windowTokens)) return;
   const ownTokens = Math.max(0, whole - (note.sentTokens ?? shownTokens));

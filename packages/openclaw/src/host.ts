@@ -45,7 +45,7 @@ export interface RuntimeContext {
   readonly model?: string;
   readonly modelId?: string;
   readonly modelContextWindow?: number;
-  /** The model's window. */
+  /** How much of the model's window the host uses. */
   readonly tokenBudget?: number;
   /** Why the host wants a compaction: `manual`, `overflow` or `budget`. */
   readonly trigger?: string;
@@ -128,7 +128,7 @@ export interface AfterTurnParams extends IngestBatchParams {
 
 export interface CompactParams extends SessionParams {
   readonly sessionKey: string;
-  /** The model's window. */
+  /** How much of the model's window the host uses; before a turn sometimes less what it keeps for the answer. */
   readonly tokenBudget?: number;
   readonly currentTokenCount?: number;
   readonly customInstructions?: string;

@@ -110,7 +110,8 @@ export function writeLearned(note: SessionNote, learned: Learned): void {
  * What a provider counted for the last prompt of a turn, less what we sent and the turn itself, is the host's own part.
  */
 export function learnFromTurn(note: SessionNote, { messages, runtimeContext }: CommitTurnParams): void {
-  const windowTokens = runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
+  // The host's settings may use less of a model's window than there is.
+  const windowTokens = runtimeContext?.tokenBudget ?? runtimeContext?.modelContextWindow;
   const usage = messages.at(-1)?.usage as
     | Partial<Record<"input" | "cacheRead" | "cacheWrite", number>>
     | undefined;

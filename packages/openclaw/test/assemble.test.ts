@@ -90,6 +90,7 @@ describe("a budget that changes a little from turn to turn", () => {
     expect(holdRoom(3_000, 3_200)).toBe(3_000);
     expect(holdRoom(3_000, 4_000)).toBe(4_000);
     expect(holdRoom(3_000, 2_000)).toBe(1_940);
+    expect(holdRoom(3_000, 1)).toBe(1);
   });
 });
 

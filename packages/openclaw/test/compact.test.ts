@@ -121,6 +121,29 @@ describe("compact", () => {
     expect(roomTokens).toBeLessThan(19_000);
   });
 
+  test("keeps what it learned where the host uses less than the window of a model", async () => {
+    await playTurns(30);
+    const engine = newEngine();
+    await engine.bootstrap(session);
+    const { estimatedTokens } = await engine.assemble({ ...session, messages: [], tokenBudget: 42_000 });
+    await engine.compact(ask("overflow", { tokenBudget: 64_000 }));
+    const { capTokens } = readLearned(notes.session(SESSION_ID));
+    expect(capTokens).toBe(Math.round(0.7 * estimatedTokens));
+
+    const first = transcript.say("user", "and now?");
+    const usage = { input: estimatedTokens + 30_000, output: 5, cacheRead: 0, cacheWrite: 0 };
+    const last = transcript.say("assistant", "better", { usage });
+    const runtimeContext = { modelContextWindow: 200_000, tokenBudget: 64_000 };
+    await engine.commitTurn({ ...transcript.turn(first, last), runtimeContext });
+    const learned = readLearned(notes.session(SESSION_ID));
+    expect(learned).toMatchObject({ windowTokens: 64_000, overflows: [estimatedTokens] });
+    expect(learned.capTokens).toBeGreaterThanOrEqual(capTokens!);
+    expect(learned.roomTokens).toBeLessThan(19_000);
+
+    await engine.compact(ask("budget", { currentTokenCount: 50_000, tokenBudget: 48_000 }));
+    expect(readLearned(notes.session(SESSION_ID))).toEqual(learned);
+  });
+
   test("before a turn, the turn goes on whatever there is to fold", async () => {
     const preflight = (): Promise<CompactResult> =>
       newEngine().compact(ask("budget", { currentTokenCount: 40_000, tokenBudget: 32_000 }));
