@@ -206,6 +206,9 @@ describe("assemble", () => {
     expect(await explain({ LCM_FRESH_TAIL_MAX_TOKENS: "2000" })).toContain(
       "more would exceed 2,000 tokens, 6 %",
     );
+    expect(await explain({ LCM_FRESH_TAIL_MAX_TOKENS: "2" })).toContain(
+      "the newest turn or tool group alone exceeds 2 tokens",
+    );
     expect(await explain({ LCM_FRESH_TAIL_COUNT: "4" })).toMatch(
       /newest 4 messages alone \([\d,]+ tokens\)$/m,
     );

@@ -92,8 +92,12 @@ function describeTail({ tail, budgetTokens }: AssembledContext): string {
   if (messages >= maxMessages || endedBy === "messages") return size;
   if (endedBy === "start" || maxTokens === null)
     return `${size}; no more of the ${formatCount(maxMessages)} of freshTailCount: what is older is folded, or there is nothing older`;
-  const limit = `${formatCount(maxTokens)} tokens, ${formatShare(maxTokens, budgetTokens)} of the budget`;
-  return `${size}; fewer than the ${formatCount(maxMessages)} of freshTailCount: more would exceed ${limit} (freshTailMaxTokens)`;
+  const limit = `${formatCount(maxTokens)} tokens, ${formatShare(maxTokens, budgetTokens)} of the budget (freshTailMaxTokens)`;
+  const cause =
+    tokens > maxTokens
+      ? `the newest turn or tool group alone exceeds ${limit}`
+      : `more would exceed ${limit}`;
+  return `${size}; fewer than the ${formatCount(maxMessages)} of freshTailCount: ${cause}`;
 }
 
 export const MODES: Readonly<Record<AssembledContext["mode"], string>> = {

@@ -158,7 +158,7 @@ function unproven(path: string, line: number, what: string): EngineError {
     "verification_failed",
     `cannot rotate ${path}: line ${line} (${what}) is not proven to be in the archive`,
     {
-      hint: "import the file first; nothing was changed",
+      hint: "import the file first; only session files of OpenClaw and pi can be rotated; nothing was changed",
     },
   );
 }

@@ -140,6 +140,7 @@ test("refuses with the first line that is not archived, and changes nothing", as
   writeFileSync(path, text.slice(0, -5));
   await expect(rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false })).rejects.toMatchObject({
     code: "verification_failed",
+    hint: expect.stringContaining("only session files of OpenClaw and pi") as string,
   });
   await engine.close();
 });
