@@ -352,7 +352,8 @@ const FOLDING = {
   }),
   summaryPrefixTargetTokens: optionalWhole({
     min: 1,
-    unset: "half the threshold, at most `leafChunkTokens`, at least `condensedTargetTokens`",
+    unset:
+      "half the threshold, at most `leafChunkTokens`, less where a full tail leaves no room to grow, at least `condensedTargetTokens`",
     env: "LCM_SUMMARY_PREFIX_TARGET_TOKENS",
     help: "Condense while the summaries before the newest messages take more tokens than this.",
   }),
