@@ -28,7 +28,7 @@ test.each([false, true])(
     const { nodes, edges } = await engine.readGraph({ conversationId: CONVERSATION });
     const { items } = await engine.listSummaries({ conversationId: CONVERSATION, limit: 1_000 });
     expect(nodes.map(({ publishedSeq: _publishedSeq, ...node }) => node)).toEqual(
-      items.map(({ content: _content, ...item }) => item),
+      items.map(({ content: _content, previousId: _previousId, ...item }) => item),
     );
     expect(nodes.some(({ depth }) => depth > 0)).toBe(true);
     // Everything was said before the fold began.
