@@ -177,6 +177,7 @@ test.each([
   ["config set freshTailMaxTokens 0", 4, "a whole number, at least 1"],
   ["config set largeFilesDir files", 4, "an absolute path"],
   ["config set redactedValues seal", 4, "there is no redaction key"],
+  ["config set databasePath .", 4, "it is a directory"],
   ["config unset nothingLikeIt", 4, "unknown setting"],
 ])("lcm %s ends with status %i", async (line, status, says) => {
   const args = line.split(" ");

@@ -1,5 +1,6 @@
 /** `lcm config`: what the settings are, where each value came from, and changing our own file of them. */
-import { resolve } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { findNearest } from "@lossless/core/model/nearest.ts";
@@ -168,6 +169,7 @@ async function runSet(invocation: Invocation, _options: object, name: string, ty
     refuseConflicts(name, "set", resolveWith(changed), "the value given");
     return changed;
   };
+  checkDatabasePath(canonicalKey(name), value);
   await checkKey(canonicalKey(name), value);
   await changeConfig(invocation, change, (file) => `${canonicalKey(name) ?? name} is set in ${file}`, name);
 }
@@ -186,6 +188,14 @@ async function prepareResolve(): Promise<(config: ConfigObject) => Settings> {
 function anchorPath(key: SettingKey | null, typed: string): string {
   const isPath = key === "redactionKeyFile" || key === "databasePath";
   return isPath && typed.trim() !== "" && !/^(?:~|["'])/.test(typed) ? resolve(typed) : typed;
+}
+
+/** A folder is no database: told now, and not by every command that follows. */
+function checkDatabasePath(key: string | null, value: string): void {
+  if (key !== "databasePath" || !existsSync(value) || !statSync(value).isDirectory()) return;
+  throw new EngineError("config", `cannot set databasePath to ${value}: it is a directory`, {
+    hint: `name a file, for example ${join(value, "lcm.db")}`,
+  });
 }
 
 /** Values can be sealed only with a key that is there: told now, and not when the next message is refused. */

@@ -20,8 +20,9 @@ export function defineVerify(program: Command): void {
     "after",
     `
 Rebuilds every message and compares it with its commitment, walks the hash chain of each conversation, checks
-that the context covers every message exactly once, that every large file is there and unaltered, and that the
-index matches. Changes nothing. Ends with status ${ERROR_CODES.verification_failed.exit} when something is wrong.`,
+that the context covers every message exactly once, that every large file is there and unaltered, that owners,
+placements and boundaries match their seals, and that the index matches. Changes nothing. What it does not prove is
+listed in docs/storage.md. Ends with status ${ERROR_CODES.verification_failed.exit} when something is wrong.`,
   );
   addExamples(command, [
     ["lcm verify", "check the archive"],

@@ -18,7 +18,7 @@ export function defineWeb(program: Command): void {
     program
       .command("web")
       .description("look into the archive with your browser")
-      .option("--port <n>", "listen there (default: any port that is free)", parsePort, 0)
+      .option("--port <n>", "listen there (0: any port that is free)", parsePort, 0)
       .option("--write", "also mend, back up, rewrite, dissolve and forget, each after a preview"),
   ).action(toAction(runWeb));
   command.addHelpText(

@@ -163,6 +163,6 @@ const NAMES: Readonly<Record<Kind, (id: number | string) => string>> = {
 const DESCRIBED: Readonly<Record<Kind, string>> = {
   session: "its id or owner",
   conversation: "when it was archived, its parent, a placement or a boundary",
-  summary: "its span, times, state or sources",
+  summary: "its span, state, a time or a source",
   redaction: "what the vault holds of it",
 };
