@@ -98,8 +98,8 @@ async function prepareMend({ engine, settings }: ActionOptions): Promise<Prepare
       title: "Mend what is safe to mend",
       facts: [
         ["Mends", countOf(mendable.length, "finding")],
-        ["First", "a backup, unless all there is to mend are permissions"],
-        ["Untouched", "every message and every summary"],
+        ["First", "a backup, unless all there is to mend are permissions or summaries that do not prove"],
+        ["Untouched", "every message, and every summary of a conversation whose summaries prove"],
       ],
       lines: mendable.map(({ code, message }) => `${code}: ${message}`),
       command: renderCommand("doctor", "--fix"),

@@ -90,6 +90,7 @@ function summarize(findings: readonly Finding[]): DoctorReport {
 export interface MendReport {
   /** The backup that was made first; null when none was needed. */
   readonly backupPath: string | null;
+  /** Without what could not be mended. */
   readonly mended: readonly Finding[];
 }
 
@@ -100,37 +101,41 @@ export async function mend(options: DoctorOptions, findings: readonly Finding[])
     finding.fix?.kind === "make_private" || finding.fix?.kind === "drop_summaries";
   const ordered = [...mendable.filter(isFirst), ...mendable.filter((finding) => !isFirst(finding))];
   let backupPath: string | null = null;
+  const mended: Finding[] = [];
   for (const finding of ordered) {
     if (!isFirst(finding)) backupPath ??= await backUp(options);
-    await apply(options, finding.fix as Fix);
+    if (await apply(options, finding.fix as Fix)) mended.push(finding);
   }
-  return { backupPath, mended: ordered };
+  return { backupPath, mended };
 }
 
 async function backUp({ engine, databasePath, filesDir }: DoctorOptions): Promise<string> {
   return (await createBackup({ engine, databasePath, filesDir })).path;
 }
 
-async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<void> {
+/** False if it changed nothing because something stood against it. */
+async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<boolean> {
   switch (fix.kind) {
     case "reindex":
       await engine.reindex();
-      return;
+      return true;
     case "drop_summaries":
-      await engine.dropSummaries({ conversationId: fix.conversationId });
-      return;
+      // A fork that shows one of them still needs it.
+      return (await engine.dropSummaries({ conversationId: fix.conversationId })) !== null;
     case "make_private":
-      return chmodSync(fix.path, fix.mode);
+      chmodSync(fix.path, fix.mode);
+      return true;
     case "close_debt":
       await engine.closeDebt({ conversationId: fix.conversationId });
-      return;
+      return true;
     case "remove_file":
       new LargeFiles(filesDir).discard(fix.storagePath);
-      return;
+      return true;
     case "remove_copy":
-      return rmSync(fix.path, { recursive: true, force: true });
+      rmSync(fix.path, { recursive: true, force: true });
+      return true;
     case "finish_forgetting":
       await engine.finishForgetting();
-      return;
+      return true;
   }
 }

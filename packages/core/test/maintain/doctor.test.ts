@@ -254,4 +254,20 @@ describe("summaries that do not prove", () => {
       expect(existsSync((await createBackup({ engine, databasePath, filesDir })).path)).toBe(true);
     }, edit(sql));
   });
+
+  test("are left and not called mended while a fork shows one of them", async () => {
+    await withArchive(async (options, folder) => {
+      const { engine } = options;
+      const fork = { ...session, key: "agent:main:fork", id: "session-2" };
+      const eventIds = talk.map(({ eventId }) => eventId);
+      await engine.fork({ session: fork, parentSessionId: session.id, eventIds });
+      edit("UPDATE summaries SET content = content || ' forged'")(folder);
+      const before = await examine(options);
+      const drops = before.findings.filter(({ fix }) => fix?.kind === "drop_summaries");
+      expect(drops).toHaveLength(1);
+      const { mended } = await mend(options, drops);
+      expect(mended).toEqual([]);
+      expect(codes((await examine(options)).findings)).toEqual(codes(before.findings));
+    });
+  });
 });
