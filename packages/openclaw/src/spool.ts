@@ -155,10 +155,11 @@ export class Spool {
       const { spooledAt, turn } = parseRecord(await readFile(path, "utf8"));
       return { name, spooledAt, turn };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-      await rename(path, `${path}${DAMAGED}`);
-      await flushPath(this.folder);
-      this.#onDamaged(`${name}${DAMAGED}`, error);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") return null;
+      // The process has no file handles left; the file may be whole.
+      if (code === "EMFILE" || code === "ENFILE") throw error;
+      if (await moveAside(path)) this.#onDamaged(`${name}${DAMAGED}`, error);
       return null;
     }
   }
@@ -205,6 +206,18 @@ async function listFolder(folder: string): Promise<string[]> {
 
 /** What `add` gives a file while it writes it. */
 const TEMPORARY_NAME = /\.json\.[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+/** False when another reader was faster. */
+async function moveAside(path: string): Promise<boolean> {
+  try {
+    await rename(path, `${path}${DAMAGED}`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
+  await flushPath(dirname(path));
+  return true;
+}
 
 async function writeFlushed(path: string, text: string): Promise<void> {
   const file = await open(path, "wx", 0o600);

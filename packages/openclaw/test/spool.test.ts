@@ -157,6 +157,41 @@ describe("a damaged file in the spool", () => {
     },
   );
 
+  test("is moved aside once when several read the spool at the same time", async () => {
+    const name = await cutFirst();
+    const damaged: string[] = [];
+    const spools = Array.from(
+      { length: 8 },
+      () => new Spool(join(folder, "lcm.db"), (file) => damaged.push(file)),
+    );
+    expect(await Promise.all(spools.map((spool) => spool.size()))).toEqual(spools.map(() => 1));
+    expect(damaged).toEqual([`${name}.damaged`]);
+  });
+
+  test.skipIf(process.platform === "win32")(
+    "is not one that cannot be opened for lack of file handles",
+    async () => {
+      isDown = true;
+      const turn = speak("one");
+      await newEngine().commitTurn(turn);
+      const [name] = await listSpool();
+      const program = `
+        import { openSync } from "node:fs";
+        import { Spool } from ${JSON.stringify(new URL("../src/spool.ts", import.meta.url).href)};
+        const spool = new Spool(${JSON.stringify(join(folder, "lcm.db"))});
+        await spool.size();
+        try { for (;;) openSync("/dev/null"); } catch {}
+        await spool.add(${JSON.stringify(turn)}).catch((error) => console.log(error.code));`;
+      const command = 'ulimit -n 128; exec "$0" --input-type=module --eval "$PROGRAM"';
+      const { stdout, stderr } = spawnSync("sh", ["-c", command, process.execPath], {
+        env: { ...process.env, PROGRAM: program },
+        encoding: "utf8",
+      });
+      expect({ stdout, stderr }).toEqual({ stdout: "EMFILE\n", stderr: "" });
+      expect(await listSpool()).toEqual([name]);
+    },
+  );
+
   test("does not hide a directory that has the name of a record", async () => {
     const spool = new Spool(join(folder, "lcm.db"));
     await spool.add(speak("one"));
