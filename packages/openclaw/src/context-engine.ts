@@ -7,6 +7,8 @@
  */
 
 import type { SessionRef, Settings } from "@lossless/core";
+import { nameModel } from "@lossless/core/model/complete.ts";
+import { resolveThreshold } from "@lossless/core/model/context-threshold.ts";
 import { RECALL_GUIDANCE } from "@lossless/core/tools/index.ts";
 import { Attempt, readModel, type Snapshot } from "./attempt.ts";
 import type { CatchUpResult } from "./catch-up.ts";
@@ -25,7 +27,7 @@ import type {
   PluginLogger,
 } from "./host.ts";
 import type { MediaSource } from "./media.ts";
-import { findBase, findCap, learnFromTurn, readLearned } from "./room.ts";
+import { findBase, findCap, learnFromTurn, readLearned, readSituation } from "./room.ts";
 import { compileCapturePolicy, readAddress } from "./session.ts";
 import type { EngineLease } from "./shared-engine.ts";
 import type { Spool } from "./spool.ts";
@@ -122,7 +124,10 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
           "context",
           new Error(`the host's own messages were used because ${snapshot.fallback}`),
         );
-      note.baseTokens = findBase(learned, attempt.baseTokens ?? Infinity, parts.settings.contextThreshold);
+      const { model, contextWindow } = readSituation(params, note);
+      const situation = { model: nameModel(model), sessionKey: session.key, contextWindow };
+      const { contextThreshold } = resolveThreshold(parts.settings, situation);
+      note.baseTokens = findBase(learned, attempt.baseTokens ?? Infinity, contextThreshold);
       note.sentTokens = snapshot.estimatedTokens;
       note.wasTight = snapshot.isTight;
       return describeSnapshot(snapshot, params);

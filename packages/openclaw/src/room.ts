@@ -3,6 +3,7 @@
  * prompts that were too large. Pure functions; only the last three write, and only to the session's note.
  */
 
+import { nameModel } from "@lossless/core/model/complete.ts";
 import type { ModelIdentity } from "@lossless/core/model/message.ts";
 import { estimateTokens } from "./context-view.ts";
 import type { CommitTurnParams, SessionParams } from "./host.ts";
@@ -26,7 +27,7 @@ const SAFE_SHARE = 0.9;
 
 export const NOTHING_LEARNED: Learned = { overflows: [] };
 
-/** What is known holds for one window: another one of the same model starts anew. */
+/** What is known holds for one window: with another one of the same model nothing is known. */
 export function learnWindow(learned: Learned, windowTokens: number | undefined): Learned {
   if (windowTokens === undefined || windowTokens === learned.windowTokens) return learned;
   return learned.windowTokens === undefined
@@ -98,11 +99,11 @@ export function readSituation(
 }
 
 export function readLearned(note: SessionNote): Learned {
-  return note.learned?.[nameModel(note)] ?? NOTHING_LEARNED;
+  return note.learned?.[nameLast(note)] ?? NOTHING_LEARNED;
 }
 
 export function writeLearned(note: SessionNote, learned: Learned): void {
-  note.learned = { ...note.learned, [nameModel(note)]: learned };
+  note.learned = { ...note.learned, [nameLast(note)]: learned };
 }
 
 /**
@@ -130,6 +131,5 @@ export function learnFromTurn(note: SessionNote, { messages, runtimeContext }: C
   writeLearned(note, raised);
 }
 
-function nameModel({ model }: SessionNote): string {
-  return model === undefined ? "" : `${model.provider ?? ""}/${model.model}`;
-}
+/** The name of the model of the last turn; empty where the host named none. */
+const nameLast = ({ model }: SessionNote): string => nameModel(model) ?? "";

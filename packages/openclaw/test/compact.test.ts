@@ -144,6 +144,23 @@ describe("compact", () => {
     expect(readLearned(notes.session(SESSION_ID))).toEqual(learned);
   });
 
+  test("two overflows are a limit where folding begins, by the threshold of the session", async () => {
+    await playTurns(30);
+    const contextThresholdOverrides = [{ match: { sessionPattern: SESSION_KEY }, contextThreshold: 0.5 }];
+    const { settings } = resolveSettings({ config: { contextThresholdOverrides }, stateDir: folder });
+    const engine = makeEngine({ settings, folder, open: async () => archive, transcript, notes });
+    const params = { ...session, messages: [], tokenBudget: 42_000 };
+    for (let time = 1; time <= 2; time++) {
+      await engine.bootstrap(session);
+      await engine.assemble(params);
+      await engine.compact(ask("overflow"));
+    }
+    await engine.bootstrap(session);
+    await engine.assemble(params);
+    const note = notes.session(SESSION_ID);
+    expect(note.baseTokens).toBe(Math.ceil(readLearned(note).capTokens! / 0.5));
+  });
+
   test("before a turn, the turn goes on whatever there is to fold", async () => {
     const preflight = (): Promise<CompactResult> =>
       newEngine().compact(ask("budget", { currentTokenCount: 40_000, tokenBudget: 32_000 }));
