@@ -84,7 +84,7 @@ function listProblems({
   if (first !== undefined && first.damage !== null)
     problems.push({
       what: `${count(damaged.length, "summary", "summaries")} damaged: ${first.summaryId} ${describeDamage(first.damage)}${damaged.length === 1 ? "" : ", and others"}`,
-      remedy: "/lcm doctor apply writes them anew from their sources.",
+      remedy: "/lcm doctor apply regenerates them from their sources.",
     });
   for (const guard of status.guards)
     problems.push({
@@ -149,7 +149,7 @@ export function renderRepair({
   const tried = written + kept.length;
   const more = kept.length - SHOWN_KEPT;
   return [
-    `${written.toLocaleString("en")} of ${count(tried, "damaged summary", "damaged summaries")} written anew. Every message is as it was.`,
+    `${written.toLocaleString("en")} of ${count(tried, "damaged summary", "damaged summaries")} regenerated. Every message is as it was.`,
     ...kept.slice(0, SHOWN_KEPT).map((line) => `- kept ${line}`),
     ...(more > 0 ? [`- and ${count(more, "other")}`] : []),
     ...(left > 0 ? [`${count(left, "more is", "more are")} left: /lcm doctor apply goes on.`] : []),

@@ -166,7 +166,7 @@ async function planRepair({ parts }: Ask, { status }: Findings): Promise<Rewrite
   if (status.conversation === null) return [];
   const { conversationId } = status.conversation;
   const targets = await planRewrite(await parts.lease.open(), { conversationId, isDamaged: true });
-  // One that is no shorter than its sources loses nothing; writing it anew would cost and change little.
+  // One that is no shorter than its sources loses nothing; regenerating it would cost and change little.
   return targets.filter(({ damage }) => damage !== "not_smaller");
 }
 

@@ -1,7 +1,7 @@
 /**
  * What the host is told about a compaction. It reads the words: with `compacted: false` it goes on with the turn only where the reason
  * contains its own phrases ("already under target", "already compacted", "nothing to compact"), and takes any other text for a failure,
- * which refuses the turn. So the wording is part of the contract, and stands in this file alone. Pure.
+ * which refuses the turn. So the wording is part of the contract, and only this file has it. Pure.
  */
 
 /** Why the host asked: a person did, a model failed at a prompt, or a prompt is about to be too large. */
@@ -27,16 +27,6 @@ export interface CompactAnswer {
   readonly reason: string;
 }
 
-export const OUTCOME_KINDS = [
-  "folded",
-  "shrunk",
-  "under-target",
-  "no-more",
-  "nothing-stored",
-  "cancelled",
-  "failed",
-] as const satisfies readonly FoldOutcome["kind"][];
-
 export function describeOutcome(outcome: FoldOutcome, trigger: Trigger): CompactAnswer {
   switch (outcome.kind) {
     case "folded":
@@ -58,7 +48,7 @@ export function describeOutcome(outcome: FoldOutcome, trigger: Trigger): Compact
     case "cancelled":
       return { ok: false, compacted: false, reason: "cancelled" };
     case "failed":
-      // Before a turn a failure is no reason to refuse it: the next prompt is cut to fit whatever the archive does. Status tells it.
+      // Before a turn a failure is no reason to refuse it: the next prompt is cut to fit whatever the archive does. Status reports it.
       return trigger === "budget"
         ? { ok: false, compacted: false, reason: "already compacted as far as possible without the archive" }
         : { ok: false, compacted: false, reason: outcome.message };

@@ -149,7 +149,7 @@ async function countShown(engine: Engine, conversationId: number, owner: string)
   return (await engine.readConversation({ conversationId, owner }))?.shownTokens ?? 0;
 }
 
-/** The host counted a whole prompt. Where no provider did before, this tells how much of it is not ours. */
+/** The host counted a whole prompt. Where no provider did before, this shows how much of it is not ours. */
 function learnFromCount(note: SessionNote, params: CompactParams, shownTokens: number): void {
   const learned = readLearned(note);
   const { currentTokenCount: whole } = params;

@@ -1,6 +1,6 @@
 /**
- * What a sub-agent may read of its parent: when the host starts one, it gets a grant for the parent's session, resets included; when it ends, the grant
- * ends. Grants are stored by the engine, so a restart neither forgets nor revives one.
+ * What a sub-agent may read of its parent: when the host starts one, it gets a grant for the parent's session, resets included; when it
+ * ends, the grant ends. Grants are stored by the engine, so a restart neither forgets nor revives one.
  */
 
 import type { Engine } from "@lossless/core";

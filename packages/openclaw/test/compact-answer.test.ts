@@ -1,18 +1,17 @@
 import { describe, expect, test } from "vitest";
-import {
-  describeOutcome,
-  explainRefusal,
-  OUTCOME_KINDS,
-  readTrigger,
-  type FoldOutcome,
-} from "../src/compact-answer.ts";
+import { describeOutcome, explainRefusal, readTrigger, type FoldOutcome } from "../src/compact-answer.ts";
 import { classifyReason, letsTurnGoOn } from "./host-rules.ts";
 
-const outcomes = OUTCOME_KINDS.flatMap((kind): FoldOutcome[] => {
-  if (kind === "failed") return [{ kind, message: "a summary guard timed out" }];
-  if (kind === "folded") return [true, false].map((targetReached) => ({ kind, targetReached }));
-  return [{ kind }];
-});
+const byKind: { readonly [Kind in FoldOutcome["kind"]]: readonly Extract<FoldOutcome, { kind: Kind }>[] } = {
+  folded: [true, false].map((targetReached) => ({ kind: "folded", targetReached })),
+  shrunk: [{ kind: "shrunk" }],
+  "under-target": [{ kind: "under-target" }],
+  "no-more": [{ kind: "no-more" }],
+  "nothing-stored": [{ kind: "nothing-stored" }],
+  cancelled: [{ kind: "cancelled" }],
+  failed: [{ kind: "failed", message: "a summary guard timed out" }],
+};
+const outcomes: readonly FoldOutcome[] = Object.values(byKind).flat();
 
 describe("what the host is told about a compaction", () => {
   test.each(outcomes)("before a turn, $kind lets the turn go on", (outcome) => {

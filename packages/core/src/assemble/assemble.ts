@@ -183,7 +183,7 @@ function takeBefore({ items, counters }: CoverTail, anchor: number): CoverItem[]
   return cut < 0 ? [] : items.slice(cut);
 }
 
-/** Results of our own tools up to the anchor: what they found stands elsewhere in the archive. */
+/** Results of our own tools up to the anchor: the archive has what they found in other places. */
 async function listOldRecall(store: Store, cover: CoverTail, anchor: number): Promise<number[]> {
   const ids = takeBefore(cover, anchor)
     .filter((item) => item.toolResults.length > 0 && item.tokens > DEFAULT_LINE_COSTS.stubTokens(item))

@@ -2,13 +2,13 @@
  * Opening one thing by its id: a summary with its neighbours in the graph, a large file in ranges of lines or bytes, a message or a run of
  * messages verbatim. What does not fit the token cap comes in pages; each page says how to get the next.
  */
+import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId, isFileId, isSummaryId, parseMessageId } from "../model/ids.ts";
 import { estimateTextTokens } from "../model/tokens.ts";
 import type { SummaryNode } from "../store/folding.ts";
 import type { Grant, MessageText, RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
-import { readableText } from "./grep.ts";
 import { mayRead } from "./scope.ts";
 import type { Reach, ScopeRequest } from "./scope.ts";
 import { measureSubtree } from "./subtree.ts";
@@ -418,7 +418,7 @@ export function readScope({ scope }: Reach): Pick<RecallScope, "owner" | "conver
 /** As much of a message as a number of tokens pays for, from a place in its text on. */
 export function cutMessage(message: MessageText, textFrom: number, tokenCap: number): DescribedMessage {
   const { messageId, eventId, conversationId, seq, role, createdAt, tokens } = message;
-  const whole = readableText(message);
+  const whole = readSearchText(message.bytes);
   const page = cutText(whole, textFrom, tokenCap);
   const textLeft = whole.length - page.from - page.text.length;
   return {

@@ -4,8 +4,7 @@
  * see more.
  */
 import { EngineError } from "../model/errors.ts";
-import { readSearchText } from "../message/normalize.ts";
-import type { MessageText, RecallScope } from "../store/recall.ts";
+import type { RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
@@ -377,8 +376,6 @@ function keepOrder(ranked: readonly RankedDocument[]): RankedDocument[] {
     return { ...document, score: lowest };
   });
 }
-
-export const readableText = (text: Pick<MessageText, "bytes">): string => readSearchText(text.bytes);
 
 async function describeCandidates(
   store: Store,

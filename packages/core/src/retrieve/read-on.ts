@@ -95,7 +95,7 @@ export class Reading {
     return [...this.#passages.map(({ id }) => id), ...this.#leads.keys()];
   }
 
-  /** Where the best passage stands. */
+  /** The conversation of the best passage. */
   get conversationId(): number | null {
     return this.#passages[0]?.conversationId ?? null;
   }

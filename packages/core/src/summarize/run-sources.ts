@@ -1,6 +1,7 @@
 /**
  * From a run as the store reads it to the lines a summariser reads: who said what, when, block by block. Hidden items and items whose body
- * is gone carry no text and are left out, and so are calls and results of our own tools: what they found stands elsewhere. Everything comes from the arrival bytes; names of people are taken from the host's metadata.
+ * is gone carry no text and are left out. So are calls and results of our own tools: the archive has what they found in other places.
+ * Everything comes from the arrival bytes; names of people are taken from the host's metadata.
  */
 import { searchText, viewMessage } from "../message/normalize.ts";
 import { firstString, isObject, type JsonObject } from "../message/readable.ts";
