@@ -134,6 +134,8 @@ describe("compact", () => {
     expect(missed.stdout.toString("utf8")).toContain("target not reached  2 of 2 conversations folded");
     expect(missed.stderr).toMatch(/^2 of 2 conversations, number 1, pass 1: [\d,]+ tokens$/m);
     expect((await run(["verify", "--db", all])).status).toBe(0);
+    const idle = await run(["compact", "--all", "--budget", "200k", "--db", all]);
+    expect(idle.stdout.toString("utf8")).toBe("ok  0 of 2 conversations folded\n");
     expect((await run([...args, "--conversation", "1"])).status).toBe(2);
   });
 

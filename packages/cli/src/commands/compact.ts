@@ -375,13 +375,9 @@ function renderTotals(totals: Totals, { budget }: CompactOptions, model: Model |
   const failed = failures.map(
     ({ conversationId, failure }) => `conversation ${conversationId}: ${failure.message}`,
   );
-  return [
-    `${mark}  ${counts.join(", ")}`,
-    ...table,
-    "",
-    ...failed,
-    `Cost: ${describeCost(cost, model)}`,
-  ].join("\n");
+  const costs = folded > 0 || cost.calls > 0 ? [`Cost: ${describeCost(cost, model)}`] : [];
+  const end = [...failed, ...costs];
+  return [`${mark}  ${counts.join(", ")}`, ...table, ...(end.length > 0 ? ["", ...end] : [])].join("\n");
 }
 
 function describeLevels(levels: ReadonlyMap<string, number>): string {
