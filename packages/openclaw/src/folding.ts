@@ -45,6 +45,8 @@ const DEFAULT_WINDOW_TOKENS = 128_000;
 const PROMPT_SHARE = 0.9;
 /** The host waits three minutes for a compaction, then it refuses the turn. */
 const PATIENCE_MS = 150_000;
+/** A fold may have to wait for another one, which does not end with this one's patience: the host is answered all the same. */
+const ANSWER_WITHIN_MS = 165_000;
 const REFUSED_REMEDY =
   "What was said is kept. Say it again, shorter, or choose a model with a larger window; with tool search on, the host's tools take less of it.";
 
@@ -94,14 +96,22 @@ async function tryToFold(
   trigger: Trigger,
 ): Promise<Fold> {
   const none = { tokensBefore: 0, tokensAfter: 0 };
+  const late = Promise.withResolvers<Fold>();
+  const timer = setTimeout(() => {
+    troubles.begin("archive", new Error(`a compaction did not end within ${ANSWER_WITHIN_MS / 1000} s`));
+    late.resolve({ ...none, outcome: { kind: "no-more" } });
+  }, ANSWER_WITHIN_MS);
   try {
-    const fold = await lease.models.lend(params, () => foldSession(lease, params, session, trigger));
+    const folding = lease.models.lend(params, () => foldSession(lease, params, session, trigger));
+    const fold = await Promise.race([folding, late.promise]);
     if (params.abortSignal?.aborted !== true) return fold;
     return { ...fold, outcome: { kind: "cancelled" } };
   } catch (error) {
     if (params.abortSignal?.aborted === true) return { ...none, outcome: { kind: "cancelled" } };
     troubles.begin("archive", error);
     return { ...none, outcome: { kind: "failed", message: describeError(error) } };
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -2,7 +2,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine } from "@lossless/core";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { CompactParams, CompactResult, ContextEngine, HostLlm, LlmParams } from "../src/host.ts";
 import { ModelAccess, readFailure } from "../src/model-access.ts";
 import { Notes } from "../src/notes.ts";
@@ -184,6 +184,25 @@ describe("compact", () => {
     });
     expect(letsTurnGoOn(await broken.compact(ask("budget")))).toBe(true);
     expect(notes.troubles).toMatchObject([{ part: "archive", message: "the guard of the disk said no" }]);
+  });
+
+  test("before a turn, the host is answered before it stops waiting, also by an archive that never answers", async () => {
+    await playTurns(1);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
+      const open = (): Promise<Engine> => new Promise(() => undefined);
+      const answers: CompactResult[] = [];
+      const engine = makeEngine({ settings, folder, open, transcript, notes });
+      void engine.compact(ask("budget")).then((answer) => answers.push(answer));
+      await vi.advanceTimersByTimeAsync(179_000);
+      expect(answers.map(letsTurnGoOn)).toEqual([true]);
+      expect(notes.troubles).toMatchObject([
+        { part: "archive", message: "a compaction did not end within 165 s" },
+      ]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("before a turn, folds until what the host counts is under its limit", async () => {
