@@ -41,10 +41,13 @@ const SETS: Readonly<Record<(typeof REDACTION_SETS)[number], readonly FindSpans[
   "@cards": [findAll(/\b[2-6]\d(?:[ -]?\d){11,17}\b/gu, hasCheckDigit)],
 };
 
-/** All patterns of the user together may work this long on one message, in processor time. */
+/** All patterns of the user together may work this long on one message, in processor time, and each of them {@link MS_PER_MEGABYTE} more. */
 const MESSAGE_LIMIT_MS = 500;
 /** After that, one pattern may still work this long on each text of the message, so that its short texts stay readable. */
 const TEXT_LIMIT_MS = 10;
+/** Several times what a pattern that reads a text once takes: a long text must not be replaced only because it is long. */
+const MS_PER_MEGABYTE = 100;
+const allow = (length: number): number => Math.ceil((length / 1_000_000) * MS_PER_MEGABYTE);
 
 interface Rule {
   readonly name: string;
@@ -95,7 +98,8 @@ function findInTime(
   rules: readonly Rule[],
   onSlow: (names: readonly string[]) => void,
 ): ByteCut[] {
-  const cuts = runWithin(MESSAGE_LIMIT_MS, () => findCuts(bytes, rules));
+  const customs = rules.filter((rule) => rule.isCustom).length;
+  const cuts = runWithin(MESSAGE_LIMIT_MS + customs * allow(bytes.length), () => findCuts(bytes, rules));
   if (cuts !== undefined) return cuts;
   const slow = new Set<string>();
   const limited = rules.map((rule) => (rule.isCustom ? limitRule(rule, () => slow.add(rule.name)) : rule));
@@ -106,7 +110,7 @@ function findInTime(
 
 function limitRule(rule: Rule, onSlow: () => void): Rule {
   const find = (text: string): Iterable<Span> => {
-    const spans = runWithin(TEXT_LIMIT_MS, () => [...rule.find(text)]);
+    const spans = runWithin(TEXT_LIMIT_MS + allow(text.length), () => [...rule.find(text)]);
     if (spans !== undefined) return spans;
     onSlow();
     return [{ start: 0, end: text.length }];
