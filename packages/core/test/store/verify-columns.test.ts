@@ -14,6 +14,7 @@ import { Connection } from "../../src/store/sqlite/connection.ts";
 import type { StoreContext } from "../../src/store/sqlite/context.ts";
 import { EventIds } from "../../src/store/sqlite/event-ids.ts";
 import { FullTextIndex } from "../../src/store/sqlite/full-text-index.ts";
+import { allowWrites } from "../../src/store/sqlite/seals.ts";
 import { isUnproven, UNPROVEN } from "../../src/store/sqlite/unproven.ts";
 import { verify } from "../../src/store/sqlite/verify.ts";
 
@@ -107,6 +108,7 @@ beforeAll(async () => {
   path = await buildArchive(folder.path);
   // Opened as another program would: nothing seals what is changed here.
   const connection = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1_000 });
+  allowWrites(connection.database);
   connection.exec("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
   context = {
     connection,
@@ -298,7 +300,9 @@ describe("verify", () => {
       connection.exec(sql);
       connection.close();
     };
-    edit("DROP TABLE seals; UPDATE summaries SET earliest_at = earliest_at - 1; PRAGMA user_version = 15");
+    edit(
+      "DROP TABLE seals; DROP TRIGGER refuse_older_programs; UPDATE summaries SET earliest_at = earliest_at - 1; PRAGMA user_version = 15",
+    );
     const verifyNow = async (): Promise<string[]> => {
       const engine = await openEngine({ database, thread: false, create: false });
       const { problems } = await engine.verify();
@@ -308,5 +312,27 @@ describe("verify", () => {
     expect(await verifyNow()).toEqual([]);
     edit("UPDATE sessions SET owner = 'somebody' WHERE session_ref = 1");
     expect(await verifyNow()).toEqual(["seal session 1 is not what was stored: its id or owner was changed"]);
+  });
+
+  test("stays true while a program is running that was started before there were seals: it can store nothing", async () => {
+    using old = makeTemporaryFolder();
+    const database = await buildArchive(old.path);
+    const older = new DatabaseSync(database);
+    older.exec("DROP TABLE seals; DROP TRIGGER refuse_older_programs; PRAGMA user_version = 15");
+    const append = older.prepare("UPDATE conversations SET head_seq = head_seq + 1");
+    const fold = older.prepare("UPDATE conversations SET fold_revision = fold_revision + 1");
+    older.exec("BEGIN");
+    append.run();
+    fold.run();
+    older.exec("ROLLBACK");
+    const engine = await openEngine({ database, thread: false });
+    older.exec("BEGIN IMMEDIATE");
+    older.exec("INSERT INTO sessions (owner, session_id) VALUES ('main', 'new')");
+    expect(() => append.run()).toThrow("no such function: needs_newer_lossless_claw");
+    expect(() => fold.run()).toThrow("no such function: needs_newer_lossless_claw");
+    older.exec("ROLLBACK");
+    older.close();
+    expect((await engine.verify()).problems).toEqual([]);
+    await engine.close();
   });
 });

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
+import { allowWrites } from "../../src/store/sqlite/seals.ts";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
 
@@ -158,6 +159,7 @@ describe("verify", () => {
         for (const column of columns) {
           writeFileSync(path, original);
           const database = new DatabaseSync(path);
+          allowWrites(database);
           database.exec("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
           const where = primary.map((name) => `${name} = ?`).join(" AND ");
           const values = primary.map((name) => row[name] as number | string);

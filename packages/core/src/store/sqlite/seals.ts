@@ -3,10 +3,11 @@
  * conversation was archived, which session is placed where, boundaries, what a summary spans and was made from, and the vault.
  *
  * Triggers that exist only on the connections of this program note what a transaction changes, and before it commits that is sealed again.
- * So every way of writing is covered, and an edit by any other program leaves a seal that does not match.
+ * So every way of writing is covered, and an edit by any other program leaves a seal that does not match. A program that was started before
+ * there were seals can no longer store anything (`refuse_older_programs`): it would leave rows without one.
  */
 import { hash } from "node:crypto";
-import type { SQLInputValue } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { formatMessageId } from "../../model/ids.ts";
 import type { Connection } from "./connection.ts";
 import { equalBytes } from "./verify-bytes.ts";
@@ -90,6 +91,7 @@ export function keepSeals(connection: Connection): void {
     changed.get(kind as Kind)?.add(id as number | string);
     return null;
   });
+  allowWrites(connection.database);
   watchSealed(connection);
   connection.onCommit({
     before: () => {
@@ -99,6 +101,11 @@ export function keepSeals(connection: Connection): void {
       for (const ids of changed.values()) ids.clear();
     },
   });
+}
+
+/** Gives a connection the function without which the schema refuses to store: only those that keep seals may. */
+export function allowWrites(database: DatabaseSync): void {
+  database.function("needs_newer_lossless_claw", { directOnly: false }, () => null);
 }
 
 /** Makes the triggers, also again after the connection has dropped them: a change of `temp_store` does. */
