@@ -8,6 +8,7 @@ import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { allowWrites } from "../../src/store/sqlite/seals.ts";
 
 const SESSION = { key: "agent:main:main", id: "s1", owner: "main" };
 const MESSAGES = 120;
@@ -32,6 +33,7 @@ async function openFolded() {
   await writer.compact({ conversationId: 1, budgetTokens: 6_000 });
   await writer.close();
   const reader = new DatabaseSync(path);
+  allowWrites(reader);
   onTestFinished(() => {
     reader.close();
     folder[Symbol.dispose]();
