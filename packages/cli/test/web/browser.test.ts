@@ -129,7 +129,8 @@ describe.skipIf(chromium === null)("the page in a browser", () => {
     await page.locator(".toolbar", { hasText: "summar" }).waitFor();
     await until(
       page,
-      `(() => { const canvas = document.querySelector('canvas.graph'); const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; return pixels.some((value) => value > 0); })()`,
+      // Read from a copy: Chromium warns when a canvas that is drawn by the graphics card is read more than once.
+      `(() => { const canvas = document.querySelector('canvas.graph'); const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true }); copy.drawImage(canvas, 0, 0); return copy.getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0); })()`,
     );
     await page.keyboard.press("ArrowDown");
     await page.locator(".detail .content", { hasText: "parcel" }).waitFor();
