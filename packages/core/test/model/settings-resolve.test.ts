@@ -446,7 +446,7 @@ describe("explain", () => {
         leafChunkTokens: fc.integer({ min: 1, max: 1e9 }),
         contextThreshold: fc.double({ min: 0.01, max: 1, noNaN: true }),
         databasePath: fc.constantFrom("/x/y.db", "~/y.db", ":memory:"),
-        freshTailMaxTokens: fc.nat(),
+        freshTailMaxTokens: fc.integer({ min: 1 }),
         ignoreSessionPatterns: fc.array(fc.constantFrom("a:*", "**", "b")),
         recallCue: fc.boolean(),
       },
