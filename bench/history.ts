@@ -3,8 +3,8 @@
  * What is measured on them is the engine itself; no model and no extractive summariser is involved.
  */
 import { randomBytes } from "node:crypto";
-import { LocalEngine } from "@lossless/core/engine.ts";
-import { Folding } from "@lossless/core/engine-folding.ts";
+import { LocalEngine } from "@lossless/core/engine/engine.ts";
+import { Folding } from "@lossless/core/engine/folding.ts";
 import type { SessionRef } from "@lossless/core/model/message.ts";
 import type { Settings } from "@lossless/core/model/settings.ts";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";

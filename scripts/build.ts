@@ -34,7 +34,7 @@ async function buildPlugin(): Promise<void> {
     entryPoints: {
       index: join(plugin, "src", "index.ts"),
       "doctor-contract-api": join(plugin, "src", "doctor-contract.ts"),
-      worker: join(core, "src", "engine-worker.ts"),
+      worker: join(core, "src", "engine", "worker.ts"),
       "chore-worker": join(plugin, "src", "chore-worker.ts"),
       "regex-worker": join(core, "src", "retrieve", "regex-worker.ts"),
     },

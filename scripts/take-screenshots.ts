@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import { openEngine } from "@lossless/core/open-engine.ts";
+import { openEngine } from "@lossless/core/engine/open-engine.ts";
 import { findChromium, openPage, startChromium } from "@lossless/testkit/chromium.ts";
 import type { Page } from "playwright-core";
 import { startInspector } from "../packages/cli/src/web/server.ts";

@@ -29,12 +29,10 @@ const sources = readSources();
 const core = sources.filter((file) => file.path.startsWith(CORE));
 const allCode = readAllCode();
 
-/** A folder of core is a layer; the files beside the folders are the engine, and the library's face. */
+/** A folder of core is a layer; the file beside the folders is the library's face. */
 function layerOf(path: string): string {
   const [first = "", ...rest] = path.slice(CORE.length).split("/");
-  if (rest.length > 0) return first;
-  if (first === "index.ts") return "index";
-  return /^(engine|open-engine)(-[a-z-]+)?\.ts$/.test(first) ? "engine" : first;
+  return rest.length === 0 && first === "index.ts" ? "index" : first;
 }
 
 function packageOf(path: string): string | null {

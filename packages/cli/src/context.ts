@@ -3,7 +3,7 @@
  * what it uses. Reading commands open the archive read-only: they never create, migrate or write a database.
  */
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { Complete, ModelRef } from "@lossless/core/model/complete.ts";
 import type { Embed } from "@lossless/core/model/embed.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
@@ -96,7 +96,7 @@ export class Invocation {
   ): Promise<T> {
     const { settings } = await this.settings();
     await this.prepareArchive(access);
-    const { openEngine } = await import("@lossless/core/open-engine.ts");
+    const { openEngine } = await import("@lossless/core/engine/open-engine.ts");
     this.#database = settings.databasePath;
     const engine = await openEngine({
       database: settings.databasePath,

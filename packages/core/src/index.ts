@@ -3,13 +3,20 @@ export type { AssembledContext, ExplainedItem } from "./assemble/assemble.ts";
 export { checkGrammar, PROVIDERS } from "./assemble/grammars.ts";
 export type { ModelMessage, ModelPart, Provider } from "./assemble/grammars.ts";
 export type { ContextBlock, ContextMessage } from "./assemble/write.ts";
-export type { IngestRequest, IngestResult } from "./engine-arrivals.ts";
-export type { AssembleRequest, CompactAnswer, CompactRequest } from "./engine-folding.ts";
-export type { ConversationChoice, Engine, FoldingStatus, ProgressFn, Scope, StatusReport } from "./engine.ts";
-export type { EmbedAnswer } from "./engine-vector-fill.ts";
-export type { EmbedStatus } from "./engine-vectors.ts";
-export { openEngine } from "./open-engine.ts";
-export type { OpenEngineOptions } from "./open-engine.ts";
+export type { IngestRequest, IngestResult } from "./engine/ingest.ts";
+export type { AssembleRequest, CompactAnswer, CompactRequest } from "./engine/folding.ts";
+export type {
+  ConversationChoice,
+  Engine,
+  FoldingStatus,
+  ProgressFn,
+  Scope,
+  StatusReport,
+} from "./engine/engine.ts";
+export type { EmbedAnswer } from "./engine/vector-fill.ts";
+export type { EmbedStatus } from "./engine/vectors.ts";
+export { openEngine } from "./engine/open-engine.ts";
+export type { OpenEngineOptions } from "./engine/open-engine.ts";
 export type { Complete, CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
 export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
 export { EngineError, ERROR_CODES } from "./model/errors.ts";

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HostLlm } from "../src/host.ts";
 import { BUSY_LIMIT_MS, leaseEngine, type EngineLease } from "../src/shared-engine.ts";
 
-const workerUrl = new URL("../../core/src/engine-worker.ts", import.meta.url);
+const workerUrl = new URL("../../core/src/engine/worker.ts", import.meta.url);
 
 let folder: string;
 

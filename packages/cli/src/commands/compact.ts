@@ -4,8 +4,8 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { CompactAnswer } from "@lossless/core/engine-folding.ts";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { CompactAnswer } from "@lossless/core/engine/folding.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import type { SpendGroup } from "@lossless/core/store/folding.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";

@@ -1,7 +1,7 @@
 /** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to mend. */
 import type { Command } from "commander";
 import type { DoctorOptions, DoctorReport, Finding, MendReport } from "@lossless/core/maintain/doctor.ts";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { ERROR_CODES } from "@lossless/core/model/errors.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";

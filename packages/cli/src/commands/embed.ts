@@ -3,8 +3,8 @@
  * name an address and a model; search works without.
  */
 import type { Command } from "commander";
-import type { EmbedAnswer } from "@lossless/core/engine-vector-fill.ts";
-import type { EmbedStatus } from "@lossless/core/engine-vectors.ts";
+import type { EmbedAnswer } from "@lossless/core/engine/vector-fill.ts";
+import type { EmbedStatus } from "@lossless/core/engine/vectors.ts";
 import type { Embed } from "@lossless/core/model/embed.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { runCancellable, toAction } from "../context.ts";

@@ -1,7 +1,7 @@
 /** `lcm forget`: the one way to delete. Shows what would go and what rests on it; removes it only with `--apply`, and leaves a receipt. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { ForgetPreview, ForgetResult, ForgetSelection } from "@lossless/core/maintain/forget.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import { toAction } from "../context.ts";

@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import type { MessageView, PartView } from "@lossless/core/model/message.ts";

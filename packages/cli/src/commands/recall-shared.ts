@@ -4,7 +4,7 @@
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import type { ScopeRequest } from "@lossless/core/retrieve/scope.ts";
 import type { Invocation } from "../context.ts";

@@ -4,8 +4,8 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { RewriteAnswer } from "@lossless/core/engine-care.ts";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { RewriteAnswer } from "@lossless/core/engine/repair.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { RewriteSelection, RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
 import { ERROR_CODES } from "@lossless/core/model/errors.ts";
 import { FALLBACK_MARKER } from "@lossless/core/summarize/extractive.ts";

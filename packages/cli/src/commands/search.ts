@@ -4,7 +4,7 @@
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { GrepAnswer, GrepHit, GrepRequest, GrepScope, GrepSort } from "@lossless/core/retrieve/grep.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";

@@ -1,7 +1,7 @@
 /** What several commands have in common: reading numbers from options, choosing a conversation, and rows as JSON. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core/model/ids.ts";
 import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";

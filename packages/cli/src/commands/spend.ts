@@ -1,7 +1,7 @@
 /** `lcm spend`: what models have cost, from the ledger every call is written to, and how far away the caps are. */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { Settings } from "@lossless/core/model/settings.ts";
 import type { Guard, SpendGroup } from "@lossless/core/store/folding.ts";
 import { sumWindow } from "@lossless/core/summarize/guards.ts";

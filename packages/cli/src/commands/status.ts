@@ -3,7 +3,7 @@
  * conversation, also how it is folded.
  */
 import type { Command } from "commander";
-import type { Engine, FoldingStatus, StatusReport } from "@lossless/core/engine.ts";
+import type { Engine, FoldingStatus, StatusReport } from "@lossless/core/engine/engine.ts";
 import { EngineError, must } from "@lossless/core/model/errors.ts";
 import type { Debt, Guard } from "@lossless/core/store/folding.ts";
 import type { ConversationRow, MessageCounts, StorageShares } from "@lossless/core/store/store.ts";

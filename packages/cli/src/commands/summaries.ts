@@ -1,7 +1,7 @@
 /** `lcm summaries list|show|tree`: the summary graph of a conversation. Sources are what a summary was made from. */
 import { Argument, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import type { SummaryNode, SummaryRow, SummaryState } from "@lossless/core/store/folding.ts";

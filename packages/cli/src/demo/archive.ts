@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { LargeFileRow } from "@lossless/core/store/store.ts";
-import type { StatusReport } from "@lossless/core/engine.ts";
+import type { StatusReport } from "@lossless/core/engine/engine.ts";
 import { importTranscript } from "@lossless/core/transfer/import.ts";
 import { countOf, formatBytes, formatCount, toOneLine } from "../format.ts";
 import { style } from "../style.ts";

@@ -1,5 +1,5 @@
 /** The demo with `--web`: after the tour, the archive it made stays open in the web inspector. */
-import { openEngine } from "@lossless/core/open-engine.ts";
+import { openEngine } from "@lossless/core/engine/open-engine.ts";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
 import { style } from "../style.ts";
 import { runInspector } from "../web/run-inspector.ts";

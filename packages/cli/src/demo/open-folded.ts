@@ -1,5 +1,5 @@
 /** The demo's way back: from a summary in the context down through its sources to the very message that was said weeks ago. */
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { must } from "@lossless/core/model/errors.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import type { SummaryNode } from "@lossless/core/store/folding.ts";

@@ -3,7 +3,7 @@
  * assembled and checked; when it has reached its threshold it is folded, as an engine in a host would do.
  */
 import type { AssembledContext } from "@lossless/core/assemble/assemble.ts";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { viewMessage } from "@lossless/core/message/normalize.ts";
 import { assert, must } from "@lossless/core/model/errors.ts";
 import type { Arrival } from "@lossless/core/model/message.ts";

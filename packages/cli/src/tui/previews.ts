@@ -1,5 +1,5 @@
 /** First words of messages, read for the rows that are on the screen and remembered for a while. */
-import type { Engine, Scope } from "@lossless/core/engine.ts";
+import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
 import { previewOf } from "../commands/messages.ts";
 
 const KEPT = 2_000;

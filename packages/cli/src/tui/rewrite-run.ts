@@ -2,7 +2,7 @@
  * Writing summaries anew, one after the other: plan, call, look, accept or skip. The state of such a run and what its answers change, without
  * screens and keys. A text is put in place only as it was looked at: accepting never calls a model again.
  */
-import type { RewriteAnswer } from "@lossless/core/engine-care.ts";
+import type { RewriteAnswer } from "@lossless/core/engine/repair.ts";
 import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
 import { planRewrite } from "@lossless/core/maintain/rewrite.ts";
 import { estimateCost } from "@lossless/core/maintain/checks/summaries.ts";

@@ -3,7 +3,7 @@
  * there. Types only, so that the page takes nothing of the server along.
  */
 import type { ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import type { StatusReport } from "@lossless/core/engine.ts";
+import type { StatusReport } from "@lossless/core/engine/engine.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
 import type { PartView } from "@lossless/core/model/message.ts";
 import type { AskAnswer } from "@lossless/core/retrieve/ask.ts";

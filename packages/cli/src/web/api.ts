@@ -2,7 +2,7 @@
  * What the page can ask: one function a question, all of them reading. The archive is behind a thread, so that no question keeps the server
  * from hearing the next one. Rows are handed on as the engine gives them; the page writes them as text, never as markup.
  */
-import type { Engine, Scope } from "@lossless/core/engine.ts";
+import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { isSummaryId } from "@lossless/core/model/ids.ts";

@@ -3,10 +3,10 @@
  * the project; and one conversation of a hundred thousand messages.
  */
 import { join } from "node:path";
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { Complete } from "@lossless/core/model/complete.ts";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import { openEngine } from "@lossless/core/open-engine.ts";
+import { openEngine } from "@lossless/core/engine/open-engine.ts";
 import { importTranscript } from "@lossless/core/transfer/import.ts";
 import { startInspector } from "../../src/web/server.ts";
 import type { Inspector } from "../../src/web/server.ts";

@@ -1,5 +1,5 @@
 /** What somebody waits for goes first; what nobody waits for is done in between, and by whoever comes first. */
-import type { Engine } from "@lossless/core/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { ConversationRow, Outline, OutlineRequest } from "@lossless/core/store/store.ts";
 import { describe, expect, test } from "vitest";
 import { findFrom, joinOutlines, Outlines, rowAt } from "../../src/web/outline.ts";

@@ -1,7 +1,7 @@
 /** The plot of growth is what happened: checked against an engine that folds while the conversation grows. */
 import { join } from "node:path";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import { openEngine } from "@lossless/core/open-engine.ts";
+import { openEngine } from "@lossless/core/engine/open-engine.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Outlines } from "../../src/web/outline.ts";
 import { addUpGrowth, planTimeline } from "../../src/web/timeline.ts";

@@ -1,7 +1,7 @@
 /**
  * Says what is in a large file in about 200 tokens, so that a model can decide whether to open it: the shape of JSON,
  * the columns of a table, the symbols of code, the headings of a document, the levels of a log, the size of an image. No
- * model is asked here (see `engine-exploring.ts`); the same bytes give the same words. Work is bounded: apart from counting lines, only the first
+ * model is asked here (see `engine/describe-files.ts`); the same bytes give the same words. Work is bounded: apart from counting lines, only the first
  * megabytes are looked at.
  */
 import { describeCode, describeListing, languageOf } from "./explore-code.ts";

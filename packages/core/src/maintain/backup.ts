@@ -17,10 +17,10 @@ import {
 } from "node:fs";
 import { renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
-import { openEngine } from "../open-engine.ts";
+import { openEngine } from "../engine/open-engine.ts";
 import { listRecordedCopies, recordCopy } from "../store/copies.ts";
 import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { LargeFiles } from "../store/large-files.ts";

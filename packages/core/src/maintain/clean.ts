@@ -2,7 +2,7 @@
  * Conversations that nobody will want back: those of sub-agents and of scheduled jobs that have ended. They are shown; removing them is
  * forgetting them, with all that belongs to it.
  */
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { ConversationRow } from "../store/store.ts";
 
 export type CleanKind = "subagent" | "cron";

@@ -1,5 +1,5 @@
 /** What a check of the doctor says: what is wrong, how bad it is, and the command that mends it. */
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { ReplacedSetting } from "../model/settings-resolve.ts";
 import type { Settings } from "../model/settings.ts";
 import type { VerifyReport } from "../store/store.ts";

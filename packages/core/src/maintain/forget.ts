@@ -15,11 +15,11 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { searchText, viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import { openEngine } from "../open-engine.ts";
+import { openEngine } from "../engine/open-engine.ts";
 import type { ForgetPlan } from "../store/care.ts";
 import type { ConversationRow, MessageRow } from "../store/store.ts";
 import { formatStamp, listArchiveCopies } from "./backup.ts";

@@ -2,8 +2,8 @@
  * Writing summaries anew: `repair` for those that are damaged, `rewrite` for those that are named. The finest come first, so that a better
  * text below feeds the one above it. The old text is kept, retired, and the report says which id took which place.
  */
-import type { RewriteAnswer } from "../engine-care.ts";
-import type { Engine } from "../engine.ts";
+import type { RewriteAnswer } from "../engine/repair.ts";
+import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import type { DoubtfulSummary } from "../store/care.ts";
 import type { BriefTexts } from "../summarize/prompts.ts";

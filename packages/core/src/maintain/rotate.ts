@@ -18,7 +18,7 @@ import {
 } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP } from "../model/message.ts";
 import type { SessionRef } from "../model/message.ts";

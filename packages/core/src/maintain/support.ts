@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { homedir } from "node:os";
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Settings } from "../model/settings.ts";
 import { listBackups } from "./backup.ts";
 import { examine } from "./doctor.ts";

@@ -2,7 +2,7 @@
  * What a tool is, for any host: a name, a description, a JSON Schema, and a function that gives compact text for the model and the same
  * as structured details. Who asks comes from the host's context, never from the arguments.
  */
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
 

@@ -3,7 +3,7 @@
  * next. Redaction is the engine's own, so with patterns set the engine prepares everything itself.
  */
 
-import { arrivalBytes } from "../engine-arrivals.ts";
+import { arrivalBytes } from "../engine/ingest.ts";
 import { prepareMessage } from "../ingest/prepare.ts";
 import { PreparedPacker } from "../ingest/prepared-batch.ts";
 import { hiddenMask } from "../model/message.ts";

@@ -2,9 +2,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { arrivalBytes } from "../../src/engine-arrivals.ts";
-import type { IngestResult } from "../../src/engine-arrivals.ts";
-import { packArrivals, packResult, unpackArrivals, unpackResult } from "../../src/engine-columns.ts";
+import { arrivalBytes } from "../../src/engine/ingest.ts";
+import type { IngestResult } from "../../src/engine/ingest.ts";
+import { packArrivals, packResult, unpackArrivals, unpackResult } from "../../src/engine/pack-messages.ts";
 import type { Arrival } from "../../src/model/message.ts";
 
 /** A value of a field as a careless caller may give it. */

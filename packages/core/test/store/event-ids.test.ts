@@ -7,7 +7,7 @@ import { makeTemporaryFolder } from "@lossless/testkit";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { LocalEngine } from "../../src/engine.ts";
+import { LocalEngine } from "../../src/engine/engine.ts";
 import { resolveSettings } from "../../src/index.ts";
 import { deriveMessage, prepareMessage } from "../../src/ingest/prepare.ts";
 import type { Arrival, SessionRef } from "../../src/model/message.ts";

@@ -1,5 +1,5 @@
 /** What `verify` finds: messages, chain, gaps, event ids, cover, graph and large files. The index has a check of its own. */
-import type { Engine } from "../../engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { listBackups } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 

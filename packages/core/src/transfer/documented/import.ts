@@ -10,7 +10,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { isUtf8 } from "node:buffer";
 import { setImmediate } from "node:timers/promises";
 
-import { Redaction } from "../../engine-redaction.ts";
+import { Redaction } from "../../engine/redaction.ts";
 import { deriveMessage, prepareMessage } from "../../ingest/prepare.ts";
 import { checkSession } from "../../model/check-arrival.ts";
 import { EngineError } from "../../model/errors.ts";

@@ -2,19 +2,19 @@
  * Care as the engine offers it: lists for the doctor, summaries written anew, and forgetting. Joins the store with the summariser; what to
  * do, and whether, is decided by `maintain/` and the person who asks.
  */
-import { measureSummary } from "./engine-folding.ts";
-import { viewMessage, searchText } from "./message/normalize.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import { HIDDEN } from "./model/message.ts";
-import type { Settings } from "./model/settings.ts";
-import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "./store/care.ts";
-import { nameSource } from "./store/folding.ts";
-import type { Debt, RunItem, SummaryNode, SummaryReplacement, SummaryText } from "./store/folding.ts";
-import type { Store } from "./store/store.ts";
-import { FALLBACK_MARKER } from "./summarize/extractive.ts";
-import type { Summarize, SummarizeResult } from "./summarize/summarize.ts";
-import type { BriefTexts } from "./summarize/prompts.ts";
+import { measureSummary } from "./folding.ts";
+import { viewMessage, searchText } from "../message/normalize.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import { HIDDEN } from "../model/message.ts";
+import type { Settings } from "../model/settings.ts";
+import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "../store/care.ts";
+import { nameSource } from "../store/folding.ts";
+import type { Debt, RunItem, SummaryNode, SummaryReplacement, SummaryText } from "../store/folding.ts";
+import type { Store } from "../store/store.ts";
+import { FALLBACK_MARKER } from "../summarize/extractive.ts";
+import type { Summarize, SummarizeResult } from "../summarize/summarize.ts";
+import type { BriefTexts } from "../summarize/prompts.ts";
 
 export interface RewriteRequest {
   readonly summaryId: string;

@@ -4,9 +4,9 @@
  *
  * Invariant: unpacking gives what was packed, field by field.
  */
-import type { IngestResult } from "./engine-arrivals.ts";
-import type { Arrival, IngestedMessage, IngestOutcome } from "./model/message.ts";
-import type { Writable } from "./model/writable.ts";
+import type { IngestResult } from "./ingest.ts";
+import type { Arrival, IngestedMessage, IngestOutcome } from "../model/message.ts";
+import type { Writable } from "../model/writable.ts";
 
 /** What is the same for all, as it mostly is with an import, travels in a few bytes. A value that is none stays what it is: the engine refuses it. */
 type Column<T> = Float64Array | readonly T[] | null;

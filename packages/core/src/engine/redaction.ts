@@ -2,16 +2,16 @@
  * Redaction as the engine does it: which bytes of an arrival are stored, what becomes of the rest, and opening what was sealed. The key is
  * read when it is first needed, and a key that is named but cannot be used is told before anything is stored.
  */
-import { compileRedaction } from "./ingest/redact.ts";
-import type { Redact } from "./ingest/redact.ts";
-import type { RedactedArrival } from "./ingest/prepare.ts";
-import { createVault, KEY_VARIABLE, openValues, openVault, parseKey, proveArrival } from "./ingest/vault.ts";
-import type { Vault } from "./ingest/vault.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import { formatMessageId } from "./model/ids.ts";
-import type { Settings } from "./model/settings.ts";
-import type { AppendEvent, ProveArrival, RedactedMessage, Store } from "./store/store.ts";
+import { compileRedaction } from "../ingest/redact.ts";
+import type { Redact } from "../ingest/redact.ts";
+import type { RedactedArrival } from "../ingest/prepare.ts";
+import { createVault, KEY_VARIABLE, openValues, openVault, parseKey, proveArrival } from "../ingest/vault.ts";
+import type { Vault } from "../ingest/vault.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import { formatMessageId } from "../model/ids.ts";
+import type { Settings } from "../model/settings.ts";
+import type { AppendEvent, ProveArrival, RedactedMessage, Store } from "../store/store.ts";
 
 export interface UnsealRequest {
   readonly messageId: number;

@@ -2,31 +2,38 @@
  * Recall as the engine offers it: search, describe, expand, ask and grants. Resolves who asks and what they may see, clamps what a grant
  * allows, then hands over to `retrieve/`; decides nothing about ranking or rendering itself.
  */
-import type { Complete, CompleteResult, ModelRef } from "./model/complete.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import type { Settings } from "./model/settings.ts";
-import { DEFAULT_ANSWER_TOKENS, finishAnswer, gatherPassages } from "./retrieve/ask.ts";
-import type { AskAnswer, AskFailure, AskFailureCode, AskRequest, Gathered, Written } from "./retrieve/ask.ts";
-import { checkCitations } from "./retrieve/citations.ts";
-import { describe } from "./retrieve/describe.ts";
-import type { Described, DescribeRequest } from "./retrieve/describe.ts";
-import { DEFAULT_EXPAND_DEPTH, expand } from "./retrieve/expand.ts";
-import type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
-import { createGrant } from "./retrieve/grants.ts";
-import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
-import { grepFullText, MAX_LIMIT } from "./retrieve/grep.ts";
-import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
-import { ASK_SYSTEM, MAX_ROUNDS, Reading, readReply } from "./retrieve/read-on.ts";
-import { grepRegex, readAsWords } from "./retrieve/regex.ts";
-import { RegexScanner } from "./retrieve/regex-scanner.ts";
-import type { Meaning } from "./retrieve/meaning.ts";
-import { resolveReach } from "./retrieve/scope.ts";
-import type { Reach, ScopeRequest } from "./retrieve/scope.ts";
-import type { Store } from "./store/store.ts";
-import { nameCandidate, parseModelRef } from "./summarize/candidates.ts";
-import { GuardBook } from "./summarize/guards.ts";
-import { callModel } from "./summarize/model-call.ts";
+import type { Complete, CompleteResult, ModelRef } from "../model/complete.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import type { Settings } from "../model/settings.ts";
+import { DEFAULT_ANSWER_TOKENS, finishAnswer, gatherPassages } from "../retrieve/ask.ts";
+import type {
+  AskAnswer,
+  AskFailure,
+  AskFailureCode,
+  AskRequest,
+  Gathered,
+  Written,
+} from "../retrieve/ask.ts";
+import { checkCitations } from "../retrieve/citations.ts";
+import { describe } from "../retrieve/describe.ts";
+import type { Described, DescribeRequest } from "../retrieve/describe.ts";
+import { DEFAULT_EXPAND_DEPTH, expand } from "../retrieve/expand.ts";
+import type { ExpandAnswer, ExpandRequest } from "../retrieve/expand.ts";
+import { createGrant } from "../retrieve/grants.ts";
+import type { GrantOutcome, GrantRequest } from "../retrieve/grants.ts";
+import { grepFullText, MAX_LIMIT } from "../retrieve/grep.ts";
+import type { GrepAnswer, GrepRequest } from "../retrieve/grep.ts";
+import { ASK_SYSTEM, MAX_ROUNDS, Reading, readReply } from "../retrieve/read-on.ts";
+import { grepRegex, readAsWords } from "../retrieve/regex.ts";
+import { RegexScanner } from "../retrieve/regex-scanner.ts";
+import type { Meaning } from "../retrieve/meaning.ts";
+import { resolveReach } from "../retrieve/scope.ts";
+import type { Reach, ScopeRequest } from "../retrieve/scope.ts";
+import type { Store } from "../store/store.ts";
+import { nameCandidate, parseModelRef } from "../summarize/candidates.ts";
+import { GuardBook } from "../summarize/guards.ts";
+import { callModel } from "../summarize/model-call.ts";
 
 export interface RecallOptions {
   readonly store: Store;

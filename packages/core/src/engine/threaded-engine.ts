@@ -4,23 +4,23 @@
  * the host's thread, and no search delays a commit.
  */
 import { Worker } from "node:worker_threads";
-import { arrivalBytes } from "./engine-arrivals.ts";
-import type { IngestRequest, IngestResult } from "./engine-arrivals.ts";
+import { arrivalBytes } from "./ingest.ts";
+import type { IngestRequest, IngestResult } from "./ingest.ts";
 import type { Engine, ProgressFn } from "./engine.ts";
-import { packArrivals, unpackResult } from "./engine-columns.ts";
-import type { PackedArrivals, PackedResult } from "./engine-columns.ts";
-import { deserializeError } from "./engine-protocol.ts";
-import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./engine-protocol.ts";
-import { listBuffers } from "./ingest/prepared-batch.ts";
-import type { Complete, CompleteResult } from "./model/complete.ts";
-import type { Embed, EmbedResult } from "./model/embed.ts";
-import { EngineError } from "./model/errors.ts";
-import type { EventSink } from "./model/events.ts";
-import { checkQuestion } from "./retrieve/ask.ts";
-import type { AskAnswer, AskRequest } from "./retrieve/ask.ts";
-import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
-import { NO_MEANING } from "./retrieve/meaning.ts";
-import type { Meaning } from "./retrieve/meaning.ts";
+import { packArrivals, unpackResult } from "./pack-messages.ts";
+import type { PackedArrivals, PackedResult } from "./pack-messages.ts";
+import { deserializeError } from "./thread-messages.ts";
+import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./thread-messages.ts";
+import { listBuffers } from "../ingest/prepared-batch.ts";
+import type { Complete, CompleteResult } from "../model/complete.ts";
+import type { Embed, EmbedResult } from "../model/embed.ts";
+import { EngineError } from "../model/errors.ts";
+import type { EventSink } from "../model/events.ts";
+import { checkQuestion } from "../retrieve/ask.ts";
+import type { AskAnswer, AskRequest } from "../retrieve/ask.ts";
+import type { GrepAnswer, GrepRequest } from "../retrieve/grep.ts";
+import { NO_MEANING } from "../retrieve/meaning.ts";
+import type { Meaning } from "../retrieve/meaning.ts";
 
 export interface ThreadOptions {
   readonly start: WorkerStart;

@@ -1,10 +1,10 @@
 /**
  * The facade everyone else calls: library, command line, plugin, servers. `LocalEngine` does the work in the thread it was opened in;
- * `engine-thread.ts` puts it behind a worker with the same face, so that a host's thread never waits for the database.
+ * `threaded-engine.ts` puts it behind a worker with the same face, so that a host's thread never waits for the database.
  */
 import { setImmediate } from "node:timers/promises";
-import type { AssembledContext } from "./assemble/assemble.ts";
-import { Arrivals } from "./engine-arrivals.ts";
+import type { AssembledContext } from "../assemble/assemble.ts";
+import { Arrivals } from "./ingest.ts";
 import type {
   ArrivalEngine,
   BoundaryWish,
@@ -13,37 +13,37 @@ import type {
   IngestRequest,
   IngestResult,
   Relabelling,
-} from "./engine-arrivals.ts";
-import { Care } from "./engine-care.ts";
-import type { CareEngine, ForgetAnswer, RewriteAnswer, RewriteRequest } from "./engine-care.ts";
-import { Folding } from "./engine-folding.ts";
-import type { AssembleRequest, CompactAnswer, CompactRequest, ModelSituation } from "./engine-folding.ts";
-import { Recall } from "./engine-recall.ts";
-import { Explorer } from "./engine-exploring.ts";
-import { Redaction } from "./engine-redaction.ts";
-import type { UnsealedValue, UnsealRequest, VaultEngine } from "./engine-redaction.ts";
-import type { EmbedAnswer } from "./engine-vector-fill.ts";
-import { Vectors } from "./engine-vectors.ts";
-import type { EmbedStatus, VectorEngine } from "./engine-vectors.ts";
-import { viewMessage } from "./message/normalize.ts";
-import { deriveMessage } from "./ingest/prepare.ts";
-import type { Complete, ModelRef } from "./model/complete.ts";
-import type { Embed } from "./model/embed.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import type { MessageView, SessionRef } from "./model/message.ts";
-import { drawRandom } from "./model/random.ts";
-import type { Settings } from "./model/settings.ts";
-import { buildCue } from "./retrieve/cue.ts";
-import type { AskAnswer, AskRequest } from "./retrieve/ask.ts";
-import type { Described, DescribeRequest } from "./retrieve/describe.ts";
-import type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
-import type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
-import type { GrepAnswer, GrepRequest } from "./retrieve/grep.ts";
-import type { Meaning } from "./retrieve/meaning.ts";
-import { searchMessages } from "./retrieve/search.ts";
-import type { SearchAnswer, SearchQuestion } from "./retrieve/search.ts";
-import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "./store/care.ts";
+} from "./ingest.ts";
+import { Care } from "./repair.ts";
+import type { CareEngine, ForgetAnswer, RewriteAnswer, RewriteRequest } from "./repair.ts";
+import { Folding } from "./folding.ts";
+import type { AssembleRequest, CompactAnswer, CompactRequest, ModelSituation } from "./folding.ts";
+import { Recall } from "./recall.ts";
+import { Explorer } from "./describe-files.ts";
+import { Redaction } from "./redaction.ts";
+import type { UnsealedValue, UnsealRequest, VaultEngine } from "./redaction.ts";
+import type { EmbedAnswer } from "./vector-fill.ts";
+import { Vectors } from "./vectors.ts";
+import type { EmbedStatus, VectorEngine } from "./vectors.ts";
+import { viewMessage } from "../message/normalize.ts";
+import { deriveMessage } from "../ingest/prepare.ts";
+import type { Complete, ModelRef } from "../model/complete.ts";
+import type { Embed } from "../model/embed.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import type { MessageView, SessionRef } from "../model/message.ts";
+import { drawRandom } from "../model/random.ts";
+import type { Settings } from "../model/settings.ts";
+import { buildCue } from "../retrieve/cue.ts";
+import type { AskAnswer, AskRequest } from "../retrieve/ask.ts";
+import type { Described, DescribeRequest } from "../retrieve/describe.ts";
+import type { ExpandAnswer, ExpandRequest } from "../retrieve/expand.ts";
+import type { GrantOutcome, GrantRequest } from "../retrieve/grants.ts";
+import type { GrepAnswer, GrepRequest } from "../retrieve/grep.ts";
+import type { Meaning } from "../retrieve/meaning.ts";
+import { searchMessages } from "../retrieve/search.ts";
+import type { SearchAnswer, SearchQuestion } from "../retrieve/search.ts";
+import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "../store/care.ts";
 import type {
   Debt,
   Guard,
@@ -52,7 +52,7 @@ import type {
   SummaryNode,
   SummaryRow,
   SummaryState,
-} from "./store/folding.ts";
+} from "../store/folding.ts";
 import type {
   ArchiveStatus,
   ConversationRow,
@@ -69,8 +69,8 @@ import type {
   StorageShares,
   Store,
   VerifyReport,
-} from "./store/store.ts";
-import { createSummarizer } from "./summarize/summarizer.ts";
+} from "../store/store.ts";
+import { createSummarizer } from "../summarize/summarizer.ts";
 
 export type ProgressFn = (done: number, total: number) => void;
 

@@ -5,30 +5,30 @@
  * Invariants: a conversation is folded by one process at a time (the lease on its debt); debt is one row and is never dropped while
  * the threshold is crossed; assembling neither writes nor waits for folding.
  */
-import { renderSummary } from "./assemble/render.ts";
-import { assembleContext } from "./assemble/assemble.ts";
-import type { AssembledContext } from "./assemble/assemble.ts";
-import type { ChosenItem } from "./assemble/choose.ts";
-import { toForkItems } from "./assemble/fork-front.ts";
-import type { Provider } from "./assemble/grammars.ts";
-import { foldUntilUnder } from "./compact/execute.ts";
-import type { FoldReport } from "./compact/execute.ts";
-import { shouldCompact } from "./compact/policy.ts";
-import type { CompactionPolicy } from "./compact/policy.ts";
-import type { FoldContext } from "./compact/steps.ts";
-import { hasUpkeep, prepareNext, remakeNext, reserveNext } from "./compact/upkeep.ts";
-import { nameModel } from "./model/complete.ts";
-import { resolveThreshold } from "./model/context-threshold.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import type { ModelIdentity } from "./model/message.ts";
-import { isSubagentKey } from "./model/session-patterns.ts";
-import type { Settings } from "./model/settings.ts";
-import { applyFactor, estimateTextTokens, MESSAGE_OVERHEAD_TOKENS, removeFactor } from "./model/tokens.ts";
-import type { RunItem } from "./store/folding.ts";
-import type { ForkItem } from "./store/forks.ts";
-import type { ConversationRow, Store } from "./store/store.ts";
-import type { Summarize } from "./summarize/summarize.ts";
+import { renderSummary } from "../assemble/render.ts";
+import { assembleContext } from "../assemble/assemble.ts";
+import type { AssembledContext } from "../assemble/assemble.ts";
+import type { ChosenItem } from "../assemble/choose.ts";
+import { toForkItems } from "../assemble/fork-front.ts";
+import type { Provider } from "../assemble/grammars.ts";
+import { foldUntilUnder } from "../compact/execute.ts";
+import type { FoldReport } from "../compact/execute.ts";
+import { shouldCompact } from "../compact/policy.ts";
+import type { CompactionPolicy } from "../compact/policy.ts";
+import type { FoldContext } from "../compact/steps.ts";
+import { hasUpkeep, prepareNext, remakeNext, reserveNext } from "../compact/upkeep.ts";
+import { nameModel } from "../model/complete.ts";
+import { resolveThreshold } from "../model/context-threshold.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import type { ModelIdentity } from "../model/message.ts";
+import { isSubagentKey } from "../model/session-patterns.ts";
+import type { Settings } from "../model/settings.ts";
+import { applyFactor, estimateTextTokens, MESSAGE_OVERHEAD_TOKENS, removeFactor } from "../model/tokens.ts";
+import type { RunItem } from "../store/folding.ts";
+import type { ForkItem } from "../store/forks.ts";
+import type { ConversationRow, Store } from "../store/store.ts";
+import type { Summarize } from "../summarize/summarize.ts";
 
 /** What a turn says about the model it is for. */
 export interface ModelSituation {

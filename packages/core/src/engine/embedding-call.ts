@@ -2,18 +2,18 @@
  * One call to the model that makes vectors: its deadline, its place in the ledger, and what an answer must be to count. Shared by filling
  * and by questions.
  */
-import type { ModelRef } from "./model/complete.ts";
-import type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import type { Settings } from "./model/settings.ts";
-import { estimateTextTokens } from "./model/tokens.ts";
-import { normalizeVector } from "./model/vector.ts";
-import type { Store } from "./store/store.ts";
-import { nameCandidate } from "./summarize/candidates.ts";
-import { GuardBook } from "./summarize/guards.ts";
-import { callModel } from "./summarize/model-call.ts";
-import type { ModelFailure } from "./summarize/model-call.ts";
+import type { ModelRef } from "../model/complete.ts";
+import type { Embed, EmbedRequest, EmbedResult } from "../model/embed.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import type { Settings } from "../model/settings.ts";
+import { estimateTextTokens } from "../model/tokens.ts";
+import { normalizeVector } from "../model/vector.ts";
+import type { Store } from "../store/store.ts";
+import { nameCandidate } from "../summarize/candidates.ts";
+import { GuardBook } from "../summarize/guards.ts";
+import { callModel } from "../summarize/model-call.ts";
+import type { ModelFailure } from "../summarize/model-call.ts";
 
 export interface EmbeddingParts {
   readonly store: Store;

@@ -6,18 +6,18 @@
  * Invariant: the model sees what is stored, after redaction, and nothing it does keeps a message from being stored.
  */
 import { hash } from "node:crypto";
-import { exploreContent, isBinary } from "./ingest/explore.ts";
-import { findLargePayloads } from "./ingest/large-payloads.ts";
-import type { Payload } from "./ingest/large-payloads.ts";
-import { viewMessage } from "./message/normalize.ts";
-import type { Complete, CompleteResult, ModelRef } from "./model/complete.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import type { Settings } from "./model/settings.ts";
-import { estimateTextTokens } from "./model/tokens.ts";
-import type { AppendEvent, Store } from "./store/store.ts";
-import { nameCandidate, parseModelRef } from "./summarize/candidates.ts";
-import { GuardBook } from "./summarize/guards.ts";
-import { callModel } from "./summarize/model-call.ts";
+import { exploreContent, isBinary } from "../ingest/explore.ts";
+import { findLargePayloads } from "../ingest/large-payloads.ts";
+import type { Payload } from "../ingest/large-payloads.ts";
+import { viewMessage } from "../message/normalize.ts";
+import type { Complete, CompleteResult, ModelRef } from "../model/complete.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import type { Settings } from "../model/settings.ts";
+import { estimateTextTokens } from "../model/tokens.ts";
+import type { AppendEvent, Store } from "../store/store.ts";
+import { nameCandidate, parseModelRef } from "../summarize/candidates.ts";
+import { GuardBook } from "../summarize/guards.ts";
+import { callModel } from "../summarize/model-call.ts";
 
 /** Descriptions by the SHA-256 of the content. */
 export type Explorations = ReadonlyMap<string, string>;

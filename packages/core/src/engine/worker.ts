@@ -1,18 +1,18 @@
 /** The thread the engine works in: opens the store, answers calls one message each way, reports progress and events. */
 import { parentPort, workerData } from "node:worker_threads";
 import { LocalEngine } from "./engine.ts";
-import type { IngestRequest } from "./engine-arrivals.ts";
+import type { IngestRequest } from "./ingest.ts";
 import type { Engine } from "./engine.ts";
-import { packResult, unpackArrivals } from "./engine-columns.ts";
-import type { PackedArrivals } from "./engine-columns.ts";
-import { serializeError } from "./engine-protocol.ts";
-import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./engine-protocol.ts";
-import { deriveMessage } from "./ingest/prepare.ts";
-import type { CompleteResult } from "./model/complete.ts";
-import type { EmbedResult } from "./model/embed.ts";
-import { must } from "./model/errors.ts";
-import type { EngineEvent } from "./model/events.ts";
-import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
+import { packResult, unpackArrivals } from "./pack-messages.ts";
+import type { PackedArrivals } from "./pack-messages.ts";
+import { serializeError } from "./thread-messages.ts";
+import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./thread-messages.ts";
+import { deriveMessage } from "../ingest/prepare.ts";
+import type { CompleteResult } from "../model/complete.ts";
+import type { EmbedResult } from "../model/embed.ts";
+import { must } from "../model/errors.ts";
+import type { EngineEvent } from "../model/events.ts";
+import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 
 const port = must(parentPort, "the port of the engine's thread");
 const send = (message: FromWorker): void => port.postMessage(message);

@@ -2,16 +2,16 @@
 import { resolve } from "node:path";
 import { LocalEngine } from "./engine.ts";
 import type { Engine } from "./engine.ts";
-import { openThreadedEngine } from "./engine-thread.ts";
-import { deriveMessage } from "./ingest/prepare.ts";
-import type { Complete, ModelRef } from "./model/complete.ts";
-import type { Embed } from "./model/embed.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import { filesDirBeside } from "./model/files-dir.ts";
-import type { Settings } from "./model/settings.ts";
-import { resolveSettings } from "./model/settings-resolve.ts";
-import { SqliteStore } from "./store/sqlite/sqlite-store.ts";
+import { openThreadedEngine } from "./threaded-engine.ts";
+import { deriveMessage } from "../ingest/prepare.ts";
+import type { Complete, ModelRef } from "../model/complete.ts";
+import type { Embed } from "../model/embed.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import { filesDirBeside } from "../model/files-dir.ts";
+import type { Settings } from "../model/settings.ts";
+import { resolveSettings } from "../model/settings-resolve.ts";
+import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 
 export interface OpenEngineOptions {
   /** Path of the database file; created when it does not exist. */
@@ -90,5 +90,5 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
 
 /** Beside this file: TypeScript when run from source, JavaScript when bundled. */
 function defaultWorkerUrl(): URL {
-  return new URL(import.meta.url.endsWith(".ts") ? "./engine-worker.ts" : "./worker.js", import.meta.url);
+  return new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
 }

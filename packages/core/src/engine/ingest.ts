@@ -2,24 +2,24 @@
  * What comes in: messages, and what a host says of its sessions afterwards: copies, labels, branches, boundaries. Everything here is refused
  * for sessions the settings leave out. Joins preparing and redaction with the store; folding is the engine's.
  */
-import type { ModelSituation } from "./engine-folding.ts";
-import type { Explorations, Explorer } from "./engine-exploring.ts";
-import type { Redaction } from "./engine-redaction.ts";
-import { findHeartbeats, isHeartbeatReply } from "./ingest/heartbeats.ts";
-import { prepareMessage } from "./ingest/prepare.ts";
-import { PreparedBatch } from "./ingest/prepared-batch.ts";
-import type { PackedPrepared } from "./ingest/prepared-batch.ts";
-import { serializeExact } from "./message/json-text.ts";
-import { viewMessage } from "./message/normalize.ts";
-import { checkArrival, checkSession } from "./model/check-arrival.ts";
-import { EngineError } from "./model/errors.ts";
-import type { Clock, EventSink } from "./model/events.ts";
-import { makeUlid } from "./model/ids.ts";
-import { hiddenMask } from "./model/message.ts";
-import type { Arrival, IngestedMessage, MessageView, SessionRef } from "./model/message.ts";
-import { compileSessionPatterns } from "./model/session-patterns.ts";
-import type { Settings } from "./model/settings.ts";
-import type { ForkItem } from "./store/forks.ts";
+import type { ModelSituation } from "./folding.ts";
+import type { Explorations, Explorer } from "./describe-files.ts";
+import type { Redaction } from "./redaction.ts";
+import { findHeartbeats, isHeartbeatReply } from "../ingest/heartbeats.ts";
+import { prepareMessage } from "../ingest/prepare.ts";
+import { PreparedBatch } from "../ingest/prepared-batch.ts";
+import type { PackedPrepared } from "../ingest/prepared-batch.ts";
+import { serializeExact } from "../message/json-text.ts";
+import { viewMessage } from "../message/normalize.ts";
+import { checkArrival, checkSession } from "../model/check-arrival.ts";
+import { EngineError } from "../model/errors.ts";
+import type { Clock, EventSink } from "../model/events.ts";
+import { makeUlid } from "../model/ids.ts";
+import { hiddenMask } from "../model/message.ts";
+import type { Arrival, IngestedMessage, MessageView, SessionRef } from "../model/message.ts";
+import { compileSessionPatterns } from "../model/session-patterns.ts";
+import type { Settings } from "../model/settings.ts";
+import type { ForkItem } from "../store/forks.ts";
 import type {
   AppendEvent,
   BoundaryRequest,
@@ -28,7 +28,7 @@ import type {
   RelabelSession,
   SessionState,
   Store,
-} from "./store/store.ts";
+} from "../store/store.ts";
 
 export interface IngestRequest extends ModelSituation {
   readonly session: SessionRef;

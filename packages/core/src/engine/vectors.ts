@@ -5,14 +5,14 @@
  * Invariant: the space of an older model serves until the new one has been filled once.
  */
 import { setImmediate } from "node:timers/promises";
-import { cutToChars, EmbeddingCalls } from "./engine-embedding.ts";
-import type { EmbeddingParts } from "./engine-embedding.ts";
-import { VectorFill } from "./engine-vector-fill.ts";
-import type { EmbedAnswer } from "./engine-vector-fill.ts";
-import { EngineError } from "./model/errors.ts";
-import { NO_MEANING } from "./retrieve/meaning.ts";
-import type { Meaning } from "./retrieve/meaning.ts";
-import type { VectorSpace } from "./store/vectors.ts";
+import { cutToChars, EmbeddingCalls } from "./embedding-call.ts";
+import type { EmbeddingParts } from "./embedding-call.ts";
+import { VectorFill } from "./vector-fill.ts";
+import type { EmbedAnswer } from "./vector-fill.ts";
+import { EngineError } from "../model/errors.ts";
+import { NO_MEANING } from "../retrieve/meaning.ts";
+import type { Meaning } from "../retrieve/meaning.ts";
+import type { VectorSpace } from "../store/vectors.ts";
 
 export interface EmbedStatus {
   /** The configured model; null when search by meaning is off. */

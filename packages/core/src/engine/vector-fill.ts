@@ -3,12 +3,12 @@
  * vector is asked for again; so whatever ends a run, the next one goes on where it stopped.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { cutToChars, failWith } from "./engine-embedding.ts";
-import type { Embedded, EmbeddingCalls, EmbeddingParts } from "./engine-embedding.ts";
-import { EngineError } from "./model/errors.ts";
-import { OwnWords } from "./retrieve/own-words.ts";
-import type { VectorSpace } from "./store/vectors.ts";
-import type { ModelFailure } from "./summarize/model-call.ts";
+import { cutToChars, failWith } from "./embedding-call.ts";
+import type { Embedded, EmbeddingCalls, EmbeddingParts } from "./embedding-call.ts";
+import { EngineError } from "../model/errors.ts";
+import { OwnWords } from "../retrieve/own-words.ts";
+import type { VectorSpace } from "../store/vectors.ts";
+import type { ModelFailure } from "../summarize/model-call.ts";
 
 export interface EmbedAnswer {
   /** `filled`: nothing is left. `busy`: another process fills the space. `stopped`: see `failure`; without one it was cancelled. */

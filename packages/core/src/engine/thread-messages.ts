@@ -1,11 +1,11 @@
 /** What the two sides of the engine's thread say to each other. Everything here can be cloned between threads. */
-import type { CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
-import type { EmbedRequest, EmbedResult } from "./model/embed.ts";
-import { ERROR_CODES, EngineError } from "./model/errors.ts";
-import type { ErrorCode } from "./model/errors.ts";
-import type { EngineEvent } from "./model/events.ts";
-import type { Settings } from "./model/settings.ts";
-import type { SqliteStoreOptions } from "./store/sqlite/sqlite-store.ts";
+import type { CompleteRequest, CompleteResult, ModelRef } from "../model/complete.ts";
+import type { EmbedRequest, EmbedResult } from "../model/embed.ts";
+import { ERROR_CODES, EngineError } from "../model/errors.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import type { EngineEvent } from "../model/events.ts";
+import type { Settings } from "../model/settings.ts";
+import type { SqliteStoreOptions } from "../store/sqlite/sqlite-store.ts";
 
 export interface WorkerStart {
   readonly store: Omit<SqliteStoreOptions, "derive" | "onEvent">;
