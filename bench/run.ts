@@ -1,9 +1,10 @@
 /**
  * `npm run bench -- <name> [--json] [args]`: runs `bench/<name>.ts`, which exports `run(args)`. A file without that export is a part of
- * another benchmark and cannot be run by itself.
+ * another benchmark and cannot be run by itself. `npm run bench -- --compare <commit>` compares with an earlier commit (`compare.ts`).
  */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { compare, readCommit } from "./compare.ts";
 import { printResult } from "./report.ts";
 import type { BenchResult } from "./report.ts";
 
@@ -21,13 +22,29 @@ function listBenches(): string[] {
     .toSorted();
 }
 
-const [name, ...args] = process.argv.slice(2);
-const benches = listBenches();
-if (name === undefined || !benches.includes(name)) {
-  const problem = name === undefined ? "name a benchmark" : `there is no benchmark "${name}"`;
-  console.error(`${problem}: npm run bench -- <${benches.join(" | ")}> [--json]`);
+/** Status 1 when a measure is over its bar. */
+async function runComparison(): Promise<void> {
+  const commit = readCommit(args);
+  if (commit === null) return refuse("name a commit to compare with");
+  const result = await compare(commit, args);
+  printResult(result, { json });
+  if (result.rows.some(({ holds }) => holds === "NO")) process.exitCode = 1;
+}
+
+function refuse(problem: string): void {
+  console.error(`${problem}: npm run bench -- <${benches.join(" | ")} | --compare COMMIT> [--json]`);
   process.exitCode = 2;
-} else {
+}
+
+const args = process.argv.slice(2).filter((arg) => arg !== "--json");
+const json = process.argv.includes("--json");
+const [name = ""] = args;
+const benches = listBenches();
+if (args.includes("--compare")) {
+  await runComparison();
+} else if (benches.includes(name)) {
   const bench = (await import(`./${name}.ts`)) as Bench;
-  printResult(await bench.run(args.filter((arg) => arg !== "--json")), { json: args.includes("--json") });
+  printResult(await bench.run(args.slice(1)), { json });
+} else {
+  refuse(name === "" ? "name a benchmark" : `there is no benchmark "${name}"`);
 }
