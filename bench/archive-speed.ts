@@ -139,7 +139,7 @@ class Pair {
     return this.#engine.ingest({
       session,
       messages,
-      ...(commit === TURN_MESSAGES ? { turn: { advancementKey } } : {}),
+      turn: commit === TURN_MESSAGES ? { advancementKey } : undefined,
     });
   }
 }

@@ -80,7 +80,7 @@ function toArrival({ id, role, speaker, at, text }: SourceLine): Arrival {
   const message = {
     role: role === "assistant" ? "assistant" : "user",
     content,
-    ...(at === null ? {} : { timestamp: at }),
+    timestamp: at ?? undefined,
   };
   return { eventId: id, message };
 }

@@ -277,7 +277,7 @@ class SessionWriter {
       model: this.model,
       usage,
       stopReason,
-      ...(errorMessage === undefined ? {} : { errorMessage }),
+      errorMessage,
       timestamp: this.clockMs,
     });
   }

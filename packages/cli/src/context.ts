@@ -140,8 +140,8 @@ export class Invocation {
     const meta = {
       version: readVersion(),
       durationMs: Math.round(performance.now() - this.#startedAt),
-      ...(this.#database === null ? {} : { database: this.#database }),
-      ...(this.#notices.length === 0 ? {} : { notices: this.#notices }),
+      database: this.#database ?? undefined,
+      notices: this.#notices.length === 0 ? undefined : this.#notices,
     };
     await printResult(this.command, result, meta, this.isJson);
   }

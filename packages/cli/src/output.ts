@@ -36,7 +36,7 @@ export async function printResult(
 ): Promise<void> {
   if (!isJson) return writeText(endLine(result.text()));
   const { data, pagination } = result;
-  const envelope = { ok: true, command, data, ...(pagination ? { pagination } : {}), meta };
+  const envelope = { ok: true, command, data, pagination, meta };
   return writeText(`${JSON.stringify(envelope, null, 2)}\n`);
 }
 
@@ -56,7 +56,7 @@ export function printFailure(failure: Failure, isJson: boolean): void {
 }
 
 function renderJsonFailure({ code, message, hint }: Failure): string {
-  return `${JSON.stringify({ ok: false, error: { code, message, ...(hint === null ? {} : { hint }) } })}\n`;
+  return `${JSON.stringify({ ok: false, error: { code, message, hint: hint ?? undefined } })}\n`;
 }
 
 /** One line, the hint as its second sentence. Only a list of problems takes more. */

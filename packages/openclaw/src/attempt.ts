@@ -137,8 +137,8 @@ export class Attempt {
             budgetTokens: Math.max(1, room - addedTokens),
             // The strictest grammar whose messages stay apart; the host joins them for the providers that want it.
             provider: "anthropic",
-            ...(this.#prompt === undefined ? {} : { prompt: this.#prompt }),
-            ...(model === undefined ? {} : { model }),
+            prompt: this.#prompt,
+            model,
           });
     const chosenTokens = (context?.estimatedTokens ?? 0) + addedTokens;
     const texts = cutWhole(
@@ -238,7 +238,7 @@ function fallBack(messages: readonly AgentMessage[], room: number, reason: strin
 export function readModel(params: AssembleParams): ModelIdentity | undefined {
   const model = params.model ?? params.runtimeSettings?.model?.resolved ?? undefined;
   const provider = params.runtimeSettings?.model?.provider ?? undefined;
-  return model === undefined ? undefined : { model, ...(provider === undefined ? {} : { provider }) };
+  return model === undefined ? undefined : { model, provider };
 }
 
 interface Unstored {

@@ -169,7 +169,7 @@ export class Capture {
     const { reader, media, logger } = this.#parts;
     const turn = readTurn(params);
     const asked = { engine, reader, media, target, session, moveCursor: true, turn };
-    const read = await catchUp({ ...asked, ...(situation === undefined ? {} : { situation }) });
+    const read = await catchUp({ ...asked, situation });
     if (read.kind === "caught-up" && (read.turn === "committed" || read.turn === "duplicate"))
       return read.turn;
     const reason = read.kind === "unavailable" ? read.reason : "it does not show the turn";
@@ -189,9 +189,9 @@ export class Capture {
       terminal,
       messages,
       sessionId: readAddress(params).session.id,
-      ...(sessionKey === undefined ? {} : { sessionKey }),
-      ...(sessionTarget === undefined ? {} : { sessionTarget: pickTarget(sessionTarget) }),
-      ...(isHeartbeat === undefined ? {} : { isHeartbeat }),
+      sessionKey,
+      sessionTarget: sessionTarget === undefined ? undefined : pickTarget(sessionTarget),
+      isHeartbeat,
     });
     troubles.begin("spool", new Error(`turns wait in lcm-spool because ${describeError(cause)}`));
     return isNew ? "committed" : "duplicate";
@@ -217,10 +217,10 @@ function pickTarget({
   storePath,
 }: NonNullable<SessionParams["sessionTarget"]>) {
   return {
-    ...(agentId === undefined ? {} : { agentId }),
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(sessionKey === undefined ? {} : { sessionKey }),
-    ...(storePath === undefined ? {} : { storePath }),
+    agentId,
+    sessionId,
+    sessionKey,
+    storePath,
   };
 }
 

@@ -158,7 +158,7 @@ async function storeLastBatch(
     ...(commits
       ? { turn: { advancementKey: turn.advancementKey }, ...request.situation }
       : { isHistory: request.moveCursor }),
-    ...(moves ? { cursor: { value: cursor } } : {}),
+    cursor: moves ? { value: cursor } : undefined,
   });
   stored += countStored(result);
   if (commits) return { stored, turn: result.duplicateTurn ? "duplicate" : "committed" };

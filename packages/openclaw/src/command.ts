@@ -138,8 +138,8 @@ async function examine({ parts, context }: Ask): Promise<Findings> {
   const owner = ownerOf(context);
   const engine = await lease.open();
   const status = await engine.status({
-    ...(owner === undefined ? {} : { owner }),
-    ...(sessionKey === undefined ? {} : { sessionKey }),
+    owner,
+    sessionKey,
   });
   return {
     status,
@@ -226,8 +226,8 @@ async function answerCompact(ask: Ask): Promise<string> {
     owner,
     budgetTokens,
     force: true,
-    ...(note.model === undefined ? {} : { model: note.model }),
-    ...(rest === "" ? {} : { customInstructions: rest }),
+    model: note.model,
+    customInstructions: rest || undefined,
   });
   return describeFold(folded);
 }
@@ -254,15 +254,15 @@ async function answerSearch({ parts, context, rest }: Ask): Promise<string> {
   const owner = ownerOf(context);
   const engine = await parts.lease.open();
   const { items } = await engine.listConversations({
-    ...(owner === undefined ? {} : { owner }),
-    ...(context.sessionKey === undefined ? {} : { sessionKey: context.sessionKey }),
+    owner,
+    sessionKey: context.sessionKey,
     limit: 100,
   });
   const found = await engine.search({
     query: rest,
     limit: 5,
     conversationIds: items.map((conversation) => conversation.conversationId),
-    ...(owner === undefined ? {} : { owner }),
+    owner,
   });
   return renderHits(found, parts.settings.timezone);
 }

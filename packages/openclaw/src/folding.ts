@@ -145,7 +145,7 @@ async function foldSession(
     owner,
     ...readSituation(params, note),
     ...(trigger === "manual" ? { budgetTokens: base, force: true } : { budgetTokens: room, targetTokens }),
-    ...(params.customInstructions ? { customInstructions: params.customInstructions } : {}),
+    customInstructions: params.customInstructions,
     signal: params.abortSignal ? AbortSignal.any([params.abortSignal, patience]) : patience,
   });
   const { compacted, targetReached, tokensBefore, tokensAfter } = fold;
@@ -188,7 +188,7 @@ export async function maintainSession(
       owner: session.owner,
       ...readSituation(params, note),
       budgetTokens: baseTokens,
-      ...(params.abortSignal ? { signal: params.abortSignal } : {}),
+      signal: params.abortSignal,
     };
     const { changed } = await lease.models.lend(params, () => engine.maintain(request));
     return describeMaintenance(

@@ -78,7 +78,7 @@ export class Notes {
     const message = error instanceof Error ? error.message : String(error);
     const since = before?.since ?? Date.now();
     const times = (before?.times ?? 0) + 1;
-    this.#troubles.set(part, { part, message, since, times, ...(remedy === undefined ? {} : { remedy }) });
+    this.#troubles.set(part, { part, message, since, times, remedy });
     return before === undefined;
   }
 

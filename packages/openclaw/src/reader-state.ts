@@ -61,7 +61,7 @@ export function parseReaderState(text: string | null): ReaderState {
     const state = JSON.parse(text) as ReaderState & { format: number };
     const { format, visible, raw, position, unnamed, older = null } = state;
     return format === FORMAT && Array.isArray(unnamed)
-      ? { visible, raw, position, unnamed, ...(older === null ? {} : { older }) }
+      ? { visible, raw, position, unnamed, older: older ?? undefined }
       : UNREAD;
   } catch {
     return UNREAD;

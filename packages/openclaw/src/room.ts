@@ -92,9 +92,9 @@ export function readSituation(
   const provider = runtimeContext?.provider ?? note.model?.provider;
   const contextWindow = runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
   return {
-    ...(note.baseTokens === undefined ? {} : { budgetTokens: note.baseTokens }),
-    ...(model === undefined ? {} : { model: { model, ...(provider === undefined ? {} : { provider }) } }),
-    ...(contextWindow === undefined ? {} : { contextWindow }),
+    budgetTokens: note.baseTokens,
+    model: model === undefined ? undefined : { model, provider },
+    contextWindow,
   };
 }
 

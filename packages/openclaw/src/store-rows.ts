@@ -119,7 +119,7 @@ function splitAtResets(rows: readonly TranscriptRow[]): Segment[] {
 
 export async function recordReset({ engine, session }: CatchUpRequest, reset: ResetRow): Promise<void> {
   const { entryId: eventId, reason, position, at } = reset;
-  await engine.recordBoundary({ session, eventId, reason, position, ...(at === undefined ? {} : { at }) });
+  await engine.recordBoundary({ session, eventId, reason, position, at });
 }
 
 export function toArrival(row: MessageRow): Arrival {
@@ -128,8 +128,8 @@ export function toArrival(row: MessageRow): Arrival {
     eventIdKind: "entry",
     message: row.message,
     position: row.position,
-    ...(row.createdAt === undefined ? {} : { createdAt: row.createdAt }),
-    ...(row.hidden.length === 0 ? {} : { hidden: row.hidden }),
+    createdAt: row.createdAt,
+    hidden: row.hidden.length === 0 ? undefined : row.hidden,
   };
 }
 

@@ -25,7 +25,7 @@ export class SubagentGrants {
       await engine.createGrant({
         session: { key: parentSessionKey, owner },
         holderKey: childSessionKey,
-        ...(ttlMs === undefined ? {} : { ttlMs }),
+        ttlMs,
       });
     } catch (error) {
       this.#fail(error);

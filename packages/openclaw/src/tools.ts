@@ -36,7 +36,7 @@ function createTool(
   const session = {
     key: sessionKey,
     owner: agentId ?? readAgentId(sessionKey),
-    ...(sessionId === undefined ? {} : { id: sessionId }),
+    id: sessionId,
   };
   return {
     name,
@@ -52,7 +52,7 @@ function createTool(
           engine,
           session,
           timeZone: settings.timezone,
-          ...(signal === undefined ? {} : { signal }),
+          signal,
         };
         // The host lets its sub-agents be asked from inside the call that needs them.
         const inCall = AsyncLocalStorage.snapshot() as RunInScope;

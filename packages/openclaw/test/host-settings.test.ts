@@ -34,7 +34,7 @@ test("session files of the host are looked at as autoRotateSessionFiles says", a
       stateDir: folder.path,
       phase,
       log: (line) => lines.push(line),
-      ...(sessionId === undefined ? {} : { sessionId }),
+      sessionId,
     });
     return lines;
   };

@@ -145,7 +145,7 @@ describe.skipIf(calls === null)("the calls a real host made", () => {
     transcripts.isReadable = true;
     for (const sessionId of transcripts.sessions.keys()) {
       const { sessionKey } = recorded.find((call) => call.params.sessionId === sessionId)!.params;
-      await newEngine().bootstrap({ sessionId, ...(sessionKey === undefined ? {} : { sessionKey }) });
+      await newEngine().bootstrap({ sessionId, sessionKey });
     }
     await expectStoredOnce();
   });

@@ -215,7 +215,7 @@ function chooseAnswer(
   return {
     kind: "text",
     text: chooseText(userText, request.number),
-    ...(thinking === undefined ? {} : { thinking }),
+    thinking,
   };
 }
 

@@ -404,7 +404,7 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
               match,
               limit: 10,
               offset: 0,
-              ...(conversationIds ? { conversationIds } : {}),
+              conversationIds,
             })
           ).total;
         expect(await find('"carrier"')).toBe(1);

@@ -33,7 +33,7 @@ async function runAdopt(invocation: Invocation): Promise<void> {
   const data = {
     kind: adoption.kind,
     database: settings.databasePath,
-    ...(adoption.kind === "adopted" ? { backup: adoption.backup } : {}),
+    backup: adoption.kind === "adopted" ? adoption.backup : undefined,
     ...(report === null
       ? {}
       : {

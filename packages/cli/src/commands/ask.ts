@@ -73,8 +73,8 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
             withoutModel: model === null,
             includeRecall,
             signal,
-            ...(query === undefined ? {} : { query }),
-            ...(below === undefined ? {} : { summaryIds: below }),
+            query,
+            summaryIds: below,
             // A longer answer needs more to rest on.
             ...(maxTokens === undefined
               ? {}

@@ -67,9 +67,9 @@ async function runAssemble(invocation: Invocation, options: AssembleOptions): Pr
       ...invocation.scope,
       conversationId,
       budgetTokens,
-      ...(model === undefined ? {} : { model: parseModel(model) }),
-      ...(provider === undefined ? {} : { provider }),
-      ...(prompt === undefined ? {} : { prompt }),
+      model: model === undefined ? undefined : parseModel(model),
+      provider,
+      prompt,
     });
     const [counted] = await engine.countMessages({ ...invocation.scope, conversationIds: [conversationId] });
     return { context: assembled, counts: counted };

@@ -63,8 +63,8 @@ async function runCreate(invocation: Invocation, { out, keep }: BackupOptions): 
           engine,
           databasePath: settings.databasePath,
           filesDir: settings.largeFilesDir,
-          ...(out === undefined ? {} : { target: resolve(out) }),
-          ...(keep === undefined ? {} : { keep }),
+          target: out === undefined ? undefined : resolve(out),
+          keep,
           onProgress: (step, done, total) => {
             const bar = bars.get(step) ?? startProgress(STEPS[step], { isWanted: !invocation.isJson });
             bars.set(step, bar);

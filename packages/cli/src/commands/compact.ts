@@ -223,8 +223,8 @@ async function fold(
       force,
       signal,
       onProgress: passes.note,
-      ...(target === undefined ? {} : { targetTokens: target }),
-      ...(instructions === undefined ? {} : { customInstructions: instructions }),
+      targetTokens: target,
+      customInstructions: instructions,
     })
     .finally(passes.finish);
   const wantsStandIns = options.reserve && (answer.compacted || force) && !signal.aborted;

@@ -51,7 +51,7 @@ async function runList(invocation: Invocation, options: ListOptions): Promise<vo
       ...invocation.scope,
       limit,
       after,
-      ...(session === undefined ? {} : { sessionKey: session }),
+      sessionKey: session,
     }),
   );
   const timezone = await invocation.timezone();

@@ -109,7 +109,7 @@ const toFindingJson = ({ code, severity, id, message, mend, fix, cost }: Finding
   message,
   mend,
   isSafeToFix: fix !== undefined,
-  ...(cost === undefined ? {} : { cost }),
+  cost,
 });
 
 const PAINT = { error: style.bad, warning: style.warning, info: style.faint };

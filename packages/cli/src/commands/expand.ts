@@ -60,9 +60,9 @@ async function runExpand(
       engine.expand({
         ...invocation.scope,
         summaryIds,
-        ...(depth === undefined ? {} : { maxDepth: depth }),
-        ...(maxTokens === undefined ? {} : { tokenCap: maxTokens }),
-        ...(messages === undefined ? {} : { includeMessages: messages }),
+        maxDepth: depth,
+        tokenCap: maxTokens,
+        includeMessages: messages,
       }),
     ),
   );

@@ -85,7 +85,7 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
     { isPatient: true, what: "the export" },
   ).finally(() => progress.finish());
   await invocation.print({
-    data: { format, ...report, ...(dryRun ? { dryRun: true } : {}) },
+    data: { format, ...report, dryRun: dryRun || undefined },
     text: () => renderReport(report, dryRun ?? false),
   });
 }

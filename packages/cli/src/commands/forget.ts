@@ -145,13 +145,13 @@ async function readSelection(
   const match = pattern ?? regex;
   return {
     ...invocation.scope,
-    ...(isNamed
-      ? { conversationIds: [(await chooseConversation(engine, invocation, options)).conversationId] }
-      : {}),
-    ...(message === undefined ? {} : { messageIds: message }),
-    ...(since === undefined ? {} : { since }),
-    ...(end === undefined ? {} : { before: end }),
-    ...(match === undefined ? {} : { pattern: match }),
+    conversationIds: isNamed
+      ? [(await chooseConversation(engine, invocation, options)).conversationId]
+      : undefined,
+    messageIds: message,
+    since,
+    before: end,
+    pattern: match,
   };
 }
 

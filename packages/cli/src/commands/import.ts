@@ -157,8 +157,8 @@ async function runImport(
       skipped,
       conversations: conversations.size,
       problems,
-      ...(tally.summaries > 0 ? { summaries: tally.summaries } : {}),
-      ...(options.dryRun ? { dryRun: true } : {}),
+      summaries: tally.summaries || undefined,
+      dryRun: options.dryRun || undefined,
     },
     text: () => renderTally(tally, options.dryRun ?? false),
   });

@@ -140,11 +140,11 @@ async function findTargets(
   const { planRewrite } = await import("@lossless/core/maintain/rewrite.ts");
   const { summary, subtree, depth, extractive } = options;
   const narrow: Omit<RewriteSelection, "conversationId"> = {
-    ...(summary === undefined ? {} : { summaryId: summary }),
-    ...(subtree === true ? { isSubtree: true } : {}),
-    ...(depth === undefined ? {} : { depth }),
-    ...(extractive === true ? { isExtractive: true } : {}),
-    ...(isRepair ? { isDamaged: true } : {}),
+    summaryId: summary,
+    isSubtree: subtree,
+    depth,
+    isExtractive: extractive,
+    isDamaged: isRepair,
   };
   const targets: RewriteTarget[] = [];
   for (const conversationId of await chooseConversations(engine, invocation, options, isRepair)) {
@@ -191,8 +191,8 @@ async function writeAll(
     mustHeal: true,
     isExtractive: options.model === false,
     signal,
-    ...(instructions === undefined ? {} : { customInstructions: instructions }),
-    ...(promptDir === undefined ? {} : { briefs: readPrompts(promptDir) }),
+    customInstructions: instructions,
+    briefs: promptDir === undefined ? undefined : readPrompts(promptDir),
   })) {
     answers.push(answer);
     if (!invocation.isJson) printNote(`${answers.length} of ${targets.length}: ${describeAnswer(answer)}`);

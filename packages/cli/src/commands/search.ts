@@ -111,7 +111,7 @@ async function runSearch(
             ...times,
             pattern: query,
             scope,
-            ...(signal === undefined ? {} : { signal }),
+            signal,
           }),
         ),
       { embed },
@@ -148,8 +148,8 @@ function readTimes(
 ): Pick<GrepRequest, "since" | "before"> {
   const now = Date.now();
   return {
-    ...(since === undefined ? {} : { since: parseTime(since, { now, timezone, option: "--since" }) }),
-    ...(before === undefined ? {} : { before: parseTime(before, { now, timezone, option: "--before" }) }),
+    since: since === undefined ? undefined : parseTime(since, { now, timezone, option: "--since" }),
+    before: before === undefined ? undefined : parseTime(before, { now, timezone, option: "--before" }),
   };
 }
 
@@ -165,8 +165,8 @@ async function buildRequest(
     limit,
     after: `at_${offset}`,
     includeRecall,
-    ...(role === undefined ? {} : { role }),
-    ...(sort === undefined ? {} : { sort }),
+    role,
+    sort,
   };
 }
 
@@ -319,6 +319,6 @@ function renderMore({ query, options }: Asked, offset: string): string {
 
 /** Only which archive and whose: an id needs no other place. */
 const pickPlace = ({ db, owner }: ReachChoice): ReachChoice => ({
-  ...(db === undefined ? {} : { db }),
-  ...(owner === undefined ? {} : { owner }),
+  db,
+  owner,
 });

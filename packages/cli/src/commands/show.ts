@@ -103,8 +103,8 @@ async function open(
       ...scope,
       id,
       ...toFileRange(options),
-      ...(maxTokens === undefined ? {} : { tokenCap: maxTokens }),
-      ...(after === undefined ? {} : { after }),
+      tokenCap: maxTokens,
+      after,
     }),
   );
   if (described.type !== "file" && (options.lines ?? options.bytes) !== undefined) {
@@ -116,10 +116,9 @@ async function open(
 type FileRange = Pick<DescribeRequest, "startLine" | "endLine" | "byteOffset" | "byteLength">;
 
 function toFileRange({ lines, bytes }: ShowOptions): FileRange {
-  if (lines !== undefined)
-    return { startLine: lines.from, ...(lines.to === null ? {} : { endLine: lines.to }) };
+  if (lines !== undefined) return { startLine: lines.from, endLine: lines.to ?? undefined };
   if (bytes === undefined) return {};
-  return { byteOffset: bytes.from, ...(bytes.to === null ? {} : { byteLength: bytes.to - bytes.from + 1 }) };
+  return { byteOffset: bytes.from, byteLength: bytes.to === null ? undefined : bytes.to - bytes.from + 1 };
 }
 
 function toDescribedJson(described: Described): object {

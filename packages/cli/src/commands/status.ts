@@ -51,7 +51,7 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
     const sessionKey = await chooseSession(engine, invocation, session);
     const status = await engine.status({
       ...invocation.scope,
-      ...(sessionKey === null ? {} : { sessionKey }),
+      sessionKey: sessionKey ?? undefined,
     });
     return {
       ...status,

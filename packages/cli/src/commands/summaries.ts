@@ -87,7 +87,7 @@ async function runList(invocation: Invocation, options: ListOptions): Promise<vo
       conversationId,
       limit,
       after,
-      ...(state === undefined ? {} : { state }),
+      state,
     });
   });
   const timezone = await invocation.timezone();

@@ -54,7 +54,7 @@ async function runVerify(invocation: Invocation): Promise<void> {
       summaries,
       files,
       problems,
-      ...(redacted === undefined ? {} : { redacted }),
+      redacted,
     },
     text: () => renderReport(report),
   });

@@ -60,7 +60,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         port,
         modelProblem,
         replacedSettings,
-        ...(write ? { write: { model: nameChosen(model) } } : {}),
+        write: write ? { model: nameChosen(model) } : undefined,
         onReady: ({ url, port }) =>
           invocation.print({ data: { url, port, write }, text: () => renderReady(url, write) }),
       }),

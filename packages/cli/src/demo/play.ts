@@ -85,7 +85,7 @@ class Player implements ImportTarget {
       const answer = await this.#engine.ingest({
         session,
         messages: turn,
-        ...(isLast && cursor ? { cursor } : {}),
+        cursor: isLast && cursor ? cursor : undefined,
       });
       results.push(...answer.results);
       conversationId = answer.conversationId;

@@ -8,7 +8,7 @@ import type { CompleteFailureKind, CompleteResult } from "@lossless/core/model/c
 export type Failure = Extract<CompleteResult, { kind: "failure" }>;
 
 export function makeFailure(failure: CompleteFailureKind, message: string, retryAfterMs?: number): Failure {
-  return { kind: "failure", failure, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return { kind: "failure", failure, message, retryAfterMs };
 }
 
 /** What the body of an error says, in either dialect. */

@@ -23,8 +23,8 @@ export const openai: Dialect = {
     stream: true,
     stream_options: { include_usage: true },
     [isOpenAi(endpoint) ? "max_completion_tokens" : "max_tokens"]: request.maxTokens,
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(THINKING_MODEL.test(model) ? { reasoning_effort: "low" } : {}),
+    temperature: request.temperature,
+    reasoning_effort: THINKING_MODEL.test(model) ? "low" : undefined,
   }),
 
   takeEvent(answer, event) {

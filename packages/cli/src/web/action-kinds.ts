@@ -339,7 +339,7 @@ function describeRest(isWiped: boolean, held: number): string | null {
 function toSelection(scope: Scope, wish: Extract<ActionWish, { action: "forget" }>): ForgetSelection {
   if ("messageIds" in wish) return { ...scope, messageIds: wish.messageIds };
   const { pattern, conversationId } = wish;
-  return { ...scope, pattern, ...(conversationId === null ? {} : { conversationIds: [conversationId] }) };
+  return { ...scope, pattern, conversationIds: conversationId === null ? undefined : [conversationId] };
 }
 
 function renderForget(wish: Extract<ActionWish, { action: "forget" }>): string {

@@ -292,7 +292,7 @@ export class Api {
         ...this.#scope,
         conversationId,
         budgetTokens,
-        ...(endBefore === null ? {} : { endBefore }),
+        endBefore: endBefore ?? undefined,
       });
       return context?.items ?? [];
     });
@@ -315,7 +315,7 @@ export class Api {
       mode: readWord<GrepMode>(query, "mode", ["full_text", "regex"]),
       scope: readWord<GrepScope>(query, "scope", ["both", "messages", "summaries"]),
       limit: readNumber(query, "limit", { least: 1, most: 200, otherwise: 50 }),
-      ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
+      after: query.get("after") ?? undefined,
     };
     const startedAt = performance.now();
     return { json: { ...(await this.#engine.grep(request)), tookMs: performance.now() - startedAt } };

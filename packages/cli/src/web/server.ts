@@ -187,7 +187,7 @@ function describe(error: unknown): object {
 }
 
 const failure = (code: string, message: string, hint?: string): object => ({
-  error: { code, message, ...(hint === undefined ? {} : { hint }) },
+  error: { code, message, hint },
 });
 
 const sendText = (response: ServerResponse, status: number, text: string): void =>

@@ -41,7 +41,7 @@ function open(config: Record<string, unknown>, env: Record<string, string>, stal
     settings,
     env,
     stateDir: folder.path,
-    ...(stallMs === undefined ? {} : { stallMs }),
+    stallMs,
   });
   if (complete === null) throw new Error("no model was found");
   return complete;

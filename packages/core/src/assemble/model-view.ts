@@ -46,7 +46,7 @@ export function toModelMessage(message: StoredMessage, options: ViewOptions): Wr
     role: view.role === "other" ? "user" : view.role,
     parts,
     seq: message.seq,
-    ...(view.model === undefined ? {} : { model: view.model }),
+    model: view.model,
   };
 }
 

@@ -32,7 +32,7 @@ export function writeMessages(messages: readonly ModelMessage[], origins: Messag
     const content = message.parts.map((part) => writeBlock(part));
     if (message.role !== "assistant") return [{ role: "user", content, timestamp }];
     const writtenBy = origins.modelOf(message.seq);
-    return [{ role: "assistant", content, timestamp, ...(writtenBy === undefined ? {} : { writtenBy }) }];
+    return [{ role: "assistant", content, timestamp, writtenBy }];
   });
 }
 

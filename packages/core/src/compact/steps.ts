@@ -151,7 +151,7 @@ export async function summarizeStep(
     targetTokens: step.targetTokens,
     sourceTokens: step.inputTokens,
     signal: context.signal,
-    ...(context.customInstructions === undefined ? {} : { customInstructions: context.customInstructions }),
+    customInstructions: context.customInstructions,
   });
   // From depth 2 on prompts leave it out; what is written without a model always rests on it.
   const wasGiven = step.depth < 2 || text.level === "extractive";

@@ -137,7 +137,7 @@ export class Explorer {
 }
 
 function describeByType({ content, mimeType, fileName }: Payload): string {
-  return exploreContent({ mimeType, ...(fileName === undefined ? {} : { fileName }), bytes: content });
+  return exploreContent({ mimeType, fileName, bytes: content });
 }
 
 /** The begin, the middle and the end; a short text whole. */

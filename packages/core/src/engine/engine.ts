@@ -229,7 +229,7 @@ export class LocalEngine implements Engine {
     const summarize = createSummarizer({
       ...parts,
       complete: options.complete ?? null,
-      ...(options.hostModel === undefined ? {} : { hostModel: options.hostModel }),
+      hostModel: options.hostModel,
     });
     this.#folding = new Folding({ ...parts, summarize, leaseMs: options.leaseMs });
     this.#vectors = new Vectors({ ...parts, embed: options.embed ?? null, retryMs: options.embedRetryMs });
@@ -689,7 +689,7 @@ function offsetOf(timeZone: string, at: number): number {
 }
 
 function pickSituation({ model, contextWindow }: ModelSituation): ModelSituation {
-  return { ...(model ? { model } : {}), ...(contextWindow === undefined ? {} : { contextWindow }) };
+  return { model, contextWindow };
 }
 
 function checkLimit(limit: number): number {

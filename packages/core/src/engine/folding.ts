@@ -336,8 +336,8 @@ export class Folding {
       stubsOldResults: this.#settings.stubLargeToolPayloads,
       canOpen: !isSubagentKey(conversation.sessionKey),
       estimate: estimateTextTokens,
-      ...(request.provider ? { provider: request.provider } : {}),
-      ...(request.endBefore === undefined ? {} : { endBefore: request.endBefore }),
+      provider: request.provider,
+      endBefore: request.endBefore,
     });
   }
 
@@ -447,7 +447,7 @@ export class Folding {
         const sweeps = Math.ceil(passes / policy.maxSweepIterations);
         request.onProgress?.(passes, sweeps * policy.maxSweepIterations);
       },
-      ...(request.customInstructions === undefined ? {} : { customInstructions: request.customInstructions }),
+      customInstructions: request.customInstructions,
     };
   }
 

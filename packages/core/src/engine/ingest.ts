@@ -169,9 +169,9 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
       events,
       now,
       isBulk: request.sequence !== undefined,
-      ...(request.turn ? { turn: request.turn } : {}),
-      ...(request.cursor ? { cursor: request.cursor } : {}),
-      ...(request.budgetTokens === undefined ? {} : { baseTokens: request.budgetTokens }),
+      turn: request.turn,
+      cursor: request.cursor,
+      baseTokens: request.budgetTokens,
     });
     this.#report(answer.conversationId, answer.results, answer.indexProblem);
     this.#parts.noteStored();
@@ -280,7 +280,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
         largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
         random: (size) => this.#clock.random(size),
         explorations,
-        ...(redacted === undefined ? {} : { redacted }),
+        redacted,
       }));
     return {
       eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),

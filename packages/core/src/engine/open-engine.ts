@@ -57,7 +57,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
     filesDir: resolve(options.filesDir ?? filesDirBeside(path)),
     create: (options.create ?? true) && !readOnly,
     readOnly,
-    ...(options.busyLimitMs === undefined ? {} : { busyLimitMs: options.busyLimitMs }),
+    busyLimitMs: options.busyLimitMs,
   };
   const complete = options.complete ?? null;
   const embed = options.embed ?? null;
@@ -65,9 +65,9 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   const onEvent = options.onEvent === undefined ? {} : { onEvent: options.onEvent };
   if (options.thread === false) {
     const clock = {
-      ...(options.clock === undefined ? {} : { clock: options.clock }),
-      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
-      ...(options.embedRetryMs === undefined ? {} : { embedRetryMs: options.embedRetryMs }),
+      clock: options.clock,
+      leaseMs: options.leaseMs,
+      embedRetryMs: options.embedRetryMs,
     };
     return new LocalEngine({
       store: new SqliteStore({ ...store, ...onEvent, derive: deriveMessage }),

@@ -190,7 +190,7 @@ export class Recall {
     text: string,
   ): Promise<Meaning> {
     const { meaning, signal } = request;
-    return meaning ?? this.#embedQuestion({ text, ...(signal === undefined ? {} : { signal }) });
+    return meaning ?? this.#embedQuestion({ text, signal });
   }
 
   /** An answer from the passages and from what the model reads on, by the deadline; else what was read until then. */
@@ -273,7 +273,7 @@ export class Recall {
       maxTokens,
       temperature: 0.1,
       purpose: "ask",
-      ...(request.session === undefined ? {} : { owner: request.session.owner }),
+      owner: request.session?.owner,
     };
     const signal = request.signal ?? new AbortController().signal;
     const result = await callModel(this.#complete as Complete, call, { signal, timeoutMs });

@@ -177,8 +177,8 @@ export class Care {
       targetTokens: node.depth === 0 ? settings.leafTargetTokens : settings.condensedTargetTokens,
       sourceTokens: sumShown(run),
       signal: request.signal ?? new AbortController().signal,
-      ...(customInstructions === undefined ? {} : { customInstructions }),
-      ...(briefs === undefined ? {} : { briefs }),
+      customInstructions,
+      briefs,
     });
   }
 

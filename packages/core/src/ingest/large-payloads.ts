@@ -212,7 +212,7 @@ function makePayload(source: LongString, range: ByteRange, text: string, stretch
     kind: stretch.kind,
     encoding,
     mimeType: chooseMimeType(source, stretch, encoding, content),
-    ...(fileName === undefined ? {} : { fileName }),
+    fileName,
     content,
     tokens: stretch.tokens,
     partOrdinal: source.part?.ordinal ?? null,

@@ -150,7 +150,7 @@ function replaceByReferences(bytes: Uint8Array, cuts: readonly CutPayload[]): Ui
 function preparePayload(payload: Payload, explorations: PrepareOptions["explorations"]): PreparedPayload {
   const { at, length, encoding, content, mimeType } = payload;
   const fileName = payload.fileName ?? null;
-  const described = { mimeType, ...(fileName === null ? {} : { fileName }) };
+  const described = { mimeType, fileName: fileName ?? undefined };
   const sha256 = hash("sha256", content);
   return {
     at,

@@ -86,6 +86,6 @@ export function renderPrompt(
     mode: "normal",
     sourcesText: "(the sources stand here)",
     ...request,
-    ...(folder === null ? {} : { briefs: readPrompts(folder) }),
+    briefs: folder === null ? undefined : readPrompts(folder),
   });
 }

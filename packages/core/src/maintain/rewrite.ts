@@ -117,6 +117,6 @@ export async function* rewriteAll(options: RewriteOptions): AsyncGenerator<Rewri
   const { engine, targets, signal, ...request } = options;
   for (const { summaryId } of targets) {
     if (signal?.aborted) return;
-    yield await engine.rewriteSummary({ ...request, summaryId, ...(signal === undefined ? {} : { signal }) });
+    yield await engine.rewriteSummary({ ...request, summaryId, signal });
   }
 }

@@ -107,14 +107,14 @@ async function prove({ engine, path, owner }: RotateOptions): Promise<SessionRef
       const [missing] = await engine.findUnproven({
         sessionId: session.id,
         events,
-        ...(owner === undefined ? {} : { owner }),
+        owner,
       });
       if (missing === undefined) return { conversationId: 1, results: [] };
       const arrival = messages.find((message) => message.eventId === missing);
       throw unproven(path, Math.round((arrival?.position ?? 0) / POSITION_STEP), missing);
     },
     readSession: () => Promise.resolve(null),
-    knownEvents: (request) => engine.knownEvents({ ...request, ...(owner === undefined ? {} : { owner }) }),
+    knownEvents: (request) => engine.knownEvents({ ...request, owner: owner ?? request.owner }),
     findSessions: () => Promise.resolve([]),
     relabelSession: () => Promise.resolve(false),
     setBranch: () => Promise.resolve({ changed: 0 }),
@@ -356,8 +356,8 @@ export async function sweepSessionFiles(options: SweepOptions): Promise<SweepTal
         freshTailCount: settings.freshTailCount,
         isDry: false,
         databasePath: options.databasePath,
-        ...(options.owner === undefined ? {} : { owner: options.owner }),
-        ...(backup === undefined ? {} : { backup }),
+        owner: options.owner,
+        backup,
       });
       // One backup is enough for a batch.
       if (report.backupPath !== null) backup = undefined;

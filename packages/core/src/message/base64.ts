@@ -70,7 +70,7 @@ function readRun(text: string, first: number, last: number): Base64Run | null {
     start,
     end,
     outerStart: prefix ? start - prefix[0].length : start,
-    ...(mimeType === undefined ? {} : { mimeType }),
+    mimeType,
     byteLength: Math.floor(countSymbols(body) * 0.75),
   };
 }

@@ -409,9 +409,9 @@ async function describeRun(
 export function readScope({ scope }: Reach): Pick<RecallScope, "owner" | "conversationIds" | "inherited"> {
   const { owner, conversationIds, inherited } = scope;
   return {
-    ...(owner === undefined ? {} : { owner }),
-    ...(conversationIds === undefined ? {} : { conversationIds }),
-    ...(inherited === undefined ? {} : { inherited }),
+    owner,
+    conversationIds,
+    inherited,
   };
 }
 

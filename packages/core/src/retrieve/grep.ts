@@ -121,9 +121,9 @@ export function checkGrep(request: GrepRequest, reach: Reach): CheckedGrep {
     kinds: wanted === "both" ? ["message", "summary"] : wanted === "summaries" ? ["summary"] : ["message"],
     scope: {
       ...reach.scope,
-      ...(since === undefined ? {} : { since }),
-      ...(before === undefined ? {} : { before }),
-      ...(request.role === undefined ? {} : { role: request.role }),
+      since,
+      before,
+      role: request.role,
     },
     limit,
     offset: readOffset(request.after),

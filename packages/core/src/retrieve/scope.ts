@@ -62,8 +62,8 @@ export async function resolveReach(context: ScopeContext, request: ScopeRequest)
 
 function makeReach(owner: string | undefined, ids: readonly number[] | undefined, label: string): Reach {
   const scope = {
-    ...(owner === undefined ? {} : { owner }),
-    ...(ids === undefined ? {} : { conversationIds: ids }),
+    owner,
+    conversationIds: ids,
   };
   return { scope, owner, grant: null, label };
 }

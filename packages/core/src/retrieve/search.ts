@@ -29,8 +29,8 @@ export async function searchMessages(store: Store, question: SearchQuestion): Pr
   const { owner, conversationIds, query: pattern, limit, includeRecall } = question;
   if (pattern.trim() === "") return { hits: [], total: 0, rule: "empty" };
   const scope = {
-    ...(owner === undefined ? {} : { owner }),
-    ...(conversationIds === undefined ? {} : { conversationIds }),
+    owner,
+    conversationIds,
   };
   const reach = { scope, owner, grant: null, label: "" };
   const hits: SearchResultHit[] = [];
@@ -44,7 +44,7 @@ export async function searchMessages(store: Store, question: SearchQuestion): Pr
         sort: "relevance",
         limit: size,
         after,
-        ...(includeRecall ? { includeRecall } : {}),
+        includeRecall,
       },
       reach,
       { now: 0 },

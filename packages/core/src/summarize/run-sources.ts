@@ -51,7 +51,7 @@ function readMessage(item: RunItem, bytes: Uint8Array, view: MessageView): RunSo
     id: formatMessageId(item.messageId ?? item.seq),
     kind: "message",
     role: view.role,
-    ...(speaker === undefined ? {} : { speaker }),
+    speaker,
     at: readTime(view, item),
     until: null,
     text: searchText(view),
@@ -68,8 +68,8 @@ function toSourcePart(part: PartView): SourcePart {
   return {
     type: part.type,
     text: part.text,
-    ...(part.toolName === undefined ? {} : { toolName: part.toolName }),
-    ...(part.isError === undefined ? {} : { isError: part.isError }),
+    toolName: part.toolName,
+    isError: part.isError,
   };
 }
 

@@ -105,7 +105,7 @@ function extract(job: Job, targetTokens: number, isStandIn: boolean): SummarizeR
     targetTokens,
     estimate: estimateTextTokens,
     timeZone: job.settings.timezone,
-    ...(job.request.previous === null ? {} : { previous: job.request.previous }),
+    previous: job.request.previous ?? undefined,
     marker: isStandIn,
   });
   return { content: text, tokens, model: "extractive", level: "extractive" };
@@ -231,8 +231,8 @@ function buildRequest(job: ModelJob, candidate: Candidate, plan: Plan): Complete
     targetTokens,
     customInstructions: request.customInstructions ?? settings.customInstructions,
     timeZone: settings.timezone,
-    ...(request.previous === null ? {} : { previous: request.previous }),
-    ...(request.briefs === undefined ? {} : { briefs: request.briefs }),
+    previous: request.previous ?? undefined,
+    briefs: request.briefs,
   });
   return {
     model: candidate,

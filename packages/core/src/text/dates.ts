@@ -88,9 +88,9 @@ function readForm(form: Form, groups: readonly (string | undefined)[]): NamedDat
   if (month !== undefined && (month < 1 || month > 12)) return undefined;
   if (day !== undefined && (day < 1 || day > 31)) return undefined;
   return {
-    ...(year === undefined ? {} : { year }),
-    ...(month === undefined ? {} : { month }),
-    ...(day === undefined ? {} : { day }),
+    year,
+    month,
+    day,
   };
 }
 

@@ -137,7 +137,7 @@ function chainTerm(text: string, run: readonly Lexeme[]): QueryTerm {
       text: typed,
       words: stems,
       ident,
-      ...(SHORT_HASH.test(ident) ? { isPrefix: true } : {}),
+      isPrefix: SHORT_HASH.test(ident) || undefined,
     };
   }
   const unescaped = unescape(typed);
@@ -146,7 +146,7 @@ function chainTerm(text: string, run: readonly Lexeme[]): QueryTerm {
     text: typed,
     words: stems,
     ident: termOfIdentifier(whole),
-    ...(unescaped === undefined ? {} : { unescaped }),
+    unescaped,
   };
 }
 

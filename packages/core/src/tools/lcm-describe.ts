@@ -35,7 +35,7 @@ export const describeTool: ToolDefinition = {
     const { expandFile, expandFileMaxBytes, ...request } = readParams<Params>(describeTool, params);
     const described = await engine.describe({
       ...request,
-      ...(expandFileMaxBytes === undefined ? {} : { byteLength: expandFileMaxBytes }),
+      byteLength: expandFileMaxBytes,
       session,
     });
     return { text: renderDescribed(described, expandFile ?? true, timeZone), details: described };

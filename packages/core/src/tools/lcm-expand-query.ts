@@ -26,7 +26,7 @@ export const expandQueryTool: ToolDefinition = {
   },
   async run({ engine, session, signal }, params) {
     const request = readParams<Params>(expandQueryTool, params);
-    const answer = await engine.ask({ ...request, session, ...(signal ? { signal } : {}) });
+    const answer = await engine.ask({ ...request, session, signal });
     return { text: renderAnswer(answer), details: answer };
   },
 };

@@ -37,7 +37,7 @@ export const grepTool: ToolDefinition = {
   },
   async run({ engine, session, signal, timeZone }, params) {
     const request = readParams<Params>(grepTool, params);
-    const answer = await engine.grep({ ...request, session, ...(signal ? { signal } : {}) });
+    const answer = await engine.grep({ ...request, session, signal });
     return { text: renderGrep(request.pattern, answer, timeZone), details: answer };
   },
 };

@@ -51,8 +51,8 @@ export function renderRecord(record: ArchiveRecord): string {
 
 function renderSummary({ publishedSeq, previousId, sources, ...facts }: MovedSummary): object {
   const known = {
-    ...(publishedSeq === null ? {} : { publishedSeq }),
-    ...(previousId === null ? {} : { previousId }),
+    publishedSeq: publishedSeq ?? undefined,
+    previousId: previousId ?? undefined,
   };
   return { ...facts, ...known, sources };
 }

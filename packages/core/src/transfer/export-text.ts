@@ -198,7 +198,7 @@ export function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
   const results = view.parts.filter((part) => part.type === "tool_result");
   const answers = [...new Set(results.map((part) => part.toolCallId))].map((id) => ({
     role: "tool",
-    ...(id === undefined ? {} : { tool_call_id: id }),
+    tool_call_id: id,
     content: textOf(results.filter((part) => part.toolCallId === id)),
   }));
   const spoken = textOf(
@@ -222,7 +222,7 @@ export function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
           {
             role: role === "tool" ? "user" : role,
             content: spoken,
-            ...(calls.length === 0 ? {} : { tool_calls: toolCalls }),
+            tool_calls: calls.length === 0 ? undefined : toolCalls,
           },
         ];
   if (role === "tool" && answers.length === 0) return [{ role: "tool", content: spoken }];

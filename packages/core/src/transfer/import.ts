@@ -373,7 +373,7 @@ class ImportRun {
     return {
       offset: last.endOffset,
       lines: last.lineNumber,
-      ...(this.#start.removedLines === undefined ? {} : { removedLines: this.#start.removedLines }),
+      removedLines: this.#start.removedLines,
       sha256: this.#hash.digest(),
       end: this.#index.end,
       isSettled,
@@ -412,10 +412,10 @@ class ImportRun {
       session: this.#session,
       messages,
       sequence: this.#sequence,
-      ...(prepared === undefined ? {} : { prepared }),
-      ...(this.#mayMoveCursor
-        ? { cursor: { value: renderCursor(this.#format.name, cursor, this.#traces) } }
-        : {}),
+      prepared,
+      cursor: this.#mayMoveCursor
+        ? { value: renderCursor(this.#format.name, cursor, this.#traces) }
+        : undefined,
     });
     return stored.then((result) => {
       this.#refusal = result.skipped ?? null;

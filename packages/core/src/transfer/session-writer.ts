@@ -67,7 +67,7 @@ export class SessionWriter {
       bytes: event.bytes,
       position: this.#placed * POSITION_STEP,
       hidden: event.hidden,
-      ...(this.#lastTime === null ? {} : { createdAt: this.#lastTime }),
+      createdAt: this.#lastTime ?? undefined,
     });
     this.#pendingBytes += event.bytes.byteLength;
     if (this.#pending.length >= BATCH_EVENTS || this.#pendingBytes >= BATCH_BYTES) await this.flush();

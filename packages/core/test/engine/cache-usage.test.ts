@@ -20,7 +20,7 @@ async function open(): Promise<Engine> {
 const answer = (usage: object | undefined, text = "Done.") => ({
   role: "assistant",
   content: [{ type: "text", text }],
-  ...(usage === undefined ? {} : { usage }),
+  usage,
 });
 
 const readCache = async (engine: Engine) =>

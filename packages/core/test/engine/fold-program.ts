@@ -102,7 +102,7 @@ async function main(database: string, options: ProgramOptions): Promise<void> {
       now: () => Date.now() + options.skewMs,
       random: (size) => crypto.getRandomValues(new Uint8Array(size)),
     },
-    ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    leaseMs: options.leaseMs,
   });
   if (options.tellsOpen) process.send?.({ kind: "open" });
   const { budgetTokens = BUDGET_TOKENS } = options;

@@ -51,7 +51,7 @@ test("the context before a turn is what was shown before the turn came", async (
     engine.assemble({
       conversationId: CONVERSATION,
       budgetTokens,
-      ...(endBefore === undefined ? {} : { endBefore }),
+      endBefore,
     });
   const before = await Promise.all(budgets.map((budget) => read(budget)));
   const newest = await engine.listMessages({ conversationId: CONVERSATION, limit: 1, direction: "newest" });

@@ -24,7 +24,7 @@ const makeBatch = (number: number, sequence?: string): IngestRequest => ({
     message: { role: "user", content: `message ${index} of batch ${number}` },
   })),
   cursor: { value: String(number) },
-  ...(sequence === undefined ? {} : { sequence }),
+  sequence,
 });
 
 /** A message that is neither bytes nor a value. */

@@ -53,7 +53,7 @@ async function open(
 ): Promise<Engine> {
   const { database } = place;
   const settings = settingsOf(place);
-  const engine = await openEngine({ database, thread: false, settings, ...(onEvent ? { onEvent } : {}) });
+  const engine = await openEngine({ database, thread: false, settings, onEvent });
   onTestFinished(() => engine.close());
   return engine;
 }

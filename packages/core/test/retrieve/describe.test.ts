@@ -77,7 +77,7 @@ describe("describe", () => {
         session: main,
         id: "msg_1..msg_32",
         tokenCap: 300,
-        ...(after ? { after } : {}),
+        after,
       });
       if (page.type !== "messages") throw new Error("not messages");
       for (const message of page.messages)
@@ -111,7 +111,7 @@ describe("describe", () => {
         session: main,
         id,
         tokenCap: 200,
-        ...(after ? { after } : {}),
+        after,
       });
       if (page.type !== "file") throw new Error("not a file");
       whole += page.content;

@@ -86,7 +86,7 @@ describe("full-text search", () => {
         pattern: "tulips",
         mode: "full_text",
         limit: 4,
-        ...(after ? { after } : {}),
+        after,
       });
       seen.push(...page.hits.map(({ id }) => id));
       if (page.next === null) break;

@@ -18,7 +18,7 @@ const result = (eventId: string, toolCallId: string, text: string, toolName?: st
   message: {
     role: "toolResult",
     toolCallId,
-    ...(toolName === undefined ? {} : { toolName }),
+    toolName,
     content: [{ type: "text", text }],
   },
 });

@@ -67,7 +67,7 @@ async function checkReach(file: string): Promise<void> {
       const seen = new Set<string>();
       for (let after: string | undefined; ;) {
         const id = `msg_${ids[0]}..msg_${ids.at(-1)}`;
-        const page = await engine.describe({ session, id, tokenCap: 50_000, ...(after ? { after } : {}) });
+        const page = await engine.describe({ session, id, tokenCap: 50_000, after });
         if (page.type !== "messages") throw new Error("not messages");
         for (const message of page.messages) seen.add(message.id);
         if (page.next === null) break;

@@ -59,7 +59,7 @@ const failure = (
   kind: "failure",
   failure: kind,
   message: `scripted ${kind}`,
-  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  retryAfterMs,
 });
 
 let folder: TemporaryFolder;

@@ -131,7 +131,7 @@ export function fail(
   retryAfterMs?: number,
 ): CompleteResult {
   const message = `scripted ${failure}`;
-  return { kind: "failure", failure, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return { kind: "failure", failure, message, retryAfterMs };
 }
 
 /** Never answers by itself; ends when it is told to. */

@@ -36,7 +36,7 @@ export function makeConfirmScreen(desk: Desk, { name, conversation, preview, app
   };
   return new TextScreen(desk, {
     name,
-    ...(conversation === undefined ? {} : { conversation }),
+    conversation,
     keys: [
       { keys: "y", does: "do it" },
       { keys: "n Esc", does: "leave it" },

@@ -120,7 +120,7 @@ async function describeFile(desk: Desk, fileId: string, after: string | null): P
     allConversations: true,
     id: fileId,
     tokenCap: PAGE_TOKENS,
-    ...(after === null ? {} : { after }),
+    after: after ?? undefined,
   });
   if (described.type !== "file") throw new TypeError(`${fileId} is no file`);
   return described;

@@ -103,7 +103,7 @@ export class SearchScreen implements Screen {
       mode: this.#isRegex ? ("regex" as const) : ("full_text" as const),
       scope: this.#scope,
       limit: PAGE,
-      ...(after === undefined ? {} : { after }),
+      after,
     };
     this.#desk.run(async () => {
       try {

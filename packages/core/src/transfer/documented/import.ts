@@ -383,7 +383,7 @@ class DocumentedImport {
           createdAt: createdAt ?? now,
           largeFileThresholdTokens,
           random,
-          ...(redacted === undefined ? {} : { redacted }),
+          redacted,
         })),
     };
   }
