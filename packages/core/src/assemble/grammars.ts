@@ -54,6 +54,8 @@ type RuleName =
   | "not_empty_message"
   | "parts_in_place"
   | "call_ids"
+  | "tool_names"
+  | "well_formed"
   | "results_follow_calls"
   | "results_anywhere_later"
   | "roles_alternate"
@@ -64,9 +66,12 @@ type Rule = (messages: readonly ModelMessage[], limits: Limits) => Violation[];
 interface Limits {
   /** Shape of a tool-call id. */
   readonly callId: RegExp;
+  /** Shape of a tool's name. */
+  readonly toolName: RegExp;
 }
 
 const ANY_ID = /^.+$/su;
+const WORD_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
 interface Grammar {
   readonly rules: readonly RuleName[];
@@ -79,28 +84,33 @@ const COMMON: readonly RuleName[] = [
   "not_empty_message",
   "parts_in_place",
   "call_ids",
+  "tool_names",
+  "well_formed",
 ];
 
 const GRAMMARS: Record<Provider, Grammar> = {
   // Neighbours of one role are joined by the provider; calls must be answered in the very next message.
   anthropic: {
     rules: [...COMMON, "starts_with_user", "results_follow_calls"],
-    limits: { callId: /^[a-zA-Z0-9_-]{1,64}$/ },
+    limits: { callId: /^[a-zA-Z0-9_-]{1,64}$/, toolName: /^[a-zA-Z0-9_-]{1,128}$/ },
   },
-  "openai-chat": { rules: [...COMMON, "results_follow_calls"], limits: { callId: /^.{1,40}$/su } },
+  "openai-chat": {
+    rules: [...COMMON, "results_follow_calls"],
+    limits: { callId: /^.{1,40}$/su, toolName: WORD_NAME },
+  },
   // Calls and outputs are items of their own: each needs its partner, wherever it stands later.
   "openai-responses": {
     rules: [...COMMON, "results_anywhere_later", "reasoning_is_followed"],
-    limits: { callId: /^.{1,64}$/su },
+    limits: { callId: /^.{1,64}$/su, toolName: WORD_NAME },
   },
   // A turn with function calls follows a user's or a function's turn and is answered call by call.
   gemini: {
     rules: [...COMMON, "starts_with_user", "roles_alternate", "results_follow_calls"],
-    limits: { callId: ANY_ID },
+    limits: { callId: ANY_ID, toolName: /^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$/ },
   },
   bedrock: {
     rules: [...COMMON, "starts_with_user", "roles_alternate", "results_follow_calls"],
-    limits: { callId: /^[a-zA-Z0-9_-]{1,64}$/ },
+    limits: { callId: /^[a-zA-Z0-9_-]{1,64}$/, toolName: WORD_NAME },
   },
 };
 
@@ -114,11 +124,17 @@ export const wantsRule = (provider: Provider, rule: RuleName): boolean =>
   GRAMMARS[provider].rules.includes(rule);
 
 export const acceptsCallId = (provider: Provider, id: string): boolean =>
-  GRAMMARS[provider].limits.callId.test(id);
+  id.isWellFormed() && GRAMMARS[provider].limits.callId.test(id);
+
+export const acceptsToolName = (provider: Provider, name: string): boolean =>
+  GRAMMARS[provider].limits.toolName.test(name);
 
 /** Something a provider would not call empty: reasoning alone does not count. */
-export const hasContent = (part: ModelPart): boolean =>
-  part.type === "reasoning" ? false : part.type === "text" ? (part.text ?? "").trim() !== "" : true;
+export const hasContent = (part: ModelPart): boolean => part.type !== "reasoning" && !isBlank(part);
+
+/** A text of which a provider would say that nothing is in it. */
+export const isBlank = ({ type, text = "", payloadBytes }: ModelPart): boolean =>
+  (type === "text" || type === "tool_result") && payloadBytes === undefined && text.trim() === "";
 
 const RULES: Record<RuleName, Rule> = {
   not_empty_list: (messages) => (messages.length > 0 ? [] : [violate("not_empty_list", -1, "no message")]),
@@ -135,8 +151,7 @@ const RULES: Record<RuleName, Rule> = {
 
   not_empty_message: (messages) =>
     messages.flatMap(({ parts }, index) => {
-      const hasBlank = parts.some((part) => part.type === "text" && !hasContent(part));
-      if (hasBlank) return [violate("not_empty_message", index, "a blank text part")];
+      if (parts.some(isBlank)) return [violate("not_empty_message", index, "a blank text part")];
       return parts.some(hasContent) ? [] : [violate("not_empty_message", index, "nothing to send")];
     }),
 
@@ -161,6 +176,27 @@ const RULES: Record<RuleName, Rule> = {
       }),
     );
   },
+
+  tool_names: (messages, { toolName }) => {
+    const called = new Map<string, string | undefined>();
+    return messages.flatMap(({ parts }, index) =>
+      parts.flatMap(({ type, toolCallId = "", toolName: name }) => {
+        if (type === "tool_call") called.set(toolCallId, name);
+        if (type !== "tool_call" && type !== "tool_result") return [];
+        if (name !== undefined && !toolName.test(name))
+          return [violate("tool_names", index, `name ${JSON.stringify(name)}`)];
+        if (!called.has(toolCallId) || called.get(toolCallId) === name) return [];
+        return [violate("tool_names", index, `${name} answers ${called.get(toolCallId)}`)];
+      }),
+    );
+  },
+
+  well_formed: (messages) =>
+    messages.flatMap(({ parts }, index) =>
+      parts.every(({ text = "" }) => text.isWellFormed())
+        ? []
+        : [violate("well_formed", index, "half of a surrogate pair")],
+    ),
 
   results_follow_calls: (messages) => {
     const found: Violation[] = [];
@@ -216,7 +252,11 @@ function isAllowed(role: ModelMessage["role"], type: PartType): boolean {
 }
 
 const callIds = (message: ModelMessage | undefined): string[] => listIds(message, "tool_call");
-const resultIds = (message: ModelMessage | undefined): string[] => listIds(message, "tool_result");
+
+/** A result may have several parts. */
+const resultIds = (message: ModelMessage | undefined): string[] => [
+  ...new Set(listIds(message, "tool_result")),
+];
 
 const listIds = (message: ModelMessage | undefined, type: "tool_call" | "tool_result"): string[] =>
   (message?.parts ?? []).flatMap((part) => (part.type === type ? [part.toolCallId ?? ""] : []));

@@ -36,7 +36,7 @@ export interface WrittenMessage extends ModelMessage {
 }
 
 export function toModelMessage(message: StoredMessage, options: ViewOptions): WrittenMessage {
-  const view = viewForModel(message.bytes);
+  const view = mendHalves(viewForModel(message.bytes), message.bytes);
   const keepsReasoning = isSameModel(view.model, options.model);
   const tokens = shareTokens(view.parts, message.tokens, options.estimate);
   const parts = view.parts
@@ -48,6 +48,25 @@ export function toModelMessage(message: StoredMessage, options: ViewOptions): Wr
     seq: message.seq,
     model: view.model,
   };
+}
+
+/** What begins the escape of half a surrogate pair. Bytes cannot hold one in another way. */
+const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
+
+/** No provider takes half of a surrogate pair, as a host leaves it that cuts a text inside an emoji: a replacement character stands for it. */
+function mendHalves(view: ReturnType<typeof viewForModel>, bytes: Uint8Array): typeof view {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!text.includes("\\u") || !ESCAPED_SURROGATE.test(text.toString("latin1"))) return view;
+  return { ...view, parts: mendValue(view.parts) as typeof view.parts };
+}
+
+function mendValue(value: unknown): unknown {
+  if (typeof value === "string") return value.toWellFormed();
+  if (Array.isArray(value)) return value.map(mendValue);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key.toWellFormed(), mendValue(member)]),
+  );
 }
 
 function isSameModel(made: ModelIdentity | undefined, wanted: ModelIdentity | null): boolean {

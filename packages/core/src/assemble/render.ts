@@ -3,6 +3,7 @@
  * and the stub in place of a bulky tool result. Text from the archive is escaped and marked untrusted; the same input
  * gives the same bytes.
  */
+import { escapeXml } from "../model/escape-xml.ts";
 import { formatMessageId } from "../model/ids.ts";
 import { splitMoment } from "../model/zone-format.ts";
 
@@ -86,22 +87,22 @@ export interface StubText {
 
 /** Stands for a bulky tool result: says what it was, how large, and how to read it. */
 export function renderStub(stub: StubText): string {
-  const name = stub.toolName === null ? "" : ` of ${stub.toolName.slice(0, 64)}`;
+  const readable = readableName(stub.toolName ?? undefined);
+  const name = readable === null ? "" : ` of ${readable}`;
   const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") shows it`;
   return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room. Nothing is lost${way}.]`;
 }
 
-const XML_ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+/** A tool's name for a line of ours: without what could end the line or its bracket. */
+export function readableName(name: string | undefined): string | null {
+  const plain = (name ?? "").replaceAll(/[^\p{L}\p{N}_.:/-]+/gu, "_").slice(0, 64);
+  return plain === "" || plain === "_" ? null : plain.toWellFormed();
+}
 
-/** Escapes markup; characters that XML cannot hold become the replacement character. */
-export function escapeXml(text: string): string {
-  return (
-    text
-      .toWellFormed()
-      // oxlint-disable-next-line no-control-regex -- these are exactly the characters XML 1.0 forbids
-      .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
-      .replaceAll(/[&<>"]/g, (character) => XML_ESCAPES[character] ?? character)
-  );
+/** A tool's answer in a message of the user's side, where it could pass for the user's words: what is in it cannot end it. */
+export function quoteResult(text: string): string {
+  const inner = text.replaceAll(/<(?=\/?\s*tool_result)/gi, "&lt;");
+  return `<tool_result trust="untrusted">\n${inner}\n</tool_result>`;
 }
 
 /** The same summaries are shown turn after turn, and a zone's rules take longer than anything else about their frames. */

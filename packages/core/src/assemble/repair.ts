@@ -1,21 +1,26 @@
 /**
  * Makes a chosen list of messages one that the provider accepts, by order and pairing alone: each result follows its call, ids
- * are unique, no message is empty, neighbours of one role are joined where the grammar wants it, the first is the user's.
+ * are unique, names are of a shape it takes, no message is empty, neighbours of one role are joined where the grammar wants it, the
+ * first is the user's.
  *
  * Nothing is invented and nothing is dropped: a call without a result, or a result without a call, becomes text that says so,
- * in its place. Repairing what was repaired changes nothing.
+ * in its place. A row with nothing to send is not sent; its reasoning goes with its neighbour. Words of ours stand only where the
+ * grammar wants something. Repairing what was repaired changes nothing.
  */
 import { hash } from "node:crypto";
 
 import {
   acceptsCallId,
+  acceptsToolName,
   hasContent,
+  isBlank,
   PROVIDERS,
   wantsRule,
   type ModelMessage,
   type ModelPart,
   type Provider,
 } from "./grammars.ts";
+import { quoteResult, readableName } from "./render.ts";
 
 export interface RepairOptions {
   /** Whose grammar must hold. Absent: every provider's at once. */
@@ -26,6 +31,8 @@ export interface RepairOptions {
 
 export const FIRST_MESSAGE_TEXT = "[The conversation begins with the assistant's message below.]";
 export const EMPTY_MESSAGE_TEXT = "[This message has no text.]";
+/** Several providers refuse a blank text, also as a tool's answer. */
+export const EMPTY_RESULT_TEXT = "[No output.]";
 
 export function repairMessages(
   messages: readonly ModelMessage[],
@@ -35,7 +42,7 @@ export function repairMessages(
   const plain = messages.map(normaliseRole);
   const paired = pairTools(plain, options.keepsOpenCalls ?? false);
   nameCalls(paired, providers);
-  const ordered = placeResults(paired).map(fillEmpty);
+  const ordered = fillEmpty(joinEmpty(placeResults(paired).map(dropBlanks)));
   const joined = providers.some((provider) => wantsRule(provider, "roles_alternate"))
     ? joinRoles(ordered)
     : ordered;
@@ -68,6 +75,8 @@ interface PairedMessage {
 interface OpenCalls {
   readonly index: number;
   readonly calls: Paired[];
+  /** Where the newest of them was answered, and the number of that pair: further parts of one answer belong to it. */
+  answered?: { readonly index: number; readonly pair: number };
 }
 
 /** A result answers the nearest earlier call of its id; a message that reuses an id closes the calls before it. */
@@ -88,8 +97,12 @@ function pairTools(messages: readonly ModelMessage[], keepsOpenCalls: boolean): 
         else openCalls.set(id ?? "", { index, calls: [entry] });
         if (keepsOpenCalls && index === paired.length - 1) entry.pair = pairs++;
       } else if (type === "tool_result" && id !== undefined && id !== "") {
-        const call = openCalls.get(id)?.calls.shift();
-        if (call !== undefined) call.pair = entry.pair = pairs++;
+        const open = openCalls.get(id);
+        const call = open?.calls.shift();
+        if (open !== undefined && call !== undefined) {
+          call.pair = entry.pair = pairs++;
+          open.answered = { index, pair: entry.pair };
+        } else if (open?.answered?.index === index) entry.pair = open.answered.pair;
       }
     }
   }
@@ -109,21 +122,30 @@ function settleLone(part: ModelPart, role: ModelMessage["role"]): ModelPart {
 
 function describeLoneCall(part: ModelPart): string {
   const body = (part.text ?? "").trim();
-  return `[Tool call ${part.toolName ?? "without a name"}; no result is recorded.]${body === "" ? "" : `\n${body}`}`;
+  const name = readableName(part.toolName) ?? "without a name";
+  return `[Tool call ${name}; no result is recorded.]${body === "" ? "" : `\n${body}`}`;
 }
 
 function describeLoneResult(part: ModelPart): string {
   const body = (part.text ?? "").trim();
-  const name = part.toolName === undefined ? "a tool" : part.toolName;
-  return `[Result of ${name}; its call is not shown here.]${body === "" ? "" : `\n${body}`}`;
+  const name = readableName(part.toolName) ?? "a tool";
+  return `[Result of ${name}; its call is not shown here.]${body === "" ? "" : `\n${quoteResult(body)}`}`;
 }
 
-// Ids: unique in the list, and of a shape the provider takes.
+// Ids and names: of a shape the provider takes; ids are unique in the list.
 
-/** The first call of an id keeps it; a later one gets its message's `seq`, which never changes, as a suffix. */
+interface CallName {
+  readonly toolCallId: string;
+  readonly toolName: string | undefined;
+}
+
+/**
+ * The first call of an id keeps it; a later one gets its message's `seq`, which never changes, as a suffix. What answers a call has its id
+ * and its name.
+ */
 function nameCalls(messages: readonly PairedMessage[], providers: readonly Provider[]): void {
   const taken = new Set<string>();
-  const names = new Map<number, string>();
+  const names = new Map<number, CallName>();
   for (const [index, message] of messages.entries()) {
     for (const { part, pair } of message.parts) {
       if (pair === null || part.type !== "tool_call") continue;
@@ -132,15 +154,25 @@ function nameCalls(messages: readonly PairedMessage[], providers: readonly Provi
       for (let attempt = 0; taken.has(name); attempt++)
         name = addSuffix(shaped, `_${message.seq ?? index}${attempt === 0 ? "" : `_${attempt}`}`, providers);
       taken.add(name);
-      names.set(pair, name);
+      names.set(pair, { toolCallId: name, toolName: shapeName(part.toolName, providers) });
     }
   }
   for (const { parts } of messages)
     for (const entry of parts) {
       const name = entry.pair === null ? undefined : names.get(entry.pair);
-      if (name !== undefined && name !== entry.part.toolCallId)
-        entry.part = { ...entry.part, toolCallId: name };
+      if (name === undefined) continue;
+      const { toolCallId, toolName } = entry.part;
+      if (name.toolCallId !== toolCallId || name.toolName !== toolName)
+        entry.part = { ...entry.part, ...name };
     }
+}
+
+/** A name that some provider would refuse becomes a readable one that no other tool has. */
+function shapeName(name: string | undefined, providers: readonly Provider[]): string | undefined {
+  if (name === undefined || name.trim() === "") return undefined;
+  if (providers.every((provider) => acceptsToolName(provider, name))) return name;
+  const plain = name.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
+  return `${/^[a-zA-Z_]/.test(plain) ? "" : "_"}${plain.slice(0, 40)}_${hash("sha256", name).slice(0, 16)}`;
 }
 
 const accepts = (id: string, providers: readonly Provider[]): boolean =>
@@ -161,10 +193,11 @@ function addSuffix(id: string, suffix: string, providers: readonly Provider[]): 
 // Order: every call's results right behind the message that makes it.
 
 function placeResults(messages: readonly PairedMessage[]): ModelMessage[] {
-  const results = new Map<number, { part: ModelPart; from: number; seq: number | undefined }>();
+  const results = new Map<number, Answer[]>();
   for (const [from, { parts, seq }] of messages.entries())
     for (const { part, pair } of parts)
-      if (pair !== null && part.type === "tool_result") results.set(pair, { part, from, seq });
+      if (pair !== null && part.type === "tool_result")
+        results.set(pair, [...(results.get(pair) ?? []), { part, from, seq }]);
 
   const placed: ModelMessage[] = [];
   for (const { role, seq, parts } of messages) {
@@ -178,10 +211,14 @@ function placeResults(messages: readonly PairedMessage[]): ModelMessage[] {
   return placed;
 }
 
+interface Answer {
+  readonly part: ModelPart;
+  readonly from: number;
+  readonly seq: number | undefined;
+}
+
 /** Results that arrived in one message stay in one. */
-function groupAnswers(
-  answers: readonly { part: ModelPart; from: number; seq: number | undefined }[],
-): ModelMessage[] {
+function groupAnswers(answers: readonly Answer[]): ModelMessage[] {
   const groups = Map.groupBy(answers, ({ from }) => from);
   return [...groups.values()].map((group) => ({
     role: "tool",
@@ -190,13 +227,55 @@ function groupAnswers(
   }));
 }
 
-/** No blank part, no message without content: what is left of such a message says so. */
-function fillEmpty(message: ModelMessage): ModelMessage {
-  const parts = message.parts.filter((part) => part.type !== "text" || hasContent(part));
-  if (!parts.some(hasContent)) return { ...message, parts: [...parts, textPart(EMPTY_MESSAGE_TEXT)] };
-  // Reasoning belongs before what it led to; behind the last answer it would be refused.
-  if (parts.at(-1)?.type === "reasoning") return { ...message, parts: reasoningFirst(parts) };
-  return parts.length === message.parts.length ? message : { ...message, parts };
+/** No blank text: it is left out, and an answer of which nothing is left says so. */
+function dropBlanks(message: ModelMessage): ModelMessage {
+  if (!message.parts.some(isBlank)) return message;
+  const told = new Set(message.parts.flatMap((part) => (isBlank(part) ? [] : [part.toolCallId])));
+  const parts = message.parts.flatMap((part) => {
+    if (!isBlank(part)) return [part];
+    if (part.type === "text" || told.has(part.toolCallId)) return [];
+    told.add(part.toolCallId);
+    return [{ ...part, text: EMPTY_RESULT_TEXT, tokens: undefined }];
+  });
+  return { ...message, parts };
+}
+
+/**
+ * Rows that have nothing to send by themselves are no messages: hosts write one answer in several rows, of which some hold only reasoning.
+ * It goes before what its speaker said next, or said just before.
+ */
+function joinEmpty(messages: readonly ModelMessage[]): ModelMessage[] {
+  const joined: ModelMessage[] = [];
+  let waiting: ModelMessage | null = null;
+  const settle = (): void => {
+    const before = joined.at(-1);
+    if (waiting === null) return;
+    if (before?.role === waiting.role)
+      joined[joined.length - 1] = { ...before, parts: reasoningFirst([...before.parts, ...waiting.parts]) };
+    else joined.push(waiting);
+    waiting = null;
+  };
+  for (const message of messages) {
+    if (message.parts.length === 0) continue;
+    if (waiting !== null && waiting.role !== message.role) settle();
+    const merged: ModelMessage =
+      waiting === null ? message : { ...waiting, parts: [...waiting.parts, ...message.parts] };
+    waiting = merged.parts.some(hasContent) ? null : merged;
+    if (waiting === null) joined.push(merged);
+  }
+  settle();
+  const [first] = messages;
+  return joined.length === 0 && first !== undefined ? [first] : joined;
+}
+
+/** What still has no content says so, because every provider wants some. */
+function fillEmpty(messages: readonly ModelMessage[]): ModelMessage[] {
+  return messages.map((message) => {
+    const { parts } = message;
+    if (!parts.some(hasContent)) return { ...message, parts: [...parts, textPart(EMPTY_MESSAGE_TEXT)] };
+    // Reasoning belongs before what it led to; behind the last answer it would be refused.
+    return parts.at(-1)?.type === "reasoning" ? { ...message, parts: reasoningFirst(parts) } : message;
+  });
 }
 
 const reasoningFirst = (parts: readonly ModelPart[]): ModelPart[] => [

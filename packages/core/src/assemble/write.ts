@@ -72,15 +72,19 @@ function writeBlock(part: ModelPart): ContextBlock {
           }
         : { type: "thinking", thinking: part.text ?? "" };
     case "image":
-      return writeImage(source) ?? textBlock(part.text ?? "[image]");
+      return writeImage(source) ?? nameBlock(part);
     case "text":
       return source?.type === "text" && source.text === readText(part)
         ? { ...source, type: "text" }
         : textBlock(readText(part));
     default:
-      return textBlock(part.text ?? "");
+      return nameBlock(part);
   }
 }
+
+/** What can only be told of; never a blank text. */
+const nameBlock = ({ type, text = "" }: ModelPart): ContextBlock =>
+  textBlock(text.trim() === "" ? `[${type}]` : text);
 
 /** The text as it arrived: base64 in the middle of it is left out of what is read and counted, not of what is sent. */
 function readText({ text = "", payloadBytes, source }: ModelPart): string {

@@ -2,6 +2,7 @@
  * The recall cue: a few cited lines from older messages that speak of what the prompt asks. It is the last thing before the prompt,
  * never part of the stable front, never stored; without a clear match there is none.
  */
+import { escapeXml } from "../model/escape-xml.ts";
 import { isSubagentKey } from "../model/session-patterns.ts";
 import type { Settings } from "../model/settings.ts";
 import type { ConversationRow, Store } from "../store/store.ts";
@@ -34,7 +35,7 @@ export async function buildCue(
     .slice(0, MAX_LINES)
     .map(
       (hit) =>
-        `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${hit.snippet}`,
+        `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${escapeXml(hit.snippet.replaceAll(/\s+/g, " "))}`,
     );
   if (lines.length === 0) return null;
   const way = isSubagentKey(conversation.sessionKey) ? "" : "; open one with lcm_describe";

@@ -1,9 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
+import { escapeXml } from "../../src/model/escape-xml.ts";
+
 import { DEFAULT_LINE_COSTS, MISSING_HALF_TOKENS, STUB_TOKENS } from "../../src/assemble/pieces.ts";
 import {
-  escapeXml,
   formatInstant,
   formatRangeId,
   renderRange,
