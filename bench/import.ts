@@ -20,8 +20,8 @@ const SEED = 1;
 const DEFAULT_GIGABYTES = 0.1;
 const FLOOR_BATCH = 500;
 const WRITE_BYTES = 4_000_000;
-const MAX_MEMORY_MB = 250;
-const MIN_SHARE_OF_FLOOR = 0.5;
+const MAX_MEMORY_MB = 300;
+const MIN_SHARE_OF_FLOOR = 0.3;
 const PROCESSORS = 2;
 const LCM = join(import.meta.dirname, "../packages/cli/bin/lcm.js");
 

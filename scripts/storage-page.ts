@@ -49,8 +49,6 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
       sessions: "One row per session of a host and owner, with how far its transcript was read.",
       event_ids:
         "Every name an event is known by. Unique per session, whatever conversation the message lies in.",
-      event_ids_behind:
-        "Sessions that are being imported: names of their newest messages are written later, many at a time. Empty otherwise.",
       placements:
         "Which conversation a session's events belong to, by position: a reset starts the next one.",
       turns: "Turns a host has committed. A key that is here means a repeated commit, which stores nothing.",
@@ -156,6 +154,7 @@ function readTables(migrationsDir: string): Map<string, Table> {
     for (const [, name = "", line = ""] of sql.matchAll(/^ALTER TABLE (\w+) ADD COLUMN (.*)$/gm)) {
       tables.get(name)?.columns.push(parseColumn(line.replace(/;/, "")));
     }
+    for (const [, name = ""] of sql.matchAll(/^DROP TABLE (\w+);/gm)) tables.delete(name);
     for (const [, index = ""] of sql.matchAll(/^DROP INDEX (\w+);/gm)) {
       for (const table of tables.values()) table.indexes.delete(index);
     }

@@ -98,6 +98,8 @@ export class Invocation {
     await this.prepareArchive(access);
     const { openEngine } = await import("@lossless/core/engine/open-engine.ts");
     this.#database = settings.databasePath;
+    const note = options.onNote ?? printNote;
+    const noteUpgrade = noteTenths("upgrading the archive to this version", note);
     const engine = await openEngine({
       database: settings.databasePath,
       filesDir: settings.largeFilesDir,
@@ -109,8 +111,9 @@ export class Invocation {
       hostModel: options.model?.ref ?? null,
       embed: options.embed ?? null,
       onEvent: (event) => {
-        if (event.kind === "degraded") (options.onNote ?? printNote)(`warning: ${event.message}`);
-        if (event.kind === "waiting") (options.onNote ?? printNote)(event.message);
+        if (event.kind === "degraded") note(`warning: ${event.message}`);
+        if (event.kind === "waiting") note(event.message);
+        if (event.kind === "progress") noteUpgrade(event.done, event.total);
       },
     });
     try {
@@ -194,4 +197,14 @@ export async function runCancellable<T>(
   } finally {
     process.off("SIGINT", onInterrupt);
   }
+}
+
+/** Notes how far something is, at every tenth of it. */
+function noteTenths(what: string, note: (text: string) => void): (done: number, total: number) => void {
+  let told = -1;
+  return (done, total) => {
+    const tenth = Math.floor((10 * done) / total);
+    if (tenth !== told) note(`${what}: ${tenth * 10} %`);
+    told = tenth;
+  };
 }

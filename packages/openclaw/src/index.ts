@@ -217,7 +217,7 @@ function startArchive(
   if (isNew && sessions.length === 0) return;
   const run = async (): Promise<void> => {
     try {
-      await openWhenTakenOver(lease);
+      await openWhenUpgraded(lease);
       const messages = await importSessions(parts, sessions, signal);
       if (messages > 0) logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`);
       await sweep();
@@ -233,12 +233,12 @@ function isFirstStart({ databasePath }: Settings): boolean {
   return !existsSync(databasePath) || needsAdoption(databasePath);
 }
 
-/** A database of another version is taken over first; what that failed with is what the second try says. */
-async function openWhenTakenOver(lease: EngineLease): Promise<void> {
+/** A database of another version is taken over, and an older archive upgraded, first; what that failed with is what the second try says. */
+async function openWhenUpgraded(lease: EngineLease): Promise<void> {
   try {
     await lease.open();
   } catch {
-    await lease.whenTakenOver();
+    await lease.whenUpgraded();
     await lease.open();
   }
 }

@@ -36,8 +36,8 @@ export interface EngineLease {
   readonly models: ModelAccess;
   /** Opens the database on first use. A failed attempt is not remembered: the next call tries again. */
   open(): Promise<Engine>;
-  /** Resolves when the takeover of an older database, if one is under way, has ended. */
-  whenTakenOver(): Promise<void>;
+  /** Resolves when the takeover of another version's database, or the upgrade of an older archive, has ended, if one is under way. */
+  whenUpgraded(): Promise<void>;
   /** Forgets an engine whose thread has died; the next call opens another. */
   discard(): void;
   /** Runs tasks of one session one after the other, whichever instance of the plugin asks. */
@@ -49,7 +49,7 @@ export interface EngineLease {
 interface Entry {
   /** The takeover of an older database, under way or failed a moment ago. */
   takeover: Takeover | null;
-  engine: Promise<OpenedEngine> | null;
+  opening: Opening | null;
   users: number;
   readonly notes: Notes;
   readonly models: ModelAccess;
@@ -60,6 +60,15 @@ interface OpenedEngine {
   readonly engine: Engine;
   /** Which files were opened: once one was removed, or another put in its place, they are not written to any more. */
   readonly files: string;
+}
+
+/** An engine that is being opened, or open. */
+interface Opening {
+  readonly opened: Promise<OpenedEngine>;
+  /** How far the upgrade of an older archive is; null unless it takes long. */
+  upgrade: { readonly done: number; readonly total: number } | null;
+  /** Fulfilled when an upgrade turns out to take long. */
+  readonly delayed: Promise<"delayed">;
 }
 
 interface Takeover {
@@ -101,7 +110,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
     if (entry === undefined) {
       entry = {
         takeover: null,
-        engine: null,
+        opening: null,
         users: 0,
         notes: new Notes(),
         models: new ModelAccess(),
@@ -145,7 +154,39 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
     });
   }
 
-  async function openFile(entry: Entry): Promise<OpenedEngine> {
+  function beginOpening(entry: Entry): Opening {
+    const { promise: delayed, resolve } = Promise.withResolvers<"delayed">();
+    const onEvent = (event: EngineEvent): void => {
+      if (event.kind === "progress") {
+        opening.upgrade = event;
+        resolve("delayed");
+      }
+      options.onEvent(event);
+    };
+    const opening: Opening = { opened: openFile(entry, onEvent), upgrade: null, delayed };
+    opening.opened.then(
+      () => (opening.upgrade = null),
+      () => {
+        if (entry.opening === opening) entry.opening = null;
+      },
+    );
+    return opening;
+  }
+
+  /** Nobody waits for a long upgrade: until it is done, turns go to the spool. */
+  async function waitFor(opening: Opening): Promise<OpenedEngine> {
+    const first =
+      opening.upgrade === null ? await Promise.race([opening.opened, opening.delayed]) : "delayed";
+    if (first !== "delayed") return first;
+    const { done, total } = opening.upgrade ?? { done: 1, total: 1 };
+    const percent = Math.floor((100 * done) / total);
+    const path = options.settings.databasePath;
+    throw new EngineError("database_busy", `${path} is being upgraded to this version (${percent} %)`, {
+      hint: "turns are kept until that is done, and stored then",
+    });
+  }
+
+  async function openFile(entry: Entry, onEvent: (event: EngineEvent) => void): Promise<OpenedEngine> {
     const { models } = entry;
     refuseWhileOlder(entry);
     const engine = await openEngine({
@@ -155,7 +196,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       thread: true,
       workerUrl: options.workerUrl,
       busyLimitMs: BUSY_LIMIT_MS,
-      onEvent: options.onEvent,
+      onEvent,
       complete: models.complete,
       // The host's own model comes after the settings' and before the fallbacks; which one that is, ModelAccess finds out at the call.
       hostModel: null,
@@ -179,24 +220,21 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
         entry.users += 1;
       }
       offerModels(entry);
-      const opening = (entry.engine ??= openFile(entry));
-      try {
-        const opened = await opening;
-        if ((await identifyFiles(options.settings.databasePath)) === opened.files) return opened.engine;
-        if (entry.engine === opening) entry.engine = null;
-        // Its worker may be in the middle of something; nobody waits for it.
-        opened.engine.close().catch(() => undefined);
-        return (await (entry.engine ??= openFile(entry))).engine;
-      } catch (error) {
-        if (entry.engine === opening) entry.engine = null;
-        throw error;
-      }
+      const opening = (entry.opening ??= beginOpening(entry));
+      const opened = await waitFor(opening);
+      if ((await identifyFiles(options.settings.databasePath)) === opened.files) return opened.engine;
+      if (entry.opening === opening) entry.opening = null;
+      // Its worker may be in the middle of something; nobody waits for it.
+      opened.engine.close().catch(() => undefined);
+      return (await waitFor((entry.opening ??= beginOpening(entry)))).engine;
     },
-    async whenTakenOver() {
-      await entryOf().takeover?.ended;
+    async whenUpgraded() {
+      const { takeover, opening } = entryOf();
+      await takeover?.ended;
+      await opening?.opened.catch(() => undefined);
     },
     discard() {
-      entryOf().engine = null;
+      entryOf().opening = null;
     },
     async inOrder(sessionId, task) {
       const { lastTasks } = entryOf();
@@ -220,7 +258,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       if (entry.users > 0) return;
       registry.delete(key);
       await Promise.all(entry.lastTasks.values());
-      const opened = await entry.engine?.catch(() => null);
+      const opened = await entry.opening?.opened.catch(() => null);
       await opened?.engine.close();
     },
   };

@@ -24,7 +24,7 @@ test("events and warnings are written as JSON, to a private file, and to the hos
   };
   logTo(host, log).warn("index: it is slow");
   log.writeEvent({ kind: "stored", conversationId: 1, messages: 2, revisions: 0 });
-  log.writeEvent({ kind: "progress", operation: "verify", done: 1, total: 2 });
+  log.writeEvent({ kind: "progress", operation: "upgrade", done: 1, total: 2 });
   log.write("info", { message: "x".repeat(5000) });
   expect(said).toEqual(["index: it is slow"]);
   const [first, second, third, ...rest] = readLines(file);

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
+import { writeLongInterruptedArchive } from "@lossless/testkit/older-archive.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HostLlm } from "../src/host.ts";
 import { BUSY_LIMIT_MS, leaseEngine, type EngineLease } from "../src/shared-engine.ts";
@@ -40,6 +41,22 @@ describe("a database that another process holds", () => {
     other.exec("ROLLBACK");
     other.close();
     expect((await engine.ingest(arrival)).results).toMatchObject([{ outcome: "stored" }]);
+    await one.release();
+  });
+});
+
+describe("an archive of an older version whose upgrade takes long", () => {
+  test("is not waited for: a turn is refused, so that it goes to the spool, and stored when the upgrade is done", async () => {
+    writeLongInterruptedArchive(join(folder, "lcm.db"), 20_000);
+    const one = lease();
+    await expect(one.open()).rejects.toMatchObject({
+      code: "database_busy",
+      message: expect.stringMatching(/is being upgraded to this version \(\d+ %\)$/) as string,
+    });
+    await one.whenUpgraded();
+    const session = { id: "session-1", key: "agent:main:test", owner: "main" };
+    const arrival = { session, messages: [{ eventId: "e1", message: { role: "user", content: "hello" } }] };
+    expect((await (await one.open()).ingest(arrival)).results).toMatchObject([{ outcome: "stored" }]);
     await one.release();
   });
 });

@@ -43,7 +43,7 @@ describe("the database of an older version where the archive should be", () => {
       code: "database_busy",
       message: expect.stringContaining("being taken over") as string,
     });
-    await lease.whenTakenOver();
+    await lease.whenUpgraded();
     const engine = await lease.open();
     expect((await engine.status()).messages).toBeGreaterThanOrEqual(messages);
     expect((await engine.verify()).problems).toEqual([]);
@@ -56,7 +56,7 @@ describe("the database of an older version where the archive should be", () => {
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
     await expect(lease.open()).rejects.toThrow(/being taken over/);
-    await lease.whenTakenOver();
+    await lease.whenUpgraded();
     await expect(lease.open()).rejects.toThrow(/another program has it open/);
     other.exec("ROLLBACK");
     other.close();

@@ -168,7 +168,6 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
       session: request.session,
       events,
       now,
-      isBulk: request.sequence !== undefined,
       turn: request.turn,
       cursor: request.cursor,
       baseTokens: request.budgetTokens,

@@ -12,7 +12,8 @@ export type EngineEvent =
   | { kind: "recovered"; part: EnginePart }
   /** Another process holds the lock of the database for so long that a person should know. */
   | { kind: "waiting"; message: string }
-  | { kind: "progress"; operation: string; done: number; total: number | null; note?: string }
+  /** An archive of an older version is being upgraded, for so long that a person should know; nothing can be stored meanwhile. */
+  | { kind: "progress"; operation: "upgrade"; done: number; total: number }
   | { kind: "compacted"; conversationId: number; tokensBefore: number; tokensAfter: number }
   | { kind: "spend"; purpose: string; model: string; inputTokens: number; outputTokens: number };
 

@@ -82,8 +82,6 @@ export interface AppendBatch {
   /** Room for messages in the model's context at this turn, if it is known. */
   readonly baseTokens?: number;
   readonly now: number;
-  /** One of many batches of a session: what makes single events easier to find may wait until there are no more. */
-  readonly isBulk?: boolean;
 }
 
 export interface AppendResult {

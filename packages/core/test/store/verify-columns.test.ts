@@ -12,7 +12,6 @@ import { LargeFiles } from "../../src/store/large-files.ts";
 import { BodyCache } from "../../src/store/sqlite/body-cache.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
 import type { StoreContext } from "../../src/store/sqlite/context.ts";
-import { EventIds } from "../../src/store/sqlite/event-ids.ts";
 import { FullTextIndex } from "../../src/store/sqlite/full-text-index.ts";
 import { allowWrites } from "../../src/store/sqlite/seals.ts";
 import { isUnproven, UNPROVEN } from "../../src/store/sqlite/unproven.ts";
@@ -93,6 +92,11 @@ async function buildArchive(folder: string): Promise<string> {
   return database;
 }
 
+/** Takes back what later migrations did, so that an archive looks as one from before there were seals. */
+const BACK_TO_15 = `
+  DROP TABLE seals; DROP TRIGGER refuse_older_programs; PRAGMA user_version = 15;
+  CREATE TABLE event_ids_behind (session_ref INTEGER PRIMARY KEY REFERENCES sessions (session_ref), until INTEGER NOT NULL) STRICT;`;
+
 interface Column {
   readonly name: string;
   readonly pk: number;
@@ -114,7 +118,6 @@ beforeAll(async () => {
     connection,
     files: new LargeFiles(folder.file("lcm-files")),
     index: new FullTextIndex(connection),
-    events: new EventIds(connection),
     bodies: new BodyCache(),
     derive: deriveMessage,
   };
@@ -300,9 +303,7 @@ describe("verify", () => {
       connection.exec(sql);
       connection.close();
     };
-    edit(
-      "DROP TABLE seals; DROP TRIGGER refuse_older_programs; UPDATE summaries SET earliest_at = earliest_at - 1; PRAGMA user_version = 15",
-    );
+    edit(`${BACK_TO_15} UPDATE summaries SET earliest_at = earliest_at - 1`);
     const verifyNow = async (): Promise<string[]> => {
       const engine = await openEngine({ database, thread: false, create: false });
       const { problems } = await engine.verify();
@@ -318,7 +319,7 @@ describe("verify", () => {
     using old = makeTemporaryFolder();
     const database = await buildArchive(old.path);
     const older = new DatabaseSync(database);
-    older.exec("DROP TABLE seals; DROP TRIGGER refuse_older_programs; PRAGMA user_version = 15");
+    older.exec(BACK_TO_15);
     const append = older.prepare("UPDATE conversations SET head_seq = head_seq + 1");
     const fold = older.prepare("UPDATE conversations SET fold_revision = fold_revision + 1");
     older.exec("BEGIN");

@@ -9,6 +9,7 @@ import { Calibrations } from "./calibrations.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
+import { recordEvent } from "./event-ids.ts";
 import { writeFile } from "./file-rows.ts";
 import { coverLateMessage, markStale, staleStandIns } from "./fold-path.ts";
 import type { IndexDocument } from "./full-text-index.ts";
@@ -67,8 +68,7 @@ type Relation =
 
 export function append(context: StoreContext, batch: AppendBatch): AppendResult {
   prepareAhead(context, batch);
-  const { connection, events } = context;
-  if (batch.isBulk) events.settleOther(findSession(connection, batch.session.owner, batch.session.id));
+  const { connection } = context;
   return connection.write(() => {
     const placement = new Placement(connection, batch.session, batch.now);
     if (batch.turn) {
@@ -79,14 +79,11 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
       }
     }
     const documents: IndexDocument[] = [];
-    const known = new KnownEvents(context, placement.sessionRef, listIds(batch.events));
-    if (batch.isBulk) events.watch(placement.sessionRef);
-    const isDeferred = (batch.isBulk ?? false) && events.defer(placement.sessionRef);
+    const known = new KnownEvents(connection, placement.sessionRef, listIds(batch.events));
     const calibrations = new Calibrations(connection);
     const results = batch.events.map((event) =>
-      storeEvent(context, batch, placement, event, known, isDeferred, calibrations, documents),
+      storeEvent(context, batch, placement, event, known, calibrations, documents),
     );
-    if (isDeferred) events.writeSome(results.length);
     calibrations.save(batch.now);
     if (batch.baseTokens !== undefined) connection.run(SET_BASE, batch.baseTokens, placement.sessionRef);
     if (batch.cursor) {
@@ -113,7 +110,7 @@ function prepareAhead(context: StoreContext, batch: AppendBatch): void {
   }
   connection.read(() => {
     const sessionRef = findSession(connection, batch.session.owner, batch.session.id);
-    const known = sessionRef === null ? null : new KnownEvents(context, sessionRef, listIds(events));
+    const known = sessionRef === null ? null : new KnownEvents(connection, sessionRef, listIds(events));
     for (const event of events) {
       const relation = known === null ? "new" : relate(connection, known, event).kind;
       if (relation !== "known") event.prepare();
@@ -151,7 +148,6 @@ function storeEvent(
   placement: Placement,
   event: AppendEvent,
   known: KnownEvents,
-  isDeferred: boolean,
   calibrations: Calibrations,
   documents: IndexDocument[],
 ): IngestedMessage {
@@ -170,7 +166,7 @@ function storeEvent(
   const stored = insertMessage(context, batch, placement.sessionRef, place, event, prepared, first);
   if (first) showRevision(connection, head, first, stored.messageId, prepared.tokens);
   else {
-    context.events.record(placement.sessionRef, event.eventId, stored.messageId, event.kind, isDeferred);
+    recordEvent(connection, placement.sessionRef, event.eventId, stored.messageId, event.kind);
     known.note(event.eventId, stored.messageId);
     const isFolded = head.hasSummaries && coverLateMessage(connection, head, stored, prepared.hidden);
     if (!isFolded) addItem(connection, head, stored, prepared);

@@ -55,7 +55,6 @@ export class Connection {
   #inTransaction = false;
   #afterCommit: (() => void)[] = [];
   readonly #afterRollback: (() => void)[] = [];
-  #rollbacks = 0;
   #onCommit: { readonly before: () => void; readonly ended: () => void } | null = null;
   /** The files that commits go to, with what identifies each. */
   #files = new Map<string, string | null>();
@@ -118,11 +117,6 @@ export class Connection {
         { hint: "nothing of this call is in the archive; open the database again, then repeat the call" },
       );
     }
-  }
-
-  /** How many transactions were undone: whoever keeps in memory what a transaction wrote looks whether it is still so. */
-  get rollbacks(): number {
-    return this.#rollbacks;
   }
 
   get isOpen(): boolean {
@@ -250,7 +244,6 @@ export class Connection {
 
   /** While nobody else can write: what is removed now cannot be what another program has just stored. */
   #undoHeld(undo: readonly (() => void)[]): void {
-    this.#rollbacks += 1;
     try {
       for (const work of undo) work();
     } finally {
@@ -314,7 +307,6 @@ export class Connection {
       this.run("COMMIT");
     } catch (error) {
       this.#afterCommit.length = 0;
-      this.#rollbacks += 1;
       if (this.database.isTransaction) this.exec("ROLLBACK");
       throw error;
     } finally {

@@ -1,19 +1,17 @@
 /**
- * What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, event ids, decoded bodies, and how a
- * message is read.
+ * What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, decoded bodies, and how a message is
+ * read.
  */
 import type { LargeFiles } from "../large-files.ts";
 import type { Derive } from "../store.ts";
 import type { BodyCache } from "./body-cache.ts";
 import type { Connection } from "./connection.ts";
-import type { EventIds } from "./event-ids.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
 
 export interface StoreContext {
   readonly connection: Connection;
   readonly files: LargeFiles;
   readonly index: FullTextIndex;
-  readonly events: EventIds;
   readonly bodies: BodyCache;
   /** Reads a stored message; null where nobody said how. */
   readonly derive: Derive | null;

@@ -142,7 +142,6 @@ function toPlan({ versions, files, summaries }: Selection): ForgetPlan {
 export function forget(context: StoreContext, request: ForgetRequest): ForgetOutcome {
   const { connection } = context;
   const outcome = connection.write((): ForgetOutcome => {
-    context.events.settle();
     // Deleted content is overwritten where it stood, not only where that is free of charge.
     connection.exec("PRAGMA secure_delete = ON");
     const selection = select(connection, request.messageIds, request.alsoSummaryIds);

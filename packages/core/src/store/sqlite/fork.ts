@@ -69,12 +69,11 @@ export function findForkPoint(
 }
 
 export function fork(
-  { connection, events }: StoreContext,
+  { connection }: StoreContext,
   request: ForkRequest,
 ): { kind: "forked" | "known"; conversationId: number } {
   const { session, point, now } = request;
   return connection.write(() => {
-    events.settle();
     const parent = must(
       findSession(connection, session.owner, request.parentSessionId),
       `the session ${request.parentSessionId}`,

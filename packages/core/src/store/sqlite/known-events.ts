@@ -4,7 +4,8 @@
  *
  * Invariant: an event that the batch itself has stored is known from then on.
  */
-import type { StoreContext } from "./context.ts";
+import type { Connection } from "./connection.ts";
+import { findEvent } from "./event-ids.ts";
 
 const SELECT_EVENTS = `
   SELECT event_id, message_id FROM event_ids
@@ -14,24 +15,21 @@ const SELECT_EVENTS = `
 const FEW_EVENTS = 16;
 
 export class KnownEvents {
-  readonly #context: StoreContext;
+  readonly #connection: Connection;
   readonly #sessionRef: number;
   /** Null: each is asked for. */
   readonly #messageIds: Map<string, number> | null;
 
-  constructor(context: StoreContext, sessionRef: number, eventIds: readonly string[]) {
-    this.#context = context;
+  constructor(connection: Connection, sessionRef: number, eventIds: readonly string[]) {
+    this.#connection = connection;
     this.#sessionRef = sessionRef;
-    context.events.follow(sessionRef);
     this.#messageIds = eventIds.length <= FEW_EVENTS ? null : this.#findAll(eventIds);
   }
 
   /** The first message of an event, if it is stored. */
   find(eventId: string): number | undefined {
-    const { events } = this.#context;
-    if (this.#messageIds !== null && isPlain(eventId))
-      return this.#messageIds.get(eventId) ?? events.findUnwritten(this.#sessionRef, eventId);
-    return events.find(this.#sessionRef, eventId);
+    if (this.#messageIds !== null && isPlain(eventId)) return this.#messageIds.get(eventId);
+    return findEvent(this.#connection, this.#sessionRef, eventId);
   }
 
   note(eventId: string, messageId: number): void {
@@ -39,10 +37,8 @@ export class KnownEvents {
   }
 
   #findAll(eventIds: readonly string[]): Map<string, number> {
-    const { connection, events } = this.#context;
-    const asked = eventIds.filter((id) => isPlain(id) && events.mayBeWritten(this.#sessionRef, id));
-    if (asked.length === 0) return new Map();
-    return new Map(connection.list<[string, number]>(SELECT_EVENTS, this.#sessionRef, JSON.stringify(asked)));
+    const asked = JSON.stringify(eventIds.filter(isPlain));
+    return new Map(this.#connection.list<[string, number]>(SELECT_EVENTS, this.#sessionRef, asked));
   }
 }
 

@@ -2,6 +2,8 @@
  * Brings a database to the current schema, or refuses it. The file says what it is by `application_id` and how old by
  * `user_version`; nothing is guessed from table names except to give a better message.
  */
+import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { EngineError } from "../../model/errors.ts";
 import type { Connection } from "./connection.ts";
@@ -21,6 +23,7 @@ import * as eventIdsBehind from "./migrations/0013-event-ids-behind.ts";
 import * as recallParts from "./migrations/0014-recall-parts.ts";
 import * as previousContext from "./migrations/0015-previous-context.ts";
 import * as seals from "./migrations/0016-seals.ts";
+import * as eventIdsAtOnce from "./migrations/0017-event-ids-at-once.ts";
 import { sealAll } from "./seals.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
@@ -29,9 +32,16 @@ export const APPLICATION_ID = 0x4c434d58;
 interface Migration {
   readonly version: number;
   readonly sql: string;
+  /** Changes rows before `sql` changes the schema, in the same transaction. */
+  readonly fill?: (connection: Connection, onProgress: ProgressFn) => void;
+  /** Free space that `fill` needs. */
+  readonly countBytes?: (connection: Connection) => number;
   /** Everything is sealed as it is once the schema is the newest one. */
   readonly reseals?: boolean;
 }
+
+/** Called between the steps of something long; not before the first, nor after the last. */
+type ProgressFn = (done: number, total: number) => void;
 
 const MIGRATIONS: readonly Migration[] = [
   archive,
@@ -50,11 +60,13 @@ const MIGRATIONS: readonly Migration[] = [
   recallParts,
   previousContext,
   seals,
+  eventIdsAtOnce,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-export function migrate(connection: Connection): void {
+/** One transaction: whatever ends it leaves the schema and the rows that were there. */
+export function migrate(connection: Connection, onProgress: ProgressFn = () => undefined): void {
   checkOrigin(connection);
   connection.enableWal();
   if (readPragma(connection, "user_version") === SCHEMA_VERSION) return;
@@ -73,6 +85,10 @@ export function migrate(connection: Connection): void {
     const from = readPragma(connection, "user_version");
     const missing = MIGRATIONS.filter((candidate) => candidate.version > from);
     for (const migration of missing) {
+      checkSpace(connection, migration);
+      migration.fill?.(connection, (done, total) => {
+        if (done < total) onProgress(done, total);
+      });
       connection.exec(migration.sql);
       connection.exec(`PRAGMA user_version = ${migration.version}`);
     }
@@ -80,6 +96,22 @@ export function migrate(connection: Connection): void {
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
   });
 }
+
+/** Before anything is filled: otherwise a full disk would show only at the end of a long upgrade. */
+function checkSpace(connection: Connection, { countBytes }: Migration): void {
+  const needed = countBytes?.(connection) ?? 0;
+  if (needed === 0) return;
+  const { bavail, bsize } = statfsSync(dirname(connection.path));
+  const free = bavail * bsize;
+  if (needed <= free) return;
+  throw new EngineError(
+    "database_full",
+    `cannot upgrade the database ${connection.path}: that may take ${formatMegabytes(needed)} MB, and ${formatMegabytes(free)} MB are free`,
+    { hint: "free some space and open it again; the file was left as it is" },
+  );
+}
+
+const formatMegabytes = (bytes: number): string => (Math.ceil(bytes / 1e5) / 10).toFixed(1);
 
 const OBJECTS = `
   SELECT type, name, sql FROM sqlite_schema

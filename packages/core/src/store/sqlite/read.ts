@@ -24,6 +24,7 @@ import type {
 } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { findEvent } from "./event-ids.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
 import { findSession } from "./placement.ts";
 
@@ -430,17 +431,16 @@ export function readSession(
 }
 
 export function knownEvents(
-  { connection, events }: StoreContext,
+  { connection }: StoreContext,
   owner: string | null,
   sessionId: string,
   eventIds: readonly string[],
 ): string[] {
   const ref = findSessionRef(connection, owner, sessionId);
   if (ref === null) return [];
-  return connection.read(() => {
-    events.follow(ref);
-    return eventIds.filter((eventId) => events.find(ref, eventId) !== undefined);
-  });
+  return connection.read(() =>
+    eventIds.filter((eventId) => findEvent(connection, ref, eventId) !== undefined),
+  );
 }
 
 export function findSessions({ connection }: StoreContext, owner: string, eventId: string): string[] {

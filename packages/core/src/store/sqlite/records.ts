@@ -5,7 +5,7 @@
 import { HIDDEN } from "../../model/message.ts";
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
 import type { BoundaryRequest, RelabelSession } from "../store.ts";
-import { EVENT_KIND } from "./event-ids.ts";
+import { EVENT_KIND, recordEvent } from "./event-ids.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { ConversationHead } from "./conversation-head.ts";
@@ -53,20 +53,19 @@ interface EventRow {
 
 /** Gives messages stored under provisional ids the host's own ids. Known new ids are left alone. */
 export function relabel(
-  { connection, events }: StoreContext,
+  { connection }: StoreContext,
   session: SessionRef,
   labels: readonly { from: string; to: string }[],
   now: number,
 ): number {
   return connection.write(() => {
-    events.settle();
     const placement = new Placement(connection, session, now);
     let changed = 0;
     for (const { from, to } of labels) {
       const event = connection.get<EventRow>(SELECT_EVENT, placement.sessionRef, from);
       if (!event || event.kind !== EVENT_KIND.provisional) continue;
       if (connection.get(SELECT_EVENT, placement.sessionRef, to)) continue;
-      events.record(placement.sessionRef, to, event.message_id, "alias");
+      recordEvent(connection, placement.sessionRef, to, event.message_id, "alias");
       placement
         .head(event.conversation_id)
         .takeRecord(connection, "relabel", { sessionId: session.id, seq: event.seq, from, to }, now);
@@ -79,11 +78,10 @@ export function relabel(
 
 /** Each event gets a record of its own: what an archive proves of aliases it proves of these. */
 export function relabelSession(
-  { connection, events }: StoreContext,
+  { connection }: StoreContext,
   { from, session, cursor, now }: RelabelSession,
 ): boolean {
   return connection.write(() => {
-    events.settle();
     const fromRef = findSession(connection, session.owner, from);
     if (fromRef === null || findSession(connection, session.owner, session.id) !== null) return false;
     const stored = connection.all<{
@@ -97,7 +95,7 @@ export function relabelSession(
     connection.run(COPY_CURSOR, fromRef, placement.sessionRef);
     connection.run(SET_CURSOR, cursor, fromRef);
     for (const { event_id: eventId, message_id: messageId, conversation_id: conversationId, seq } of stored) {
-      events.record(placement.sessionRef, eventId, messageId, "alias");
+      recordEvent(connection, placement.sessionRef, eventId, messageId, "alias");
       placement
         .head(conversationId)
         .takeRecord(
@@ -117,7 +115,7 @@ export function relabelSession(
  * `add`: the given ones are hidden, the others stay as they are.
  */
 export function setHidden(
-  { connection, events }: StoreContext,
+  { connection }: StoreContext,
   session: SessionRef,
   reason: HiddenReason,
   eventIds: readonly string[],
@@ -125,7 +123,6 @@ export function setHidden(
   mode: "exactly" | "add",
 ): number {
   return connection.write(() => {
-    events.settle();
     const sessionRef = findSession(connection, session.owner, session.id);
     if (sessionRef === null) return 0;
     const wanted = new Set(eventIds);

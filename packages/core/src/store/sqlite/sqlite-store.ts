@@ -73,8 +73,6 @@ import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dissolveSummary } from "./dissolve.ts";
 import { dropSummaries } from "./drop-summaries.ts";
-import { EventIds } from "./event-ids.ts";
-import type { Deferral } from "./event-ids.ts";
 import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, findRuns, testClues } from "./find-clues.ts";
@@ -109,12 +107,10 @@ export interface SqliteStoreOptions {
   readonly create?: boolean;
   readonly readOnly?: boolean;
   readonly busyLimitMs?: number;
-  /** Hears when another process holds the lock for long. */
+  /** Hears when another process holds the lock for long, and how far the upgrade of an older archive is. */
   readonly onEvent?: EventSink;
   /** Reads a stored message for the index: what another process stored and did not come to index. */
   readonly derive?: Derive;
-  /** When event ids of an import are put off; for tests, which cannot wait for a large archive. */
-  readonly deferral?: Deferral;
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
@@ -136,7 +132,9 @@ export class SqliteStore implements Store {
         }),
     });
     try {
-      migrate(connection);
+      migrate(connection, (done, total) =>
+        options.onEvent?.({ kind: "progress", operation: "upgrade", done, total }),
+      );
       const index = new FullTextIndex(connection);
       if (!connection.readOnly) {
         keepSeals(connection);
@@ -146,7 +144,6 @@ export class SqliteStore implements Store {
         connection,
         files: new LargeFiles(options.filesDir),
         index,
-        events: new EventIds(connection, options.deferral),
         bodies: new BodyCache(),
         derive: options.derive ?? null,
       };
@@ -160,13 +157,11 @@ export class SqliteStore implements Store {
   async append(batch: AppendBatch): Promise<AppendResult> {
     const result = await this.#do("write", () => append(this.#context, batch));
     this.#queue.settleSoon();
-    if (batch.isBulk) this.#context.events.settleSoon();
     return result;
   }
 
   async settleIndex(): Promise<void> {
     this.#queue.settle();
-    this.#context.events.trySettle();
   }
 
   async readSession(owner: string | null, sessionId: string): Promise<SessionState | null> {
@@ -182,15 +177,15 @@ export class SqliteStore implements Store {
     labels: readonly { from: string; to: string }[],
     now: number,
   ): Promise<number> {
-    return this.#doSettled("write", () => relabel(this.#context, session, labels, now));
+    return this.#do("write", () => relabel(this.#context, session, labels, now));
   }
 
   async findSessions(owner: string, eventId: string): Promise<string[]> {
-    return this.#doSettled("read", () => read.findSessions(this.#context, owner, eventId));
+    return this.#do("read", () => read.findSessions(this.#context, owner, eventId));
   }
 
   async relabelSession(request: RelabelSession): Promise<boolean> {
-    return this.#doSettled("write", () => relabelSession(this.#context, request));
+    return this.#do("write", () => relabelSession(this.#context, request));
   }
 
   async setHidden(
@@ -200,7 +195,7 @@ export class SqliteStore implements Store {
     now: number,
     mode: "exactly" | "add",
   ): Promise<number> {
-    return this.#doSettled("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
+    return this.#do("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
   }
 
   async recordBoundary(
@@ -287,11 +282,11 @@ export class SqliteStore implements Store {
   }
 
   async findForkPoint(request: Parameters<Store["findForkPoint"]>[0]): ReturnType<Store["findForkPoint"]> {
-    return this.#doSettled("read", () => forks.findForkPoint(this.#context, request));
+    return this.#do("read", () => forks.findForkPoint(this.#context, request));
   }
 
   async fork(request: Parameters<Store["fork"]>[0]): ReturnType<Store["fork"]> {
-    return this.#doSettled("write", () => forks.fork(this.#context, request));
+    return this.#do("write", () => forks.fork(this.#context, request));
   }
 
   async readForkItems(conversationId: number): ReturnType<Store["readForkItems"]> {
@@ -521,7 +516,7 @@ export class SqliteStore implements Store {
   }
 
   async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
-    return this.#doSettled("read", () => care.findUnproven(this.#context, ...request));
+    return this.#do("read", () => care.findUnproven(this.#context, ...request));
   }
 
   async readVersions(): ReturnType<Store["readVersions"]> {
@@ -547,11 +542,11 @@ export class SqliteStore implements Store {
   }
 
   async planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan> {
-    return this.#doSettled("read", () => forgetting.planForget(this.#context, messageIds, alsoSummaryIds));
+    return this.#do("read", () => forgetting.planForget(this.#context, messageIds, alsoSummaryIds));
   }
 
   async forget(request: ForgetRequest): Promise<ForgetOutcome> {
-    return this.#doSettled("write", () => forgetting.forget(this.#context, request));
+    return this.#do("write", () => forgetting.forget(this.#context, request));
   }
 
   async isForgettingOpen(): Promise<boolean> {
@@ -615,7 +610,7 @@ export class SqliteStore implements Store {
   }
 
   async openMoved(...request: Parameters<Store["openMoved"]>): Promise<OpenOutcome> {
-    return this.#doSettled("write", () => transferIn.openMoved(this.#context, ...request));
+    return this.#do("write", () => transferIn.openMoved(this.#context, ...request));
   }
 
   async compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
@@ -623,7 +618,7 @@ export class SqliteStore implements Store {
   }
 
   async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {
-    await this.#doSettled("write", () => transferIn.moveRows(this.#context, ...request));
+    await this.#do("write", () => transferIn.moveRows(this.#context, ...request));
     this.#queue.settleSoon();
   }
 
@@ -688,7 +683,7 @@ export class SqliteStore implements Store {
     onProgress: (done: number, total: number) => void,
     proveArrival?: ProveArrival,
   ): Promise<VerifyReport> {
-    return this.#doSettled("verify", () => verify(this.#context, derive, onProgress, proveArrival));
+    return this.#do("verify", () => verify(this.#context, derive, onProgress, proveArrival));
   }
 
   async reindex(
@@ -701,16 +696,7 @@ export class SqliteStore implements Store {
 
   async close(): Promise<void> {
     this.#queue.close();
-    this.#context.events.close();
     this.#context.connection.close();
-  }
-
-  /** For work that joins `event_ids`. What writes settles inside its transaction as well: there, nobody can put off another id. */
-  async #doSettled<T>(verb: string, work: () => T): Promise<T> {
-    return this.#do(verb, () => {
-      this.#context.events.settle();
-      return work();
-    });
   }
 
   async #do<T>(verb: string, work: () => T): Promise<T> {

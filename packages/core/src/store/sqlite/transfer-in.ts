@@ -25,6 +25,7 @@ import type {
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
+import { recordEvent } from "./event-ids.ts";
 import { writeFile } from "./file-rows.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { findSession } from "./placement.ts";
@@ -92,13 +93,12 @@ export function moveSessions(
 }
 
 export function openMoved(
-  { connection, events }: StoreContext,
+  { connection }: StoreContext,
   moved: MovedConversation,
   nth: number | null,
   now: number,
 ): OpenOutcome {
   return connection.write(() => {
-    events.settle();
     const { owner, sessionKey, sessionId, createdAt } = moved;
     const known =
       nth === null
@@ -194,10 +194,9 @@ export function moveRows(
   derive: Derive,
   now: number,
 ): void {
-  const { connection, index, events } = context;
+  const { connection, index } = context;
   const prepared = rows.map((row) => (row.kind === "message" ? prepare(row, files, derive) : row));
   connection.write(() => {
-    events.settle();
     const head = ConversationHead.read(connection, conversationId);
     const owner = must(connection.get<{ owner: string }>(OWNER_OF, conversationId), "the conversation").owner;
     const mover = new RowMover(context, head, owner, files);
@@ -295,7 +294,7 @@ class RowMover {
     insertRedaction(connection, messageId, message.redaction);
     if (first) this.#showRevision(first, messageId, derived.tokens);
     else {
-      this.#context.events.record(sessionRef, eventId, messageId, message.eventKind);
+      recordEvent(connection, sessionRef, eventId, messageId, message.eventKind);
       connection.run(INSERT_ITEM, head.conversationId, position, seq, messageId, derived.tokens, hidden);
       if (hidden === 0) head.noteShown(1, derived.tokens);
     }
@@ -394,7 +393,7 @@ class RowMover {
   #addAlias(body: Record<string, unknown>): void {
     const { message_id: messageId } = this.#messageAt(body["seq"] as number);
     const sessionRef = sessionRefOf(this.#connection, this.#owner, body["sessionId"] as string);
-    this.#context.events.record(sessionRef, body["to"] as string, messageId, "alias");
+    recordEvent(this.#connection, sessionRef, body["to"] as string, messageId, "alias");
   }
 
   #addBoundary(body: Record<string, unknown>, at: number): void {

@@ -11,6 +11,7 @@ import type { Derive } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
+import { recordEvent } from "./event-ids.ts";
 import { writeFile } from "./file-rows.ts";
 import { toSummary } from "./graph.ts";
 import { findSession } from "./placement.ts";
@@ -245,7 +246,7 @@ class Copy {
       chain,
     );
     this.#head.noteMessage({ position, createdAt, arrivalBytes, sessionId: this.#job.targetSessionId });
-    if (first === null) this.#context.events.record(this.#sessionRef, eventId, messageId, "entry");
+    if (first === null) recordEvent(this.#connection, this.#sessionRef, eventId, messageId, "entry");
     else this.#connection.run(SET_NEWEST, messageId, first.messageId);
     const ends = { startPosition: position, startSeq: seq, endPosition: position, endSeq: seq };
     this.#messages.set(sourceId, { ...ends, messageId, isShown: hidden === 0 });

@@ -15,9 +15,6 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
   cache_usage: { "*": "Statistics that hosts report." },
   token_calibration: { "*": "An estimate that is corrected with every answer of a model." },
   vector_spaces: { "*": "Bookkeeping of an optional index that can be filled again." },
-  event_ids_behind: {
-    "*": "Empty except during an import. That every message has its event id is proven.",
-  },
   word_blocks: {
     "*": "A filter for searches that can be rebuilt. What a block spells is checked where there is one.",
   },

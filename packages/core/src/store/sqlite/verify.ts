@@ -23,7 +23,6 @@ import { checkCounter, Problems } from "./verify-problems.ts";
 import { checkVectors } from "./verify-vectors.ts";
 import type { HiddenChanges } from "./verify-problems.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
-import { readBehind } from "./event-ids.ts";
 import { compareSchema } from "./migrate.ts";
 import { checkSeals } from "./seals.ts";
 import { checkValues, commitStored, listLost, readRedaction } from "./redactions.ts";
@@ -96,8 +95,6 @@ export function verify(
       boundaries: 0,
       files: 0,
       redacted: { messages: 0, proven: 0 },
-      behind: attempt<ReadonlyMap<number, number>>("archive", new Map(), () => readBehind(connection)),
-      unwritten: new Set(),
       proveArrival,
       report: (done) => onProgress(done, total),
     };
@@ -120,7 +117,7 @@ export function verify(
     });
     attempt("index", undefined, () => index?.finish());
     const names = (counts.firsts ?? 0) + state.aliases + state.forkNames;
-    const extra = (counts.events ?? 0) + state.unwritten.size - names;
+    const extra = (counts.events ?? 0) - names;
     if (extra !== 0) {
       problems.add(
         "event_ids",
@@ -191,8 +188,6 @@ export function verifyConversations(
       boundaries: 0,
       files: 0,
       redacted: { messages: 0, proven: 0 },
-      behind: readBehind(connection),
-      unwritten: new Set(),
       proveArrival: () => undefined,
       report: () => undefined,
     };
@@ -213,9 +208,6 @@ export function verifyConversations(
 
 interface VerifyState {
   done: number;
-  /** Where the event ids of sessions are not all written yet, and the firsts that were found without. */
-  readonly behind: ReadonlyMap<number, number>;
-  readonly unwritten: Set<string>;
   aliases: number;
   /** Names that forks give to messages of their parents. */
   forkNames: number;
@@ -348,22 +340,11 @@ function readOrigin(connection: Connection, { parent_id: parentId, fork_seq: seq
   return { conversationId: parentId, seq, chain };
 }
 
-/** An event id names one message, the first of its event; one that an import has put off stands in that message alone. */
-function checkEvent(
-  message: Row,
-  name: string,
-  problems: Problems,
-  { behind, unwritten }: VerifyState,
-): void {
+/** An event id names one message, the first of its event. */
+function checkEvent(message: Row, name: string, problems: Problems): void {
   const first = (message.revises ?? message.message_id) as number;
   if (message.event_message === first) return;
-  const session = message.session_ref as number;
-  const isPutOff = message.event_message === null && first > (behind.get(session) ?? Infinity);
-  const key = `${session} ${message.event_id as string}`;
-  const isOnly = message.revises !== null || !unwritten.has(key);
-  if (isPutOff && message.revises === null) unwritten.add(key);
-  if (!isPutOff || !isOnly)
-    problems.add("event_ids", name, `the event id of ${name} is not recorded, or names another message`);
+  problems.add("event_ids", name, `the event id of ${name} is not recorded, or names another message`);
 }
 
 function checkGap(expected: number, seq: number, name: string, problems: Problems): void {
@@ -399,7 +380,7 @@ function checkMessage(
       `${name} does not continue the chain: its place, id, time or commitment was changed`,
     );
   }
-  checkEvent(message, name, problems, state);
+  checkEvent(message, name, problems);
   if (message.newest !== message.last_revision) {
     problems.add(
       "derived",

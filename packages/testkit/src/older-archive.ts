@@ -1,0 +1,28 @@
+/**
+ * An archive as schema 16 left it: made by a program of that version that was killed twice while it imported. 43 messages in two sessions, of
+ * which 37 wait for the index and, but for one revision, for their row in `event_ids`; one vector space with vectors of the first three messages.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { gunzipSync } from "node:zlib";
+
+const ARCHIVE = join(import.meta.dirname, "../archives/schema-16-interrupted-import.db.gz");
+
+export function writeInterruptedArchive(path: string): void {
+  writeFileSync(path, gunzipSync(readFileSync(ARCHIVE)), { mode: 0o600 });
+}
+
+/** The same with so many further messages without a row in `event_ids`: only their own rows, so that `verify` would not pass. */
+export function writeLongInterruptedArchive(path: string, messages: number): void {
+  writeInterruptedArchive(path);
+  const database = new DatabaseSync(path);
+  database.exec(`
+    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${messages})
+    INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, role, tokens, created_at, hidden, hidden_now,
+                          arrival_bytes, encoding, body, salt, commitment, chain)
+    SELECT conversation_id, 1000 + n, 1000 + n, session_ref, 'many ' || n, role, tokens, created_at, hidden, hidden_now,
+           arrival_bytes, encoding, body, salt, commitment, chain
+    FROM numbers, messages WHERE message_id = 1`);
+  database.close();
+}
