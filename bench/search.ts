@@ -9,7 +9,8 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openEngine } from "@lossless/core";
 import type { Arrival, Engine } from "@lossless/core";
-import { analyzeQuery, buildMatch } from "../packages/core/src/text/index.ts";
+import { toMatch } from "../packages/core/src/store/sqlite/match.ts";
+import { analyzeQuery, buildClues } from "../packages/core/src/text/index.ts";
 import type { BenchResult } from "./report.ts";
 
 const OWNER = "bench";
@@ -169,7 +170,9 @@ async function repeat(work: () => Promise<void>): Promise<{ first: number; media
 
 function measureBare(database: string, question: string): number {
   const connection = new DatabaseSync(database, { readOnly: true });
-  const match = buildMatch(analyzeQuery(question), { mode: "relaxed" });
+  const match = buildClues(analyzeQuery(question))
+    .map(({ sought }) => toMatch(sought))
+    .join(" OR ");
   const statement = connection.prepare(
     "SELECT rowid FROM messages_fts_1 WHERE messages_fts_1 MATCH ? ORDER BY rank LIMIT 50",
   );

@@ -3,9 +3,10 @@
  * neighbours. Words too common to be listed never bring in a document; they only re-rank what rarer words found. When every word is that
  * common, documents that hold two of them are looked for instead.
  */
-import type { ClueListing, DocumentKind, DocumentPlace, RecallScope } from "../store/recall.ts";
-import { buildClues, isNearDate } from "../text/index.ts";
-import type { NamedDate, Query, QueryClue } from "../text/index.ts";
+import type { DocumentPlace, RecallScope } from "../store/recall.ts";
+import type { ClueListing, DocumentKind } from "../store/text-index.ts";
+import { buildClues, isNearDate, nameClue } from "../text/index.ts";
+import type { NamedDate, Query, QueryClue, TextClue } from "../text/index.ts";
 import { IdSet } from "./id-set.ts";
 import type { ReadonlyIds } from "./id-set.ts";
 import type { FindStore } from "./own-words.ts";
@@ -55,14 +56,17 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
   const { kind, query, scope, commonAbove = COMMON_ABOVE } = request;
   const whole = buildClues(query);
   const parts = query.parts.map(buildClues);
-  const matches = [...new Set([...whole, ...parts.flat()].map(({ match }) => match))];
-  if (matches.length === 0) return NOTHING;
-  const answer = await store.findClues({ kind, matches, scope, limit: commonAbove });
+  const sought = new Map([...whole, ...parts.flat()].map((clue) => [nameClue(clue.sought), clue.sought]));
+  if (sought.size === 0) return NOTHING;
+  const clues = [...sought.values()];
+  const answer = await store.findClues({ kind, clues, scope, limit: commonAbove });
   const { total } = answer;
-  const listings = new Map(matches.map((match, at) => [match, answer.listings[at] as ClueListing]));
+  const listings: Listings = new Map(
+    [...sought.keys()].map((name, at) => [name, answer.listings[at] as ClueListing]),
+  );
   const dated = kind === "message" ? await findDated(store, query.dates, scope, answer, commonAbove) : null;
   const join = (clues: readonly QueryClue[]): ListedClue[] => [
-    ...clues.map((clue) => ({ ...clue, ...(listings.get(clue.match) as ClueListing) })),
+    ...clues.map((clue) => ({ ...clue, ...listingOf(listings, clue) })),
     ...(dated ? [{ ...dated, listedFrom: null }] : []),
   ];
   const rare = join(whole).filter(({ listedFrom }) => listedFrom === null);
@@ -78,14 +82,14 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     reach: kind === "message" ? NEIGHBOUR_REACH : 0,
     scope,
   });
-  await addTested(store, kind, listings, places);
+  await addTested(store, kind, sought, listings, places);
   const ranked = rankPlaces(
     { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion },
     places,
     total,
   );
   const known = new Map(places.map((place) => [place.id, place]));
-  const holding = new IdSet(whole.map(({ match }) => listings.get(match)?.ids ?? []));
+  const holding = new IdSet(whole.map((clue) => listingOf(listings, clue).ids));
   const isExact = [...listings.values()].every(({ listedFrom }) => listedFrom === null);
   return { ranked, places: known, holding, complete: intersect(whole, listings, ranked), isExact, pending };
 }
@@ -93,12 +97,12 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
 /** The documents that hold every required clue. Of common ones only the listed part is known; what was ranked is known for certain. */
 function intersect(
   clues: readonly QueryClue[],
-  listings: ReadonlyMap<string, ClueListing>,
+  listings: Listings,
   ranked: readonly RankedDocument[],
 ): number[] {
   const [first = [], ...rest] = clues
     .filter(({ required }) => required)
-    .map(({ match }) => listings.get(match)?.ids ?? [])
+    .map((clue) => listingOf(listings, clue).ids)
     .toSorted((a, b) => a.length - b.length);
   const listed = rest.reduce<readonly number[]>((common, ids) => {
     const known = new IdSet([common]);
@@ -108,6 +112,12 @@ function intersect(
   return [...new Set([...listed, ...certain])].toSorted((a, b) => b - a);
 }
 
+/** Listings by the names of their clues. */
+type Listings = Map<string, ClueListing>;
+
+const listingOf = (listings: Listings, { sought }: QueryClue): ClueListing =>
+  listings.get(nameClue(sought)) as ClueListing;
+
 interface ListedClue extends FoundClue {
   readonly listedFrom: number | null;
 }
@@ -116,15 +126,21 @@ interface ListedClue extends FoundClue {
 async function addTested(
   store: FindStore,
   kind: DocumentKind,
-  listings: Map<string, ClueListing>,
+  sought: ReadonlyMap<string, TextClue>,
+  listings: Listings,
   places: readonly DocumentPlace[],
 ): Promise<void> {
-  for (const [match, listing] of listings) {
-    const { listedFrom } = listing;
-    if (listedFrom === null) continue;
-    const older = places.map(({ id }) => id).filter((id) => id < listedFrom);
-    const [found = []] = await store.testClues({ kind, matches: [match], ids: older });
-    listings.set(match, { ...listing, ids: [...listing.ids, ...found] });
+  const common = [...sought].filter(([name]) => listings.get(name)?.listedFrom !== null);
+  if (common.length === 0) return;
+  const found = await store.testClues({
+    kind,
+    clues: common.map(([, clue]) => clue),
+    ids: places.map(({ id }) => id),
+  });
+  for (const [at, [name]] of common.entries()) {
+    const listing = listings.get(name) as ClueListing;
+    const older = (found[at] ?? []).filter((id) => id < (listing.listedFrom ?? 0));
+    listings.set(name, { ...listing, ids: [...listing.ids, ...older] });
   }
 }
 
@@ -133,22 +149,21 @@ async function findPairs(
   store: FindStore,
   { kind, scope }: FindRequest,
   clues: readonly QueryClue[],
-  listings: ReadonlyMap<string, ClueListing>,
+  listings: Listings,
   limit: number,
 ): Promise<FoundClue[]> {
   const common = clues
     .filter(
-      ({ weight, match }) =>
-        weight > 0 && !match.includes("NEAR(") && (listings.get(match)?.frequency ?? 0) > 0,
+      (clue) => clue.weight > 0 && clue.sought.kind !== "near" && listingOf(listings, clue).frequency > 0,
     )
-    .toSorted((a, b) => frequencyOf(listings, a) - frequencyOf(listings, b))
+    .toSorted((a, b) => listingOf(listings, a).frequency - listingOf(listings, b).frequency)
     .slice(0, PAIRED);
   const single = common[0];
   if (single === undefined) return [];
   const pairs = common.flatMap((one, at) =>
-    common.slice(at + 1).map((other) => `(${one.match}) AND (${other.match})`),
+    common.slice(at + 1).map((other): TextClue => ({ kind: "all", of: [one.sought, other.sought] })),
   );
-  const answer = await store.findClues({ kind, matches: pairs, scope, limit });
+  const answer = await store.findClues({ kind, clues: pairs, scope, limit });
   const found = answer.listings.map((listing) => ({
     weight: 1,
     required: false,
@@ -158,11 +173,7 @@ async function findPairs(
   // One word alone, or words that never meet: the newest documents with the rarest of them.
   return found.some(({ ids }) => ids.length > 0)
     ? found
-    : [{ ...single, ...(listings.get(single.match) as ClueListing) }];
-}
-
-function frequencyOf(listings: ReadonlyMap<string, ClueListing>, clue: QueryClue): number {
-  return listings.get(clue.match)?.frequency ?? 0;
+    : [{ ...single, ...listingOf(listings, single) }];
 }
 
 /** The messages written around the dates a question names, as one more clue. */

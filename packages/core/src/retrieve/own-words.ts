@@ -2,16 +2,16 @@
  * The store as a search sees it: messages by what was said in them, without the calls and results of our own tools. A message that matches
  * through such parts alone is not found; one that matches through its other text is.
  *
- * The index holds whole messages. For the few that have such parts, an expression is tested again on the rest of their text, which
+ * The index holds whole messages. For the few that have such parts, a clue is tested again on the rest of their text, which
  * costs no statement per hit.
  */
 import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
-import type { ClueListing, ClueRequest, CluesFound, DocumentPlace, MessageText } from "../store/recall.ts";
-import type { RecallStore } from "../store/recall.ts";
+import type { DocumentPlace, MessageText, RecallStore } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
-import { compileMatch, readTextTerms } from "../text/index.ts";
-import type { TextTerms } from "../text/index.ts";
+import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
+import { holdsClue, readTextTerms } from "../text/index.ts";
+import type { TextClue, TextTerms } from "../text/index.ts";
 
 /** What finding documents asks of a store. */
 export type FindStore = Pick<RecallStore, "findClues" | "testClues" | "findWritten" | "readPlaces">;
@@ -78,22 +78,21 @@ export class OwnWords implements FindStore {
     await this.learn(found.listings.flatMap(({ ids }) => ids));
     if (this.#cut.size === 0) return found;
     const listings = found.listings.map((listing, at) =>
-      this.#dropUnsaid(listing, request.matches[at] as string),
+      this.#dropUnsaid(listing, request.clues[at] as TextClue),
     );
     return { ...found, listings };
   }
 
-  #dropUnsaid(listing: ClueListing, match: string): ClueListing {
-    const ids = this.#keepHolding(listing.ids, match);
+  #dropUnsaid(listing: ClueListing, clue: TextClue): ClueListing {
+    const ids = this.#keepHolding(listing.ids, clue);
     return { ...listing, ids, frequency: listing.frequency - (listing.ids.length - ids.length) };
   }
 
-  #keepHolding(ids: readonly number[], match: string): number[] {
-    const holds = compileMatch(match);
+  #keepHolding(ids: readonly number[], clue: TextClue): number[] {
     return ids.filter((id) => {
       const cut = this.#cut.get(id);
       if (cut === undefined) return true;
-      return cut.text !== "" && holds((cut.terms ??= readTextTerms(cut.text)));
+      return cut.text !== "" && holdsClue((cut.terms ??= readTextTerms(cut.text)), clue);
     });
   }
 
@@ -101,7 +100,7 @@ export class OwnWords implements FindStore {
     const found = await this.#store.testClues(request);
     if (request.kind !== "message") return found;
     await this.learn(request.ids);
-    return found.map((ids, at) => this.#keepHolding(ids, request.matches[at] as string));
+    return found.map((ids, at) => this.#keepHolding(ids, request.clues[at] as TextClue));
   }
 
   async findWritten(

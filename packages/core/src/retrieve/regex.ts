@@ -8,6 +8,7 @@ import { EngineError } from "../model/errors.ts";
 import type { IdRange, RecallScope, ScannedText } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
 import { analyzeForIndex, requiredLiterals, requiredRuns } from "../text/index.ts";
+import type { TextClue } from "../text/index.ts";
 import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, GrepAnswer, GrepHit, GrepRequest } from "./grep.ts";
@@ -279,10 +280,10 @@ async function narrowToRanges(store: Store, pattern: string, scope: RecallScope)
 async function narrowToMessages(store: Store, pattern: string, scope: RecallScope): Promise<number[] | null> {
   const words = [...new Set(requiredLiterals(pattern).flatMap(wholeWords))];
   if (words.length === 0) return null;
-  const matches = words.map((word) => `words : "${word}"`);
+  const clues = words.map((word): TextClue => ({ kind: "run", words: [word] }));
   const { listings, pendingIds } = await store.findClues({
     kind: "message",
-    matches,
+    clues,
     scope,
     limit: MAX_NARROWED,
   });

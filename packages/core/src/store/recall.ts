@@ -4,6 +4,7 @@
  * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
  */
 import type { LargeFileRow } from "./rows.ts";
+import type { DocumentKind, TextIndex } from "./text-index.ts";
 
 /** What a search may see. Absent fields do not narrow. */
 export interface RecallScope {
@@ -21,39 +22,6 @@ export interface RecallScope {
 export interface InheritedPart {
   readonly conversationId: number;
   readonly position: number;
-}
-
-export type DocumentKind = "message" | "summary";
-
-export interface ClueRequest {
-  readonly kind: DocumentKind;
-  /** FTS5 expressions over the columns of the index, made by `text/match.ts`. */
-  readonly matches: readonly string[];
-  readonly scope: RecallScope;
-  /** At most this many documents are listed for each, the newest. */
-  readonly limit: number;
-}
-
-export interface ClueListing {
-  /** Newest first. For messages their ids, for summaries their rows in the index. */
-  readonly ids: readonly number[];
-  /** Documents of the scope that hold it: exact, or an estimate when it is too common to list. */
-  readonly frequency: number;
-  /** Documents older than this were not looked at; null when all were. */
-  readonly listedFrom: number | null;
-}
-
-export interface CluesFound {
-  /** Documents in the scope. */
-  readonly total: number;
-  /** Times of the oldest and newest message of the scope. */
-  readonly firstAt: number | null;
-  readonly lastAt: number | null;
-  readonly listings: ClueListing[];
-  /** Messages of the archive that are not in the index yet and could not be brought in, because this is only a reader. */
-  readonly pendingIds: readonly number[];
-  /** Whether any message of the archive may hold parts of our own tools. */
-  readonly hasRecallParts: boolean;
 }
 
 /** Which parts of a message are calls or results of our own tools. */
@@ -126,14 +94,7 @@ export interface Grant {
   readonly revokedAt: number | null;
 }
 
-export interface RecallStore {
-  findClues(request: ClueRequest): Promise<CluesFound>;
-  /** Which of the given documents hold each expression. */
-  testClues(request: {
-    kind: DocumentKind;
-    matches: readonly string[];
-    ids: readonly number[];
-  }): Promise<number[][]>;
+export interface RecallStore extends TextIndex {
   /** Messages written in one of the ranges (`since` ≤ time < `before`), newest first. */
   findWritten(request: {
     scope: RecallScope;

@@ -189,20 +189,6 @@ export interface ListMessages {
   readonly owner?: string;
 }
 
-export interface SearchRequest {
-  /** An FTS5-style expression made by `text/query.ts`. */
-  readonly match: string;
-  readonly limit: number;
-  readonly offset: number;
-  readonly conversationIds?: readonly number[];
-  readonly owner?: string;
-}
-
-export interface SearchHit {
-  readonly messageId: number;
-  readonly score: number;
-}
-
 export interface OutlineRequest {
   readonly conversationId: number;
   readonly owner?: string;

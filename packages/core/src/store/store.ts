@@ -32,8 +32,6 @@ import type {
   MessageBody,
   MessageCounts,
   MessageRow,
-  SearchHit,
-  SearchRequest,
   SessionState,
   ShownMessage,
   StorageShares,
@@ -91,7 +89,6 @@ export interface Store
   /** The newest versions of messages as a model sees them: a reference stands where a payload was cut out. In the order asked for. */
   readShown(messageIds: readonly number[]): Promise<ShownMessage[]>;
   readRevisions(messageId: number, owner?: string): Promise<MessageRow[]>;
-  search(request: SearchRequest): Promise<{ hits: SearchHit[]; total: number }>;
   /** Brings what was stored a moment ago into the index, and the event ids of an import to where they are looked up. Without it that happens by itself, milliseconds later. Never fails. */
   settleIndex(): Promise<void>;
   readFile(fileId: string, owner?: string): Promise<LargeFileRow | null>;

@@ -4,10 +4,10 @@ export { ANALYSIS_VERSION, FTS_TOKENIZE, analyzeForIndex, decodeTerms, encodeFor
 export type { IndexTerms, ReadTerms } from "./analyze.ts";
 export { findDates, isNearDate } from "./dates.ts";
 export type { NamedDate } from "./dates.ts";
-export { compileMatch, readTextTerms } from "./holds.ts";
-export type { TextTerms } from "./holds.ts";
-export { buildClues, buildMatch } from "./match.ts";
-export type { MatchMode, QueryClue } from "./match.ts";
+export { buildClues } from "./build-clues.ts";
+export type { QueryClue } from "./build-clues.ts";
+export { holdsClue, nameClue, readTextTerms } from "./clue.ts";
+export type { TextClue, TextTerms } from "./clue.ts";
 export { findMatches, verbatimShare } from "./matches.ts";
 export type { TextRange } from "./matches.ts";
 export { analyzeQuery } from "./query.ts";

@@ -4,12 +4,15 @@
  * regular expression can stand, the blocks of words tell.
  */
 import { EngineError } from "../../model/errors.ts";
-import type { ClueListing, ClueRequest, CluesFound, DocumentKind, IdRange, RecallScope } from "../recall.ts";
+import type { TextClue } from "../../text/index.ts";
+import type { IdRange, RecallScope } from "../recall.ts";
+import type { ClueListing, ClueRequest, CluesFound, DocumentKind } from "../text-index.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { scopeTerm } from "./full-text-index.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
 import { listBeyond } from "./inherited.ts";
+import { toMatch } from "./match.ts";
 import { hasRecallParts } from "./recall-parts.ts";
 import { findSpelled } from "./word-blocks.ts";
 
@@ -63,7 +66,7 @@ export function findClues({ connection, index }: StoreContext, request: ClueRequ
       total: request.kind === "message" ? extent.messages : extent.summaries,
       firstAt: extent.first_at,
       lastAt: extent.last_at,
-      listings: request.matches.map((match) => toListing(list(match), superseded, request.limit, extent)),
+      listings: request.clues.map((clue) => toListing(list(clue), superseded, request.limit, extent)),
       pendingIds: request.kind === "message" ? index.listPending() : [],
       hasRecallParts: request.kind === "message" && hasRecallParts(connection),
     };
@@ -126,9 +129,9 @@ function readSuperseded(connection: Connection, kind: DocumentKind): Set<number>
   return new Set(connection.all<{ id: number }>(sql).map(({ id }) => id));
 }
 
-type Lister = (match: string) => number[];
+type Lister = (clue: TextClue) => number[];
 
-/** Prepares the query that lists the documents of an expression, newest first. */
+/** Prepares the query that lists the documents of a clue, newest first. */
 function makeLister(
   connection: Connection,
   index: FullTextIndex,
@@ -158,9 +161,9 @@ function makeLister(
       SELECT f.rowid AS id FROM ${table} f ${filters.join}
       WHERE ${table} MATCH :match AND f.rowid BETWEEN :low AND :high ${filters.where} ORDER BY f.rowid DESC LIMIT :limit)`;
   const statement = connection.statement(sql);
-  return (match) => {
+  return (clue) => {
     try {
-      const row = statement.get({ ...values, match: `(${match})${named}` }) as { ids: string };
+      const row = statement.get({ ...values, match: `(${toMatch(clue)})${named}` }) as { ids: string };
       return JSON.parse(row.ids) as number[];
     } catch (error) {
       throw new EngineError("database_corrupt", `cannot search: ${(error as Error).message}`, {
@@ -209,23 +212,24 @@ function toListing(
   return { ids: current, frequency, listedFrom: oldest };
 }
 
-/** Which of some documents hold each expression. Reads the whole list of the expression: for words too common to be listed. */
+/** Which of some documents hold each clue. Reads the whole list of each: for words too common to be listed. */
 export function testClues(
   { connection, index }: StoreContext,
-  request: { kind: DocumentKind; matches: readonly string[]; ids: readonly number[] },
+  { kind, clues, ids }: { kind: DocumentKind; clues: readonly TextClue[]; ids: readonly number[] },
 ): number[][] {
   checkIndex(index);
-  const { kind, matches, ids } = request;
-  if (ids.length === 0) return matches.map(() => []);
+  if (ids.length === 0) return clues.map(() => []);
   const table = kind === "message" ? index.table : index.summaryTable;
   // The plus keeps SQLite from asking the index once per id.
-  const sql = `
-    SELECT f.rowid AS id FROM ${table} f
-    WHERE ${table} MATCH ?1 AND f.rowid BETWEEN ?2 AND ?3 AND +f.rowid IN (SELECT value FROM json_each(?4))`;
+  const select = `
+    SELECT json_group_array(f.rowid) AS ids FROM ${table} f
+    WHERE ${table} MATCH ?4 AND f.rowid BETWEEN ?1 AND ?2 AND +f.rowid IN (SELECT value FROM json_each(?3))`;
   const low = ids.reduce((least, id) => Math.min(least, id), Number.MAX_SAFE_INTEGER);
   const high = ids.reduce((most, id) => Math.max(most, id), 0);
-  const list = JSON.stringify(ids);
   return connection.read(() =>
-    matches.map((match) => connection.all<{ id: number }>(sql, match, low, high, list).map(({ id }) => id)),
+    clues.map((clue) => {
+      const row = connection.get<{ ids: string }>(select, low, high, JSON.stringify(ids), toMatch(clue));
+      return JSON.parse(row?.ids ?? "[]") as number[];
+    }),
   );
 }

@@ -2,7 +2,8 @@
  * What forks have in common with the conversations they left. A fork's own rows begin where it left its parent; what was said before is
  * stored once, with the parent, and belongs to both. A search in a fork reaches it, and nothing that the parent was told later.
  */
-import type { DocumentKind, InheritedPart, RecallScope } from "../recall.ts";
+import type { InheritedPart, RecallScope } from "../recall.ts";
+import type { DocumentKind } from "../text-index.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 

@@ -1,6 +1,5 @@
 /** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
 import type {
-  DocumentKind,
   DocumentPlace,
   FoundSummary,
   IdRange,
@@ -8,6 +7,7 @@ import type {
   RecallScope,
   ScannedText,
 } from "../recall.ts";
+import type { DocumentKind } from "../text-index.ts";
 import { PLAIN } from "../body.ts";
 import type { LargeFileRow } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";

@@ -24,8 +24,6 @@ import type {
 } from "../folding.ts";
 import { LargeFiles } from "../large-files.ts";
 import type {
-  ClueRequest,
-  CluesFound,
   DocumentPlace,
   FoundSummary,
   Grant,
@@ -53,14 +51,13 @@ import type {
   MessageCounts,
   MessageRow,
   Page,
-  SearchHit,
-  SearchRequest,
   SessionState,
   ShownMessage,
   StorageShares,
   Store,
   VerifyReport,
 } from "../store.ts";
+import type { ClueRequest, CluesFound } from "../text-index.ts";
 import type { ProveArrival, RedactedMessage, SealedValue } from "../redaction.ts";
 import type { StoreVectors, StoreVectorsOutcome, VectorCounts, VectorSpace } from "../vectors.ts";
 import type { ListedConversation, MoveChoice, MovedRow, MovedSummary, OpenOutcome } from "../transfer.ts";
@@ -94,7 +91,6 @@ import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
 import * as replacing from "./replace.ts";
 import { keepSeals } from "./seals.ts";
-import { search } from "./search.ts";
 import * as transfer from "./transfer.ts";
 import * as transferIn from "./transfer-in.ts";
 import { transplant } from "./transplant.ts";
@@ -243,10 +239,6 @@ export class SqliteStore implements Store {
 
   async readRevisions(messageId: number, owner?: string): Promise<MessageRow[]> {
     return this.#do("read", () => read.readRevisions(this.#context, messageId, owner));
-  }
-
-  async search(request: SearchRequest): Promise<{ hits: SearchHit[]; total: number }> {
-    return this.#do("search", () => search(this.#context, request));
   }
 
   async readFile(fileId: string, owner?: string): Promise<LargeFileRow | null> {

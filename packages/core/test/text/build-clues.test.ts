@@ -5,12 +5,13 @@ import {
   analyzeForIndex,
   analyzeQuery,
   buildClues,
-  buildMatch,
-  compileMatch,
   FTS_TOKENIZE,
+  holdsClue,
+  nameClue,
   readTextTerms,
 } from "../../src/text/index.ts";
-import type { MatchMode } from "../../src/text/index.ts";
+import type { TextClue } from "../../src/text/index.ts";
+import { toMatch } from "../../src/store/sqlite/match.ts";
 
 const TEXTS = [
   "We decided to retry uploads three times because GitStore is flaky.",
@@ -36,12 +37,16 @@ TEXTS.forEach((text, row) => {
   const { words, idents } = analyzeForIndex(text);
   insert.run(row, words, idents);
 });
-const select = database.prepare("SELECT rowid AS row FROM t WHERE t MATCH ? ORDER BY rank");
+const select = database.prepare("SELECT rowid AS row FROM t WHERE t MATCH ? ORDER BY rowid");
 afterAll(() => database.close());
 
-function search(question: string, mode: MatchMode): number[] {
-  const match = buildMatch(analyzeQuery(question), { mode });
-  return match === "" ? [] : select.all(match).map(({ row }) => Number(row));
+const find = (clue: TextClue): number[] => select.all(toMatch(clue)).map(({ row }) => Number(row));
+
+/** What holds all that the question asks for. */
+function findComplete(question: string): number[] {
+  const required = buildClues(analyzeQuery(question)).filter((clue) => clue.required);
+  const found = required.map(({ sought }) => find(sought));
+  return (found[0] ?? []).filter((row) => found.every((rows) => rows.includes(row)));
 }
 
 describe("testing a text without the index", () => {
@@ -54,19 +59,14 @@ describe("testing a text without the index", () => {
     })
     .map((words) => words.join(" "));
 
-  test("finds what FTS5 finds, for every expression that a question can become", () => {
+  test("finds what FTS5 finds, for every clue that a question can become", () => {
     fc.assert(
       fc.property(question, (asked) => {
-        const query = analyzeQuery(asked);
-        const clues = buildClues(query).map(({ match }) => match);
-        const [first, second] = clues;
-        const pair = first && second ? [`(${first}) AND (${second})`] : [];
-        for (const match of [...clues, ...pair, buildMatch(query, { mode: "strict" })]) {
-          if (match === "") continue;
-          const holds = compileMatch(match);
-          const found = terms.flatMap((text, row) => (holds(text) ? [row] : []));
-          const rows = select.all(match).map(({ row }) => Number(row));
-          expect(found, match).toEqual(rows.toSorted((a, b) => a - b));
+        const clues = buildClues(analyzeQuery(asked)).map(({ sought }) => sought);
+        for (const clue of [...clues, { kind: "all", of: clues.slice(0, 2) } as const]) {
+          if (clue.kind === "all" && clue.of.length === 0) continue;
+          const found = terms.flatMap((text, row) => (holdsClue(text, clue) ? [row] : []));
+          expect(found, nameClue(clue)).toEqual(find(clue));
         }
       }),
       { numRuns: 60 },
@@ -74,7 +74,7 @@ describe("testing a text without the index", () => {
   });
 });
 
-describe("strict search", () => {
+describe("required clues", () => {
   test.each([
     ["what did we decide about retries?", [0]],
     ["what did we decide about holidays?", []],
@@ -99,21 +99,11 @@ describe("strict search", () => {
     ["4f3c2a1", [11]],
     ["nothing-like-this", []],
   ])("%j", (question, rows) => {
-    expect(search(question, "strict").toSorted((a, b) => a - b)).toEqual(rows);
+    expect(findComplete(question)).toEqual(rows);
   });
 });
 
-describe("relaxed search", () => {
-  test.each([
-    ["what did we decide about retries?", 0],
-    ["which forum is in Beijing: 论坛在北京吗？", 4],
-    ["where did the support group meet", 9],
-  ])("puts the best first for %j", (question, row) => {
-    expect(search(question, "relaxed")[0]).toBe(row);
-  });
-});
-
-describe("match expressions", () => {
+describe("clues of a question", () => {
   const nasty = fc.string({
     unit: fc.oneof(
       fc.constantFrom(..."\"'()*^:-+{}?[]\\/.@ ", "AND", " OR ", "NOT", "NEAR(", "words", "重", "é"),
@@ -124,16 +114,15 @@ describe("match expressions", () => {
 
   test("are valid for any question", () => {
     fc.assert(
-      fc.property(nasty, fc.constantFrom<MatchMode>("strict", "relaxed"), (question, mode) => {
-        search(question, mode);
-        for (const { match } of buildClues(analyzeQuery(question))) select.all(match);
+      fc.property(nasty, (question) => {
+        for (const { sought } of buildClues(analyzeQuery(question))) find(sought);
       }),
     );
   });
 
-  test("are empty only when nothing can be searched for", () => {
-    expect(buildMatch(analyzeQuery("?! …"), { mode: "relaxed" })).toBe("");
-    expect(buildMatch(analyzeQuery("the"), { mode: "strict" })).not.toBe("");
+  test("are missing only when nothing can be searched for", () => {
+    expect(buildClues(analyzeQuery("?! …"))).toEqual([]);
+    expect(buildClues(analyzeQuery("the"))).not.toEqual([]);
   });
 
   test("find any text again by one of its own words", () => {
@@ -159,16 +148,16 @@ describe("match expressions", () => {
 describe("clues", () => {
   test("give every term its weight and say which are required", () => {
     const clues = buildClues(analyzeQuery("GitStore flaky"));
-    expect(clues.filter(({ required }) => required).map(({ match }) => match)).toEqual([
+    expect(clues.filter(({ required }) => required).map(({ sought }) => toMatch(sought))).toEqual([
       '(words : "git store" OR idents : "gitstore")',
       '(words : "flaki" OR idents : "flaky")',
     ]);
-    expect(clues.map(({ match }) => match)).toContain('words : NEAR("store" "flaki", 2)');
+    expect(clues.map(({ sought }) => toMatch(sought))).toContain('words : NEAR("store" "flaki", 2)');
   });
 
   test("come each once, and single glyphs do not speak for their neighbours", () => {
     const clues = buildClues(analyzeQuery("论坛论坛"));
-    expect(new Set(clues.map(({ match }) => match)).size).toBe(clues.length);
+    expect(new Set(clues.map(({ sought }) => nameClue(sought))).size).toBe(clues.length);
     expect(clues.every(({ spreads }) => !spreads)).toBe(true);
   });
 });

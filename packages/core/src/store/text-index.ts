@@ -1,0 +1,51 @@
+/**
+ * The text index as a port: where clues stand. A clue is a value (`text/clue.ts`); how it is looked up is the adapter's business. What is
+ * worth how much, and what is shown, is decided in `retrieve/`.
+ *
+ * Invariant: a document is listed for a clue exactly when its text holds it (`holdsClue`), it is in the scope and current.
+ */
+import type { TextClue } from "../text/index.ts";
+import type { RecallScope } from "./recall.ts";
+
+export type DocumentKind = "message" | "summary";
+
+export interface ClueRequest {
+  readonly kind: DocumentKind;
+  readonly clues: readonly TextClue[];
+  readonly scope: RecallScope;
+  /** At most this many documents are listed for each clue, the newest. */
+  readonly limit: number;
+}
+
+export interface ClueListing {
+  /** Newest first. For messages their ids, for summaries their rows in the index. */
+  readonly ids: readonly number[];
+  /** Documents of the scope that hold it: exact, or an estimate when it is too common to list. */
+  readonly frequency: number;
+  /** Documents older than this were not looked at; null when all were. */
+  readonly listedFrom: number | null;
+}
+
+export interface CluesFound {
+  /** Documents in the scope. */
+  readonly total: number;
+  /** Times of the oldest and newest message of the scope. */
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  /** In the order of the clues. */
+  readonly listings: ClueListing[];
+  /** Messages of the archive that are not in the index yet and could not be brought in, because this is only a reader. */
+  readonly pendingIds: readonly number[];
+  /** Whether any message of the archive may hold parts of our own tools. */
+  readonly hasRecallParts: boolean;
+}
+
+export interface TextIndex {
+  findClues(request: ClueRequest): Promise<CluesFound>;
+  /** Which of the given documents hold each clue. */
+  testClues(request: {
+    kind: DocumentKind;
+    clues: readonly TextClue[];
+    ids: readonly number[];
+  }): Promise<number[][]>;
+}
