@@ -171,9 +171,7 @@ async function findPairs(
     ...listing,
   }));
   // One word alone, or words that never meet: the newest documents with the rarest of them.
-  return found.some(({ ids }) => ids.length > 0)
-    ? found
-    : [{ ...single, ...listingOf(listings, single) }];
+  return found.some(({ ids }) => ids.length > 0) ? found : [{ ...single, ...listingOf(listings, single) }];
 }
 
 /** The messages written around the dates a question names, as one more clue. */

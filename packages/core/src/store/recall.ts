@@ -4,25 +4,10 @@
  * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
  */
 import type { LargeFileRow } from "./rows.ts";
+import type { InheritedPart, RecallScope } from "./scope.ts";
 import type { DocumentKind, TextIndex } from "./text-index.ts";
 
-/** What a search may see. Absent fields do not narrow. */
-export interface RecallScope {
-  readonly owner?: string;
-  readonly conversationIds?: readonly number[];
-  /** Beside those conversations: what they have in common with the ones they left as forks. */
-  readonly inherited?: readonly InheritedPart[];
-  /** ms UTC: written at or after, and before. */
-  readonly since?: number;
-  readonly before?: number;
-  readonly role?: string;
-}
-
-/** A conversation up to a position, which is in. */
-export interface InheritedPart {
-  readonly conversationId: number;
-  readonly position: number;
-}
+export type { InheritedPart, RecallScope };
 
 /** Which parts of a message are calls or results of our own tools. */
 export interface RecallParts {

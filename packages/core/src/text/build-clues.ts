@@ -83,11 +83,7 @@ function termClues(term: QueryTerm): QueryClue[] {
     weight: EXACT_IDENT_WEIGHT,
   };
   const pieces = term.words.length > 1 ? [...new Set(term.words)] : [];
-  return [
-    whole,
-    exact,
-    ...pieces.map((word) => ({ ...CLUE, sought: runOf([word]), weight: PIECE_WEIGHT })),
-  ];
+  return [whole, exact, ...pieces.map((word) => ({ ...CLUE, sought: runOf([word]), weight: PIECE_WEIGHT }))];
 }
 
 function glyphClues(glyphs: readonly string[]): QueryClue[] {
