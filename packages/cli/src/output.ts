@@ -42,7 +42,7 @@ export async function printResult(
 
 const endLine = (text: string): string => (text === "" || text.endsWith("\n") ? text : `${text}\n`);
 
-export async function writeText(text: string): Promise<void> {
+async function writeText(text: string): Promise<void> {
   await writeBytes(Buffer.from(text));
 }
 

@@ -62,8 +62,8 @@ export function formatAgo(ms: number | null, now: number): string {
 }
 
 /** Budgets on a slider: equal steps multiply by the same. */
-export const MIN_BUDGET = 2_000;
-export const MAX_BUDGET = 1_000_000;
+const MIN_BUDGET = 2_000;
+const MAX_BUDGET = 1_000_000;
 const SLIDER_STEPS = 1000;
 
 export const budgetOfSlider = (step: number): number => {

@@ -186,13 +186,13 @@ const anchorOf = (index: number, count: number): string =>
   index === 0 ? "start" : index === count - 1 ? "end" : "middle";
 
 /** The next number that reads well on an axis of four steps. */
-export function niceCeiling(value: number): number {
+function niceCeiling(value: number): number {
   const unit = 10 ** Math.floor(Math.log10(value));
   const step = [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((some) => value <= some * unit);
   return (step ?? 10) * unit;
 }
 
-export function nearest(sorted: readonly number[], value: number): number {
+function nearest(sorted: readonly number[], value: number): number {
   let low = 0;
   let high = sorted.length - 1;
   while (low < high) {

@@ -13,12 +13,6 @@ export interface View {
   close?(): void;
 }
 
-export interface Place {
-  readonly name: string;
-  readonly conversationId: number;
-  readonly query: URLSearchParams;
-}
-
 export const renderFailure = (error: unknown): HTMLElement =>
   h(
     "p",

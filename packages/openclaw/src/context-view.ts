@@ -120,7 +120,7 @@ export function estimateTokens(messages: readonly AgentMessage[]): number {
   return messages.reduce((sum, message) => sum + estimateMessageTokens(message), 0);
 }
 
-export function estimateMessageTokens(message: AgentMessage): number {
+function estimateMessageTokens(message: AgentMessage): number {
   const blocks = Array.isArray(message.content)
     ? (message.content as { type?: string; text?: string }[])
     : [{ text: message.content ?? message.summary ?? "" }];

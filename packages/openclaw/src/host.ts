@@ -325,10 +325,3 @@ export interface SessionEndEvent {
   /** `new`, `reset`, `idle`, `daily`, `compaction`, `deleted`, `shutdown`, `restart` or `unknown`. */
   readonly reason?: string;
 }
-
-export interface PluginEntry {
-  readonly id: string;
-  readonly name: string;
-  readonly description: string;
-  register(api: PluginApi): void;
-}

@@ -56,7 +56,7 @@ export interface RecordedRow {
 }
 
 /** The rows of a turn, with the ids that are known and, between the ends, with ids that the transcript could have given. */
-export function listTurnRows({ admission, terminal, messages }: CommitTurnParams): RecordedRow[] {
+function listTurnRows({ admission, terminal, messages }: CommitTurnParams): RecordedRow[] {
   return messages.map((message, index) => {
     const seq = admission.activeMessagePosition + 1 + index;
     if (index === 0) return { entryId: admission.entryId, seq, message };

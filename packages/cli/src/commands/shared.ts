@@ -10,7 +10,7 @@ import { usageError } from "../exit.ts";
 import { toIso } from "../format.ts";
 import { parseTime } from "../time-words.ts";
 
-export const MAX_LIMIT = 10_000;
+const MAX_LIMIT = 10_000;
 
 export function parseLimit(text: string): number {
   const limit = Number(text);

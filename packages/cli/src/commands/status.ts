@@ -175,7 +175,7 @@ export function listLeftOut({ hiddenMessages, hidden, beforeBoundary }: MessageC
   ];
 }
 
-export function describeHidden(hidden: StatusReport["hidden"]): string {
+function describeHidden(hidden: StatusReport["hidden"]): string {
   const reasons = Object.entries(hidden).filter(([, count]) => count > 0);
   return reasons.length === 0
     ? "none"

@@ -5,7 +5,7 @@ import { style } from "../style.ts";
 import { COLUMNS } from "./tour.ts";
 import type { Tour } from "./tour.ts";
 
-export const SEARCHES: readonly { readonly query: string; readonly says: string }[] = [
+const SEARCHES: readonly { readonly query: string; readonly says: string }[] = [
   { query: "back-off cap carrier ban", says: "a decision, in plain words" },
   { query: "reorderPoint", says: "an identifier, in code, logs and talk" },
   { query: "鸟巢蕨 报价", says: "Chinese" },

@@ -17,7 +17,7 @@ export function countLanguages(texts: Iterable<string>): Map<string, number> {
 }
 
 /** Null when a text is too short to tell, or is not prose. */
-export function guessLanguage(text: string): string | null {
+function guessLanguage(text: string): string | null {
   const head = text.slice(0, 2000);
   const letters = head.match(/\p{L}/gu)?.length ?? 0;
   const wide = head.match(/[\p{Script=Han}\u3041-\u30FF]/gu)?.length ?? 0;

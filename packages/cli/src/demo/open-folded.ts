@@ -11,7 +11,7 @@ import { COLUMNS } from "./tour.ts";
 import type { StoredMessage, Tour } from "./tour.ts";
 
 /** Said in the first week: what the carrier's limit means for the code. */
-export const FOLDED_QUESTION = "back-off cap carrier ban";
+const FOLDED_QUESTION = "back-off cap carrier ban";
 const ZONE = "UTC";
 
 export async function openFolded(tour: Tour): Promise<void> {

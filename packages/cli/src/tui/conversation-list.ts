@@ -7,7 +7,7 @@ import type { ConversationRow } from "@lossless/core/store/store.ts";
 
 const PAGE = 200;
 /** More rows than this nobody scrolls through; the filter finds the rest. */
-export const MAX_ROWS = 20_000;
+const MAX_ROWS = 20_000;
 
 export class ConversationList {
   readonly #engine: Engine;

@@ -1,7 +1,7 @@
 /** Following along while agents write: looks every second whether the archive has changed, and has the screen read again if so. */
 import type { App } from "./app.ts";
 
-export const POLL_MS = 1_000;
+const POLL_MS = 1_000;
 
 export function follow(app: App, pollMs = POLL_MS): Disposable {
   let last: string | null = null;

@@ -50,6 +50,6 @@ export function joinPanes(
   return listLines.map((line, at) => `${padLine(line, list.columns)}${border}${right[at] ?? ""}`);
 }
 
-export function fill(lines: readonly string[], rows: number): string[] {
+function fill(lines: readonly string[], rows: number): string[] {
   return Array.from({ length: rows }, (_, at) => lines[at] ?? "");
 }

@@ -16,10 +16,10 @@ export interface Visit {
 }
 
 /** Carries the token. The page took it from the address that `lcm web` printed. */
-export const TOKEN_HEADER = "x-lcm-token";
+const TOKEN_HEADER = "x-lcm-token";
 
 /** Carries the token for changes, which only the page's own script can know. */
-export const WRITE_HEADER = "x-lcm-write";
+const WRITE_HEADER = "x-lcm-write";
 
 export class Gate {
   readonly token = randomBytes(24).toString("base64url");

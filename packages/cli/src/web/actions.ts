@@ -84,7 +84,7 @@ const asRecord = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
 /** What was asked for, or an error that says what can be. */
-export function parseWish(body: unknown): ActionWish {
+function parseWish(body: unknown): ActionWish {
   const wish = asRecord(body);
   switch (wish["action"]) {
     case "backup":

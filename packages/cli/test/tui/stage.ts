@@ -12,7 +12,7 @@ import { TerminalUi } from "../../src/tui/terminal-ui.ts";
 import { VirtualTerminal } from "./virtual-terminal.ts";
 
 export const MAIN = { key: "agent:main:main", id: "s1", owner: "main" };
-export const NOW = Date.UTC(2026, 2, 20);
+const NOW = Date.UTC(2026, 2, 20);
 
 /** Small summaries, so that a short talk has a graph of some depth. */
 export const FOLDING = {

@@ -17,7 +17,8 @@ export const IMAGE_TOKENS = 1500;
 /** What a message costs beside its content: role, separators, envelope. */
 export const MESSAGE_OVERHEAD_TOKENS = 4;
 
-/** What is counted. A feature is an index into the counts and into {@link WEIGHTS}. */
+// What is counted. A feature is an index into the counts and into WEIGHTS.
+
 /** A word after a space, which tokenizers keep with it. */
 const SPACED_WORD = 0;
 /** A piece of a word right after something else: a hump, a name after a dot, the rest of a word after an accent. */

@@ -128,7 +128,6 @@ export interface RecallStore extends TextIndex {
 
   /** Saves a grant unless its issuer has one that is still live; false then. */
   insertGrant(grant: Grant, now: number): Promise<boolean>;
-  readGrant(grantId: string): Promise<Grant | null>;
   findGrantOf(holderKey: string, now: number): Promise<Grant | null>;
   /** Adds to what a live grant has used, up to its cap; the tokens that were left before, or null when the grant is not live. */
   chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null>;

@@ -71,9 +71,9 @@ export interface Store
   }): Promise<Page<ConversationRow>>;
   readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null>;
   listMessages(request: ListMessages): Promise<Page<MessageRow>>;
-  /** Ids of messages by their numbers in the conversation, which count from 0 in the order of positions. */
   /** Where and how large the messages of a conversation are, in order, behind a place; for what looks at all of them. */
   readOutline(request: OutlineRequest): Promise<Outline>;
+  /** Ids of messages by their numbers in the conversation, which count from 0 in the order of positions. */
   listMessageIds(request: {
     conversationId: number;
     at: number;

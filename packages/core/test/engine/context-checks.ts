@@ -193,7 +193,7 @@ function findFormFaults(context: AssembledContext): string[] {
 }
 
 /** Counts what is handed out as if it had just arrived. */
-export function countWritten({ messages }: Pick<AssembledContext, "messages">): number {
+function countWritten({ messages }: Pick<AssembledContext, "messages">): number {
   let tokens = 0;
   for (const message of messages) {
     const view = viewMessage(Buffer.from(JSON.stringify(message)));

@@ -17,7 +17,7 @@ export function anyText(): fc.Arbitrary<string> {
   );
 }
 
-export function anyNumber(): fc.Arbitrary<number> {
+function anyNumber(): fc.Arbitrary<number> {
   return fc.oneof(
     fc.constantFrom(-0, 0, 1e21, -1e21, 5e-324, Number.MAX_VALUE, 2 ** 53, 0.1),
     fc.integer(),

@@ -40,7 +40,7 @@ export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, su
   });
 }
 
-export function renderDissolve(report: DissolveReport, paint: Paint): TextLine[] {
+function renderDissolve(report: DissolveReport, paint: Paint): TextLine[] {
   const { ordinal, itemsBehind, sources, tokensBefore, tokensAfter } = report;
   const shift = sources.length - 1;
   return [

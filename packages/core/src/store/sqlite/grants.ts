@@ -41,11 +41,6 @@ export function insertGrant({ connection }: StoreContext, grant: Grant, now: num
   });
 }
 
-export function readGrant({ connection }: StoreContext, grantId: string): Grant | null {
-  const row = connection.get(SELECT, grantId);
-  return row ? toGrant(row) : null;
-}
-
 /** The holder's grant: a live one if there is one, else the last that was. */
 export function findGrantOf({ connection }: StoreContext, holderKey: string, now: number): Grant | null {
   const row = connection.get(SELECT_OF_HOLDER, holderKey, now);

@@ -469,10 +469,6 @@ export class SqliteStore implements Store {
     return this.#do("write", () => grants.insertGrant(this.#context, grant, now));
   }
 
-  async readGrant(grantId: string): Promise<Grant | null> {
-    return this.#do("read", () => grants.readGrant(this.#context, grantId));
-  }
-
   async findGrantOf(holderKey: string, now: number): Promise<Grant | null> {
     return this.#do("read", () => grants.findGrantOf(this.#context, holderKey, now));
   }
