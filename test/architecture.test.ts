@@ -7,8 +7,9 @@ import { findImports, readAllCode, readSources, removeBlockComments, resolveImpo
 import type { SourceFile } from "./source-files.ts";
 
 const BASE = ["model", "text", "message", "store"] as const;
+const ADAPTER = "sqlite";
 const OPERATIONS = ["ingest", "compact", "summarize", "assemble", "retrieve"] as const;
-const BELOW_TOP = [...BASE, ...OPERATIONS, "engine"];
+const BELOW_TOP = [...BASE, ...OPERATIONS, ADAPTER, "engine"];
 
 /** What each layer of core may import besides itself. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
@@ -16,8 +17,10 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   text: ["model"],
   message: ["model"],
   store: ["model", "text"],
+  archive: ["model", "store"],
+  [ADAPTER]: ["model", "text", "store", "archive"],
   ...Object.fromEntries(OPERATIONS.map((operation) => [operation, BASE])),
-  engine: [...BASE, ...OPERATIONS],
+  engine: [...BASE, ...OPERATIONS, ADAPTER],
   tools: BELOW_TOP,
   transfer: BELOW_TOP,
   maintain: [...BELOW_TOP, "transfer"],
@@ -29,9 +32,10 @@ const sources = readSources();
 const core = sources.filter((file) => file.path.startsWith(CORE));
 const allCode = readAllCode();
 
-/** A folder of core is a layer; the file beside the folders is the library's face. */
+/** A folder of core is a layer, and so is the adapter inside `store`; the file beside the folders is the library's face. */
 function layerOf(path: string): string {
   const [first = "", ...rest] = path.slice(CORE.length).split("/");
+  if (first === "store" && rest[0] === ADAPTER) return ADAPTER;
   return rest.length === 0 && first === "index.ts" ? "index" : first;
 }
 

@@ -10,7 +10,10 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
+import type { Changes, RowWriter, Values } from "../../archive/changes.ts";
+import type { Key, Row as TableRow, TableName } from "../../archive/tables.ts";
 import { EngineError } from "../../model/errors.ts";
+import { insertRows, updateRow, writeChanges } from "./write-rows.ts";
 
 export type Row = Record<string, unknown>;
 
@@ -45,7 +48,7 @@ const primaryCode = (error: unknown): number => ((error as SqliteError)?.errcode
 export const isBusy = (error: unknown): boolean =>
   primaryCode(error) === BUSY || primaryCode(error) === LOCKED;
 
-export class Connection {
+export class Connection implements RowWriter {
   readonly path: string;
   readonly readOnly: boolean;
   #database: DatabaseSync | null;
@@ -139,6 +142,8 @@ export class Connection {
     return statement;
   }
 
+  readonly #prepare = (sql: string): StatementSync => this.statement(sql);
+
   run(sql: string, ...values: SQLInputValue[]): number {
     return Number(this.statement(sql).run(...values).lastInsertRowid);
   }
@@ -146,6 +151,18 @@ export class Connection {
   /** Runs a statement and returns how many rows it changed. */
   change(sql: string, ...values: SQLInputValue[]): number {
     return Number(this.statement(sql).run(...values).changes);
+  }
+
+  insert<T extends TableName>(table: T, row: TableRow<T>): void {
+    insertRows(this.#prepare, table, [row]);
+  }
+
+  update<T extends TableName>(table: T, key: Key<T>, set: Partial<TableRow<T>>): void {
+    updateRow(this.#prepare, table, key, set as Values);
+  }
+
+  writeChanges(changes: Changes): void {
+    writeChanges(this.#prepare, changes);
   }
 
   get<T = Row>(sql: string, ...values: SQLInputValue[]): T | undefined {

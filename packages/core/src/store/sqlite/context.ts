@@ -15,4 +15,6 @@ export interface StoreContext {
   readonly bodies: BodyCache;
   /** Reads a stored message; null where nobody said how. */
   readonly derive: Derive | null;
+  /** Hears how often each plan asked; for tests. */
+  readonly onPlan?: ((asks: number) => void) | undefined;
 }

@@ -2,18 +2,17 @@
  * A summary gives way to what it was made from: its sources stand in the context again, and it is retired. Spans and counts are those of the
  * sources, so cover and graph stay right.
  */
-import { EngineError } from "../../model/errors.ts";
+import type { RunRow } from "../../archive/reads.ts";
+import type { Row } from "../../archive/tables.ts";
+import { EngineError, must } from "../../model/errors.ts";
 import { formatMessageId } from "../../model/ids.ts";
 import type { DissolveReport } from "../care.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
 import { findItem, RETIRE, selectSources, SUMMARY } from "./replace.ts";
 
 const DELETE_ITEM = "DELETE FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
-const INSERT_ITEM = `
-  INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const COUNT_ITEMS = `
   SELECT count(*) FILTER (WHERE (start_pos, seq) < (?2, ?3)) AS before, count(*) FILTER (WHERE (start_pos, seq) > (?2, ?3)) AS behind
   FROM context_items WHERE conversation_id = ?1`;
@@ -27,10 +26,10 @@ export function dissolveSummary(
   { summaryId, isDry, now }: { summaryId: string; isDry: boolean; now: number },
 ): DissolveReport | null {
   const work = (): DissolveReport | null => {
-    const summary = connection.get(SUMMARY, summaryId);
+    const summary = connection.get<Row<"summaries">>(SUMMARY, summaryId);
     if (!summary)
       throw new EngineError("not_found", `cannot dissolve ${summaryId}: there is no such summary`);
-    const conversationId = summary.conversation_id as number;
+    const conversationId = summary.conversation_id;
     const item = findItem(connection, conversationId, summaryId);
     if (!item) return null;
     const sources = selectSources(connection, summaryId);
@@ -41,18 +40,15 @@ export function dissolveSummary(
       item.seq,
     );
     const tokensBefore = item.hidden === 0 ? item.tokens : 0;
-    const tokensAfter = sources.reduce(
-      (sum, row) => sum + (row.hidden === 0 ? (row.tokens as number) : 0),
-      0,
-    );
+    const tokensAfter = sources.reduce((sum, row) => sum + (row.hidden === 0 ? row.tokens : 0), 0);
     if (!isDry)
       putSourcesBack(connection, conversationId, summaryId, item, sources, tokensAfter - tokensBefore, now);
     return {
       summaryId,
       conversationId,
       sources: sources.map((row) => ({
-        id: (row.summary_id as string | null) ?? formatMessageId(row.message_id as number),
-        tokens: row.tokens as number,
+        id: row.summary_id ?? formatMessageId(must(row.message_id, "a message or a summary")),
+        tokens: row.tokens,
         isShown: row.hidden === 0,
       })),
       tokensBefore,
@@ -69,26 +65,25 @@ function putSourcesBack(
   conversationId: number,
   summaryId: string,
   item: { start_pos: number; seq: number },
-  sources: readonly Row[],
+  sources: readonly RunRow[],
   tokensMore: number,
   now: number,
 ): void {
   const head = ConversationHead.read(connection, conversationId);
   connection.run(DELETE_ITEM, conversationId, item.start_pos, item.seq);
   for (const row of sources) {
-    connection.run(
-      INSERT_ITEM,
-      conversationId,
-      row.start_pos as number,
-      row.seq as number,
-      row.end_pos as number,
-      row.message_id as number | null,
-      row.summary_id as string | null,
-      row.tokens as number,
-      row.messages as number,
-      row.depth as number,
-      row.hidden as number,
-    );
+    connection.insert("context_items", {
+      conversation_id: conversationId,
+      start_pos: row.start_pos,
+      seq: row.seq,
+      end_pos: row.end_pos,
+      message_id: row.message_id,
+      summary_id: row.summary_id,
+      tokens: row.tokens,
+      messages: row.messages,
+      depth: row.depth,
+      hidden: row.hidden,
+    });
   }
   connection.run(RETIRE, summaryId);
   connection.run(RETIRE_DERIVED, summaryId);

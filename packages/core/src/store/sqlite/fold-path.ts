@@ -6,7 +6,6 @@ import { must } from "../../model/errors.ts";
 import { HIDDEN } from "../../model/message.ts";
 import type { Connection } from "./connection.ts";
 import type { ConversationHead } from "./conversation-head.ts";
-import { INSERT_MESSAGE_LINK } from "./summary-rows.ts";
 
 const ITEM_BEFORE = `
   SELECT start_pos, seq, end_pos, summary_id FROM context_items
@@ -95,7 +94,7 @@ export function coverLateMessage(
     if (source.ordinal < ordinal) break;
     connection.run(source.kind === "m" ? SHIFT_MESSAGE : SHIFT_SOURCE, lowest, source.ordinal);
   }
-  connection.run(INSERT_MESSAGE_LINK, lowest, ordinal, message.messageId);
+  connection.insert("summary_messages", { summary_id: lowest, ordinal, message_id: message.messageId });
   const shown = hidden === 0 ? 1 : 0;
   countPath(connection, head, path, place, shown);
   head.noteShown(shown, 0);

@@ -5,13 +5,14 @@
  *
  * Invariant: after the transaction no row and no term of the index holds the text; after `wipeFreed` no page of the file does.
  */
+import { hashSummary } from "../../archive/summary.ts";
+import type { Row } from "../../archive/tables.ts";
 import { ATTACHMENT_PREFIX, HIDDEN } from "../../model/message.ts";
 import { estimateTextTokens } from "../../model/tokens.ts";
 import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
-import { hashSummary } from "./summary-rows.ts";
 import { hasSources, putInstead } from "./replace.ts";
 import { eraseRedaction } from "./redactions.ts";
 import { showOrHide } from "./records.ts";
@@ -257,23 +258,12 @@ function renderNote(at: number, standsInstead: string | null): string {
 }
 
 function eraseSummary({ connection, index }: StoreContext, summaryId: string, note: string): void {
-  const row = connection.get(SUMMARY, summaryId);
+  const row = connection.get<Row<"summaries">>(SUMMARY, summaryId);
   if (!row) return;
   const tokens = estimateTextTokens(note);
-  const conversationId = row.conversation_id as number;
-  const facts = {
-    summaryId,
-    conversationId,
-    kind: row.kind as string,
-    depth: row.depth as number,
-    content: note,
-    tokens,
-    model: row.model as string,
-    level: row.level as string,
-    createdAt: row.created_at as number,
-    previousId: row.previous_id as string | null,
-  };
-  connection.run(ERASE_SUMMARY, note, tokens, hashSummary(facts), summaryId);
+  const conversationId = row.conversation_id;
+  const hash = hashSummary({ ...row, content: note, tokens });
+  connection.run(ERASE_SUMMARY, note, tokens, hash, summaryId);
   index.removeSummary(summaryId);
   index.addSummary({ summaryId, conversationId, content: note });
 }

@@ -8,7 +8,7 @@ import type {
   SummaryState,
 } from "../folding.ts";
 import type { Page } from "../store.ts";
-import type { Row } from "./connection.ts";
+import type { Row } from "../../archive/tables.ts";
 import type { StoreContext } from "./context.ts";
 import { makePage, parseCursor } from "./read.ts";
 
@@ -51,7 +51,7 @@ export function readSummary(
   owner?: string,
 ): SummaryNode | null {
   return connection.read(() => {
-    const row = connection.get(SELECT_SUMMARY, summaryId, owner ?? null);
+    const row = connection.get<Row<"summaries">>(SELECT_SUMMARY, summaryId, owner ?? null);
     if (!row) return null;
     const ids = <T>(sql: string): T[] => connection.all<{ id: T }>(sql, summaryId).map(({ id }) => id);
     return {
@@ -72,7 +72,7 @@ export function readShownSummaries(
 ): ShownSummary[] {
   return connection.read(() =>
     summaryIds.flatMap((summaryId) => {
-      const row = connection.get(SELECT_SHOWN, summaryId);
+      const row = connection.get<Row<"summaries">>(SELECT_SHOWN, summaryId);
       if (!row) return [];
       const sources = row.kind === "leaf" ? [] : connection.all<{ id: string }>(SOURCES, summaryId);
       return [{ ...toSummary(row), sourceIds: sources.map(({ id }) => id) }];
@@ -93,7 +93,7 @@ export function listSummaries(
   const [place, id] = request.after === null ? ["-1.-1", ""] : request.after.split("@");
   const from = [...parseCursor(place ?? "", 2), id ?? ""];
   const rows = connection
-    .all(
+    .all<Row<"summaries">>(
       LIST,
       request.conversationId,
       request.owner ?? null,
@@ -111,7 +111,7 @@ export function readGraph(
 ): SummaryGraph {
   const bound = [request.conversationId, request.owner ?? null];
   return connection.read(() => ({
-    nodes: connection.all(OUTLINES, ...bound).map(toOutline),
+    nodes: connection.all<OutlineRow>(OUTLINES, ...bound).map(toOutline),
     edges: connection.list<[summary: string, source: string]>(EDGES, ...bound),
   }));
 }
@@ -125,31 +125,37 @@ export function countSummaries(
   return { cover, reserve, prepared, stale, extractive };
 }
 
-export function toSummary(row: Row): SummaryRow {
+/** What stands in the index of outlines. */
+type OutlineRow = Omit<
+  Row<"summaries">,
+  "content" | "hash" | "previous_id" | "start_seq" | "end_seq" | "made_at_seq"
+>;
+
+export function toSummary(row: Row<"summaries">): SummaryRow {
   const { publishedSeq: _publishedSeq, ...outline } = toOutline(row);
-  return { ...outline, content: row.content as string, previousId: row.previous_id as string | null };
+  return { ...outline, content: row.content, previousId: row.previous_id };
 }
 
-function toOutline(row: Row): SummaryOutline {
+function toOutline(row: OutlineRow): SummaryOutline {
   return {
-    summaryId: row.summary_id as string,
-    conversationId: row.conversation_id as number,
-    kind: row.kind as SummaryRow["kind"],
-    depth: row.depth as number,
-    state: row.state as SummaryState,
-    startPosition: row.start_pos as number,
-    endPosition: row.end_pos as number,
-    messages: row.messages as number,
-    descendantCount: row.descendant_count as number,
-    tokens: row.tokens as number,
-    sourceTokens: row.source_tokens as number,
-    earliestAt: row.earliest_at as number,
-    latestAt: row.latest_at as number,
-    model: row.model as string,
-    level: row.level as string,
+    summaryId: row.summary_id,
+    conversationId: row.conversation_id,
+    kind: row.kind,
+    depth: row.depth,
+    state: row.state,
+    startPosition: row.start_pos,
+    endPosition: row.end_pos,
+    messages: row.messages,
+    descendantCount: row.descendant_count,
+    tokens: row.tokens,
+    sourceTokens: row.source_tokens,
+    earliestAt: row.earliest_at,
+    latestAt: row.latest_at,
+    model: row.model,
+    level: row.level,
     isStale: row.stale === 1,
     isRoot: row.is_root === 1,
-    publishedSeq: (row.published_seq as number | null | undefined) ?? null,
-    createdAt: row.created_at as number,
+    publishedSeq: row.published_seq,
+    createdAt: row.created_at,
   };
 }

@@ -3,12 +3,15 @@
  * a context shows its summaries and the ids of what those were made from, and the front of a running context keeps its bytes. What it is
  * to replace something is said in `replace.ts`.
  */
+import { isMadeOf } from "../../archive/publish.ts";
+import type { Row } from "../../archive/tables.ts";
 import type { PublishOutcome, StaleSummary, SummaryReplacement } from "../folding.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
-import { hasSources, insertSummary, toRunItems } from "./fold.ts";
+import { insertSummary, toRunItems } from "./fold.ts";
 import { toSummary } from "./graph.ts";
+import { PlanReads } from "./plan-reads.ts";
 import { isMadeFrom, IS_WAITING, selectSources, SUMMARY, takePlace } from "./replace.ts";
 
 /** Stale itself, not replaced yet, and nothing below it that is stale and not replaced yet. */
@@ -44,9 +47,9 @@ export function hasStale({ connection }: StoreContext, conversationId: number): 
 
 export function readStale({ connection, files }: StoreContext, conversationId: number): StaleSummary | null {
   return connection.read(() => {
-    const stale = connection.get(NEXT_STALE, conversationId);
+    const stale = connection.get<Row<"summaries">>(NEXT_STALE, conversationId);
     if (!stale) return null;
-    const rows = selectSources(connection, stale.summary_id as string, true);
+    const rows = selectSources(connection, stale.summary_id, true);
     return { summary: toSummary(stale), run: toRunItems(connection, files, rows) };
   });
 }
@@ -58,11 +61,11 @@ export function storeRemade(
 ): PublishOutcome {
   const { connection } = context;
   return connection.write(() => {
-    const old = connection.get(SUMMARY, oldId);
+    const old = connection.get<Row<"summaries">>(SUMMARY, oldId);
     const rows = selectSources(connection, oldId, true);
     if (!old || old.state !== "cover" || old.stale !== 1 || !isMadeFrom(rows, sourceKeys))
       return { kind: "stale" };
-    const conversationId = old.conversation_id as number;
+    const conversationId = old.conversation_id;
     const head = ConversationHead.read(connection, conversationId);
     insertSummary(context, head, { conversationId, summary, now, state: "prepared" }, rows);
     head.noteSummary(false);
@@ -70,7 +73,7 @@ export function storeRemade(
     return {
       kind: "published",
       summaryId: summary.summaryId,
-      tokensBefore: old.tokens as number,
+      tokensBefore: old.tokens,
       tokensAfter: summary.tokens,
     };
   });
@@ -88,10 +91,11 @@ export function swapRemade(
   request: { conversationId: number; now: number },
 ): number {
   const { conversationId, now } = request;
+  const reads = new PlanReads(connection);
   return connection.write(() => {
     const waiting = connection
       .all<WaitingRow>(WAITING, conversationId)
-      .filter((row) => hasSources(connection, row.new_id, selectSources(connection, row.old_id, true)));
+      .filter((row) => isMadeOf(reads.sources([row.new_id]), selectSources(connection, row.old_id, true)));
     if (waiting.length === 0) return 0;
     const head = ConversationHead.read(connection, conversationId);
     for (const row of waiting) {

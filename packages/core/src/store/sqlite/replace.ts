@@ -5,14 +5,16 @@
  * Invariant: a replacement has the span and the counts of what it replaces, and its sources or what replaces those; the old one is retired
  * and can still be opened. What was made from something stale is stale itself.
  */
+import type { RunRow } from "../../archive/reads.ts";
+import type { Row } from "../../archive/tables.ts";
 import { must } from "../../model/errors.ts";
 import { HIDDEN } from "../../model/message.ts";
 import { nameSource } from "../folding.ts";
 import type { PublishOutcome, RunItem, SummaryReplacement } from "../folding.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { ConversationHead } from "./conversation-head.ts";
-import { insertSummary, PUBLISH, toRunItems } from "./fold.ts";
+import { insertSummary, toRunItems } from "./fold.ts";
 
 export const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
 const IS_SAME_SPAN = `
@@ -25,13 +27,13 @@ const SOURCES = `
   SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL AS summary_id,
          coalesce(n.tokens, m.tokens) AS tokens, 1 AS messages, -1 AS depth, m.hidden_now AS hidden,
          coalesce(m.newest, m.message_id) AS version_id, m.created_at AS earliest_at, m.created_at AS latest_at,
-         NULL AS descendant_count, NULL AS start_seq, NULL AS end_seq, 0 AS stale
+         NULL AS descendant_count, NULL AS end_seq, 0 AS stale
   FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest
   WHERE l.summary_id = ?1
   UNION ALL
   SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, coalesce(w.summary_id, s.summary_id), coalesce(w.tokens, s.tokens),
          s.messages, s.depth, CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, coalesce(w.earliest_at, s.earliest_at),
-         coalesce(w.latest_at, s.latest_at), s.descendant_count, s.start_seq, s.end_seq, coalesce(w.stale, s.stale)
+         coalesce(w.latest_at, s.latest_at), s.descendant_count, s.end_seq, coalesce(w.stale, s.stale)
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
   LEFT JOIN summaries w ON ?2 = 1 AND s.stale = 1 AND ${IS_WAITING}
   WHERE p.summary_id = ?1 ORDER BY 1`;
@@ -64,8 +66,8 @@ export const findItem = (
   summaryId: string,
 ): ItemRow | undefined => connection.get<ItemRow>(ITEM, conversationId, summaryId);
 
-export const selectSources = (connection: Connection, summaryId: string, withWaiting = false): Row[] =>
-  connection.all(SOURCES, summaryId, withWaiting ? 1 : 0);
+export const selectSources = (connection: Connection, summaryId: string, withWaiting = false): RunRow[] =>
+  connection.all<RunRow>(SOURCES, summaryId, withWaiting ? 1 : 0);
 
 export function readSources({ connection, files }: StoreContext, summaryId: string): RunItem[] {
   return connection.read(() => toRunItems(connection, files, selectSources(connection, summaryId)));
@@ -79,13 +81,13 @@ export function hasSources(
   return isMadeFrom(selectSources(connection, oldId), sourceKeys);
 }
 
-export function isMadeFrom(rows: readonly Row[], sourceKeys: readonly string[]): boolean {
-  const nameRow = (row: Row): string =>
+export function isMadeFrom(rows: readonly RunRow[], sourceKeys: readonly string[]): boolean {
+  const nameRow = (row: RunRow): string =>
     nameSource({
-      hidden: row.hidden as number,
-      messageId: row.message_id as number | null,
-      versionId: row.version_id as number | null,
-      summary: row.summary_id === null ? null : { summaryId: row.summary_id as string },
+      hidden: row.hidden,
+      messageId: row.message_id,
+      versionId: row.version_id,
+      summary: row.summary_id === null ? null : { summaryId: row.summary_id },
     });
   return rows.length === sourceKeys.length && rows.every((row, i) => nameRow(row) === sourceKeys[i]);
 }
@@ -97,13 +99,13 @@ export function replaceSummary(
 ): PublishOutcome {
   const { connection } = context;
   return connection.write(() => {
-    const old = connection.get(SUMMARY, replacement.oldId);
+    const old = connection.get<Row<"summaries">>(SUMMARY, replacement.oldId);
     if (!old || old.state !== "cover" || !hasSources(connection, replacement)) return { kind: "stale" };
-    const head = ConversationHead.read(connection, old.conversation_id as number);
+    const head = ConversationHead.read(connection, old.conversation_id);
     putInstead(context, head, replacement, now);
     head.save(connection, now);
     const { summaryId, tokens } = replacement.summary;
-    return { kind: "published", summaryId, tokensBefore: old.tokens as number, tokensAfter: tokens };
+    return { kind: "published", summaryId, tokensBefore: old.tokens, tokensAfter: tokens };
   });
 }
 
@@ -133,7 +135,7 @@ export function takePlace(
   newId: string,
 ): boolean {
   const { conversationId } = head;
-  connection.run(PUBLISH, head.seq, newId);
+  connection.update("summaries", { summary_id: newId }, { state: "cover", published_seq: head.seq });
   connection.run(RETIRE, oldId);
   const item = findItem(connection, conversationId, oldId);
   if (!item) return false;

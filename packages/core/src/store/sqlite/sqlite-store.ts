@@ -107,6 +107,8 @@ export interface SqliteStoreOptions {
   readonly onEvent?: EventSink;
   /** Reads a stored message for the index: what another process stored and did not come to index. */
   readonly derive?: Derive;
+  /** Hears how often each plan asked, for tests. */
+  readonly onPlan?: (asks: number) => void;
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
@@ -142,6 +144,7 @@ export class SqliteStore implements Store {
         index,
         bodies: new BodyCache(),
         derive: options.derive ?? null,
+        onPlan: options.onPlan,
       };
       this.#queue = new IndexQueue(this.#context, options.derive ?? null);
     } catch (error) {

@@ -5,6 +5,7 @@
  * Invariant: one transaction. What was forgotten has nothing to copy; a summary of which nothing is left is not copied either.
  */
 import { hash, randomBytes } from "node:crypto";
+import type { Row as TableRow } from "../../archive/tables.ts";
 import { EngineError, must } from "../../model/errors.ts";
 import type { TransplantReport } from "../care.ts";
 import type { Derive } from "../store.ts";
@@ -194,7 +195,7 @@ class Copy {
   run(): string[] {
     const { from, now } = this.#request;
     for (const row of this.#job.messages) this.#copyMessage(row);
-    const summaries = this.#connection.all(SUMMARIES, from);
+    const summaries = this.#connection.all<TableRow<"summaries">>(SUMMARIES, from);
     for (const row of summaries)
       this.#ids.set(row.summary_id as string, `sum_${randomBytes(8).toString("hex")}`);
     for (const row of summaries) this.#copySummary(row);
@@ -289,10 +290,10 @@ class Copy {
     return fileId;
   }
 
-  #copySummary(row: Row): void {
+  #copySummary(row: TableRow<"summaries">): void {
     const { to, now } = this.#request;
     const sources = this.#connection
-      .all<{ message_id: number | null; source_id: string | null }>(LINKS, row.summary_id as string)
+      .all<{ message_id: number | null; source_id: string | null }>(LINKS, row.summary_id)
       .map((link) =>
         link.source_id === null
           ? this.#messages.get(link.message_id as number)
@@ -308,7 +309,7 @@ class Copy {
       0,
     );
     const descendants = below.reduce((sum, source) => sum + source.descendants + 1, 0);
-    const summaryId = must(this.#ids.get(row.summary_id as string), "an id for the copy");
+    const summaryId = must(this.#ids.get(row.summary_id), "an id for the copy");
     const facts = {
       ...toSummary(row),
       summaryId,
@@ -327,7 +328,7 @@ class Copy {
       createdAt: now,
       // It takes its place here now; when it did so where it was copied from is counted in another conversation's numbers.
       publishedSeq: this.#head.seq,
-      previousId: row.previous_id === null ? null : (this.#ids.get(row.previous_id as string) ?? null),
+      previousId: row.previous_id === null ? null : (this.#ids.get(row.previous_id) ?? null),
     };
     const links = sources.map((source) => ("summaryId" in source ? source.summaryId : source.messageId));
     writeSummary(this.#context, facts, links);
@@ -335,7 +336,7 @@ class Copy {
     const { startPosition, startSeq } = first;
     const { endPosition, endSeq } = last;
     const isShown = messages > 0;
-    this.#summaries.set(row.summary_id as string, {
+    this.#summaries.set(row.summary_id, {
       summaryId,
       depth,
       messages,

@@ -2,8 +2,9 @@
  * Checks every summary: its text is what was stored, its counts and spans follow from its sources, and its sources exist. Walks one
  * summary at a time over its direct sources only; that each of those is right is checked at its own turn.
  */
+import { hashSummary } from "../../archive/summary.ts";
+import type { Row as TableRow } from "../../archive/tables.ts";
 import type { Connection, Row } from "./connection.ts";
-import { hashSummary } from "./summary-rows.ts";
 import { equalBytes } from "./verify-bytes.ts";
 import type { Problems } from "./verify-problems.ts";
 
@@ -22,13 +23,17 @@ const WRONG_PREVIOUS = `
   WHERE s.summary_id = ? AND (s.conversation_id <> p.conversation_id OR (p.end_pos, p.end_seq) >= (s.start_pos, s.start_seq))`;
 const SUMMARY_COUNT = "SELECT count(*) AS n FROM summaries WHERE conversation_id = ?";
 
+type SummaryRow = TableRow<"summaries">;
+
 export function checkGraph(
   connection: Connection,
   problems: Problems,
   conversationId: number | null = null,
 ): void {
-  for (const summary of connection.database.prepare(SUMMARIES).iterate(conversationId) as Iterable<Row>) {
-    const id = summary.summary_id as string;
+  for (const summary of connection.database
+    .prepare(SUMMARIES)
+    .iterate(conversationId) as Iterable<SummaryRow>) {
+    const id = summary.summary_id;
     checkText(summary, id, problems);
     if (summary.previous_id !== null && connection.get(WRONG_PREVIOUS, id)) {
       problems.add(
@@ -46,8 +51,9 @@ export function checkGraph(
       // Below a summary that is no longer used, messages are hidden, shown and added; only its text stays as it was.
       const isUnused = summary.state === "retired" || (summary.stale === 1 && summary.state !== "cover");
       if (isUnused && column !== "depth" && column !== "kind") continue;
-      if (summary[column] !== value) {
-        problems.add("graph", id, `${column} of ${id} is ${summary[column]}, its sources say ${value}`);
+      const stored = summary[column as keyof SummaryRow];
+      if (stored !== value) {
+        problems.add("graph", id, `${column} of ${id} is ${stored}, its sources say ${value}`);
       }
     }
     if (summary.state === "cover" && summary.stale === 0 && sources.some((source) => source.stale === 1)) {
@@ -71,20 +77,8 @@ export function checkSummaryCount(connection: Connection, conversation: Row, pro
   }
 }
 
-function checkText(summary: Row, id: string, problems: Problems): void {
-  const expected = hashSummary({
-    summaryId: id,
-    conversationId: summary.conversation_id as number,
-    kind: summary.kind as string,
-    depth: summary.depth as number,
-    content: summary.content as string,
-    tokens: summary.tokens as number,
-    model: summary.model as string,
-    level: summary.level as string,
-    createdAt: summary.created_at as number,
-    previousId: summary.previous_id as string | null,
-  });
-  if (!equalBytes(expected, summary.hash))
+function checkText(summary: SummaryRow, id: string, problems: Problems): void {
+  if (!equalBytes(hashSummary(summary), summary.hash))
     problems.add("altered", id, `${id} is not what was stored: its hash does not match`);
 }
 

@@ -1,0 +1,113 @@
+/**
+ * The growing end of a conversation inside one write: counters, positions and the head of the hash chain are read once, advanced in
+ * memory row by row, and written back once.
+ *
+ * Invariant: `seq` and `chain` advance together; whoever takes a seq must store the link that `takeMessage` returned, and `takeRecord`
+ * stores its own.
+ */
+import { chainMessage, chainRecord } from "../model/chain.ts";
+import type { ArrivalFacts } from "../model/chain.ts";
+import { POSITION_STEP } from "../model/message.ts";
+import type { RowWriter } from "./changes.ts";
+import type { HeadRow } from "./reads.ts";
+
+export class Head {
+  readonly conversationId: number;
+  readonly #row: HeadRow;
+  #isChanged = false;
+  #hasNewRows = false;
+
+  constructor(row: HeadRow) {
+    this.conversationId = row.conversation_id;
+    this.#row = { ...row };
+  }
+
+  get hasSummaries(): boolean {
+    return this.#row.summary_count > 0;
+  }
+
+  /** Gives out the next seq and the link of a message that takes it. */
+  takeMessage(facts: Omit<ArrivalFacts, "seq">, commitment: Uint8Array): { seq: number; chain: Buffer } {
+    const seq = this.#row.head_seq + 1;
+    const chain = chainMessage(this.#row.head_chain, { ...facts, seq }, commitment);
+    this.#advance(seq, chain);
+    return { seq, chain };
+  }
+
+  /** Writes a record into the ledger and the chain. */
+  takeRecord(writer: RowWriter, kind: string, body: unknown, at: number): number {
+    const seq = this.#row.head_seq + 1;
+    const text = JSON.stringify(body);
+    const chain = chainRecord(this.#row.head_chain, { seq, kind, body: text, at });
+    writer.insert("ledger", { conversation_id: this.conversationId, seq, kind, body: text, at, chain });
+    this.#advance(seq, chain);
+    return seq;
+  }
+
+  /** The place behind everything else. */
+  nextPosition(): number {
+    return this.#row.last_position + POSITION_STEP;
+  }
+
+  get lastPosition(): number {
+    return this.#row.last_position;
+  }
+
+  noteMessage(message: {
+    position: number;
+    createdAt: number;
+    arrivalBytes: number;
+    sessionId: string;
+  }): void {
+    const row = this.#row;
+    this.#hasNewRows = true;
+    row.message_count += 1;
+    row.arrival_bytes += message.arrivalBytes;
+    row.session_id = message.sessionId;
+    row.last_position = Math.max(row.last_position, message.position);
+    row.first_at = Math.min(row.first_at ?? message.createdAt, message.createdAt);
+    row.last_at = Math.max(row.last_at ?? message.createdAt, message.createdAt);
+  }
+
+  noteShown(messages: number, tokens: number): void {
+    this.#row.shown_messages += messages;
+    this.#row.shown_tokens += tokens;
+    this.#isChanged = true;
+  }
+
+  /** A summary was stored; a published one begins a new epoch. */
+  noteSummary(isPublished: boolean, stored = 1): void {
+    this.#row.summary_count += stored;
+    if (isPublished) {
+      this.#row.fold_revision += 1;
+      this.#row.epoch_seq = this.#row.head_seq;
+    }
+    this.#isChanged = true;
+  }
+
+  /** The newest seq when the epoch began. */
+  get epochSeq(): number {
+    return this.#row.epoch_seq;
+  }
+
+  get foldRevision(): number {
+    return this.#row.fold_revision;
+  }
+
+  get seq(): number {
+    return this.#row.head_seq;
+  }
+
+  save(writer: RowWriter, now: number): void {
+    if (!this.#isChanged) return;
+    const { conversation_id, ...row } = this.#row;
+    writer.update("conversations", { conversation_id }, this.#hasNewRows ? { ...row, stored_at: now } : row);
+    this.#isChanged = false;
+  }
+
+  #advance(seq: number, chain: Buffer): void {
+    this.#row.head_seq = seq;
+    this.#row.head_chain = chain;
+    this.#isChanged = true;
+  }
+}

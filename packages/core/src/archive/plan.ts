@@ -1,0 +1,70 @@
+/**
+ * A write as a plan: a generator without input or output that asks the archive for rows, in sets, and ends with a change set. An adapter
+ * answers and applies: one that is near at once, a server with one round trip for each set.
+ *
+ * Rules for plans. A question is a value: `yield*` asks one, {@link together} asks several at once. A plan does not see what it has not
+ * handed over yet. It is made by a function that may be called again: no clock, no chance, nothing that takes long. Locks come first in
+ * their set.
+ */
+import type { Changes } from "./changes.ts";
+import { READ_NAMES } from "./reads.ts";
+import type { Reads } from "./reads.ts";
+
+type ReadName = keyof Reads;
+type Query<K extends ReadName> = Parameters<Reads[K]>;
+type Answer<K extends ReadName> = ReturnType<Reads[K]>;
+
+/** One question: the name of a read, and what it is asked with. */
+export class Question<K extends ReadName = ReadName> {
+  readonly name: K;
+  readonly query: Query<K>;
+
+  constructor(name: K, query: Query<K>) {
+    this.name = name;
+    this.query = query;
+  }
+
+  *[Symbol.iterator](): Asking<Answer<K>> {
+    const [answer] = yield [this];
+    return answer as Answer<K>;
+  }
+}
+
+/** A part of a plan: asks, and returns something. */
+export type Asking<T> = Generator<readonly Question[], T, readonly unknown[]>;
+export type Plan<T> = Asking<Done<T>>;
+
+export interface Done<T> {
+  readonly result: T;
+  readonly changes: Changes;
+}
+
+type Answers<Q extends readonly Question[]> = {
+  [I in keyof Q]: Q[I] extends Question<infer K> ? Answer<K> : never;
+};
+
+/** Asks several questions at once. */
+export function* together<const Q extends readonly Question[]>(...questions: Q): Asking<Answers<Q>> {
+  return (yield questions) as Answers<Q>;
+}
+
+/** `read.lockHead(7)` is a question. */
+export const read = Object.fromEntries(
+  READ_NAMES.map((name) => [name, (...query: Query<ReadName>) => new Question(name, query)]),
+) as { readonly [K in ReadName]: (...query: Query<K>) => Question<K> };
+
+/** Runs a plan where answers come at once, and counts how often it asks. */
+export function answerAll<T>(plan: Asking<T>, reads: Reads): { readonly value: T; readonly asks: number } {
+  let asks = 0;
+  let step = plan.next([]);
+  while (!step.done) {
+    asks += 1;
+    step = plan.next(step.value.map((question) => answer(reads, question)));
+  }
+  return { value: step.value, asks };
+}
+
+function answer(reads: Reads, { name, query }: Question): unknown {
+  const ask = reads[name] as (this: Reads, ...query: unknown[]) => unknown;
+  return ask.apply(reads, query);
+}

@@ -1,0 +1,124 @@
+/**
+ * What the row of a summary says, worked out from the rows it is made of. Folding, remaking and forgetting all come through here.
+ *
+ * Invariant: the hash binds everything about a summary that never changes; the links to its sources are numbered from 0 without a gap.
+ */
+import { hash } from "node:crypto";
+import { must } from "../model/errors.ts";
+import type { StoreSummary } from "../store/folding.ts";
+import type { Changes } from "./changes.ts";
+import type { RunRow } from "./reads.ts";
+import type { Row } from "./tables.ts";
+
+export type SummaryRequest = Pick<
+  StoreSummary,
+  "conversationId" | "summary" | "state" | "isRoot" | "seenRevision" | "now"
+> & { readonly isStale?: boolean };
+
+/** What of a conversation's head the row of a summary depends on. */
+interface HeadFacts {
+  readonly seq: number;
+  readonly epochSeq: number;
+  readonly foldRevision: number;
+}
+
+type BoundFacts = Pick<
+  Row<"summaries">,
+  | "summary_id"
+  | "conversation_id"
+  | "kind"
+  | "depth"
+  | "content"
+  | "tokens"
+  | "model"
+  | "level"
+  | "created_at"
+  | "previous_id"
+>;
+
+export function hashSummary(row: BoundFacts): Buffer {
+  const { summary_id, conversation_id, kind, depth, content, tokens, model, level, created_at, previous_id } =
+    row;
+  const bound = [summary_id, conversation_id, kind, depth, content, tokens, model, level, created_at];
+  // What has none is bound as it was before a previous context was kept.
+  return hash("sha256", JSON.stringify(previous_id === null ? bound : [...bound, previous_id]), "buffer");
+}
+
+export const total = <R>(rows: readonly R[], count: (row: R) => number | null): number =>
+  rows.reduce((sum, row) => sum + (count(row) ?? 0), 0);
+
+/** The row of a new summary over these rows. */
+export function describeSummary(
+  head: HeadFacts,
+  request: SummaryRequest,
+  rows: readonly RunRow[],
+): Row<"summaries"> {
+  const { summary, state } = request;
+  const sources = rows.filter((row) => row.summary_id !== null);
+  const shown = rows.filter((row) => row.hidden === 0);
+  const timed = shown.length > 0 ? shown : rows;
+  const first = must(rows[0], "a source");
+  const last = must(rows.at(-1), "a source");
+  const bound = {
+    summary_id: summary.summaryId,
+    conversation_id: request.conversationId,
+    kind: sources.length > 0 ? ("condensed" as const) : ("leaf" as const),
+    depth: sources.reduce((deepest, row) => Math.max(deepest, row.depth + 1), 0),
+    content: summary.content,
+    tokens: summary.tokens,
+    model: summary.model,
+    level: summary.level,
+    created_at: request.now,
+    previous_id: summary.previousId ?? null,
+  };
+  return {
+    ...bound,
+    state,
+    start_pos: first.start_pos,
+    start_seq: first.seq,
+    end_pos: last.end_pos,
+    end_seq: last.end_seq ?? last.seq,
+    messages: total(shown, (row) => row.messages),
+    descendant_count: total(sources, (row) => row.descendant_count) + sources.length,
+    source_tokens: total(shown, (row) => row.tokens),
+    earliest_at: timed.reduce(
+      (earliest, row) => Math.min(earliest, row.earliest_at),
+      Number.MAX_SAFE_INTEGER,
+    ),
+    latest_at: timed.reduce((latest, row) => Math.max(latest, row.latest_at), 0),
+    hash: hashSummary(bound),
+    stale: request.isStale === true ? 1 : 0,
+    is_root: request.isRoot === true ? 1 : 0,
+    // What no context can have missed counts as made before the epoch.
+    made_at_seq:
+      request.seenRevision === undefined || request.seenRevision === head.foldRevision
+        ? head.seq
+        : Math.max(0, head.epochSeq - 1),
+    published_seq: state === "cover" ? head.seq : null,
+  };
+}
+
+/** Sources in order: messages by their number in this archive, summaries by their id. */
+export function addSummary(
+  changes: Changes,
+  row: Row<"summaries">,
+  sources: readonly (number | string)[],
+): void {
+  const { summary_id, conversation_id, content } = row;
+  changes.insert("summaries", row);
+  for (const [ordinal, source] of sources.entries()) {
+    if (typeof source === "number")
+      changes.insert("summary_messages", { summary_id, ordinal, message_id: source });
+    else changes.insert("summary_parents", { summary_id, ordinal, parent_summary_id: source });
+  }
+  changes.index.push({
+    kind: "add-summary",
+    summaryId: summary_id,
+    conversationId: conversation_id,
+    content,
+  });
+}
+
+/** The sources of a summary over these rows. */
+export const nameSources = (rows: readonly RunRow[]): (number | string)[] =>
+  rows.map((row) => row.summary_id ?? must(row.message_id, "a message or a summary"));
