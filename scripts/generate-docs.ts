@@ -154,7 +154,7 @@ function renderErrors(): string {
 
 Every error that is not a bug has a code that programs can test, a message that says what could not be done and why, and
 mostly a hint with the next step. \`lcm\` prints them on stderr and ends with the status of the code; with \`--json\` it prints
-\`{"ok": false, "error": {"code", "message", "hint"}}\`. In the library they are \`EngineError\`, with \`code\` and \`hint\`.
+\`{"ok": false, "error": {"code", "message", "hint"}}\`. In the library they are \`EngineError\`, with \`code\`, \`hint\` and, where the next step depends on the program, \`step\`.
 
 A command that worked ends with status 0.
 

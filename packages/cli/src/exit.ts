@@ -2,8 +2,9 @@
  * From any error to what the program says and the status it ends with. Operating errors carry their code; a wrong command line is
  * `usage`; everything else is a bug and is said to be one.
  */
-import { EngineError, ERROR_CODES } from "@lossless/core/model/errors.ts";
+import { EngineError, ERROR_CODES, hintFor } from "@lossless/core/model/errors.ts";
 import type { ErrorCode } from "@lossless/core/model/errors.ts";
+import { SHELL_WORDS } from "./shell-words.ts";
 
 export interface Failure {
   readonly code: ErrorCode;
@@ -17,9 +18,9 @@ export const EXIT_CANCELLED = 130;
 
 export function describeFailure(error: unknown): Failure {
   if (error instanceof EngineError) {
-    const { code, message, hint } = error;
+    const { code, message } = error;
     const exit = code === "aborted" ? EXIT_CANCELLED : ERROR_CODES[code].exit;
-    return { code, message, hint: hint ?? null, exit };
+    return { code, message, hint: hintFor(error, SHELL_WORDS) ?? null, exit };
   }
   const message = error instanceof Error ? error.message : String(error);
   return {

@@ -120,7 +120,7 @@ test.each([
   ["search x --all --conversation 1", 2, "cannot be used with"],
   ["search x --since soon", 2, "cannot read --since soon"],
   ["search x --before soon", 2, "cannot read --before soon"],
-  ["search x --since today --before yesterday", 2, "--since must be earlier"],
+  ["search x --since today --before yesterday", 2, "the start of the time range must be before its end"],
   ["search x --files --role user", 2, "only messages have one"],
   ["search --regex a(b[c", 2, "at character 4"],
   ["show hello", 2, "it is not an id"],

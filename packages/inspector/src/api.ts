@@ -8,7 +8,7 @@ import type {
   ContextTurns,
   ConversationDetail,
   CountedConversation,
-  DoctorReport,
+  DoctorReply,
   Graph,
   GrowthAnswer,
   MessageDetail,
@@ -102,7 +102,7 @@ export const readTimeline = (id: number): Promise<TimelineAnswer> => ask(`/api/c
 export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
 export const askArchive = (query: Query): Promise<AskAnswer> => ask("/api/ask", query);
 export const readSpend = (): Promise<SpendAnswer> => ask("/api/spend", { by: "day" });
-export const examine = (): Promise<DoctorReport> => ask("/api/doctor");
+export const examine = (): Promise<DoctorReply> => ask("/api/doctor");
 export const previewAction = (wish: ActionWish): Promise<ActionPreview> => post("/api/actions/preview", wish);
 export const applyAction = (confirmation: string): Promise<ActionResult> =>
   post("/api/actions/apply", { confirmation });

@@ -1,7 +1,8 @@
 /** The thread of one chore: does it, says how it went, and ends. */
 
 import { parentPort, workerData } from "node:worker_threads";
-import { EngineError, openEngine } from "@lossless/core";
+import { openEngine } from "@lossless/core";
+import { serializeError } from "@lossless/core/engine/thread-messages.ts";
 import { createBackup } from "@lossless/core/maintain/backup.ts";
 import { adoptDocumentedDatabase } from "@lossless/core/transfer/documented/adopt.ts";
 import type { Chore, ChoreAnswer } from "./chores.ts";
@@ -10,13 +11,7 @@ async function work({ kind, settings }: Chore): Promise<ChoreAnswer> {
   try {
     return { ok: true, value: kind === "adopt" ? await adopt(settings) : await backUp(settings) };
   } catch (error) {
-    const known = error instanceof EngineError ? error : null;
-    return {
-      ok: false,
-      code: known?.code ?? null,
-      message: error instanceof Error ? error.message : String(error),
-      hint: known?.hint ?? null,
-    };
+    return { ok: false, error: serializeError(error) };
   }
 }
 

@@ -4,7 +4,8 @@
  */
 
 import { Worker } from "node:worker_threads";
-import { EngineError, type ErrorCode, type Settings } from "@lossless/core";
+import type { Settings } from "@lossless/core";
+import { deserializeError, type SerializedError } from "@lossless/core/engine/thread-messages.ts";
 import type { BackupReport } from "@lossless/core/maintain/backup.ts";
 import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
 
@@ -12,12 +13,7 @@ export type Chore = { readonly kind: "adopt" | "backup"; readonly settings: Sett
 
 export type ChoreAnswer =
   | { readonly ok: true; readonly value: Adoption | BackupReport }
-  | {
-      readonly ok: false;
-      readonly code: ErrorCode | null;
-      readonly message: string;
-      readonly hint: string | null;
-    };
+  | { readonly ok: false; readonly error: SerializedError };
 
 /** Takes over the database of an older version that lies where the archive should be. */
 export async function adoptInThread(settings: Settings, workerUrl = defaultUrl()): Promise<Adoption> {
@@ -38,9 +34,7 @@ async function runChore(chore: Chore, url: URL): Promise<unknown> {
   try {
     const answer = await promise;
     if (answer.ok) return answer.value;
-    const { code, message, hint } = answer;
-    if (code === null) throw new Error(message);
-    throw new EngineError(code, message, hint === null ? {} : { hint });
+    throw deserializeError(answer.error);
   } finally {
     await worker.terminate();
   }

@@ -3,6 +3,8 @@
  * acts on. What changes something is for senders whom the host knows.
  */
 
+import { CHAT_WORDS } from "./chat-words.ts";
+import { hintFor } from "@lossless/core/model/errors.ts";
 import { EngineError, type Engine, type Settings } from "@lossless/core";
 import { planRewrite, type RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
 import { backUpInThread } from "./chores.ts";
@@ -302,7 +304,8 @@ async function answerRotate(): Promise<string> {
 }
 
 function renderFailure(error: unknown, spooledTurns: number): string {
-  const hint = error instanceof EngineError && error.hint !== undefined ? `\n${error.hint}` : "";
+  const next = error instanceof EngineError ? hintFor(error, CHAT_WORDS) : undefined;
+  const hint = next === undefined ? "" : `\n${next}`;
   const waiting =
     spooledTurns === 0
       ? ""

@@ -4,6 +4,8 @@
  * and opens nothing; the archive is opened by the first turn.
  */
 
+import { CHAT_WORDS } from "./chat-words.ts";
+import { hintFor } from "@lossless/core/model/errors.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { EngineError, type Engine, type EngineEvent, type SessionRef, type Settings } from "@lossless/core";
@@ -251,7 +253,8 @@ function describeAdoption(adoption: Adoption): string | null {
 }
 
 function describeError(error: unknown): string {
-  const hint = error instanceof EngineError && error.hint !== undefined ? `; ${error.hint}` : "";
+  const next = error instanceof EngineError ? hintFor(error, CHAT_WORDS) : undefined;
+  const hint = next === undefined ? "" : `; ${next}`;
   return `${error instanceof Error ? error.message : String(error)}${hint}`;
 }
 

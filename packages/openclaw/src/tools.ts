@@ -4,6 +4,8 @@
  * both find the same archive.
  */
 
+import { TOOL_WORDS } from "@lossless/core/tools/tool-words.ts";
+import { hintFor } from "@lossless/core/model/errors.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { EngineError, type Settings } from "@lossless/core";
 import { toolsFor, type ToolDefinition } from "@lossless/core/tools/index.ts";
@@ -78,6 +80,7 @@ const LABELS: Readonly<Record<ToolDefinition["name"], string>> = {
 
 /** The host shows the model the message of an error; the hint says what to do instead. */
 function explain(error: unknown): unknown {
-  if (!(error instanceof EngineError) || error.hint === undefined) return error;
-  return new EngineError(error.code, `${error.message} (${error.hint})`, { cause: error });
+  const hint = error instanceof EngineError ? hintFor(error, TOOL_WORDS) : undefined;
+  if (!(error instanceof EngineError) || hint === undefined) return error;
+  return new EngineError(error.code, `${error.message} (${hint})`, { cause: error });
 }

@@ -11,7 +11,7 @@ import { countOf, formatCount, makePrintable } from "../format.ts";
 import { terminalColumns } from "../output.ts";
 import { style } from "../style.ts";
 import { wrapToWidth } from "../width.ts";
-import { addReachOptions, chooseReach, renderSaid, sayInShellWords, withIsoTimes } from "./recall-shared.ts";
+import { addReachOptions, chooseReach, renderSaid, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
 import { findEmbed } from "./embed.ts";
 import { addExamples, parseSummaryName, parseTokens } from "./shared.ts";
@@ -66,21 +66,19 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
       // What a model costs is written down.
       model === null && embed === null ? "read" : "change",
       async (engine) =>
-        sayInShellWords(
-          engine.ask({
-            ...(await chooseReach(engine, invocation, options)),
-            prompt: words.join(" "),
-            withoutModel: model === null,
-            includeRecall,
-            signal,
-            query,
-            summaryIds: below,
-            // A longer answer needs more to rest on.
-            ...(maxTokens === undefined
-              ? {}
-              : { maxTokens, tokenCap: Math.max(maxTokens, settings.maxExpandTokens) }),
-          }),
-        ),
+        engine.ask({
+          ...(await chooseReach(engine, invocation, options)),
+          prompt: words.join(" "),
+          withoutModel: model === null,
+          includeRecall,
+          signal,
+          query,
+          summaryIds: below,
+          // A longer answer needs more to rest on.
+          ...(maxTokens === undefined
+            ? {}
+            : { maxTokens, tokenCap: Math.max(maxTokens, settings.maxExpandTokens) }),
+        }),
       { model, embed },
     );
   const answer = await runCancellable(

@@ -1,4 +1,6 @@
 /** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to mend. */
+import { SHELL_WORDS } from "../shell-words.ts";
+import { wordStep } from "@lossless/core/model/next-step.ts";
 import type { Command } from "commander";
 import type { DoctorOptions, DoctorReport, Finding, MendReport } from "@lossless/core/maintain/doctor.ts";
 import type { Engine } from "@lossless/core/engine/engine.ts";
@@ -102,12 +104,12 @@ export async function findModelProblem(invocation: Invocation): Promise<string |
   return "kind" in endpoint ? endpoint.message : null;
 }
 
-const toFindingJson = ({ code, severity, id, message, mend, fix, cost }: Finding): object => ({
+const toFindingJson = ({ code, severity, id, message, step, fix, cost }: Finding): object => ({
   code,
   severity,
   id,
   message,
-  mend,
+  mend: step === null ? null : wordStep(step, SHELL_WORDS),
   isSafeToFix: fix !== undefined,
   cost,
 });
@@ -141,13 +143,13 @@ function renderOutcome({ report, mended }: Outcome): string {
 function renderFindings(findings: readonly Finding[]): string[] {
   const seen = new Map<string, number>();
   const lines: string[] = [];
-  for (const { code, severity, message, mend, fix } of findings) {
+  for (const { code, severity, message, step, fix } of findings) {
     const count = (seen.get(code) ?? 0) + 1;
     seen.set(code, count);
     if (count > SHOWN_OF_A_KIND) continue;
     lines.push(
       `${fix === undefined ? " " : "+"} ${PAINT[severity](severity.padEnd(7))}  ${style.name(code)}  ${toOneLine(message)}`,
-      ...(mend === null ? [] : [style.faint(`             ${toOneLine(mend)}`)]),
+      ...(step === null ? [] : [style.faint(`             ${toOneLine(wordStep(step, SHELL_WORDS))}`)]),
     );
   }
   for (const [code, count] of seen) {

@@ -2,21 +2,15 @@
  * `lcm expand`: from summaries down to the words they stand for, breadth first, within a number of tokens. What the cap leaves out is
  * counted, and the last line says how to get it.
  */
+import { SHELL_WORDS } from "../shell-words.ts";
+import { wordStep } from "@lossless/core/model/next-step.ts";
 import type { Command } from "commander";
 import type { ExpandAnswer, ExpandedSummary } from "@lossless/core/retrieve/expand.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatCount, formatSpan, indent, makePrintable } from "../format.ts";
 import { style } from "../style.ts";
-import {
-  parseSteps,
-  renderFollowUp,
-  renderHead,
-  renderSaid,
-  sayInShellWords,
-  toShellWords,
-  withIsoTimes,
-} from "./recall-shared.ts";
+import { parseSteps, renderFollowUp, renderHead, renderSaid, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
 import { addExamples, parseSummaryName, parseTokens } from "./shared.ts";
 
@@ -56,18 +50,16 @@ async function runExpand(
 ): Promise<void> {
   const { depth, maxTokens, messages } = options;
   const answer = await invocation.withArchive("read", (engine) =>
-    sayInShellWords(
-      engine.expand({
-        ...invocation.scope,
-        summaryIds,
-        maxDepth: depth,
-        tokenCap: maxTokens,
-        includeMessages: messages,
-      }),
-    ),
+    engine.expand({
+      ...invocation.scope,
+      summaryIds,
+      maxDepth: depth,
+      tokenCap: maxTokens,
+      includeMessages: messages,
+    }),
   );
   const { left } = answer;
-  const hint = left.hint === null ? null : toShellWords(left.hint);
+  const hint = left.step === null ? null : wordStep(left.step, SHELL_WORDS);
   const timezone = await invocation.timezone();
   await invocation.print({
     data: {

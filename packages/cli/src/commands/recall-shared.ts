@@ -62,32 +62,6 @@ export function parseSteps(text: string): number {
   throw new InvalidArgumentError("It must be a whole number from 1 to 100.");
 }
 
-const SHELL_WORDS: readonly (readonly [engine: RegExp, shell: string])[] = [
-  [/Use mode "regex"/g, "Use --regex"],
-  [/use mode "full_text"/g, "leave out --regex"],
-  [/since must be earlier than before/g, "--since must be earlier than --before"],
-  [/since and before/g, "--since and --before"],
-  [/, and with allConversations .*$/g, ""],
-  [/leave out conversationId/g, "leave out --conversation"],
-  [/lcm_grep/g, "lcm search"],
-  [/lcm_describe/g, "lcm show"],
-];
-
-export function toShellWords(text: string): string {
-  return SHELL_WORDS.reduce((said, [engine, shell]) => said.replaceAll(engine, shell), text);
-}
-
-/** The same for errors. */
-export async function sayInShellWords<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    const hint = error.hint === undefined ? {} : { hint: toShellWords(error.hint) };
-    throw new EngineError(error.code, toShellWords(error.message), { ...hint, cause: error });
-  }
-}
-
 /** Who said it and when, above the text. */
 export function renderHead(id: string, facts: readonly string[]): string {
   return `${style.name(id)}  ${style.faint(facts.join(", "))}`;

@@ -2,6 +2,8 @@
  * `lcm search`: finds messages, summaries and lines of files by words or by a regular expression. The answer says which rule found it, how
  * much there is, and how to see more; finding nothing is an answer too.
  */
+import { SHELL_WORDS } from "../shell-words.ts";
+import { wordNote } from "@lossless/core/model/next-step.ts";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import type { Engine } from "@lossless/core/engine/engine.ts";
@@ -14,15 +16,7 @@ import { terminalColumns } from "../output.ts";
 import { style } from "../style.ts";
 import { parseTime } from "../time-words.ts";
 import { wrapToWidth } from "../width.ts";
-import {
-  addReachOptions,
-  chooseReach,
-  renderFollowUp,
-  renderHead,
-  sayInShellWords,
-  toShellWords,
-  withIsoTimes,
-} from "./recall-shared.ts";
+import { addReachOptions, chooseReach, renderFollowUp, renderHead, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
 import { findEmbed } from "./embed.ts";
 import { addExamples, parseOffset } from "./shared.ts";
@@ -105,15 +99,13 @@ async function runSearch(
       // What a vector costs is written down.
       embed === null ? "read" : "change",
       async (engine) =>
-        sayInShellWords(
-          engine.grep({
-            ...(await buildRequest(engine, invocation, options)),
-            ...times,
-            pattern: query,
-            scope,
-            signal,
-          }),
-        ),
+        engine.grep({
+          ...(await buildRequest(engine, invocation, options)),
+          ...times,
+          pattern: query,
+          scope,
+          signal,
+        }),
       { embed },
     );
   // Full text is over before a key is pressed; an expression runs in a thread, a model elsewhere, and both can be asked to stop.
@@ -179,7 +171,7 @@ interface Asked {
 async function printAnswer(invocation: Invocation, answer: GrepAnswer, asked: Asked): Promise<void> {
   const { hits, mode, scope, rule, total, isTotalExact, complete, truncated, searched } = answer;
   const next = answer.next === null ? null : answer.next.replace("at_", "");
-  const notes = answer.notes.map(toShellWords);
+  const notes = answer.notes.map((note) => wordNote(note, SHELL_WORDS));
   await invocation.print({
     data: {
       items: hits.map(withIsoTimes),
@@ -194,13 +186,18 @@ async function printAnswer(invocation: Invocation, answer: GrepAnswer, asked: As
       notes,
     },
     pagination: { next, limit: asked.options.limit, total },
-    text: () => renderAnswer({ ...answer, notes }, asked, next),
+    text: () => renderAnswer(answer, notes, asked, next),
   });
 }
 
-function renderAnswer(answer: GrepAnswer, asked: Asked, next: string | null): string {
+function renderAnswer(
+  answer: GrepAnswer,
+  notes: readonly string[],
+  asked: Asked,
+  next: string | null,
+): string {
   const [first] = answer.hits;
-  const head = [style.faint(describeRule(answer, asked)), ...answer.notes.map((note) => style.warning(note))];
+  const head = [style.faint(describeRule(answer, asked)), ...notes.map((note) => style.warning(note))];
   const more = [
     ...(next === null ? [] : [`More: ${renderMore(asked, next)}`]),
     ...(first === undefined ? [] : [`Read: ${renderFollowUp(openHit(first), pickPlace(asked.options))}`]),

@@ -23,7 +23,7 @@ import {
 import { terminalColumns } from "../output.ts";
 import { style } from "../style.ts";
 import { renderPairs, renderTable } from "../table.ts";
-import { renderFollowUp, renderHead, renderSaid, sayInShellWords, withIsoTimes } from "./recall-shared.ts";
+import { renderFollowUp, renderHead, renderSaid, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
 import { addExamples, parseTokens } from "./shared.ts";
 
@@ -98,15 +98,13 @@ async function open(
   id: string,
 ): Promise<Described> {
   const { maxTokens, after } = options;
-  const described = await sayInShellWords(
-    engine.describe({
-      ...scope,
-      id,
-      ...toFileRange(options),
-      tokenCap: maxTokens,
-      after,
-    }),
-  );
+  const described = await engine.describe({
+    ...scope,
+    id,
+    ...toFileRange(options),
+    tokenCap: maxTokens,
+    after,
+  });
   if (described.type !== "file" && (options.lines ?? options.bytes) !== undefined) {
     throw usageError(`cannot show a part of ${described.id}: only a file has lines and bytes`);
   }

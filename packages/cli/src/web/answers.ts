@@ -5,6 +5,7 @@
 import type { ExplainedItem } from "@lossless/core/assemble/assemble.ts";
 import type { StatusReport } from "@lossless/core/engine/engine.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
+import type { Finding } from "@lossless/core/maintain/finding.ts";
 import type { PartView } from "@lossless/core/model/message.ts";
 import type { AskAnswer } from "@lossless/core/retrieve/ask.ts";
 import type { GrepAnswer } from "@lossless/core/retrieve/grep.ts";
@@ -16,7 +17,6 @@ export type {
   AskAnswer,
   ConversationRow,
   DiffLine,
-  DoctorReport,
   ExplainedItem,
   GrepAnswer,
   MessageRow,
@@ -211,7 +211,14 @@ export interface SpendAnswer {
   readonly items: readonly SpendGroup[];
 }
 
-export type SearchReply = GrepAnswer & { readonly tookMs: number };
+/** Notes and steps travel in the words of the shell, where the page was started. */
+export type SearchReply = Omit<GrepAnswer, "notes"> & {
+  readonly notes: readonly string[];
+  readonly tookMs: number;
+};
+
+export type FindingReply = Omit<Finding, "step"> & { readonly mend: string | null };
+export type DoctorReply = Omit<DoctorReport, "findings"> & { readonly findings: readonly FindingReply[] };
 
 /** What the server says when something has changed. */
 export interface News {

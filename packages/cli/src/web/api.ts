@@ -4,6 +4,10 @@
  */
 import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
+import type { Finding } from "@lossless/core/maintain/finding.ts";
+import { wordNote, wordStep } from "@lossless/core/model/next-step.ts";
+import { SHELL_WORDS } from "../shell-words.ts";
+import type { DoctorReply, FindingReply } from "./answers.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { isSummaryId } from "@lossless/core/model/ids.ts";
 import type { GrepMode, GrepRequest, GrepScope } from "@lossless/core/retrieve/grep.ts";
@@ -50,6 +54,11 @@ export interface ApiOptions {
   /** Runs the doctor's checks; reads only. */
   readonly examine: () => Promise<DoctorReport>;
 }
+
+const wordFinding = ({ step, ...finding }: Finding): FindingReply => ({
+  ...finding,
+  mend: step === null ? null : wordStep(step, SHELL_WORDS),
+});
 
 type Json<T> = { readonly json: T };
 /** An answer is JSON, or a picture. */
@@ -318,7 +327,9 @@ export class Api {
       after: query.get("after") ?? undefined,
     };
     const startedAt = performance.now();
-    return { json: { ...(await this.#engine.grep(request)), tookMs: performance.now() - startedAt } };
+    const found = await this.#engine.grep(request);
+    const notes = found.notes.map((note) => wordNote(note, SHELL_WORDS));
+    return { json: { ...found, notes, tookMs: performance.now() - startedAt } };
   }
 
   /** Cited passages for a question; no model is asked. */
@@ -334,11 +345,12 @@ export class Api {
   }
 
   /** Takes as long as the proof; of several who ask at once, all get the same. */
-  async examine(): Promise<Json<DoctorReport>> {
+  async examine(): Promise<Json<DoctorReply>> {
     this.#examining ??= this.#options.examine().finally(() => {
       this.#examining = null;
     });
-    return { json: await this.#examining };
+    const report = await this.#examining;
+    return { json: { ...report, findings: report.findings.map(wordFinding) } };
   }
 
   async #planTimeline(conversation: ConversationRow, pause = goOn): Promise<Timeline> {

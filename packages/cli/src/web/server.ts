@@ -2,6 +2,8 @@
  * The inspector's server: the page's files, questions about the archive, and news of it, on the loopback address and for the holder of the
  * token. It only reads, unless it was started for writing: then previews and confirmed actions can be posted to it, and nothing else.
  */
+import { SHELL_WORDS } from "../shell-words.ts";
+import { hintFor } from "@lossless/core/model/errors.ts";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -182,7 +184,7 @@ const statusOf = (error: unknown): number =>
   error instanceof EngineError ? (STATUS[error.code] ?? 500) : 500;
 
 function describe(error: unknown): object {
-  if (error instanceof EngineError) return failure(error.code, error.message, error.hint);
+  if (error instanceof EngineError) return failure(error.code, error.message, hintFor(error, SHELL_WORDS));
   return failure("internal", error instanceof Error ? error.message : String(error));
 }
 

@@ -517,7 +517,7 @@ export class LocalEngine implements Engine {
     const name =
       "conversationId" in choice ? `conversation ${choice.conversationId}` : `session ${choice.sessionKey}`;
     throw new EngineError("not_found", `cannot find ${name}`, {
-      hint: "lcm conversations list shows what there is",
+      step: { kind: "list", what: "conversations" },
     });
   }
 

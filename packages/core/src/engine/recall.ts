@@ -75,7 +75,7 @@ export class Recall {
     const reach = await this.#reach(request);
     if (reach.grant && reach.grant.summaryIds.length > 0) {
       throw new EngineError("denied", "cannot search: the grant of this session is for named summaries", {
-        hint: "expand them with lcm_expand",
+        step: { kind: "expand_granted", ids: reach.grant.summaryIds },
       });
     }
     const now = this.#clock.now();
@@ -90,11 +90,14 @@ export class Recall {
     const answer = await grepFullText(this.#store, { ...request, pattern: words, mode: "full_text" }, reach, {
       now,
     });
-    const notes = answer.notes.filter((note) => !note.includes('mode "regex"'));
+    const notes = answer.notes.filter(({ step }) => step?.kind !== "search_regex");
     return {
       ...answer,
       notes: [
-        "No text matches the regular expression; this is what full text finds for its words.",
+        {
+          text: "No text matches the regular expression; this is what full text finds for its words.",
+          step: null,
+        },
         ...notes,
       ],
     };
@@ -136,7 +139,7 @@ export class Recall {
     const query = request.query?.trim() ?? "";
     if (query === "")
       throw new EngineError("usage", "cannot expand: name summaryIds or a query", {
-        hint: "lcm_grep finds summaries",
+        step: { kind: "find_ids" },
       });
     if (reach.grant && reach.grant.summaryIds.length > 0) return reach.grant.summaryIds;
     const found = await grepFullText(
@@ -164,7 +167,7 @@ export class Recall {
   async ask(request: AskRequest): Promise<AskAnswer> {
     if (request.delegated) {
       throw new EngineError("denied", "cannot ask: a sub-agent cannot send another one", {
-        hint: "use lcm_expand",
+        step: { kind: "expand_granted", ids: [] },
       });
     }
     const started = Date.now();

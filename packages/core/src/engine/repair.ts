@@ -161,7 +161,7 @@ export class Care {
     const why =
       node === null ? "there is no such summary" : `it is ${node.state}, no part of a context rests on it`;
     throw new EngineError("not_found", `cannot rewrite ${summaryId}: ${why}`, {
-      hint: "lcm summaries list shows what there is",
+      step: { kind: "list", what: "summaries" },
     });
   }
 
@@ -205,7 +205,7 @@ export class Care {
       return { plan: outcome.plan, remade, isWiped: await this.#tryToWipe() };
     }
     throw new EngineError("database_busy", "cannot forget: the conversation changes too fast", {
-      hint: "try again in a quieter moment",
+      hint: "retry when the conversation is idle",
     });
   }
 

@@ -1,4 +1,5 @@
 /** What the two sides of the engine's thread say to each other. Everything here can be cloned between threads. */
+import type { NextStep } from "../model/next-step.ts";
 import type { CompleteRequest, CompleteResult, ModelRef } from "../model/complete.ts";
 import type { EmbedRequest, EmbedResult } from "../model/embed.ts";
 import { ERROR_CODES, EngineError } from "../model/errors.ts";
@@ -40,25 +41,23 @@ export type FromWorker =
 export interface SerializedError {
   readonly code: string | null;
   readonly message: string;
-  readonly hint: string | null;
+  readonly hint: string | undefined;
+  readonly step: NextStep | undefined;
   readonly stack: string | null;
 }
 
 export function serializeError(error: unknown): SerializedError {
   if (error instanceof EngineError) {
-    return { code: error.code, message: error.message, hint: error.hint ?? null, stack: error.stack ?? null };
+    const { code, message, hint, step, stack = null } = error;
+    return { code, message, hint, step, stack };
   }
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  return { code: null, message, hint: null, stack: stack ?? null };
+  return { code: null, message, hint: undefined, step: undefined, stack: stack ?? null };
 }
 
 export function deserializeError(error: SerializedError): Error {
   if (error.code !== null && error.code in ERROR_CODES) {
-    return new EngineError(
-      error.code as ErrorCode,
-      error.message,
-      error.hint === null ? {} : { hint: error.hint },
-    );
+    return new EngineError(error.code as ErrorCode, error.message, error);
   }
   const plain = new Error(error.message);
   if (error.stack !== null) plain.stack = error.stack;

@@ -117,7 +117,7 @@ export class Vectors implements VectorEngine {
         ? "this program has no way to a model"
         : `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} not set`;
     throw new EngineError("config", `cannot embed messages: ${why}`, {
-      hint: "lcm config set embedding.baseUrl and embedding.model; search works without them",
+      step: { kind: "set_settings", names: ["embedding.baseUrl", "embedding.model"] },
     });
   }
 

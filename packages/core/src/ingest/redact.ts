@@ -147,7 +147,7 @@ function compileRule(pattern: string, index: number): Rule[] {
       "config",
       `cannot use the redaction pattern ${index + 1}: ${(error as Error).message}`,
       {
-        hint: "lcm config explain redactPatterns says where it was set",
+        step: { kind: "explain_setting", name: "redactPatterns" },
         cause: error,
       },
     );

@@ -106,9 +106,8 @@ export function parseKey(text: string, where: string): Uint8Array {
 
 function refuseKey(where: string, reason: string, hint?: string): EngineError {
   return new EngineError("config", `cannot use the redaction key ${where}: ${reason}`, {
-    hint:
-      hint ??
-      "lcm vault new-key FILE makes one; lcm config explain redactionKeyFile says where the path was set",
+    step: hint === undefined ? { kind: "make_vault_key" } : undefined,
+    hint,
   });
 }
 

@@ -64,7 +64,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
     options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
   if (existsSync(target)) {
     throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, {
-      hint: "name another --out",
+      step: { kind: "choose_output" },
     });
   }
   const partial = `${target}${PARTIAL}`;
@@ -266,7 +266,7 @@ function findDatabase(backupPath: string): string {
   const path = join(backupPath, DATABASE_NAME);
   if (existsSync(path)) return path;
   throw new EngineError("not_found", `cannot restore ${backupPath}: it is no backup folder`, {
-    hint: "lcm backup list shows what there is",
+    step: { kind: "list", what: "backups" },
   });
 }
 
@@ -328,7 +328,7 @@ async function claimAlone(databasePath: string): Promise<void> {
       "database_busy",
       `cannot replace the database ${databasePath}: another process has it open`,
       {
-        hint: "stop the agent host and other lcm commands, then try again",
+        step: { kind: "stop_other_programs" },
         cause: error,
       },
     );
@@ -348,7 +348,7 @@ async function prove(
     const broken = report.problems.filter((problem) => problem.code !== "index");
     if (broken.length > 0) {
       throw new EngineError("verification_failed", `cannot use ${database}: ${broken[0]?.message}`, {
-        hint: "run lcm verify for the whole list",
+        step: { kind: "verify" },
       });
     }
     const { messages, conversations, files } = report;

@@ -1,4 +1,5 @@
-/** What a check of the doctor says: what is wrong, how bad it is, and the command that mends it. */
+/** What a check of the doctor reports: what is wrong, how bad it is, and the step that fixes it. */
+import type { NextStep } from "../model/next-step.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ReplacedSetting } from "../model/settings-resolve.ts";
 import type { Settings } from "../model/settings.ts";
@@ -23,8 +24,8 @@ export interface Finding {
   /** What it is about: a summary, a file, a conversation, a setting. */
   readonly id: string;
   readonly message: string;
-  /** The command that mends it; null when only a person can. */
-  readonly mend: string | null;
+  /** The step that fixes it; null when only a person can. */
+  readonly step: NextStep | null;
   readonly fix?: Fix;
   /** Tokens a model would read and write, where mending needs one. */
   readonly cost?: { readonly inputTokens: number; readonly outputTokens: number };

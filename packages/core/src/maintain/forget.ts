@@ -109,7 +109,7 @@ async function findNamed(
       "not_found",
       `cannot forget ${formatMessageId(messageId)}: there is no such message`,
       {
-        hint: "lcm messages list shows what there is",
+        step: { kind: "list", what: "messages" },
       },
     );
   }
@@ -128,7 +128,7 @@ async function listConversations(engine: Engine, selection: ForgetSelection): Pr
           "not_found",
           `cannot forget conversation ${conversationId}: there is no such conversation`,
           {
-            hint: "lcm conversations list shows what there is",
+            step: { kind: "list", what: "conversations" },
           },
         );
       }

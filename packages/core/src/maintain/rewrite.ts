@@ -86,7 +86,7 @@ async function collect(
       "not_found",
       `cannot rewrite ${summaryId}: it is no published summary of conversation ${conversationId}`,
       {
-        hint: "lcm summaries list shows what there is",
+        step: { kind: "list", what: "summaries" },
       },
     );
   }

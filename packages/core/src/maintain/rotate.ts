@@ -269,7 +269,7 @@ function replaceFile(
   if (now.size !== before.size || now.mtimeMs !== before.mtimeMs || !readFileSync(path).equals(content)) {
     rmSync(temporary, { force: true });
     throw new EngineError("database_busy", `cannot rotate ${path}: it was written to meanwhile`, {
-      hint: "try again in a quieter moment",
+      hint: "retry when the conversation is idle",
     });
   }
   if (options.keepsOriginal !== false) {

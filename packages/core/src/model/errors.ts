@@ -1,7 +1,9 @@
 /**
- * The one error type of the engine. Operating errors (a locked file, a bad setting, rubbish input) carry a code that
- * programs can test, a message that says what could not be done, and a hint with the next step. Bugs are assertions.
+ * The one error type of the engine. Operating errors (a locked file, a bad setting, rubbish input) carry a code that programs can test, a
+ * message that says what could not be done, and what to do next: a hint that is the same everywhere, or a step that each door words for
+ * itself. Bugs are assertions.
  */
+import { LIBRARY_WORDS, wordStep, type NextStep, type StepWords } from "./next-step.ts";
 
 /** Every code, with the exit status the command line gives it. `docs/errors.md` is generated from this table. */
 export const ERROR_CODES = {
@@ -30,17 +32,32 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+export interface EngineErrorOptions {
+  /** What to do next, where the words are the same for every door: no command, no flag, no tool. */
+  readonly hint?: string | undefined;
+  /** What to do next, where doors differ; it replaces the hint. */
+  readonly step?: NextStep | undefined;
+  readonly cause?: unknown;
+}
+
 export class EngineError extends Error {
   readonly code: ErrorCode;
-  /** What the person can do next, one sentence. */
+  /** What the person can do next, one sentence; a step in the library's words. */
   readonly hint: string | undefined;
+  readonly step: NextStep | undefined;
 
-  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: ErrorCode, message: string, { hint, step, cause }: EngineErrorOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause });
     this.name = "EngineError";
     this.code = code;
-    this.hint = options.hint;
+    this.step = step;
+    this.hint = step === undefined ? hint : wordStep(step, LIBRARY_WORDS);
   }
+}
+
+/** The hint of an error in the words of one door; undefined when it has none. */
+export function hintFor({ step, hint }: EngineError, words: StepWords): string | undefined {
+  return step === undefined ? hint : wordStep(step, words);
 }
 
 const WRITE_FAILURES: Readonly<Record<string, string>> = {

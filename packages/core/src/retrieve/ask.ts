@@ -183,7 +183,7 @@ async function readBelow(
     const reference = readReference(text);
     if (reference.kind === "summary") return reference.id;
     throw new EngineError("usage", `cannot look below ${text}: it is not a summary`, {
-      hint: "open it with lcm_describe",
+      step: { kind: "open_ids", ids: [text] },
     });
   });
   for (let id = queue.shift(); id !== undefined && messageIds.size < MAX_BELOW; id = queue.shift()) {

@@ -166,14 +166,10 @@ const clip = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}
 function notFound(id: string, reach: Reach, request: ScopeRequest = {}): EngineError {
   if (request.conversationId !== undefined) {
     const message = `cannot open ${id}: it is not in conversation ${request.conversationId}`;
-    return new EngineError("not_found", message, { hint: "leave out conversationId" });
+    return new EngineError("not_found", message, { step: { kind: "widen_scope" } });
   }
-  const hint =
-    reach.grant === null
-      ? "lcm_grep shows ids that can be opened, and with allConversations those of your other conversations"
-      : "lcm_expand with a query shows what your grant covers";
   return new EngineError("not_found", `cannot open ${id}: there is nothing with this id that you may read`, {
-    hint,
+    step: reach.grant === null ? { kind: "find_ids" } : { kind: "expand_granted", ids: [] },
   });
 }
 
@@ -360,7 +356,7 @@ async function describeRun(
   ];
   if (!start || !end) throw notFound(id, reach, request);
   if (start.conversationId !== end.conversationId) {
-    throw new EngineError("usage", `cannot open ${id}: its ends lie in two conversations`, {
+    throw new EngineError("usage", `cannot open ${id}: the range spans two conversations`, {
       hint: "open each message by itself",
     });
   }
@@ -471,6 +467,6 @@ function readPlace(after: string | undefined): { messageId: number; textFrom: nu
 
 function badPage(after: string | undefined): EngineError {
   return new EngineError("usage", `cannot continue after "${after}": it is not the end of a page`, {
-    hint: "pass next of the answer before, unchanged",
+    step: { kind: "next_page" },
   });
 }

@@ -2,6 +2,7 @@
  * Walking from summaries down to the words they stand for, breadth first, within a number of tokens. Text is verbatim; what the cap leaves
  * out is named, with the call that gets it.
  */
+import type { NextStep } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
 import { estimateTextTokens } from "../model/tokens.ts";
@@ -46,7 +47,8 @@ export interface ExpandAnswer {
   readonly left: {
     readonly summaryIds: string[];
     readonly messageIds: string[];
-    readonly hint: string | null;
+    /** How to read what was left out. */
+    readonly step: NextStep | null;
   };
 }
 
@@ -75,7 +77,8 @@ function toSummaryId(text: string, { grant }: Reach): string {
   const reference = readReference(text);
   if (reference.kind === "summary") return reference.id;
   throw new EngineError("usage", `cannot expand ${text}: only summaries are expanded`, {
-    hint: grant === null ? "open it with lcm_describe" : "pass ids that begin with sum_",
+    step: grant === null ? { kind: "open_ids", ids: [text] } : undefined,
+    hint: "pass ids that begin with sum_",
   });
 }
 
@@ -162,10 +165,10 @@ class Walk {
   }
 
   /** A sub-agent opens nothing but summaries: of those that were not reached in full it is told the first. */
-  #hint(summaryIds: readonly string[]): string | null {
-    if (this.#reach.grant === null) return hintFor(summaryIds, this.#left);
+  #next(summaryIds: readonly string[]): NextStep | null {
+    if (this.#reach.grant === null) return stepFor(summaryIds, this.#left);
     const id = this.#left[0]?.summaryId ?? summaryIds[0];
-    return id === undefined ? null : `call lcm_expand with summaryIds ["${id}"] and a larger tokenCap`;
+    return id === undefined ? null : { kind: "expand_granted", ids: [id] };
   }
 
   answer(): ExpandAnswer {
@@ -178,7 +181,7 @@ class Walk {
       citedIds: [...this.#summaries.map(({ id }) => id), ...this.#messages.map(({ id }) => id)],
       totalTokens: Math.min(this.#cap, this.#cap - this.#room),
       truncated,
-      left: { summaryIds, messageIds, hint: this.#hint(summaryIds) },
+      left: { summaryIds, messageIds, step: this.#next(summaryIds) },
     };
   }
 }
@@ -190,14 +193,14 @@ interface LeftMessage {
 }
 
 /** A run lies in one conversation, so each conversation gets one of its own. */
-function hintFor(summaryIds: readonly string[], left: readonly LeftMessage[]): string | null {
+function stepFor(summaryIds: readonly string[], left: readonly LeftMessage[]): NextStep | null {
   const runs = [...Map.groupBy(left, ({ conversationId }) => conversationId).values()].map((messages) => {
     const [first, last] = [messages[0]?.id, messages.at(-1)?.id];
     return first === last ? `${first}` : `${first}..${last}`;
   });
-  if (runs.length > 0) return `open the rest with lcm_describe ${runs.join(", then ")}`;
+  if (runs.length > 0) return { kind: "open_ids", ids: runs };
   const [summary] = summaryIds;
-  return summary === undefined ? null : `go on from ${summary}, or open it with lcm_describe`;
+  return summary === undefined ? null : { kind: "open_ids", ids: [summary] };
 }
 
 function toExpanded(node: SummaryNode, content: string | null): ExpandedSummary {

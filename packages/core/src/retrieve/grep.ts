@@ -3,6 +3,7 @@
  * of it a document and its neighbours hold. Regex: see `regex.ts`. The answer says which rule found what, how many there are, and how to
  * see more.
  */
+import type { Note } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
 import type { RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
@@ -67,7 +68,7 @@ export interface GrepAnswer {
   readonly next: string | null;
   /** True when a regular expression was stopped before it had seen everything. */
   readonly truncated: boolean;
-  readonly notes: readonly string[];
+  readonly notes: readonly Note[];
   readonly searched: string;
 }
 
@@ -106,14 +107,14 @@ export function checkGrep(request: GrepRequest, reach: Reach): CheckedGrep {
       "usage",
       `cannot show ${limit} hits: limit is a whole number from 1 to ${MAX_LIMIT}`,
       {
-        hint: "ask for the next page with after",
+        step: { kind: "next_page" },
       },
     );
   }
   const since = readTime(request.since, "since");
   const before = readTime(request.before, "before");
   if (since !== undefined && before !== undefined && since >= before) {
-    throw new EngineError("usage", "cannot search: since must be earlier than before");
+    throw new EngineError("usage", "cannot search: the start of the time range must be before its end");
   }
   const wanted = request.scope ?? "both";
   return {
@@ -136,7 +137,7 @@ function readOffset(after: string | undefined): number {
   const offset = Number(/^at_(\d{1,9})$/.exec(after)?.[1]);
   if (Number.isInteger(offset)) return offset;
   throw new EngineError("usage", `cannot continue after "${after}": it is not the end of a page`, {
-    hint: "pass next of the page before, unchanged",
+    step: { kind: "next_page" },
   });
 }
 
@@ -214,7 +215,7 @@ export async function grepFullText(
     truncated: false,
     notes: [
       ...noteQuery(checked.pattern, query, { complete, found: isFused ? 0 : ordered.length, isStrict }),
-      ...(meaning?.kind === "none" && meaning.note !== null ? [meaning.note] : []),
+      ...(meaning?.kind === "none" && meaning.note !== null ? [{ text: meaning.note, step: null }] : []),
       ...notePending(found.reduce((sum, { documents }) => sum + documents.pending, 0)),
     ],
     searched: reach.label,
@@ -415,27 +416,25 @@ async function describeCandidates(
   });
 }
 
-function notePending(pending: number): string[] {
+function notePending(pending: number): Note[] {
   if (pending === 0) return [];
-  return [
-    `The ${pending} newest messages of the archive are not indexed yet; the next write or lcm reindex does it.`,
-  ];
+  const text = `The ${pending} newest messages of the archive are not indexed yet; the next write indexes them.`;
+  return [{ text, step: null }];
 }
 
 function noteQuery(
   pattern: string,
   query: Query,
   { complete, found, isStrict }: { complete: number; found: number; isStrict: boolean },
-): string[] {
-  const notes: string[] = [];
+): Note[] {
+  const notes: Note[] = [];
   if (looksLikeRegex(pattern)) {
-    notes.push(
-      'This reads like a regular expression; full text looks for its words only. Use mode "regex" to match it as written.',
-    );
+    const text = "This looks like a regular expression; full text searches for its words only.";
+    notes.push({ text, step: { kind: "search_regex" } });
   }
   if (!isStrict && complete > 0 && !query.isQuestion)
-    notes.push(`${complete} hold everything that was asked for and come first.`);
+    notes.push({ text: `${complete} match all terms and come first.`, step: null });
   if (!isStrict && complete === 0 && found > 0)
-    notes.push("Nothing holds everything that was asked for; these hold some of it.");
+    notes.push({ text: "Nothing matches all terms; these match some of them.", step: null });
   return notes;
 }

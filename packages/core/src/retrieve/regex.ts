@@ -3,6 +3,7 @@
  * pattern requires literals, the index of words or the blocks of spelled words say which messages can match at all. Without a hit the
  * pattern is looked for as words, and the answer says so.
  */
+import type { Note } from "../model/next-step.ts";
 import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import type { IdRange, RecallScope, ScannedText } from "../store/recall.ts";
@@ -33,7 +34,7 @@ export function checkPattern(pattern: string): void {
       "usage",
       `cannot search: the expression has ${pattern.length} characters, at most ${MAX_PATTERN_CHARS} are taken`,
       {
-        hint: 'use mode "full_text" for a pasted text',
+        step: { kind: "search_words" },
       },
     );
   }
@@ -44,7 +45,7 @@ export function checkPattern(pattern: string): void {
     "usage",
     `cannot search: ${problem} at character ${at + 1} of the expression\n  ${pattern}\n  ${" ".repeat(at)}^`,
     {
-      hint: 'escape it with a backslash, or use mode "full_text" to look for words',
+      step: { kind: "search_words" },
     },
   );
 }
@@ -115,12 +116,11 @@ interface Outcome {
   describe(page: readonly Located[]): Promise<GrepHit[]>;
 }
 
-function noteStop(stopped: ScanOutcome["stopped"], tested: number): string[] {
+function noteStop(stopped: ScanOutcome["stopped"], tested: number): Note[] {
   if (stopped === null) return [];
   const why = stopped === "timeout" ? "the time limit was reached" : "the search was cancelled";
-  return [
-    `Stopped early: ${why} after ${tested} texts. Hits so far are shown; use a simpler expression, or since and before.`,
-  ];
+  const text = `Stopped early: ${why} after ${tested} texts. Hits so far are shown.`;
+  return [{ text, step: { kind: "narrow_time" } }];
 }
 
 async function scanTexts(job: Job): Promise<Outcome> {

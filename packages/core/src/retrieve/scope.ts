@@ -90,7 +90,7 @@ function notFound(conversationId: number): EngineError {
     "not_found",
     `cannot read conversation ${conversationId}: there is none that you may read`,
     {
-      hint: "leave out conversationId, or pass allConversations to search all of yours",
+      step: { kind: "widen_scope" },
     },
   );
 }

@@ -1,4 +1,6 @@
 /** `lcm_expand`: from summaries to their words, for sub-agents that hold a grant. */
+import { TOOL_WORDS } from "./tool-words.ts";
+import { wordStep } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
 import { isSubagentKey } from "../model/session-patterns.ts";
 import type { ExpandAnswer, ExpandRequest } from "../retrieve/expand.ts";
@@ -43,11 +45,10 @@ export function renderExpanded(answer: ExpandAnswer, timeZone?: string): string 
     const cut = textLeft > 0 ? `… (${textLeft} characters left)` : "";
     return `[${id}] ${role}, ${formatTime(createdAt, timeZone)}\n${text}${cut}`;
   });
-  const { summaryIds, messageIds, hint } = answer.left;
+  const { summaryIds, messageIds, step } = answer.left;
+  const next = step === null ? "raise tokenCap" : wordStep(step, TOOL_WORDS);
   const left = answer.truncated
-    ? [
-        `Left out: ${summaryIds.length} summaries, ${messageIds.length} messages; ${hint ?? "raise tokenCap"}.`,
-      ]
+    ? [`Left out: ${summaryIds.length} summaries, ${messageIds.length} messages; ${next}.`]
     : [];
   return [...summaries, ...messages, ...left].join("\n\n");
 }

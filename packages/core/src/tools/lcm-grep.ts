@@ -1,4 +1,6 @@
 /** `lcm_grep`: search, the first of the three steps taught to agents. */
+import { TOOL_WORDS } from "./tool-words.ts";
+import { wordNote } from "../model/next-step.ts";
 import type { GrepAnswer, GrepHit, GrepRequest } from "../retrieve/grep.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -49,7 +51,7 @@ export function renderGrep(pattern: string, answer: GrepAnswer, timeZone?: strin
   const left = hits.length - shown.length;
   return [
     `${count} found for ${JSON.stringify(clip(pattern))} (${mode}, ${rule}) in ${searched}, ${shown.length} shown.`,
-    ...notes,
+    ...notes.map((note) => wordNote(note, TOOL_WORDS)),
     ...shown,
     ...(left === 0 ? [] : [`(${left} more on this page are left out; ask for fewer with limit)`]),
     ...(next === null ? [] : [`More: after="${next}".`]),

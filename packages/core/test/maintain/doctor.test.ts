@@ -84,7 +84,7 @@ describe("the doctor", () => {
       "INSERT INTO compaction_debt VALUES (1, 'threshold', 1000, 0, 4, 0, NULL, NULL, 'no answer')";
     await withArchive(async (options) => {
       const stuck = find((await examine(options)).findings, "debt_stuck");
-      expect(stuck.mend).toBe("lcm compact --conversation 1 --budget 1000");
+      expect(stuck.step).toEqual({ kind: "compact", conversationId: 1, budgetTokens: 1000 });
     }, edit(owed));
     await withArchive(
       async (options) => {

@@ -174,7 +174,7 @@ describe("expand", () => {
     expect(answer.totalTokens).toBeLessThanOrEqual(500);
     expect(answer.truncated).toBe(true);
     expect(answer.left.summaryIds.length + answer.left.messageIds.length).toBeGreaterThan(0);
-    expect(answer.left.hint).toMatch(/sum_|msg_/);
+    expect(answer.left.step).toMatchObject({ kind: "open_ids" });
     // What is left of two conversations is two runs, and each can be opened.
     const second = { ...main, key: "agent:main:orchard", id: "orchard-1" };
     await archive.engine.ingest({ session: second, messages: longTalk("o", 60) });
@@ -194,7 +194,7 @@ describe("expand", () => {
     expect(items.length).toBeGreaterThan(0);
     const everywhere = { session: main, allConversations: true };
     const both = await archive.engine.expand({ ...everywhere, summaryIds: leaves, tokenCap: 100 });
-    const runs = both.left.hint?.match(/msg_\d+(?:\.\.msg_\d+)?/g) ?? [];
+    const runs = both.left.step?.kind === "open_ids" ? both.left.step.ids : [];
     expect(runs).toHaveLength(2);
     for (const run of runs)
       expect((await archive.engine.describe({ ...everywhere, id: run })).type).toBe("messages");

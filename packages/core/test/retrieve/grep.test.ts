@@ -187,7 +187,7 @@ describe("full-text search", () => {
     const { engine } = archive;
     await engine.ingest({ session: main, messages: TALK });
     const { notes } = await engine.grep({ session: main, pattern: "retry.*backoff", mode: "full_text" });
-    expect(notes.join(" ")).toContain("regular expression");
+    expect(notes.map(({ text }) => text).join(" ")).toContain("regular expression");
     await expect(engine.grep({ session: main, pattern: "  ", mode: "full_text" })).rejects.toMatchObject({
       code: "usage",
     });

@@ -70,7 +70,7 @@ describe("regular expressions", () => {
     const answer = await archive.engine.grep({ session: main, pattern: "how often do we retry uploads?" });
     expect(ids(answer.hits)).toEqual(["a"]);
     expect(answer.mode).toBe("full_text");
-    expect(answer.notes[0]).toContain("No text matches");
+    expect(answer.notes[0]?.text).toContain("No text matches");
   });
 
   test("that explode end at the limit, and the thread of the caller goes on meanwhile", async () => {
@@ -86,7 +86,7 @@ describe("regular expressions", () => {
     });
     clearInterval(timer);
     expect(answer).toMatchObject({ truncated: true, isTotalExact: false });
-    expect(answer.notes[0]).toContain("Stopped early");
+    expect(answer.notes[0]?.text).toContain("Stopped early");
     expect(ticks).toBeGreaterThan(5);
     const after = await archive.engine.grep({ session: main, pattern: "a!$", scope: "messages" });
     expect(after.total).toBe(1);

@@ -367,7 +367,7 @@ describe("filling", () => {
     const engine = await open({ embed: known.embed, model: null });
     await engine.ingest({ session: main, messages: [say("a", "user", "the cat sat")] });
     const answer = await engine.grep({ session: main, pattern: "feline habits?", mode: "full_text" });
-    expect(answer.notes.join()).not.toContain("meaning");
+    expect(JSON.stringify(answer.notes)).not.toContain("meaning");
     await expect(engine.embedMessages()).rejects.toMatchObject({ code: "config" });
     expect(await engine.embedStatus()).toMatchObject({ model: null, spaces: [] });
     await engine.close();
@@ -660,8 +660,10 @@ describe("a question", () => {
     const answer = await engine.grep({ session: main, pattern, mode: "full_text" });
     expect(answer.rule).toBe("relaxed");
     expect(answer.hits[0]).toMatchObject({ id: "msg_2", foundBy: ["words"] });
-    expect(answer.notes.join(" ")).toContain(`Only words were searched, not meaning: `);
-    expect(answer.notes.join(" ")).toContain(why);
+    expect(answer.notes.map(({ text }) => text).join(" ")).toContain(
+      `Only words were searched, not meaning: `,
+    );
+    expect(answer.notes.map(({ text }) => text).join(" ")).toContain(why);
     const calls = known.requests.length;
     const asked = await engine.ask({ session: main, prompt: pattern });
     expect(asked.notes).toEqual([

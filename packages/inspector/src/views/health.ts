@@ -4,14 +4,14 @@
  */
 import { renderAction } from "../action-dialog.ts";
 import { examine, writeAccess } from "../api.ts";
-import type { ActionWish, DoctorReport } from "../api.ts";
+import type { ActionWish, DoctorReply } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { countOf, formatCount } from "../format.ts";
 import { linkSummary, renderFailure, renderHead, renderLoading } from "../view.ts";
 import type { View } from "../view.ts";
 
-type Finding = DoctorReport["findings"][number];
+type Finding = DoctorReply["findings"][number];
 
 const SHOWN_FINDINGS = 500;
 
@@ -51,7 +51,7 @@ export function openHealth(): View {
   };
 }
 
-function renderReport({ ok, counts, findings, cost }: DoctorReport, again: () => void): Child[] {
+function renderReport({ ok, counts, findings, cost }: DoctorReply, again: () => void): Child[] {
   const total = `${countOf(counts.error, "error")}, ${countOf(counts.warning, "warning")}, ${countOf(counts.info, "note")}`;
   const mendable = findings.filter(({ fix }) => fix !== undefined).length;
   return [

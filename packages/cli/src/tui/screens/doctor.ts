@@ -1,4 +1,6 @@
 /** The doctor's findings: what is not as it should be, the worst first, with the command that mends it. Checking changes nothing. */
+import { SHELL_WORDS } from "../../shell-words.ts";
+import { wordStep } from "@lossless/core/model/next-step.ts";
 import { isSummaryId } from "@lossless/core/model/ids.ts";
 import type { DoctorReport, Finding, Severity } from "@lossless/core/maintain/doctor.ts";
 import { countOf, formatCount, toOneLine } from "../../format.ts";
@@ -139,9 +141,9 @@ export class DoctorScreen implements Screen {
 const styleOf = (severity: Severity, paint: Paint): Style =>
   severity === "error" ? paint.bad : severity === "warning" ? paint.warning : paint.faint;
 
-function describeMend({ mend, fix, cost }: Finding): string[] {
+function describeMend({ step, fix, cost }: Finding): string[] {
   return [
-    ...(mend === null ? [] : [`mend: ${mend}`]),
+    ...(step === null ? [] : [`fix: ${wordStep(step, SHELL_WORDS)}`]),
     ...(fix === undefined ? [] : ["safe: lcm doctor --fix does it, after a backup"]),
     ...(cost === undefined
       ? []

@@ -1,7 +1,8 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
+import { SHELL_WORDS } from "../../shell-words.ts";
+import { wordNote } from "@lossless/core/model/next-step.ts";
 import type { GrepAnswer, GrepHit, GrepScope } from "@lossless/core/retrieve/grep.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";
-import { sayInShellWords, toShellWords } from "../../commands/recall-shared.ts";
 import { countOf, formatTime, toOneLine } from "../../format.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
@@ -107,7 +108,7 @@ export class SearchScreen implements Screen {
     };
     this.#desk.run(async () => {
       try {
-        const answer = await sayInShellWords(engine.grep({ ...request, signal: running.signal }));
+        const answer = await engine.grep({ ...request, signal: running.signal });
         if (running.signal.aborted) return;
         this.#answer = answer;
         this.#hits.push(...answer.hits);
@@ -224,7 +225,7 @@ export class SearchScreen implements Screen {
     const { total, isTotalExact, rule, notes } = this.#answer;
     const count = `${isTotalExact ? "" : "at least "}${countOf(total, "hit")}`;
     const loose = rule === "relaxed" ? ", not all of them hold every word" : "";
-    const said = notes.length === 0 ? "" : `; ${toShellWords(notes.join(" "))}`;
+    const said = notes.length === 0 ? "" : `; ${notes.map((note) => wordNote(note, SHELL_WORDS)).join(" ")}`;
     return toOneLine(`${count}${loose}${said}`);
   }
 }

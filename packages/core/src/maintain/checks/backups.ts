@@ -18,7 +18,7 @@ function findUnfinished({ databasePath, now }: CheckInput): Finding[] {
       severity: "warning",
       id: path,
       message: "a copy of the archive was never finished; it may hold what was forgotten since",
-      mend: "lcm doctor --fix",
+      step: { kind: "fix" },
       fix: { kind: "remove_copy", path },
     }));
 }
@@ -30,5 +30,5 @@ function findOld({ databasePath, now }: CheckInput): Finding[] {
     newest === undefined
       ? "there is no backup beside the database"
       : `the newest backup is from ${new Date(newest.createdAt).toISOString().slice(0, 10)}`;
-  return [{ code: "backup_old", severity: "info", id: databasePath, message, mend: "lcm backup" }];
+  return [{ code: "backup_old", severity: "info", id: databasePath, message, step: { kind: "backup" } }];
 }

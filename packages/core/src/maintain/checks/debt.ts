@@ -26,7 +26,7 @@ function describeInactive({ conversationId }: Debt): Finding {
     severity: "info",
     id: `conversation ${conversationId}`,
     message: `conversation ${conversationId} owes compaction, but has ended`,
-    mend: "lcm doctor --fix",
+    step: { kind: "fix" },
     fix: { kind: "close_debt", conversationId },
   };
 }
@@ -40,6 +40,6 @@ function describeStuck(debt: Debt, now: number): Finding {
     severity: "warning",
     id: `conversation ${conversationId}`,
     message: `conversation ${conversationId} owes compaction for ${hours} hours, tried ${attempts} times${why}`,
-    mend: `lcm compact --conversation ${conversationId} --budget ${budgetTokens}`,
+    step: { kind: "compact", conversationId, budgetTokens },
   };
 }

@@ -23,7 +23,7 @@ export async function checkFiles({ engine, databasePath, filesDir, now }: CheckI
       severity: "warning",
       id: path,
       message: `no message names the file ${path}`,
-      mend: "lcm doctor --fix",
+      step: { kind: "fix" },
       fix: { kind: "remove_file", storagePath: path },
     }));
 }

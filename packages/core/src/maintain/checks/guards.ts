@@ -8,6 +8,6 @@ export async function checkGuards({ engine }: CheckInput): Promise<Finding[]> {
     severity: "warning",
     id: name,
     message: `${name} is paused until ${new Date(openUntil).toISOString()}: ${reason}; summaries are written without it meanwhile`,
-    mend: name.startsWith("spend") ? "lcm spend" : null,
+    step: name.startsWith("spend") ? { kind: "show_spend" } : null,
   }));
 }

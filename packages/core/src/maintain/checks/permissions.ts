@@ -40,7 +40,7 @@ function checkPath(path: string): Finding[] {
       severity: "warning",
       id: path,
       message: `others on this machine can reach ${path} (mode ${(found.mode & 0o777).toString(8).padStart(4, "0")})`,
-      mend: `chmod ${mode.toString(8)} ${path}`,
+      step: { kind: "make_private", path, mode },
       fix: { kind: "make_private", path, mode },
     },
   ];

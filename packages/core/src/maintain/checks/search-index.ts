@@ -12,7 +12,7 @@ export async function checkIndex({ verify }: CheckInput): Promise<Finding[]> {
       severity: "warning",
       id: "index",
       message: `${first.message}${more}`,
-      mend: "lcm reindex",
+      step: { kind: "rebuild_index" },
       fix: { kind: "reindex" },
     },
   ];

@@ -64,5 +64,11 @@ function* findContradictions(settings: Settings): Generator<Finding> {
 }
 
 function describe(key: string, severity: Finding["severity"], message: string): Finding {
-  return { code: "setting_impossible", severity, id: key, message, mend: `lcm config explain ${key}` };
+  return {
+    code: "setting_impossible",
+    severity,
+    id: key,
+    message,
+    step: { kind: "explain_setting", name: key },
+  };
 }

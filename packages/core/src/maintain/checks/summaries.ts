@@ -82,7 +82,7 @@ function toFinding(summary: DoubtfulSummary, damage: Damage, input: CheckInput):
       damage === "empty" || damage === "reasoning" ? "error" : damage === "not_smaller" ? "info" : "warning",
     id: summaryId,
     message: `${summaryId} of conversation ${conversationId} ${describeDamage(damage)}`,
-    mend: `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
+    step: { kind: "repair", conversationId, summaryId },
     cost: estimateFor(summary, input),
   };
 }
@@ -128,7 +128,7 @@ function describeExtractive(
     severity: "info",
     id: `conversation ${conversationId}`,
     message: `${summaries} of the summaries of conversation ${conversationId} were written without the model that the settings name`,
-    mend: `lcm rewrite --conversation ${conversationId} --all --extractive --apply`,
+    step: { kind: "rewrite_extractive", conversationId },
     cost: { inputTokens, outputTokens },
   };
 }

@@ -14,7 +14,7 @@ export async function checkVersions({ engine }: CheckInput): Promise<Finding[]> 
       severity: "error",
       id: `sqlite ${sqlite}`,
       message: `SQLite ${sqlite} cannot delete from the search index; ${MIN_SQLITE.join(".")} or newer is needed`,
-      mend: null,
+      step: null,
     });
   }
   if (typeof zlib.zstdCompressSync !== "function") {
@@ -23,7 +23,7 @@ export async function checkVersions({ engine }: CheckInput): Promise<Finding[]> 
       severity: "error",
       id: `node ${process.versions.node}`,
       message: `Node ${process.versions.node} has no zstd, which stored messages need`,
-      mend: null,
+      step: null,
     });
   }
   const { schemaVersion, storedSchemaVersion } = await engine.readVersions();
@@ -33,7 +33,7 @@ export async function checkVersions({ engine }: CheckInput): Promise<Finding[]> 
       severity: "error",
       id: `schema ${storedSchemaVersion}`,
       message: `the database has schema ${storedSchemaVersion}, this program writes ${schemaVersion}`,
-      mend: "lcm reindex",
+      step: { kind: "rebuild_index" },
     });
   }
   return findings;

@@ -14,7 +14,7 @@ export async function checkWaiting({ engine, databasePath, now }: CheckInput): P
       severity: "warning",
       id: "lcm-spool",
       message: `${waiting} turns wait beside the database; the host stores them when it runs`,
-      mend: null,
+      step: null,
     });
   }
   if (await engine.isForgettingOpen()) {
@@ -23,7 +23,7 @@ export async function checkWaiting({ engine, databasePath, now }: CheckInput): P
       severity: "error",
       id: "archive",
       message: "messages were forgotten, but freed pages of the file may still hold their text",
-      mend: "lcm doctor --fix",
+      step: { kind: "fix" },
       fix: { kind: "finish_forgetting" },
     });
   }

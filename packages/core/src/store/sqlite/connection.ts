@@ -5,6 +5,7 @@
  * Invariant: every write happens inside `write`, which begins IMMEDIATE, so a lock is waited for before anything is read and no
  * transaction is ever upgraded half-way. A write returns only if the file it was committed to is still the file at the path.
  */
+import type { NextStep } from "../../model/next-step.ts";
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -409,7 +410,7 @@ function openFile(options: ConnectionOptions): DatabaseSync {
   }
   if (!exists && !options.create) {
     throw new EngineError("database_missing", `cannot open the database ${path}: there is no such file`, {
-      hint: "check --db, or import something to create it",
+      step: { kind: "create_database" },
     });
   }
   if (exists) refuseEmpty(path, options.create);
@@ -499,10 +500,10 @@ export function translate(error: unknown, verb: string, path: string): unknown {
   const make = (
     code: ConstructorParameters<typeof EngineError>[0],
     why: string,
-    hint?: string,
+    next?: string | NextStep,
   ): EngineError =>
     new EngineError(code, `cannot ${verb} the database ${path}: ${why}`, {
-      ...(hint ? { hint } : {}),
+      ...(typeof next === "string" ? { hint: next } : { step: next }),
       cause: error,
     });
   switch (primaryCode(error)) {
@@ -516,13 +517,9 @@ export function translate(error: unknown, verb: string, path: string): unknown {
     case 13:
       return make("database_full", "no space left", "free some space; nothing of the failed call was stored");
     case 26:
-      return make("database_foreign", "it is not a database", "check --db; the file was left as it is");
+      return make("database_foreign", "it is not a database", { kind: "choose_database" });
     case 11:
-      return make(
-        "database_corrupt",
-        "the file is damaged",
-        "restore a backup, or run lcm verify to see how far the damage goes",
-      );
+      return make("database_corrupt", "the file is damaged", { kind: "restore", backup: null });
     case 8:
     case 3:
       return make(
@@ -533,11 +530,10 @@ export function translate(error: unknown, verb: string, path: string): unknown {
     case 1:
       // Our statements are right for our schema: what they do not find was removed.
       if (/no such (?:table|column|index)|has no column/.test((error as Error).message))
-        return make(
-          "database_corrupt",
-          `its schema is damaged (${(error as Error).message})`,
-          "restore a backup; lcm verify names what is missing",
-        );
+        return make("database_corrupt", `its schema is damaged (${(error as Error).message})`, {
+          kind: "restore",
+          backup: null,
+        });
       return make("internal", `${(error as Error).message} (${text})`);
     case CANNOT_OPEN:
       return make(
@@ -549,7 +545,7 @@ export function translate(error: unknown, verb: string, path: string): unknown {
       return make(
         "database_unreadable",
         `the disk reported an error (${text})`,
-        "check the disk, then run lcm verify",
+        "check the disk, then verify the archive",
       );
     default:
       return make("internal", `${(error as Error).message} (${text})`);

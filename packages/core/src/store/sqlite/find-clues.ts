@@ -92,7 +92,7 @@ function checkIndex(index: FullTextIndex): void {
   const problem = index.problem();
   if (problem === null) return;
   throw new EngineError("database_corrupt", `cannot search: ${problem}`, {
-    hint: "run lcm reindex; no message is affected",
+    step: { kind: "rebuild_index" },
   });
 }
 
@@ -167,7 +167,7 @@ function makeLister(
       return JSON.parse(row.ids) as number[];
     } catch (error) {
       throw new EngineError("database_corrupt", `cannot search: ${(error as Error).message}`, {
-        hint: "run lcm reindex; no message is affected",
+        step: { kind: "rebuild_index" },
         cause: error,
       });
     }

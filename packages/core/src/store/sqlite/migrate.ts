@@ -75,7 +75,7 @@ export function migrate(connection: Connection, onProgress: ProgressFn = () => u
       "database_foreign",
       `cannot read the database ${connection.path}: its schema is older than this program`,
       {
-        hint: "open it once for writing, for example with lcm reindex, to bring it up to date",
+        step: { kind: "update_schema" },
       },
     );
   }
@@ -177,7 +177,7 @@ function checkOrigin(connection: Connection): void {
     documented
       ? `cannot open the database ${path}: it was written by another lossless-claw implementation`
       : `cannot open the database ${path}: it belongs to another program`,
-    { hint: "name another path with --db; the file was left as it is" },
+    { step: { kind: "choose_database" } },
   );
 }
 

@@ -14,7 +14,7 @@ import { blockOf, readBlock } from "./word-blocks.ts";
 
 const COLUMNS = ["words", "idents", "scope"] as const;
 const MAX_RECENT_BLOCKS = 8;
-const MEND = "run lcm reindex; no message is affected";
+const MEND = "rebuild the search index; no message is affected";
 const SUMMARIES = `
   SELECT s.summary_id, s.conversation_id, s.content, coalesce(r.summary_ref, 0) AS ref
   FROM summaries s LEFT JOIN summary_refs r USING (summary_id) WHERE s.summary_id > ? ORDER BY s.summary_id LIMIT 256`;

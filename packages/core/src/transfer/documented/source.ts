@@ -140,7 +140,7 @@ export class DocumentedSource {
     const own = this.#database.prepare("PRAGMA application_id").get()?.["application_id"];
     if (own === APPLICATION_ID) {
       throw new EngineError("invalid_input", `cannot import ${this.path}: it is an archive of this program`, {
-        hint: "export it with lcm export --format archive, and import that file",
+        step: { kind: "export_archive" },
       });
     }
     const missing = ["conversations", "messages", "summaries"].filter((table) => !this.#tables.has(table));

@@ -1,0 +1,44 @@
+/** The next step as a person at a shell takes it: a command that can be typed, or what to change on the command line. */
+import type { StepWords } from "@lossless/core/model/next-step.ts";
+import { renderCommandLine } from "./commands/shared.ts";
+
+export const SHELL_WORDS: StepWords = {
+  list: ({ what }) => `lcm ${what === "backups" ? "backup" : what} list shows which exist`,
+  choose_database: () => "choose another file with --db; this one was not changed",
+  create_database: () => "check --db, or import something to create it",
+  update_schema: () => "lcm reindex opens it for writing and brings it up to date",
+  rebuild_index: () => "lcm reindex",
+  verify: () => "lcm verify shows the whole list",
+  restore: ({ backup }) =>
+    backup === null
+      ? "restore a backup (lcm backup list), or run lcm verify to see the extent of the damage"
+      : renderCommandLine(["lcm", "restore", backup]),
+  backup: () => "lcm backup",
+  stop_other_programs: () => "stop the agent host and other lcm commands, then retry",
+  choose_output: () => "choose another --out",
+  export_archive: () => "export it with lcm export --format archive, then import that file",
+  set_settings: ({ names }) => names.map((name) => `lcm config set ${name} VALUE`).join("; "),
+  explain_setting: ({ name }) => `lcm config explain ${name} shows where it was set`,
+  make_vault_key: () =>
+    "lcm vault new-key FILE creates one; lcm config explain redactionKeyFile shows where the path was set",
+  make_private: ({ path, mode }) => renderCommandLine(["chmod", mode.toString(8), path]),
+  fix: () => "lcm doctor --fix",
+  drop_summaries: () =>
+    "lcm doctor --fix removes the summaries of this conversation and shows its messages again",
+  repair: ({ conversationId, summaryId }) =>
+    `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
+  rewrite_extractive: ({ conversationId }) =>
+    `lcm rewrite --conversation ${conversationId} --all --extractive --apply`,
+  compact: ({ conversationId, budgetTokens }) =>
+    `lcm compact --conversation ${conversationId} --budget ${budgetTokens}`,
+  show_spend: () => "lcm spend",
+  search_words: () => "escape special characters with a backslash, or leave out --regex to search for words",
+  search_regex: () => "use --regex to match it as written",
+  narrow_time: () => "use a simpler expression, or --since and --before",
+  next_page: () => "pass pagination.next of the previous page with --after",
+  widen_scope: () => "leave out --conversation to search all of them",
+  find_ids: () => "lcm search shows ids that can be opened",
+  open_ids: ({ ids }) => ids.map((id) => `lcm show ${id}`).join("; "),
+  expand_granted: ({ ids }) =>
+    ids.length === 0 ? "lcm expand" : `lcm expand ${ids.join(" ")} --max-tokens N`,
+};
