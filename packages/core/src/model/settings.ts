@@ -164,19 +164,19 @@ const GENERAL = {
   enabled: flag(true, {
     env: "LCM_ENABLED",
     basic: true,
-    help: "Off: nothing is stored and compaction goes back to the host.",
+    help: "Store messages and manage the context. Off: nothing is stored, and the host compacts.",
   }),
   databasePath: path(inStateDir("lcm.db"), {
     env: "LCM_DATABASE_PATH",
     aliases: ["dbPath"],
     basic: true,
-    help: "The archive: a SQLite file.",
+    help: "Path of the archive, a SQLite file.",
   }),
   largeFilesDir: path(
     besideDatabase,
     {
       env: "LCM_LARGE_FILES_DIR",
-      help: "Folder for payloads that are too large for the database.",
+      help: "Folder for payloads too large for the database.",
     },
     absolutePathType(),
   ),
@@ -184,11 +184,11 @@ const GENERAL = {
     min: 1000,
     env: "LCM_LARGE_FILE_TOKEN_THRESHOLD",
     aliases: ["largeFileTokenThreshold"],
-    help: "Payloads of at least this many tokens are kept as files, with a short description in the message.",
+    help: "Store payloads of at least this many tokens as files, with a short description in the message.",
   }),
   hostFallbackMode: choice(["error", "capture-only"], "capture-only", {
     env: "LCM_HOST_FALLBACK_MODE",
-    help: "On a host without context engines: refuse to start, or only store what is said.",
+    help: "On a host without context engines: `error` refuses to start, `capture-only` only stores messages.",
   }),
   timezone: row(
     timezoneType(),
@@ -200,19 +200,19 @@ const GENERAL = {
       env: "TZ",
       environmentIsShared: true,
       basic: true,
-      help: "Time zone of the times written into summaries and shown by commands.",
+      help: "Time zone for times in summaries and command output.",
     },
   ),
   redactPatterns: row<readonly string[]>(expressionsType(), fixed<readonly string[]>([]), {
-    help: "Text matching one of these is replaced before it is stored. Own key: an archive that keeps everything needs a way to keep secrets out. No variable, because expressions contain commas.",
+    help: "Regular expressions. Matching text is replaced before it is stored. There is no environment variable, because expressions may contain commas.",
   }),
   redactedValues: choice(["drop", "seal", "seal-or-drop"], "drop", {
     env: "LCM_REDACTED_VALUES",
-    help: "What becomes of text that was taken out: gone, or sealed in the vault. Without a key, `seal` refuses to store and `seal-or-drop` drops. Own key: goes with `redactPatterns`.",
+    help: "What to do with redacted text: `drop` discards it, `seal` encrypts it in the vault and refuses to store without a key, `seal-or-drop` drops it without a key.",
   }),
   redactionKeyFile: text({
     env: "LCM_REDACTION_KEY_FILE",
-    help: "File with the key of the vault, readable by you alone: 32 bytes, in hexadecimal digits or base64. Without one the variable `LCM_REDACTION_KEY` may hold the key. Own key: goes with `redactPatterns`.",
+    help: "File with the vault key, readable only by you: 32 bytes in hexadecimal or base64. If unset, the key is read from `LCM_REDACTION_KEY`.",
   }),
 } as const;
 
@@ -220,21 +220,21 @@ const SESSIONS = {
   ignoreSessionPatterns: list([], {
     env: "LCM_IGNORE_SESSION_PATTERNS",
     basic: true,
-    help: "Sessions of which nothing is stored.",
+    help: "Sessions that are not stored at all.",
   }),
   statelessSessionPatterns: list([], {
     env: "LCM_STATELESS_SESSION_PATTERNS",
     basic: true,
-    help: "Sessions that may read the archive and never write to it.",
+    help: "Sessions that may read the archive but never write to it.",
   }),
   skipStatelessSessions: flag(true, {
     env: "LCM_SKIP_STATELESS_SESSIONS",
-    help: "Off: `statelessSessionPatterns` is not applied and those sessions are stored like any other.",
+    help: "Apply `statelessSessionPatterns`. Off: those sessions are stored like any other.",
   }),
   newSessionRetainDepth: whole(2, {
     min: -1,
     env: "LCM_NEW_SESSION_RETAIN_DEPTH",
-    help: "After `/new`, summaries of this depth and deeper stay visible; 0 keeps every summary, −1 keeps everything.",
+    help: "After `/new`, keep summaries of this depth and deeper visible; 0 keeps every summary, −1 keeps everything.",
   }),
   bootstrapMaxTokens: whole(
     {
@@ -247,7 +247,7 @@ const SESSIONS = {
     {
       min: 1,
       env: "LCM_BOOTSTRAP_MAX_TOKENS",
-      help: "How much of its parent's history a forked session shows at its start. All of it is stored.",
+      help: "Tokens of the parent's history that a forked session shows at its start. All of the history is stored.",
     },
   ),
   pruneHeartbeatOk: flag(false, {
@@ -256,7 +256,7 @@ const SESSIONS = {
   }),
   shareAcrossOwners: flag(false, {
     env: "LCM_SHARE_ACROSS_OWNERS",
-    help: "Let every agent search what the others stored. Own key: sharing is the operator's decision, so no tool argument can make it.",
+    help: "Let every agent search what other agents stored.",
   }),
 } as const;
 
@@ -272,14 +272,14 @@ const CONTEXT = {
     overridesType(),
     fixed<readonly ThresholdOverride[]>([]),
     {
-      help: "Other thresholds for some models, sessions or window sizes; the most specific rule that matches wins.",
+      help: "Other thresholds for some models, sessions or window sizes; the most specific matching rule wins.",
     },
   ),
   freshTailCount: whole(64, {
     min: 1,
     env: "LCM_FRESH_TAIL_COUNT",
     basic: true,
-    help: "Folds leave this many of the newest messages alone, up to freshTailMaxTokens.",
+    help: "Number of newest messages that are never folded, up to `freshTailMaxTokens`.",
   }),
   freshTailMaxTokens: row<number | null>(
     // Hosts check the schema before they start; the 0 of an older configuration must not stop one.
@@ -287,17 +287,17 @@ const CONTEXT = {
     unset(),
     {
       env: "LCM_FRESH_TAIL_MAX_TOKENS",
-      help: "Most tokens of these newest messages. Unset: 30 % of the budget, and a context may show more of them where there is room.",
+      help: "Maximum tokens of these newest messages. Unset: 30 % of the budget, and a context may show more of them if there is room.",
     },
   ),
   maxAssemblyTokenBudget: optionalWhole({
     min: 1000,
     env: "LCM_MAX_ASSEMBLY_TOKEN_BUDGET",
-    help: "Never assemble more than this many tokens, whatever the host's budget.",
+    help: "Maximum tokens of an assembled context, whatever the host's budget.",
   }),
   promptAwareEviction: flag(false, {
     env: "LCM_PROMPT_AWARE_EVICTION_ENABLED",
-    help: "When the budget is short, older summaries about the newest user message up to the anchor keep their room before others do.",
+    help: "When the budget is short, prefer older summaries that match the newest user message before the anchor.",
   }),
   stubLargeToolPayloads: flag(false, {
     env: "LCM_STUB_LARGE_TOOL_PAYLOADS",
@@ -305,72 +305,72 @@ const CONTEXT = {
   }),
   recallCue: flag(true, {
     env: "LCM_RECALL_CUE",
-    help: "Add a few cited lines found for the current prompt at the end of the context. Own key: some prefer a context that only the conversation shapes.",
+    help: "Append a few cited lines that match the current prompt to the context.",
   }),
 } as const;
 
 const FOLDING = {
   proactiveThresholdCompactionMode: choice(["deferred", "inline"], "deferred", {
     env: "LCM_PROACTIVE_THRESHOLD_COMPACTION_MODE",
-    help: "Fold in the background after the turn, or before the turn ends.",
+    help: "When to fold at the threshold: `deferred` after the turn in the background, `inline` before the turn ends.",
   }),
   leafChunkTokens: whole(20_000, {
     min: 1,
     env: "LCM_LEAF_CHUNK_TOKENS",
-    help: "Messages that go into one summary, in tokens.",
+    help: "Tokens of messages that go into one summary.",
   }),
   leafTargetTokens: whole(2400, {
     min: 1,
     env: "LCM_LEAF_TARGET_TOKENS",
-    help: "Length aimed at for a summary of messages.",
+    help: "Target length of a summary of messages, in tokens.",
   }),
   condensedTargetTokens: whole(2000, {
     min: 1,
     env: "LCM_CONDENSED_TARGET_TOKENS",
-    help: "Length aimed at for a summary of summaries.",
+    help: "Target length of a summary of summaries, in tokens.",
   }),
   leafMinFanout: whole(8, {
     min: 2,
     env: "LCM_LEAF_MIN_FANOUT",
-    help: "Fewest messages worth a summary of their own, and fewest summaries of messages worth condensing.",
+    help: "Minimum number of messages for a summary, and of message summaries for condensing.",
   }),
   condensedMinFanout: whole(4, {
     min: 2,
     env: "LCM_CONDENSED_MIN_FANOUT",
-    help: "Fewest deeper summaries worth condensing.",
+    help: "Minimum number of deeper summaries for condensing.",
   }),
   condensedMinFanoutHard: whole(2, {
     min: 2,
     env: "LCM_CONDENSED_MIN_FANOUT_HARD",
-    help: "The same when the context does not fit otherwise.",
+    help: "The same minimum when the context does not fit otherwise.",
   }),
   sweepMaxDepth: whole(1, {
     min: -1,
     env: ["LCM_SWEEP_MAX_DEPTH", "LCM_INCREMENTAL_MAX_DEPTH"],
     aliases: ["incrementalMaxDepth"],
-    help: "How deep a routine sweep condenses; 0 makes summaries of messages only, −1 has no limit.",
+    help: "Maximum depth of a routine sweep; 0 makes summaries of messages only, −1 has no limit.",
   }),
   summaryPrefixTargetTokens: optionalWhole({
     min: 1,
     unset:
       "half the threshold, at most `leafChunkTokens`, less where a full tail leaves no room to grow, at least `condensedTargetTokens`",
     env: "LCM_SUMMARY_PREFIX_TARGET_TOKENS",
-    help: "Condense while the summaries before the newest messages take more tokens than this.",
+    help: "Condense while the summaries before the newest messages use more tokens than this.",
   }),
   maxSweepIterations: whole(12, {
     min: 1,
     env: "LCM_MAX_SWEEP_ITERATIONS",
-    help: "Most passes in one sweep. A fold runs as many sweeps as it needs to get under its target.",
+    help: "Maximum passes in one sweep. A fold runs as many sweeps as it needs to reach its target.",
   }),
   sweepDeadlineMs: whole(120_000, {
     min: 1,
     env: "LCM_SWEEP_DEADLINE_MS",
-    help: "Longest time for a fold at the threshold.",
+    help: "Time limit of a fold at the threshold.",
   }),
   compactUntilUnderDeadlineMs: whole(300_000, {
     min: 1,
     env: "LCM_COMPACT_UNTIL_UNDER_DEADLINE_MS",
-    help: "Longest time for a forced fold or a fold down to a target; the host may end it earlier.",
+    help: "Time limit of a forced fold or a fold to a target; the host may end it earlier.",
   }),
 } as const;
 
@@ -378,16 +378,16 @@ const SUMMARIES = {
   summaryModel: text({
     env: "LCM_SUMMARY_MODEL",
     basic: true,
-    help: "Model that writes summaries. A provider may stand before a slash; empty leaves the choice to the host.",
+    help: "Model that writes summaries, optionally as `provider/model`. Empty: the host chooses.",
   }),
   summaryProvider: text({
     env: "LCM_SUMMARY_PROVIDER",
     basic: true,
-    help: "Provider of `summaryModel`, unless the model's name already holds it.",
+    help: "Provider of `summaryModel`, if the model's name does not include it.",
   }),
   largeFileSummaryModel: text({
     env: "LCM_LARGE_FILE_SUMMARY_MODEL",
-    help: "Model that describes large text and data files when their message is stored, in about 200 tokens. Empty describes them by their type, without a model; images and imported files always are.",
+    help: "Model that describes large text and data files in about 200 tokens when their message is stored. Empty: files are described by type, without a model. Images and imported files never use a model.",
   }),
   largeFileSummaryProvider: text({
     env: "LCM_LARGE_FILE_SUMMARY_PROVIDER",
@@ -395,34 +395,34 @@ const SUMMARIES = {
   }),
   fallbackProviders: row<readonly ProviderModel[]>(providersType(), fixed<readonly ProviderModel[]>([]), {
     env: "LCM_FALLBACK_PROVIDERS",
-    help: "Models tried in this order when the first one fails.",
+    help: "Models to try, in order, when the first one fails.",
   }),
   customInstructions: text({
     env: "LCM_CUSTOM_INSTRUCTIONS",
     basic: true,
-    help: "Wishes of yours that are put into every summary prompt.",
+    help: "Extra instructions appended to every summary prompt.",
   }),
   enableSummaryThinking: flag(true, {
     env: "LCM_ENABLE_SUMMARY_THINKING",
-    help: "Let the model think a little before it writes a summary.",
+    help: "Let the model reason briefly before it writes a summary.",
   }),
   stripInjectedContextTags: list(
     ["active_memory_plugin", "relevant-memories", "relevant_memories", "hindsight_memories"],
     {
       env: "LCM_STRIP_INJECTED_CONTEXT_TAGS",
       emptyEnvironmentMeansNone: true,
-      help: "Blocks with these tags, put in by other plugins, are left out of what is summarised. Stored messages keep them.",
+      help: "Tags of blocks that other plugins inject. They are left out of summaries; stored messages keep them.",
     },
   ),
   summaryMaxOverageFactor: number(3, {
     min: 1,
     env: "LCM_SUMMARY_MAX_OVERAGE_FACTOR",
-    help: "A summary longer than this many times its target is not accepted.",
+    help: "Reject a summary longer than this many times its target.",
   }),
   fallbackMaxTokens: whole(512, {
     min: 64,
     env: "LCM_FALLBACK_MAX_TOKENS",
-    help: "Length of the extractive summary that stands in when no model's summary was accepted.",
+    help: "Length of the extractive summary that is used when no model's summary was accepted.",
   }),
 } as const;
 
@@ -431,17 +431,17 @@ const SPEND = {
     min: 0,
     env: "LCM_SPEND_MAX_TOKENS_PER_DAY",
     basic: true,
-    help: "Tokens that models may use in a day; at the cap, folding goes on without a model. Own key: a cap per window does not bound a day's bill.",
+    help: "Maximum tokens that models may use per day. At the cap, folding continues without a model.",
   }),
   summaryTimeoutMs: whole(60_000, {
     min: 1,
     env: "LCM_SUMMARY_TIMEOUT_MS",
-    help: "A summary call that takes longer is cancelled.",
+    help: "Cancel a summary call that takes longer than this.",
   }),
   summaryCallWindowMs: whole(600_000, {
     min: 1,
     env: "LCM_SUMMARY_CALL_WINDOW_MS",
-    help: "Length of the window in which the tokens and calls of summaries are counted.",
+    help: "Length of the window in which tokens and calls of summaries are counted.",
   }),
   summaryMaxTokensPerWindow: row<number | null>(
     integerType({ min: 1 }),
@@ -454,13 +454,13 @@ const SPEND = {
     }),
     {
       env: "LCM_SUMMARY_MAX_TOKENS_PER_WINDOW",
-      help: "Tokens that summary calls may use in a window; when they are used up, summaries are extractive until the window has room again.",
+      help: "Maximum tokens of summary calls per window. When they are used up, summaries are extractive until the window has room again.",
     },
   ),
   summaryMaxCallsPerWindow: optionalWhole({
     min: 1,
     env: "LCM_SUMMARY_MAX_CALLS_PER_WINDOW",
-    help: "Most summary calls in a window; beyond it summaries are extractive for `summarySpendBackoffMs`.",
+    help: "Maximum summary calls per window. Beyond it, summaries are extractive for `summarySpendBackoffMs`.",
   }),
   summarySpendBackoffMs: whole(1_800_000, {
     min: 1,
@@ -470,12 +470,12 @@ const SPEND = {
   circuitBreakerThreshold: whole(5, {
     min: 1,
     env: "LCM_CIRCUIT_BREAKER_THRESHOLD",
-    help: "Failures in a row after which a provider is left alone.",
+    help: "Consecutive failures after which a provider is paused.",
   }),
   circuitBreakerCooldownMs: whole(1_800_000, {
     min: 1,
     env: "LCM_CIRCUIT_BREAKER_COOLDOWN_MS",
-    help: "How long it is left alone.",
+    help: "How long a provider is paused.",
   }),
 } as const;
 
@@ -483,28 +483,28 @@ const RECALL = {
   maxExpandTokens: whole(4000, {
     min: 1,
     env: "LCM_MAX_EXPAND_TOKENS",
-    help: "Most tokens one expansion returns.",
+    help: "Maximum tokens that one expansion returns.",
   }),
   expansionModel: text({
     env: "LCM_EXPANSION_MODEL",
-    help: "Model that answers questions about the past; empty leaves the choice to the host.",
+    help: "Model that answers questions about the past. Empty: the host chooses.",
   }),
   expansionProvider: text({
     env: "LCM_EXPANSION_PROVIDER",
-    help: "Provider of `expansionModel`, unless the model's name already holds it.",
+    help: "Provider of `expansionModel`, if the model's name does not include it.",
   }),
   delegationTimeoutMs: whole(120_000, {
     min: 1,
     env: "LCM_DELEGATION_TIMEOUT_MS",
-    help: "Longest time for such an answer; what was found until then is returned.",
+    help: "Time limit of such an answer; what was found until then is returned.",
   }),
   "embedding.baseUrl": row<string | null>(urlType(), unset(), {
     env: "LCM_EMBEDDING_BASE_URL",
-    help: "Endpoint that turns text into vectors (OpenAI-compatible or Ollama). Own key: search by meaning is off until somebody names where text may be sent.",
+    help: "Endpoint that turns text into vectors (OpenAI-compatible or Ollama). Unset: vector search is off.",
   }),
   "embedding.model": row<string | null>(filledTextType(), unset(), {
     env: "LCM_EMBEDDING_MODEL",
-    help: "Model at that endpoint. Own key: vectors of different models cannot be compared, so it is never guessed.",
+    help: "Embedding model at that endpoint.",
   }),
 } as const;
 
@@ -513,41 +513,41 @@ const ROTATION = ["rotate", "warn", "off"] as const;
 const FILES = {
   "autoRotateSessionFiles.enabled": flag(true, {
     env: "LCM_AUTO_ROTATE_SESSION_FILES_ENABLED",
-    help: "Look for session files of the host that have grown too large. OpenClaw 2026.9.6 keeps transcripts in a database; files of earlier versions and of other hosts are looked at.",
+    help: "Check for session files of the host that have grown too large. OpenClaw 2026.9.6 keeps transcripts in a database; this applies to files of earlier versions and of other hosts.",
   }),
   "autoRotateSessionFiles.createBackups": flag(false, {
     env: "LCM_AUTO_ROTATE_SESSION_FILES_CREATE_BACKUPS",
-    help: "Back the archive up before a session file is rotated.",
+    help: "Back up the archive before a session file is rotated.",
   }),
   "autoRotateSessionFiles.sizeBytes": whole(2_097_152, {
     min: 1,
     env: "LCM_AUTO_ROTATE_SESSION_FILES_SIZE_BYTES",
-    help: "A session file larger than this is too large.",
+    help: "Size above which a session file is too large.",
   }),
   "autoRotateSessionFiles.startup": choice(ROTATION, "warn", {
     env: "LCM_AUTO_ROTATE_SESSION_FILES_STARTUP",
-    help: "What to do about it at start. Nothing rewrites a host's transcript unless you ask for `rotate`.",
+    help: "What to do with large files at start. A host's transcript is rewritten only with `rotate`.",
   }),
   "autoRotateSessionFiles.runtime": choice(ROTATION, "warn", {
     env: "LCM_AUTO_ROTATE_SESSION_FILES_RUNTIME",
-    help: "What to do about it when a session ends.",
+    help: "What to do with large files when a session ends.",
   }),
   "independentLogFile.enabled": flag(true, {
     env: "LCM_LOG_FILE_ENABLED",
-    help: "Write a log file of the plugin's own beside the host's: events and warnings, no text of messages.",
+    help: "Write the plugin's own log file beside the host's: events and warnings, no message text.",
   }),
   "independentLogFile.file": path(
     inStateDir("logs", "lossless-claw.log"),
     {
       env: "LCM_LOG_FILE",
-      help: "Its path.",
+      help: "Path of the log file.",
     },
     absolutePathType(),
   ),
   "independentLogFile.maxFileBytes": whole(104_857_600, {
     min: 1,
     env: "LCM_LOG_MAX_FILE_BYTES",
-    help: "Size at which a new log file is begun; the five before it are kept.",
+    help: "Size at which a new log file is started; the five previous ones are kept.",
   }),
 } as const;
 
@@ -555,19 +555,19 @@ const OLDER = {
   transcriptGcEnabled: flag(false, {
     env: "LCM_TRANSCRIPT_GC_ENABLED",
     accepted: true,
-    help: "The transcripts are the host's and are not rewritten.",
+    help: "Transcripts belong to the host and are not rewritten.",
   }),
   replayFloodThresholdExternal: whole(3, {
     min: 1,
     env: "LCM_REPLAY_FLOOD_THRESHOLD_EXTERNAL",
     accepted: true,
-    help: "Messages are known by their ids, so a replay adds nothing.",
+    help: "Messages are identified by id, so a replay adds nothing.",
   }),
   replayFloodThresholdInternal: whole(32, {
     min: 1,
     env: "LCM_REPLAY_FLOOD_THRESHOLD_INTERNAL",
     accepted: true,
-    help: "Messages are known by their ids, so a replay adds nothing.",
+    help: "Messages are identified by id, so a replay adds nothing.",
   }),
   compactionLoopMaxConsecutiveFailures: whole(10, {
     min: 0,
@@ -583,7 +583,7 @@ const OLDER = {
   "cacheAwareCompaction.cacheTTLSeconds": whole(300, {
     env: "LCM_CACHE_TTL_SECONDS",
     accepted: true,
-    help: "Folding does not wait for a cache to run out.",
+    help: "Folding does not wait for a cache to expire.",
   }),
   "cacheAwareCompaction.maxColdCacheCatchupPasses": whole(2, {
     env: "LCM_MAX_COLD_CACHE_CATCHUP_PASSES",

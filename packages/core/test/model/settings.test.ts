@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { resolveSettings } from "../../src/model/settings-resolve.ts";
 import {
@@ -143,8 +144,12 @@ test("documented keys are active, those without effect are accepted, and no othe
   expect([...SETTING_KEYS].sort()).toEqual(expected.sort());
 });
 
-test("every key of our own says why it exists", () => {
-  for (const [key] of OWN) expect(getSetting(key).help, key).toContain("Own key:");
+test("every key of our own has its reason in ARCHITECTURE.md, not in its help", () => {
+  const reasons = readFileSync(new URL("../../../../ARCHITECTURE.md", import.meta.url), "utf8");
+  for (const [key] of OWN) {
+    expect(reasons, key).toContain(`\`${key}\``);
+    expect(getSetting(key).help, key).not.toMatch(/own key/i);
+  }
 });
 
 test("every key stands in exactly one group and has help", () => {
