@@ -1,10 +1,13 @@
 /** Runs the real program as a child process, in a home of its own, and keeps what it printed. */
-import { spawn } from "node:child_process";
+import { fork, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect } from "vitest";
+import { afterAll, expect } from "vitest";
+import type { WarmOrder, WarmResult } from "./warm-program.ts";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 export const LCM = join(ROOT, "packages/cli/bin/lcm.js");
@@ -22,7 +25,7 @@ export interface Run {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly script?: string;
-  /** Called with the process as soon as it runs. */
+  /** Called with the process as soon as it runs; it is then a process of its own. */
   readonly onStart?: (child: ReturnType<typeof spawn>) => void;
 }
 
@@ -34,31 +37,86 @@ export function makeFolder(): { readonly path: string; readonly remove: () => vo
 
 /** A program runner whose state folder is `home`, so that nobody's own settings play a part. */
 export function createRunner(home: string): (args: readonly string[], options?: RunOptions) => Promise<Run> {
-  return (args, options = {}) =>
-    new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, [options.script ?? LCM, ...args], {
-        cwd: home,
-        env: {
-          PATH: process.env["PATH"] ?? "",
-          HOME: home,
-          OPENCLAW_STATE_DIR: join(home, "state"),
-          TZ: "UTC",
-          NODE_COMPILE_CACHE: COMPILE_CACHE,
-          ...options.env,
-        },
-        stdio: ["ignore", "pipe", "pipe"],
-      });
-      const stdout: Buffer[] = [];
-      const stderr: Buffer[] = [];
-      child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
-      child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-      child.on("error", reject);
-      child.on("close", (status) =>
-        resolve({ status, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString("utf8") }),
-      );
-      options.onStart?.(child);
-    });
+  return (args, options = {}) => {
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      HOME: home,
+      OPENCLAW_STATE_DIR: join(home, "state"),
+      TZ: "UTC",
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      ...options.env,
+    };
+    const order: WarmOrder = { args, env, folder: home };
+    const needsOwnProcess = options.script !== undefined || options.onStart !== undefined || warm.isBusy;
+    return needsOwnProcess ? runInOwnProcess(order, options) : warm.run(order);
+  };
 }
+
+function runInOwnProcess({ args, env, folder }: WarmOrder, options: RunOptions): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [options.script ?? LCM, ...args], {
+      cwd: folder,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+    child.on("error", reject);
+    child.on("close", (status) =>
+      resolve({ status, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString("utf8") }),
+    );
+    options.onStart?.(child);
+  });
+}
+
+/** One process for all commands of a test file that nothing happens to while they run. Two commands at once are two processes. */
+class WarmProgram {
+  isBusy = false;
+  #process: ChildProcess | null = null;
+
+  async run(order: WarmOrder): Promise<Run> {
+    this.isBusy = true;
+    try {
+      const { status, stdout, stderr } = await this.#ask(order);
+      return { status, stdout: Buffer.from(stdout), stderr: Buffer.from(stderr).toString("utf8") };
+    } finally {
+      this.isBusy = false;
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.#process === null) return;
+    const ended = once(this.#process, "exit");
+    this.#process.disconnect();
+    await ended;
+  }
+
+  async #ask(order: WarmOrder): Promise<WarmResult> {
+    const child = (this.#process ??= fork(new URL("./warm-program.ts", import.meta.url), {
+      execArgv: [],
+      serialization: "advanced",
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+      env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
+    }));
+    const stop = new AbortController();
+    const died = once(child, "exit", { signal: stop.signal }).then(() => {
+      throw new Error(`the process ended while it ran lcm ${order.args.join(" ")}`);
+    });
+    const answered = once(child, "message", { signal: stop.signal });
+    child.send(order);
+    try {
+      return ((await Promise.race([answered, died])) as [WarmResult])[0];
+    } finally {
+      stop.abort();
+      await Promise.allSettled([answered, died]);
+    }
+  }
+}
+
+const warm = new WarmProgram();
+afterAll(() => warm.end());
 
 /** What a test file asks of its archive: a run as it comes, or one that must succeed in silence, as text or as an envelope. */
 export function commandsFor(
