@@ -54,8 +54,8 @@ export function buildProgram(): Command {
     .version(readVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
-    .option("--db <path>", "the database (default: the setting databasePath)")
-    .option("--owner <name>", "only what belongs to this agent; for import, whom it belongs to")
+    .option("--db <path>", "path of the database (default: setting databasePath)")
+    .option("--owner <name>", "only this agent's data; for import, the owner of the data")
     .option("--json", "print one JSON object");
   for (const define of [
     defineStatus,

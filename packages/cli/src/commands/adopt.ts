@@ -11,7 +11,7 @@ import { addExamples } from "./shared.ts";
 export function defineAdopt(program: Command): void {
   const command = program
     .command("adopt")
-    .description("take over the database of an older lossless-claw, in place")
+    .description("Migrate the database of an older lossless-claw in place")
     .action(toAction(runAdopt));
   command.addHelpText(
     "after",

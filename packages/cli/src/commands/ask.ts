@@ -28,13 +28,13 @@ interface AskOptions extends ReachChoice {
 export function defineAsk(program: Command): void {
   const command = program
     .command("ask")
-    .description("answer a question about the past, with the passages it rests on")
+    .description("Answer a question about the past, with citations")
     .argument("<question...>", "what you want to know")
     .option("--query <words>", "what to look for (default: the question)")
-    .option("--below <id>", "only below this summary; may be repeated", collectSummaries)
+    .option("--below <id>", "only below this summary; repeatable", collectSummaries)
     .option("--max-tokens <n>", "length of the answer (default: 2000)", parseTokens)
-    .option("--include-recall", "also what the lcm tools were asked and answered")
-    .option("--no-model", "passages only");
+    .option("--include-recall", "include calls and results of the lcm tools")
+    .option("--no-model", "return passages only");
   addReachOptions(command).action(toAction(runAsk));
   command.addHelpText(
     "after",

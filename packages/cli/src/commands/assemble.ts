@@ -31,13 +31,13 @@ interface AssembleOptions extends ConversationChoice {
 
 export function defineAssemble(program: Command): void {
   const command = addConversationOptions(program.command("assemble"))
-    .description("the context a model gets for a budget, and why")
+    .description("Show the context a model gets for a budget, and why")
     .addOption(
-      new Option("--budget <tokens>", "room of the context, such as 32k")
+      new Option("--budget <tokens>", "token budget of the context, such as 32k")
         .argParser(parseTokens)
         .makeOptionMandatory(),
     )
-    .option("--explain", "a table of what was chosen, what it costs and why")
+    .option("--explain", "show a table of what was chosen, its cost and why")
     .option("--model <name>", "the model it is for, as provider/model")
     .addOption(
       new Option("--provider <grammar>", "only this provider must accept it (default: all)").choices([

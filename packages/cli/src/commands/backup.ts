@@ -22,7 +22,7 @@ const STEPS = { database: "Copying", files: "Copying files", verify: "Verifying"
 export function defineBackup(program: Command): void {
   const command = program
     .command("backup")
-    .description("copy the whole archive and prove the copy; list: what copies there are")
+    .description("Back up the whole archive and verify the copy; `list` shows backups")
     .addArgument(new Argument("[list]", "show the backups beside the database").choices(["list"]))
     .option("--out <path>", "the folder to make (default: beside the database, named by the time)")
     .option("--keep <n>", "afterwards keep only the newest n beside the database", parseKeep)
@@ -37,7 +37,7 @@ verified. Messages may arrive meanwhile. lcm restore puts one back.`,
     ["lcm backup", "a new one beside the database"],
     ["lcm backup --keep 7", "and remove all but the newest seven"],
     ["lcm backup --out /mnt/disk/lcm-friday", "somewhere else"],
-    ["lcm backup list", "what there is"],
+    ["lcm backup list", "list backups"],
   ]);
 }
 

@@ -23,11 +23,11 @@ const DAY_MS = 86_400_000;
 export function defineClean(program: Command): void {
   const command = program
     .command("clean")
-    .description("find ended conversations of sub-agents and scheduled jobs, and remove them on request")
+    .description("Find ended conversations of sub-agents and scheduled jobs, and remove them on request")
     .option("--subagents", "only those of sub-agents")
     .option("--cron", "only those of scheduled jobs")
     .option("--older-than <days>", "whose last message is at least this many days old", parseDays, 7)
-    .option("--apply", "forget them; without this, only show them")
+    .option("--apply", "forget them; without this, dry run")
     .action(toAction(runClean));
   command.addHelpText(
     "after",
@@ -36,7 +36,7 @@ Nothing is ever removed by itself. With --apply everything in these conversation
 with a receipt. Files that no message names are found and removed by lcm doctor --fix.`,
   );
   addExamples(command, [
-    ["lcm clean", "what could go"],
+    ["lcm clean", "list candidates"],
     ["lcm clean --cron --older-than 30 --apply", "forget runs of jobs older than a month"],
   ]);
 }

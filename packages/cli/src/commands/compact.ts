@@ -69,7 +69,7 @@ const EXIT_TARGET_NOT_REACHED = 1;
 
 export function defineCompact(program: Command): void {
   const command = addConversationOptions(program.command("compact"))
-    .description("fold the older part of a conversation into summaries")
+    .description("Fold the older part of a conversation into summaries")
     .addOption(
       new Option("--all", "fold every conversation, one after the other").conflicts([
         "conversation",
@@ -77,15 +77,15 @@ export function defineCompact(program: Command): void {
       ]),
     )
     .addOption(
-      new Option("--budget <tokens>", "room of the model's context, such as 200k")
+      new Option("--budget <tokens>", "token budget of the model's context, such as 200k")
         .argParser(parseTokens)
         .makeOptionMandatory(),
     )
     .option("--force", "fold everything outside the fresh tail even below the threshold")
     .option("--target <tokens>", "fold until the context has at most this many tokens", parseTokens)
     .option("--instructions <text>", "extra instructions for the summaries of this run")
-    .option("--no-model", "let the engine write the summaries itself")
-    .option("--no-reserve", "make no stand-ins for tighter budgets afterwards")
+    .option("--no-model", "write extractive summaries, without a model")
+    .option("--no-reserve", "do not prepare summaries for smaller budgets")
     .action(toAction(runCompact));
   command.addHelpText(
     "after",

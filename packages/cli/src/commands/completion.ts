@@ -11,7 +11,7 @@ import { addExamples } from "./shared.ts";
 export function defineCompletion(program: Command): void {
   const command = program
     .command("completion")
-    .description("a script that completes lcm's commands in your shell")
+    .description("Print a completion script for your shell")
     .addArgument(new Argument("<shell>", "your shell").choices(["bash", "zsh"]))
     .action(
       toAction((invocation, _options: object, shell: "bash" | "zsh") => {

@@ -25,24 +25,22 @@ import { renderPairs, renderTable } from "../table.ts";
 import { addExamples } from "./shared.ts";
 
 export function defineConfig(program: Command): void {
-  const group = program
-    .command("config")
-    .description("settings: what they are, where they come from, and changing them");
+  const group = program.command("config").description("Show, explain and change settings");
   const show = group
     .command("show")
-    .description("every setting with its value and where it came from")
+    .description("List settings with their values and sources")
     .option("--changed", "only what differs from the defaults")
     .action(toAction(runShow));
-  addExamples(show, [["lcm config show --changed", "what somebody has set"]]);
+  addExamples(show, [["lcm config show --changed", "only changed settings"]]);
   const get = group
     .command("get")
-    .description("the value of one setting")
+    .description("Print the value of one setting")
     .argument("<key>", "the setting, such as freshTailCount")
     .action(toAction(runGet));
   addExamples(get, [["lcm config get databasePath", "where the archive is"]]);
   const set = group
     .command("set")
-    .description("set one setting in our own file")
+    .description("Set one setting in the config file")
     .argument("<key>", "the setting")
     .argument("<value>", "its value; lists are separated by commas or written as JSON")
     .action(toAction(runSet));
@@ -52,19 +50,19 @@ export function defineConfig(program: Command): void {
   ]);
   const unset = group
     .command("unset")
-    .description("remove one setting from our own file")
+    .description("Remove one setting from the config file")
     .argument("<key>", "the setting")
     .action(toAction(runUnset));
   addExamples(unset, [["lcm config unset freshTailCount", "back to the default"]]);
   const explain = group
     .command("explain")
-    .description("what a setting does, what it may be, and why it has its value")
+    .description("Explain a setting: purpose, allowed values, current value and its source")
     .argument("<key>", "the setting")
     .action(toAction(runExplain));
   addExamples(explain, [["lcm config explain contextThreshold", "everything about one setting"]]);
   const path = group
     .command("path")
-    .description("which files settings are read from")
+    .description("Show which files settings are read from")
     .action(toAction(runPath));
   addExamples(path, [["lcm config path", "the files"]]);
 }

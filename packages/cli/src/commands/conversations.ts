@@ -24,13 +24,13 @@ interface ListOptions {
 }
 
 export function defineConversations(program: Command): void {
-  const group = program.command("conversations").description("which conversations there are");
+  const group = program.command("conversations").description("List and show conversations");
   const list = group
     .command("list")
-    .description("conversations, the newest first")
+    .description("List conversations, newest first")
     .option("--session <key>", "only those of this session key")
-    .option("--limit <n>", "how many at most", parseLimit, 50)
-    .option("--after <cursor>", "go on where a page ended")
+    .option("--limit <n>", "maximum number of rows", parseLimit, 50)
+    .option("--after <cursor>", "continue after a page")
     .action(toAction(runList));
   addExamples(list, [
     ["lcm conversations list", "the newest 50"],
@@ -38,7 +38,7 @@ export function defineConversations(program: Command): void {
   ]);
   const show = group
     .command("show")
-    .description("one conversation: its session, size and times")
+    .description("Show one conversation: session, size and times")
     .argument("<id>", "number of the conversation", parseConversationId)
     .action(toAction(runShow));
   addExamples(show, [["lcm conversations show 1", "everything about conversation 1"]]);

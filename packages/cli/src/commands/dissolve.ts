@@ -17,9 +17,9 @@ interface DissolveOptions {
 export function defineDissolve(program: Command): void {
   const command = program
     .command("dissolve")
-    .description("put what a summary was made from back into the context")
+    .description("Replace a summary in the context by its sources")
     .argument("<summary>", "a summary that stands in the context", parseSummaryName)
-    .option("--apply", "do it; without this, only show what would change")
+    .option("--apply", "apply; without this, dry run")
     .action(toAction(runDissolve));
   command.addHelpText(
     "after",
@@ -29,7 +29,7 @@ new one of them.`,
   );
   addExamples(command, [
     ["lcm dissolve sum_0123456789abcdef", "tokens and places, before and after"],
-    ["lcm dissolve sum_0123456789abcdef --apply", "do it"],
+    ["lcm dissolve sum_0123456789abcdef --apply", "apply"],
   ]);
 }
 

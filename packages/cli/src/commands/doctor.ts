@@ -19,8 +19,8 @@ interface Options {
 export function defineDoctor(program: Command): void {
   const command = program
     .command("doctor")
-    .description("check everything and say what to do about what is wrong")
-    .option("--fix", "mend what is safe to mend, after a backup")
+    .description("Check everything, and show how to fix each problem")
+    .option("--fix", "fix what is safe to fix, after a backup")
     .action(toAction(runDoctor));
   command.addHelpText(
     "after",
@@ -32,9 +32,9 @@ summaries of a conversation do not prove, it removes them and shows the messages
 needs a model is only told, with what it would cost. Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
   );
   addExamples(command, [
-    ["lcm doctor", "what is wrong"],
-    ["lcm doctor --fix", "mend what can be mended without a model"],
-    ["lcm doctor --json | jq '.data.findings[].mend'", "the commands, for a program"],
+    ["lcm doctor", "list problems"],
+    ["lcm doctor --fix", "fix what can be fixed without a model"],
+    ["lcm doctor --json | jq '.data.findings[].mend'", "the fixing commands, for a program"],
   ]);
 }
 

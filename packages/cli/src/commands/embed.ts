@@ -20,22 +20,22 @@ import { addExamples } from "./shared.ts";
 export function defineEmbed(program: Command): void {
   const command = program
     .command("embed")
-    .description("vectors of messages, for search by meaning; off unless you name a model");
+    .description("Manage vectors for semantic search; off unless a model is set");
   const status = command
     .command("status")
-    .description("which vectors there are, and how many are missing")
+    .description("Show which vectors exist and how many are missing")
     .action(toAction(runStatus));
   addExamples(status, [["lcm embed status", "for how many messages there is a vector, by model"]]);
   const run = command
     .command("run")
-    .description("make the vectors that are missing; can be cancelled and repeated")
+    .description("Create missing vectors; can be cancelled and repeated")
     .action(toAction(runEmbed));
-  addExamples(run, [["lcm embed run", "goes on where the last run stopped"]]);
+  addExamples(run, [["lcm embed run", "continues where the last run stopped"]]);
   const drop = command
     .command("drop")
-    .description("remove all vectors; messages stay")
+    .description("Remove all vectors; messages are kept")
     .action(toAction(runDrop));
-  addExamples(drop, [["lcm embed drop", "search is by words again; lcm embed run makes them anew"]]);
+  addExamples(drop, [["lcm embed drop", "search uses words only; lcm embed run creates them again"]]);
   command.addHelpText(
     "after",
     `
@@ -47,7 +47,7 @@ the old ones, which serve until the new ones are complete. lcm spend shows what 
     ["lcm config set embedding.baseUrl http://127.0.0.1:11434", "Ollama on this machine"],
     ["lcm config set embedding.model nomic-embed-text", "its model"],
     ["lcm embed run", "make the vectors; lcm search and lcm ask use them from then on"],
-    ["lcm embed status", "how far it is"],
+    ["lcm embed status", "progress"],
   ]);
 }
 

@@ -24,10 +24,10 @@ interface ExpandOptions extends Pick<ReachChoice, "db" | "owner"> {
 export function defineExpand(program: Command): void {
   const command = program
     .command("expand")
-    .description("open summaries down to the messages they stand for")
+    .description("Expand summaries down to their messages")
     .argument("<id...>", "summaries, such as sum_0123456789abcdef", collectSummaries)
     .option("--depth <n>", "how many steps down (default: 3)", parseSteps)
-    .option("--max-tokens <n>", "most text at once (default: the setting maxExpandTokens)", parseTokens)
+    .option("--max-tokens <n>", "maximum tokens to show (default: setting maxExpandTokens)", parseTokens)
     .option("--messages", "with the messages at the bottom (the default)")
     .option("--no-messages", "only the summaries below")
     .action(toAction(runExpand));

@@ -27,15 +27,15 @@ interface ExportOptions {
 export function defineExport(program: Command): void {
   const command = program
     .command("export")
-    .description("write conversations to a file: an archive, text for people, another program's database")
+    .description("Export conversations to an archive, readable text, or another program's database")
     .requiredOption("--out <path>", "the file to write")
     .addOption(new Option("--format <name>", "what to write").choices(EXPORT_FORMATS).default("archive"))
     .addOption(new Option("--conversation <n>", "only this conversation").argParser(parseConversationId))
     .addOption(new Option("--session <key>", "only this session, by key or id").conflicts("conversation"))
     .option("--session-filter <id...>", "only these sessions, by id or key")
     .option("--since <time>", "only conversations with a message at this time or later, such as 2026-02-14")
-    .option("--dry-run", "for remnic: say what would be added; write nothing")
-    .option("--force", "replace a file that is in the way")
+    .option("--dry-run", "for remnic: dry run, write nothing")
+    .option("--force", "overwrite an existing file")
     .action(toAction(runExport));
   command.addHelpText(
     "after",
@@ -50,7 +50,7 @@ remnic         adds to a Remnic LCM database (state/lcm.sqlite)`,
   addExamples(command, [
     ["lcm export --out all.lcmx.zst", "everything, to move or to keep"],
     ["lcm export --format html --conversation 3 --out talk.html", "one conversation as a page"],
-    ["lcm export --format remnic --out ~/memory/state/lcm.sqlite --dry-run", "look before you write"],
+    ["lcm export --format remnic --out ~/memory/state/lcm.sqlite --dry-run", "dry run"],
   ]);
 }
 

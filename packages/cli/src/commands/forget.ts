@@ -33,7 +33,7 @@ interface ForgetOptions extends ConversationChoice {
 
 export function defineForget(program: Command): void {
   const command = addConversationOptions(program.command("forget"))
-    .description("remove messages for ever, and everything that was made from them")
+    .description("Remove messages permanently, with everything derived from them")
     .option("--message <id...>", "these messages", collectMessages)
     .option("--since <time>", "written at this time or later, such as 2026-02-14 or 2026-02-14T10:00Z")
     .option("--before <time>", "written before this time")
@@ -42,7 +42,7 @@ export function defineForget(program: Command): void {
         .argParser(parseAge)
         .conflicts("before"),
     )
-    .option("--pattern <text>", "that hold this text, in any case")
+    .option("--pattern <text>", "that contain this text, ignoring case")
     .addOption(
       new Option("--regex <expression>", "that match this regular expression")
         .argParser(parseExpression)
@@ -53,7 +53,7 @@ export function defineForget(program: Command): void {
       "why, for the record; do not repeat what is to be forgotten",
       "asked for by the operator",
     )
-    .option("--apply", "do it; without this, only say what would be done")
+    .option("--apply", "apply; without this, dry run")
     .action(toAction(runForget));
   command.addHelpText(
     "after",
@@ -67,7 +67,7 @@ receipt names backups, exports and what was set aside, wherever they are. The ho
 nothing is removed there.`,
   );
   addExamples(command, [
-    ["lcm forget --pattern 'hunter2'", "what would go"],
+    ["lcm forget --pattern 'hunter2'", "dry run"],
     ["lcm forget --pattern 'hunter2' --apply", "remove it"],
     ["lcm forget --conversation 4 --apply", "everything in a conversation"],
     ["lcm forget --older-than 90d --apply", "everything written before"],

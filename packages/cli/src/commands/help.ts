@@ -9,7 +9,7 @@ import { addExamples } from "./shared.ts";
 export function defineHelp(program: Command): void {
   const command = program
     .command("help")
-    .description("help for a command")
+    .description("Show help for a command")
     .argument("[command...]", "the command, for example: messages list")
     .action(
       toAction((invocation, _options: object, words: readonly string[]) => {
@@ -57,8 +57,8 @@ const FIRST_STEPS: readonly (readonly [line: string, says: string])[] = [
   ["lcm import ~/.claude/projects", "store your agents' transcripts"],
   ["lcm search why did we choose sqlite", "find anything that was ever said"],
   ["lcm messages tail --conversation 1", "read the end of a conversation"],
-  ["lcm assemble --conversation 1 --budget 32k", "the context a model gets"],
-  ["lcm status", "what is stored, and how large it is"],
+  ["lcm assemble --conversation 1 --budget 32k", "show the context a model gets"],
+  ["lcm status", "show what is stored and its size"],
   ["lcm verify", "prove that nothing was lost or altered"],
 ];
 

@@ -51,7 +51,7 @@ const SHOWN_PROBLEMS = 20;
 export function defineImport(program: Command): void {
   const command = program
     .command("import")
-    .description("store transcripts of agents, archives, and databases of other lossless-claw programs")
+    .description("Import transcripts of agents, archives, and databases of other lossless-claw programs")
     .argument("<path...>", "files and folders")
     .addOption(
       new Option("--format <name>", "what the files are").choices(["auto", ...FORMAT_NAMES]).default("auto"),
@@ -59,7 +59,7 @@ export function defineImport(program: Command): void {
     .option("--session <key>", "store under this session key instead of the file's own")
     .option("--session-filter <id...>", "only these sessions, by id or key")
     .option("--since <time>", "only what was changed at this time or later, such as 2026-02-14")
-    .option("--dry-run", "read everything and say what would be stored; store nothing")
+    .option("--dry-run", "dry run: read everything, store nothing")
     .action(toAction(runImport));
   command.addHelpText(
     "after",
@@ -72,7 +72,7 @@ only what is new. Lines that cannot be read are kept, hidden and listed; files t
   addExamples(command, [
     ["lcm import session.jsonl", "one file"],
     ["lcm import ~/.claude/projects", "every session below a folder"],
-    ["lcm import ~/.claude/projects --dry-run", "look before you store"],
+    ["lcm import ~/.claude/projects --dry-run", "dry run"],
     ["lcm import ~/.local/share/opencode/storage", "all sessions of OpenCode"],
     ["lcm import backup.lcmx.zst", "an archive, summaries included"],
     ["lcm import old-lcm.db", "the database of another lossless-claw; it is only read"],

@@ -48,16 +48,16 @@ const RAW_PAGE = 500;
 const PREVIEW_CHARS = 160;
 
 export function defineMessages(program: Command): void {
-  const group = program.command("messages").description("the messages of a conversation");
+  const group = program.command("messages").description("List and show messages");
   const list = addConversationOptions(group.command("list"))
-    .description("messages in order, a page at a time")
+    .description("List messages in order, page by page")
     .addOption(
       new Option("--order <order>", "by place, or by arrival")
         .choices(["position", "arrival"])
         .default("position"),
     )
     .option("--limit <n>", `how many at most (default: ${LIST_LIMIT}; with --raw, all)`, parseLimit)
-    .option("--after <cursor>", "go on where a page ended")
+    .option("--after <cursor>", "continue after a page")
     .option("--revisions", "every revision of a changed message, not only the newest")
     .option("--raw", "the stored bytes of each message and a line feed, nothing else")
     .action(toAction(runList));
@@ -67,14 +67,14 @@ export function defineMessages(program: Command): void {
     ["lcm messages list --conversation 1 --raw > session.jsonl", "the transcript, byte for byte"],
   ]);
   const tail = addConversationOptions(group.command("tail"))
-    .description("the newest messages, with their text")
-    .option("--limit <n>", "how many at most", parseLimit, 10)
-    .option("--after <cursor>", "go on with older ones where a page ended")
+    .description("Show the newest messages with their text")
+    .option("--limit <n>", "maximum number of rows", parseLimit, 10)
+    .option("--after <cursor>", "continue with older ones after a page")
     .action(toAction(runTail));
   addExamples(tail, [["lcm messages tail --conversation 1 --limit 3", "the last three"]]);
   const show = group
     .command("show")
-    .description("one message: text, parts, ids, revisions, and what proves it")
+    .description("Show one message: text, parts, ids, revisions and proof")
     .argument("<id>", "the message, such as msg_12", parseMessageName)
     .option("--raw", "the stored bytes, nothing else")
     .action(toAction(runShow));

@@ -18,9 +18,7 @@ interface PromptOptions {
 }
 
 export function definePrompts(program: Command): void {
-  const group = program
-    .command("prompts")
-    .description("what models are asked for summaries, and your own words for it");
+  const group = program.command("prompts").description("Show and override the prompts for summaries");
   const define = (name: string, description: string, takesName: boolean): Command => {
     const command = group
       .command(name)
@@ -38,13 +36,13 @@ export function definePrompts(program: Command): void {
   const out = define("export", "write our prompts into the folder, to be changed there", false).action(
     toAction(runExport),
   );
-  addExamples(out, [["lcm prompts export --prompt-dir prompts", "files that are there stay as they are"]]);
+  addExamples(out, [["lcm prompts export --prompt-dir prompts", "existing files are kept"]]);
   const show = define("show", "one prompt as it is used", true).action(toAction(runShow));
   addExamples(show, [["lcm prompts show leaf", "for summaries made from messages"]]);
   const diff = define("diff", "what you changed in a prompt", true).action(toAction(runDiff));
   addExamples(diff, [["lcm prompts diff leaf --prompt-dir prompts", "line by line"]]);
   const render = define("render", "the whole of what a model is asked", true)
-    .option("--target-tokens <n>", "length asked for", parseTokens)
+    .option("--target-tokens <n>", "target length", parseTokens)
     .action(toAction(runRender));
   addExamples(render, [["lcm prompts render condensed-d1 --target-tokens 2000", "with frame and form"]]);
 }

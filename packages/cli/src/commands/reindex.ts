@@ -10,9 +10,9 @@ import { addExamples } from "./shared.ts";
 export function defineReindex(program: Command): void {
   const command = program
     .command("reindex")
-    .description("build the search index anew, while everything else goes on")
+    .description("Rebuild the search index online")
     .action(toAction(runReindex));
-  addExamples(command, [["lcm reindex", "when search is degraded, or verify names the index"]]);
+  addExamples(command, [["lcm reindex", "if search is degraded, or verify reports the index"]]);
 }
 
 async function runReindex(invocation: Invocation): Promise<void> {

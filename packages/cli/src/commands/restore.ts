@@ -17,9 +17,9 @@ interface RestoreOptions {
 export function defineRestore(program: Command): void {
   const command = program
     .command("restore")
-    .description("put a backup in the place of the archive")
+    .description("Restore the archive from a backup")
     .argument("<path>", "the backup folder")
-    .option("--yes", "do it; without this, only say what would be done")
+    .option("--yes", "apply; without this, dry run")
     .action(toAction(runRestore));
   command.addHelpText(
     "after",
@@ -28,8 +28,8 @@ The backup is verified before anything is replaced, and the archive that was the
 the time. Nobody else may have the database open: stop the agent host first.`,
   );
   addExamples(command, [
-    ["lcm restore lcm.db.backup-20260214-110207", "what it would do"],
-    ["lcm restore lcm.db.backup-20260214-110207 --yes", "do it"],
+    ["lcm restore lcm.db.backup-20260214-110207", "dry run"],
+    ["lcm restore lcm.db.backup-20260214-110207 --yes", "apply"],
   ]);
 }
 

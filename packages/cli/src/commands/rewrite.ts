@@ -43,23 +43,23 @@ interface RewriteOptions extends ConversationChoice, ModelOptions {
 
 export function defineRepair(program: Command): void {
   const command = defineShared(program.command("repair"))
-    .description("write damaged summaries anew: stand-ins, cut-off, empty, stale ones")
+    .description("Regenerate damaged summaries: stand-ins, cut-off, empty and stale ones")
     .addOption(new Option("--all", "in every conversation").conflicts(["conversation", "session", "summary"]))
     .action(toAction((invocation, options: RewriteOptions) => run(invocation, options, true)));
   command.addHelpText("after", HELP);
   addExamples(command, [
     ["lcm repair --conversation 1", "which summaries are damaged, and what a model would cost"],
-    ["lcm repair --all --apply", "write all of them anew"],
+    ["lcm repair --all --apply", "regenerate all of them"],
     ["lcm repair --conversation 1 --no-model --apply", "without any model"],
   ]);
 }
 
 export function defineRewrite(program: Command): void {
   const command = defineShared(program.command("rewrite"))
-    .description("write summaries anew with the present model and prompts")
-    .option("--depth <n>", "all of this depth; 0 are those made from messages", parseOffset)
+    .description("Regenerate summaries with the current model and prompts")
+    .option("--depth <n>", "all of this depth (0: made from messages)", parseOffset)
     .option("--all", "all of the conversation")
-    .option("--extractive", "only those that were written without a model")
+    .option("--extractive", "only extractive ones (no model)")
     .action(toAction((invocation, options: RewriteOptions) => run(invocation, options, false)));
   command.addHelpText("after", HELP);
   addExamples(command, [
@@ -81,8 +81,8 @@ function defineShared(command: Command): Command {
     .option("--subtree", "and everything below it")
     .option("--instructions <text>", "wishes for this run")
     .option("--prompt-dir <path>", "a folder of your own prompts; see lcm prompts")
-    .option("--diff", "make the new texts and show what changes")
-    .option("--apply", "put the new texts in place");
+    .option("--diff", "generate the new texts and show the difference")
+    .option("--apply", "apply the new texts");
 }
 
 interface Outcome {

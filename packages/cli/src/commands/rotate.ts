@@ -26,17 +26,14 @@ interface RotateOptions {
 export function defineRotate(program: Command): void {
   const command = program
     .command("rotate")
-    .description("shorten a session file of OpenClaw or pi, once all of it is proven to be archived")
+    .description("Shorten a session file of OpenClaw or pi after proving that all of it is archived")
     .argument(
       "[path...]",
       "the JSONL session file; with --auto files and folders, by default those of the host",
     )
-    .option("--no-original", "do not keep the original beside it")
-    .option("--apply", "do it; without this, only prove and tell")
-    .option(
-      "--auto",
-      "look at every session file and do what autoRotateSessionFiles says; by default it warns",
-    )
+    .option("--no-original", "do not keep the original file")
+    .option("--apply", "apply; without this, dry run")
+    .option("--auto", "check every session file and act as autoRotateSessionFiles says (default: warn)")
     .action(toAction(runRotate));
   command.addHelpText(
     "after",

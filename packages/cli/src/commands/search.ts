@@ -42,9 +42,9 @@ interface SearchOptions extends ReachChoice {
 export function defineSearch(program: Command): void {
   const command = program
     .command("search")
-    .description("find messages and summaries by their words, in any language, or by a regular expression")
+    .description("Search messages and summaries by words, in any language, or by a regular expression")
     .argument("<query...>", 'what to look for; "quotes" keep words together')
-    .option("--regex", "read it as a regular expression")
+    .option("--regex", "match as a regular expression")
     .addOption(new Option("--scope <what>", "where to look (default: both)").choices([...SCOPES]))
     .addOption(new Option("--files", "in large files, line by line").conflicts("scope"))
     .option("--since <when>", "written then or later: yesterday, 7d, monday, 2026-02-01")
@@ -56,8 +56,8 @@ export function defineSearch(program: Command): void {
         "order (default: newest first when all terms are found, else best first)",
       ).choices([...SORTS]),
     )
-    .option("--include-recall", "also what the lcm tools were asked and answered")
-    .option("--limit <n>", "how many at most", parseHits, 10)
+    .option("--include-recall", "include calls and results of the lcm tools")
+    .option("--limit <n>", "maximum number of rows", parseHits, 10)
     .option("--offset <n>", "skip this many", parseOffset, 0);
   addReachOptions(command).action(toAction(runSearch));
   command.addHelpText(

@@ -47,19 +47,19 @@ const MAX_BELOW = 20;
 export function defineShow(program: Command): void {
   const command = program
     .command("show")
-    .description("open messages, summaries and large files by their ids, word for word")
+    .description("Show messages, summaries and large files by id")
     .argument("<id...>", "msg_12, a run msg_3..msg_40, sum_0123456789abcdef or file_0123456789abcdef")
-    .option("--max-tokens <n>", "most text at once (default: the setting maxExpandTokens)", parseTokens)
+    .option("--max-tokens <n>", "maximum tokens to show (default: setting maxExpandTokens)", parseTokens)
     .addOption(new Option("--lines <a-b>", "lines of a file, such as 10-20 or 10-").argParser(parseLines))
     .addOption(
       new Option("--bytes <a-b>", "bytes of a file, such as 0-4095").argParser(parseBytes).conflicts("lines"),
     )
-    .option("--after <cursor>", "go on where a page ended")
+    .option("--after <cursor>", "continue after a page")
     .action(toAction(runShow));
   addExamples(command, [
     ["lcm show msg_12", "one message"],
     ["lcm show msg_3..msg_40 --max-tokens 20k", "a run of messages"],
-    ["lcm show sum_0123456789abcdef", "a summary, and what lies below it"],
+    ["lcm show sum_0123456789abcdef", "a summary and its sources"],
     ["lcm show file_0123456789abcdef --lines 100-150", "a part of a large file"],
   ]);
 }

@@ -44,7 +44,7 @@ export interface Ledger {
 export function defineSpend(program: Command): void {
   const command = program
     .command("spend")
-    .description("what models have cost, and how far away the caps are")
+    .description("Show model usage and remaining caps")
     .option("--since <when>", "7d, 12h, yesterday, or a date such as 2026-02-01", "30d")
     .addOption(new Option("--by <what>", "what to add up by").choices([...GROUPINGS]).default("day"))
     .action(toAction(runSpend));

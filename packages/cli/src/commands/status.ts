@@ -35,7 +35,7 @@ type Report = StatusReport & { readonly folding: Folding | null; readonly storag
 export function defineStatus(program: Command): void {
   const command = program
     .command("status")
-    .description("what is stored, how large it is, and whether anything needs attention")
+    .description("Show what is stored, its size, and what needs attention")
     .option("--session <key>", "how the newest conversation of this session key or id is folded")
     .action(toAction(runStatus));
   addExamples(command, [

@@ -41,14 +41,12 @@ interface ListOptions extends ConversationChoice {
 const STATES: readonly SummaryState[] = ["cover", "reserve", "prepared", "retired"];
 
 export function defineSummaries(program: Command): void {
-  const group = program
-    .command("summaries")
-    .description("the summaries of a conversation and what they stand for");
+  const group = program.command("summaries").description("List and show summaries");
   const list = addConversationOptions(group.command("list"))
-    .description("summaries in order of what they stand for")
+    .description("List summaries in the order of their messages")
     .addOption(new Option("--state <state>", "only those in this state").choices([...STATES]))
-    .option("--limit <n>", "how many at most", parseLimit, 50)
-    .option("--after <cursor>", "go on where a page ended")
+    .option("--limit <n>", "maximum number of rows", parseLimit, 50)
+    .option("--after <cursor>", "continue after a page")
     .action(toAction(runList));
   list.addHelpText("after", STATES_HELP);
   addExamples(list, [
@@ -57,13 +55,13 @@ export function defineSummaries(program: Command): void {
   ]);
   const show = group
     .command("show")
-    .description("one summary: its text, its sources and what was made from it")
+    .description("Show one summary: text, sources and what was made from it")
     .argument("<id>", "the summary, such as sum_0123456789abcdef", parseSummaryName)
     .action(toAction(runShow));
   addExamples(show, [["lcm summaries show sum_0123456789abcdef", "everything about one summary"]]);
   const tree = addConversationOptions(group.command("tree"))
-    .description("the graph: every summary above its sources")
-    .option("--all", "also those that were replaced")
+    .description("Show the graph: every summary above its sources")
+    .option("--all", "include replaced ones")
     .addArgument(new Argument("[id]", "only what this summary was made from").argParser(parseSummaryName))
     .action(toAction(runTree));
   tree.addHelpText("after", `${STATES_HELP}\nA summary that was drawn before is marked with ↑.`);

@@ -12,7 +12,7 @@ import { addExamples } from "./shared.ts";
 export function defineSupport(program: Command): void {
   const command = program
     .command("support")
-    .description("a file for a bug report: versions, sizes and findings, no message text")
+    .description("Write a file for a bug report: versions, sizes and findings, no message text")
     .option("--out <path>", "the file to write", "lcm-support.json")
     .action(toAction(runSupport));
   addExamples(command, [

@@ -16,12 +16,12 @@ interface TransplantOptions {
 export function defineTransplant(program: Command): void {
   const command = program
     .command("transplant")
-    .description("copy a conversation with its summaries in front of another one")
+    .description("Copy a conversation and its summaries to the front of another one")
     .addOption(
       new Option("--from <n>", "what is copied").argParser(parseConversationId).makeOptionMandatory(),
     )
     .addOption(new Option("--to <n>", "where it goes").argParser(parseConversationId).makeOptionMandatory())
-    .option("--apply", "do it; without this, only say what would be done")
+    .option("--apply", "apply; without this, dry run")
     .action(toAction(runTransplant));
   command.addHelpText(
     "after",

@@ -15,7 +15,7 @@ interface TuiOptions extends ConversationChoice, ModelOptions {
 
 export function defineTui(program: Command): void {
   const command = addModelOptions(addConversationOptions(program.command("tui")))
-    .description("look into the archive in the terminal, and mend it")
+    .description("Browse and repair the archive in the terminal")
     .option("--sessions <folder>", "list the transcripts in this folder, to import them")
     .action(toAction(runCommand));
   command.addHelpText(

@@ -20,7 +20,7 @@ import { addExamples, parseMessageName, renderCommandLine } from "./shared.ts";
 export function defineUnseal(program: Command): void {
   const command = program
     .command("unseal")
-    .description("open what redaction took out of a message and sealed")
+    .description("Show values that redaction sealed")
     .argument("<message>", "the message, such as msg_12", parseMessageName)
     .option("--value <n>", "only this placeholder of the message, counted from 0", parseOrdinal)
     .action(toAction(runUnseal));
@@ -61,10 +61,10 @@ async function runUnseal(
 }
 
 export function defineVault(program: Command): void {
-  const vault = program.command("vault").description("the key of sealed values: make one, change it");
+  const vault = program.command("vault").description("Create and rotate the key of sealed values");
   const create = vault
     .command("new-key")
-    .description("write a new key into a file that only you can read")
+    .description("Create a key file readable only by you")
     .argument("<file>", "must not exist yet")
     .action(toAction(runNewKey));
   addExamples(create, [
@@ -75,7 +75,7 @@ export function defineVault(program: Command): void {
   ]);
   const rotate = vault
     .command("rotate")
-    .description("seal every value anew with another key")
+    .description("Re-encrypt every sealed value with another key")
     .argument("<file>", "the new key; the settings still name the old one")
     .action(toAction(runRotate));
   rotate.addHelpText(

@@ -14,7 +14,7 @@ const SHOWN_PROBLEMS = 50;
 export function defineVerify(program: Command): void {
   const command = program
     .command("verify")
-    .description("prove that everything stored is whole and unaltered")
+    .description("Prove that everything stored is complete and unaltered")
     .action(toAction(runVerify));
   command.addHelpText(
     "after",
@@ -26,7 +26,7 @@ listed in docs/storage.md. Ends with status ${ERROR_CODES.verification_failed.ex
   );
   addExamples(command, [
     ["lcm verify", "check the archive"],
-    ["lcm verify --json | jq .data.problems", "what is wrong, for a program"],
+    ["lcm verify --json | jq .data.problems", "list problems, for a program"],
   ]);
 }
 

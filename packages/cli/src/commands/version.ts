@@ -8,7 +8,7 @@ import { addExamples } from "./shared.ts";
 export function defineVersion(program: Command): void {
   const command = program
     .command("version")
-    .description("the versions of lcm, Node and SQLite")
+    .description("Show the versions of lcm, Node and SQLite")
     .action(toAction(runVersion));
   addExamples(command, [["lcm version --json", "for a bug report"]]);
 }

@@ -17,9 +17,9 @@ export function defineWeb(program: Command): void {
   const command = addModelOptions(
     program
       .command("web")
-      .description("look into the archive with your browser")
-      .option("--port <n>", "listen there (0: any port that is free)", parsePort, 0)
-      .option("--write", "also mend, back up, rewrite, dissolve and forget, each after a preview"),
+      .description("Browse and repair the archive in a web browser")
+      .option("--port <n>", "port to listen on (0: any free port)", parsePort, 0)
+      .option("--write", "allow repair, backup, rewrite, dissolve and forget, each after a preview"),
   ).action(toAction(runWeb));
   command.addHelpText(
     "after",
@@ -33,7 +33,7 @@ does it when that is confirmed. Only repair and rewrite ask a model, when one is
   addExamples(command, [
     ["lcm web", "open the printed address in a browser"],
     ["lcm web --port 8123 --db other.db", "another archive, on a port of your choice"],
-    ["lcm web --write", "mend and change things from the page"],
+    ["lcm web --write", "repair and change things from the page"],
   ]);
 }
 

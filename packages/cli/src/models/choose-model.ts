@@ -14,7 +14,7 @@ export interface ModelOptions {
 export function addModelOptions(command: Command): Command {
   return command
     .option("--model <name>", "the model to use (default: the setting summaryModel)")
-    .option("--no-model", "let the engine write the summaries itself")
+    .option("--no-model", "write extractive summaries, without a model")
     .option("--provider <name>", "its provider, when the name does not hold it")
     .option("--base-url <url>", "where the provider is");
 }

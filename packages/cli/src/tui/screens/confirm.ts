@@ -38,7 +38,7 @@ export function makeConfirmScreen(desk: Desk, { name, conversation, preview, app
     name,
     conversation,
     keys: [
-      { keys: "y", does: "do it" },
+      { keys: "y", does: "apply" },
       { keys: "n Esc", does: "leave it" },
     ],
     // What is being done changes the archive, and the preview with it: the one that was agreed to stays.
