@@ -37,7 +37,7 @@ export interface IngestRequest extends ModelSituation {
   readonly budgetTokens?: number;
   /** Commits a host's turn: a key seen before means that nothing is stored again. */
   readonly turn?: { readonly advancementKey: string };
-  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. Handed over, and with it the block that the bytes of the messages fill, if there is one. */
+  /** The messages with what needs no database done already, by `prepareMessage`, one for each; not used for what is redacted. Handed over, and with it the bytes of the messages, which must lie in `prepared.arrivals`. */
   readonly prepared?: PackedPrepared;
   /** Read from a history: large files are described by their type, without a model. */
   readonly isHistory?: boolean;

@@ -4,11 +4,9 @@
  * the host's thread, and no search delays a commit.
  */
 import { Worker } from "node:worker_threads";
-import { arrivalBytes } from "./ingest.ts";
 import type { IngestRequest, IngestResult } from "./ingest.ts";
 import type { Engine, ProgressFn } from "./engine.ts";
-import { packArrivals, unpackResult } from "./pack-messages.ts";
-import type { PackedArrivals, PackedResult } from "./pack-messages.ts";
+import { postArrivals } from "./post-arrivals.ts";
 import { deserializeError } from "./thread-messages.ts";
 import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./thread-messages.ts";
 import { listBuffers } from "../ingest/prepared-batch.ts";
@@ -251,17 +249,16 @@ export async function openThreadedEngine(options: ThreadOptions): Promise<Engine
   const embedQuestion = async (text: string, signal?: AbortSignal): Promise<Meaning> =>
     (await call("embedQuestion", { text, ...(signal ? { signal } : {}) })) as Meaning;
   /** A function of its own, because one that waits keeps all it was given, and several batches may be under way. */
-  const hand = ({ messages, ...rest }: IngestRequest): [PackedArrivals["eventIds"], Promise<unknown>] => {
-    const packed = packArrivals(messages, arrivalBytes, rest.prepared !== undefined);
-    const buffers = rest.prepared === undefined ? [] : listBuffers(rest.prepared);
-    const transfer = [packed.block.buffer, ...buffers];
-    return [packed.eventIds, writer.call("ingest", { ...rest, packed }, { transfer })];
+  const hand = (request: IngestRequest): Promise<unknown> => {
+    const { prepared } = request;
+    if (prepared !== undefined) return writer.call("ingest", request, { transfer: listBuffers(prepared) });
+    const { messages, transfer } = postArrivals(request.messages);
+    return writer.call("ingest", { ...request, messages }, { transfer });
   };
   const own = {
     async ingest(request: IngestRequest): Promise<IngestResult> {
-      const [eventIds, answer] = hand(request);
       try {
-        return unpackResult((await answer) as PackedResult, eventIds);
+        return (await hand(request)) as IngestResult;
       } finally {
         isUnsettled = true;
       }

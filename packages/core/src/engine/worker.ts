@@ -1,10 +1,7 @@
 /** The thread the engine works in: opens the store, answers calls one message each way, reports progress and events. */
 import { parentPort, workerData } from "node:worker_threads";
 import { LocalEngine } from "./engine.ts";
-import type { IngestRequest } from "./ingest.ts";
 import type { Engine } from "./engine.ts";
-import { packResult, unpackArrivals } from "./pack-messages.ts";
-import type { PackedArrivals } from "./pack-messages.ts";
 import { serializeError } from "./thread-messages.ts";
 import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./thread-messages.ts";
 import { deriveMessage } from "../ingest/prepare.ts";
@@ -96,16 +93,7 @@ async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promis
 
 function run(engine: Engine, call: ToWorker & { kind: "call" }, signal: AbortSignal): Promise<unknown> {
   const { id, method } = call;
-  if (method === "ingest") return ingest(engine, call.request as PackedIngest);
   const onProgress = (done: number, total: number): void => send({ kind: "progress", id, done, total });
   const request = { ...(call.request as object), signal, ...(call.wantsProgress ? { onProgress } : {}) };
   return (engine[method as keyof Engine] as (request: unknown) => Promise<unknown>).call(engine, request);
-}
-
-type PackedIngest = Omit<IngestRequest, "messages"> & { readonly packed: PackedArrivals };
-
-async function ingest(engine: Engine, { packed, ...rest }: PackedIngest): Promise<unknown> {
-  const messages = unpackArrivals(packed);
-  const prepared = rest.prepared && { prepared: { ...rest.prepared, arrivals: packed.block } };
-  return packResult(await engine.ingest({ ...rest, ...prepared, messages }), messages);
 }

@@ -30,8 +30,8 @@ export interface PackedPrepared {
   };
   readonly spelled: PackedSpelled;
   readonly rare: readonly (Rare | null)[];
-  /** The block in which the bytes of the messages lie, where it was handed over as well. */
-  readonly arrivals?: Uint8Array<ArrayBuffer>;
+  /** The block in which the arrival bytes of the messages lie, handed over as well. */
+  readonly arrivals: Uint8Array<ArrayBuffer>;
 }
 
 /** The spelled words of all messages, and those of each message by number. */
@@ -113,8 +113,8 @@ export class PreparedPacker {
     this.#rare.push(pickRare(message));
   }
 
-  /** The batch; what is added from now on belongs to the next. */
-  finish(): PackedPrepared {
+  /** The batch, whose arrival bytes lie in `arrivals` and nothing else does; what is added from now on belongs to the next. */
+  finish(arrivals: Uint8Array<ArrayBuffer>): PackedPrepared {
     const packed = {
       block: this.#bytes.release(),
       numbers: this.#numbers.finish(),
@@ -127,6 +127,7 @@ export class PreparedPacker {
       },
       spelled: this.#spelled.finish(),
       rare: this.#rare,
+      arrivals,
     };
     [this.#roles, this.#types, this.#toolCallIds, this.#toolNames, this.#rare] = [[], [], [], [], []];
     return packed;
@@ -193,9 +194,9 @@ function pickRare({ redaction, payloads, calibration, cacheUsage }: PreparedMess
 }
 
 /** The buffers that may be handed over. */
-export function listBuffers({ block, numbers, parts, spelled }: PackedPrepared): ArrayBuffer[] {
+export function listBuffers({ block, numbers, parts, spelled, arrivals }: PackedPrepared): ArrayBuffer[] {
   const ofSpelled = [spelled.bytes.buffer, spelled.ends.buffer, spelled.numbers.buffer];
-  return [block.buffer, numbers.buffer, parts.places.buffer, ...ofSpelled];
+  return [block.buffer, numbers.buffer, parts.places.buffer, arrivals.buffer, ...ofSpelled];
 }
 
 const NOTHING_RARE: Rare = { redaction: null, payloads: [], calibration: null, cacheUsage: null };
@@ -286,9 +287,7 @@ export class PreparedBatch {
   release(): void {
     this.#held -= 1;
     if (this.#held > 0) return;
-    const { arrivals } = this.#packed;
     for (const buffer of listBuffers(this.#packed)) buffer.transfer(0);
-    arrivals?.buffer.transfer(0);
   }
 
   #readTerms(index: number, sink: SpelledSink | null): IndexTerms {

@@ -30,7 +30,8 @@ export type PrepareAhead = () => BatchPreparer;
 export interface BatchPreparer {
   /** Prepares the next message of the batch; `parsed` is what its bytes say, where they are a JSON object. */
   add(message: Arrival, parsed?: JsonObject): void;
-  finish(): PackedPrepared;
+  /** The batch; its messages lie in `arrivals`, which is handed over with it. */
+  finish(arrivals: Uint8Array<ArrayBuffer>): PackedPrepared;
 }
 
 export interface ImportOptions extends ImportSettings {

@@ -69,6 +69,6 @@ export class LineBatch {
       eventId: chooseEventId(this.#named[index] as NamedLine, index),
       bytes: block.subarray(this.#ends[index - 1] ?? 0, this.#ends[index]),
     }));
-    return { messages, prepared: this.#preparer?.finish() };
+    return { messages, prepared: this.#preparer?.finish(block) };
   }
 }

@@ -31,9 +31,9 @@ export function createPreparer(settings: Settings): PrepareAhead | undefined {
         };
         packer.add(prepareMessage(arrivalBytes(arrival), options));
       },
-      finish() {
+      finish(arrivals) {
         idle.push(packer);
-        return packer.finish();
+        return packer.finish(arrivals);
       },
     };
   };

@@ -1,0 +1,55 @@
+/**
+ * Messages on their way to the engine's thread. Objects are written as bytes first, because a copy between threads changes what is not plain;
+ * the bytes of all messages lie in one block, which is handed over instead of copied.
+ *
+ * Invariant: what arrives on the other side is what was posted, field by field, and the caller's own buffers stay usable.
+ */
+import { arrivalBytes } from "./ingest.ts";
+import type { Arrival } from "../model/message.ts";
+
+export interface PostedArrivals {
+  readonly messages: readonly Arrival[];
+  readonly transfer: ArrayBuffer[];
+}
+
+/** Writing a text of this length as JSON takes about a millisecond; the host's thread can copy it ten times faster. */
+const LONG_TEXT_CHARS = 300_000;
+/** More values than this are not looked at: such a message is long for other reasons. */
+const MAX_VALUES = 2_000;
+
+export function postArrivals(arrivals: readonly Arrival[]): PostedArrivals {
+  const bodies = arrivals.map((arrival) => (travelsWhole(arrival) ? null : arrivalBytes(arrival)));
+  const block = new Uint8Array(bodies.reduce((sum, body) => sum + (body?.byteLength ?? 0), 0));
+  let at = 0;
+  const messages = arrivals.map((arrival, index) => {
+    const body = bodies[index] ?? null;
+    if (body === null) return arrival;
+    const { message: _, ...rest } = arrival;
+    block.set(body, at);
+    return { ...rest, bytes: block.subarray(at, (at += body.byteLength)) };
+  });
+  return { messages, transfer: [block.buffer] };
+}
+
+/** True for a long message that a copy between threads leaves exactly as it is: plain objects, arrays and scalars only. */
+function travelsWhole({ message, bytes }: Arrival): boolean {
+  if (bytes !== undefined) return false;
+  const values: unknown[] = [message];
+  let chars = 0;
+  for (let visited = 0; values.length > 0; visited++) {
+    const value = values.pop();
+    if (typeof value === "string") chars += value.length;
+    else if (typeof value === "object" && value !== null) {
+      if (visited > MAX_VALUES || !isPlainContainer(value)) return false;
+      for (const member of Object.values(value)) values.push(member);
+    } else if (typeof value === "function" || typeof value === "symbol" || typeof value === "bigint")
+      return false;
+  }
+  return chars > LONG_TEXT_CHARS;
+}
+
+function isPlainContainer(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value);
+  return isPlain && !("toJSON" in value);
+}
