@@ -25,7 +25,7 @@ export function describeFailure(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error);
   return {
     code: "internal",
-    message: `something failed that should not: ${message.split("\n", 1)[0]}`,
+    message: `internal error: ${message.split("\n", 1)[0]}`,
     hint: "Run it again with LCM_DEBUG=1 to see where, and please report it",
     exit: ERROR_CODES.internal.exit,
   };

@@ -82,7 +82,7 @@ describe("doctor", () => {
 describe("summaries", () => {
   test("are listed for repair and rewriting, shown as a diff, and replaced only when told to", async () => {
     expect((await lcm("compact", "--budget", "2k", "--target", "1500", "--no-model")).status).toBe(0);
-    expect(await text("repair", "--all")).toContain("nothing to write anew");
+    expect(await text("repair", "--all")).toContain("nothing to regenerate");
     expect((await lcm("rewrite", "--conversation", "1")).status).toBe(2);
     const { data } = await json("rewrite", "--all");
     expect(data.items.length).toBeGreaterThan(0);
@@ -101,7 +101,7 @@ describe("summaries", () => {
     const applied = await lcm("rewrite", ...dead, "--apply");
     expect(applied.status).toBe(1);
     expect(applied.stdout.toString()).toMatch(
-      /stay as they are: no model wrote[^]*partly {2}0 summaries of \d+ written anew/,
+      /stay as they are: no model wrote[^]*partly {2}0 summaries of \d+ regenerated/,
     );
     const shown = await lcm("rewrite", ...dead, "--diff", "--json");
     expect(shown.status).toBe(1);
@@ -109,7 +109,7 @@ describe("summaries", () => {
       expect.objectContaining({ newId: null, isStandIn: true }),
     );
     expect(await text("summaries", "list")).toBe(before);
-    expect(await text("repair", "--all")).toContain("nothing to write anew");
+    expect(await text("repair", "--all")).toContain("nothing to regenerate");
   });
 
   test("are not written with our prompts when a folder of others is named that is not there", async () => {

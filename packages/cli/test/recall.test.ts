@@ -244,7 +244,7 @@ describe("ask", () => {
     const answered = await run([...QUESTION, "--db", database], { env });
     expect(answered.stderr).toBe("");
     const shown = answered.stdout.toString("utf8");
-    expect(shown).toMatch(/^The cap is 45 s \[msg_93\]\.\n\nIt rests on:\n\nmsg_93 {2}user/);
+    expect(shown).toMatch(/^The cap is 45 s \[msg_93\]\.\n\nBased on:\n\nmsg_93 {2}user/);
     const spend = parseEnvelope(await lcm("spend", "--by", "purpose", "--json"));
     expect(spend.data.items).toEqual([{ key: "ask", calls: 1, inputTokens: 900, outputTokens: 30 }]);
     const without = parseEnvelope(
@@ -258,7 +258,7 @@ describe("ask", () => {
     const answered = await run([...QUESTION, "--db", database], { env });
     expect(answered.status).toBe(0);
     expect(answered.stdout.toString("utf8")).toContain(
-      "There is no written answer: openai answered with HTTP 401",
+      "No answer was written: openai answered with HTTP 401",
     );
     expect(answered.stdout.toString("utf8")).toContain("exponential back-off with a cap of 45 s");
   });

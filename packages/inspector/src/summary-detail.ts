@@ -52,11 +52,11 @@ export function renderSummary(summary: SummaryNode, onChange: () => void): HTMLE
       { class: "actions" },
       state === "cover" && renderAction("Dissolve …", () => ({ action: "dissolve", summaryId }), onChange),
       state === "cover" &&
-        renderAction("Write anew …", () => ({ action: "rewrite", summaryId, isSubtree: false }), onChange),
+        renderAction("Regenerate …", () => ({ action: "rewrite", summaryId, isSubtree: false }), onChange),
       state === "cover" &&
         sourceIds.length > 0 &&
         renderAction(
-          "Write anew, with all below …",
+          "Regenerate with everything below …",
           () => ({ action: "rewrite", summaryId, isSubtree: true }),
           onChange,
         ),

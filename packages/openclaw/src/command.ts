@@ -61,7 +61,7 @@ const WORDS: Readonly<Record<string, Word>> = {
     answer: answerStatus,
   },
   compact: {
-    help: "fold now; words behind it are what the summaries should keep",
+    help: "fold now; words after it say what the summaries should keep",
     changes: true,
     takes: "text",
     answer: answerCompact,
@@ -108,7 +108,7 @@ async function answer(parts: CommandParts, context: CommandContext): Promise<str
   const refusal = refuseRest(name.toLowerCase(), word, rest.trim());
   if (refusal !== null) return refusal;
   if (word.changes && context.isAuthorizedSender === false)
-    return "Only a sender whom this host knows can ask for that.";
+    return "Only senders known to the host can do that.";
   if (!parts.settings.enabled && word !== WORDS["help"] && word !== WORDS["config"])
     return describeOff(parts.resolved.stopped);
   try {
@@ -177,7 +177,7 @@ const MAX_REPAIRS = 25;
 
 /** Only what can be made again from what is stored. */
 async function applyDoctor(ask: Ask): Promise<string> {
-  if (ask.context.isAuthorizedSender === false) return "Only a sender whom this host knows can ask for that.";
+  if (ask.context.isAuthorizedSender === false) return "Only senders known to the host can do that.";
   const findings = await examine(ask);
   const engine = await ask.parts.lease.open();
   const done: string[] = [];

@@ -110,7 +110,7 @@ function renderAnswer(answer: AskAnswer, timezone: string): string {
   const passages = answer.passages.filter(({ id }) => cited.has(id));
   const blocks = passages.map((passage) => renderPassage(passage, timezone));
   if (answer.answeredBy === "model") {
-    blocks.unshift(renderText(answer.answer), ...(blocks.length === 0 ? [] : [style.faint("It rests on:")]));
+    blocks.unshift(renderText(answer.answer), ...(blocks.length === 0 ? [] : [style.faint("Based on:")]));
   }
   return [...blocks, style.faint(describeAnswer(answer, passages.length).join("\n"))].join("\n\n");
 }
@@ -129,7 +129,7 @@ function describeAnswer(answer: AskAnswer, shown: number): string[] {
   const { passages, failure, skippedConversations, conversationBreakdown, totalSourceTokens } = answer;
   const read = `${countOf(passages.length, "passage")} of ${countOf(conversationBreakdown.length, "conversation")} read, ${formatCount(totalSourceTokens)} tokens; ${formatCount(shown)} shown.`;
   return [
-    ...(failure === null ? [] : [`There is no written answer: ${failure.error}.`]),
+    ...(failure === null ? [] : [`No answer was written: ${failure.error}.`]),
     ...answer.notes,
     read,
     ...(answer.truncated

@@ -18,7 +18,7 @@ export function defineDissolve(program: Command): void {
   const command = program
     .command("dissolve")
     .description("Replace a summary in the context by its sources")
-    .argument("<summary>", "a summary that stands in the context", parseSummaryName)
+    .argument("<summary>", "a summary that is in the context", parseSummaryName)
     .option("--apply", "apply; without this, dry run")
     .action(toAction(runDissolve));
   command.addHelpText(
@@ -47,7 +47,7 @@ async function runDissolve(
   const { answer, node } = report;
   if (answer === null) {
     const above = node.derivedIds[0];
-    throw new EngineError("usage", `cannot dissolve ${summaryId}: it does not stand in the context`, {
+    throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`, {
       hint:
         node.state === "cover" && above !== undefined
           ? `dissolve ${above} first, which was made from it`

@@ -1,4 +1,4 @@
-/** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to mend. */
+/** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to fix. */
 import { SHELL_WORDS } from "../shell-words.ts";
 import { wordStep } from "@lossless/core/model/next-step.ts";
 import type { Command } from "commander";
@@ -131,11 +131,11 @@ function renderOutcome({ report, mended }: Outcome): string {
     const read = formatCount(cost.inputTokens);
     const written = formatCount(cost.outputTokens);
     blocks.push(
-      `Writing those summaries anew with a model takes about ${read} tokens in and ${written} out.`,
+      `Regenerating those summaries with a model takes about ${read} tokens in and ${written} out.`,
     );
   }
   if (mended === null && findings.some((finding) => finding.fix !== undefined)) {
-    blocks.push("lcm doctor --fix mends what is marked with +, after a backup.");
+    blocks.push("lcm doctor --fix fixes what is marked with +, after a backup.");
   }
   return blocks.join("\n\n");
 }
@@ -162,7 +162,7 @@ function renderFindings(findings: readonly Finding[]): string[] {
 }
 
 function renderMended({ backupPath, mended }: MendReport): string {
-  if (mended.length === 0) return "Nothing to mend without a model.";
+  if (mended.length === 0) return "Nothing to fix without a model.";
   return [
     `${style.good("mended")}  ${countOf(mended.length, "finding")}${backupPath === null ? "" : `, backup: ${backupPath}`}`,
     ...mended.map(({ code, message }) => `  ${style.name(code)}  ${toOneLine(message)}`),

@@ -128,7 +128,7 @@ function renderAnswer({ kind, embedded, skipped, calls, inputTokens }: EmbedAnsw
   const done = `${countOf(embedded, "message")} embedded (${cost})${left}`;
   return kind === "filled"
     ? `${style.good("ok")}  ${done}`
-    : `Cancelled. ${done}. lcm embed run goes on from here.`;
+    : `Cancelled. ${done}. lcm embed run continues from here.`;
 }
 
 async function runDrop(invocation: Invocation): Promise<void> {

@@ -60,7 +60,7 @@ export function defineForget(program: Command): void {
     `
 Several conditions narrow the choice. What goes: the text of the messages with all their versions, its terms in the
 index, large files that no other message uses, turns waiting in the spool, and every summary that rests on them. Those
-in a context are written anew without the messages, under new ids; nothing is sent to a model. What stays: that there
+in a context are regenerated without the messages, under new ids; nothing is sent to a model. What stays: that there
 was a message, when, and a hash that says nothing, so that lcm verify still proves the rest. A forgotten message is
 never stored again. The file is rewritten so that no freed page keeps the text. Copies made before still hold it: the
 receipt names backups, exports and what was set aside, wherever they are. The host's own transcript is the host's:
@@ -97,7 +97,7 @@ function parseExpression(text: string): RegExp {
   try {
     return new RegExp(text, "iu");
   } catch (error) {
-    throw new InvalidArgumentError(`It is no regular expression: ${(error as Error).message}.`);
+    throw new InvalidArgumentError(`Not a regular expression: ${(error as Error).message}.`);
   }
 }
 
@@ -181,7 +181,7 @@ function renderPreview(preview: ForgetPreview): string {
     ["Large files", files.length === 0 ? "none" : nameSome(files.map((file) => file.fileId))],
     [
       "Summaries",
-      `${formatCount(published)} written anew, ${formatCount(summaries.length - published)} erased`,
+      `${formatCount(published)} regenerated, ${formatCount(summaries.length - published)} erased`,
     ],
     [
       "Waiting turns",
@@ -209,7 +209,7 @@ function renderResult({ receipt, receiptPath }: ForgetResult): string {
   const held = receipt.olderCopies.filter((copy) => copy.holds !== "no");
   const anew = countOf(receipt.summariesRemade.length, "summary", "summaries");
   return [
-    `${style.good("ok")}  ${countOf(receipt.messages.length, "message")} forgotten, ${countOf(receipt.files.length, "large file")} removed, ${anew} written anew`,
+    `${style.good("ok")}  ${countOf(receipt.messages.length, "message")} forgotten, ${countOf(receipt.files.length, "large file")} removed, ${anew} regenerated`,
     `    receipt: ${receiptPath}`,
     ...(receipt.isWiped
       ? []

@@ -227,7 +227,7 @@ function toAnswerJson(answer: RewriteAnswer, hasTexts: boolean): object {
 }
 
 function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, model: Model | null): string {
-  if (targets.length === 0) return `${style.good("ok")}  there is nothing to write anew`;
+  if (targets.length === 0) return `${style.good("ok")}  nothing to regenerate`;
   const blocks = options.diff === true ? answers.map(renderAnswer) : [renderTargets(targets)];
   const replaced = answers.filter((answer) => answer.newId !== null).length;
   const failed = answers.filter(isStandIn).length;
@@ -241,7 +241,7 @@ function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, m
   if (options.apply === true) {
     const mark = failed > 0 ? style.warning("partly") : style.good("ok");
     blocks.push(
-      `${mark}  ${countOf(replaced, "summary", "summaries")} of ${formatCount(targets.length)} written anew`,
+      `${mark}  ${countOf(replaced, "summary", "summaries")} of ${formatCount(targets.length)} regenerated`,
     );
   } else {
     const tokens = formatCount(targets.reduce((sum, target) => sum + target.sourceTokens, 0));

@@ -227,7 +227,7 @@ function describeRule(answer: GrepAnswer, { query, options }: Asked): string {
   if (rule === "empty") return "There is nothing to look for in this question.";
   if (total === 0) return `Nothing found for ${JSON.stringify(query)} in ${answer.searched}.`;
   const count = `${answer.isTotalExact ? "" : "at least "}${countOf(total, ...NOUNS[scope])}`;
-  if (hits.length === 0) return `Only ${count} found: there is nothing behind ${options.offset}.`;
+  if (hits.length === 0) return `Only ${count} found: nothing after ${options.offset}.`;
   const from = options.offset + 1;
   const page = from === 1 ? formatCount(hits.length) : `${from}–${from - 1 + hits.length}`;
   const shown = hits.length < total ? `${page} of ${count}` : count;

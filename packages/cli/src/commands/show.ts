@@ -210,7 +210,7 @@ function renderBelow(subtree: (Described & { type: "summary" })["subtree"]): str
     { maxWidth: terminalColumns(), styleTitle: style.faint },
   );
   const rest =
-    subtree.length > MAX_BELOW ? `\n${style.faint("The rest lies below these: lcm summaries tree ID")}` : "";
+    subtree.length > MAX_BELOW ? `\n${style.faint("More below these: lcm summaries tree ID")}` : "";
   return [`${style.faint("Below it")}\n${table}${rest}`];
 }
 

@@ -233,7 +233,7 @@ function describeCoverage({ messages, messageIds }: SummaryNode): string {
   const ends =
     first === last ? formatMessageId(first) : `${formatMessageId(first)} to ${formatMessageId(last)}`;
   const unread = messageIds.length - messages;
-  return `${count}, ${ends}${unread > 0 ? `; ${formatCount(unread)} hidden ones lie under it unread` : ""}`;
+  return `${count}, ${ends}${unread > 0 ? `; ${formatCount(unread)} hidden ones below it were not summarised` : ""}`;
 }
 
 function renderNeighbours(title: string, nodes: readonly SummaryNode[], timezone: string): string[] {

@@ -108,7 +108,7 @@ async function runRotate(invocation: Invocation, _options: object, path: string)
   await invocation.print({
     data: report,
     text: () =>
-      `${style.good("ok")}  ${countOf(values, "value")} of ${countOf(messages, "message")} sealed anew\nlcm config set redactionKeyFile ${path}`,
+      `${style.good("ok")}  ${countOf(values, "value")} of ${countOf(messages, "message")} re-encrypted\nlcm config set redactionKeyFile ${path}`,
   });
 }
 

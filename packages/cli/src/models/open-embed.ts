@@ -113,7 +113,7 @@ async function embed(plan: CallPlan, request: EmbedRequest, signal: AbortSignal)
   return vectors === null
     ? makeFailure(
         "invalid_response",
-        `${endpoint.provider} answered with something that is no list of vectors`,
+        `${endpoint.provider} answered with something that is not a list of vectors`,
       )
     : { kind: "vectors", vectors, usage: { inputTokens: speech.readTokens(reading.body) } };
 }
@@ -123,7 +123,7 @@ class EmbeddingReading implements Pick<Dialect, "takeEvent" | "takeWhole"> {
   body: Record<string, unknown> = {};
 
   takeEvent(answer: Answer): void {
-    answer.failure = makeFailure("invalid_response", "vectors came as a stream");
+    answer.failure = makeFailure("invalid_response", "vectors were sent as a stream");
   }
 
   takeWhole(answer: Answer, body: Record<string, unknown>): void {

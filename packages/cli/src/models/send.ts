@@ -143,14 +143,17 @@ function takeEvent(dialect: Reading, answer: Answer, data: string): void {
   }
   const event = parse(data);
   if (event === null)
-    answer.failure = makeFailure("invalid_response", "the stream holds something that is no JSON object");
+    answer.failure = makeFailure(
+      "invalid_response",
+      "the stream contains something that is not a JSON object",
+    );
   else dialect.takeEvent(answer, event);
 }
 
 function readWhole(dialect: Reading, text: string): Answer {
   const answer = new Answer();
   const body = parse(text);
-  if (body === null) answer.failure = makeFailure("invalid_response", "the answer is no JSON object");
+  if (body === null) answer.failure = makeFailure("invalid_response", "the answer is not a JSON object");
   else dialect.takeWhole(answer, body);
   return answer;
 }

@@ -95,11 +95,11 @@ async function prepareMend({ engine, settings }: ActionOptions): Promise<Prepare
   return {
     preview: {
       ...COMMON,
-      title: "Mend what is safe to mend",
+      title: "Fix what is safe to fix",
       facts: [
         ["Mends", countOf(mendable.length, "finding")],
-        ["First", "a backup, unless all there is to mend are permissions or summaries that do not prove"],
-        ["Untouched", "every message, and every summary of a conversation whose summaries prove"],
+        ["First", "a backup, unless only permissions or unproven summaries are fixed"],
+        ["Untouched", "every message, and every summary of a conversation whose summaries are proven"],
       ],
       lines: mendable.map(({ code, message }) => `${code}: ${message}`),
       command: renderCommand("doctor", "--fix"),
@@ -127,7 +127,7 @@ async function prepareDissolve({ engine, scope }: ActionOptions, summaryId: stri
   const report = await engine.dissolveSummary({ summaryId, isDry: true });
   if (report === null) {
     const above = node.derivedIds[0];
-    throw new EngineError("usage", `cannot dissolve ${summaryId}: it does not stand in the context`, {
+    throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`, {
       hint: above === undefined ? "choose one that does" : `dissolve ${above} first, which was made from it`,
     });
   }
@@ -155,7 +155,7 @@ async function prepareDissolve({ engine, scope }: ActionOptions, summaryId: stri
     run: async () => {
       const done = await engine.dissolveSummary({ summaryId, isDry: false });
       if (done === null)
-        throw new EngineError("usage", `cannot dissolve ${summaryId}: it does not stand in the context`);
+        throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`);
       return {
         title: `${countOf(done.sources.length, "source")} put back`,
         facts: [
@@ -174,7 +174,7 @@ async function prepareRewrite(
   if (node === null) throw new EngineError("not_found", `cannot find summary ${summaryId}`);
   const { conversationId } = node;
   return prepareWriting(options, [{ conversationId, summaryId, isSubtree }], {
-    title: `Write ${summaryId} anew${isSubtree ? ", with everything below it" : ""}`,
+    title: `Regenerate ${summaryId}${isSubtree ? " and everything below it" : ""}`,
     command: renderCommand("rewrite", "--summary", summaryId, ...(isSubtree ? ["--subtree"] : []), "--apply"),
     mustHeal: true,
   });
@@ -186,7 +186,7 @@ async function prepareRepair(options: ActionOptions, conversationId: number | nu
     options,
     ids.map((id) => ({ conversationId: id, isDamaged: true })),
     {
-      title: "Write damaged summaries anew",
+      title: "Regenerate damaged summaries",
       command: renderCommand(
         "repair",
         ...(conversationId === null ? ["--all"] : ["--conversation", String(conversationId)]),
@@ -234,7 +234,7 @@ async function prepareWriting(
           ? null
           : `The sources of these summaries are sent to ${model}.`,
       command,
-      verb: "Write anew",
+      verb: "Regenerate",
     },
     isEmpty: targets.length === 0,
     boundTo: targets,
@@ -267,7 +267,7 @@ async function writeAnew(
     changes.push({ name: newId, lines: diffLines(before.content, after.content) });
   }
   return {
-    title: `${countOf(written, "summary", "summaries")} of ${formatCount(targets.length)} written anew`,
+    title: `${countOf(written, "summary", "summaries")} of ${formatCount(targets.length)} regenerated`,
     lines,
     changes,
   };
@@ -293,7 +293,7 @@ async function prepareForget(
         ["Large files", formatCount(plan.files.length)],
         [
           "Summaries",
-          `${formatCount(published)} written anew, ${formatCount(plan.summaries.length - published)} erased`,
+          `${formatCount(published)} regenerated, ${formatCount(plan.summaries.length - published)} erased`,
         ],
         ["Waiting turns", formatCount(plan.spoolFiles.length)],
         ["Reason", reason],
@@ -319,7 +319,7 @@ async function prepareForget(
         facts: [
           ["Receipt", receiptPath],
           ["Large files", `${formatCount(receipt.files.length)} removed`],
-          ["Summaries", `${formatCount(receipt.summariesRemade.length)} written anew`],
+          ["Summaries", `${formatCount(receipt.summariesRemade.length)} regenerated`],
           ["Pages of the file", receipt.isWiped ? "wiped" : "still in use by another process"],
         ],
         lines: held.map(

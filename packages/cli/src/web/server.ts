@@ -164,7 +164,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
   } catch (error) {
-    throw new EngineError("invalid_input", "cannot read the request: it is no JSON", { cause: error });
+    throw new EngineError("invalid_input", "cannot read the request: it is not JSON", { cause: error });
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * How a conversation has grown, as points for a plot: after each message, the tokens of everything said, and the tokens of the context as it
- * was then. A summary counts from the moment it was published. Summaries that were written anew count from when the first of their place
+ * was then. A summary counts from the moment it was published. Summaries that were regenerated count from when the first of their place
  * was. Pure; as many points as a screen can show, however long the conversation is.
  */
 import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.ts";

@@ -53,7 +53,7 @@ describe("dissolve", () => {
   test("says why a summary below another cannot be dissolved", async () => {
     const { press } = await open();
     await press("s", "l", "down");
-    expect(await press("d")).toMatch(/cannot dissolve sum_[0-9a-f]{16}: it does not stand in the context/);
+    expect(await press("d")).toMatch(/cannot dissolve sum_[0-9a-f]{16}: it is not in the context/);
   });
 });
 
@@ -63,7 +63,7 @@ describe("rewrite", () => {
     const { press, see, writer } = await open({ complete: model.complete });
     const summaryId = chosenId(await press("s"));
     const preview = await press("r");
-    expect(preview).toContain("1 summary would be written anew. Nothing has been changed yet.");
+    expect(preview).toContain("1 summary would be regenerated. Nothing has been changed yet.");
     expect(preview).toMatch(/Cost: about [\d,]+ tokens in and [\d,]+ out, with test\/model/);
     expect(model.calls()).toBe(0);
     await press("enter");
@@ -85,7 +85,7 @@ describe("rewrite", () => {
     const { press, see, writer } = await open({ complete: model.complete });
     await press("s", "r");
     const preview = await press("S");
-    const count = Number(/(\d+) summaries would be written anew, the finest first/.exec(preview)?.[1]);
+    const count = Number(/(\d+) summaries would be regenerated, the finest first/.exec(preview)?.[1]);
     expect(count).toBeGreaterThan(2);
     await press("enter");
     const first = /(sum_[0-9a-f]{16}) /.exec(await see("Written by model call 1"))?.[1] ?? "";
@@ -153,7 +153,7 @@ describe("repair", () => {
     await app.archive.change((engine) => engine.rewriteSummary({ summaryId: id, isDry: false }));
     isHealthy = true;
     const preview = await press("R");
-    expect(preview).toContain("1 summary would be written anew");
+    expect(preview).toContain("1 summary would be regenerated");
     expect(preview).toContain("stand in");
     await press("enter");
     await see("Written by model call");

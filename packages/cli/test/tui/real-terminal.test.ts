@@ -156,7 +156,7 @@ describe("in a real terminal", { timeout: 120_000 }, () => {
     await start(`node --import ${bomb} ${LCM_TUI} --db ${database}`);
     writeFileSync(fuse, "");
     await see("status 1");
-    expect(look()).toContain("something failed that should not: the fuse was lit");
+    expect(look()).toContain("internal error: the fuse was lit");
     expect(await readModes()).toBe(before);
   });
 

@@ -226,7 +226,7 @@ test("rewrite with a model: says what is sent where, and shows what changed", as
   const shown = await preview({ action: "rewrite", summaryId: await findTop(), isSubtree: false });
   expect(shown.body.warning).toBe("The sources of these summaries are sent to test/tiny.");
   const { title, changes } = (await apply(shown.body.confirmation)).body;
-  expect(title).toBe("1 summary of 1 written anew");
+  expect(title).toBe("1 summary of 1 regenerated");
   const added = changes[0]?.lines.filter(({ kind }) => kind === "new").map(({ text }) => text) ?? [];
   expect(added.join("\n")).toContain("The model says:");
   expect(await get("/api/spend?by=model")).toMatchObject({ items: [{ calls: 1 }] });

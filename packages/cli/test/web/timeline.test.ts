@@ -66,7 +66,7 @@ describe("a conversation that is folded while it grows", () => {
     ).toEqual(folded.map(({ index, before, after }) => [index, before, after]));
   });
 
-  test("a summary written anew counts from when the first of its place was published", async () => {
+  test("a summary regenerated counts from when the first of its place was published", async () => {
     const { engine, say, plan, readShown } = await openArchive();
     await say(0, 60);
     await engine.compact({ conversationId: 1, budgetTokens: 6_000 });

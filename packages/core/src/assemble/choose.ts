@@ -336,7 +336,7 @@ function showRange(scene: Scene, front: Front, range: RangeNeed): ChosenItem {
     depth: -1,
     earliestAt: oldest?.createdAt ?? (isFromStart ? scene.request.counters.firstAt : null),
     latestAt: newest?.createdAt ?? next?.createdAt ?? null,
-    reason: "not shown: no room, and no summary stands for it",
+    reason: "not shown: no room, and no summary covers it",
   };
 }
 

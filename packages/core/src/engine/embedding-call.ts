@@ -100,11 +100,11 @@ function checkVectors(
   inputTokens: number,
 ): Embedded | ModelFailure {
   if (vectors.length !== count)
-    return failWith("invalid_response", `${count} texts were sent and ${vectors.length} vectors came back`);
+    return failWith("invalid_response", `${count} texts were sent and ${vectors.length} vectors returned`);
   const good = vectors.map(normalizeVector).filter((vector) => vector !== null);
   return good.length === count
     ? { kind: "vectors", vectors: good, inputTokens }
-    : failWith("invalid_response", "a vector holds nothing but zeros, or something that is no number");
+    : failWith("invalid_response", "a vector contains only zeros, or something that is not a number");
 }
 
 /** Does not end between the halves of a character. */

@@ -363,7 +363,7 @@ function checkWritten(answer: string, readIds: readonly string[]): WriteOutcome 
   if (citedIds.length === 0 && unknown.length > 0) {
     return fail(
       "DELEGATED_EXPANSION_REPLY_INVALID",
-      `the answer rests on ids that were not read: ${unknown.slice(0, 5).join(", ")}`,
+      `the answer cites ids that were not read: ${unknown.slice(0, 5).join(", ")}`,
     );
   }
   return { written: { text, citedIds, uncited }, failure: null };

@@ -1,5 +1,5 @@
 /**
- * Care as the engine offers it: lists for the doctor, summaries written anew, and forgetting. Joins the store with the summariser; what to
+ * Care as the engine offers it: lists for the doctor, summaries regenerated, and forgetting. Joins the store with the summariser; what to
  * do, and whether, is decided by `maintain/` and the person who asks.
  */
 import { measureSummary } from "./folding.ts";
@@ -27,7 +27,7 @@ export interface RewriteRequest {
   readonly customInstructions?: string;
   /** Own briefs in the place of ours. */
   readonly briefs?: BriefTexts;
-  /** A text that was made before, dry, and looked at: it is put in place and nothing is written anew. */
+  /** A text that was made before, dry, and looked at: it is put in place and nothing is regenerated. */
   readonly text?: ReviewedText;
   readonly signal?: AbortSignal;
 }
@@ -158,8 +158,7 @@ export class Care {
   async #needPublished(summaryId: string): Promise<SummaryNode> {
     const node = await this.#parts.store.readSummary(summaryId);
     if (node?.state === "cover") return node;
-    const why =
-      node === null ? "there is no such summary" : `it is ${node.state}, no part of a context rests on it`;
+    const why = node === null ? "there is no such summary" : `it is ${node.state}, no context uses it`;
     throw new EngineError("not_found", `cannot rewrite ${summaryId}: ${why}`, {
       step: { kind: "list", what: "summaries" },
     });

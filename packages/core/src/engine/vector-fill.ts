@@ -191,7 +191,7 @@ export class VectorFill {
       leaseMs: LEASE_MS,
       vectors,
     });
-    if (outcome.kind === "lost") return failWith("unavailable", "another process has taken over");
+    if (outcome.kind === "lost") return failWith("unavailable", "another process took over");
     if (outcome.kind === "dimensions") {
       const said = `${this.#request.model} gave vectors of ${outcome.given} numbers, before they had ${outcome.expected}`;
       return failWith("invalid_response", said);

@@ -265,7 +265,7 @@ export function planRestore(options: Pick<RestoreOptions, "backupPath" | "databa
 function findDatabase(backupPath: string): string {
   const path = join(backupPath, DATABASE_NAME);
   if (existsSync(path)) return path;
-  throw new EngineError("not_found", `cannot restore ${backupPath}: it is no backup folder`, {
+  throw new EngineError("not_found", `cannot restore ${backupPath}: not a backup folder`, {
     step: { kind: "list", what: "backups" },
   });
 }

@@ -235,7 +235,7 @@ export interface Receipt {
   readonly messages: readonly string[];
   readonly conversations: readonly number[];
   readonly bytes: number;
-  /** Published summaries that were written anew without the messages, under new ids. */
+  /** Published summaries that were regenerated without the messages, under new ids. */
   readonly summariesRemade: readonly { readonly oldId: string; readonly newId: string }[];
   /** Summaries made ahead or no longer used, of which nothing is left. */
   readonly summariesErased: readonly string[];

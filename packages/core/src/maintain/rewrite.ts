@@ -84,7 +84,7 @@ async function collect(
   if (node === null || node.conversationId !== conversationId || node.state !== "cover") {
     throw new EngineError(
       "not_found",
-      `cannot rewrite ${summaryId}: it is no published summary of conversation ${conversationId}`,
+      `cannot rewrite ${summaryId}: it is not a published summary of conversation ${conversationId}`,
       {
         step: { kind: "list", what: "summaries" },
       },

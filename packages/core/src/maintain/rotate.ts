@@ -178,7 +178,7 @@ function parseEntries(path: string, content: Buffer): Entry[] {
     .map((text) => {
       const value: unknown = JSON.parse(text);
       if (isJsonObject(value)) return { text, value };
-      throw new EngineError("invalid_input", `cannot rotate ${path}: a line is no JSON object`);
+      throw new EngineError("invalid_input", `cannot rotate ${path}: line is not a JSON object`);
     });
 }
 

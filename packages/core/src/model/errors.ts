@@ -7,7 +7,7 @@ import { LIBRARY_WORDS, wordStep, type NextStep, type StepWords } from "./next-s
 
 /** Every code, with the exit status the command line gives it. `docs/errors.md` is generated from this table. */
 export const ERROR_CODES = {
-  internal: { exit: 1, when: "something failed that should not; please report it" },
+  internal: { exit: 1, when: "an internal error; please report it" },
   aborted: { exit: 1, when: "the caller cancelled the operation" },
   usage: { exit: 2, when: "an argument is missing, unknown or out of range" },
   invalid_input: { exit: 2, when: "the data handed in cannot be read" },
@@ -67,7 +67,7 @@ const WRITE_FAILURES: Readonly<Record<string, string>> = {
   EPERM: "permission denied",
   EROFS: "the disk is read-only",
   ENOENT: "its folder does not exist",
-  ENOTDIR: "a part of the path is no folder",
+  ENOTDIR: "part of the path is not a folder",
   EISDIR: "it is a folder",
   EEXIST: "something else is there already",
 };
@@ -80,7 +80,7 @@ export function toWriteError(path: string, error: unknown): unknown {
   if (reason === undefined) return error;
   const isFull = reason === WRITE_FAILURES["ENOSPC"];
   return new EngineError(isFull ? "database_full" : "usage", `cannot write ${path}: ${reason}`, {
-    hint: isFull ? "free some space" : "name another path, or check who may write there",
+    hint: isFull ? "free some space" : "choose another path, or check its permissions",
     cause: error,
   });
 }

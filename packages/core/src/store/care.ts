@@ -104,7 +104,7 @@ export interface CareStore {
   readSources(summaryId: string): Promise<RunItem[]>;
   /** Puts a new summary in the place of a published one, wherever that stands. The old text is kept, retired. */
   replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome>;
-  /** Puts the sources of a summary back into the context; `isDry`: only tells. Null: it does not stand in the context. */
+  /** Puts the sources of a summary back into the context; `isDry`: only tells. Null: it is not in the context. */
   dissolveSummary(request: {
     summaryId: string;
     isDry: boolean;

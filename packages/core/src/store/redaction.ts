@@ -17,7 +17,7 @@ export interface SealedValue {
 
 /** What is stored beside a redacted message when there was a key. */
 export interface PreparedRedaction {
-  /** Names the key of the keyed commitment, which never changes; values may be sealed anew with another one. */
+  /** Names the key of the keyed commitment, which never changes; values may be re-encrypted with another one. */
   readonly keyId: string;
   /** HMAC-SHA-256 over the salt and the bytes that arrived. */
   readonly keyed: Uint8Array;
@@ -42,6 +42,6 @@ export interface RedactionStore {
   listSealed(request: { after: number; limit: number }): Promise<number[]>;
   /** Writes into the ledger that a value was opened. */
   recordUnsealing(messageId: number, ordinals: readonly number[], now: number): Promise<void>;
-  /** Puts values sealed anew in the place of the old ones, all or none. */
+  /** Puts values re-encrypted in the place of the old ones, all or none. */
   replaceSealed(messageId: number, values: readonly SealedValue[]): Promise<void>;
 }

@@ -169,7 +169,7 @@ function readConversation(entry: JsonObject): ArchiveRecord {
 function readFile(entry: JsonObject): ArchiveRecord {
   const field = readerOf(entry);
   const extension = field.text("extension");
-  if (!/^[a-z0-9]{1,8}$/u.test(extension)) throw new BadField("its extension is no file ending");
+  if (!/^[a-z0-9]{1,8}$/u.test(extension)) throw new BadField("its extension is not a file extension");
   return {
     record: "file",
     pieces: field.number("pieces"),
@@ -325,12 +325,12 @@ function readerOf(entry: JsonObject): FieldReader {
 
 function asText(value: unknown, name: string): string {
   if (typeof value === "string") return value;
-  throw new BadField(`${name} holds something that is no text`);
+  throw new BadField(`${name} contains something that is not text`);
 }
 
 function asObject(value: unknown, name: string): JsonObject {
   if (isJsonObject(value)) return value;
-  throw new BadField(`${name} holds something that is no object`);
+  throw new BadField(`${name} contains something that is not an object`);
 }
 
 const toBase64 = (bytes: Uint8Array): string =>

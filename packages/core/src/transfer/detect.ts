@@ -267,7 +267,7 @@ function describeKind(stats: Stats): string {
 function describeStranger(stranger: JsonObject | null, lines: number): string {
   if (stranger === null)
     return lines === 1
-      ? "its first line is no JSON object"
+      ? "its first line is not a JSON object"
       : `none of its first ${lines} lines is a JSON object`;
   const type = stranger["type"];
   const mark = typeof type === "string" ? `type ${JSON.stringify(type.slice(0, 40))}` : "no type";

@@ -106,7 +106,7 @@ async function* readArchive(options: ArchiveImportOptions): AsyncGenerator<Numbe
   for await (const line of splitLines(await decompress(source, path), path)) {
     if (signal?.aborted) throw createAbortError(path);
     lineNumber += 1;
-    if (hasEnd) throw refuse(path, `there is something behind its end, on line ${lineNumber}`);
+    if (hasEnd) throw refuse(path, `it has content after its end, on line ${lineNumber}`);
     const record = parseRecord(line, lineNumber);
     if (lineNumber === 1) checkHeader(record, path);
     if (record.record === "end") {
@@ -166,7 +166,7 @@ async function* splitLines(chunks: AsyncIterable<Uint8Array>, path: string): Asy
 }
 
 function checkHeader(record: ArchiveRecord, path: string): void {
-  if (record.record !== "lcmx") throw refuse(path, "its first line is no archive header");
+  if (record.record !== "lcmx") throw refuse(path, "its first line is not an archive header");
   if (record.version <= ARCHIVE_VERSION) return;
   throw new EngineError(
     "invalid_input",

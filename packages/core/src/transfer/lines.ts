@@ -160,7 +160,7 @@ export async function* readChunks(
 
 export function createAbortError(path: string): EngineError {
   return new EngineError("aborted", `cannot finish the import of ${path}: cancelled`, {
-    hint: "Run the same import again: it goes on where it stopped.",
+    hint: "Run the same import again: it continues where it stopped.",
   });
 }
 

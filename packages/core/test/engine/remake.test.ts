@@ -148,7 +148,7 @@ describe("a change under summaries", () => {
     for (const [summaryId, seq] of after) expect(seq).toBe(before.get(summaryId) ?? newest);
   });
 
-  test("a summary written anew from something stale stays stale, and tells the change once both are remade", async () => {
+  test("a summary regenerated from something stale stays stale, and tells the change once both are remade", async () => {
     const folded = await foldConversation();
     const { engine } = folded;
     await engine.ingest({ session: SESSION, messages: [late] });

@@ -1,4 +1,4 @@
-/** Summaries written anew stand where the old ones stood; cover, graph and index stay right, and the old text is kept. */
+/** Summaries regenerated stand where the old ones stood; cover, graph and index stay right, and the old text is kept. */
 import { DatabaseSync } from "node:sqlite";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { openEngine, resolveSettings } from "@lossless/core";

@@ -17,7 +17,7 @@ const NAMED: readonly [RegExp, RegExp][] = [
   [/opencode__storage_v2__part__m_assistant_small__002/u, /no known format/u],
   [/opencode__storage/u, /OpenCode storage folder/u],
   [/grok__subagent__summary\.json$/u, /holds no messages/u],
-  [/qwen__019f0000-0000-7000-8000-000000000005\.jsonl$/u, /its first line is no JSON object/u],
+  [/qwen__019f0000-0000-7000-8000-000000000005\.jsonl$/u, /its first line is not a JSON object/u],
 ];
 
 test.skipIf(others.length === 0)(

@@ -281,7 +281,7 @@ function describeChange(before: ContextAnswer, after: ContextAnswer, diff: Conte
     "span",
     {},
     h("b", {}, `Against ${formatCount(before.budgetTokens)} tokens: `),
-    `${formatCount(diff.added)} came, ${formatCount(diff.removed)} went, ${formatCount(diff.kept)} stayed; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(diff.sharedTokens, total)}).`,
+    `${formatCount(diff.added)} added, ${formatCount(diff.removed)} removed, ${formatCount(diff.kept)} kept; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(diff.sharedTokens, total)}).`,
   );
 }
 
@@ -299,7 +299,7 @@ function renderTurns(turns: readonly ContextTurn[]): Child[] {
         "p",
         {},
         h("b", {}, "Against the turn before: "),
-        `${formatCount(last.added)} came, ${formatCount(last.removed)} went. The turn began with `,
+        `${formatCount(last.added)} added, ${formatCount(last.removed)} removed. The turn began with `,
         linkMessage(last.messageId),
         "; what it brought is marked.",
       ),
@@ -316,7 +316,7 @@ function renderTurns(turns: readonly ContextTurn[]): Child[] {
       bars: turns.map((turn) => ({
         name: `msg_${turn.messageId}`,
         value: share(turn),
-        says: `msg_${turn.messageId}: ${share(turn).toFixed(0)} % of ${formatShort(turn.tokens)} tokens stayed; ${turn.added} came, ${turn.removed} went`,
+        says: `msg_${turn.messageId}: ${share(turn).toFixed(0)} % of ${formatShort(turn.tokens)} tokens stayed; ${turn.added} added, ${turn.removed} removed`,
       })),
       top: 100,
       width: 560,

@@ -62,7 +62,7 @@ function renderReport({ ok, counts, findings, cost }: DoctorReply, again: () => 
       ` ${total}`,
     ),
     mendable > 0 &&
-      (renderAction(`Mend ${countOf(mendable, "finding")} …`, () => ({ action: "mend" }), again) ??
+      (renderAction(`Fix ${countOf(mendable, "finding")} …`, () => ({ action: "mend" }), again) ??
         h("p", { class: "faint" }, `${countOf(mendable, "finding")} can be mended with lcm doctor --fix.`)),
     h(
       "ul",
@@ -73,7 +73,7 @@ function renderReport({ ok, counts, findings, cost }: DoctorReply, again: () => 
       h(
         "p",
         { class: "faint" },
-        `Writing the damaged summaries anew with a model takes about ${formatCount(cost.inputTokens)} tokens in and ${formatCount(cost.outputTokens)} out.`,
+        `Regenerating the damaged summaries with a model takes about ${formatCount(cost.inputTokens)} tokens in and ${formatCount(cost.outputTokens)} out.`,
       ),
   ];
 }
@@ -89,9 +89,9 @@ function renderFinding({ severity, code, id, message, mend, fix }: Finding, agai
       h("span", { class: "role" }, severity),
       h("span", { class: "id" }, ...textNodes(code)),
       isSummary ? linkSummary(id) : h("span", { class: "faint" }, ...textNodes(id)),
-      fix !== undefined && h("span", { class: "tag" }, "safe to mend"),
+      fix !== undefined && h("span", { class: "tag" }, "safe to fix"),
       isSummary &&
-        renderAction("Write anew …", () => ({ action: "rewrite", summaryId: id, isSubtree: false }), again),
+        renderAction("Regenerate …", () => ({ action: "rewrite", summaryId: id, isSubtree: false }), again),
     ),
     h("p", { class: "prose" }, ...textNodes(message)),
     mend !== null && renderCommand(mend),
@@ -132,13 +132,13 @@ function renderCare(): Child[] {
     },
     {
       name: "Mend",
-      says: "Builds the index anew, makes files private, closes debts, finishes a forgetting; after a backup.",
+      says: "Rebuilds the index, makes files private, closes debts and completes a forget, after a backup.",
       command: "lcm doctor --fix",
       wish: () => ({ action: "mend" }),
     },
     {
       name: "Repair summaries",
-      says: "Writes stand-ins, cut-off, empty and stale summaries anew. The old texts are kept.",
+      says: "Regenerates stand-ins, cut-off, empty and stale summaries. The old texts are kept.",
       command: "lcm repair --all --apply",
       wish: () => ({ action: "repair", conversationId: null }),
     },

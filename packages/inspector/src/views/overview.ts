@@ -85,7 +85,7 @@ function renderNotices({ status }: Overview): HTMLElement | null {
     ...(status.enabled ? [] : ["Storing is switched off (setting enabled)."]),
     ...(status.index.kind === "ready"
       ? []
-      : [`The search index is degraded: ${status.index.reason}. lcm reindex builds it anew.`]),
+      : [`The search index is degraded: ${status.index.reason}. lcm reindex rebuilds it.`]),
     ...status.guards.map(
       (guard) => `Models are paused until ${formatTime(guard.openUntil)}: ${guard.reason}`,
     ),

@@ -17,8 +17,11 @@ export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, su
       const report = await engine.dissolveSummary({ summaryId, isDry: true });
       if (report === null) {
         const above = (await engine.readSummary({ ...scope, summaryId }))?.derivedIds[0];
-        throw new EngineError("usage", `cannot dissolve ${summaryId}: it does not stand in the context`, {
-          hint: above === undefined ? "only what stands there can be" : `${above} stands above it`,
+        throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`, {
+          hint:
+            above === undefined
+              ? "only summaries in the context can be dissolved"
+              : `${above} stands above it`,
         });
       }
       return {
@@ -31,10 +34,7 @@ export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, su
         writer.dissolveSummary({ summaryId, isDry: false }),
       );
       if (report === null)
-        throw new EngineError(
-          "usage",
-          `cannot dissolve ${summaryId}: it does not stand in the context any more`,
-        );
+        throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context any more`);
       return `dissolved ${summaryId}: ${countOf(report.sources.length, "item")} in its place`;
     },
   });

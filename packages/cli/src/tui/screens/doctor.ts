@@ -127,7 +127,7 @@ export class DoctorScreen implements Screen {
     const spent =
       cost.inputTokens === 0
         ? ""
-        : `Writing summaries anew takes about ${formatCount(cost.inputTokens)} tokens in, ${formatCount(cost.outputTokens)} out.`;
+        : `Regenerating summaries takes about ${formatCount(cost.inputTokens)} tokens in, ${formatCount(cost.outputTokens)} out.`;
     return [
       renderSpans(
         [span("  "), span(isGood ? "ok" : "look", isGood ? paint.good : paint.warning), span(`  ${total}`)],

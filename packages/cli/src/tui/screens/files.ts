@@ -122,7 +122,7 @@ async function describeFile(desk: Desk, fileId: string, after: string | null): P
     tokenCap: PAGE_TOKENS,
     after: after ?? undefined,
   });
-  if (described.type !== "file") throw new TypeError(`${fileId} is no file`);
+  if (described.type !== "file") throw new TypeError(`${fileId} is not a file`);
   return described;
 }
 
@@ -146,7 +146,10 @@ export function makeFileScreen(desk: Desk, fileId: string): Screen {
         ),
         lines: (paint) =>
           file.content === null
-            ? [{ text: "This file is no text.", style: paint.faint }, ...toTextLines(file.explorationSummary)]
+            ? [
+                { text: "This file is not text.", style: paint.faint },
+                ...toTextLines(file.explorationSummary),
+              ]
             : toTextLines(file.content),
       };
     },

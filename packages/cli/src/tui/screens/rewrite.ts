@@ -1,5 +1,5 @@
 /**
- * Rewrite and repair: which summaries would be written anew and what that costs, the call, old and new side by side, accept or skip. What is
+ * Rewrite and repair: which summaries would be regenerated and what that costs, the call, old and new side by side, accept or skip. What is
  * shown here is decided by `rewrite-run.ts`.
  */
 import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
@@ -175,11 +175,8 @@ export class RewriteScreen implements Screen {
   #renderPreview({ columns, rows }: Size, paint: Paint): string[] {
     const { targets, isRepair, choice } = this.#run;
     if (targets.length === 0)
-      return [
-        "",
-        `  ${paint.good("ok")}  ${isRepair ? "no summary is damaged" : "there is nothing to write anew"}`,
-      ];
-    const what = `${countOf(targets.length, "summary", "summaries")} would be written anew${choice.isSubtree ? ", the finest first" : ""}. Nothing has been changed yet.`;
+      return ["", `  ${paint.good("ok")}  ${isRepair ? "no summary is damaged" : "nothing to regenerate"}`];
+    const what = `${countOf(targets.length, "summary", "summaries")} would be regenerated${choice.isSubtree ? ", the finest first" : ""}. Nothing has been changed yet.`;
     const head = ["", `  ${what}`, `  ${this.#describeCost()}`, ""];
     const room = Math.max(1, rows - head.length - 1);
     this.#top = Math.max(0, Math.min(this.#top, targets.length - room));

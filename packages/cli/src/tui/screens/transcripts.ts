@@ -207,7 +207,7 @@ function makeImportAllScreen(desk: Desk, files: readonly TranscriptFile[]): Scre
           { text: "" },
           ...files.map(({ path }) => ({ text: toOneLine(path) })),
           { text: "" },
-          { text: `${WILL} What is no transcript is passed over.`, style: paint.faint },
+          { text: `${WILL} Files that are not transcripts are skipped.`, style: paint.faint },
           { text: "y imports them, n leaves them.", style: paint.title },
         ],
       }),

@@ -25,9 +25,7 @@ export async function checkSettings({
   const keyProblem = findKeyProblem(settings);
   if (keyProblem !== null) findings.push(keyProblem);
   if (resolve(databasePath).startsWith(resolve(filesDir) + sep)) {
-    findings.push(
-      describe("largeFilesDir", "warning", "the database lies inside the folder of the large files"),
-    );
+    findings.push(describe("largeFilesDir", "warning", "the database is inside the folder for large files"));
   }
   return findings;
 }

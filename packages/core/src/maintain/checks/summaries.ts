@@ -67,8 +67,8 @@ const SAYS: Readonly<Record<Damage, string>> = {
   truncated: "was cut off instead of written",
   empty: "is empty",
   reasoning: "holds a model's reasoning",
-  not_smaller: "is no shorter than what it stands for",
-  stale: "is older than what lies below it",
+  not_smaller: "is not shorter than its sources",
+  stale: "is older than its sources",
 };
 
 /** What is wrong with it, said behind its name. */

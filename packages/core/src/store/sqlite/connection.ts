@@ -484,7 +484,7 @@ export function translate(error: unknown, verb: string, path: string): unknown {
       "database_unreadable",
       `cannot ${verb} the database ${path}: a file is in the way of its folder`,
       {
-        hint: "name a path whose folder can be made",
+        hint: "choose a path whose folder can be created",
         cause: error,
       },
     );
@@ -512,7 +512,7 @@ export function translate(error: unknown, verb: string, path: string): unknown {
       return make(
         "database_busy",
         "another process is holding it",
-        "try again when the other process has finished",
+        "retry when the other process has finished",
       );
     case 13:
       return make("database_full", "no space left", "free some space; nothing of the failed call was stored");

@@ -30,9 +30,9 @@ function takeLock(path: string, waitMs: number): DatabaseSync {
 }
 
 const REASONS: Partial<Record<ErrorCode, { why: string; hint: string }>> = {
-  database_busy: { why: "another program holds it", hint: "try again in a moment" },
+  database_busy: { why: "another program holds it", hint: "retry in a moment" },
   database_full: { why: "no space left", hint: "free some space" },
-  database_unreadable: { why: "its folder may not be written", hint: "check the permissions of the folder" },
+  database_unreadable: { why: "its folder is not writable", hint: "check the permissions of the folder" },
 };
 
 /** The lock is no database to those who read the message. */

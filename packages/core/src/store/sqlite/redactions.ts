@@ -145,7 +145,7 @@ export function replaceSealed(
   values: readonly SealedValue[],
 ): void {
   connection.write(() => {
-    // It may have been forgotten, or sealed anew by somebody else, while the values were open.
+    // It may have been forgotten, or re-encrypted by somebody else, while the values were open.
     const stored = readRedaction(connection, messageId);
     if (stored === null || stored.values.length !== values.length) return;
     connection.exec("PRAGMA secure_delete = ON");
