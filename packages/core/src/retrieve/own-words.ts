@@ -25,7 +25,8 @@ interface CutMessage {
 
 export class OwnWords implements FindStore {
   readonly #store: Store;
-  readonly #isWhole: boolean;
+  /** Nothing has to be left out: it was asked for, or there is nothing of the kind. */
+  #isWhole: boolean;
   readonly #asked = new Set<number>();
   readonly #cut = new Map<number, CutMessage>();
 
@@ -74,7 +75,8 @@ export class OwnWords implements FindStore {
 
   async findClues(request: ClueRequest): Promise<CluesFound> {
     const found = await this.#store.findClues(request);
-    if (!found.hasRecallParts || this.#isWhole) return found;
+    if (request.kind === "message" && !found.hasRecallParts) this.#isWhole = true;
+    if (request.kind === "summary" || this.#isWhole) return found;
     await this.learn(found.listings.flatMap(({ ids }) => ids));
     if (this.#cut.size === 0) return found;
     const listings = found.listings.map((listing, at) =>

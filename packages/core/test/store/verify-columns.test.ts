@@ -222,14 +222,16 @@ describe("verify", () => {
           .join(" "),
       );
     const write = (row: number, texts: readonly string[]): void => {
-      connection.run(`DELETE FROM ${index.table} WHERE rowid = ?`, row);
+      connection.run(`DELETE FROM ${index.readHead().tables.message} WHERE rowid = ?`, row);
       connection.run(
-        `INSERT INTO ${index.table} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`,
+        `INSERT INTO ${index.readHead().tables.message} (rowid, words, idents, scope) VALUES (?, ?, ?, ?)`,
         row,
         ...texts,
       );
     };
-    connection.exec(`CREATE VIRTUAL TABLE temp.spy USING fts5vocab (main, ${index.table}, 'instance')`);
+    connection.exec(
+      `CREATE VIRTUAL TABLE temp.spy USING fts5vocab (main, ${index.readHead().tables.message}, 'instance')`,
+    );
     // Two messages with as many terms each.
     const [first, second] = [20, 22];
     expect(read(first).map((text) => text.split(" ").length)).toEqual(

@@ -9,11 +9,11 @@ import type { IdRange, RecallScope } from "../recall.ts";
 import type { ClueListing, ClueRequest, CluesFound, DocumentKind } from "../text-index.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { scopeTerm } from "./full-text-index.ts";
-import type { FullTextIndex } from "./full-text-index.ts";
+import { HEAD_COLUMNS, scopeTerm, toHead } from "./full-text-index.ts";
+import type { HeadRow, IndexHead } from "./full-text-index.ts";
 import { listBeyond } from "./inherited.ts";
 import { toMatch } from "./match.ts";
-import { hasRecallParts } from "./recall-parts.ts";
+import { HAS_RECALL_PARTS } from "./recall-parts.ts";
 import { findSpelled } from "./word-blocks.ts";
 
 /** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
@@ -23,18 +23,21 @@ const FEW_MESSAGES = 1_000;
 
 const OWNED = "SELECT conversation_id AS id FROM conversations WHERE owner = ?";
 const HAS_OTHER_OWNERS = "SELECT 1 AS found FROM conversations WHERE owner <> ? LIMIT 1";
-const EXTENT_OF_ALL = `
-  SELECT coalesce(sum(message_count), 0) AS messages, coalesce(sum(summary_count), 0) AS summaries, min(first_at) AS first_at,
-         max(last_at) AS last_at, (SELECT min(message_id) FROM messages) AS low, (SELECT max(message_id) FROM messages) AS high
-  FROM conversations`;
+/** The conversations of a scope, and whether those are all there are. */
+const CONVERSATIONS = `
+  scope AS MATERIALIZED (
+    SELECT conversation_id AS id FROM conversations
+    WHERE (:owner IS NULL OR owner = :owner) AND (:ids IS NULL OR conversation_id IN (SELECT value FROM json_each(:ids)))),
+  whole AS MATERIALIZED (
+    SELECT :ids IS NULL AND (:owner IS NULL OR NOT EXISTS (SELECT 1 FROM conversations WHERE owner <> :owner)) AS is_all)`;
 /** Ids grow with arrival, so the first and last of a conversation by `seq` are its lowest and highest. */
-const EXTENT_OF_SOME = `
-  SELECT coalesce(sum(message_count), 0) AS messages, coalesce(sum(summary_count), 0) AS summaries, min(first_at) AS first_at,
-         max(last_at) AS last_at,
-         min((SELECT message_id FROM messages m WHERE m.conversation_id = c.conversation_id ORDER BY seq LIMIT 1)) AS low,
-         max((SELECT message_id FROM messages m WHERE m.conversation_id = c.conversation_id ORDER BY seq DESC LIMIT 1)) AS high
-  FROM conversations c WHERE conversation_id IN (SELECT value FROM json_each(?))`;
-const SUMMARY_EXTENT = "SELECT min(summary_ref) AS low, max(summary_ref) AS high FROM summary_refs";
+const MESSAGE_RANGE = `
+  CASE WHEN is_all THEN (SELECT min(message_id) FROM messages) ELSE
+    (SELECT min((SELECT message_id FROM messages m WHERE m.conversation_id = s.id ORDER BY seq LIMIT 1)) FROM scope s) END AS low,
+  CASE WHEN is_all THEN (SELECT max(message_id) FROM messages) ELSE
+    (SELECT max((SELECT message_id FROM messages m WHERE m.conversation_id = s.id ORDER BY seq DESC LIMIT 1)) FROM scope s) END AS high`;
+const SUMMARY_RANGE = `
+  (SELECT min(summary_ref) FROM summary_refs) AS low, (SELECT max(summary_ref) FROM summary_refs) AS high`;
 /** Every version of a message but its newest. The hints keep the few revisions on the outside of the loop. */
 const SUPERSEDED = `
   SELECT revises AS id FROM messages INDEXED BY messages_by_revision WHERE revises IS NOT NULL
@@ -45,30 +48,71 @@ const UNSHOWN = `
   SELECT r.summary_ref AS id FROM summaries s INDEXED BY summaries_by_conversation JOIN summary_refs r USING (summary_id)
   WHERE s.state NOT IN ('cover', 'reserve')`;
 
-interface Extent {
-  messages: number;
-  summaries: number;
-  first_at: number | null;
-  last_at: number | null;
-  low: number | null;
-  high: number | null;
+/** Messages that are stored and not in the index yet. */
+const PENDING = `
+  SELECT message_id FROM messages
+  WHERE message_id > (SELECT value FROM meta WHERE key = 'index_until') AND forgotten_at IS NULL ORDER BY message_id`;
+const EXTENT = `
+  (SELECT coalesce(sum(message_count), 0) FROM conversations JOIN scope ON id = conversation_id) AS messages,
+  (SELECT coalesce(sum(summary_count), 0) FROM conversations JOIN scope ON id = conversation_id) AS summaries,
+  (SELECT min(first_at) FROM conversations JOIN scope ON id = conversation_id) AS first_at,
+  (SELECT max(last_at) FROM conversations JOIN scope ON id = conversation_id) AS last_at`;
+/** All that a listing has to know beforehand, in one statement; of a scope that is the whole archive no conversations. */
+const FACTS = {
+  message: `
+    WITH ${CONVERSATIONS}
+    SELECT ${HEAD_COLUMNS}, ${EXTENT}, ${MESSAGE_RANGE}, ${HAS_RECALL_PARTS} AS has_recall_parts,
+      iif(is_all, NULL, (SELECT json_group_array(id) FROM scope)) AS conversations,
+      (SELECT json_group_array(id) FROM (${SUPERSEDED})) AS unlisted,
+      (SELECT json_group_array(message_id) FROM (${PENDING})) AS pending
+    FROM whole`,
+  summary: `
+    WITH ${CONVERSATIONS}
+    SELECT ${HEAD_COLUMNS}, ${EXTENT}, ${SUMMARY_RANGE}, 0 AS has_recall_parts,
+      iif(is_all, NULL, (SELECT json_group_array(id) FROM scope)) AS conversations,
+      (SELECT json_group_array(id) FROM (${UNSHOWN})) AS unlisted, '[]' AS pending
+    FROM whole`,
+} as const;
+
+interface FactRow extends HeadRow {
+  readonly messages: number;
+  readonly summaries: number;
+  readonly first_at: number | null;
+  readonly last_at: number | null;
+  readonly low: number | null;
+  readonly high: number | null;
+  readonly has_recall_parts: number;
+  readonly conversations: string | null;
+  readonly unlisted: string;
+  readonly pending: string;
 }
 
-export function findClues({ connection, index }: StoreContext, request: ClueRequest): CluesFound {
-  checkIndex(index);
+const parseIds = (text: string): number[] => JSON.parse(text) as number[];
+
+function readFacts(connection: Connection, kind: DocumentKind, scope: RecallScope): FactRow {
+  const { owner = null, conversationIds, inherited = [] } = scope;
+  const ids = conversationIds?.concat(inherited.map((part) => part.conversationId));
+  const row = connection
+    .statement(FACTS[kind])
+    .get({ owner, ids: ids === undefined ? null : JSON.stringify(ids) });
+  return row as unknown as FactRow;
+}
+
+export function findClues({ connection }: StoreContext, request: ClueRequest): CluesFound {
+  const { kind, scope, limit } = request;
   return connection.read(() => {
-    const conversations = resolveConversations(connection, request.scope);
-    const extent = readExtent(connection, conversations, request.kind);
-    const superseded = readSuperseded(connection, request.kind);
-    for (const id of listBeyond(connection, request.scope, request.kind)) superseded.add(id);
-    const list = makeLister(connection, index, request, conversations, extent);
+    const facts = readFacts(connection, kind, scope);
+    // They are few, so taking them out is cheaper than looking up every row.
+    const unlisted = new Set(parseIds(facts.unlisted));
+    for (const id of listBeyond(connection, scope, kind)) unlisted.add(id);
+    const list = makeLister(connection, request, facts);
     return {
-      total: request.kind === "message" ? extent.messages : extent.summaries,
-      firstAt: extent.first_at,
-      lastAt: extent.last_at,
-      listings: request.clues.map((clue) => toListing(list(clue), superseded, request.limit, extent)),
-      pendingIds: request.kind === "message" ? index.listPending() : [],
-      hasRecallParts: request.kind === "message" && hasRecallParts(connection),
+      total: kind === "message" ? facts.messages : facts.summaries,
+      firstAt: facts.first_at,
+      lastAt: facts.last_at,
+      listings: request.clues.map((clue) => toListing(list(clue), unlisted, limit, facts)),
+      pendingIds: parseIds(facts.pending),
+      hasRecallParts: facts.has_recall_parts === 1,
     };
   });
 }
@@ -79,8 +123,7 @@ export function findRuns(
   scope: RecallScope,
 ): IdRange[] | null {
   return connection.read(() => {
-    const conversations = resolveConversations(connection, scope);
-    const { messages, low, high } = readExtent(connection, conversations, "message");
+    const { messages, low, high } = readFacts(connection, "message", scope);
     if (messages <= FEW_MESSAGES || low === null || high === null) return null;
     const ranges = findSpelled(connection, runs, { low, high });
     const found = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
@@ -88,8 +131,7 @@ export function findRuns(
   });
 }
 
-function checkIndex(index: FullTextIndex): void {
-  const problem = index.problem();
+function checkHead({ problem }: IndexHead): void {
   if (problem === null) return;
   throw new EngineError("database_corrupt", `cannot search: ${problem}`, {
     step: { kind: "rebuild_index" },
@@ -108,39 +150,16 @@ export function resolveConversations(connection: Connection, scope: RecallScope)
   return conversationIds.filter((id) => mine.has(id));
 }
 
-function readExtent(
-  connection: Connection,
-  conversations: readonly number[] | null,
-  kind: DocumentKind,
-): Extent {
-  const extent =
-    conversations === null
-      ? connection.get<Extent>(EXTENT_OF_ALL)
-      : connection.get<Extent>(EXTENT_OF_SOME, JSON.stringify(conversations));
-  const found = extent ?? { messages: 0, summaries: 0, first_at: null, last_at: null, low: null, high: null };
-  return kind === "message"
-    ? found
-    : { ...found, ...connection.get<Pick<Extent, "low" | "high">>(SUMMARY_EXTENT) };
-}
-
-/** Documents of the index that are not to be found. They are few, so taking them out is cheaper than looking up every row. */
-function readSuperseded(connection: Connection, kind: DocumentKind): Set<number> {
-  const sql = kind === "message" ? SUPERSEDED : UNSHOWN;
-  return new Set(connection.all<{ id: number }>(sql).map(({ id }) => id));
-}
-
 type Lister = (clue: TextClue) => number[];
 
 /** Prepares the query that lists the documents of a clue, newest first. */
-function makeLister(
-  connection: Connection,
-  index: FullTextIndex,
-  { kind, scope, limit }: ClueRequest,
-  conversations: readonly number[] | null,
-  { low, high }: Extent,
-): Lister {
+function makeLister(connection: Connection, { kind, scope, limit }: ClueRequest, facts: FactRow): Lister {
+  const head = toHead(facts);
+  checkHead(head);
+  const { low, high } = facts;
+  const conversations = facts.conversations === null ? null : parseIds(facts.conversations);
   if (conversations?.length === 0 || low === null || high === null) return () => [];
-  const table = kind === "message" ? index.table : index.summaryTable;
+  const table = head.tables[kind];
   const isNamed = conversations !== null && conversations.length <= MAX_SCOPE_TERMS;
   const named = isNamed
     ? ` AND scope : (${conversations.map((id) => `"${scopeTerm(id)}"`).join(" OR ")})`
@@ -150,7 +169,7 @@ function makeLister(
     low,
     high,
     limit: limit + 1,
-    ...(filters.conversations ? { conversations: JSON.stringify(conversations) } : {}),
+    ...(filters.conversations ? { conversations: facts.conversations } : {}),
     ...(scope.since === undefined ? {} : { since: scope.since }),
     ...(scope.before === undefined ? {} : { before: scope.before }),
     ...(scope.role === undefined || kind === "summary" ? {} : { role: scope.role }),
@@ -200,15 +219,15 @@ function filterRows(
 
 function toListing(
   ids: readonly number[],
-  superseded: ReadonlySet<number>,
+  unlisted: ReadonlySet<number>,
   limit: number,
-  extent: Extent,
+  { low, high }: FactRow,
 ): ClueListing {
-  const current = superseded.size === 0 ? ids : ids.filter((id) => !superseded.has(id));
+  const current = unlisted.size === 0 ? ids : ids.filter((id) => !unlisted.has(id));
   if (ids.length <= limit) return { ids: current, frequency: current.length, listedFrom: null };
   const oldest = ids.at(-1) as number;
-  const { low, high } = extent as { low: number; high: number };
-  const frequency = Math.ceil((ids.length * (high - low + 1)) / (high - oldest + 1));
+  const last = high ?? oldest;
+  const frequency = Math.ceil((ids.length * (last - (low ?? oldest) + 1)) / (last - oldest + 1));
   return { ids: current, frequency, listedFrom: oldest };
 }
 
@@ -217,19 +236,20 @@ export function testClues(
   { connection, index }: StoreContext,
   { kind, clues, ids }: { kind: DocumentKind; clues: readonly TextClue[]; ids: readonly number[] },
 ): number[][] {
-  checkIndex(index);
   if (ids.length === 0) return clues.map(() => []);
-  const table = kind === "message" ? index.table : index.summaryTable;
-  // The plus keeps SQLite from asking the index once per id.
-  const select = `
-    SELECT json_group_array(f.rowid) AS ids FROM ${table} f
-    WHERE ${table} MATCH ?4 AND f.rowid BETWEEN ?1 AND ?2 AND +f.rowid IN (SELECT value FROM json_each(?3))`;
   const low = ids.reduce((least, id) => Math.min(least, id), Number.MAX_SAFE_INTEGER);
   const high = ids.reduce((most, id) => Math.max(most, id), 0);
-  return connection.read(() =>
-    clues.map((clue) => {
-      const row = connection.get<{ ids: string }>(select, low, high, JSON.stringify(ids), toMatch(clue));
-      return JSON.parse(row?.ids ?? "[]") as number[];
-    }),
-  );
+  return index.readTables((tables) => {
+    const table = tables[kind];
+    // One statement for all of them; the plus keeps SQLite from asking the index once per id.
+    const sql = clues
+      .map(
+        (_, at) => `
+          SELECT (SELECT json_group_array(f.rowid) FROM ${table} f WHERE ${table} MATCH ?${at + 4} AND f.rowid BETWEEN ?1 AND ?2
+                  AND +f.rowid IN (SELECT value FROM json_each(?3))) AS ids`,
+      )
+      .join(" UNION ALL ");
+    const rows = connection.all<{ ids: string }>(sql, low, high, JSON.stringify(ids), ...clues.map(toMatch));
+    return rows.map((row) => parseIds(row.ids));
+  });
 }

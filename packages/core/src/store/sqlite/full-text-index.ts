@@ -9,6 +9,7 @@
 import { ANALYSIS_VERSION, encodeForIndex, FTS_TOKENIZE } from "../../text/index.ts";
 import type { ReadTerms } from "../../text/index.ts";
 import type { IndexState } from "../store.ts";
+import type { DocumentKind } from "../text-index.ts";
 import type { Connection } from "./connection.ts";
 import { dropBlockOf } from "./word-blocks.ts";
 import type { BlockWriter } from "./word-blocks.ts";
@@ -24,10 +25,52 @@ const PROBLEM = "index_problem";
 const ANALYSIS = "index_analysis_version";
 /** The index reaches up to this message. */
 const UNTIL = "index_until";
-const BEHIND =
-  "SELECT message_id AS id FROM messages WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id";
 const COUNT_BEHIND = "SELECT count(*) AS n FROM messages WHERE message_id > ? AND forgotten_at IS NULL";
 const NEWEST_MESSAGE = "SELECT coalesce(max(message_id), 0) AS id FROM messages";
+
+/** What the database says of the index, as columns of any statement: several facts at the price of one. */
+export const HEAD_COLUMNS = `
+  (SELECT json_group_object(key, value) FROM meta
+   WHERE key IN ('${GENERATION}', '${PROBLEM}', '${ANALYSIS}', '${UNTIL}')) AS index_meta,
+  (SELECT count(*) FROM (SELECT CAST(value AS INTEGER) AS n FROM meta WHERE key = '${GENERATION}') g
+   JOIN sqlite_schema t ON t.name IN ('messages_fts_' || g.n, 'summaries_fts_' || g.n)) AS index_tables`;
+
+export interface HeadRow {
+  readonly index_meta: string;
+  readonly index_tables: number;
+}
+
+export interface IndexHead {
+  readonly generation: number;
+  readonly tables: IndexTables;
+  /** The last message the index holds; messages behind it wait. */
+  readonly until: number;
+  /** The reason search cannot be trusted, or null. */
+  readonly problem: string | null;
+}
+
+/** The table of each kind of document. */
+export type IndexTables = Readonly<Record<DocumentKind, string>>;
+
+export function toHead(row: HeadRow): IndexHead {
+  const meta = JSON.parse(row.index_meta) as Record<string, string | number | undefined>;
+  const generation = Number(meta[GENERATION] ?? 0);
+  return {
+    generation,
+    tables: { message: tableName(generation), summary: summaryTableName(generation) },
+    until: Number(meta[UNTIL] ?? Number.MAX_SAFE_INTEGER),
+    problem: findProblem(meta, row.index_tables === 2),
+  };
+}
+
+function findProblem(meta: Record<string, string | number | undefined>, isWhole: boolean): string | null {
+  const noted = meta[PROBLEM];
+  if (noted !== undefined) return String(noted);
+  if (!isWhole) return "the index is missing";
+  if (Number(meta[ANALYSIS]) !== ANALYSIS_VERSION)
+    return "the index was made by another version of the text analysis";
+  return null;
+}
 
 export interface IndexDocument {
   readonly messageId: number;
@@ -62,6 +105,8 @@ export class FullTextIndex {
   /** Stored messages whose text is at hand and not indexed yet. */
   readonly #waiting = new Map<number, IndexDocument>();
   #waitingBytes = 0;
+  /** The tables as they were when the head was read last. */
+  #tables: IndexTables | null = null;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -90,41 +135,38 @@ export class FullTextIndex {
 
   /** A database from before summaries were indexed gets their table; filling it is a rebuild. */
   #ensureSummaries(): void {
-    if (this.#connection.get(TABLE_EXISTS, this.summaryTable)) return;
+    const { generation, tables } = this.readHead();
+    if (this.#connection.get(TABLE_EXISTS, tables.summary)) return;
     this.#connection.write(() => {
-      this.createTable(this.generation);
+      this.createTable(generation);
       if (this.#connection.get(ANY_SUMMARY)) this.markProblem("its summaries are not indexed yet");
     });
   }
 
-  get generation(): number {
-    return Number(this.#meta(GENERATION) ?? 0);
+  readHead(): IndexHead {
+    const head = toHead(this.#connection.get<HeadRow>(`SELECT ${HEAD_COLUMNS}`) as HeadRow);
+    this.#tables = head.tables;
+    return head;
   }
 
-  /** The last message the index holds; messages behind it wait. */
-  get until(): number {
-    return Number(this.#meta(UNTIL) ?? Number.MAX_SAFE_INTEGER);
+  /** Reads with the tables that are known; if that fails, with those that a rebuild has put in their place meanwhile. */
+  readTables<T>(read: (tables: IndexTables) => T): T {
+    const known = this.#tables ?? this.readHead().tables;
+    try {
+      return read(known);
+    } catch (error) {
+      const { tables } = this.readHead();
+      if (tables.message === known.message) throw error;
+      return read(tables);
+    }
   }
 
   setUntil(messageId: number): void {
     this.#setMeta(UNTIL, messageId);
   }
 
-  /** Messages behind the index. */
-  listPending(): number[] {
-    return this.#connection.all<{ id: number }>(BEHIND, this.until).map(({ id }) => id);
-  }
-
   #reachNewest(): void {
     this.setUntil(this.#connection.get<{ id: number }>(NEWEST_MESSAGE)?.id ?? 0);
-  }
-
-  get table(): string {
-    return tableName(this.generation);
-  }
-
-  get summaryTable(): string {
-    return summaryTableName(this.generation);
   }
 
   createTable(generation: number): void {
@@ -151,7 +193,8 @@ export class FullTextIndex {
     const ref = this.#refOf(document.summaryId);
     const noted = this.notedProblem();
     if (noted !== null) return noted;
-    const attempt = this.#connection.savepoint(() => this.insertSummary(this.summaryTable, ref, document));
+    const { tables } = this.readHead();
+    const attempt = this.#connection.savepoint(() => this.insertSummary(tables.summary, ref, document));
     if (attempt.kind === "done") return null;
     return this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
   }
@@ -199,18 +242,19 @@ export class FullTextIndex {
   /** Takes a message out of the index. Its terms leave the file only with {@link compress}. */
   remove(messageId: number): void {
     dropBlockOf(this.#connection, messageId);
-    if (messageId <= this.until) this.#remove(this.table, messageId);
+    const head = this.readHead();
+    if (messageId <= head.until) this.#remove(head, "message", messageId);
   }
 
   removeSummary(summaryId: string): void {
     const ref = this.#connection.get<{ summary_ref: number }>(SELECT_REF, summaryId);
-    if (ref) this.#remove(this.summaryTable, ref.summary_ref);
+    if (ref) this.#remove(this.readHead(), "summary", ref.summary_ref);
   }
 
-  #remove(table: string, rowId: number): void {
-    if (this.problem() !== null) return;
+  #remove({ problem, tables }: IndexHead, kind: DocumentKind, rowId: number): void {
+    if (problem !== null) return;
     const attempt = this.#connection.savepoint(() =>
-      this.#connection.run(`DELETE FROM ${table} WHERE rowid = ?`, rowId),
+      this.#connection.run(`DELETE FROM ${tables[kind]} WHERE rowid = ?`, rowId),
     );
     if (attempt.kind === "failed")
       this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
@@ -218,8 +262,9 @@ export class FullTextIndex {
 
   /** Merges the index into one piece; only then are the terms of removed rows gone. Inside the caller's transaction. */
   compress(): void {
-    if (this.problem() !== null) return;
-    for (const table of [this.table, this.summaryTable]) {
+    const { problem, tables } = this.readHead();
+    if (problem !== null) return;
+    for (const table of [tables.message, tables.summary]) {
       const attempt = this.#connection.savepoint(() =>
         this.#connection.exec(`INSERT INTO ${table} (${table}) VALUES ('optimize')`),
       );
@@ -245,7 +290,7 @@ export class FullTextIndex {
 
   /** Makes a rebuilt generation the current one and drops the others. Inside the caller's transaction. */
   swapTo(generation: number): void {
-    const old = this.generation;
+    const old = this.readHead().generation;
     this.#setMeta(GENERATION, generation);
     this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
     this.#connection.run(DELETE_META, PROBLEM);
@@ -274,25 +319,12 @@ export class FullTextIndex {
     return noted === null ? null : String(noted);
   }
 
-  /** The reason search cannot be trusted, or null. */
-  problem(): string | null {
-    const noted = this.notedProblem();
-    if (noted !== null) return noted;
-    const isWhole = [this.table, this.summaryTable].every(
-      (name) => this.#connection.get(TABLE_EXISTS, name) !== undefined,
-    );
-    if (this.generation === 0 || !isWhole) return "the index is missing";
-    if (Number(this.#meta(ANALYSIS)) !== ANALYSIS_VERSION)
-      return "the index was made by another version of the text analysis";
-    return null;
-  }
-
   state(): IndexState {
-    const reason = this.problem();
-    if (reason !== null) return { kind: "degraded", reason };
+    const { problem, tables, until } = this.readHead();
+    if (problem !== null) return { kind: "degraded", reason: problem };
     try {
-      const row = this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${this.table}_docsize`);
-      const pending = this.#connection.get<{ n: number }>(COUNT_BEHIND, this.until)?.n ?? 0;
+      const row = this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${tables.message}_docsize`);
+      const pending = this.#connection.get<{ n: number }>(COUNT_BEHIND, until)?.n ?? 0;
       return { kind: "ready", messages: row?.n ?? 0, pending };
     } catch (error) {
       return { kind: "degraded", reason: error instanceof Error ? error.message : String(error) };

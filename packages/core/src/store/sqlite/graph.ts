@@ -64,20 +64,25 @@ export function readSummary(
   });
 }
 
-const SELECT_SHOWN = "SELECT * FROM summaries WHERE summary_id = ?";
+const SELECT_SHOWN = `
+  SELECT s.*, (
+    SELECT json_group_array(id) FROM (
+      SELECT parent_summary_id AS id FROM summary_parents p WHERE p.summary_id = s.summary_id ORDER BY ordinal)) AS source_ids
+  FROM json_each(?1) j CROSS JOIN summaries s ON s.summary_id = j.value ORDER BY j.key`;
 
 export function readShownSummaries(
   { connection }: StoreContext,
   summaryIds: readonly string[],
 ): ShownSummary[] {
-  return connection.read(() =>
-    summaryIds.flatMap((summaryId) => {
-      const row = connection.get<Row<"summaries">>(SELECT_SHOWN, summaryId);
-      if (!row) return [];
-      const sources = row.kind === "leaf" ? [] : connection.all<{ id: string }>(SOURCES, summaryId);
-      return [{ ...toSummary(row), sourceIds: sources.map(({ id }) => id) }];
-    }),
+  if (summaryIds.length === 0) return [];
+  const rows = connection.all<Row<"summaries"> & { source_ids: string }>(
+    SELECT_SHOWN,
+    JSON.stringify(summaryIds),
   );
+  return rows.map((row) => ({
+    ...toSummary(row),
+    sourceIds: row.kind === "leaf" ? [] : (JSON.parse(row.source_ids) as string[]),
+  }));
 }
 
 export function listSummaries(

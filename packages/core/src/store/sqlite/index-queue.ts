@@ -3,7 +3,7 @@
  * transaction: FTS5 writes a piece of index per transaction, and a piece per turn costs three times as much as a piece per hundred messages.
  * How far the index reaches stands in the database, so whoever writes next indexes what a killed process left, from the stored bytes.
  *
- * Invariant: every message up to `index.until` is in the index, or forgotten, or the index is marked degraded; none behind it is.
+ * Invariant: every message up to `until` of the index is in the index, or forgotten, or the index is marked degraded; none behind it is.
  * A failure here marks the index and never touches a message.
  */
 import type { Derive } from "../store.ts";
@@ -96,7 +96,7 @@ export class IndexQueue {
     const { connection, index } = this.#context;
     const derive = this.#derive;
     if (derive === null) return;
-    this.#listBlocks(countFullBlocks(index.until));
+    this.#listBlocks(countFullBlocks(index.readHead().until));
     for (const block of this.#missingBlocks.splice(0, MENDED_AT_ONCE)) {
       connection.tryWrite(() => {
         const documents = connection
@@ -127,8 +127,9 @@ export class IndexQueue {
 
   #settleBatch(): { until: number; isDone: boolean } {
     const { connection, index } = this.#context;
-    if (!this.#isChecked) index.tune(index.table);
-    const next = connection.get<{ ids: string }>(NEXT, index.until, BATCH);
+    const { tables, until } = index.readHead();
+    if (!this.#isChecked) index.tune(tables.message);
+    const next = connection.get<{ ids: string }>(NEXT, until, BATCH);
     const ids = (JSON.parse(next?.ids ?? "[]") as number[]).sort((a, b) => a - b);
     const documents: IndexDocument[] = [];
     for (const id of ids) {
@@ -138,13 +139,13 @@ export class IndexQueue {
     }
     const last = documents.at(-1);
     if (last) {
-      this.#blocks.continueAfter(index.until);
-      index.insert(index.table, documents, this.#blocks);
+      this.#blocks.continueAfter(until);
+      index.insert(tables.message, documents, this.#blocks);
       index.setUntil(last.messageId);
     }
     // What still waits then was forgotten meanwhile.
     const isComplete = ids.length < BATCH && documents.length === ids.length;
-    return { until: isComplete ? Infinity : index.until, isDone: documents.length < BATCH };
+    return { until: isComplete ? Infinity : (last?.messageId ?? until), isDone: documents.length < BATCH };
   }
 
   /** What another process stored and did not come to index. Null without a way to read it: then that is left to others. */

@@ -14,17 +14,20 @@ const INHERITED = `
     SELECT c.parent_id, c.fork_pos FROM parents p JOIN conversations c ON c.conversation_id = p.id WHERE c.parent_id IS NOT NULL)
   SELECT id, max(position) AS position FROM parents WHERE id NOT IN (SELECT value FROM json_each(?1)) GROUP BY id ORDER BY id DESC`;
 const BEYOND = {
-  message: "SELECT message_id AS id FROM messages WHERE conversation_id = ?1 AND position > ?2",
+  message: `
+    SELECT m.message_id AS id FROM json_each(?1) p CROSS JOIN messages m
+    ON m.conversation_id = p.value ->> 'conversationId' AND m.position > p.value ->> 'position'`,
   summary: `
-    SELECT r.summary_ref AS id FROM summaries s JOIN summary_refs r USING (summary_id) WHERE s.conversation_id = ?1 AND s.end_pos > ?2`,
+    SELECT r.summary_ref AS id FROM json_each(?1) p CROSS JOIN summaries s
+    ON s.conversation_id = p.value ->> 'conversationId' AND s.end_pos > p.value ->> 'position' JOIN summary_refs r USING (summary_id)`,
 } as const;
 const BEYOND_OF = {
   message: `
-    SELECT m.message_id AS id FROM json_each(?3) j JOIN messages m ON m.message_id = j.value
-    WHERE m.conversation_id = ?1 AND m.position > ?2`,
+    SELECT m.message_id AS id FROM json_each(?2) j JOIN messages m ON m.message_id = j.value
+    JOIN json_each(?1) p ON m.conversation_id = p.value ->> 'conversationId' AND m.position > p.value ->> 'position'`,
   summary: `
-    SELECT r.summary_ref AS id FROM json_each(?3) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id)
-    WHERE s.conversation_id = ?1 AND s.end_pos > ?2`,
+    SELECT r.summary_ref AS id FROM json_each(?2) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id)
+    JOIN json_each(?1) p ON s.conversation_id = p.value ->> 'conversationId' AND s.end_pos > p.value ->> 'position'`,
 } as const;
 
 export function listInherited(
@@ -42,11 +45,9 @@ export function listBeyond(
   { inherited = [] }: RecallScope,
   kind: DocumentKind,
 ): ReadonlySet<number> {
-  return new Set(
-    inherited.flatMap(({ conversationId, position }) =>
-      connection.all<{ id: number }>(BEYOND[kind], conversationId, position).map(({ id }) => id),
-    ),
-  );
+  if (inherited.length === 0) return new Set();
+  const rows = connection.all<{ id: number }>(BEYOND[kind], JSON.stringify(inherited));
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** What was read of a scope, without those. */
@@ -60,10 +61,7 @@ export function dropBeyond<T>(
   const all = Array.isArray(read) ? (read as T[]) : Array.from(read);
   if (inherited.length === 0) return all;
   const ids = JSON.stringify(all.map(idOf));
-  const beyond = new Set(
-    inherited.flatMap(({ conversationId, position }) =>
-      connection.all<{ id: number }>(BEYOND_OF[kind], conversationId, position, ids).map(({ id }) => id),
-    ),
-  );
+  const rows = connection.all<{ id: number }>(BEYOND_OF[kind], JSON.stringify(inherited), ids);
+  const beyond = new Set(rows.map(({ id }) => id));
   return all.filter((one) => !beyond.has(idOf(one)));
 }

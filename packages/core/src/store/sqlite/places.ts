@@ -12,15 +12,19 @@ import { PLAIN } from "../body.ts";
 import type { LargeFileRow } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { resolveConversations } from "./find-clues.ts";
 import { dropBeyond } from "./inherited.ts";
-import { readFile, restoreBytes, SELECT_PARTS } from "./read.ts";
+import { PARTS_OF, readFile, restoreBytes } from "./read.ts";
 
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
   AND (m.revises IS NULL OR m.message_id = (SELECT f.newest FROM messages f WHERE f.message_id = m.revises))`;
+/** The conversations of a scope, which is given as an object of an owner and ids, either of which may be absent. */
+const SCOPED = `
+  SELECT conversation_id FROM conversations
+  WHERE (?1 ->> 'owner' IS NULL OR owner = ?1 ->> 'owner')
+    AND (?1 -> 'ids' IS NULL OR conversation_id IN (SELECT value FROM json_each(?1, '$.ids')))`;
 const IN_SCOPE = `
-  (?1 IS NULL OR m.conversation_id IN (SELECT value FROM json_each(?1)))
+  (?1 IS NULL OR m.conversation_id IN (${SCOPED}))
   AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
 /** A revision stands where its first version stood. */
 const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
@@ -40,7 +44,7 @@ const BESIDE = (table: string): string => `
   FROM rows r JOIN messages m USING (message_id) LEFT JOIN ${table}_docsize d ON d.id = m.message_id
   WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const SUMMARY_SCOPE = `
-  s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (SELECT value FROM json_each(?1)))
+  s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (${SCOPED}))
   AND (?2 IS NULL OR s.latest_at >= ?2) AND (?3 IS NULL OR s.latest_at < ?3)`;
 /** By the index alone: a way through the texts, for thousands of summaries, would take longer than finding them. */
 const SUMMARY_SOURCE = `
@@ -72,14 +76,12 @@ const FILE_MESSAGES =
   "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = ? ORDER BY message_id";
 const FILES = `
   SELECT f.file_id FROM large_files f
-  WHERE (?1 IS NULL OR f.conversation_id IN (SELECT value FROM json_each(?1))) AND (?2 IS NULL OR f.created_at >= ?2)
+  WHERE (?1 IS NULL OR f.conversation_id IN (${SCOPED})) AND (?2 IS NULL OR f.created_at >= ?2)
     AND (?3 IS NULL OR f.created_at < ?3) AND (?4 IS NULL OR f.file_id IN (SELECT value FROM json_each(?4)))
   ORDER BY f.created_at DESC, f.file_id`;
-const HAS_PAYLOAD =
-  "EXISTS (SELECT 1 FROM message_parts p WHERE p.message_id = m.message_id AND p.file_id IS NOT NULL)";
 const TEXT_COLUMNS = `
   m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding,
-  m.arrival_bytes, ${HAS_PAYLOAD} AS has_payload`;
+  m.arrival_bytes`;
 /** A body that is stored as it came is text already. */
 const SCANNED = `
   m.message_id, m.seq, m.role, m.created_at, m.encoding, m.arrival_bytes,
@@ -93,9 +95,11 @@ const TEXTS_AFTER = `
 const TEXTS = `
   SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
 const WRITTEN = `
-  SELECT m.message_id AS id, m.created_at FROM messages m INDEXED BY messages_by_time
-  WHERE m.conversation_id = ?1 AND m.created_at >= ?2 AND m.created_at < ?3 ORDER BY m.created_at DESC LIMIT ?4`;
-const ALL_CONVERSATIONS = "SELECT conversation_id AS id FROM conversations ORDER BY conversation_id DESC";
+  SELECT DISTINCT m.message_id AS id, m.created_at FROM json_each(?4) r CROSS JOIN (${SCOPED}) c
+  CROSS JOIN messages m INDEXED BY messages_by_time ON m.conversation_id = c.conversation_id
+    AND m.created_at >= max(coalesce(?2, 0), r.value ->> 'since')
+    AND m.created_at < min(coalesce(?3, ${Number.MAX_SAFE_INTEGER}), r.value ->> 'before')
+  ORDER BY m.created_at DESC LIMIT ?5`;
 const SCOPE = `
   SELECT conversation_id AS id FROM conversations
   WHERE (?1 IS NULL OR owner = ?1) AND (?2 IS NULL OR session_key = ?2) ORDER BY conversation_id DESC`;
@@ -115,13 +119,13 @@ type SummaryPlaceRow = readonly [id: number, conversationId: number, latestAt: n
 
 type ScopeValues = [string | null, number | null, number | null, string | null];
 
-function bindScope(connection: Connection, scope: RecallScope): ScopeValues {
-  const conversations = resolveConversations(connection, scope);
+function bindScope({ owner, conversationIds, inherited = [], ...rest }: RecallScope): ScopeValues {
+  const ids = conversationIds?.concat(inherited.map((part) => part.conversationId));
   return [
-    conversations === null ? null : JSON.stringify(conversations),
-    scope.since ?? null,
-    scope.before ?? null,
-    scope.role ?? null,
+    owner === undefined && ids === undefined ? null : JSON.stringify({ owner, ids }),
+    rest.since ?? null,
+    rest.before ?? null,
+    rest.role ?? null,
   ];
 }
 
@@ -129,14 +133,14 @@ export function readPlaces(
   { connection, index }: StoreContext,
   request: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
 ): DocumentPlace[] {
-  return connection.read(() => {
-    const scope = bindScope(connection, request.scope);
+  const scope = bindScope(request.scope);
+  return index.readTables((tables) => {
     if (request.kind === "summary") {
-      const found = readSummaryPlaces(connection, index.summaryTable, scope, request.ids);
+      const found = readSummaryPlaces(connection, tables.summary, scope, request.ids);
       return dropBeyond(connection, request.scope, "summary", found, ({ id }) => id);
     }
     const rows = connection.walk<PlaceRow>(
-      BESIDE(index.table),
+      BESIDE(tables.message),
       ...scope,
       JSON.stringify(request.ids),
       request.reach,
@@ -189,19 +193,17 @@ export function readTimes(
   { connection }: StoreContext,
   { kind, ids, scope }: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope },
 ): { id: number; createdAt: number }[] {
-  return connection.read(() => {
-    const [conversations, since, before, role] = bindScope(connection, scope);
-    const list = JSON.stringify(ids);
-    const row =
-      kind === "message"
-        ? connection.get<{ times: string }>(TIMES, conversations, since, before, role, list)
-        : connection.get<{ times: string }>(SUMMARY_TIMES, conversations, since, before, list);
-    const times = JSON.parse(row?.times ?? "[]") as [number, number][];
-    return dropBeyond(connection, scope, kind, times, ([id]) => id).map(([id, createdAt]) => ({
-      id,
-      createdAt,
-    }));
-  });
+  const [conversations, since, before, role] = bindScope(scope);
+  const list = JSON.stringify(ids);
+  const row =
+    kind === "message"
+      ? connection.get<{ times: string }>(TIMES, conversations, since, before, role, list)
+      : connection.get<{ times: string }>(SUMMARY_TIMES, conversations, since, before, list);
+  const times = JSON.parse(row?.times ?? "[]") as [number, number][];
+  return dropBeyond(connection, scope, kind, times, ([id]) => id).map(([id, createdAt]) => ({
+    id,
+    createdAt,
+  }));
 }
 
 export function readTexts(
@@ -210,12 +212,11 @@ export function readTexts(
   scope: RecallScope,
 ): MessageText[] {
   const { connection } = context;
-  return connection.read(() => {
-    const rows = connection.all(TEXTS, ...bindScope(connection, scope), JSON.stringify(messageIds));
-    return dropBeyond(connection, scope, "message", rows, (row) => row.message_id as number).map((row) =>
-      toText(context, row),
-    );
-  });
+  if (messageIds.length === 0) return [];
+  const read = connection.all<TextRow>(TEXTS, ...bindScope(scope), JSON.stringify(messageIds));
+  const rows = dropBeyond(connection, scope, "message", read, (row) => row.message_id);
+  const bodies = restoreAll(context, rows);
+  return rows.map((row, at) => toText(row, bodies[at] as Uint8Array));
 }
 
 export function readTextsAfter(
@@ -224,13 +225,7 @@ export function readTextsAfter(
   afterSeq: number,
   limit: number,
 ): ScannedText[] {
-  const { connection } = context;
-  // Everything passes through here, so rows come without the names of their columns.
-  return connection.read(() =>
-    Array.from(connection.walk<ScannedRow>(TEXTS_AFTER, conversationId, afterSeq, limit), (row) =>
-      toScannedText(context, row),
-    ),
-  );
+  return toScannedTexts(context, context.connection.list(TEXTS_AFTER, conversationId, afterSeq, limit));
 }
 
 export function readTextsWithin(
@@ -239,29 +234,31 @@ export function readTextsWithin(
   scope: RecallScope,
 ): ScannedText[] {
   const { connection } = context;
-  return connection.read(() => {
-    const values = [...bindScope(connection, scope), JSON.stringify(ranges)];
-    const rows = connection.walk<ScannedRow>(TEXTS_WITHIN, ...values);
-    return dropBeyond(connection, scope, "message", rows, ([messageId]) => messageId).map((row) =>
-      toScannedText(context, row),
-    );
-  });
+  const values = [...bindScope(scope), JSON.stringify(ranges)];
+  const rows = connection.walk<ScannedRow>(TEXTS_WITHIN, ...values);
+  return toScannedTexts(
+    context,
+    dropBeyond(connection, scope, "message", rows, ([messageId]) => messageId),
+  );
 }
 
-function toScannedText(context: StoreContext, row: ScannedRow): ScannedText {
-  const [messageId, seq, role, createdAt, encoding, arrival_bytes, body] = row;
-  if (typeof body === "string") return { messageId, seq, role, createdAt, arrival: body };
-  const stored = { message_id: messageId, body, encoding, arrival_bytes };
-  const whole = restore(context, stored, false);
-  const bytes = whole.byteLength === arrival_bytes ? whole : restore(context, stored, true);
-  return {
+/** Everything passes through here, so rows come without the names of their columns. */
+function toScannedTexts(context: StoreContext, rows: readonly ScannedRow[]): ScannedText[] {
+  const stored = rows.flatMap(([message_id, , , , encoding, arrival_bytes, body]) =>
+    typeof body === "string" ? [] : [{ message_id, body, encoding, arrival_bytes }],
+  );
+  const bodies = restoreAll(context, stored).values();
+  return rows.map(([messageId, seq, role, createdAt, , , body]) => ({
     messageId,
     seq,
     role,
     createdAt,
-    arrival: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
-  };
+    arrival: typeof body === "string" ? body : decodeText(bodies.next().value as Uint8Array),
+  }));
 }
+
+const decodeText = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
 
 type ScannedRow = readonly [
   messageId: number,
@@ -273,38 +270,64 @@ type ScannedRow = readonly [
   body: Uint8Array | string,
 ];
 
-function restore({ connection, files }: StoreContext, row: Row, hasPayload: boolean): Uint8Array {
-  const parts = hasPayload ? connection.all(SELECT_PARTS, row.message_id as number) : [];
-  return restoreBytes(row, parts, (path) => files.read(path));
+/** What a body is stored as. */
+type StoredBody = Pick<TextRow, "message_id" | "body" | "encoding" | "arrival_bytes">;
+
+/** The bytes handed in with each message. Payloads that live in files are looked up together, however many there are. */
+function restoreAll({ connection, files }: StoreContext, rows: readonly StoredBody[]): Uint8Array[] {
+  const read = (path: string): Buffer | null => files.read(path);
+  const bodies = rows.map((row) => restoreBytes(row, [], read));
+  const cut = rows.filter(({ arrival_bytes }, at) => bodies[at]?.byteLength !== arrival_bytes);
+  if (cut.length === 0) return bodies;
+  const ids = cut.map(({ message_id }) => message_id);
+  const parts = Map.groupBy(
+    connection.all(PARTS_OF, JSON.stringify(ids)),
+    ({ message_id }) => message_id as number,
+  );
+  return rows.map((row, at) => {
+    const own = parts.get(row.message_id);
+    return own === undefined ? (bodies[at] as Uint8Array) : restoreBytes(row, own, read);
+  });
 }
 
-function toText(context: StoreContext, row: Row): MessageText {
-  return {
-    messageId: row.message_id as number,
-    conversationId: row.conversation_id as number,
-    seq: row.seq as number,
-    position: row.position as number,
-    eventId: row.event_id as string,
-    role: row.role as string,
-    tokens: row.tokens as number,
-    createdAt: row.created_at as number,
-    bytes: restore(context, row, row.has_payload === 1),
-  };
-}
+type TextRow = {
+  readonly message_id: number;
+  readonly conversation_id: number;
+  readonly seq: number;
+  readonly position: number;
+  readonly event_id: string;
+  readonly role: string;
+  readonly tokens: number;
+  readonly created_at: number;
+  readonly body: Uint8Array;
+  readonly encoding: number;
+  readonly arrival_bytes: number;
+};
+
+const toText = (row: TextRow, bytes: Uint8Array): MessageText => ({
+  messageId: row.message_id,
+  conversationId: row.conversation_id,
+  seq: row.seq,
+  position: row.position,
+  eventId: row.event_id,
+  role: row.role,
+  tokens: row.tokens,
+  createdAt: row.created_at,
+  bytes,
+});
 
 export function readFoundSummaries(
   { connection }: StoreContext,
   refs: readonly number[] | null,
   scope: RecallScope,
 ): FoundSummary[] {
-  return connection.read(() => {
-    const [conversations, since, before] = bindScope(connection, scope);
-    const rows =
-      refs === null
-        ? connection.all(ALL_SUMMARIES, conversations, since, before)
-        : connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
-    return dropBeyond(connection, scope, "summary", rows.map(toFoundSummary), ({ ref }) => ref);
-  });
+  if (refs?.length === 0) return [];
+  const [conversations, since, before] = bindScope(scope);
+  const rows =
+    refs === null
+      ? connection.all(ALL_SUMMARIES, conversations, since, before)
+      : connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
+  return dropBeyond(connection, scope, "summary", rows.map(toFoundSummary), ({ ref }) => ref);
 }
 
 export function listFiles(
@@ -314,7 +337,7 @@ export function listFiles(
 ): LargeFileRow[] {
   const { connection } = context;
   return connection.read(() => {
-    const [conversations, since, before] = bindScope(connection, scope);
+    const [conversations, since, before] = bindScope(scope);
     const wanted = fileIds === null ? null : JSON.stringify(fileIds);
     const isInScope = (fileId: string): boolean =>
       scope.inherited === undefined ||
@@ -345,29 +368,19 @@ export function findWritten(
   { connection }: StoreContext,
   request: { scope: RecallScope; ranges: readonly { since: number; before: number }[]; limit: number },
 ): { messageId: number; createdAt: number }[] {
-  return connection.read(() => {
-    const conversations =
-      resolveConversations(connection, request.scope) ??
-      connection.all<{ id: number }>(ALL_CONVERSATIONS).map(({ id }) => id);
-    const { since = 0, before = Number.MAX_SAFE_INTEGER } = request.scope;
-    const found = new Map<number, number>();
-    for (const range of request.ranges) {
-      for (const conversation of conversations) {
-        const room = request.limit - found.size;
-        if (room <= 0) break;
-        const bounds = [Math.max(since, range.since), Math.min(before, range.before)] as const;
-        const rows = connection.all<{ id: number; created_at: number }>(
-          WRITTEN,
-          conversation,
-          ...bounds,
-          room,
-        );
-        for (const row of dropBeyond(connection, request.scope, "message", rows, ({ id }) => id))
-          found.set(row.id, row.created_at);
-      }
-    }
-    return [...found].map(([messageId, createdAt]) => ({ messageId, createdAt }));
-  });
+  const [conversations, since, before] = bindScope(request.scope);
+  const rows = connection.all<{ id: number; created_at: number }>(
+    WRITTEN,
+    conversations ?? "{}",
+    since,
+    before,
+    JSON.stringify(request.ranges),
+    request.limit,
+  );
+  return dropBeyond(connection, request.scope, "message", rows, ({ id }) => id).map((row) => ({
+    messageId: row.id,
+    createdAt: row.created_at,
+  }));
 }
 
 export function listRun({ connection }: StoreContext, firstId: number, lastId: number): number[] {

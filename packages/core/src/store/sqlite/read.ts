@@ -50,10 +50,16 @@ const SELECT_REVISIONS = `
   SELECT ${MESSAGE_COLUMNS} ${MESSAGE_SOURCE} JOIN conversations c ON c.conversation_id = m.conversation_id
   WHERE (m.message_id = ?1 OR m.revises = ?1) AND (?2 IS NULL OR c.owner = ?2) ORDER BY m.seq`;
 /** The parts of a message, each payload with its file. */
+const PART_COLUMNS = `
+  p.ordinal, p.type, p.at, p.length, p.tool_call_id, p.tool_name, p.file_id, p.encoding, f.storage_path, f.file_name,
+  f.mime_type, f.byte_size, f.exploration_summary`;
 export const SELECT_PARTS = `
-  SELECT p.ordinal, p.type, p.at, p.length, p.tool_call_id, p.tool_name, p.file_id, p.encoding, f.storage_path, f.file_name,
-         f.mime_type, f.byte_size, f.exploration_summary
+  SELECT ${PART_COLUMNS}
   FROM message_parts p LEFT JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.ordinal`;
+/** The same for many messages. */
+export const PARTS_OF = `
+  SELECT p.message_id, ${PART_COLUMNS} FROM json_each(?1) j CROSS JOIN message_parts p ON p.message_id = j.value
+  LEFT JOIN large_files f USING (file_id) ORDER BY p.message_id, p.ordinal`;
 const SELECT_FILE = `
   SELECT f.* FROM large_files f JOIN conversations c USING (conversation_id)
   WHERE f.file_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
@@ -276,54 +282,71 @@ export function restoreBytes(
   return spliceRanges(body, splices);
 }
 
-const SELECT_SHOWN =
-  "SELECT seq, created_at, newest, body, encoding, arrival_bytes, tokens FROM messages WHERE message_id = ?";
-const SELECT_PAYLOADS = `
-  SELECT p.at, p.length, p.file_id, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
-  FROM message_parts p JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.at`;
-
-export function readShown(
-  { connection, bodies }: StoreContext,
-  messageIds: readonly number[],
-): ShownMessage[] {
-  return connection.read(() => {
-    const select = connection.statement(SELECT_SHOWN);
-    select.setReturnArrays(true);
-    const read = (id: number): ShownRow | undefined => select.get(id) as unknown as ShownRow | undefined;
-    const shown: ShownMessage[] = [];
-    for (const messageId of messageIds) {
-      const first = read(messageId);
-      if (!first) continue;
-      const [seq, createdAt, newest] = first;
-      const [, , , body, encoding, arrivalBytes, tokens] = (newest === null ? null : read(newest)) ?? first;
-      const decoded = bodies.decode(newest ?? messageId, { body, encoding }, arrivalBytes);
-      // A body as long as what was handed in has lost nothing to a file.
-      const isWhole = decoded.byteLength === arrivalBytes;
-      const bytes = isWhole
-        ? decoded
-        : spliceRanges(decoded, readReferences(connection, newest ?? messageId));
-      shown.push({ messageId, seq, createdAt, bytes, tokens: isWhole ? tokens : null });
-    }
-    return shown;
-  });
-}
+/** The first version of each message, and what its newest holds. */
+const SELECT_SHOWN = `
+  SELECT f.message_id, f.seq, f.created_at, v.message_id, v.body, v.encoding, v.arrival_bytes, v.tokens
+  FROM json_each(?1) j CROSS JOIN messages f ON f.message_id = j.value
+  CROSS JOIN messages v ON v.message_id = coalesce(f.newest, f.message_id) ORDER BY j.key`;
+const PAYLOADS_OF = `
+  SELECT p.message_id, p.at, p.length, p.file_id, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
+  FROM json_each(?1) j CROSS JOIN message_parts p ON p.message_id = j.value JOIN large_files f USING (file_id)
+  ORDER BY p.message_id, p.at`;
 
 type ShownRow = readonly [
+  messageId: number,
   seq: number,
   createdAt: number,
-  newest: number | null,
+  versionId: number,
   body: Uint8Array,
   encoding: number,
   arrivalBytes: number,
   tokens: number,
 ];
 
-/** What stands in a shown message for each payload that lives in a file. */
-function readReferences(connection: Connection, versionId: number): Parameters<typeof spliceRanges>[1] {
-  return connection.all(SELECT_PAYLOADS, versionId).map((part) => ({
+export function readShown(
+  { connection, bodies }: StoreContext,
+  messageIds: readonly number[],
+): ShownMessage[] {
+  if (messageIds.length === 0) return [];
+  return connection.read(() => {
+    const rows = connection.list<ShownRow>(SELECT_SHOWN, JSON.stringify(messageIds));
+    const decoded = rows.map(([, , , versionId, body, encoding, arrivalBytes]) =>
+      bodies.decode(versionId, { body, encoding }, arrivalBytes),
+    );
+    // A body as long as what was handed in has lost nothing to a file.
+    const cut = rows.filter((row, at) => decoded[at]?.byteLength !== row[6]);
+    const references = readReferences(
+      connection,
+      cut.map((row) => row[3]),
+    );
+    return rows.map(([messageId, seq, createdAt, versionId, , , , tokens], at) => {
+      const body = decoded[at] as Uint8Array;
+      const own = references.get(versionId);
+      return own === undefined
+        ? { messageId, seq, createdAt, bytes: body, tokens }
+        : { messageId, seq, createdAt, bytes: spliceRanges(body, own), tokens: null };
+    });
+  });
+}
+
+/** What stands in shown messages for each payload that lives in a file. */
+function readReferences(
+  connection: Connection,
+  versionIds: readonly number[],
+): ReadonlyMap<number, Parameters<typeof spliceRanges>[1]> {
+  if (versionIds.length === 0) return new Map();
+  const parts = Map.groupBy(
+    connection.all(PAYLOADS_OF, JSON.stringify(versionIds)),
+    (part) => part.message_id as number,
+  );
+  return new Map(versionIds.map((id) => [id, (parts.get(id) ?? []).map(toReference)]));
+}
+
+function toReference(part: Row): Parameters<typeof spliceRanges>[1][number] {
+  return {
     at: part.at as number,
     length: part.length as number,
-    encoding: "json" as const,
+    encoding: "json",
     content: Buffer.from(
       renderReference({
         fileId: part.file_id as string,
@@ -333,7 +356,7 @@ function readReferences(connection: Connection, versionId: number): Parameters<t
         explorationSummary: part.exploration_summary as string,
       }),
     ),
-  }));
+  };
 }
 
 /** What was cut out of a message, as far as its references tell. */

@@ -31,7 +31,7 @@ export async function reindex(
   signal?: AbortSignal,
 ): Promise<number> {
   const { connection, index } = context;
-  const generation = index.generation + 1;
+  const generation = index.readHead().generation + 1;
   dropUnfinished(context);
   connection.write(() => index.createTable(generation));
   const blocks = new BlockWriter(connection);
@@ -93,7 +93,7 @@ function fillSummaries({ connection, index }: StoreContext, generation: number):
 
 /** Tables of a rebuild that was interrupted: nobody reads them, but they hold terms. */
 export function dropUnfinished({ connection, index }: StoreContext): void {
-  const current = index.table;
+  const current = index.readHead().tables.message;
   const stale = connection
     .all<{ name: string }>(GENERATIONS)
     .map((row) => row.name)

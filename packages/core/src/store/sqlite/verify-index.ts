@@ -29,15 +29,16 @@ export class IndexCheck {
 
   constructor({ connection, index }: StoreContext, problems: Problems) {
     this.#connection = connection;
-    this.#until = index.until;
+    const head = index.readHead();
+    this.#until = head.until;
     this.#blocks = new BlockCheck(connection, problems);
-    const reason = index.problem();
+    const reason = head.problem;
     if (reason !== null) {
       problems.add("index", "index", `search is degraded: ${reason}; ${MEND}`);
       return;
     }
-    this.#messages = new TableCheck(connection, index.table, "messages", problems);
-    this.#summaries = new TableCheck(connection, index.summaryTable, "summaries", problems);
+    this.#messages = new TableCheck(connection, head.tables.message, "messages", problems);
+    this.#summaries = new TableCheck(connection, head.tables.summary, "summaries", problems);
   }
 
   /** Notes what the index must hold for a message, and checks its row and its block of words. */
