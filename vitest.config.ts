@@ -1,10 +1,32 @@
+/**
+ * Which tests a run has: `scripts/run-tests.ts` names a suite. Without one, as in `npx vitest run <file>`, every file can be run. A file
+ * belongs to the browser suite when it imports the browser, and to the soak suite when it asks how often to repeat itself.
+ */
+import { globSync, readFileSync } from "node:fs";
 import { defineConfig } from "vitest/config";
+import { HANG_LIMIT_MS } from "./packages/testkit/src/hang-limit.ts";
+
+const EVERY = ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"];
+const BROWSER = "@lossless/testkit/chromium.ts";
+const SOAK = "@lossless/testkit/rounds.ts";
+
+const importing = (module: string): string[] =>
+  globSync(EVERY).filter((file) => readFileSync(file, "utf8").includes(`"${module}"`));
+
+const SUITES: Readonly<Record<string, { include: string[]; exclude?: string[] }>> = {
+  every: { include: EVERY },
+  test: { include: EVERY, exclude: importing(BROWSER) },
+  browser: { include: importing(BROWSER) },
+  soak: { include: importing(SOAK) },
+};
 
 export default defineConfig({
   test: {
-    include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    ...SUITES[process.env["LCM_SUITE"] ?? "every"],
+    testTimeout: HANG_LIMIT_MS,
+    hookTimeout: HANG_LIMIT_MS,
+    expect: { poll: { timeout: HANG_LIMIT_MS } },
     pool: "forks",
+    maxWorkers: "100%",
   },
 });

@@ -1,7 +1,7 @@
 /**
  * Gives the tests of the web inspector a browser: where there is none, and we may install one (as root, with apt), Debian's chromium is
  * installed. Never fails: without a browser those tests are skipped, and a line says so. Plain JavaScript, like `ensure-installed.mjs`,
- * which runs it before `npm test`; `node scripts/ensure-chromium.mjs` runs it by itself.
+ * which runs it before `npm run test:browser`; `node scripts/ensure-chromium.mjs` runs it by itself.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

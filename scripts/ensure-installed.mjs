@@ -24,8 +24,8 @@ if (!isInstalled()) {
     rmSync(turnstile, { force: true });
   }
 }
-// Only the tests need a browser.
-if (process.env.npm_lifecycle_event === "pretest") ensureChromium();
+// Only one suite needs a browser.
+if (process.env.npm_lifecycle_event === "pretest:browser") ensureChromium();
 
 /** npm writes node_modules/.package-lock.json last, with what it has put there. */
 function isInstalled() {

@@ -158,9 +158,14 @@ describe("the build", () => {
   test(".ci/run can be run, and runs the tests, the demo, the checks and the live hosts", () => {
     expect(statSync(join(ROOT, ".ci/run")).mode & 0o111).not.toBe(0);
     const script = readProjectFile(".ci/run");
-    for (const command of ["npm test", "npm start", "npm run check", "npm run test:hosts"]) {
+    const tests = Object.keys(manifest.scripts).filter((name) => name.startsWith("test:"));
+    for (const command of [
+      "npm test",
+      "npm start",
+      "npm run check",
+      ...tests.map((name) => `npm run ${name}`),
+    ])
       expect(script).toContain(command);
-    }
     expect(script).toContain("set -euo pipefail");
   });
 

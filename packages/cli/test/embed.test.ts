@@ -95,7 +95,7 @@ describe("lcm embed", () => {
       env: { LCM_EMBEDDING_BASE_URL: `${server.url}/v1`, LCM_EMBEDDING_MODEL: "other" },
       onStart: (child) => {
         void expect
-          .poll(() => server.requests.length, { timeout: 20_000 })
+          .poll(() => server.requests.length)
           .toBe(before + 2)
           .then(() => child.kill("SIGINT"));
       },
@@ -118,7 +118,7 @@ describe("lcm embed", () => {
       env: { LCM_EMBEDDING_BASE_URL: `${server.url}/v1`, LCM_EMBEDDING_MODEL: "third" },
       onStart: (child) => {
         void expect
-          .poll(() => server.requests.length, { timeout: 20_000 })
+          .poll(() => server.requests.length)
           .toBe(before + 2)
           .then(() => child.kill("SIGKILL"));
       },

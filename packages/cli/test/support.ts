@@ -25,6 +25,8 @@ export interface Run {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly script?: string;
+  /** For a run whose duration matters. */
+  readonly ownProcess?: boolean;
   /** Called with the process as soon as it runs; it is then a process of its own. */
   readonly onStart?: (child: ReturnType<typeof spawn>) => void;
 }
@@ -47,8 +49,8 @@ export function createRunner(home: string): (args: readonly string[], options?: 
       ...options.env,
     };
     const order: WarmOrder = { args, env, folder: home };
-    const needsOwnProcess = options.script !== undefined || options.onStart !== undefined || warm.isBusy;
-    return needsOwnProcess ? runInOwnProcess(order, options) : warm.run(order);
+    const isOwn = options.ownProcess ?? (options.script !== undefined || options.onStart !== undefined);
+    return isOwn || warm.isBusy ? runInOwnProcess(order, options) : warm.run(order);
   };
 }
 

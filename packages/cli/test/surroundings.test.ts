@@ -119,4 +119,4 @@ test("while another program holds the database, the command says that it waits, 
   }
   other.close();
   expect([await status, told]).toEqual([0, expect.stringContaining(`using the database ${database}`)]);
-}, 90_000);
+});

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings, type Engine, type HiddenReason } from "@lossless/core";
 import * as fc from "fast-check";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 import type { CommitTurnParams, ContextEngine } from "../src/host.ts";
 import { makeEngine } from "./engine-parts.ts";
@@ -58,7 +59,7 @@ test("stores every row exactly once, whatever the host does in between", async (
         await rm(folder, { recursive: true, force: true });
       }
     }),
-    { numRuns: 60 },
+    { numRuns: rounds({ test: 12, soak: 60 }) },
   );
 });
 

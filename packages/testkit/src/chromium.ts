@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { HANG_LIMIT_MS } from "./hang-limit.ts";
 
 const PLACES = [
   process.env["LCM_CHROMIUM"],
@@ -35,6 +36,7 @@ export interface WatchedPage {
 
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(HANG_LIMIT_MS);
   const page = await context.newPage();
   const troubles: string[] = [];
   const requests: string[] = [];

@@ -20,7 +20,7 @@ beforeAll(async () => {
   }));
   for (let at = 0; at < COUNT; at += 500)
     await engine.ingest({ session: MAIN, messages: messages.slice(at, at + 500) });
-}, 120_000);
+});
 
 afterAll(async () => {
   await engine.close();
@@ -62,7 +62,7 @@ describe("a window over four thousand messages", () => {
       }),
       { numRuns: 30 },
     );
-  }, 120_000);
+  });
 
   test("paging through all of it never keeps more than a bounded number of rows", async () => {
     const window = make();

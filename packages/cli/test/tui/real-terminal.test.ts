@@ -6,6 +6,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openEngine, resolveSettings } from "@lossless/core";
+import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createRunner, LCM, makeFolder, ROOT } from "../support.ts";
 import { fillTalk, FOLDING } from "./stage.ts";
@@ -35,7 +36,7 @@ const see = (text: string | RegExp): Promise<string> =>
       if (typeof text === "string" ? screen.includes(text) : text.test(screen)) return screen;
       throw new Error(`the terminal does not show ${String(text)}:\n${screen}`);
     },
-    { timeout: 30_000, interval: 30 },
+    { timeout: HANG_LIMIT_MS, interval: 30 },
   );
 
 const readText = (file: string): string => readFileSync(file, "utf8").trim();
@@ -46,7 +47,7 @@ async function readModes(): Promise<string> {
   // Renamed when it is complete: the shell makes the file before it is written.
   type(`stty -a > ${file}-new; mv ${file}-new ${file}; echo wri"tten"`);
   press("Enter");
-  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000 });
+  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: HANG_LIMIT_MS });
   await see(/^written$/m);
   // The size is the window's business.
   const modes = readText(file).replace(/rows \d+; columns \d+/, "");
@@ -65,7 +66,7 @@ beforeAll(async () => {
   const writer = await openEngine({ database, settings, thread: false });
   await fillTalk(writer);
   await writer.close();
-}, 60_000);
+});
 
 beforeEach((context) => {
   if (!hasTmux) context.skip();
@@ -90,7 +91,7 @@ afterEach(() => {
 
 afterAll(() => folder.remove());
 
-describe("in a real terminal", { timeout: 120_000 }, () => {
+describe("in a real terminal", () => {
   test("walks from conversations to messages, graph and context by keys, and leaves the terminal as it was", async () => {
     const before = await readModes();
     await start();

@@ -3,6 +3,7 @@ import type { Arrival, Complete, Engine, Settings } from "@lossless/core";
 import { openEngine, resolveSettings } from "@lossless/core";
 import { examine } from "@lossless/core/maintain/doctor.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
+import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { vi } from "vitest";
 import { App } from "../../src/tui/app.ts";
 import { createNavigator } from "../../src/tui/navigation.ts";
@@ -136,7 +137,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
           if (!isThere) throw new Error(`the screen does not show ${String(text)}:\n${screen}`);
           return screen;
         },
-        { timeout: 20_000, interval: 10 },
+        { timeout: HANG_LIMIT_MS, interval: 10 },
       ),
     close: async () => {
       ui.stop();

@@ -43,7 +43,7 @@ export async function goAndWait(page: Page, hash: string): Promise<void> {
 /** Looks again and again until an expression is true in the page. What runs inside the page itself would need a looser policy. */
 export async function until(page: Page, expression: string): Promise<void> {
   await expect
-    .poll(() => page.evaluate<boolean>(`Boolean(${expression})`), { timeout: 30_000, message: expression })
+    .poll(() => page.evaluate<boolean>(`Boolean(${expression})`), { message: expression })
     .toBe(true);
 }
 

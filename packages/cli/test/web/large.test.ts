@@ -9,7 +9,6 @@ import type { Site } from "./archive.ts";
 import { go, goAndWait, VIEWS } from "./browser.ts";
 
 const chromium = findChromium();
-const BUILD_MS = 600_000;
 
 describe.skipIf(chromium === null)("a hundred thousand messages", () => {
   const folder = makeFolder();
@@ -22,7 +21,7 @@ describe.skipIf(chromium === null)("a hundred thousand messages", () => {
     browser = await startChromium(chromium ?? "");
     watched = await openPage(browser);
     await watched.page.goto(site.inspector.url);
-  }, BUILD_MS);
+  });
   afterAll(async () => {
     await browser?.close();
     await site?.close();

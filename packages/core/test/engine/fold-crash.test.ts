@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { runWithCrashes } from "@lossless/testkit/crash.ts";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import type { Engine } from "../../src/index.ts";
@@ -19,7 +20,7 @@ import { SESSION } from "./conversation.ts";
 const PROGRAM = fileURLToPath(new URL("fold-program.ts", import.meta.url));
 const LEASE_MS = 120_000;
 const SEED = 31;
-const KILLS = 9;
+const KILLS = rounds({ test: 3, soak: 9 });
 const TURNS = 130;
 
 async function makeArchive(): Promise<string> {

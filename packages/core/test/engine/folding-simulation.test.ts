@@ -1,14 +1,15 @@
 import { makeTemporaryFolder } from "@lossless/testkit";
+import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
 import { Simulation } from "./simulation.ts";
 
 /** One seed to look at, or how many to try. */
-const ONLY = process.env.LCM_SEED === undefined ? null : Number(process.env.LCM_SEED);
-const FIRST = Number(process.env.LCM_FIRST_SEED ?? 1);
-const SEEDS = Number(process.env.LCM_SEEDS ?? 16);
-/** Turns and everything between them in one long run; thousands when asked for. */
-const SOAK_STEPS = Number(process.env.LCM_SOAK_STEPS ?? 120);
+const ONLY = process.env["LCM_SEED"] === undefined ? null : Number(process.env["LCM_SEED"]);
+const FIRST = Number(process.env["LCM_FIRST_SEED"] ?? 1);
+const SEEDS = rounds({ test: 3, soak: 16 });
+/** Turns and everything between them in one long run. */
+const SOAK_STEPS = rounds({ test: 0, soak: 120 });
 const CRASHES = 0.12;
 
 interface Run {
@@ -41,23 +42,16 @@ async function simulate({ seed, steps, checkEvery }: Run): Promise<Simulation> {
   }
 }
 
-const TIMEOUT_MS = 20_000 * (ONLY === null ? SEEDS : 1);
+test("whatever happens to a conversation, the archive proves whole and every context stands for it exactly once", async () => {
+  const short = { steps: 60, checkEvery: 5 };
+  const seeds = ONLY === null ? Array.from({ length: SEEDS }, (_, i) => FIRST + i) : [ONLY];
+  let crashed = 0;
+  for (const seed of seeds) crashed += (await simulate({ seed, ...short })).crashed;
+  if (ONLY === null) expect(crashed).toBeGreaterThan(0);
+});
 
-test(
-  "whatever happens to a conversation, the archive proves whole and every context stands for it exactly once",
-  { timeout: TIMEOUT_MS },
-  async () => {
-    const short = { steps: 60, checkEvery: 5 };
-    const seeds = ONLY === null ? Array.from({ length: SEEDS }, (_, i) => FIRST + i) : [ONLY];
-    let crashed = 0;
-    for (const seed of seeds) crashed += (await simulate({ seed, ...short })).crashed;
-    if (ONLY === null) expect(crashed).toBeGreaterThan(0);
-  },
-);
-
-test(
+test.runIf(isSoak)(
   "nothing wears out over a long conversation with a process that is killed again and again",
-  { timeout: 300_000 + 2_000 * SOAK_STEPS },
   async () => {
     // One seed has a model that fails at times, the other has none.
     for (const seed of [1_002, 1_003]) {

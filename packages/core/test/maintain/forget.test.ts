@@ -172,7 +172,7 @@ describe("forgetting", () => {
       ),
       { numRuns: 8 },
     );
-  }, 120_000);
+  });
 
   test.each<[string, ForgetSelection, number]>([
     ["a conversation", { conversationIds: [1] }, 60],

@@ -9,13 +9,14 @@ import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { SHARED_SESSION, sharedArrival, TURN_MESSAGES } from "@lossless/testkit/crowd-program.ts";
 import type { CrowdOrders, CrowdReport, CrowdRole } from "@lossless/testkit/crowd-program.ts";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
 const PROGRAM = fileURLToPath(import.meta.resolve("@lossless/testkit/crowd-program.ts"));
 const WRITERS = 2;
-const READERS = 10;
-const TURNS = 200;
-const SHARED_EVENTS = 300;
+const READERS = rounds({ test: 2, soak: 10 });
+const TURNS = rounds({ test: 30, soak: 200 });
+const SHARED_EVENTS = rounds({ test: 60, soak: 300 });
 
 /** A process of the crowd, and what it says at its end. Fails with its output when it fails. */
 class Member {
@@ -65,7 +66,7 @@ async function readEventIds(engine: Engine, conversationId: number): Promise<str
   }
 }
 
-test("two writers, ten readers and a meddler share a database without losing or doubling anything", async () => {
+test("two writers, several readers and a meddler share a database without losing or doubling anything", async () => {
   using folder = makeTemporaryFolder();
   const database = folder.file("lcm.db");
   await (await openEngine({ database, thread: false })).close();
@@ -129,7 +130,7 @@ test("a lock that another process holds for three seconds delays a call, and thi
   });
   expect(settled).toBe(false);
   // A thread that waited for the lock would have ticked once; how often exactly depends on the machine.
-  expect(ticks).toBeGreaterThan(20);
+  expect(ticks).toBeGreaterThan(1);
   await holder.stop();
   expect((await call).results).toMatchObject([{ outcome: "stored" }]);
   await engine.close();

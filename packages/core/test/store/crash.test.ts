@@ -7,11 +7,12 @@ import type { Engine } from "@lossless/core";
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 import { listCrashBatches, makeCrashEvent } from "@lossless/testkit/crash-writer.ts";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
 const PROGRAM = fileURLToPath(import.meta.resolve("@lossless/testkit/crash-writer.ts"));
 const SEED = 4_711;
-const ROUNDS = 8;
+const ROUNDS = rounds({ test: 2, soak: 8 });
 const MAX_ACKNOWLEDGED = 120;
 const MAX_WAIT_MS = 40;
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 
 import { makeRandom, type Random } from "@lossless/testkit";
 import { runWithCrashes } from "@lossless/testkit/crash.ts";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
 import type { Engine } from "../../src/index.ts";
@@ -13,7 +14,7 @@ import { generateSession, openTestEngine, readStoredLines, type StoredLine } fro
 import { cutRandomly, listRealTranscripts, makeTemporaryDirectory, splitLines } from "./support.ts";
 
 const PROGRAM = fileURLToPath(new URL("crash-program.ts", import.meta.url));
-const KILLS = 16;
+const KILLS = rounds({ test: 3, soak: 16 });
 const SEED = 20_260;
 
 /** A directory of files that are written step by step. */

@@ -1,0 +1,15 @@
+/**
+ * How often a test repeats itself. `npm test` does as little as shows a fault of the kind; `npm run test:soak` runs every file that asks
+ * here once more, with the larger number, times `LCM_SOAK` (1 unless set). That is how kill loops, simulations and properties with many
+ * seeds stay one test with one setting.
+ */
+
+const soak = process.env["LCM_SOAK"] === undefined ? null : Number(process.env["LCM_SOAK"]);
+if (soak !== null && !(soak > 0)) throw new Error("LCM_SOAK must be a number greater than 0");
+
+/** For tests that are too long for every change whatever their number of rounds. */
+export const isSoak = soak !== null;
+
+export function rounds(count: { readonly test: number; readonly soak: number }): number {
+  return soak === null ? count.test : Math.ceil(count.soak * soak);
+}
