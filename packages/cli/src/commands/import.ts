@@ -8,10 +8,11 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { Option } from "commander";
 import type { Command } from "commander";
+import type { PrepareAhead } from "@lossless/core/bulk/index.ts";
 import { EngineError, ERROR_CODES } from "@lossless/core/model/errors.ts";
 import { FORMAT_NAMES } from "@lossless/core/transfer/format.ts";
 import type { FormatName } from "@lossless/core/transfer/format.ts";
-import type { ImportReport, ImportTarget, PrepareAhead } from "@lossless/core/transfer/import.ts";
+import type { ImportReport, ImportTarget } from "@lossless/core/transfer/import.ts";
 import type { HistoryKind, HistoryReport } from "@lossless/core/transfer/move.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
@@ -329,7 +330,7 @@ interface ImportSituation {
 }
 
 async function loadPreparer(invocation: Invocation): Promise<PrepareAhead | undefined> {
-  const { createPreparer } = await import("@lossless/core/transfer/prepare-ahead.ts");
+  const { createPreparer } = await import("@lossless/core/bulk/index.ts");
   return createPreparer((await invocation.settings()).settings);
 }
 

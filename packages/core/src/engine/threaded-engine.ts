@@ -9,7 +9,7 @@ import type { Engine, ProgressFn } from "./engine.ts";
 import { postArrivals } from "./post-arrivals.ts";
 import { deserializeError } from "./thread-messages.ts";
 import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./thread-messages.ts";
-import { listBuffers } from "../ingest/prepared-batch.ts";
+import { listBuffers } from "../bulk/index.ts";
 import type { Complete, CompleteResult } from "../model/complete.ts";
 import type { Embed, EmbedResult } from "../model/embed.ts";
 import { EngineError } from "../model/errors.ts";

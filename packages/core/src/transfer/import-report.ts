@@ -1,7 +1,6 @@
 /** What an import is asked for, and what it reports. */
-import type { PackedPrepared } from "../ingest/prepared-batch.ts";
-import type { Arrival } from "../model/message.ts";
-import type { FormatName, JsonObject } from "./format.ts";
+import type { PrepareAhead } from "../bulk/index.ts";
+import type { FormatName } from "./format.ts";
 import type { SessionChoice } from "./identity.ts";
 import type { ImportTarget } from "./import-target.ts";
 
@@ -20,18 +19,8 @@ export interface ImportSettings extends SessionChoice {
   readonly batchBytes?: number | undefined;
   readonly batchLines?: number | undefined;
   readonly maxLineBytes?: number | undefined;
-  /** Does what storing messages needs besides a database, while the batch before is being stored; see `prepare-ahead.ts`. */
+  /** Does what storing messages needs besides a database, while the batch before is being stored; see `bulk/`. */
   readonly prepareAhead?: PrepareAhead | undefined;
-}
-
-/** Begins a batch. */
-export type PrepareAhead = () => BatchPreparer;
-
-export interface BatchPreparer {
-  /** Prepares the next message of the batch; `parsed` is what its bytes say, where they are a JSON object. */
-  add(message: Arrival, parsed?: JsonObject): void;
-  /** The batch; its messages lie in `arrivals`, which is handed over with it. */
-  finish(arrivals: Uint8Array<ArrayBuffer>): PackedPrepared;
 }
 
 export interface ImportOptions extends ImportSettings {

@@ -1,5 +1,5 @@
 /** What an import needs of the engine, and no more: tests and dry runs stand in for it. */
-import type { PackedPrepared } from "../ingest/prepared-batch.ts";
+import type { PackedPrepared } from "../bulk/index.ts";
 import type { Arrival, IngestedMessage, SessionRef } from "../model/message.ts";
 
 export interface ImportTarget {

@@ -11,7 +11,7 @@
 import { randomUUID } from "node:crypto";
 import { stat } from "node:fs/promises";
 
-import type { PackedPrepared } from "../ingest/prepared-batch.ts";
+import type { PackedPrepared } from "../bulk/index.ts";
 import { EngineError } from "../model/errors.ts";
 import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
 

@@ -3,12 +3,11 @@
  * is: the buffer they were read into is used again for the next lines, and hardly anything is kept for a line but what it is called.
  */
 import { ByteWriter } from "../model/byte-writer.ts";
-import type { PackedPrepared } from "../ingest/prepared-batch.ts";
+import type { BatchPreparer, PackedPrepared } from "../bulk/index.ts";
 import type { JsonObject } from "../message/readable.ts";
 import { must } from "../model/errors.ts";
 import type { Arrival } from "../model/message.ts";
 import type { NamedLine } from "./entry-index.ts";
-import type { BatchPreparer } from "./import-report.ts";
 import type { Line } from "./lines.ts";
 
 const FIRST_BYTES = 64 * 1024;

@@ -2,8 +2,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { prepareMessage } from "../../src/ingest/prepare.ts";
-import { listBuffers, PreparedBatch, PreparedPacker } from "../../src/ingest/prepared-batch.ts";
-import type { PackedPrepared } from "../../src/ingest/prepared-batch.ts";
+import { listBuffers, PreparedBatch, PreparedPacker } from "../../src/bulk/prepared-batch.ts";
+import type { PackedPrepared } from "../../src/bulk/prepared-batch.ts";
 import type { PreparedMessage } from "../../src/store/store.ts";
 import { decodeTerms, Spelling } from "../../src/text/index.ts";
 

@@ -6,7 +6,7 @@
  * Invariant: unpacking gives what was packed, field by field.
  */
 import { ByteWriter } from "../model/byte-writer.ts";
-import { NumberWriter } from "../model/number-writer.ts";
+import { NumberWriter } from "./number-writer.ts";
 import type { Writable } from "../model/writable.ts";
 import { PLAIN } from "../store/body.ts";
 import type { PreparedMessage, PreparedPart } from "../store/store.ts";

@@ -3,14 +3,24 @@
  * next. Redaction is the engine's own, so with patterns set the engine prepares everything itself.
  */
 
-import { arrivalBytes } from "../engine/ingest.ts";
 import { prepareMessage } from "../ingest/prepare.ts";
-import { PreparedPacker } from "../ingest/prepared-batch.ts";
+import { PreparedPacker } from "./prepared-batch.ts";
 import { hiddenMask } from "../model/message.ts";
 import { drawRandom } from "../model/random.ts";
+import type { JsonObject } from "../message/readable.ts";
+import type { Arrival } from "../model/message.ts";
 import type { Settings } from "../model/settings.ts";
+import type { PackedPrepared } from "./prepared-batch.ts";
 
-import type { PrepareAhead } from "./import-report.ts";
+/** Begins a batch. */
+export type PrepareAhead = () => BatchPreparer;
+
+export interface BatchPreparer {
+  /** Prepares the next message of the batch; `parsed` is what its bytes say, where they are a JSON object. */
+  add(message: Arrival & { readonly bytes: Uint8Array }, parsed?: JsonObject): void;
+  /** The batch; its messages lie in `arrivals`, which is handed over with it. */
+  finish(arrivals: Uint8Array<ArrayBuffer>): PackedPrepared;
+}
 
 /** Prepares batches on the calling thread; undefined where the engine must do it. Of use only with an engine behind a thread. */
 export function createPreparer(settings: Settings): PrepareAhead | undefined {
@@ -29,7 +39,7 @@ export function createPreparer(settings: Settings): PrepareAhead | undefined {
           random: drawRandom,
           parsed,
         };
-        packer.add(prepareMessage(arrivalBytes(arrival), options));
+        packer.add(prepareMessage(arrival.bytes, options));
       },
       finish(arrivals) {
         idle.push(packer);

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openEngine, resolveSettings } from "../../src/index.ts";
 import { importTranscript } from "../../src/transfer/import.ts";
-import { createPreparer } from "../../src/transfer/prepare-ahead.ts";
-import { generateSession, openTestEngine, readStoredLines } from "./archive.ts";
-import { makeTemporaryDirectory } from "./support.ts";
+import { createPreparer } from "../../src/bulk/prepare-ahead.ts";
+import { generateSession, openTestEngine, readStoredLines } from "../transfer/archive.ts";
+import { makeTemporaryDirectory } from "../transfer/support.ts";
 
 test("stores the same through a thread as an engine that does everything itself", async () => {
   const folder = makeTemporaryDirectory();
