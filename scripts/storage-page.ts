@@ -76,7 +76,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
       summary_refs: "Which row of the full-text index is which summary.",
       word_blocks:
         "The words of 512 messages as their texts spell them, so that a regular expression with a literal reads only what can match.",
-      meta: "Facts about the archive as a whole: which generation of the index is in use, and whether it can be trusted.",
+      meta: "Facts about the archive as a whole: which generation of the index is in use, and whether it can be trusted; the highest ids that were removed.",
+      imports: "How many messages of which conversation each import stored, so that it can be removed again.",
       token_calibration: "How far the token estimate is off for a model, learnt from what hosts report.",
       expansion_grants: "What a sub-agent may open.",
       vector_spaces:

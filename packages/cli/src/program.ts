@@ -116,7 +116,8 @@ function tame(command: Command): void {
     .exitOverride((error) => {
       throw translate(error, command);
     });
-  if (command.commands.length === 0) return;
+  // A command with options of its own does something itself, whatever is below it.
+  if (command.commands.length === 0 || (command.parent !== null && command.options.length > 0)) return;
   command
     .allowExcessArguments(true)
     .allowUnknownOption(true)

@@ -173,6 +173,27 @@ describe("the rest", () => {
   });
 });
 
+describe("doctor imports", () => {
+  test("lists imports, tells what would go, and removes it only when told to", async () => {
+    const transcript = join(folder.path, "mistake.jsonl");
+    writeFileSync(transcript, `${JSON.stringify({ role: "user", content: "not meant for this archive" })}\n`);
+    expect((await lcm("import", transcript)).status).toBe(0);
+    const [latest] = (await json("doctor", "imports")).data.items;
+    expect(latest).toMatchObject({ sources: [transcript], messages: 1 });
+    const id = latest?.["importId"] as string;
+    expect(await text("doctor", "imports")).toContain(id);
+    expect(await text("doctor", "imports", id)).toContain("Nothing was removed");
+    expect((await json("doctor", "imports", id)).data).toMatchObject({ applied: false, keep: [] });
+    const { data } = await json("doctor", "imports", id, "--apply");
+    expect(data).toMatchObject({ applied: true, removed: { conversations: 1, messages: 1 } });
+    expect(existsSync(join(data["copyPath"] as string, "lcm.db"))).toBe(true);
+    expect((await json("doctor", "imports")).data.items.map((item) => item["importId"])).not.toContain(id);
+    expect((await json("search", "meant")).data.items).toEqual([]);
+    expect(parseError(await lcm("doctor", "imports", id, "--json"))).toMatchObject({ code: "not_found" });
+    await verify();
+  });
+});
+
 describe("forget", () => {
   test("needs a choice, tells first, then removes and leaves a receipt", async () => {
     expect((await lcm("forget")).status).toBe(2);

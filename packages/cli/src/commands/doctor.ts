@@ -10,6 +10,7 @@ import type { Invocation } from "../context.ts";
 import { countOf, formatCount, toOneLine } from "../format.ts";
 import { countNote, startProgress } from "../progress.ts";
 import { style } from "../style.ts";
+import { defineDoctorImports } from "./doctor-imports.ts";
 import { addExamples } from "./shared.ts";
 
 interface Options {
@@ -36,6 +37,7 @@ needs a model is only told, with what it would cost. Ends with status ${ERROR_CO
     ["lcm doctor --fix", "fix what can be fixed without a model"],
     ["lcm doctor --json | jq '.data.findings[].mend'", "the fixing commands, for a program"],
   ]);
+  defineDoctorImports(command);
 }
 
 interface Outcome {

@@ -10,6 +10,7 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import type { PrepareAhead } from "@lossless/core/bulk/index.ts";
 import { EngineError, ERROR_CODES } from "@lossless/core/model/errors.ts";
+import { makeImportId } from "@lossless/core/model/ids.ts";
 import { FORMAT_NAMES } from "@lossless/core/transfer/format.ts";
 import type { FormatName } from "@lossless/core/transfer/format.ts";
 import type { ImportReport, ImportTarget } from "@lossless/core/transfer/import.ts";
@@ -134,16 +135,16 @@ async function runImport(
   boundMemory();
   const tally = new Tally();
   const sources = await listSources(paths, options, tally);
+  const shared = { ...options, since, tally, importId: makeImportId() };
   // Nothing to read means nothing to create: a typing error must not leave an empty database behind.
   const transcripts = sources.filter((source) => source.history === null);
   const histories = sources.filter((source) => source.history !== null);
   await runCancellable(
     async (signal) => {
-      if (histories.length > 0)
-        await importHistories(invocation, { ...options, since, sources: histories, tally, signal });
+      if (histories.length > 0) await importHistories(invocation, { ...shared, sources: histories, signal });
       if (transcripts.length === 0) return;
       await withTarget(invocation, options.dryRun ?? false, (target) =>
-        importAll(target, invocation, { ...options, since, sources: transcripts, tally, signal }),
+        importAll(target, invocation, { ...shared, sources: transcripts, signal }),
       );
     },
     { isPatient: true, what: "the import" },
@@ -274,6 +275,7 @@ async function importHistories(
         since: options.since,
         largeFileThresholdTokens: settings.largeFileThresholdTokens,
         settings,
+        importId: options.importId,
         signal,
         onProgress: ({ bytesDone, bytesTotal }) => progress.update(bytesDone, bytesTotal),
       }).catch((error: unknown) => {
@@ -290,6 +292,7 @@ async function importHistories(
 }
 
 interface Work extends Omit<ImportOptions, "since"> {
+  readonly importId: string;
   /** ms UTC. */
   readonly since: number | undefined;
   readonly sources: readonly Source[];
@@ -337,7 +340,7 @@ async function loadPreparer(invocation: Invocation): Promise<PrepareAhead | unde
 async function importSource(
   target: ImportTarget,
   { owner }: Invocation,
-  { format, session, signal, tally, sessionFilter, since }: Work,
+  { format, session, signal, tally, sessionFilter, since, importId }: Work,
   { path, isNamed }: Source,
   { progress, before, total, prepareAhead }: ImportSituation,
 ): Promise<ImportReport | null> {
@@ -351,6 +354,7 @@ async function importSource(
       sessionKey: session,
       sessionFilter,
       since,
+      importId,
       signal,
       prepareAhead,
       onProgress: ({ bytesDone }) =>

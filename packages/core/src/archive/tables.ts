@@ -104,6 +104,13 @@ export const tables = {
     chain: blob,
     forgotten_at: maybe(integer),
   }),
+  imports: table(["import_id", "conversation_id"], {
+    import_id: text,
+    conversation_id: integer,
+    source: text,
+    at: integer,
+    messages: integer,
+  }),
   event_ids: table(["session_ref", "event_id"], {
     session_ref: integer,
     event_id: text,

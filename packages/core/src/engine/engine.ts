@@ -43,7 +43,15 @@ import type { GrepAnswer, GrepRequest } from "../retrieve/grep.ts";
 import type { Meaning } from "../retrieve/meaning.ts";
 import { searchMessages } from "../retrieve/search.ts";
 import type { SearchAnswer, SearchQuestion } from "../retrieve/search.ts";
-import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "../store/care.ts";
+import type {
+  ConversationTies,
+  DissolveReport,
+  DoubtfulSummary,
+  ForgetPlan,
+  ImportedPart,
+  RemovedCounts,
+  TransplantReport,
+} from "../store/care.ts";
 import type {
   Debt,
   Guard,
@@ -600,6 +608,20 @@ export class LocalEngine implements Engine {
 
   async dropSummaries(request: { conversationId: number }): Promise<number | null> {
     return this.#store.dropSummaries(request.conversationId);
+  }
+
+  async listImports(): Promise<ImportedPart[]> {
+    return this.#store.listImports();
+  }
+
+  async readTies(request: { conversationIds: readonly number[] }): Promise<ConversationTies[]> {
+    return this.#store.readTies(request.conversationIds);
+  }
+
+  async removeConversations(request: {
+    expected: readonly ConversationTies[];
+  }): Promise<RemovedCounts | null> {
+    return this.#store.removeConversations(request.expected);
   }
 
   async closeDebt(request: { conversationId: number }): Promise<boolean> {

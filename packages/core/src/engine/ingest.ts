@@ -16,7 +16,7 @@ import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
 import { makeUlid } from "../model/ids.ts";
 import { hiddenMask } from "../model/message.ts";
-import type { Arrival, IngestedMessage, MessageView, SessionRef } from "../model/message.ts";
+import type { Arrival, ImportMark, IngestedMessage, MessageView, SessionRef } from "../model/message.ts";
 import { compileSessionPatterns } from "../model/session-patterns.ts";
 import type { Settings } from "../model/settings.ts";
 import type { ForkItem } from "../store/forks.ts";
@@ -41,6 +41,8 @@ export interface IngestRequest extends ModelSituation {
   readonly prepared?: PackedPrepared;
   /** Read from a history: large files are described by their type, without a model. */
   readonly isHistory?: boolean;
+  /** Set by imports, so that what they brought in is known. */
+  readonly import?: ImportMark | undefined;
   /** How far the source was read; stored in the same transaction. */
   readonly cursor?: { readonly value: string | null };
   /**
@@ -168,6 +170,7 @@ export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvent
       session: request.session,
       events,
       now,
+      import: request.import,
       turn: request.turn,
       cursor: request.cursor,
       baseTokens: request.budgetTokens,

@@ -8,7 +8,15 @@ import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
 import { HIDDEN } from "../model/message.ts";
 import type { Settings } from "../model/settings.ts";
-import type { DissolveReport, DoubtfulSummary, ForgetPlan, TransplantReport } from "../store/care.ts";
+import type {
+  ConversationTies,
+  DissolveReport,
+  DoubtfulSummary,
+  ForgetPlan,
+  ImportedPart,
+  RemovedCounts,
+  TransplantReport,
+} from "../store/care.ts";
 import { nameSource } from "../store/folding.ts";
 import type { Debt, RunItem, SummaryNode, SummaryReplacement, SummaryText } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
@@ -70,6 +78,11 @@ export interface CareEngine {
   closeDebt(request: { conversationId: number }): Promise<boolean>;
   /** Removes all summaries of a conversation and shows its messages again; null when a fork or another conversation uses one of them. */
   dropSummaries(request: { conversationId: number }): Promise<number | null>;
+  /** What imports brought in, the newest first. */
+  listImports(): Promise<ImportedPart[]>;
+  readTies(request: { conversationIds: readonly number[] }): Promise<ConversationTies[]>;
+  /** Removes conversations with everything in them; null if they are not as expected. */
+  removeConversations(request: { expected: readonly ConversationTies[] }): Promise<RemovedCounts | null>;
   listPublished(request: {
     after: string;
     limit: number;

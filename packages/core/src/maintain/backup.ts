@@ -29,6 +29,9 @@ import { nameFolder } from "../transfer/documented/need.ts";
 const DATABASE_NAME = "lcm.db";
 const FILES_NAME = "lcm-files";
 const PARTIAL = ".partial";
+/** What a copy is called that was made before a repair, and not proven. */
+const RAW_COPY = ".before-repair-";
+const COPY_NAMES = [".backup-", RAW_COPY];
 
 export interface BackupEntry {
   readonly path: string;
@@ -59,7 +62,7 @@ export interface BackupOptions {
 }
 
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
-  const { databasePath, filesDir } = options;
+  const { databasePath, keep, onProgress } = options;
   const target =
     options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
   if (existsSync(target)) {
@@ -67,6 +70,31 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
       step: { kind: "choose_output" },
     });
   }
+  const counts = await writeCopy(options, target, (copy) =>
+    prove(copy, (done, total) => onProgress?.("verify", done, total)),
+  );
+  const removed = keep === undefined ? [] : pruneBackups(databasePath, keep);
+  return { path: target, ...counts, bytes: folderBytes(target), removed };
+}
+
+/**
+ * Copies the archive as it is, damage included, before something is taken out of it: a backup, which is proven, could not be made of an
+ * archive that does not verify. `lcm restore` takes it back if it verifies.
+ */
+export async function createRawCopy(options: Omit<BackupOptions, "target" | "keep">): Promise<string> {
+  const stamp = formatStamp(options.now ?? Date.now());
+  const target = findFreeName(`${options.databasePath}${RAW_COPY}${stamp}`);
+  await writeCopy(options, target, () => undefined);
+  return target;
+}
+
+/** Writes a copy under another name, has it checked, and gives it its own once it is on the disk. */
+async function writeCopy<T>(
+  options: BackupOptions,
+  target: string,
+  check: (database: string) => Promise<T> | T,
+): Promise<T> {
+  const { databasePath, filesDir } = options;
   const partial = `${target}${PARTIAL}`;
   rmSync(partial, { recursive: true, force: true });
   for (const path of [partial, target]) recordCopy(databasePath, "backup", path, options.now);
@@ -82,12 +110,11 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
     copyFiles(filesDir, join(partial, FILES_NAME), (done, total) =>
       options.onProgress?.("files", done, total),
     );
-    const counts = await prove(copy, (done, total) => options.onProgress?.("verify", done, total));
+    const checked = await check(copy);
     flushTreeSync(partial);
     renameSync(partial, target);
     flushFolders(dirname(target), dirname(firstMade));
-    const removed = options.keep === undefined ? [] : pruneBackups(databasePath, options.keep);
-    return { path: target, ...counts, bytes: folderBytes(target), removed };
+    return checked;
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
     throw error;
@@ -125,7 +152,8 @@ export function listUnfinished(databasePath: string): { path: string; changedAt:
   return readdirSync(folder)
     .filter(
       (entry) =>
-        (entry.startsWith(`${name}.backup-`) && entry.endsWith(PARTIAL)) || entry === `${name}.restoring`,
+        (COPY_NAMES.some((infix) => entry.startsWith(`${name}${infix}`)) && entry.endsWith(PARTIAL)) ||
+        entry === `${name}.restoring`,
     )
     .map((entry) => join(folder, entry))
     .map((path) => ({ path, changedAt: newestChange(path) }));
@@ -168,6 +196,9 @@ export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
   const beside = readdirSync(folder).filter((entry) => !isLog(entry));
   const found = [
     ...listBackups(databasePath).map(({ path }) => folderCopy(path, true)),
+    ...beside
+      .filter((entry) => entry.startsWith(`${name}${RAW_COPY}`) && !entry.endsWith(PARTIAL))
+      .map((entry) => folderCopy(join(folder, entry), true)),
     ...listUnfinished(databasePath).map(({ path }) =>
       path.endsWith(PARTIAL) ? folderCopy(path, false) : fileCopy(path, false),
     ),

@@ -27,6 +27,9 @@ export function parseMessageId(text: string): MessageId | null {
 export const isSummaryId = (text: string): text is SummaryId => /^sum_[0-9a-f]{16}$/.test(text);
 export const isFileId = (text: string): text is FileId => /^file_[0-9a-f]{16}$/.test(text);
 
+/** One run of an import, over all its files. */
+export const makeImportId = (): string => `imp_${randomBytes(8).toString("hex")}`;
+
 /** A large file is known by its conversation and its content: the same payload twice is one file. */
 export function deriveFileId(conversationId: number, contentSha256: string): FileId {
   return asFileId(`file_${hash("sha256", `${conversationId}:${contentSha256}`).slice(0, 16)}`);

@@ -120,6 +120,16 @@ export interface Arrival {
   readonly hidden?: readonly HiddenReason[];
 }
 
+/** Which import stores something, and from where. */
+export interface ImportMark {
+  /** `imp_` + 16 hex: one for all files that are imported together. */
+  readonly importId: string;
+  /** The file or folder. */
+  readonly source: string;
+  /** When the import began, ms UTC. */
+  readonly at: number;
+}
+
 export type IngestOutcome = "stored" | "known" | "revision" | "forgotten";
 
 export interface IngestedMessage {

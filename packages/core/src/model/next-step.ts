@@ -5,7 +5,7 @@
  */
 
 export type NextStep =
-  | { readonly kind: "list"; readonly what: "conversations" | "messages" | "summaries" | "backups" }
+  | { readonly kind: "list"; readonly what: "conversations" | "messages" | "summaries" | "backups" | "imports" }
   | { readonly kind: "choose_database" }
   | { readonly kind: "create_database" }
   | { readonly kind: "update_schema" }

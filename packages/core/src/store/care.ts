@@ -4,6 +4,7 @@
  *
  * Invariant: each of these is one transaction that leaves a whole cover, a right graph, right counters and a chain that continues.
  */
+import type { ImportMark } from "../model/message.ts";
 import type { Debt, PublishOutcome, RunItem, SummaryReplacement } from "./folding.ts";
 import type { Derive } from "./rows.ts";
 
@@ -77,6 +78,36 @@ export type ForgetOutcome =
   | { readonly kind: "forgotten"; readonly plan: ForgetPlan }
   | { readonly kind: "stale" };
 
+/** What one import brought into one conversation. */
+export interface ImportedPart extends ImportMark {
+  readonly conversationId: number;
+  /** Rows of messages it stored there, revisions included. */
+  readonly messages: number;
+}
+
+/** A conversation, and what else in the archive depends on it. */
+export interface ConversationTies {
+  readonly conversationId: number;
+  readonly owner: string;
+  readonly sessionKey: string;
+  /** Rows of messages, revisions included. */
+  readonly messages: number;
+  readonly summaries: number;
+  readonly headSeq: number;
+  readonly forgotten: number;
+  /** Conversations that show messages of this one. */
+  readonly forks: readonly number[];
+  /** Conversations that a session of this one has messages in, too. */
+  readonly sharesSessionWith: readonly number[];
+}
+
+export interface RemovedCounts {
+  readonly conversations: number;
+  readonly messages: number;
+  readonly summaries: number;
+  readonly files: number;
+}
+
 export interface CareStore {
   /** Writes a consistent copy of the database to a path that does not exist yet, while others go on writing. */
   backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;
@@ -85,6 +116,12 @@ export interface CareStore {
   closeDebt(conversationId: number): Promise<boolean>;
   /** Removes all summaries of a conversation and shows its messages again; null when something outside it uses one of them. */
   dropSummaries(conversationId: number): Promise<number | null>;
+  /** What imports brought in, the newest first. */
+  listImports(): Promise<ImportedPart[]>;
+  /** In the order of their ids; those that do not exist are left out. */
+  readTies(conversationIds: readonly number[]): Promise<ConversationTies[]>;
+  /** Removes conversations with everything in them; their ids are not used again, their events can be stored again. Null: they are not as expected. */
+  removeConversations(expected: readonly ConversationTies[]): Promise<RemovedCounts | null>;
   /** Published summaries, in the order of their ids. */
   listPublished(request: {
     after: string;

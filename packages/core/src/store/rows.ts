@@ -1,5 +1,5 @@
 /** The nouns of the store port: what is handed in, what comes back. The verbs are in `store.ts`. */
-import type { HiddenReason, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+import type { HiddenReason, ImportMark, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
 import type { ReadTerms } from "../text/index.ts";
 import type { PreparedRedaction } from "./redaction.ts";
 
@@ -82,6 +82,8 @@ export interface AppendBatch {
   /** Room for messages in the model's context at this turn, if it is known. */
   readonly baseTokens?: number;
   readonly now: number;
+  /** Set when an import stores the batch: it is noted what that brought in. */
+  readonly import?: ImportMark | undefined;
 }
 
 export interface AppendResult {

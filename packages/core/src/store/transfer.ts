@@ -5,7 +5,7 @@
  * Moving in is held together and proven before it is released: rows come as they are, and only together make a whole. Moving a conversation in
  * again goes on after its last row, once every row before has been compared.
  */
-import type { HiddenReason } from "../model/message.ts";
+import type { HiddenReason, ImportMark } from "../model/message.ts";
 import type { SummaryOutline } from "./folding.ts";
 import type { PreparedRedaction } from "./redaction.ts";
 import type { Derive, PayloadEncoding, Problem } from "./rows.ts";
@@ -172,6 +172,8 @@ export interface TransferStore {
     derive: Derive,
     now: number,
   ): Promise<void>;
+  /** Notes what an import brought into a conversation. */
+  noteImported(mark: ImportMark, conversationId: number, messages: number): Promise<void>;
   moveSummaries(
     conversationId: number,
     summaries: readonly MovedSummary[],

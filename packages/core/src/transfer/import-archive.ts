@@ -9,10 +9,13 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import { createZstdDecompress } from "node:zlib";
 
 import { findNameProblem } from "../model/check-arrival.ts";
 import { EngineError } from "../model/errors.ts";
+import { makeImportId } from "../model/ids.ts";
+import type { ImportMark } from "../model/message.ts";
 import type { Derive } from "../store/store.ts";
 import type {
   MovedConversation,
@@ -41,6 +44,8 @@ export interface ArchiveImportOptions {
   readonly since?: number | undefined;
   readonly derive: Derive;
   readonly now: number;
+  /** Has its own when absent. */
+  readonly importId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
@@ -191,6 +196,7 @@ interface OpenConversation {
 class ArchiveImport {
   readonly #store: TransferStore;
   readonly #options: ArchiveImportOptions;
+  readonly #mark: ImportMark;
   readonly #problems: ImportProblem[] = [];
   readonly #conversationIds: number[] = [];
   readonly #seen = new Map<string, number>();
@@ -210,6 +216,8 @@ class ArchiveImport {
   constructor(store: TransferStore, options: ArchiveImportOptions) {
     this.#store = store;
     this.#options = options;
+    const { importId = makeImportId(), path, now } = options;
+    this.#mark = { importId, source: resolve(path), at: now };
   }
 
   async take(record: ArchiveRecord, lineNumber: number): Promise<void> {
@@ -356,6 +364,7 @@ class ArchiveImport {
         this.#options.derive,
         this.#options.now,
       );
+      await this.#store.noteImported(this.#mark, current.conversationId, countMessages(added));
     }
     this.#counts.skipped += countMessages(known);
     this.#counts.imported += countMessages(added);

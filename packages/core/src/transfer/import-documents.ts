@@ -19,7 +19,7 @@ import {
 } from "./documents.ts";
 import { parseLine, type FormatName } from "./format.ts";
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
-import type { ImportOptions, ImportProblem, ImportReport } from "./import-report.ts";
+import type { ImportProblem, ImportReport, MarkedImport } from "./import-report.ts";
 import { readLines } from "./lines.ts";
 import { readOpenCodeEvents, readOpenCodeStorage } from "./opencode.ts";
 import { SessionWriter, type SourceEvent } from "./session-writer.ts";
@@ -80,7 +80,7 @@ class ReportBuilder {
 }
 
 /** Imports one JSON document. */
-export async function importDocument(options: ImportOptions): Promise<ImportReport> {
+export async function importDocument(options: MarkedImport): Promise<ImportReport> {
   const { path } = options;
   const { size } = await stat(path);
   if (size > MAX_DOCUMENT_BYTES) {
@@ -110,7 +110,7 @@ export async function holdsSessionLines(transcript: OpenTranscript): Promise<boo
 
 /** Imports a JSONL file with one session per line. */
 export async function importSessionLines(
-  options: ImportOptions,
+  options: MarkedImport,
   transcript: OpenTranscript,
 ): Promise<ImportReport> {
   const { path, signal } = options;
@@ -138,7 +138,7 @@ export async function importSessionLines(
 }
 
 /** Imports every session of an OpenCode storage folder. */
-export async function importOpenCode(options: ImportOptions): Promise<ImportReport> {
+export async function importOpenCode(options: MarkedImport): Promise<ImportReport> {
   const { path } = options;
   const { sessions, strays } = await readOpenCodeStorage(path);
   const report = new ReportBuilder(path, "opencode");
@@ -152,7 +152,7 @@ export async function importOpenCode(options: ImportOptions): Promise<ImportRepo
 }
 
 async function importOne(
-  options: ImportOptions,
+  options: MarkedImport,
   document: JsonDocument,
   id: string,
   report: ReportBuilder,
@@ -178,19 +178,19 @@ function* readEvents(document: JsonDocument, report: ReportBuilder): Generator<S
 }
 
 async function importEvents(
-  options: ImportOptions,
+  options: MarkedImport,
   format: FormatName,
   found: FileSession,
   events: Iterable<SourceEvent> | AsyncIterable<SourceEvent>,
   report: ReportBuilder,
 ): Promise<void> {
-  const { engine, owner = DEFAULT_OWNER, path, signal } = options;
+  const { engine, owner = DEFAULT_OWNER, path, mark, signal } = options;
   const identity = await chooseIdentity(engine, owner, { name: format }, found);
   const key = options.sessionKey ?? qualify({ name: format }, identity.id);
   const session: SessionRef = { key, id: identity.id, owner };
   const leftOut = await whyLeftOut(options, session, path);
   if (leftOut !== null) return report.note("left_out", 0, leftOut);
-  const writer = new SessionWriter({ target: engine, session, format, path, signal });
+  const writer = new SessionWriter({ target: engine, session, format, path, mark, signal });
   for await (const event of events) await writer.add(event);
   await writer.flush();
   report.add(session, writer);

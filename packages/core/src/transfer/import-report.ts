@@ -1,5 +1,6 @@
 /** What an import is asked for, and what it reports. */
 import type { PrepareAhead } from "../bulk/index.ts";
+import type { ImportMark } from "../model/message.ts";
 import type { FormatName } from "./format.ts";
 import type { SessionChoice } from "./identity.ts";
 import type { ImportTarget } from "./import-target.ts";
@@ -14,6 +15,8 @@ export interface ImportSettings extends SessionChoice {
   readonly engine: ImportTarget;
   readonly format?: FormatName | "auto" | undefined;
   readonly owner?: string | undefined;
+  /** Files that are imported together share an id; each has its own when absent. */
+  readonly importId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
   readonly batchBytes?: number | undefined;
@@ -27,6 +30,11 @@ export interface ImportOptions extends ImportSettings {
   readonly path: string;
   /** `<format>:<session id>` when absent. */
   readonly sessionKey?: string | undefined;
+}
+
+/** An import under way: what it stores is marked. */
+export interface MarkedImport extends ImportOptions {
+  readonly mark: ImportMark;
 }
 
 /**

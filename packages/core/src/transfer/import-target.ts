@@ -1,6 +1,6 @@
 /** What an import needs of the engine, and no more: tests and dry runs stand in for it. */
 import type { PackedPrepared } from "../bulk/index.ts";
-import type { Arrival, IngestedMessage, SessionRef } from "../model/message.ts";
+import type { Arrival, ImportMark, IngestedMessage, SessionRef } from "../model/message.ts";
 
 export interface ImportTarget {
   /**
@@ -14,6 +14,7 @@ export interface ImportTarget {
     cursor?: { value: string };
     prepared?: PackedPrepared;
     sequence?: string;
+    import?: ImportMark | undefined;
   }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
   readSession(request: {
     sessionId: string;

@@ -10,9 +10,11 @@
 
 import { randomUUID } from "node:crypto";
 import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
 
 import type { PackedPrepared } from "../bulk/index.ts";
 import { EngineError } from "../model/errors.ts";
+import { makeImportId } from "../model/ids.ts";
 import { POSITION_STEP, type Arrival, type IngestedMessage, type SessionRef } from "../model/message.ts";
 
 import {
@@ -49,6 +51,7 @@ import type {
   ImportReport,
   ImportSettings,
   ImportSummary,
+  MarkedImport,
 } from "./import-report.ts";
 import type { ImportTarget } from "./import-target.ts";
 import { LineBatch } from "./line-batch.ts";
@@ -77,8 +80,9 @@ const DEFAULT_OWNER = "main";
  * const report = await importTranscript({ engine, path: "session.jsonl" });
  * console.log(report.imported, report.skipped);
  */
-export async function importTranscript(options: ImportOptions): Promise<ImportReport> {
-  const { path, format: wanted = "auto" } = options;
+export async function importTranscript(request: ImportOptions): Promise<ImportReport> {
+  const { path, format: wanted = "auto", importId = makeImportId() } = request;
+  const options = { ...request, mark: { importId, source: resolve(path), at: Date.now() } };
   if (await isStorageFolder(path)) return importOpenCode(options);
   const transcript = await openTranscript(path);
   try {
@@ -92,7 +96,7 @@ export async function importTranscript(options: ImportOptions): Promise<ImportRe
   }
 }
 
-async function importLines(options: ImportOptions, transcript: OpenTranscript): Promise<ImportReport> {
+async function importLines(options: MarkedImport, transcript: OpenTranscript): Promise<ImportReport> {
   const format = await chooseFormat(transcript, options);
   if (format === null) return reportTooEarly(transcript);
   const { engine, signal, owner = DEFAULT_OWNER } = options;
@@ -118,6 +122,7 @@ export async function importPaths(
     onReport?: ((report: ImportReport) => void) | undefined;
   },
 ): Promise<ImportSummary> {
+  const { importId = makeImportId() } = options;
   const files: { path: string; isListed: boolean }[] = [];
   for (const path of options.paths) {
     for (const found of await listTranscripts(path)) files.push({ path: found, isListed: found !== path });
@@ -127,7 +132,7 @@ export async function importPaths(
   let [imported, skipped] = [0, 0];
   for (const [index, { path, isListed }] of files.entries()) {
     options.onFile?.(path, index, files.length);
-    const report = await importTranscript({ ...options, path }).catch((error: unknown) => {
+    const report = await importTranscript({ ...options, importId, path }).catch((error: unknown) => {
       if (isListed && error instanceof EngineError && error.code === "invalid_input") return error;
       throw error;
     });
@@ -159,7 +164,7 @@ type Outcome = { readonly error: unknown } | null;
 
 /** One import of one file, from its cursor or from its start. */
 class ImportRun {
-  readonly #options: ImportSettings;
+  readonly #options: MarkedImport;
   readonly #transcript: OpenTranscript;
   readonly #format: TranscriptFormat;
   readonly #identity: ChosenSession;
@@ -186,7 +191,7 @@ class ImportRun {
   #lastTime: number | null = null;
 
   constructor(
-    options: ImportSettings,
+    options: MarkedImport,
     transcript: OpenTranscript,
     format: TranscriptFormat,
     identity: ChosenSession,
@@ -412,6 +417,7 @@ class ImportRun {
       session: this.#session,
       messages,
       sequence: this.#sequence,
+      import: this.#options.mark,
       prepared,
       cursor: this.#mayMoveCursor
         ? { value: renderCursor(this.#format.name, cursor, this.#traces) }

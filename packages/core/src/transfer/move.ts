@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 
 import { deriveMessage } from "../ingest/prepare.ts";
 import { EngineError } from "../model/errors.ts";
+import { makeImportId } from "../model/ids.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
 import type { Settings } from "../model/settings.ts";
 import { recordCopy } from "../store/copies.ts";
@@ -91,6 +92,8 @@ export interface HistoryRequest extends ArchivePlace {
   readonly largeFileThresholdTokens: number;
   /** Whose patterns decide what is redacted; archives are copies of archives and taken as they are. */
   readonly settings?: Settings | undefined;
+  /** Shared by what is imported together. */
+  readonly importId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
@@ -103,12 +106,14 @@ export interface HistoryReport extends DocumentedImportReport {
 export async function importHistory(kind: HistoryKind, request: HistoryRequest): Promise<HistoryReport> {
   const store = openStore(request, { readOnly: false, create: true });
   const now = Date.now();
+  const { importId = makeImportId() } = request;
   try {
-    if (kind === "lossless-claw") return { kind, ...(await importDocumented(store, { ...request, now })) };
+    if (kind === "lossless-claw")
+      return { kind, ...(await importDocumented(store, { ...request, importId, now })) };
     return {
       kind,
       revisions: 0,
-      ...(await importArchive(store, { ...request, derive: deriveMessage, now })),
+      ...(await importArchive(store, { ...request, importId, derive: deriveMessage, now })),
     };
   } finally {
     await store.close();

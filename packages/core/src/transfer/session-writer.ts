@@ -3,7 +3,13 @@
  * to resume from. Their events are named by id or by content, so that storing them again adds nothing.
  */
 
-import { POSITION_STEP, type Arrival, type HiddenReason, type SessionRef } from "../model/message.ts";
+import {
+  POSITION_STEP,
+  type Arrival,
+  type HiddenReason,
+  type ImportMark,
+  type SessionRef,
+} from "../model/message.ts";
 
 import { renderCursor, START } from "./cursor.ts";
 import { EventIds, nameLine } from "./event-ids.ts";
@@ -37,6 +43,7 @@ export class SessionWriter {
   readonly #session: SessionRef;
   readonly #cursor: string;
   readonly #path: string;
+  readonly #mark: ImportMark;
   readonly #signal: AbortSignal | undefined;
   readonly #ids = new EventIds();
   #pending: Arrival[] = [];
@@ -49,12 +56,14 @@ export class SessionWriter {
     session: SessionRef;
     format: FormatName;
     path: string;
+    mark: ImportMark;
     signal?: AbortSignal | undefined;
   }) {
     this.#target = options.target;
     this.#session = options.session;
     this.#cursor = renderCursor(options.format, START);
     this.#path = options.path;
+    this.#mark = options.mark;
     this.#signal = options.signal;
   }
 
@@ -82,6 +91,7 @@ export class SessionWriter {
       session: this.#session,
       messages,
       cursor: { value: this.#cursor },
+      import: this.#mark,
     });
     this.refusal = skipped ?? null;
     if (this.refusal === null) this.conversationId = conversationId;

@@ -94,7 +94,7 @@ async function buildArchive(folder: string): Promise<string> {
 
 /** Takes back what later migrations did, so that an archive looks as one from before there were seals. */
 const BACK_TO_15 = `
-  DROP TABLE seals; DROP TRIGGER refuse_older_programs; PRAGMA user_version = 15;
+  DROP TABLE imports; DROP TABLE seals; DROP TRIGGER refuse_older_programs; PRAGMA user_version = 15;
   CREATE TABLE event_ids_behind (session_ref INTEGER PRIMARY KEY REFERENCES sessions (session_ref), until INTEGER NOT NULL) STRICT;`;
 
 interface Column {

@@ -1,5 +1,6 @@
 /** Transcripts in the folders where agents keep their sessions: what is not in the archive yet, and importing it after a look. */
 import { EngineError } from "@lossless/core/model/errors.ts";
+import { makeImportId } from "@lossless/core/model/ids.ts";
 import { importTranscript, type ImportReport } from "@lossless/core/transfer/import.ts";
 import { createDryTarget } from "../../commands/dry-run.ts";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
@@ -143,10 +144,16 @@ function importFiles(
   return archive.change(async (engine) => {
     let [stored, known] = [0, 0];
     const refused: EngineError[] = [];
+    const importId = makeImportId();
     for (const [index, { path }] of files.entries()) {
       onFile(index);
       try {
-        const { imported, revisions, skipped } = await importTranscript({ engine, path, ...archive.scope });
+        const { imported, revisions, skipped } = await importTranscript({
+          engine,
+          path,
+          importId,
+          ...archive.scope,
+        });
         stored += imported + revisions;
         known += skipped;
       } catch (error) {

@@ -17,6 +17,8 @@ import { KnownEvents } from "./known-events.ts";
 import { describeAsStored } from "./known-files.ts";
 import { findSession, Placement } from "./placement.ts";
 import type { Place } from "./placement.ts";
+import { noteStored } from "./imports.ts";
+import { nextId } from "./next-id.ts";
 import { insertParts } from "./parts.ts";
 import type { PayloadPart } from "./parts.ts";
 import { insertRedaction } from "./redactions.ts";
@@ -27,9 +29,9 @@ const SELECT_VERSIONS = `
          r.key_id, r.keyed, r.sealed
   FROM messages m LEFT JOIN redactions r USING (message_id) WHERE m.message_id = ?1 OR m.revises = ?1 ORDER BY m.seq`;
 const INSERT_MESSAGE = `
-  INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
+  INSERT INTO messages (message_id, conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
                         hidden_now, arrival_bytes, encoding, body, salt, commitment, chain)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  VALUES (${nextId("messages")}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const INSERT_ITEM = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, tokens, messages, depth, hidden)
@@ -92,6 +94,7 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     }
     const conversationId = placement.current.conversationId;
     placement.save();
+    if (batch.import) noteStored(connection, batch.import, results);
     context.index.add(documents);
     return { conversationId, results, duplicateTurn: false, indexProblem: context.index.notedProblem() };
   });

@@ -10,9 +10,10 @@ import { must } from "../../model/errors.ts";
 import type { SessionRef } from "../../model/message.ts";
 import type { CacheReport } from "../rows.ts";
 import type { Connection } from "./connection.ts";
+import { nextId } from "./next-id.ts";
 import { SELECT_HEAD } from "./plan-reads.ts";
 
-const NEXT_CONVERSATION_ID = "SELECT coalesce(max(conversation_id), 0) + 1 AS id FROM conversations";
+const NEXT_CONVERSATION_ID = `SELECT ${nextId("conversations")} AS id`;
 const INSERT_CONVERSATION = `
   INSERT INTO conversations (conversation_id, owner, session_key, session_id, created_at, head_chain, parent_id, fork_seq, fork_pos)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;

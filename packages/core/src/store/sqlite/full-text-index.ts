@@ -11,7 +11,7 @@ import type { ReadTerms } from "../../text/index.ts";
 import type { IndexState } from "../store.ts";
 import type { DocumentKind } from "../text-index.ts";
 import type { Connection } from "./connection.ts";
-import { dropBlockOf } from "./word-blocks.ts";
+import { dropBlockOf, dropBlocksOf } from "./word-blocks.ts";
 import type { BlockWriter } from "./word-blocks.ts";
 
 const GET_META = "SELECT value FROM meta WHERE key = ?";
@@ -246,16 +246,31 @@ export class FullTextIndex {
     if (messageId <= head.until) this.#remove(head, "message", messageId);
   }
 
+  /** Takes many messages and summaries out at once. */
+  removeAll(messageIds: readonly number[], summaryIds: readonly string[]): void {
+    dropBlocksOf(this.#connection, messageIds);
+    for (const summaryId of summaryIds) this.removeSummary(summaryId);
+    const head = this.readHead();
+    const rows = JSON.stringify(messageIds.filter((id) => id <= head.until));
+    this.#attempt(
+      head,
+      `DELETE FROM ${head.tables.message} WHERE rowid IN (SELECT value FROM json_each(?))`,
+      rows,
+    );
+  }
+
   removeSummary(summaryId: string): void {
     const ref = this.#connection.get<{ summary_ref: number }>(SELECT_REF, summaryId);
     if (ref) this.#remove(this.readHead(), "summary", ref.summary_ref);
   }
 
-  #remove({ problem, tables }: IndexHead, kind: DocumentKind, rowId: number): void {
+  #remove(head: IndexHead, kind: DocumentKind, rowId: number): void {
+    this.#attempt(head, `DELETE FROM ${head.tables[kind]} WHERE rowid = ?`, rowId);
+  }
+
+  #attempt({ problem }: IndexHead, sql: string, value: number | string): void {
     if (problem !== null) return;
-    const attempt = this.#connection.savepoint(() =>
-      this.#connection.run(`DELETE FROM ${tables[kind]} WHERE rowid = ?`, rowId),
-    );
+    const attempt = this.#connection.savepoint(() => this.#connection.run(sql, value));
     if (attempt.kind === "failed")
       this.markProblem(attempt.error instanceof Error ? attempt.error.message : String(attempt.error));
   }

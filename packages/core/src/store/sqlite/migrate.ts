@@ -24,6 +24,7 @@ import * as recallParts from "./migrations/0014-recall-parts.ts";
 import * as previousContext from "./migrations/0015-previous-context.ts";
 import * as seals from "./migrations/0016-seals.ts";
 import * as eventIdsAtOnce from "./migrations/0017-event-ids-at-once.ts";
+import * as imports from "./migrations/0018-imports.ts";
 import { sealAll } from "./seals.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
@@ -61,6 +62,7 @@ const MIGRATIONS: readonly Migration[] = [
   previousContext,
   seals,
   eventIdsAtOnce,
+  imports,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

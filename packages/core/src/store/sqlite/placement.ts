@@ -7,9 +7,10 @@ import type { ForkOrigin } from "../../model/chain.ts";
 import type { SessionRef } from "../../model/message.ts";
 import type { Connection } from "./connection.ts";
 import { ConversationHead } from "./conversation-head.ts";
+import { nextId } from "./next-id.ts";
 
 const SELECT_SESSION = "SELECT session_ref FROM sessions WHERE owner = ? AND session_id = ?";
-const INSERT_SESSION = "INSERT INTO sessions (owner, session_id) VALUES (?, ?)";
+const INSERT_SESSION = `INSERT INTO sessions (session_ref, owner, session_id) VALUES (${nextId("sessions")}, ?, ?)`;
 const SELECT_PLACEMENTS =
   "SELECT start_position, conversation_id, base_position FROM placements WHERE session_ref = ? ORDER BY start_position DESC";
 const INSERT_PLACEMENT = `

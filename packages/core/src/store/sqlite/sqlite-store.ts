@@ -4,8 +4,17 @@
  */
 import type { EventSink } from "../../model/events.ts";
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
-import type { DissolveReport, DoubtfulSummary, ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
-import type { TransplantReport } from "../care.ts";
+import type {
+  ConversationTies,
+  DissolveReport,
+  DoubtfulSummary,
+  ForgetOutcome,
+  ForgetPlan,
+  ForgetRequest,
+  ImportedPart,
+  RemovedCounts,
+  TransplantReport,
+} from "../care.ts";
 import type {
   CoverHead,
   CoverTail,
@@ -78,6 +87,7 @@ import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 import * as grants from "./grants.ts";
 import * as graph from "./graph.ts";
+import * as imports from "./imports.ts";
 import { migrate } from "./migrate.ts";
 import { listInherited } from "./inherited.ts";
 import * as places from "./places.ts";
@@ -89,6 +99,7 @@ import * as redactions from "./redactions.ts";
 import { IndexQueue } from "./index-queue.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
+import { readTies, removeConversations } from "./remove-conversations.ts";
 import * as replacing from "./replace.ts";
 import { keepSeals } from "./seals.ts";
 import * as transfer from "./transfer.ts";
@@ -548,6 +559,19 @@ export class SqliteStore implements Store {
     return this.#do("write", () => forgetting.wipeFreed(this.#context));
   }
 
+  async listImports(): Promise<ImportedPart[]> {
+    return this.#do("read", () => imports.listImports(this.#context));
+  }
+
+  async readTies(conversationIds: readonly number[]): Promise<ConversationTies[]> {
+    return this.#do("read", () => readTies(this.#context, conversationIds));
+  }
+
+  async removeConversations(expected: readonly ConversationTies[]): Promise<RemovedCounts | null> {
+    this.#queue.settle();
+    return this.#do("write", () => removeConversations(this.#context, expected));
+  }
+
   async listPublished(request: Parameters<Store["listPublished"]>[0]): Promise<DoubtfulSummary[]> {
     return this.#do("read", () => care.listPublished(this.#context, request));
   }
@@ -611,6 +635,10 @@ export class SqliteStore implements Store {
   async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {
     await this.#do("write", () => transferIn.moveRows(this.#context, ...request));
     this.#queue.settleSoon();
+  }
+
+  async noteImported(...request: Parameters<Store["noteImported"]>): Promise<void> {
+    return this.#do("write", () => imports.noteImported(this.#context, ...request));
   }
 
   async moveSummaries(...request: Parameters<Store["moveSummaries"]>): ReturnType<Store["moveSummaries"]> {

@@ -28,6 +28,7 @@ import { ConversationHead } from "./conversation-head.ts";
 import { recordEvent } from "./event-ids.ts";
 import { writeFile } from "./file-rows.ts";
 import type { IndexDocument } from "./full-text-index.ts";
+import { nextId } from "./next-id.ts";
 import { findSession } from "./placement.ts";
 import { commitStored, insertRedaction } from "./redactions.ts";
 import { writeSummary } from "./summary-rows.ts";
@@ -36,7 +37,8 @@ import { dropVectors } from "./vectors.ts";
 import { insertParts } from "./parts.ts";
 
 const SAVE_SESSION = `
-  INSERT INTO sessions (owner, session_id, cursor, last_event, base_tokens) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
+  INSERT INTO sessions (session_ref, owner, session_id, cursor, last_event, base_tokens) VALUES (${nextId("sessions")}, ?, ?, ?, ?, ?)
+  ON CONFLICT DO NOTHING`;
 const SAVE_TURN =
   "INSERT INTO turns (advancement_key, session_ref, committed_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const SAME_CONVERSATION = `
@@ -44,7 +46,7 @@ const SAME_CONVERSATION = `
   ORDER BY conversation_id LIMIT 1 OFFSET ?`;
 const ACTIVE =
   "SELECT 1 AS found FROM conversations WHERE owner = ? AND session_key = ? AND archived_at IS NULL";
-const NEXT_ID = "SELECT coalesce(max(conversation_id), 0) + 1 AS id FROM conversations";
+const NEXT_ID = `SELECT ${nextId("conversations")} AS id`;
 const INSERT_CONVERSATION = `
   INSERT INTO conversations (conversation_id, owner, session_key, session_id, created_at, archived_at, archive_cause, head_chain)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -54,9 +56,9 @@ const INSERT_PLACEMENT =
   "INSERT INTO placements (session_ref, start_position, conversation_id, base_position) VALUES (?, ?, ?, ?)";
 const OWNER_OF = "SELECT owner FROM conversations WHERE conversation_id = ?";
 const INSERT_MESSAGE = `
-  INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
+  INSERT INTO messages (message_id, conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden,
                         hidden_now, arrival_bytes, encoding, body, salt, commitment, chain, forgotten_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  VALUES (${nextId("messages")}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const MESSAGE_AT =
   "SELECT message_id, position, seq, hidden_now, revises FROM messages WHERE conversation_id = ? AND seq = ?";
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";

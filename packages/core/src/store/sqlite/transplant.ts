@@ -19,6 +19,7 @@ import { findSession } from "./placement.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
 import { insertRedaction, readRedaction } from "./redactions.ts";
 import { INSERT_PART } from "./parts.ts";
+import { nextId } from "./next-id.ts";
 import { writeSummary } from "./summary-rows.ts";
 import { toMovedFile } from "./transfer.ts";
 
@@ -27,13 +28,13 @@ const MESSAGES = "SELECT * FROM messages WHERE conversation_id = ? AND forgotten
 const FIRSTS = `
   SELECT message_id FROM messages WHERE conversation_id = ? AND forgotten_at IS NULL AND revises IS NULL ORDER BY position, seq`;
 const FIRST_POSITION = "SELECT min(position) AS position FROM messages WHERE conversation_id = ?";
-const INSERT_SESSION = "INSERT INTO sessions (owner, session_id) VALUES (?, ?)";
+const INSERT_SESSION = `INSERT INTO sessions (session_ref, owner, session_id) VALUES (${nextId("sessions")}, ?, ?)`;
 const INSERT_PLACEMENT = `
   INSERT INTO placements (session_ref, start_position, conversation_id, base_position) VALUES (?, 0, ?, 0)`;
 const INSERT_MESSAGE = `
-  INSERT INTO messages (conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden, hidden_now,
+  INSERT INTO messages (message_id, conversation_id, seq, position, session_ref, event_id, revises, role, tokens, created_at, hidden, hidden_now,
                         arrival_bytes, encoding, body, salt, commitment, chain)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  VALUES (${nextId("messages")}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SET_NEWEST = "UPDATE messages SET newest = ? WHERE message_id = ?";
 const SET_TOKENS = "UPDATE messages SET tokens = ? WHERE message_id = ?";
 /** An item stands for the newest version of its message. */

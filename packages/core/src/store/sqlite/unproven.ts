@@ -15,6 +15,9 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
   cache_usage: { "*": "Statistics that hosts report." },
   token_calibration: { "*": "An estimate that is corrected with every answer of a model." },
   vector_spaces: { "*": "Bookkeeping of an optional index that can be filled again." },
+  imports: {
+    "*": "Says which import stored what. Only the removal of an import reads it, and shows first what it would remove.",
+  },
   word_blocks: {
     "*": "A filter for searches that can be rebuilt. What a block spells is checked where there is one.",
   },

@@ -110,6 +110,12 @@ export function dropBlockOf(connection: Connection, messageId: number): void {
   connection.run(COUNT_FORGOTTEN);
 }
 
+/** The same for many messages. */
+export function dropBlocksOf(connection: Connection, messageIds: readonly number[]): void {
+  for (const block of new Set(messageIds.map(blockOf))) connection.run(DROP, block);
+  connection.run(COUNT_FORGOTTEN);
+}
+
 /** Grows whenever blocks are taken away. */
 export const countForgotten = (connection: Connection): number =>
   connection.get<{ value: number }>(FORGOTTEN)?.value ?? 0;

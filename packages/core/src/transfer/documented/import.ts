@@ -8,6 +8,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { isUtf8 } from "node:buffer";
+import { resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 
 import { Redaction } from "../../engine/redaction.ts";
@@ -15,7 +16,7 @@ import { deriveMessage, prepareMessage } from "../../ingest/prepare.ts";
 import { checkSession } from "../../model/check-arrival.ts";
 import { EngineError } from "../../model/errors.ts";
 import type { EngineEvent } from "../../model/events.ts";
-import { hiddenMask, POSITION_STEP, type SessionRef } from "../../model/message.ts";
+import { hiddenMask, POSITION_STEP, type ImportMark, type SessionRef } from "../../model/message.ts";
 import type { Settings } from "../../model/settings.ts";
 import { estimateTextTokens } from "../../model/tokens.ts";
 import type { AppendEvent, PreparedMessage, Store } from "../../store/store.ts";
@@ -44,6 +45,8 @@ export interface DocumentedImportOptions {
   /** Whose patterns decide what is redacted on the way in; nothing is when absent. */
   readonly settings?: Settings | undefined;
   readonly now: number;
+  /** Given, it is recorded what this import brings in. */
+  readonly importId?: string | undefined;
   readonly random?: ((size: number) => Uint8Array) | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
@@ -87,6 +90,7 @@ class DocumentedImport {
   readonly #counts = { imported: 0, skipped: 0, revisions: 0, summaries: 0 };
   readonly #total: number;
   readonly #redaction: Redaction | null;
+  readonly #mark: ImportMark | undefined;
   #done = 0;
 
   constructor(store: Store, source: DocumentedSource, options: DocumentedImportOptions) {
@@ -94,6 +98,8 @@ class DocumentedImport {
     this.#source = source;
     this.#options = options;
     this.#total = source.count("messages");
+    const { importId, path, now } = options;
+    this.#mark = importId === undefined ? undefined : { importId, source: resolve(path), at: now };
     this.#redaction = options.settings === undefined ? null : this.#createRedaction(options.settings);
     this.#redaction?.check();
   }
@@ -343,7 +349,7 @@ class DocumentedImport {
     const flush = async (): Promise<void> => {
       const { signal, now, path } = this.#options;
       if (signal?.aborted) throw createAbortError(path);
-      const { results } = await this.#store.append({ session, events: batch, now });
+      const { results } = await this.#store.append({ session, events: batch, now, import: this.#mark });
       // The store works in this thread: without a pause nobody could cancel.
       await setImmediate();
       for (const { outcome } of results) {
