@@ -185,7 +185,8 @@ ${fence(helpOf(program, HELP_COLUMNS))}
 commands that read open it read-only.
 
 **For programs.** With \`--json\` a command prints one object on stdout: \`{"ok": true, "command", "data", "pagination"?, "meta"}\`. Lists are
-\`data.items\`; \`pagination.next\` goes to \`--after\` (for \`search\`, to \`--offset\`) and is \`null\` at the end. Times are ISO 8601. Errors go to
+\`data.items\`; \`pagination.next\` goes to \`--after\` (for \`search\`, to \`--offset\`) and is \`null\` at the end. Times are ISO 8601. \`ok\` is
+\`false\`, with the data all the same, when the exit status is not 0: a target was not reached, the archive does not verify. Errors go to
 stderr as \`{"ok": false, "error": {"code", "message", "hint"?}}\`.
 
 **Exit status.** 0 worked, 1 something failed that should not, 2 the command line or its input is wrong, 3 not found, 4 a setting is wrong,

@@ -1,6 +1,6 @@
 /**
- * What commands print, in both forms. With `--json` one object on stdout, `{ok, command, data, pagination?, meta}`; without it text for
- * people. Errors go to stderr in the same two forms. Nothing else of the program writes to stdout.
+ * What commands print, in both forms. With `--json` one object on stdout, `{ok, command, data, pagination?, meta}`, where `ok` says the same
+ * as the exit status, which is set before; without it text for people. Errors go to stderr in the same two forms. Nothing else of the program writes to stdout.
  */
 import { once } from "node:events";
 import { errorStyle } from "./style.ts";
@@ -36,7 +36,8 @@ export async function printResult(
 ): Promise<void> {
   if (!isJson) return writeText(endLine(result.text()));
   const { data, pagination } = result;
-  const envelope = { ok: true, command, data, pagination, meta };
+  const ok = (process.exitCode ?? 0) === 0;
+  const envelope = { ok, command, data, pagination, meta };
   return writeText(`${JSON.stringify(envelope, null, 2)}\n`);
 }
 

@@ -2,8 +2,11 @@
 import type { StepWords } from "@lossless/core/model/next-step.ts";
 import { renderCommandLine } from "./commands/shared.ts";
 
+/** Lists with a command of another name. */
+const LISTS: Readonly<Record<string, string>> = { backups: "lcm backup list", imports: "lcm doctor imports" };
+
 export const SHELL_WORDS: StepWords = {
-  list: ({ what }) => `lcm ${what === "backups" ? "backup" : what} list shows which exist`,
+  list: ({ what }) => `${LISTS[what] ?? `lcm ${what} list`} shows which exist`,
   choose_database: () => "choose another file with --db; this one was not changed",
   create_database: () => "check --db, or import something to create it",
   update_schema: () => "lcm reindex opens it for writing and brings it up to date",
@@ -13,6 +16,7 @@ export const SHELL_WORDS: StepWords = {
     backup === null
       ? "restore a backup (lcm backup list), or run lcm verify to see the extent of the damage"
       : renderCommandLine(["lcm", "restore", backup]),
+  restore_forgotten: () => "add --with-forgotten to restore them too, and forget them again afterwards",
   backup: () => "lcm backup",
   stop_other_programs: () => "stop the agent host and other lcm commands, then retry",
   choose_output: () => "choose another --out",
@@ -24,7 +28,7 @@ export const SHELL_WORDS: StepWords = {
   make_private: ({ path, mode }) => renderCommandLine(["chmod", mode.toString(8), path]),
   fix: () => "lcm doctor --fix",
   drop_summaries: () =>
-    "lcm doctor --fix removes the summaries of this conversation and shows its messages again",
+    "lcm doctor --fix removes the summaries that do not prove, with those above them",
   repair: ({ conversationId, summaryId }) =>
     `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
   rewrite_extractive: ({ conversationId }) =>

@@ -90,6 +90,7 @@ describe("compact", () => {
     const { shownTokens } = list.data.items[0] as unknown as { shownTokens: number };
     expect(shown).toContain(`${shownTokens.toLocaleString("en")} tokens`);
     const again = await run(["compact", "--budget", "64k", "--target", "100", "--json", "--db", raw]);
+    expect([again.status, parseEnvelope(again).ok]).toEqual([1, false]);
     expect(again.status).toBe(1);
     expect(parseEnvelope(again).data).toMatchObject({
       compacted: false,

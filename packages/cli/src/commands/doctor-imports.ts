@@ -12,9 +12,9 @@ import { addExamples } from "./shared.ts";
 export function defineDoctorImports(doctor: Command): void {
   const command = doctor
     .command("imports")
-    .description("list what each import brought in, or remove imports")
+    .description("List what each import stored, or remove imports")
     .argument("[import...]", "imports to remove, by id")
-    .option("--apply", "remove them; without this, only show what would be removed")
+    .option("--apply", "apply; without this, dry run")
     .action(toAction(runImports));
   command.addHelpText(
     "after",
@@ -30,9 +30,9 @@ Removing is not forgetting: the same files can be imported again, and text may r
 database. Use lcm forget to erase text for good. Archives that were imported before imports were recorded are not listed.`,
   );
   addExamples(command, [
-    ["lcm doctor imports", "what was imported, and when"],
-    ["lcm doctor imports imp_0123456789abcdef", "what removing this import would remove"],
-    ["lcm doctor imports imp_0123456789abcdef --apply", "remove it"],
+    ["lcm doctor imports", "list imports"],
+    ["lcm doctor imports imp_0123456789abcdef", "dry run"],
+    ["lcm doctor imports imp_0123456789abcdef --apply", "apply"],
   ]);
 }
 

@@ -29,7 +29,8 @@ export function defineDoctor(program: Command): void {
 Looks at the proof of the archive (lcm verify), the index, summaries, compaction owed, paused models, large files,
 permissions, versions, settings and backups. Changes nothing without --fix. With --fix it builds the index anew, makes
 files private, closes what ended conversations owe, removes files that no message names and finishes a forgetting. Where
-summaries of a conversation do not prove, it removes them and shows the messages again; messages are never touched. What
+summaries do not prove, it copies the archive as it is, then removes them with those above them and shows what they stood
+for again; messages are never touched. What
 needs a model is only told, with what it would cost. Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
   );
   addExamples(command, [
@@ -68,7 +69,13 @@ async function runDoctor(invocation: Invocation, { fix = false }: Options): Prom
       counts,
       cost,
       findings: findings.map(toFindingJson),
-      ...(mended === null ? {} : { backupPath: mended.backupPath, mended: mended.mended.map(toFindingJson) }),
+      ...(mended === null
+        ? {}
+        : {
+            backupPath: mended.backupPath,
+            copyPath: mended.copyPath,
+            mended: mended.mended.map(toFindingJson),
+          }),
     },
     text: () => renderOutcome({ report, mended }),
   });
@@ -78,7 +85,7 @@ async function treat(options: DoctorOptions, fix: boolean): Promise<Outcome> {
   const { examine, mend } = await import("@lossless/core/maintain/doctor.ts");
   const report = await examine(options);
   if (!fix || !report.findings.some((finding) => finding.fix !== undefined)) {
-    return { report, mended: fix ? { backupPath: null, mended: [] } : null };
+    return { report, mended: fix ? { backupPath: null, copyPath: null, mended: [] } : null };
   }
   const mended = await mend(options, report.findings);
   return { report: await examine(options), mended };
@@ -163,10 +170,10 @@ function renderFindings(findings: readonly Finding[]): string[] {
   return lines;
 }
 
-function renderMended({ backupPath, mended }: MendReport): string {
+function renderMended({ backupPath, copyPath, mended }: MendReport): string {
   if (mended.length === 0) return "Nothing to fix without a model.";
   return [
-    `${style.good("mended")}  ${countOf(mended.length, "finding")}${backupPath === null ? "" : `, backup: ${backupPath}`}`,
+    `${style.good("mended")}  ${countOf(mended.length, "finding")}${backupPath === null ? "" : `, backup: ${backupPath}`}${copyPath === null ? "" : `, copy as it was: ${copyPath}`}`,
     ...mended.map(({ code, message }) => `  ${style.name(code)}  ${toOneLine(message)}`),
   ].join("\n");
 }

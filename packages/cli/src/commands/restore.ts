@@ -12,6 +12,7 @@ import { addExamples } from "./shared.ts";
 
 interface RestoreOptions {
   readonly yes?: boolean;
+  readonly withForgotten?: boolean;
 }
 
 export function defineRestore(program: Command): void {
@@ -19,13 +20,15 @@ export function defineRestore(program: Command): void {
     .command("restore")
     .description("Restore the archive from a backup")
     .argument("<path>", "the backup folder")
+    .option("--with-forgotten", "also restore messages that were forgotten since")
     .option("--yes", "apply; without this, dry run")
     .action(toAction(runRestore));
   command.addHelpText(
     "after",
     `
 The backup is verified before anything is replaced, and the archive that was there is kept beside it under a name with
-the time. Nobody else may have the database open: stop the agent host first.`,
+the time. Nobody else may have the database open: stop the agent host first. A backup that would bring back messages that
+were forgotten since is refused, and the messages are named, unless you pass --with-forgotten.`,
   );
   addExamples(command, [
     ["lcm restore lcm.db.backup-20260214-110207", "dry run"],
@@ -33,7 +36,11 @@ the time. Nobody else may have the database open: stop the agent host first.`,
   ]);
 }
 
-async function runRestore(invocation: Invocation, { yes }: RestoreOptions, path: string): Promise<void> {
+async function runRestore(
+  invocation: Invocation,
+  { yes, withForgotten = false }: RestoreOptions,
+  path: string,
+): Promise<void> {
   const { planRestore, restoreBackup } = await import("@lossless/core/maintain/backup.ts");
   const { settings } = await invocation.settings();
   const places = {
@@ -52,6 +59,7 @@ async function runRestore(invocation: Invocation, { yes }: RestoreOptions, path:
   const progress = startProgress("Verifying", { isWanted: !invocation.isJson });
   const report = await restoreBackup({
     ...places,
+    withForgotten,
     onProgress: (done, total) => progress.update(done, total, countNote(done, total, "messages")),
   }).finally(() => progress.finish());
   await invocation.print({ data: { applied: true, ...report }, text: () => renderReport(report) });

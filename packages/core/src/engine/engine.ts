@@ -606,8 +606,11 @@ export class LocalEngine implements Engine {
     return this.#store.listDebts();
   }
 
-  async dropSummaries(request: { conversationId: number }): Promise<number | null> {
-    return this.#store.dropSummaries(request.conversationId);
+  async dropSummaries(request: {
+    conversationId: number;
+    summaryIds?: readonly string[];
+  }): Promise<number | null> {
+    return this.#store.dropSummaries(request.conversationId, request.summaryIds ?? null);
   }
 
   async listImports(): Promise<ImportedPart[]> {

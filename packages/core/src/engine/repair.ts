@@ -76,8 +76,8 @@ export interface ForgetAnswer {
 export interface CareEngine {
   listDebts(): Promise<Debt[]>;
   closeDebt(request: { conversationId: number }): Promise<boolean>;
-  /** Removes all summaries of a conversation and shows its messages again; null when a fork or another conversation uses one of them. */
-  dropSummaries(request: { conversationId: number }): Promise<number | null>;
+  /** Removes summaries of a conversation with those above them, all when none are named, and shows what they stood for; null when something else uses one. */
+  dropSummaries(request: { conversationId: number; summaryIds?: readonly string[] }): Promise<number | null>;
   /** What imports brought in, the newest first. */
   listImports(): Promise<ImportedPart[]>;
   readTies(request: { conversationIds: readonly number[] }): Promise<ConversationTies[]>;

@@ -21,14 +21,18 @@ import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
 import { openEngine } from "../engine/open-engine.ts";
+import { formatMessageId } from "../model/ids.ts";
 import { listRecordedCopies, recordCopy } from "../store/copies.ts";
 import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { LargeFiles } from "../store/large-files.ts";
 import { nameFolder } from "../transfer/documented/need.ts";
+import { listBroughtBack } from "./brought-back.ts";
 
 const DATABASE_NAME = "lcm.db";
 const FILES_NAME = "lcm-files";
 const PARTIAL = ".partial";
+/** More forgotten messages are counted, not named. */
+const NAMED_FORGOTTEN = 10;
 /** What a copy is called that was made before a repair, and not proven. */
 const RAW_COPY = ".before-repair-";
 const COPY_NAMES = [".backup-", RAW_COPY];
@@ -81,7 +85,9 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
  * Copies the archive as it is, damage included, before something is taken out of it: a backup, which is proven, could not be made of an
  * archive that does not verify. `lcm restore` takes it back if it verifies.
  */
-export async function createRawCopy(options: Omit<BackupOptions, "target" | "keep">): Promise<string> {
+export async function createRawCopy(
+  options: Pick<BackupOptions, "engine" | "databasePath" | "filesDir" | "now">,
+): Promise<string> {
   const stamp = formatStamp(options.now ?? Date.now());
   const target = findFreeName(`${options.databasePath}${RAW_COPY}${stamp}`);
   await writeCopy(options, target, () => undefined);
@@ -238,6 +244,8 @@ export interface RestoreOptions {
   readonly backupPath: string;
   readonly databasePath: string;
   readonly filesDir: string;
+  /** Also if messages come back that were forgotten since. */
+  readonly withForgotten?: boolean;
   readonly now?: number;
   readonly onProgress?: (done: number, total: number) => void;
 }
@@ -257,6 +265,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
     copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
     const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
+    if (options.withForgotten !== true) await refuseForgotten(options, incoming, incomingFiles);
     flushPathSync(incoming);
     flushTreeSync(incomingFiles);
     const keptAt = await keepPresent(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
@@ -274,6 +283,24 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** What was forgotten must not come back by accident. */
+async function refuseForgotten(
+  { databasePath, filesDir, backupPath }: RestoreOptions,
+  database: string,
+  incomingFiles: string,
+): Promise<void> {
+  const present = { database: databasePath, filesDir };
+  const back = await listBroughtBack(present, { database, filesDir: incomingFiles });
+  if (back.length === 0) return;
+  const named = back.slice(0, NAMED_FORGOTTEN).map(formatMessageId).join(", ");
+  const more = back.length > NAMED_FORGOTTEN ? ` and ${back.length - NAMED_FORGOTTEN} more` : "";
+  throw new EngineError(
+    "usage",
+    `cannot restore ${backupPath}: it brings back messages that were forgotten since: ${named}${more}`,
+    { step: { kind: "restore_forgotten" } },
+  );
 }
 
 export interface RestorePlan {
@@ -409,8 +436,8 @@ function folderBytes(path: string): number {
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
-/** Two backups within a second have different names, too. */
-function findFreeName(path: string): string {
+/** Two copies within a second have different names, too. */
+export function findFreeName(path: string): string {
   for (let number = 1; ; number++) {
     const name = number === 1 ? path : `${path}-${number}`;
     if (!existsSync(name)) return name;

@@ -2,19 +2,20 @@
  * The doctor: runs every check, and on request mends what can be mended without touching a message. What needs a model is only told, with
  * what it would cost.
  *
- * Invariant: checking changes nothing. Mending begins with a backup, unless all there is to mend are permissions. Summaries that do not prove
- * are removed before: an archive that holds them cannot be backed up.
+ * Invariant: checking changes nothing. Mending begins with a backup, unless all there is to mend are permissions. Of an archive with summaries
+ * that do not prove no backup can be made: it is copied as it is before they are removed, and backed up afterwards.
  */
 import { chmodSync, rmSync } from "node:fs";
+import type { Engine } from "../engine/engine.ts";
 import { LargeFiles } from "../store/large-files.ts";
 import type { VerifyReport } from "../store/store.ts";
-import { createBackup } from "./backup.ts";
+import { createBackup, createRawCopy } from "./backup.ts";
 import { checkBackups } from "./checks/backups.ts";
 import { checkDebt } from "./checks/debt.ts";
 import { checkFiles } from "./checks/files.ts";
 import { checkGuards } from "./checks/guards.ts";
 import { checkPermissions } from "./checks/permissions.ts";
-import { checkProof } from "./checks/proof.ts";
+import { checkProof, listBrokenSummaries } from "./checks/proof.ts";
 import { checkIndex } from "./checks/search-index.ts";
 import { checkSettings } from "./checks/settings.ts";
 import { checkSummaries } from "./checks/summaries.ts";
@@ -90,6 +91,8 @@ function summarize(findings: readonly Finding[]): DoctorReport {
 export interface MendReport {
   /** The backup that was made first; null when none was needed. */
   readonly backupPath: string | null;
+  /** The copy as it was, made before summaries were removed; null when none were. */
+  readonly copyPath: string | null;
   /** Without what could not be mended. */
   readonly mended: readonly Finding[];
 }
@@ -101,16 +104,31 @@ export async function mend(options: DoctorOptions, findings: readonly Finding[])
     finding.fix?.kind === "make_private" || finding.fix?.kind === "drop_summaries";
   const ordered = [...mendable.filter(isFirst), ...mendable.filter((finding) => !isFirst(finding))];
   let backupPath: string | null = null;
+  let copyPath: string | null = null;
   const mended: Finding[] = [];
   for (const finding of ordered) {
-    if (!isFirst(finding)) backupPath ??= await backUp(options);
+    if (finding.fix?.kind === "drop_summaries") copyPath ??= await copyAsItIs(options);
+    else if (!isFirst(finding)) backupPath ??= await backUp(options);
     if (await apply(options, finding.fix as Fix)) mended.push(finding);
   }
-  return { backupPath, mended };
+  return { backupPath, copyPath, mended };
 }
+
+const copyAsItIs = ({ engine, databasePath, filesDir }: DoctorOptions): Promise<string> =>
+  createRawCopy({ engine, databasePath, filesDir });
 
 async function backUp({ engine, databasePath, filesDir }: DoctorOptions): Promise<string> {
   return (await createBackup({ engine, databasePath, filesDir })).path;
+}
+
+/** Those that do not prove, and if that is not enough, all of the conversation. False if a fork shows one of them: it still needs it. */
+async function dropBroken(
+  engine: Engine,
+  { conversationId, summaryIds }: { conversationId: number; summaryIds: readonly string[] },
+): Promise<boolean> {
+  if ((await engine.dropSummaries({ conversationId, summaryIds })) === null) return false;
+  const left = await listBrokenSummaries(engine, (await engine.verify()).problems);
+  return !left.has(conversationId) || (await engine.dropSummaries({ conversationId })) !== null;
 }
 
 /** False if it changed nothing because something stood against it. */
@@ -120,8 +138,7 @@ async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<boo
       await engine.reindex();
       return true;
     case "drop_summaries":
-      // A fork that shows one of them still needs it.
-      return (await engine.dropSummaries({ conversationId: fix.conversationId })) !== null;
+      return dropBroken(engine, fix);
     case "make_private":
       chmodSync(fix.path, fix.mode);
       return true;

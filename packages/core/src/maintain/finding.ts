@@ -9,7 +9,11 @@ export type Severity = "info" | "warning" | "error";
 
 /** What `doctor --fix` can do by itself: nothing here touches a message, or a summary that proves. */
 export type Fix =
-  | { readonly kind: "drop_summaries"; readonly conversationId: number }
+  | {
+      readonly kind: "drop_summaries";
+      readonly conversationId: number;
+      readonly summaryIds: readonly string[];
+    }
   | { readonly kind: "reindex" }
   | { readonly kind: "make_private"; readonly path: string; readonly mode: number }
   | { readonly kind: "close_debt"; readonly conversationId: number }

@@ -30,7 +30,7 @@ import { isJsonObject, readId } from "../transfer/format.ts";
 import type { JsonObject } from "../transfer/format.ts";
 import { importTranscript } from "../transfer/import.ts";
 import type { ImportTarget } from "../transfer/import.ts";
-import { createBackup, formatStamp } from "./backup.ts";
+import { createBackup, findFreeName, formatStamp } from "./backup.ts";
 
 export interface RotateOptions {
   readonly engine: Engine;
@@ -256,7 +256,7 @@ function replaceFile(
 ): string | null {
   const { path } = options;
   const temporary = `${path}.${process.pid}.tmp`;
-  const original = `${path}.rotated-${formatStamp(options.now ?? Date.now())}`;
+  const original = findFreeName(`${path}.rotated-${formatStamp(options.now ?? Date.now())}`);
   rmSync(temporary, { force: true });
   const handle = openSync(temporary, "wx", before.mode & 0o777);
   try {

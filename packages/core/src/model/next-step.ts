@@ -12,6 +12,7 @@ export type NextStep =
   | { readonly kind: "rebuild_index" }
   | { readonly kind: "verify" }
   | { readonly kind: "restore"; readonly backup: string | null }
+  | { readonly kind: "restore_forgotten" }
   | { readonly kind: "backup" }
   | { readonly kind: "stop_other_programs" }
   | { readonly kind: "choose_output" }
@@ -67,6 +68,8 @@ export const LIBRARY_WORDS: StepWords = {
   rebuild_index: () => "rebuild the search index; no message is affected",
   verify: () => "verify the archive for the whole list",
   restore: ({ backup }) => (backup === null ? "restore a backup" : `restore the backup ${backup}`),
+  restore_forgotten: () =>
+    "restore with withForgotten: true to bring them back, and forget them again afterwards",
   backup: () => "make a backup",
   stop_other_programs: () => "stop the agent host and other programs that use the archive, then retry",
   choose_output: () => "choose another output path",
@@ -78,7 +81,7 @@ export const LIBRARY_WORDS: StepWords = {
   make_private: ({ path, mode }) => `set the mode of ${path} to ${mode.toString(8)}`,
   fix: () => "let the doctor fix it",
   drop_summaries: () =>
-    "let the doctor remove the summaries of this conversation; its messages are shown again",
+    "let the doctor remove the summaries that do not prove, with those above them",
   repair: ({ summaryId }) => `repair ${summaryId}`,
   rewrite_extractive: ({ conversationId }) =>
     `rewrite the summaries of conversation ${conversationId} without a model`,

@@ -114,8 +114,11 @@ export interface CareStore {
   listDebts(): Promise<Debt[]>;
   /** Drops the debt of a conversation that has ended; false when it has not, or owes nothing. */
   closeDebt(conversationId: number): Promise<boolean>;
-  /** Removes all summaries of a conversation and shows its messages again; null when something outside it uses one of them. */
-  dropSummaries(conversationId: number): Promise<number | null>;
+  /**
+   * Removes these summaries of a conversation, all of them for null, with those above them, and shows what they stood for; null when something
+   * else uses one of them.
+   */
+  dropSummaries(conversationId: number, summaryIds: readonly string[] | null): Promise<number | null>;
   /** What imports brought in, the newest first. */
   listImports(): Promise<ImportedPart[]>;
   /** In the order of their ids; those that do not exist are left out. */

@@ -199,6 +199,8 @@ class ArchiveImport {
   readonly #mark: ImportMark;
   readonly #problems: ImportProblem[] = [];
   readonly #conversationIds: number[] = [];
+  /** Those that got something; the others are not this file's to prove. */
+  readonly #changed = new Set<number>();
   readonly #seen = new Map<string, number>();
   readonly #counts = { imported: 0, skipped: 0, summaries: 0 };
   #sessions: Extract<ArchiveRecord, { record: "session" }>[] = [];
@@ -248,7 +250,7 @@ class ArchiveImport {
 
   /** Refuses what does not prove: then the archive was forged, or made by a program that erred. */
   async prove(): Promise<void> {
-    const [problem] = await this.#store.proveMoved(this.#conversationIds, this.#options.derive);
+    const [problem] = await this.#store.proveMoved([...this.#changed], this.#options.derive);
     if (problem !== undefined) throw refuse(this.#options.path, `it does not verify: ${problem.message}`);
   }
 
@@ -277,6 +279,7 @@ class ArchiveImport {
     this.#conversationIds.push(outcome.conversationId);
     this.#current = { moved, conversationId: outcome.conversationId, present: outcome.rows, summaries };
     this.#storedSummaries = 0;
+    if (outcome.rows === 0) this.#changed.add(outcome.conversationId);
   }
 
   #whyLeftOut(moved: MovedConversation): string | null {
@@ -364,6 +367,7 @@ class ArchiveImport {
         this.#options.derive,
         this.#options.now,
       );
+      this.#changed.add(current.conversationId);
       await this.#store.noteImported(this.#mark, current.conversationId, countMessages(added));
     }
     this.#counts.skipped += countMessages(known);
@@ -397,6 +401,7 @@ class ArchiveImport {
     if (this.#current === null || summaries.length === 0 || this.#isLeftOut) return;
     const { stored } = await this.#store.moveSummaries(this.#current.conversationId, summaries);
     this.#storedSummaries += stored;
+    if (stored > 0) this.#changed.add(this.#current.conversationId);
     this.#counts.summaries += stored;
   }
 
@@ -409,9 +414,10 @@ class ArchiveImport {
     this.#files = new Map();
   }
 
-  /** A conversation that went on since keeps its own cover. */
+  /** A conversation that went on since, or got nothing, keeps its own cover. */
   async #setCover(current: OpenConversation, cover: readonly string[], lineNumber: number): Promise<void> {
     const { moved, conversationId } = current;
+    if (!this.#changed.has(conversationId)) return;
     const [listed] = await this.#store.listMoved({ conversationIds: [conversationId] });
     const hasGrown = (listed?.rows ?? 0) > moved.rows || (listed?.summaries ?? 0) > current.summaries;
     if (!hasGrown) return this.#store.moveCover(conversationId, cover, moved);

@@ -1,7 +1,8 @@
 import { openEngine } from "@lossless/core";
 import { createBackup, listBackups, restoreBackup } from "@lossless/core/maintain/backup.ts";
+import { applyForget } from "@lossless/core/maintain/forget.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import fs, { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -131,6 +132,30 @@ describe("a backup", () => {
       code: "verification_failed",
     });
     expect(readFileSync(databasePath).equals(before)).toBe(true);
+  });
+
+  test("that holds what was forgotten since is refused, and the messages are named", async () => {
+    using folder = makeTemporaryFolder();
+    const databasePath = folder.file("lcm.db");
+    const filesDir = folder.file("lcm-files");
+    const engine = await openEngine({ database: databasePath, thread: false });
+    await engine.ingest({ session, messages: [message(1), message(2), message(3)] });
+    await engine.forget({ messageIds: [3], reason: "before the backup" });
+    const { path: backupPath } = await createBackup({ engine, databasePath, filesDir });
+    const selection = { messageIds: [2] };
+    await applyForget({ engine, databasePath, selection, reason: "asked for" });
+    await engine.close();
+    const request = { backupPath, databasePath, filesDir };
+    const refusal = "it brings back messages that were forgotten since: msg_2";
+    const list = (): string[] => readdirSync(folder.path).filter((name) => !/-(?:wal|shm)$/.test(name));
+    const before = list();
+    await expect(restoreBackup(request)).rejects.toThrow(new RegExp(`${refusal}$`));
+    expect(list()).toEqual(before);
+    // Where the archive is gone, its receipts tell.
+    for (const log of ["", "-wal", "-shm"]) rmSync(`${databasePath}${log}`, { force: true });
+    await expect(restoreBackup(request)).rejects.toThrow(refusal);
+    expect(await restoreBackup({ ...request, withForgotten: true })).toMatchObject({ messages: 3 });
+    expect(readdirSync(folder.path).filter((name) => name.includes("restoring"))).toEqual([]);
   });
 
   test("is not restored over a database that somebody has open", async () => {

@@ -255,6 +255,34 @@ describe("summaries that do not prove", () => {
     }, edit(sql));
   });
 
+  test("are removed with those above them and no others, after a copy of the archive as it was", async () => {
+    await withArchive(
+      async (options) => {
+        const { engine } = options;
+        const list = async () => (await engine.listSummaries({ conversationId: 1, limit: 100 })).items;
+        const before = await list();
+        const { findings } = await examine(options);
+        const { mended, copyPath, backupPath } = await mend(options, findings);
+        expect(codes(mended)).toEqual(["index_degraded", "proof_altered"]);
+        expect(existsSync(backupPath ?? "")).toBe(true);
+        expect((await engine.verify()).problems).toEqual([]);
+        const left = new Set((await list()).map(({ summaryId }) => summaryId));
+        const gone = before.filter(({ summaryId }) => !left.has(summaryId));
+        expect(gone.filter(({ depth }) => depth === 0)).toHaveLength(1);
+        expect(left.size).toBeGreaterThan(0);
+        const copy = await openEngine({ database: join(copyPath ?? "", "lcm.db"), thread: false });
+        expect((await copy.verify()).ok).toBe(false);
+        await copy.close();
+        const { items } = await engine.listMessages({ conversationId: 1, limit: 100 });
+        expect(items).toHaveLength(talk.length);
+      },
+      edit(
+        "UPDATE summaries SET content = content || ' forged' WHERE summary_id = (SELECT summary_id FROM summaries WHERE depth = 0 ORDER BY start_pos LIMIT 1 OFFSET 1)",
+      ),
+      { leafChunkTokens: 300, leafMinFanout: 3 },
+    );
+  });
+
   test("are left and not called mended while a fork shows one of them", async () => {
     await withArchive(async (options, folder) => {
       const { engine } = options;

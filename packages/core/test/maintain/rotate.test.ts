@@ -92,6 +92,17 @@ test("the rotated file is imported without a revision, and what it gains comes a
   await engine.close();
 });
 
+test("two rotations within a second keep both originals", async () => {
+  using folder = makeTemporaryFolder();
+  const { engine, path } = await prepare(folder);
+  const rotate = (freshTailCount: number) =>
+    rotateSessionFile({ engine, path, freshTailCount, isDry: false, now: 0 });
+  const originals = [(await rotate(9)).originalPath, (await rotate(5)).originalPath];
+  expect(new Set(originals).size).toBe(2);
+  for (const original of originals) expect(existsSync(original ?? "")).toBe(true);
+  await engine.close();
+});
+
 test("the tail is that of the active branch", async () => {
   using folder = makeTemporaryFolder();
   const path = folder.file("session.jsonl");

@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { makeRandom, type Random } from "@lossless/testkit";
+import { editArchive } from "@lossless/testkit/edit-archive.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { openEngine, resolveSettings } from "../../src/index.ts";
@@ -188,6 +189,30 @@ describe("a forged archive", () => {
     const made = await createBackup({ engine, databasePath: join(folder, "lcm.db"), filesDir: files });
     expect(existsSync(made.path)).toBe(true);
   });
+});
+
+test("damage in a conversation that an archive adds nothing to is not blamed on the archive", async () => {
+  const [folder, other] = [makeTemporaryDirectory(), makeTemporaryDirectory()];
+  const say = async (database: string, name: string): Promise<void> => {
+    const engine = await openEngine({ database, thread: false });
+    await engine.ingest({
+      session: { key: `agent:main:${name}`, id: name, owner: "main" },
+      messages: [{ message: { role: "user", content: `a word of ${name}` } }],
+    });
+    await engine.close();
+  };
+  await say(join(folder, "lcm.db"), "first");
+  const [source, store] = [openStore(folder), openStore(other)];
+  const path = join(folder, "a.lcmx");
+  await exportArchive(source, { out: path });
+  expect(await importInto(store, path)).toBe(null);
+  editArchive(join(other, "lcm.db"), "UPDATE messages SET tokens = tokens + 1");
+  await say(join(folder, "lcm.db"), "second");
+  await exportArchive(source, { out: path });
+  const report = await importArchive(store, { path, derive: deriveMessage, now: 1 });
+  expect(report).toMatchObject({ imported: 1, skipped: 1, problems: [] });
+  const { problems } = await store.verify(deriveMessage, () => undefined);
+  expect(new Set(problems.map(({ id }) => id))).toEqual(new Set(["msg_1"]));
 });
 
 /** Imports an archive and kills itself in the middle. */

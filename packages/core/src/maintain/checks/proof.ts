@@ -1,33 +1,42 @@
 /** What `verify` finds: messages, chain, gaps, event ids, cover, graph and large files. The index has a check of its own. */
 import type { NextStep } from "../../model/next-step.ts";
 import type { Engine } from "../../engine/engine.ts";
+import type { Problem } from "../../store/store.ts";
 import { listBackups } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
 export async function checkProof({ verify, databasePath, engine }: CheckInput): Promise<Finding[]> {
-  const { problems } = await verify();
+  const problems = (await verify()).problems.filter(({ code }) => code !== "index");
   const backup = listBackups(databasePath)[0]?.path ?? null;
   const restore: NextStep | null = backup === null ? null : { kind: "restore", backup };
-  const findings: Finding[] = [];
+  const broken = await listBrokenSummaries(engine, problems);
   const mended = new Set<number>();
-  for (const { code, id, message } of problems.filter((problem) => problem.code !== "index")) {
+  return problems.map(({ code, id, message }) => {
     const finding: Finding = { code: `proof_${code}`, severity: "error", id, message, step: restore };
-    const conversationId = GRAPH_CODES.has(code) ? await findConversation(engine, id) : null;
-    if (conversationId === null || mended.has(conversationId)) {
-      findings.push(conversationId === null ? finding : { ...finding, step: DROP });
-      continue;
-    }
+    const found = GRAPH_CODES.has(code) ? [...broken].find(([, ids]) => ids.includes(id)) : undefined;
+    if (found === undefined) return finding;
+    const [conversationId, summaryIds] = found;
+    if (mended.has(conversationId)) return { ...finding, step: DROP };
     mended.add(conversationId);
-    findings.push({ ...finding, step: DROP, fix: { kind: "drop_summaries", conversationId } });
-  }
-  return findings;
+    return { ...finding, step: DROP, fix: { kind: "drop_summaries", conversationId, summaryIds } };
+  });
 }
 
 /** What can be wrong with a summary: it is made from messages, which are whole, and can be made again. */
 const GRAPH_CODES: ReadonlySet<string> = new Set(["graph", "cover", "altered"]);
 const DROP: NextStep = { kind: "drop_summaries" };
 
-async function findConversation(engine: Engine, id: string): Promise<number | null> {
-  if (!id.startsWith("sum_")) return null;
-  return (await engine.readSummary({ summaryId: id }))?.conversationId ?? null;
+/** The summaries that do not prove, by conversation. */
+export async function listBrokenSummaries(
+  engine: Engine,
+  problems: readonly Problem[],
+): Promise<Map<number, string[]>> {
+  const broken = new Map<number, string[]>();
+  const ids = problems.filter(({ code, id }) => GRAPH_CODES.has(code) && id.startsWith("sum_"));
+  for (const summaryId of new Set(ids.map(({ id }) => id))) {
+    const conversationId = (await engine.readSummary({ summaryId }))?.conversationId;
+    if (conversationId === undefined) continue;
+    broken.set(conversationId, [...(broken.get(conversationId) ?? []), summaryId]);
+  }
+  return broken;
 }

@@ -513,8 +513,8 @@ export class SqliteStore implements Store {
     return this.#do("write", () => care.closeDebt(this.#context, conversationId));
   }
 
-  async dropSummaries(conversationId: number): Promise<number | null> {
-    return this.#do("write", () => dropSummaries(this.#context, conversationId));
+  async dropSummaries(...request: Parameters<Store["dropSummaries"]>): Promise<number | null> {
+    return this.#do("write", () => dropSummaries(this.#context, ...request));
   }
 
   async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
