@@ -27,8 +27,7 @@ export const SHELL_WORDS: StepWords = {
     "lcm vault new-key FILE creates one; lcm config explain redactionKeyFile shows where the path was set",
   make_private: ({ path, mode }) => renderCommandLine(["chmod", mode.toString(8), path]),
   fix: () => "lcm doctor --fix",
-  drop_summaries: () =>
-    "lcm doctor --fix removes the summaries that do not prove, with those above them",
+  drop_summaries: () => "lcm doctor --fix removes the summaries that do not prove, with those above them",
   repair: ({ conversationId, summaryId }) =>
     `lcm repair --conversation ${conversationId} --summary ${summaryId} --apply`,
   rewrite_extractive: ({ conversationId }) =>

@@ -144,20 +144,23 @@ test.runIf(isSoak)(
   },
 );
 
-test.runIf(isSoak)("doctor imports --apply can be killed at any moment: the import is there or gone, and can be removed again", async () => {
-  for (let round = 0; round < KILLS; round += 1) {
-    const patient = new Patient(`import-${round}`, "SELECT 1");
-    const [run0] = (await patient.json("doctor", "imports")).data.items;
-    const args = ["doctor", "imports", String(run0?.["importId"]), "--apply"];
-    const afterMs = random.below(60);
-    await patient.runAndKill(args, () => waitForCopy(patient.home).then(() => setTimeout(afterMs)));
-    expect((await patient.json("verify")).data["ok"]).toBe(true);
-    const left = (await patient.json("doctor", "imports")).data.items.length;
-    if (left > 0) await patient.expectHealthy();
-    expect((await patient.lcm(...args)).status).toBe(left > 0 ? 0 : 3);
-    expect((await patient.json("verify")).data).toMatchObject({ ok: true, messages: 0 });
-  }
-});
+test.runIf(isSoak)(
+  "doctor imports --apply can be killed at any moment: the import is there or gone, and can be removed again",
+  async () => {
+    for (let round = 0; round < KILLS; round += 1) {
+      const patient = new Patient(`import-${round}`, "SELECT 1");
+      const [run0] = (await patient.json("doctor", "imports")).data.items;
+      const args = ["doctor", "imports", String(run0?.["importId"]), "--apply"];
+      const afterMs = random.below(60);
+      await patient.runAndKill(args, () => waitForCopy(patient.home).then(() => setTimeout(afterMs)));
+      expect((await patient.json("verify")).data["ok"]).toBe(true);
+      const left = (await patient.json("doctor", "imports")).data.items.length;
+      if (left > 0) await patient.expectHealthy();
+      expect((await patient.lcm(...args)).status).toBe(left > 0 ? 0 : 3);
+      expect((await patient.json("verify")).data).toMatchObject({ ok: true, messages: 0 });
+    }
+  },
+);
 
 /** Resolves when the copy that comes before a removal is made. */
 async function waitForCopy(home: string): Promise<void> {

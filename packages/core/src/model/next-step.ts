@@ -5,7 +5,10 @@
  */
 
 export type NextStep =
-  | { readonly kind: "list"; readonly what: "conversations" | "messages" | "summaries" | "backups" | "imports" }
+  | {
+      readonly kind: "list";
+      readonly what: "conversations" | "messages" | "summaries" | "backups" | "imports";
+    }
   | { readonly kind: "choose_database" }
   | { readonly kind: "create_database" }
   | { readonly kind: "update_schema" }
@@ -80,8 +83,7 @@ export const LIBRARY_WORDS: StepWords = {
     "create a key file of 32 random bytes, readable only by you, and set redactionKeyFile",
   make_private: ({ path, mode }) => `set the mode of ${path} to ${mode.toString(8)}`,
   fix: () => "let the doctor fix it",
-  drop_summaries: () =>
-    "let the doctor remove the summaries that do not prove, with those above them",
+  drop_summaries: () => "let the doctor remove the summaries that do not prove, with those above them",
   repair: ({ summaryId }) => `repair ${summaryId}`,
   rewrite_extractive: ({ conversationId }) =>
     `rewrite the summaries of conversation ${conversationId} without a model`,

@@ -5,9 +5,10 @@
  * Invariant: no message, no record and no link of the chain changes; afterwards the cover holds the highest published summaries that are left, and
  * an item for each first message under none of them.
  */
-import type { Connection, Row } from "./connection.ts";
+import type { Row } from "../../archive/tables.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { hashSummary } from "./summary-rows.ts";
+import { hashSummary } from "../../archive/summary.ts";
 
 const ALL = "SELECT summary_id AS id FROM summaries WHERE conversation_id = ?";
 /** The given ones, and whatever was made from them. */
@@ -77,19 +78,6 @@ export function dropSummaries(
 
 /** A summary that was written after one that is gone no longer names it; the hash binds that name. */
 function dropLostPrevious(connection: Connection, conversationId: number): void {
-  for (const row of connection.all<Row>(WITHOUT_PREVIOUS, conversationId)) {
-    const facts = {
-      summaryId: row.summary_id as string,
-      conversationId,
-      kind: row.kind as string,
-      depth: row.depth as number,
-      content: row.content as string,
-      tokens: row.tokens as number,
-      model: row.model as string,
-      level: row.level as string,
-      createdAt: row.created_at as number,
-      previousId: null,
-    };
-    connection.run(DROP_PREVIOUS, hashSummary(facts), facts.summaryId);
-  }
+  for (const row of connection.all<Row<"summaries">>(WITHOUT_PREVIOUS, conversationId))
+    connection.run(DROP_PREVIOUS, hashSummary({ ...row, previous_id: null }), row.summary_id);
 }
