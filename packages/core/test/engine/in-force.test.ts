@@ -11,7 +11,7 @@ import type { IngestRequest } from "../../src/index.ts";
 import { openEngine, resolveSettings } from "../../src/index.ts";
 import { encodeBody } from "../../src/store/body.ts";
 import { importTranscript } from "../../src/transfer/import.ts";
-import { createPreparer } from "../../src/transfer/prepare-ahead.ts";
+import { createPreparer } from "../../src/bulk/prepare-ahead.ts";
 import { generateSession, openTestEngine } from "../transfer/archive.ts";
 
 vi.mock("node:zlib", { spy: true });
