@@ -102,7 +102,11 @@ async function prepareOpen(): Promise<Measure> {
 async function prepareAssemble(): Promise<Measure> {
   const archive = await makeArchive(HISTORY_MESSAGES);
   const conversation = await archive.conversation();
-  await archive.folding.compact(conversation, { budgetTokens: BUDGET_TOKENS, force: true });
+  await archive.engine.compact({
+    conversationId: conversation.conversationId,
+    budgetTokens: BUDGET_TOKENS,
+    force: true,
+  });
   return () =>
     time(async () => {
       let tokens = 0;
@@ -120,12 +124,8 @@ async function prepareFold(): Promise<Measure> {
   const archive = await makeArchive(HISTORY_MESSAGES);
   const source = new MessageSource(3);
   const fold = async (): Promise<readonly string[]> =>
-    (
-      await archive.folding.compact(await archive.conversation(), {
-        budgetTokens: BUDGET_TOKENS,
-        force: true,
-      })
-    ).summaryIds;
+    (await archive.engine.compact({ conversationId: 1, budgetTokens: BUDGET_TOKENS, force: true }))
+      .summaryIds;
   await fold();
   return async () => {
     const before = (await archive.conversation()).shownTokens;
@@ -143,7 +143,7 @@ async function prepareFold(): Promise<Measure> {
 /** Bytes of a closed database; the same at every sample, so it is weighed once. */
 async function prepareSize(): Promise<Measure> {
   const archive = await makeArchive(2 * HISTORY_MESSAGES);
-  await archive.folding.compact(await archive.conversation(), { budgetTokens: BUDGET_TOKENS, force: true });
+  await archive.engine.compact({ conversationId: 1, budgetTokens: BUDGET_TOKENS, force: true });
   await archive.settle();
   await archive.engine.close();
   const cost = statSync(archive.path).size;

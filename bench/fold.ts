@@ -76,12 +76,16 @@ async function prepare(size: number): Promise<Subject> {
   let passes = 0;
   for (;;) {
     showProgress(`folding ${size}: ${passes} passes`);
-    const answer = await archive.folding.compact(conversation, { budgetTokens: BUDGET_TOKENS, force: true });
+    const answer = await archive.engine.compact({
+      conversationId: conversation.conversationId,
+      budgetTokens: BUDGET_TOKENS,
+      force: true,
+    });
     passes += answer.passes;
     if (!answer.compacted) break;
   }
   const catchUp = { passes, msPerPass: (processorMs() - start) / Math.max(1, passes) };
-  await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
+  await archive.engine.maintain({ conversationId: conversation.conversationId, budgetTokens: BUDGET_TOKENS });
   return {
     size,
     archive,
@@ -106,7 +110,8 @@ async function measureRound(subject: Subject): Promise<void> {
     times.push(now - last);
     last = now;
   };
-  const answer = await archive.folding.compact(conversation, {
+  const answer = await archive.engine.compact({
+    conversationId: conversation.conversationId,
     budgetTokens: BUDGET_TOKENS,
     force: true,
     onProgress,
@@ -116,9 +121,9 @@ async function measureRound(subject: Subject): Promise<void> {
     const summary = await archive.store.readSummary(summaryId);
     (summary?.kind === "leaf" ? subject.leafMs : subject.condensedMs).push(times[pass] ?? 0);
   }
-  await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
+  await archive.engine.maintain({ conversationId: conversation.conversationId, budgetTokens: BUDGET_TOKENS });
   const start = processorMs();
-  await archive.folding.maintain(conversation, { budgetTokens: BUDGET_TOKENS });
+  await archive.engine.maintain({ conversationId: conversation.conversationId, budgetTokens: BUDGET_TOKENS });
   subject.idleMs.push(processorMs() - start);
 }
 

@@ -2,9 +2,8 @@
  * Long conversations for the benchmarks of folding and assembling: short messages, stored fast, and a summariser that takes no time.
  * What is measured on them is the engine itself; no model and no extractive summariser is involved.
  */
-import { randomBytes } from "node:crypto";
-import { LocalEngine } from "@lossless/core/engine/engine.ts";
-import { Folding } from "@lossless/core/engine/folding.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
+import { createLocalEngine } from "@lossless/core/engine/local-engine.ts";
 import type { SessionRef } from "@lossless/core/model/message.ts";
 import type { Settings } from "@lossless/core/model/settings.ts";
 import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
@@ -28,12 +27,11 @@ const WORDS =
     .trim()
     .split(/\s+/);
 
-/** One archive in a folder of its own, with the folding it would do if a summary took no time. */
+/** One archive in a folder of its own, whose summaries take no time. */
 export class Archive {
   readonly path: string;
   readonly store: Store;
-  readonly engine: LocalEngine;
-  readonly folding: Folding;
+  readonly engine: Engine;
   readonly settings: Settings;
   #folder = makeTemporaryFolder("lossless-bench-");
   #random = makeRandom(3);
@@ -47,15 +45,7 @@ export class Archive {
     }).settings;
     this.store = new SqliteStore({ path: this.path, filesDir: this.#folder.file("files"), create: true });
     const { store, settings } = this;
-    const clock = { now: () => Date.now(), random: (size: number) => randomBytes(size) };
-    this.engine = new LocalEngine({ store, settings });
-    this.folding = new Folding({
-      store,
-      settings,
-      clock,
-      emit: () => undefined,
-      summarize: summarizeInstantly,
-    });
+    this.engine = createLocalEngine({ store, settings, summarize: summarizeInstantly });
   }
 
   get stored(): number {

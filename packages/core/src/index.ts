@@ -3,18 +3,15 @@ export type { AssembledContext, ExplainedItem } from "./assemble/assemble.ts";
 export { checkGrammar, PROVIDERS } from "./assemble/grammars.ts";
 export type { ModelMessage, ModelPart, Provider } from "./assemble/grammars.ts";
 export type { ContextBlock, ContextMessage } from "./assemble/write.ts";
+export type { ProgressFn } from "./engine/archive.ts";
+export type { AssembleRequest } from "./engine/assemble.ts";
+export type { ConversationChoice, Scope } from "./engine/conversations.ts";
+export type { Engine } from "./engine/engine.ts";
+export type { CompactRequest, CompactResult } from "./engine/folding.ts";
 export type { IngestRequest, IngestResult } from "./engine/ingest.ts";
-export type { AssembleRequest, CompactAnswer, CompactRequest } from "./engine/folding.ts";
-export type {
-  ConversationChoice,
-  Engine,
-  FoldingStatus,
-  ProgressFn,
-  Scope,
-  StatusReport,
-} from "./engine/engine.ts";
-export type { EmbedAnswer } from "./engine/vector-fill.ts";
-export type { EmbedStatus } from "./engine/vectors.ts";
+export type { FoldingStatus, StatusResult } from "./engine/status.ts";
+export type { EmbedMessagesResult } from "./engine/vector-fill.ts";
+export type { EmbedStatusResult } from "./engine/vectors.ts";
 export { openEngine } from "./engine/open-engine.ts";
 export type { OpenEngineOptions } from "./engine/open-engine.ts";
 export type { Complete, CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
@@ -47,13 +44,13 @@ export { EXPORT_FORMATS } from "./transfer/format.ts";
 export type { ExportFormat } from "./transfer/format.ts";
 export { detectHistory, exportConversations, importHistory } from "./transfer/move.ts";
 export type { ExportRequest, HistoryReport, HistoryRequest } from "./transfer/move.ts";
-export type { AskAnswer, AskFailure, AskRequest, Passage } from "./retrieve/ask.ts";
-export type { Described, DescribedMessage, DescribeRequest } from "./retrieve/describe.ts";
-export type { ExpandAnswer, ExpandRequest } from "./retrieve/expand.ts";
-export type { GrantOutcome, GrantRequest } from "./retrieve/grants.ts";
-export type { FileHit, GrepAnswer, GrepHit, GrepRequest, MessageHit, SummaryHit } from "./retrieve/grep.ts";
+export type { AskResult, AskFailure, AskRequest, Passage } from "./retrieve/ask.ts";
+export type { DescribeResult, DescribedMessage, DescribeRequest } from "./retrieve/describe.ts";
+export type { ExpandResult, ExpandRequest } from "./retrieve/expand.ts";
+export type { GrantResult, GrantRequest } from "./retrieve/grants.ts";
+export type { FileHit, GrepResult, GrepHit, GrepRequest, MessageHit, SummaryHit } from "./retrieve/grep.ts";
 export type { Caller } from "./retrieve/scope.ts";
-export type { SearchAnswer, SearchQuestion, SearchResultHit } from "./retrieve/search.ts";
+export type { SearchResult, SearchRequest, SearchResultHit } from "./retrieve/search.ts";
 export { MAIN_TOOLS, RECALL_GUIDANCE, SUBAGENT_TOOLS, toolsFor } from "./tools/index.ts";
 export type { ToolContext, ToolDefinition, ToolResult } from "./tools/index.ts";
 export type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";

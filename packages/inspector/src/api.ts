@@ -3,7 +3,7 @@ import type {
   ActionPreview,
   ActionResult,
   ActionWish,
-  AskAnswer,
+  AskResult,
   ContextAnswer,
   ContextTurns,
   ConversationDetail,
@@ -100,7 +100,7 @@ export const readTurns = (id: number, budget: number): Promise<ContextTurns> =>
   ask(`/api/conversations/${id}/turns`, { budget });
 export const readTimeline = (id: number): Promise<TimelineAnswer> => ask(`/api/conversations/${id}/timeline`);
 export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
-export const askArchive = (query: Query): Promise<AskAnswer> => ask("/api/ask", query);
+export const askArchive = (query: Query): Promise<AskResult> => ask("/api/ask", query);
 export const readSpend = (): Promise<SpendAnswer> => ask("/api/spend", { by: "day" });
 export const examine = (): Promise<DoctorReply> => ask("/api/doctor");
 export const previewAction = (wish: ActionWish): Promise<ActionPreview> => post("/api/actions/preview", wish);

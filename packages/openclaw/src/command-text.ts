@@ -1,6 +1,6 @@
 /** The words of `/lcm`: from the engine's numbers to a few lines for a chat. Pure. */
 
-import type { SearchAnswer, Settings, SpendGroup, StatusReport, VerifyReport } from "@lossless/core";
+import type { SearchResult, Settings, SpendGroup, StatusResult, VerifyReport } from "@lossless/core";
 import { readSetting } from "@lossless/core/model/settings-resolve.ts";
 import { SETTING_KEYS } from "@lossless/core/model/settings.ts";
 import { describeDamage } from "@lossless/core/maintain/checks/summaries.ts";
@@ -9,7 +9,7 @@ import type { Trouble } from "./notes.ts";
 
 /** All that `status` and `doctor` speak of. */
 export interface Findings {
-  readonly status: StatusReport;
+  readonly status: StatusResult;
   readonly isKept: boolean;
   readonly troubles: readonly Trouble[];
   readonly spooledTurns: number;
@@ -104,7 +104,7 @@ function describeChat({ status, isKept }: Findings): string {
   return `This chat: ${count(conversation.messages, "message")}, about ${conversation.shownTokens.toLocaleString("en")} tokens shown`;
 }
 
-function describeFolding({ folding }: StatusReport): string[] {
+function describeFolding({ folding }: StatusResult): string[] {
   if (folding === null) return [];
   const { cover, stale, extractive } = folding.summaries;
   if (cover === 0) return ["Folded: nothing yet"];
@@ -125,7 +125,7 @@ function describeFolding({ folding }: StatusReport): string[] {
   ];
 }
 
-export function renderHits({ hits }: SearchAnswer, timeZone: string): string {
+export function renderHits({ hits }: SearchResult, timeZone: string): string {
   if (hits.length === 0) return "Nothing was found in this chat.";
   return hits
     .map(

@@ -1,7 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkGrammar, openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { holdRoom } from "../src/attempt.ts";
 import type { AgentMessage, AssembleParams, ContextEngine } from "../src/host.ts";
@@ -167,8 +167,12 @@ describe("the first call of an attempt", () => {
     const { messages, estimatedTokens } = await engine.assemble(ask(4000));
     expect(estimatedTokens).toBeLessThanOrEqual(4000);
     expect(textOf(messages)).toContain("question 59");
-    const context = await archive.assemble({ sessionKey: SESSION_KEY, budgetTokens: 4000 });
-    expect(checkGrammar("anthropic", context!.neutral)).toEqual([]);
+    const context = await archive.assemble({
+      sessionKey: SESSION_KEY,
+      budgetTokens: 4000,
+      checkGrammars: true,
+    });
+    expect(context!.grammars).toContainEqual({ provider: "anthropic", violations: [] });
   });
 
   test("adds a short prompt of its own and the memory plugin's, the same each time", async () => {

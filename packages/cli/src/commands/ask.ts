@@ -3,7 +3,7 @@
  * an answer from those passages, and whatever goes wrong with it, the passages are the answer.
  */
 import type { Command } from "commander";
-import type { AskAnswer, Passage } from "@lossless/core/retrieve/ask.ts";
+import type { AskResult, Passage } from "@lossless/core/retrieve/ask.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation, Model } from "../context.ts";
 import { EXIT_CANCELLED } from "../exit.ts";
@@ -61,7 +61,7 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
   const { settings } = await invocation.settings();
   const model = options.model ? await findModel(invocation) : null;
   const embed = await findEmbed(invocation);
-  const ask = (signal: AbortSignal): Promise<AskAnswer> =>
+  const ask = (signal: AbortSignal): Promise<AskResult> =>
     invocation.withArchive(
       // What a model costs is written down.
       model === null && embed === null ? "read" : "change",
@@ -104,7 +104,7 @@ async function findModel(invocation: Invocation): Promise<Model | null> {
   return complete && { complete, ref: null };
 }
 
-function renderAnswer(answer: AskAnswer, timezone: string): string {
+function renderAnswer(answer: AskResult, timezone: string): string {
   if (answer.answeredBy === "nothing") return "Nothing in the archive speaks of this.";
   const cited = new Set(answer.citedIds);
   const passages = answer.passages.filter(({ id }) => cited.has(id));
@@ -125,7 +125,7 @@ function renderPassage(passage: Passage, timezone: string): string {
   return renderSaid(passage, timezone, passage.isWhole ? undefined : "a part of it");
 }
 
-function describeAnswer(answer: AskAnswer, shown: number): string[] {
+function describeAnswer(answer: AskResult, shown: number): string[] {
   const { passages, failure, skippedConversations, conversationBreakdown, totalSourceTokens } = answer;
   const read = `${countOf(passages.length, "passage")} of ${countOf(conversationBreakdown.length, "conversation")} read, ${formatCount(totalSourceTokens)} tokens; ${formatCount(shown)} shown.`;
   return [

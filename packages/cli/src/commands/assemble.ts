@@ -16,7 +16,7 @@ import type { Invocation } from "../context.ts";
 import { printNote } from "../output.ts";
 import { countOf, formatCount, formatTime, indent, makePrintable, toIso, toOneLine } from "../format.ts";
 import { style } from "../style.ts";
-import { checkGrammars, renderExplanation } from "./explain.ts";
+import { describeGrammars, renderExplanation } from "./explain.ts";
 import { listLeftOut } from "./status.ts";
 import { addConversationOptions, addExamples, chooseConversation, parseTokens } from "./shared.ts";
 import type { ConversationChoice } from "./shared.ts";
@@ -70,6 +70,7 @@ async function runAssemble(invocation: Invocation, options: AssembleOptions): Pr
       model: model === undefined ? undefined : parseModel(model),
       provider,
       prompt,
+      checkGrammars: true,
     });
     const [counted] = await engine.countMessages({ ...invocation.scope, conversationIds: [conversationId] });
     return { context: assembled, counts: counted };
@@ -114,7 +115,7 @@ function toContextJson(context: AssembledContext, counts: MessageCounts): object
     tail: context.tail,
     counts,
     items: context.items.map(toItemJson),
-    grammars: checkGrammars(context),
+    grammars: describeGrammars(context),
   };
 }
 

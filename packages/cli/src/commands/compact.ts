@@ -4,7 +4,7 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { CompactAnswer } from "@lossless/core/engine/folding.ts";
+import type { CompactResult } from "@lossless/core/engine/folding.ts";
 import type { Engine } from "@lossless/core/engine/engine.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import type { SpendGroup } from "@lossless/core/store/folding.ts";
@@ -41,7 +41,7 @@ interface CompactOptions extends ConversationChoice {
 
 /** What was done to one conversation. The tokens after are those in the archive once the stand-ins are made too. */
 interface Outcome {
-  readonly answer: CompactAnswer;
+  readonly answer: CompactResult;
   readonly cost: Cost;
   readonly standIns: number;
   /** How many summaries were written in which way. */
@@ -330,7 +330,7 @@ function renderMark({ answer, isCancelled }: Pick<Outcome, "answer" | "isCancell
   return answer.targetReached ? style.good("ok") : style.warning("target not reached");
 }
 
-const describeTarget = ({ targetReached, targetTokens }: CompactAnswer): string =>
+const describeTarget = ({ targetReached, targetTokens }: CompactResult): string =>
   targetReached ? "" : `; it was to have at most ${formatCount(targetTokens)} tokens`;
 
 function renderTotals(totals: Totals, { budget }: CompactOptions, model: Model | null): string {

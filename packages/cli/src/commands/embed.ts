@@ -3,8 +3,8 @@
  * name an address and a model; search works without.
  */
 import type { Command } from "commander";
-import type { EmbedAnswer } from "@lossless/core/engine/vector-fill.ts";
-import type { EmbedStatus } from "@lossless/core/engine/vectors.ts";
+import type { EmbedMessagesResult } from "@lossless/core/engine/vector-fill.ts";
+import type { EmbedStatusResult } from "@lossless/core/engine/vectors.ts";
 import type { Embed } from "@lossless/core/model/embed.ts";
 import { EngineError } from "@lossless/core/model/errors.ts";
 import { runCancellable, toAction } from "../context.ts";
@@ -64,7 +64,7 @@ async function runStatus(invocation: Invocation): Promise<void> {
   await invocation.print({ data: { ...status, items: status.spaces }, text: () => renderStatus(status) });
 }
 
-function renderStatus({ model, messages, left, spaces }: EmbedStatus): string {
+function renderStatus({ model, messages, left, spaces }: EmbedStatusResult): string {
   const head =
     model === null
       ? "Search by meaning is off: embedding.baseUrl and embedding.model are not both set."
@@ -113,14 +113,14 @@ async function runEmbed(invocation: Invocation): Promise<void> {
   await invocation.print({ data: { ...answer }, text: () => renderAnswer(answer) });
 }
 
-function explainStop({ failure, embedded }: EmbedAnswer): EngineError {
+function explainStop({ failure, embedded }: EmbedMessagesResult): EngineError {
   const kept = `${countOf(embedded, "message")} got a vector and ${embedded === 1 ? "keeps" : "keep"} it`;
   return new EngineError("model_failed", `cannot embed the rest: ${failure?.message ?? ""}`, {
     hint: `${kept}; run lcm embed run again to go on`,
   });
 }
 
-function renderAnswer({ kind, embedded, skipped, calls, inputTokens }: EmbedAnswer): string {
+function renderAnswer({ kind, embedded, skipped, calls, inputTokens }: EmbedMessagesResult): string {
   if (kind === "busy")
     return "Another process is making vectors right now; lcm embed status shows how far it is.";
   const cost = `${countOf(calls, "call")}, ${countOf(inputTokens, "token")}`;

@@ -5,7 +5,7 @@
 import { SHELL_WORDS } from "../shell-words.ts";
 import { wordStep } from "@lossless/core/model/next-step.ts";
 import type { Command } from "commander";
-import type { ExpandAnswer, ExpandedSummary } from "@lossless/core/retrieve/expand.ts";
+import type { ExpandResult, ExpandedSummary } from "@lossless/core/retrieve/expand.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatCount, formatSpan, indent, makePrintable } from "../format.ts";
@@ -72,7 +72,7 @@ async function runExpand(
   });
 }
 
-function renderExpanded(answer: ExpandAnswer, options: ExpandOptions, timezone: string): string {
+function renderExpanded(answer: ExpandResult, options: ExpandOptions, timezone: string): string {
   const { summaries, messages, totalTokens } = answer;
   const counts = [countOf(summaries.length, "summary", "summaries"), countOf(messages.length, "message")];
   return [
@@ -102,7 +102,7 @@ function renderSummary(summary: ExpandedSummary, timezone: string): string {
 }
 
 /** Counts what is left, with the commands that open it. */
-function renderLeft(answer: ExpandAnswer, options: ExpandOptions): string[] {
+function renderLeft(answer: ExpandResult, options: ExpandOptions): string[] {
   if (!answer.truncated) return [];
   const { summaryIds, messageIds } = answer.left;
   const lines: string[] = [];
@@ -119,7 +119,7 @@ function renderLeft(answer: ExpandAnswer, options: ExpandOptions): string[] {
 }
 
 /** A run lies in one conversation; of several, only the first message left is named. */
-function nameRun({ left, summaries }: ExpandAnswer): string {
+function nameRun({ left, summaries }: ExpandResult): string {
   const [first = "", last] = [left.messageIds[0], left.messageIds.at(-1)];
   const conversations = new Set(summaries.map(({ conversationId }) => conversationId));
   return conversations.size > 1 || first === last ? first : `${first}..${last}`;

@@ -1,7 +1,7 @@
 /** The table of `lcm assemble --explain`: what was chosen for a context, what each piece costs, what it stands for, and who accepts it. */
 import type { AssembledContext, ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import { checkGrammar, PROVIDERS } from "@lossless/core/assemble/grammars.ts";
 import type { Provider } from "@lossless/core/assemble/grammars.ts";
+import { must } from "@lossless/core/model/errors.ts";
 import { countOf, formatCount, formatShare } from "../format.ts";
 import { terminalColumns } from "../output.ts";
 import { renderBar } from "../progress.ts";
@@ -11,16 +11,16 @@ import { renderPairs, renderTable } from "../table.ts";
 const ITEM_BAR = 10;
 const TOTAL_BAR = 30;
 
-export interface GrammarCheck {
+export interface GrammarVerdict {
   readonly provider: Provider;
   readonly accepts: boolean;
   /** The first rule that is broken. */
   readonly problem: string | null;
 }
 
-export function checkGrammars({ neutral }: AssembledContext): GrammarCheck[] {
-  return PROVIDERS.map((provider) => {
-    const [first] = checkGrammar(provider, neutral);
+/** The context must have been assembled with `checkGrammars`. */
+export function describeGrammars({ grammars }: AssembledContext): GrammarVerdict[] {
+  return must(grammars, "the check of the grammars").map(({ provider, violations: [first] }) => {
     const problem = first === undefined ? null : `${first.rule} at message ${first.index}: ${first.detail}`;
     return { provider, accepts: first === undefined, problem };
   });
@@ -78,7 +78,7 @@ function renderTotals(context: AssembledContext): string {
       ["Stands for", describeCover(context)],
       ["Tail", describeTail(context)],
       ["Mode", MODES[mode]],
-      ["Accepted by", checkGrammars(context).map(describeCheck).join(", ")],
+      ["Accepted by", describeGrammars(context).map(describeCheck).join(", ")],
       ["Epoch", `${epoch}, fingerprint ${fingerprint}`],
     ],
     style.faint,
@@ -122,6 +122,6 @@ function describeCover({ items, shownMessages }: AssembledContext): string {
   return `${paint(total)}: ${kinds.join(", ")}`;
 }
 
-function describeCheck({ provider, accepts, problem }: GrammarCheck): string {
+function describeCheck({ provider, accepts, problem }: GrammarVerdict): string {
   return accepts ? style.good(provider) : style.bad(`not ${provider} (${problem})`);
 }

@@ -4,7 +4,7 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { RewriteAnswer } from "@lossless/core/engine/repair.ts";
+import type { RewriteResult } from "@lossless/core/engine/rewrite.ts";
 import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { RewriteSelection, RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
 import { ERROR_CODES } from "@lossless/core/model/errors.ts";
@@ -87,7 +87,7 @@ function defineShared(command: Command): Command {
 
 interface Outcome {
   readonly targets: readonly RewriteTarget[];
-  readonly answers: readonly RewriteAnswer[];
+  readonly answers: readonly RewriteResult[];
 }
 
 async function run(invocation: Invocation, options: RewriteOptions, isRepair: boolean): Promise<void> {
@@ -179,10 +179,10 @@ async function writeAll(
   targets: readonly RewriteTarget[],
   options: RewriteOptions,
   { signal, invocation }: { signal: AbortSignal; invocation: Invocation },
-): Promise<RewriteAnswer[]> {
+): Promise<RewriteResult[]> {
   const { rewriteAll } = await import("@lossless/core/maintain/rewrite.ts");
   const { readPrompts } = await import("@lossless/core/maintain/prompts.ts");
-  const answers: RewriteAnswer[] = [];
+  const answers: RewriteResult[] = [];
   const { instructions, promptDir } = options;
   for await (const answer of rewriteAll({
     engine,
@@ -201,18 +201,18 @@ async function writeAll(
 }
 
 /** The models failed, and what is left is a stand-in: the summary that is there is better, whatever it is. */
-const isStandIn = ({ after }: RewriteAnswer): boolean => after.content.startsWith(FALLBACK_MARKER);
+const isStandIn = ({ after }: RewriteResult): boolean => after.content.startsWith(FALLBACK_MARKER);
 
 const NO_TEXT = "no model wrote an acceptable text";
 
-function describeAnswer(answer: RewriteAnswer): string {
+function describeAnswer(answer: RewriteResult): string {
   const { oldId, newId, before, after } = answer;
   if (isStandIn(answer)) return `${oldId} stays: ${NO_TEXT}`;
   const change = `${formatCount(before.tokens)} → ${formatCount(after.tokens)} tokens`;
   return newId === null ? `${oldId} (${change}) not replaced` : `${oldId} → ${newId} (${change})`;
 }
 
-function toAnswerJson(answer: RewriteAnswer, hasTexts: boolean): object {
+function toAnswerJson(answer: RewriteResult, hasTexts: boolean): object {
   const { oldId, newId, before, after } = answer;
   return {
     oldId,
@@ -251,7 +251,7 @@ function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, m
   return blocks.join("\n\n");
 }
 
-function renderAnswer(answer: RewriteAnswer): string {
+function renderAnswer(answer: RewriteResult): string {
   if (isStandIn(answer)) return `${style.name(answer.oldId)}  ${NO_TEXT}`;
   const lines = diffLines(makePrintable(answer.before.content), makePrintable(answer.after.content));
   const title = `${style.name(answer.oldId)}  ${answer.before.model} → ${answer.after.model}`;

@@ -7,7 +7,7 @@ import { wordNote } from "@lossless/core/model/next-step.ts";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { GrepAnswer, GrepHit, GrepRequest, GrepScope, GrepSort } from "@lossless/core/retrieve/grep.ts";
+import type { GrepResult, GrepHit, GrepRequest, GrepScope, GrepSort } from "@lossless/core/retrieve/grep.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { EXIT_CANCELLED, usageError } from "../exit.ts";
@@ -94,7 +94,7 @@ async function runSearch(
   const times = readTimes(options, timezone);
   const embed =
     options.regex === true || scope === "files" || scope === "summaries" ? null : await findEmbed(invocation);
-  const find = (signal?: AbortSignal): Promise<GrepAnswer> =>
+  const find = (signal?: AbortSignal): Promise<GrepResult> =>
     invocation.withArchive(
       // What a vector costs is written down.
       embed === null ? "read" : "change",
@@ -168,7 +168,7 @@ interface Asked {
   readonly timezone: string;
 }
 
-async function printAnswer(invocation: Invocation, answer: GrepAnswer, asked: Asked): Promise<void> {
+async function printAnswer(invocation: Invocation, answer: GrepResult, asked: Asked): Promise<void> {
   const { hits, mode, scope, rule, total, isTotalExact, complete, truncated, searched } = answer;
   const next = answer.next === null ? null : answer.next.replace("at_", "");
   const notes = answer.notes.map((note) => wordNote(note, SHELL_WORDS));
@@ -191,7 +191,7 @@ async function printAnswer(invocation: Invocation, answer: GrepAnswer, asked: As
 }
 
 function renderAnswer(
-  answer: GrepAnswer,
+  answer: GrepResult,
   notes: readonly string[],
   asked: Asked,
   next: string | null,
@@ -222,7 +222,7 @@ const ORDERS: Readonly<Record<GrepSort, string>> = {
   hybrid: "the best and newest first",
 };
 
-function describeRule(answer: GrepAnswer, { query, options }: Asked): string {
+function describeRule(answer: GrepResult, { query, options }: Asked): string {
   const { rule, total, hits, scope } = answer;
   if (rule === "empty") return "There is nothing to look for in this question.";
   if (total === 0) return `Nothing found for ${JSON.stringify(query)} in ${answer.searched}.`;
@@ -234,7 +234,7 @@ function describeRule(answer: GrepAnswer, { query, options }: Asked): string {
   return `${shown} ${describeMatch(answer, options)}`;
 }
 
-function describeMatch({ rule, scope }: GrepAnswer, { regex, sort }: SearchOptions): string {
+function describeMatch({ rule, scope }: GrepResult, { regex, sort }: SearchOptions): string {
   if (rule === "regex") {
     const how = regex === true ? "matching the expression" : "with it as written";
     return scope === "files" ? how : `${how}, ${ORDERS.recency}`;

@@ -5,7 +5,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { Described, DescribeRequest } from "@lossless/core/retrieve/describe.ts";
+import type { DescribeResult, DescribeRequest } from "@lossless/core/retrieve/describe.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -80,7 +80,7 @@ async function runShow(invocation: Invocation, options: ShowOptions, ids: readon
     throw usageError("cannot go on with several things at once", "Name one id with --after");
   }
   const items = await invocation.withArchive("read", async (engine) => {
-    const opened: Described[] = [];
+    const opened: DescribeResult[] = [];
     for (const id of ids) opened.push(await open(engine, invocation, options, id));
     return opened;
   });
@@ -96,7 +96,7 @@ async function open(
   { scope }: Invocation,
   options: ShowOptions,
   id: string,
-): Promise<Described> {
+): Promise<DescribeResult> {
   const { maxTokens, after } = options;
   const described = await engine.describe({
     ...scope,
@@ -119,13 +119,13 @@ function toFileRange({ lines, bytes }: ShowOptions): FileRange {
   return { byteOffset: bytes.from, byteLength: bytes.to === null ? undefined : bytes.to - bytes.from + 1 };
 }
 
-function toDescribedJson(described: Described): object {
+function toDescribedJson(described: DescribeResult): object {
   return described.type === "messages"
     ? { ...described, messages: described.messages.map(withIsoTimes) }
     : withIsoTimes(described);
 }
 
-function renderDescribed(described: Described, options: ShowOptions, timezone: string): string {
+function renderDescribed(described: DescribeResult, options: ShowOptions, timezone: string): string {
   const { id, next } = described;
   const blocks =
     described.type === "messages"
@@ -139,7 +139,7 @@ function renderDescribed(described: Described, options: ShowOptions, timezone: s
   );
 }
 
-function describeRest(described: Described): string {
+function describeRest(described: DescribeResult): string {
   if (described.type === "messages") return `${countOf(described.left, "message")} left`;
   if (described.type === "summary") return "Its text goes on";
   return `${formatBytes(described.byteSize - described.byteEnd)} of the file come after this`;
@@ -156,7 +156,7 @@ function renderMore(id: string, after: string, options: ShowOptions): string {
 
 const renderRange = ({ from, to }: Range): string => `${from}-${to ?? ""}`;
 
-function renderMessages({ messages }: Described & { type: "messages" }, timezone: string): string[] {
+function renderMessages({ messages }: DescribeResult & { type: "messages" }, timezone: string): string[] {
   return messages.map((message) => {
     const { textFrom, textLeft } = message;
     const remarks = [
@@ -167,7 +167,7 @@ function renderMessages({ messages }: Described & { type: "messages" }, timezone
   });
 }
 
-function renderSummary(summary: Described & { type: "summary" }, timezone: string): string[] {
+function renderSummary(summary: DescribeResult & { type: "summary" }, timezone: string): string[] {
   const { tokenCount, sourceTokens, parentIds, sourceMessageIds, childIds, fileIds } = summary;
   const pairs: [string, string][] = [
     ["Summary", style.name(summary.id)],
@@ -195,7 +195,7 @@ function renderSummary(summary: Described & { type: "summary" }, timezone: strin
   ];
 }
 
-function renderBelow(subtree: (Described & { type: "summary" })["subtree"]): string[] {
+function renderBelow(subtree: (DescribeResult & { type: "summary" })["subtree"]): string[] {
   if (subtree.length === 0) return [];
   const table = renderTable(
     [
@@ -214,7 +214,11 @@ function renderBelow(subtree: (Described & { type: "summary" })["subtree"]): str
   return [`${style.faint("Below it")}\n${table}${rest}`];
 }
 
-function renderFile(file: Described & { type: "file" }, options: ShowOptions, timezone: string): string[] {
+function renderFile(
+  file: DescribeResult & { type: "file" },
+  options: ShowOptions,
+  timezone: string,
+): string[] {
   const content = renderContent(file);
   // Who goes on reading has seen what the file is.
   const isPart = (options.lines ?? options.bytes ?? options.after) !== undefined;
@@ -236,7 +240,7 @@ function renderFile(file: Described & { type: "file" }, options: ShowOptions, ti
   ];
 }
 
-function renderContent(file: Described & { type: "file" }): string {
+function renderContent(file: DescribeResult & { type: "file" }): string {
   const { content, byteOffset, byteEnd, firstLine } = file;
   if (content === null) return "Its content is not text, or the file is gone.";
   const part = `Bytes ${formatCount(byteOffset)} to ${formatCount(byteEnd)}, from line ${formatCount(firstLine ?? 1)}`;

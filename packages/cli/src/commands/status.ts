@@ -3,7 +3,8 @@
  * conversation, also how it is folded.
  */
 import type { Command } from "commander";
-import type { Engine, FoldingStatus, StatusReport } from "@lossless/core/engine/engine.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
+import type { FoldingStatus, StatusResult } from "@lossless/core/engine/status.ts";
 import { EngineError, must } from "@lossless/core/model/errors.ts";
 import type { Debt, Guard } from "@lossless/core/store/folding.ts";
 import type { ConversationRow, MessageCounts, StorageShares } from "@lossless/core/store/store.ts";
@@ -30,7 +31,7 @@ interface Folding extends FoldingStatus {
   readonly counts: MessageCounts;
 }
 
-type Report = StatusReport & { readonly folding: Folding | null; readonly storage: StorageShares | null };
+type Report = StatusResult & { readonly folding: Folding | null; readonly storage: StorageShares | null };
 
 export function defineStatus(program: Command): void {
   const command = program
@@ -84,7 +85,7 @@ async function chooseSession(
 async function completeFolding(
   engine: Engine,
   { scope }: Invocation,
-  { conversation, folding }: StatusReport,
+  { conversation, folding }: StatusResult,
 ): Promise<Folding | null> {
   if (conversation === null || folding === null) return null;
   const rawTokens = await measureRaw(engine, scope, conversation.conversationId, folding.contextTokens);
@@ -175,14 +176,14 @@ export function listLeftOut({ hiddenMessages, hidden, beforeBoundary }: MessageC
   ];
 }
 
-function describeHidden(hidden: StatusReport["hidden"]): string {
+function describeHidden(hidden: StatusResult["hidden"]): string {
   const reasons = Object.entries(hidden).filter(([, count]) => count > 0);
   return reasons.length === 0
     ? "none"
     : reasons.map(([reason, count]) => `${formatCount(count)} ${reason}`).join(", ");
 }
 
-function describeIndex({ index }: StatusReport): string {
+function describeIndex({ index }: StatusResult): string {
   if (index.kind === "ready" && index.pending > 0)
     return style.good(`ready, ${formatCount(index.pending)} newest messages waiting`);
   if (index.kind === "ready") return style.good("ready");

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { LargeFileRow } from "@lossless/core/store/store.ts";
-import type { StatusReport } from "@lossless/core/engine/engine.ts";
+import type { StatusResult } from "@lossless/core/engine/status.ts";
 import { importTranscript } from "@lossless/core/transfer/import.ts";
 import { countOf, formatBytes, formatCount, toOneLine } from "../format.ts";
 import { style } from "../style.ts";
@@ -72,7 +72,7 @@ const listCounts = (counts: ReadonlyMap<string, number>, most = 6): string =>
     .map(([name, count]) => `${formatCount(count)} ${name}`)
     .join(", ");
 
-function describeStored(status: StatusReport, inventory: Inventory): [string, string][] {
+function describeStored(status: StatusResult, inventory: Inventory): [string, string][] {
   const cut = (text: string): string => truncateToWidth(text, COLUMNS - 17);
   return [
     ["Messages", cut(listCounts(inventory.roles))],

@@ -9,7 +9,7 @@ import { assert, must } from "@lossless/core/model/errors.ts";
 import type { Arrival } from "@lossless/core/model/message.ts";
 import { importTranscript } from "@lossless/core/transfer/import.ts";
 import type { ImportTarget } from "@lossless/core/transfer/import.ts";
-import { checkGrammars } from "../commands/explain.ts";
+import { describeGrammars } from "../commands/explain.ts";
 import { countOf, formatCompression, formatCount, formatSeconds, formatShare } from "../format.ts";
 import { startProgress } from "../progress.ts";
 import { style } from "../style.ts";
@@ -114,7 +114,10 @@ class Player implements ImportTarget {
       this.#window.finish();
       this.#tour.tell(renderFold(turn, fold.tokensBefore, fold.tokensAfter));
     }
-    const context = must(await this.#engine.assemble(size), "the context of the sample");
+    const context = must(
+      await this.#engine.assemble({ ...size, checkGrammars: true }),
+      "the context of the sample",
+    );
     checkContext(context, turn);
     this.#comparePrompt(context);
     const contextTokens = context.estimatedTokens;
@@ -158,7 +161,7 @@ function checkContext(context: AssembledContext, turn: number): void {
     represented === shownMessages,
     `turn ${turn}: ${represented} of ${shownMessages} messages are there`,
   );
-  for (const { provider, problem } of checkGrammars(context)) {
+  for (const { provider, problem } of describeGrammars(context)) {
     assert(problem === null, `turn ${turn}: ${provider} refuses the context, ${problem}`);
   }
 }

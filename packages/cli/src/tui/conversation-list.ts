@@ -2,7 +2,8 @@
  * The conversations that match a filter, newest first, read page by page as one scrolls. What does not match is not kept, so that a filter
  * may look through any number of conversations.
  */
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";
 
 const PAGE = 200;

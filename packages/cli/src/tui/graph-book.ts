@@ -2,7 +2,8 @@
  * The summary graphs of the conversations that were looked at last, without texts. Reading one of thousands of summaries takes longer than a
  * key may take, so it is read ahead while a conversation is on the screen, and read again only when its summaries have changed.
  */
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";
 import { buildNodes, type GraphNode } from "./graph-lines.ts";
 

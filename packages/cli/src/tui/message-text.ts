@@ -1,5 +1,6 @@
 /** A message as text for a pane: every part of it, in order, with what it is. */
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { formatMessageId } from "@lossless/core/model/ids.ts";
 import type { MessageView } from "@lossless/core/model/message.ts";
 import type { MessageBody } from "@lossless/core/store/store.ts";

@@ -2,7 +2,7 @@
  * Writing summaries anew, one after the other: plan, call, look, accept or skip. The state of such a run and what its answers change, without
  * screens and keys. A text is put in place only as it was looked at: accepting never calls a model again.
  */
-import type { RewriteAnswer } from "@lossless/core/engine/repair.ts";
+import type { RewriteResult } from "@lossless/core/engine/rewrite.ts";
 import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
 import { planRewrite } from "@lossless/core/maintain/rewrite.ts";
 import { estimateCost } from "@lossless/core/maintain/checks/summaries.ts";
@@ -19,7 +19,7 @@ export interface RewriteChoice {
 export type Stage =
   | { readonly kind: "preview" }
   | { readonly kind: "calling" }
-  | { readonly kind: "review"; readonly answer: RewriteAnswer }
+  | { readonly kind: "review"; readonly answer: RewriteResult }
   | { readonly kind: "done"; readonly reason: string };
 
 export type Outcome = "accepted" | "skipped" | "unchanged" | "no better";
@@ -91,7 +91,7 @@ export class RewriteRun {
     this.#enter({ kind: "done", reason: "" });
   }
 
-  #write({ summaryId }: RewriteTarget, apply: boolean): Promise<RewriteAnswer> {
+  #write({ summaryId }: RewriteTarget, apply: boolean): Promise<RewriteResult> {
     return this.#archive.change((engine) =>
       engine.rewriteSummary({
         summaryId,

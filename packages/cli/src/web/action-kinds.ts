@@ -2,7 +2,8 @@
  * What can be done from the page, each as the command of the same name does it: by the one implementation in the engine and in `maintain/`.
  * Preparing changes nothing; it says what would be done, and gives back the way to do exactly that.
  */
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import { createBackup, listBackups } from "@lossless/core/maintain/backup.ts";
 import { examine, mend } from "@lossless/core/maintain/doctor.ts";
 import type { DoctorOptions } from "@lossless/core/maintain/doctor.ts";

@@ -3,22 +3,22 @@
  * there. Types only, so that the page takes nothing of the server along.
  */
 import type { ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import type { StatusReport } from "@lossless/core/engine/engine.ts";
+import type { StatusResult } from "@lossless/core/engine/status.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
 import type { Finding } from "@lossless/core/maintain/finding.ts";
 import type { PartView } from "@lossless/core/model/message.ts";
-import type { AskAnswer } from "@lossless/core/retrieve/ask.ts";
-import type { GrepAnswer } from "@lossless/core/retrieve/grep.ts";
+import type { AskResult } from "@lossless/core/retrieve/ask.ts";
+import type { GrepResult } from "@lossless/core/retrieve/grep.ts";
 import type { SpendGroup, SummaryNode, SummaryOutline } from "@lossless/core/store/folding.ts";
 import type { ConversationRow, MessageCounts, MessageRow, Page } from "@lossless/core/store/store.ts";
 import type { DiffLine } from "../diff.ts";
 
 export type {
-  AskAnswer,
+  AskResult,
   ConversationRow,
   DiffLine,
   ExplainedItem,
-  GrepAnswer,
+  GrepResult,
   MessageRow,
   Page,
   SpendGroup,
@@ -31,7 +31,7 @@ export interface CountedConversation extends ConversationRow {
 }
 
 export interface Overview {
-  readonly status: StatusReport;
+  readonly status: StatusResult;
   readonly conversations: Page<CountedConversation>;
   readonly spend: SpendGroup | null;
   readonly timezone: string;
@@ -212,7 +212,7 @@ export interface SpendAnswer {
 }
 
 /** Notes and steps travel in the words of the shell, where the page was started. */
-export type SearchReply = Omit<GrepAnswer, "notes"> & {
+export type SearchReply = Omit<GrepResult, "notes"> & {
   readonly notes: readonly string[];
   readonly tookMs: number;
 };

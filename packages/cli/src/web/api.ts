@@ -2,7 +2,8 @@
  * What the page can ask: one function a question, all of them reading. The archive is behind a thread, so that no question keeps the server
  * from hearing the next one. Rows are handed on as the engine gives them; the page writes them as text, never as markup.
  */
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
 import type { Finding } from "@lossless/core/maintain/finding.ts";
 import { wordNote, wordStep } from "@lossless/core/model/next-step.ts";
@@ -15,7 +16,7 @@ import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.
 import type { ConversationRow } from "@lossless/core/store/store.ts";
 import { measureSaved } from "../commands/raw-tokens.ts";
 import type {
-  AskAnswer,
+  AskResult,
   ContextAnswer,
   ContextTurns,
   CountedConversation,
@@ -288,8 +289,8 @@ export class Api {
     const startedAt = performance.now();
     const context = await this.#engine.assemble({ ...this.#scope, conversationId, budgetTokens });
     if (context === null) throw new EngineError("not_found", `cannot find conversation ${conversationId}`);
-    const { messages: _messages, neutral, conversationId: _id, ...rest } = context;
-    return { json: { ...rest, sentMessages: neutral.length, tookMs: performance.now() - startedAt } };
+    const { messages, conversationId: _id, ...rest } = context;
+    return { json: { ...rest, sentMessages: messages.length, tookMs: performance.now() - startedAt } };
   }
 
   /** The context turn by turn: what came, what went, and how much of the front a provider's cache could keep. */
@@ -333,7 +334,7 @@ export class Api {
   }
 
   /** Cited passages for a question; no model is asked. */
-  async ask(query: URLSearchParams): Promise<Json<AskAnswer>> {
+  async ask(query: URLSearchParams): Promise<Json<AskResult>> {
     const prompt = query.get("q")?.trim() ?? "";
     const request = { ...this.#scope, ...readPlace(query), prompt, withoutModel: true };
     return { json: await this.#engine.ask(request) };

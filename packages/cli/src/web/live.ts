@@ -3,7 +3,8 @@
  * when it has changed. What changed is for the page to ask.
  */
 import type { ServerResponse } from "node:http";
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 
 export const POLL_MS = 1_000;
 

@@ -3,7 +3,8 @@
  * the turns, the messages under a summary. Kept in memory in columns, some fifty bytes a message, and extended as the conversation grows.
  * It is read in slices. Whoever needs it reads on from where others are; who is in no hurry may pause between two of them.
  */
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { ConversationRow, Outline } from "@lossless/core/store/store.ts";
 import type { OutlineRow } from "./answers.ts";
 

@@ -1,6 +1,7 @@
 /** Runs the inspector on an open archive until Ctrl-C. Shared by `lcm web` and the demo. */
 import { once } from "node:events";
-import type { Engine, Scope } from "@lossless/core/engine/engine.ts";
+import type { Scope } from "@lossless/core/engine/conversations.ts";
+import type { Engine } from "@lossless/core/engine/engine.ts";
 import type { ReplacedSetting } from "@lossless/core/model/settings-resolve.ts";
 import type { Settings } from "@lossless/core/model/settings.ts";
 import { readVersion } from "../version.ts";

@@ -16,7 +16,8 @@ import type { CoverTail, ShownSummary } from "../store/folding.ts";
 import type { ShownMessage, Store } from "../store/store.ts";
 import { choose, divideByFactor, findAnchor } from "./choose.ts";
 import type { Choice, ChooseRequest, ChosenItem } from "./choose.ts";
-import type { ModelMessage, Provider } from "./grammars.ts";
+import { checkGrammars } from "./grammars.ts";
+import type { GrammarCheck, ModelMessage, Provider } from "./grammars.ts";
 import { addFront, readForkFront } from "./fork-front.ts";
 import { toModelMessage } from "./model-view.ts";
 import { DEFAULT_LINE_COSTS, isBulky } from "./pieces.ts";
@@ -51,6 +52,8 @@ export interface AssembleOptions {
   /** A position: the context as if nothing from there on had been said. */
   readonly endBefore?: number;
   readonly estimate: (text: string) => number;
+  /** Also run every provider's rules on what is sent. */
+  readonly checkGrammars?: boolean;
 }
 
 export interface ExplainedItem extends ChosenItem {
@@ -60,8 +63,8 @@ export interface ExplainedItem extends ChosenItem {
 export interface AssembledContext {
   readonly conversationId: number;
   readonly messages: ContextMessage[];
-  /** The same list before it was written in the host's format. */
-  readonly neutral: ModelMessage[];
+  /** What each provider would refuse; only where it was asked for. */
+  readonly grammars?: readonly GrammarCheck[];
   readonly estimatedTokens: number;
   readonly budgetTokens: number;
   readonly mode: Choice["mode"];
@@ -313,7 +316,7 @@ async function writeContext(
   return {
     conversationId: options.conversationId,
     messages,
-    neutral,
+    grammars: options.checkGrammars ? checkGrammars(neutral) : undefined,
     estimatedTokens: applyFactor(countTokens(neutral, options.estimate), options.tokenFactor),
     budgetTokens: options.budgetTokens,
     mode: choice.mode,

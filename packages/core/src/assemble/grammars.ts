@@ -120,6 +120,16 @@ export function checkGrammar(provider: Provider, messages: readonly ModelMessage
   return rules.flatMap((name) => RULES[name](messages, limits));
 }
 
+export interface GrammarCheck {
+  readonly provider: Provider;
+  /** Empty: the provider accepts the list. */
+  readonly violations: readonly Violation[];
+}
+
+/** What every provider would say to the list. */
+export const checkGrammars = (messages: readonly ModelMessage[]): GrammarCheck[] =>
+  PROVIDERS.map((provider) => ({ provider, violations: checkGrammar(provider, messages) }));
+
 export const wantsRule = (provider: Provider, rule: RuleName): boolean =>
   GRAMMARS[provider].rules.includes(rule);
 

@@ -1,10 +1,7 @@
 /**
- * What comes in: messages, and what a host says of its sessions afterwards: copies, labels, branches, boundaries. Everything here is refused
- * for sessions the settings leave out. Joins preparing and redaction with the store; folding is the engine's.
+ * Stores the messages that are handed in: redacts and prepares them, appends them in one transaction, hides heartbeats, and watches the
+ * threshold of the context where a budget is named.
  */
-import type { ModelSituation } from "./folding.ts";
-import type { Explorations, Explorer } from "./describe-files.ts";
-import type { Redaction } from "./redaction.ts";
 import { findHeartbeats, isHeartbeatReply } from "../ingest/heartbeats.ts";
 import { prepareMessage } from "../ingest/prepare.ts";
 import { PreparedBatch } from "../bulk/index.ts";
@@ -13,22 +10,18 @@ import { serializeExact } from "../message/json-text.ts";
 import { viewMessage } from "../message/normalize.ts";
 import { checkArrival, checkSession } from "../model/check-arrival.ts";
 import { EngineError } from "../model/errors.ts";
-import type { Clock, EventSink } from "../model/events.ts";
 import { makeUlid } from "../model/ids.ts";
 import { hiddenMask } from "../model/message.ts";
 import type { Arrival, ImportMark, IngestedMessage, MessageView, SessionRef } from "../model/message.ts";
-import { compileSessionPatterns } from "../model/session-patterns.ts";
-import type { Settings } from "../model/settings.ts";
-import type { ForkItem } from "../store/forks.ts";
-import type {
-  AppendEvent,
-  BoundaryRequest,
-  ConversationRow,
-  PreparedMessage,
-  RelabelSession,
-  SessionState,
-  Store,
-} from "../store/store.ts";
+import type { AppendEvent, PreparedMessage } from "../store/store.ts";
+import { whySkipped } from "./capture-policy.ts";
+import type { SkipReason } from "./capture-policy.ts";
+import { describeLargeFiles, describesFiles } from "./describe-files.ts";
+import type { Explorations } from "./describe-files.ts";
+import type { ModelSituation } from "./fold-policy.ts";
+import { watchThreshold } from "./folding.ts";
+import type { EngineState } from "./state.ts";
+import { embedInBackground } from "./vectors.ts";
 
 export interface IngestRequest extends ModelSituation {
   readonly session: SessionRef;
@@ -58,297 +51,172 @@ export interface IngestResult {
   readonly results: IngestedMessage[];
   readonly duplicateTurn: boolean;
   /** Why nothing was stored, when that is what the settings ask for. */
-  readonly skipped: "disabled" | "ignored" | "stateless" | null;
+  readonly skipped: SkipReason | null;
 }
 
-export interface ForkWish {
-  readonly session: SessionRef;
-  readonly parentSessionId: string;
-  readonly eventIds: readonly string[];
+export async function ingest(engine: EngineState, request: IngestRequest): Promise<IngestResult> {
+  const result = await storeInSequence(engine, request);
+  if (result.skipped === null && request.budgetTokens !== undefined)
+    await watchThreshold(engine, result.conversationId, { ...request, budgetTokens: request.budgetTokens });
+  return result;
 }
 
-export interface ForkAnswer {
-  readonly kind: "forked" | "known" | "unrelated";
-  readonly copied: number;
+async function storeInSequence(engine: EngineState, request: IngestRequest): Promise<IngestResult> {
+  const { sequence } = request;
+  if (sequence === undefined) return storeBatch(engine, request);
+  const { sequences } = engine.ingest;
+  const before = sequences.get(sequence);
+  const stored =
+    before === undefined ? storeBatch(engine, request) : before.then(() => storeBatch(engine, request));
+  sequences.set(sequence, stored);
+  const result = await stored;
+  if (sequences.get(sequence) === stored) sequences.delete(sequence);
+  return result;
 }
 
-export interface Relabelling {
-  readonly session: SessionRef;
-  readonly labels: readonly { from: string; to: string }[];
+async function storeBatch(engine: EngineState, request: IngestRequest): Promise<IngestResult> {
+  checkSession(request.session);
+  const skipped = whySkipped(engine, request.session.key);
+  if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
+  engine.redaction.check();
+  const now = engine.clock.now();
+  const bodies = request.messages.map(arrivalBytes);
+  const ahead = request.prepared === undefined ? null : new PreparedBatch(request.prepared, bodies);
+  const explorations = new Map<string, string>();
+  const events = request.messages.map((arrival, index) => {
+    const readAhead = ahead !== null && index < ahead.length ? () => ahead.read(index) : null;
+    return toEvent(engine, arrival, bodies[index] as Uint8Array, now, readAhead, explorations);
+  });
+  if (describesFiles(engine) && ahead === null && request.isHistory !== true)
+    for (const [sha256, text] of await describeNewFiles(engine, request.session, events))
+      explorations.set(sha256, text);
+  const answer = await engine.store.append({
+    session: request.session,
+    events,
+    now,
+    import: request.import,
+    turn: request.turn,
+    cursor: request.cursor,
+    baseTokens: request.budgetTokens,
+  });
+  reportStored(engine, answer.conversationId, answer.results, answer.indexProblem);
+  embedInBackground(engine);
+  if (engine.settings.pruneHeartbeatOk)
+    await hideHeartbeats(engine, request.session, events, answer.conversationId);
+  ahead?.release();
+  const { conversationId, results, duplicateTurn } = answer;
+  return { conversationId, results, duplicateTurn, skipped: null };
 }
 
-export type BoundaryWish = Omit<BoundaryRequest, "position" | "retainDepth" | "at"> & {
-  position?: number;
-  at?: number;
-};
-
-/** What the engine offers to those who hand things in. */
-export interface ArrivalEngine {
-  /** Stores events, all or none. Known events add nothing; changed ones add a revision. */
-  ingest(request: IngestRequest): Promise<IngestResult>;
-  readSession(request: { sessionId: string; owner?: string }): Promise<SessionState | null>;
-  knownEvents(request: { sessionId: string; owner?: string; eventIds: readonly string[] }): Promise<string[]>;
-  /**
-   * Begins a session that a host made as a copy of another one. Events that both have stay stored once; what the fork shows of its parent is
-   * chosen now, for `bootstrapMaxTokens`. `unrelated`: the archive does not hold the first of the events under the parent.
-   */
-  fork(request: ForkWish): Promise<ForkAnswer>;
-  /** Gives events stored under provisional ids the host's own ids. */
-  relabel(request: Relabelling): Promise<number>;
-  /** The sessions of an owner that have stored this event. */
-  findSessions(request: { owner: string; eventId: string }): Promise<string[]>;
-  /** Makes what a stand-in has stored known to the session that it turns out to be; false if that session is stored already. */
-  relabelSession(request: Omit<RelabelSession, "now">): Promise<boolean>;
-  /** Says which events lie off the active branch; all others of the session are shown. */
-  setBranch(request: { session: SessionRef; offBranch: readonly string[] }): Promise<{ changed: number }>;
-  /** Shows the events of a session that were stored as `pending`: the history they belong to is there now. */
-  showPending(request: { session: SessionRef }): Promise<{ changed: number }>;
-  recordBoundary(request: BoundaryWish): Promise<{ kind: "recorded" | "known"; conversationId: number }>;
+/** What is stored already is not described again. */
+async function describeNewFiles(
+  engine: EngineState,
+  { owner, id }: SessionRef,
+  events: readonly AppendEvent[],
+): Promise<Explorations> {
+  const large = events.filter(
+    ({ arrival }) => arrival.byteLength >= engine.settings.largeFileThresholdTokens,
+  );
+  if (large.length === 0) return new Map();
+  const ids = large.map(({ eventId }) => eventId);
+  const known = new Set(await engine.store.knownEvents(owner, id, ids));
+  return describeLargeFiles(
+    engine,
+    large.filter(({ eventId }) => !known.has(eventId)),
+  );
 }
 
-export interface ArrivalParts {
-  readonly store: Store;
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly emit: EventSink;
-  readonly redaction: Redaction;
-  readonly explorer: Explorer;
-  /** What a copy shows of its parent, up to a position. */
-  readonly chooseForFork: (parent: ConversationRow, before: number) => Promise<ForkItem[]>;
-  /** Told after each batch. */
-  readonly noteStored: () => void;
+function toEvent(
+  engine: EngineState,
+  arrival: Arrival,
+  body: Uint8Array,
+  now: number,
+  readAhead: (() => PreparedMessage) | null,
+  explorations: Explorations,
+): AppendEvent {
+  checkArrival(arrival);
+  const { redacted, ...bytes } = engine.redaction.apply(body);
+  const isPrepared = readAhead !== null && redacted === undefined;
+  let prepared: PreparedMessage | null = null;
+  const prepare = (): PreparedMessage =>
+    (prepared ??= prepareMessage(bytes.arrival, {
+      hidden: hiddenMask(arrival.hidden ?? []),
+      createdAt: Math.floor(arrival.createdAt ?? now),
+      largeFileThresholdTokens: engine.settings.largeFileThresholdTokens,
+      random: (size) => engine.clock.random(size),
+      explorations,
+      redacted,
+    }));
+  return {
+    eventId: arrival.eventId ?? makeUlid(now, (size) => engine.clock.random(size)),
+    kind: arrival.eventIdKind ?? "entry",
+    ...bytes,
+    position: arrival.position ?? null,
+    isPrepared,
+    prepare: isPrepared ? readAhead : prepare,
+  };
 }
 
-export class Arrivals implements Omit<ArrivalEngine, "readSession" | "knownEvents" | "findSessions"> {
-  #parts: ArrivalParts;
-  #store: Store;
-  #settings: Settings;
-  #clock: Clock;
-  #isIgnored: (key: string) => boolean;
-  #isStateless: (key: string) => boolean;
-  #isIndexDegraded = false;
-  /** The last batch of each sequence that is under way or has failed. */
-  readonly #sequences = new Map<string, Promise<IngestResult>>();
-
-  constructor(parts: ArrivalParts) {
-    this.#parts = parts;
-    this.#store = parts.store;
-    this.#settings = parts.settings;
-    this.#clock = parts.clock;
-    this.#isIgnored = compileSessionPatterns(parts.settings.ignoreSessionPatterns).matches;
-    this.#isStateless = compileSessionPatterns(parts.settings.statelessSessionPatterns).matches;
-  }
-
-  async ingest(request: IngestRequest): Promise<IngestResult> {
-    const { sequence } = request;
-    if (sequence === undefined) return this.#takeIn(request);
-    const before = this.#sequences.get(sequence);
-    const stored = before === undefined ? this.#takeIn(request) : before.then(() => this.#takeIn(request));
-    this.#sequences.set(sequence, stored);
-    const result = await stored;
-    if (this.#sequences.get(sequence) === stored) this.#sequences.delete(sequence);
-    return result;
-  }
-
-  async #takeIn(request: IngestRequest): Promise<IngestResult> {
-    checkSession(request.session);
-    const skipped = this.#whySkipped(request.session.key);
-    if (skipped !== null) return { conversationId: 0, results: [], duplicateTurn: false, skipped };
-    this.#parts.redaction.check();
-    const now = this.#clock.now();
-    const bodies = request.messages.map(arrivalBytes);
-    const ahead = request.prepared === undefined ? null : new PreparedBatch(request.prepared, bodies);
-    const explorations = new Map<string, string>();
-    const events = request.messages.map((arrival, index) => {
-      const readAhead = ahead !== null && index < ahead.length ? () => ahead.read(index) : null;
-      return this.#toEvent(arrival, bodies[index] as Uint8Array, now, readAhead, explorations);
-    });
-    if (this.#parts.explorer.isOn && ahead === null && request.isHistory !== true)
-      for (const [sha256, text] of await this.#explore(request.session, events))
-        explorations.set(sha256, text);
-    const answer = await this.#store.append({
-      session: request.session,
-      events,
-      now,
-      import: request.import,
-      turn: request.turn,
-      cursor: request.cursor,
-      baseTokens: request.budgetTokens,
-    });
-    this.#report(answer.conversationId, answer.results, answer.indexProblem);
-    this.#parts.noteStored();
-    if (this.#settings.pruneHeartbeatOk)
-      await this.#hideHeartbeats(request.session, events, answer.conversationId);
-    ahead?.release();
-    const { conversationId, results, duplicateTurn } = answer;
-    return { conversationId, results, duplicateTurn, skipped: null };
-  }
-
-  /** What is stored already is not described again. */
-  async #explore({ owner, id }: SessionRef, events: readonly AppendEvent[]): Promise<Explorations> {
-    const large = events.filter(
-      ({ arrival }) => arrival.byteLength >= this.#settings.largeFileThresholdTokens,
-    );
-    if (large.length === 0) return new Map();
-    const ids = large.map(({ eventId }) => eventId);
-    const known = new Set(await this.#store.knownEvents(owner, id, ids));
-    return this.#parts.explorer.explore(large.filter(({ eventId }) => !known.has(eventId)));
-  }
-
-  async fork(request: ForkWish): Promise<ForkAnswer> {
-    checkSession(request.session);
-    const { session, parentSessionId, eventIds } = request;
-    if (this.#whySkipped(session.key) !== null) return { kind: "unrelated", copied: 0 };
-    const { owner } = session;
-    const point = await this.#store.findForkPoint({ owner, parentSessionId, eventIds });
-    const parent = point && (await this.#store.readConversation(point.conversationId, owner));
-    if (!point || !parent) return { kind: "unrelated", copied: 0 };
-    const items = await this.#parts.chooseForFork(parent, point.position + 1);
-    const copied = eventIds.slice(0, point.copied);
-    const now = this.#clock.now();
-    const { kind } = await this.#store.fork({
-      session,
-      parentSessionId,
-      eventIds: copied,
-      point,
-      items,
-      now,
-    });
-    return { kind, copied: copied.length };
-  }
-
-  async relabel(request: Relabelling): Promise<number> {
-    if (this.#whySkipped(request.session.key) !== null) return 0;
-    return this.#store.relabel(request.session, request.labels, this.#clock.now());
-  }
-
-  async relabelSession(request: Omit<RelabelSession, "now">): Promise<boolean> {
-    checkSession(request.session);
-    if (this.#whySkipped(request.session.key) !== null) return false;
-    return this.#store.relabelSession({ ...request, now: this.#clock.now() });
-  }
-
-  async setBranch(request: {
-    session: SessionRef;
-    offBranch: readonly string[];
-  }): Promise<{ changed: number }> {
-    if (this.#whySkipped(request.session.key) !== null) return { changed: 0 };
-    const { session, offBranch } = request;
-    return {
-      changed: await this.#store.setHidden(session, "branch", offBranch, this.#clock.now(), "exactly"),
-    };
-  }
-
-  async showPending({ session }: { session: SessionRef }): Promise<{ changed: number }> {
-    if (this.#whySkipped(session.key) !== null) return { changed: 0 };
-    const now = this.#clock.now();
-    return { changed: await this.#store.setHidden(session, "pending", [], now, "exactly") };
-  }
-
-  async recordBoundary(
-    request: BoundaryWish,
-  ): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
-    checkSession(request.session);
-    if (this.#whySkipped(request.session.key) !== null) return { kind: "known", conversationId: 0 };
-    return this.#store.recordBoundary({
-      ...request,
-      position: request.position ?? null,
-      retainDepth: this.#settings.newSessionRetainDepth,
-      at: request.at ?? this.#clock.now(),
+function reportStored(
+  engine: EngineState,
+  conversationId: number,
+  results: readonly IngestedMessage[],
+  indexProblem: string | null,
+): void {
+  const stored = results.filter((result) => result.outcome === "stored").length;
+  const revisions = results.filter((result) => result.outcome === "revision").length;
+  if (stored + revisions > 0) engine.emit({ kind: "stored", conversationId, messages: stored, revisions });
+  if (indexProblem !== null && !engine.ingest.isIndexDegraded) {
+    engine.emit({
+      kind: "degraded",
+      part: "index",
+      message: `messages are stored but not indexed: ${indexProblem}`,
     });
   }
+  engine.ingest.isIndexDegraded = indexProblem !== null;
+}
 
-  #whySkipped(key: string): IngestResult["skipped"] {
-    if (!this.#settings.enabled) return "disabled";
-    if (this.#isIgnored(key)) return "ignored";
-    return this.#settings.skipStatelessSessions && this.#isStateless(key) ? "stateless" : null;
-  }
+/** The index was made anew: whatever was told of it before is over. */
+export function noteReindexed(engine: EngineState): void {
+  if (engine.ingest.isIndexDegraded) engine.emit({ kind: "recovered", part: "index" });
+  engine.ingest.isIndexDegraded = false;
+}
 
-  #toEvent(
-    arrival: Arrival,
-    body: Uint8Array,
-    now: number,
-    readAhead: (() => PreparedMessage) | null,
-    explorations: Explorations,
-  ): AppendEvent {
-    checkArrival(arrival);
-    const { redacted, ...bytes } = this.#parts.redaction.apply(body);
-    const isPrepared = readAhead !== null && redacted === undefined;
-    let prepared: PreparedMessage | null = null;
-    const prepare = (): PreparedMessage =>
-      (prepared ??= prepareMessage(bytes.arrival, {
-        hidden: hiddenMask(arrival.hidden ?? []),
-        createdAt: Math.floor(arrival.createdAt ?? now),
-        largeFileThresholdTokens: this.#settings.largeFileThresholdTokens,
-        random: (size) => this.#clock.random(size),
-        explorations,
-        redacted,
-      }));
-    return {
-      eventId: arrival.eventId ?? makeUlid(now, (size) => this.#clock.random(size)),
-      kind: arrival.eventIdKind ?? "entry",
-      ...bytes,
-      position: arrival.position ?? null,
-      isPrepared,
-      prepare: isPrepared ? readAhead : prepare,
-    };
-  }
+/** Hides heartbeat turns: the prompt, whatever came between, and the reply that says nothing happened. */
+async function hideHeartbeats(
+  engine: EngineState,
+  session: SessionRef,
+  events: readonly AppendEvent[],
+  conversationId: number,
+): Promise<void> {
+  const views = events.map((event) => ({ eventId: event.eventId, view: viewMessage(event.arrival) }));
+  if (!views.some(({ view }) => isHeartbeatReply(view))) return;
+  const before = await readBefore(engine, conversationId, new Set(events.map((event) => event.eventId)));
+  const hidden = findHeartbeats([...before, ...views]);
+  if (hidden.length > 0)
+    await engine.store.setHidden(session, "heartbeat", hidden, engine.clock.now(), "add");
+}
 
-  #report(conversationId: number, results: readonly IngestedMessage[], indexProblem: string | null): void {
-    const stored = results.filter((result) => result.outcome === "stored").length;
-    const revisions = results.filter((result) => result.outcome === "revision").length;
-    if (stored + revisions > 0)
-      this.#parts.emit({ kind: "stored", conversationId, messages: stored, revisions });
-    if (indexProblem !== null && !this.#isIndexDegraded) {
-      this.#parts.emit({
-        kind: "degraded",
-        part: "index",
-        message: `messages are stored but not indexed: ${indexProblem}`,
-      });
-    }
-    this.#isIndexDegraded = indexProblem !== null;
+/** The last few messages before a batch, because a turn may arrive in pieces. */
+async function readBefore(
+  engine: EngineState,
+  conversationId: number,
+  except: ReadonlySet<string>,
+): Promise<{ eventId: string; view: MessageView }[]> {
+  const recent = await engine.store.listMessages({
+    conversationId,
+    after: null,
+    limit: except.size + 8,
+    order: "arrival",
+    direction: "newest",
+  });
+  const rows = recent.items.filter((row) => !except.has(row.eventId)).slice(0, 8);
+  const found: { eventId: string; view: MessageView }[] = [];
+  for (const row of rows.reverse()) {
+    const body = await engine.store.readMessage(row.messageId);
+    if (body) found.push({ eventId: row.eventId, view: viewMessage(body.bytes) });
   }
-
-  /** The index was made anew: whatever was told of it before is over. */
-  noteReindexed(): void {
-    if (this.#isIndexDegraded) this.#parts.emit({ kind: "recovered", part: "index" });
-    this.#isIndexDegraded = false;
-  }
-
-  /** Hides heartbeat turns: the prompt, whatever came between, and the reply that says nothing happened. */
-  async #hideHeartbeats(
-    session: SessionRef,
-    events: readonly AppendEvent[],
-    conversationId: number,
-  ): Promise<void> {
-    const views = events.map((event) => ({ eventId: event.eventId, view: viewMessage(event.arrival) }));
-    if (!views.some(({ view }) => isHeartbeatReply(view))) return;
-    const before = await this.#readBefore(conversationId, new Set(events.map((event) => event.eventId)));
-    const hidden = findHeartbeats([...before, ...views]);
-    if (hidden.length > 0)
-      await this.#store.setHidden(session, "heartbeat", hidden, this.#clock.now(), "add");
-  }
-
-  /** The last few messages before a batch, because a turn may arrive in pieces. */
-  async #readBefore(
-    conversationId: number,
-    except: ReadonlySet<string>,
-  ): Promise<{ eventId: string; view: MessageView }[]> {
-    const recent = await this.#store.listMessages({
-      conversationId,
-      after: null,
-      limit: except.size + 8,
-      order: "arrival",
-      direction: "newest",
-    });
-    const rows = recent.items.filter((row) => !except.has(row.eventId)).slice(0, 8);
-    const found: { eventId: string; view: MessageView }[] = [];
-    for (const row of rows.reverse()) {
-      const body = await this.#store.readMessage(row.messageId);
-      if (body) found.push({ eventId: row.eventId, view: viewMessage(body.bytes) });
-    }
-    return found;
-  }
+  return found;
 }
 
 /** The bytes an arrival stands for. */

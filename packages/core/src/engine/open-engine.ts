@@ -1,8 +1,5 @@
 /** Opening an engine: which store, which settings, in this thread or behind a worker. */
 import { resolve } from "node:path";
-import { LocalEngine } from "./engine.ts";
-import type { Engine } from "./engine.ts";
-import { openThreadedEngine } from "./threaded-engine.ts";
 import { deriveMessage } from "../ingest/prepare.ts";
 import type { Complete, ModelRef } from "../model/complete.ts";
 import type { Embed } from "../model/embed.ts";
@@ -12,6 +9,9 @@ import { filesDirBeside } from "../model/files-dir.ts";
 import type { Settings } from "../model/settings.ts";
 import { resolveSettings } from "../model/settings-resolve.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import type { Engine } from "./engine.ts";
+import { createLocalEngine } from "./local-engine.ts";
+import { openThreadedEngine } from "./threaded-engine.ts";
 
 export interface OpenEngineOptions {
   /** Path of the database file; created when it does not exist. */
@@ -59,32 +59,26 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
     readOnly,
     busyLimitMs: options.busyLimitMs,
   };
-  const complete = options.complete ?? null;
-  const embed = options.embed ?? null;
-  const hostModel = options.hostModel === undefined ? {} : { hostModel: options.hostModel };
-  const onEvent = options.onEvent === undefined ? {} : { onEvent: options.onEvent };
-  if (options.thread === false) {
-    const clock = {
-      clock: options.clock,
-      leaseMs: options.leaseMs,
-      embedRetryMs: options.embedRetryMs,
-    };
-    return new LocalEngine({
-      store: new SqliteStore({ ...store, ...onEvent, derive: deriveMessage }),
-      settings,
+  const { complete = null, embed = null, hostModel, onEvent } = options;
+  if (options.thread !== false)
+    return openThreadedEngine({
+      start: { store, settings, hasComplete: complete !== null, hasEmbed: embed !== null, hostModel },
+      workerUrl: options.workerUrl ?? defaultWorkerUrl(),
       complete,
       embed,
-      ...hostModel,
-      ...onEvent,
-      ...clock,
+      onEvent,
     });
-  }
-  return openThreadedEngine({
-    start: { store, settings, hasComplete: complete !== null, hasEmbed: embed !== null, ...hostModel },
-    workerUrl: options.workerUrl ?? defaultWorkerUrl(),
+  const { clock, leaseMs, embedRetryMs } = options;
+  return createLocalEngine({
+    store: new SqliteStore({ ...store, onEvent, derive: deriveMessage }),
+    settings,
     complete,
     embed,
-    ...onEvent,
+    hostModel,
+    onEvent,
+    clock,
+    leaseMs,
+    embedRetryMs,
   });
 }
 

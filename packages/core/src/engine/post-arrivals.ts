@@ -4,8 +4,11 @@
  *
  * Invariant: what arrives on the other side is what was posted, field by field, and the caller's own buffers stay usable.
  */
-import { arrivalBytes } from "./ingest.ts";
+import { listBuffers } from "../bulk/index.ts";
 import type { Arrival } from "../model/message.ts";
+import { arrivalBytes } from "./ingest.ts";
+import type { IngestRequest } from "./ingest.ts";
+import type { Posted } from "./verb.ts";
 
 export interface PostedArrivals {
   readonly messages: readonly Arrival[];
@@ -16,6 +19,13 @@ export interface PostedArrivals {
 const LONG_TEXT_CHARS = 300_000;
 /** More values than this are not looked at: such a message is long for other reasons. */
 const MAX_VALUES = 2_000;
+
+/** A batch as it is posted; one that was prepared ahead has its bytes in blocks already. */
+export function postBatch(request: IngestRequest): Posted {
+  if (request.prepared !== undefined) return { request, transfer: listBuffers(request.prepared) };
+  const { messages, transfer } = postArrivals(request.messages);
+  return { request: { ...request, messages }, transfer };
+}
 
 export function postArrivals(arrivals: readonly Arrival[]): PostedArrivals {
   const bodies = arrivals.map((arrival) => (travelsWhole(arrival) ? null : arrivalBytes(arrival)));

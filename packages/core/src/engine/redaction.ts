@@ -1,41 +1,16 @@
 /**
- * Redaction as the engine does it: which bytes of an arrival are stored, what becomes of the rest, and opening what was sealed. The key is
+ * Redaction as the engine does it: which bytes of an arrival are stored, and what becomes of the rest. The key is
  * read when it is first needed, and a key that is named but cannot be used is told before anything is stored.
  */
 import { compileRedaction } from "../ingest/redact.ts";
 import type { Redact } from "../ingest/redact.ts";
 import type { RedactedArrival } from "../ingest/prepare.ts";
-import { createVault, KEY_VARIABLE, openValues, openVault, parseKey, proveArrival } from "../ingest/vault.ts";
+import { KEY_VARIABLE, openVault, proveArrival } from "../ingest/vault.ts";
 import type { Vault } from "../ingest/vault.ts";
 import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
-import { formatMessageId } from "../model/ids.ts";
 import type { Settings } from "../model/settings.ts";
-import type { AppendEvent, ProveArrival, RedactedMessage, Store } from "../store/store.ts";
-
-export interface UnsealRequest {
-  readonly messageId: number;
-  readonly owner?: string;
-  /** Which placeholder of the message, from 0; all of them when absent. */
-  readonly ordinal?: number;
-}
-
-export interface UnsealedValue {
-  readonly ordinal: number;
-  /** As it stands in the message: `[redacted:keys]`. */
-  readonly placeholder: string;
-  readonly value: string;
-}
-
-/** What the engine offers around the vault. */
-export interface VaultEngine {
-  /** Opens what was sealed of one message. Each opening is a record in the ledger. */
-  unseal(request: UnsealRequest): Promise<UnsealedValue[]>;
-  /** Seals every value anew with another key. Keyed commitments keep the key they were made with. */
-  rotateVault(request: {
-    readonly newKey: string;
-  }): Promise<{ messages: number; values: number; keyId: string }>;
-}
+import type { AppendEvent, ProveArrival, Store } from "../store/store.ts";
 
 export interface RedactionParts {
   readonly store: Store;
@@ -48,8 +23,6 @@ export interface RedactionParts {
 export interface RedactedEvent extends Pick<AppendEvent, "arrival" | "original" | "keyed"> {
   readonly redacted?: RedactedArrival;
 }
-
-const PAGE = 256;
 
 export class Redaction {
   #parts: RedactionParts;
@@ -125,62 +98,6 @@ export class Redaction {
   #openForReading(): Vault | null {
     return this.#vault ?? tryOpen(this.#parts.settings)[0];
   }
-
-  #needVault(): Vault {
-    const vault = openVault(this.#parts.settings);
-    if (vault === null) throw refuseWithoutKey("open");
-    return vault;
-  }
-
-  async unseal({ messageId, owner, ordinal }: UnsealRequest): Promise<UnsealedValue[]> {
-    const { store, clock } = this.#parts;
-    const vault = this.#needVault();
-    const message = await store.readRedacted(messageId, owner);
-    const name = formatMessageId(messageId);
-    if (message === null || message.values.length === 0)
-      throw new EngineError("not_found", `cannot unseal ${name}: the vault has nothing of it`, {
-        hint: "values that were dropped, or redacted without a key, are gone",
-      });
-    const wanted = message.values.filter((value) => ordinal === undefined || value.ordinal === ordinal);
-    if (wanted.length === 0) {
-      const last = message.values.length - 1;
-      throw new EngineError("not_found", `cannot unseal value ${ordinal} of ${name}: it has 0 to ${last}`);
-    }
-    const opened = openAll(vault, { ...message, values: wanted });
-    await store.recordUnsealing(
-      messageId,
-      wanted.map((value) => value.ordinal),
-      clock.now(),
-    );
-    return opened;
-  }
-
-  async rotate({ newKey }: { newKey: string }): Promise<{ messages: number; values: number; keyId: string }> {
-    const { store, clock } = this.#parts;
-    const before = this.#needVault();
-    const after = createVault(parseKey(newKey, "that is new"));
-    let [messages, values] = [0, 0];
-    for (let last = 0; ;) {
-      const page = await store.listSealed({ after: last, limit: PAGE });
-      for (const messageId of page) {
-        const message = await store.readRedacted(messageId);
-        if (message === null || message.values.every(({ keyId }) => keyId === after.keyId)) continue;
-        const opened = openValues(before, message);
-        if (opened === null) throw refuseToOpen(message, before);
-        const { commitment } = message;
-        const sealed = opened.map(({ original, at, length }, ordinal) =>
-          after.seal(original, { commitment, ordinal, at, length }, (size) => clock.random(size)),
-        );
-        await store.replaceSealed(messageId, sealed);
-        messages += 1;
-        values += sealed.length;
-      }
-      const end = page.at(-1);
-      if (end === undefined || page.length < PAGE) break;
-      last = end;
-    }
-    return { messages, values, keyId: after.keyId };
-  }
 }
 
 /** The vault, or why there is none. */
@@ -193,42 +110,7 @@ function tryOpen(settings: Settings): [vault: Vault | null, reason: string | nul
   }
 }
 
-function openAll(vault: Vault, message: RedactedMessage): UnsealedValue[] {
-  const opened = openValues(vault, message);
-  if (opened === null) throw refuseToOpen(message, vault);
-  return message.values.map(({ ordinal, at, length }, index) => {
-    const placeholder = Buffer.from(message.bytes.subarray(at, at + length)).toString("utf8");
-    const original = Buffer.from(opened[index]?.original ?? []);
-    return { ordinal, placeholder, value: readValue(original, message.bytes) };
-  });
-}
-
-/** The value as it was meant: in a JSON line it stood as JSON writes it. */
-function readValue(original: Buffer, bytes: Uint8Array): string {
-  const text = original.toString("utf8");
-  const isInJson = /^\s*[[{"]/u.test(Buffer.from(bytes.subarray(0, 64)).toString("latin1"));
-  if (!isInJson) return text;
-  try {
-    return String(JSON.parse(`"${text}"`));
-  } catch (error) {
-    if (error instanceof SyntaxError) return text;
-    throw error;
-  }
-}
-
-function refuseToOpen(message: RedactedMessage, vault: Vault): EngineError {
-  const name = formatMessageId(message.messageId);
-  const isOther = message.values.some(({ keyId }) => keyId !== vault.keyId);
-  return isOther
-    ? new EngineError("config", `cannot unseal ${name}: it was sealed with another key`, {
-        hint: `it wants the key ${message.values[0]?.keyId}, this one is ${vault.keyId}`,
-      })
-    : new EngineError("database_corrupt", `cannot unseal ${name}: what is sealed was changed`, {
-        hint: "restore it from a backup",
-      });
-}
-
-function refuseWithoutKey(verb: "store" | "open"): EngineError {
+export function refuseWithoutKey(verb: "store" | "open"): EngineError {
   return new EngineError("config", `cannot ${verb} redacted values: there is no redaction key`, {
     hint: `set redactionKeyFile or ${KEY_VARIABLE}${verb === "store" ? ", or redactedValues to drop" : ""}`,
   });

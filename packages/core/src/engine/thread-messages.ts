@@ -1,12 +1,13 @@
 /** What the two sides of the engine's thread say to each other. Everything here can be cloned between threads. */
-import type { NextStep } from "../model/next-step.ts";
-import type { CompleteRequest, CompleteResult, ModelRef } from "../model/complete.ts";
-import type { EmbedRequest, EmbedResult } from "../model/embed.ts";
+import type { CompleteRequest, ModelRef } from "../model/complete.ts";
+import type { EmbedRequest } from "../model/embed.ts";
 import { ERROR_CODES, EngineError } from "../model/errors.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
+import type { NextStep } from "../model/next-step.ts";
 import type { Settings } from "../model/settings.ts";
 import type { SqliteStoreOptions } from "../store/sqlite/sqlite-store.ts";
+import type { WriterPort } from "./state.ts";
 
 export interface WorkerStart {
   readonly store: Omit<SqliteStoreOptions, "derive" | "onEvent">;
@@ -16,17 +17,25 @@ export interface WorkerStart {
   /** The same for vectors. */
   readonly hasEmbed: boolean;
   readonly hostModel?: ModelRef | null;
+  /** The thread that only reads: what it has to write goes to the other one. */
+  readonly isReader: boolean;
 }
 
 export type ToWorker =
-  | { kind: "call"; id: number; method: string; request: unknown; wantsProgress: boolean }
+  | { kind: "call"; id: number; verb: string; request: unknown; wantsProgress: boolean }
   | { kind: "cancel"; id: number }
-  | { kind: "completed"; id: number; result: CompleteResult | EmbedResult };
+  | { kind: "served"; id: number; outcome: Outcome };
 
-/** What the worker asks of a model on the host's thread. */
-export type ModelCall =
+/**
+ * What a worker asks of the caller's thread: a model, whose runtime is there; or, from the thread that only reads, a verb of the thread that
+ * writes.
+ */
+export type HostCall =
   | { readonly port: "complete"; readonly request: CompleteRequest }
-  | { readonly port: "embed"; readonly request: EmbedRequest };
+  | { readonly port: "embed"; readonly request: EmbedRequest }
+  | { readonly port: "writer"; readonly verb: keyof WriterPort; readonly request: unknown };
+
+export type Outcome = { readonly value: unknown } | { readonly error: SerializedError };
 
 export type FromWorker =
   | { kind: "ready" }
@@ -35,8 +44,8 @@ export type FromWorker =
   | { kind: "error"; id: number; error: SerializedError }
   | { kind: "progress"; id: number; done: number; total: number }
   | { kind: "events"; events: readonly EngineEvent[] }
-  | { kind: "complete"; id: number; call: ModelCall }
-  | { kind: "complete-cancel"; id: number };
+  | { kind: "ask-host"; id: number; call: HostCall }
+  | { kind: "cancel-host"; id: number };
 
 export interface SerializedError {
   readonly code: string | null;

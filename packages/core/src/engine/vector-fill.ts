@@ -3,14 +3,15 @@
  * vector is asked for again; so whatever ends a run, the next one goes on where it stopped.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { cutToChars, failWith } from "./embedding-call.ts";
-import type { Embedded, EmbeddingCalls, EmbeddingParts } from "./embedding-call.ts";
+import { callEmbedding, cutToChars, failWith } from "./embedding-call.ts";
+import type { Embedded } from "./embedding-call.ts";
 import { EngineError } from "../model/errors.ts";
 import { OwnWords } from "../retrieve/own-words.ts";
 import type { VectorSpace } from "../store/vectors.ts";
 import type { ModelFailure } from "../summarize/model-call.ts";
+import type { EngineState } from "./state.ts";
 
-export interface EmbedAnswer {
+export interface EmbedMessagesResult {
   /** `filled`: nothing is left. `busy`: another process fills the space. `stopped`: see `failure`; without one it was cancelled. */
   readonly kind: "filled" | "busy" | "stopped";
   /** Messages that got a vector, or were found to have no text. */
@@ -41,7 +42,6 @@ const MIN_CHARS = 200;
 const PAGE = 2_000;
 const CALL_TIMEOUT_MS = 120_000;
 const MAX_TRIES = 5;
-const RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
 /** A filler that shows no sign of life for so long is dead; one at work gives a sign far more often. */
 const LEASE_MS = 30_000;
@@ -57,8 +57,7 @@ interface MessageInput {
 
 /** One run over the messages of an archive, and what it has done. */
 export class VectorFill {
-  readonly #parts: EmbeddingParts;
-  readonly #calls: EmbeddingCalls;
+  readonly #engine: EngineState;
   readonly #request: FillRequest;
   readonly #holder: string;
   #spaceId = 0;
@@ -70,27 +69,26 @@ export class VectorFill {
   /** Everything up to this message was looked at. */
   reached: number;
 
-  constructor(parts: EmbeddingParts, calls: EmbeddingCalls, request: FillRequest) {
-    this.#parts = parts;
-    this.#calls = calls;
+  constructor(engine: EngineState, request: FillRequest) {
+    this.#engine = engine;
     this.#request = request;
-    this.#holder = Buffer.from(parts.clock.random(8)).toString("hex");
+    this.#holder = Buffer.from(engine.clock.random(8)).toString("hex");
     this.reached = request.after;
   }
 
-  async run(): Promise<EmbedAnswer> {
-    const { store, clock } = this.#parts;
+  async run(): Promise<EmbedMessagesResult> {
+    const { store, clock } = this.#engine;
     const holder = this.#holder;
     const { model } = this.#request;
     const space = await store.claimVectorSpace({ model, holder, now: clock.now(), leaseMs: LEASE_MS });
-    if (space === null) return this.#answer("busy", null);
+    if (space === null) return this.#result("busy", null);
     this.#spaceId = space.spaceId;
     let isFilled = false;
     const renewal = setInterval(() => void this.#renew(), RENEW_MS).unref();
     try {
       const failure = await this.#walk(space);
       isFilled = failure === null;
-      return this.#answer(isFilled ? "filled" : "stopped", failure);
+      return this.#result(isFilled ? "filled" : "stopped", failure);
     } finally {
       clearInterval(renewal);
       await store.releaseVectorSpace({ spaceId: space.spaceId, holder, now: clock.now(), isFilled });
@@ -100,8 +98,8 @@ export class VectorFill {
   /** A claim that cannot be renewed now is renewed by the next batch, or lost there. */
   async #renew(): Promise<void> {
     const claim = { spaceId: this.#spaceId, holder: this.#holder, leaseMs: LEASE_MS };
-    await this.#parts.store
-      .storeVectors({ ...claim, now: this.#parts.clock.now(), vectors: [] })
+    await this.#engine.store
+      .storeVectors({ ...claim, now: this.#engine.clock.now(), vectors: [] })
       .catch((error: unknown) => {
         if (!(error instanceof EngineError)) throw error;
       });
@@ -109,7 +107,7 @@ export class VectorFill {
 
   async #walk({ spaceId }: VectorSpace): Promise<ModelFailure | null> {
     for (;;) {
-      const ids = await this.#parts.store.listUnembedded({ spaceId, after: this.reached, limit: PAGE });
+      const ids = await this.#engine.store.listUnembedded({ spaceId, after: this.reached, limit: PAGE });
       const last = ids.at(-1);
       if (last === undefined) return null;
       for (let at = 0; at < ids.length;) {
@@ -129,7 +127,7 @@ export class VectorFill {
     const texts: MessageInput[] = [];
     let chars = 0;
     let read = 0;
-    const own = new OwnWords(this.#parts.store, {});
+    const own = new OwnWords(this.#engine.store, {});
     await own.learn(ids);
     for (const messageId of ids) {
       if (chars > BATCH_CHARS) break;
@@ -145,7 +143,7 @@ export class VectorFill {
   /** Null when it cannot be read: the proof tells of that, and a message that is mended later gets its vector then. */
   async #readText(messageId: number, own: OwnWords): Promise<string | null> {
     try {
-      const [row] = await this.#parts.store.readTexts([messageId], {});
+      const [row] = await this.#engine.store.readTexts([messageId], {});
       return row === undefined ? null : cutToChars(own.textOf(row).trim(), MAX_CHARS);
     } catch (error) {
       if (error instanceof EngineError && error.code === "not_found") return null;
@@ -182,7 +180,7 @@ export class VectorFill {
     given: readonly Float32Array[] | null,
   ): Promise<ModelFailure | null> {
     if (inputs.length === 0) return null;
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#engine;
     const vectors = inputs.map(({ messageId }, at) => ({ messageId, vector: given?.[at] ?? null }));
     const outcome = await store.storeVectors({
       spaceId: this.#spaceId,
@@ -207,20 +205,20 @@ export class VectorFill {
     const texts = inputs.map(({ text }) => text);
     for (let tries = 1; ; tries++) {
       const limits = { signal, timeoutMs: CALL_TIMEOUT_MS };
-      const result = await this.#calls.call({ model, purpose: "message", texts }, limits);
+      const result = await callEmbedding(this.#engine, { model, purpose: "message", texts }, limits);
       this.#callCount += 1;
       if (result.kind === "vectors") {
         this.#inputTokens += result.inputTokens;
         return result;
       }
       if (!PASSING.has(result.failure) || tries >= MAX_TRIES) return result;
-      const ownMs = (this.#parts.retryMs ?? RETRY_MS) * 2 ** (tries - 1);
+      const ownMs = this.#engine.vectors.retryMs * 2 ** (tries - 1);
       if (!(await sleep(Math.min(MAX_RETRY_MS, Math.max(result.retryAfterMs ?? 0, ownMs)), signal)))
         return ABORTED;
     }
   }
 
-  #answer(kind: EmbedAnswer["kind"], failure: ModelFailure | null): EmbedAnswer {
+  #result(kind: EmbedMessagesResult["kind"], failure: ModelFailure | null): EmbedMessagesResult {
     return {
       kind,
       embedded: this.#embedded,

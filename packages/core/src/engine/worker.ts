@@ -1,47 +1,55 @@
-/** The thread the engine works in: opens the store, answers calls one message each way, reports progress and events. */
+/** The thread the engine works in: opens the store, serves verbs with one message each way, reports progress and events. */
 import { parentPort, workerData } from "node:worker_threads";
-import { LocalEngine } from "./engine.ts";
-import type { Engine } from "./engine.ts";
-import { serializeError } from "./thread-messages.ts";
-import type { FromWorker, ModelCall, ToWorker, WorkerStart } from "./thread-messages.ts";
 import { deriveMessage } from "../ingest/prepare.ts";
 import type { CompleteResult } from "../model/complete.ts";
 import type { EmbedResult } from "../model/embed.ts";
 import { must } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
+import { NO_MEANING } from "../retrieve/meaning.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { WRITER_PORT, VERBS } from "./engine.ts";
+import { openState } from "./local-engine.ts";
+import type { EngineState, WriterPort } from "./state.ts";
+import { deserializeError, serializeError } from "./thread-messages.ts";
+import type { FromWorker, HostCall, Outcome, ToWorker, WorkerStart } from "./thread-messages.ts";
+import { joinRequest, makeMethods, runVerb, splitRequest } from "./verb.ts";
+import type { Callbacks, Verb } from "./verb.ts";
+
+type CallMessage = Extract<ToWorker, { kind: "call" }>;
+
+const SERVED: ReadonlyMap<string, Verb> = new Map(Object.entries({ ...VERBS, ...WRITER_PORT }));
 
 const port = must(parentPort, "the port of the engine's thread");
 const send = (message: FromWorker): void => port.postMessage(message);
 const running = new Map<number, AbortController>();
-const completing = new Map<number, (result: CompleteResult | EmbedResult) => void>();
-let nextCompletion = 1;
+const askedOfHost = new Map<number, (outcome: Outcome) => void>();
+let nextAsked = 1;
 /** Waking the other thread costs more than most calls, so events ride with the answer of the call that made them. */
 const waitingEvents: EngineEvent[] = [];
 
 try {
   const start = workerData as WorkerStart;
-  const store = new SqliteStore({
-    ...start.store,
-    derive: deriveMessage,
-    // At once: the call it belongs to has no answer yet.
-    onEvent: (event) => send({ kind: "events", events: [event] }),
-  });
-  const engine = new LocalEngine({
-    store,
+  const engine = openState({
+    store: new SqliteStore({
+      ...start.store,
+      derive: deriveMessage,
+      // At once: the call it belongs to has no answer yet.
+      onEvent: (event) => send({ kind: "events", events: [event] }),
+    }),
     settings: start.settings,
     onEvent: noteEvent,
     complete: start.hasComplete
-      ? (request, signal) => callOnHost<CompleteResult>({ port: "complete", request }, signal)
+      ? (request, signal) => askHost<CompleteResult>({ port: "complete", request }, signal)
       : null,
     embed: start.hasEmbed
-      ? (request, signal) => callOnHost<EmbedResult>({ port: "embed", request }, signal)
+      ? (request, signal) => askHost<EmbedResult>({ port: "embed", request }, signal)
       : null,
-    ...(start.hostModel === undefined ? {} : { hostModel: start.hostModel }),
+    hostModel: start.hostModel,
+    writer: start.isReader ? makeWriterPort(start.hasEmbed) : undefined,
   });
   port.on("message", (message: ToWorker) => {
     if (message.kind === "cancel") running.get(message.id)?.abort();
-    else if (message.kind === "completed") completing.get(message.id)?.(message.result);
+    else if (message.kind === "served") askedOfHost.get(message.id)?.(message.outcome);
     else void answer(engine, message);
   });
   send({ kind: "ready" });
@@ -58,42 +66,58 @@ function sendEvents(): void {
   if (waitingEvents.length > 0) send({ kind: "events", events: waitingEvents.splice(0) });
 }
 
-/** Model calls are made on the host's thread, where its runtime lives. */
-function callOnHost<Result extends CompleteResult | EmbedResult>(
-  call: ModelCall,
-  signal: AbortSignal,
-): Promise<Result> {
-  const id = nextCompletion++;
-  const cancel = (): void => send({ kind: "complete-cancel", id });
-  return new Promise((resolve) => {
-    completing.set(id, (result) => {
-      completing.delete(id);
-      signal.removeEventListener("abort", cancel);
-      resolve(result as Result);
+/** What the reading thread has written by the other one. */
+function makeWriterPort(hasEmbed: boolean): WriterPort {
+  const remote = makeMethods(WRITER_PORT, (name, verb, request) => {
+    const { sent, signal } = splitRequest(verb, request);
+    return askHost({ port: "writer", verb: name, request: sent }, signal);
+  });
+  return hasEmbed ? remote : { ...remote, embedQuestion: async () => NO_MEANING };
+}
+
+function askHost<Result>(call: HostCall, signal: AbortSignal | undefined): Promise<Result> {
+  const id = nextAsked++;
+  const cancel = (): void => send({ kind: "cancel-host", id });
+  return new Promise((resolve, reject) => {
+    askedOfHost.set(id, (outcome) => {
+      askedOfHost.delete(id);
+      signal?.removeEventListener("abort", cancel);
+      if ("error" in outcome) reject(deserializeError(outcome.error));
+      else resolve(outcome.value as Result);
     });
-    send({ kind: "complete", id, call });
-    if (signal.aborted) cancel();
-    signal.addEventListener("abort", cancel, { once: true });
+    send({ kind: "ask-host", id, call });
+    if (signal?.aborted) cancel();
+    signal?.addEventListener("abort", cancel, { once: true });
   });
 }
 
-async function answer(engine: Engine, call: ToWorker & { kind: "call" }): Promise<void> {
+function startCancellable(id: number): AbortSignal {
   const controller = new AbortController();
-  running.set(call.id, controller);
+  running.set(id, controller);
+  return controller.signal;
+}
+
+async function answer(engine: EngineState, call: CallMessage): Promise<void> {
+  const verb = must(SERVED.get(call.verb), `the verb ${call.verb}`);
   try {
-    const value = await run(engine, call, controller.signal);
+    const value = await serve(engine, verb, call);
     send({ kind: "result", id: call.id, value, events: waitingEvents.splice(0) });
   } catch (error) {
     send({ kind: "error", id: call.id, error: serializeError(error) });
   } finally {
     running.delete(call.id);
-    if (call.method === "close") port.close();
+    if (verb.thread === "every") port.close();
   }
 }
 
-function run(engine: Engine, call: ToWorker & { kind: "call" }, signal: AbortSignal): Promise<unknown> {
-  const { id, method } = call;
-  const onProgress = (done: number, total: number): void => send({ kind: "progress", id, done, total });
-  const request = { ...(call.request as object), signal, ...(call.wantsProgress ? { onProgress } : {}) };
-  return (engine[method as keyof Engine] as (request: unknown) => Promise<unknown>).call(engine, request);
+function serve(
+  engine: EngineState,
+  verb: Verb,
+  { id, request, wantsProgress }: CallMessage,
+): Promise<unknown> {
+  const signal = verb.cancellable ? startCancellable(id) : undefined;
+  const onProgress: Callbacks["onProgress"] = wantsProgress
+    ? (done, total) => send({ kind: "progress", id, done, total })
+    : undefined;
+  return runVerb(engine, verb, joinRequest(verb, request, { signal, onProgress }));
 }

@@ -2,7 +2,7 @@
  * Writing summaries anew: `repair` for those that are damaged, `rewrite` for those that are named. The finest come first, so that a better
  * text below feeds the one above it. The old text is kept, retired, and the report says which id took which place.
  */
-import type { RewriteAnswer } from "../engine/repair.ts";
+import type { RewriteResult } from "../engine/rewrite.ts";
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import type { DoubtfulSummary } from "../store/care.ts";
@@ -113,7 +113,7 @@ export interface RewriteOptions {
 }
 
 /** One after the other, each stored as soon as it is written; whatever stops this leaves what was stored. */
-export async function* rewriteAll(options: RewriteOptions): AsyncGenerator<RewriteAnswer> {
+export async function* rewriteAll(options: RewriteOptions): AsyncGenerator<RewriteResult> {
   const { engine, targets, signal, ...request } = options;
   for (const { summaryId } of targets) {
     if (signal?.aborted) return;

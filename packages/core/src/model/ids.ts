@@ -37,6 +37,11 @@ export function deriveFileId(conversationId: number, contentSha256: string): Fil
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+/** The id of a new summary; chance is passed in so that a seed replays. */
+export function makeSummaryId(random: (size: number) => Uint8Array): string {
+  return `sum_${Buffer.from(random(8)).toString("hex")}`;
+}
+
 /** A ULID: 48 bits of time, 80 bits of chance, sortable as text. Time and chance are passed in so that a seed replays. */
 export function makeUlid(nowMs: number, random: (size: number) => Uint8Array = randomBytes): string {
   let time = "";

@@ -34,10 +34,6 @@ export interface AskRequest extends ScopeRequest {
   readonly timeoutMs?: number;
   /** Passages only, whatever models there are. */
   readonly withoutModel?: boolean;
-  /** Passages of an earlier call: they are not looked for again. */
-  readonly gathered?: Gathered;
-  /** The vector of the question, when the caller has it already. */
-  readonly meaning?: Meaning;
   readonly signal?: AbortSignal;
 }
 
@@ -67,7 +63,7 @@ export interface AskFailure {
   readonly error: string;
 }
 
-export interface AskAnswer {
+export interface AskResult {
   readonly answer: string;
   readonly answeredBy: "model" | "passages" | "nothing";
   readonly citedIds: string[];
@@ -287,7 +283,7 @@ export function finishAnswer(
   written: Written | null,
   failure: AskFailure | null,
   maxTokens: number,
-): AskAnswer {
+): AskResult {
   const { passages } = gathered;
   const byConversation = Map.groupBy(passages, ({ conversationId }) => conversationId);
   const sourceConversationIds = [...byConversation.keys()];

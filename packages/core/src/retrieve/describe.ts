@@ -44,7 +44,7 @@ export interface DescribedMessage {
   readonly textLeft: number;
 }
 
-export type Described =
+export type DescribeResult =
   | {
       readonly type: "summary";
       readonly id: string;
@@ -122,7 +122,7 @@ export async function describe(
   request: DescribeRequest,
   reach: Reach,
   tokenCap: number,
-): Promise<Described> {
+): Promise<DescribeResult> {
   const opener = { store, reach, tokenCap };
   const wanted = readReference(request.id);
   if (wanted.kind === "summary") return describeSummary(opener, wanted.id, request);
@@ -177,7 +177,7 @@ async function describeSummary(
   { store, reach, tokenCap }: Opener,
   id: string,
   request: DescribeRequest,
-): Promise<Described> {
+): Promise<DescribeResult> {
   const node = await readSummary(store, reach, id, request);
   const from = readAfter(request.after);
   const page = cutText(node.content, from, tokenCap);
@@ -253,7 +253,7 @@ async function describeFile(
   { store, reach, tokenCap }: Opener,
   id: string,
   request: DescribeRequest,
-): Promise<Described> {
+): Promise<DescribeResult> {
   const [file] = await store.listFiles(readScope(reach), [id]);
   const messageIds = file === undefined ? [] : await store.readFileMessages(id);
   if (file === undefined || !(await areGranted(store, reach.grant, messageIds)))
@@ -347,7 +347,7 @@ async function describeRun(
   first: number,
   last: number,
   request: DescribeRequest,
-): Promise<Described> {
+): Promise<DescribeResult> {
   const id = first === last ? formatMessageId(first) : `${formatMessageId(first)}..${formatMessageId(last)}`;
   const ends = await store.readTexts([...new Set([first, last])], readScope(reach));
   const [start, end] = [
@@ -385,7 +385,7 @@ async function describeRun(
   }
   return finish(at);
 
-  function finish(index: number, textAt = 0): Described {
+  function finish(index: number, textAt = 0): DescribeResult {
     const rest = ids[index];
     const next = rest === undefined ? null : `${formatMessageId(rest)}@${textAt}`;
     const left = Math.max(0, ids.length - index);

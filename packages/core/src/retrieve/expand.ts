@@ -37,7 +37,7 @@ export interface ExpandedSummary {
   readonly content: string | null;
 }
 
-export interface ExpandAnswer {
+export interface ExpandResult {
   readonly summaries: ExpandedSummary[];
   readonly messages: DescribedMessage[];
   readonly citedIds: string[];
@@ -66,7 +66,7 @@ export async function expand(
     /** Messages that come first, the best first; the others follow in the order of the conversation. */
     readonly firstIds?: readonly number[];
   },
-): Promise<ExpandAnswer> {
+): Promise<ExpandResult> {
   const walk = new Walk(store, reach, options.tokenCap, options.firstIds ?? []);
   const ids = (request.summaryIds ?? []).map((text) => toSummaryId(text, reach));
   await walk.run(ids, options.maxDepth, request.includeMessages ?? true);
@@ -171,7 +171,7 @@ class Walk {
     return id === undefined ? null : { kind: "expand_granted", ids: [id] };
   }
 
-  answer(): ExpandAnswer {
+  answer(): ExpandResult {
     const summaryIds = [...new Set(this.#leftSummaries)];
     const messageIds = [...new Set(this.#left.map(({ id }) => id))];
     const truncated = this.#isCut || summaryIds.length + messageIds.length > 0;

@@ -29,11 +29,11 @@ export interface GrantRequest {
 /** Why a grant was not given. */
 export type GrantRefusal = "in_flight" | "recursion" | "not_yours";
 
-export type GrantOutcome =
+export type GrantResult =
   | { readonly kind: "granted"; readonly grant: Grant }
   | { readonly kind: "refused"; readonly reason: GrantRefusal; readonly message: string };
 
-const refuse = (reason: GrantRefusal, message: string): GrantOutcome => ({
+const refuse = (reason: GrantRefusal, message: string): GrantResult => ({
   kind: "refused",
   reason,
   message,
@@ -43,7 +43,7 @@ export async function createGrant(
   store: Store,
   request: GrantRequest,
   options: { now: number; grantId: string; tokenCap: number; owner: string | undefined },
-): Promise<GrantOutcome> {
+): Promise<GrantResult> {
   const { now } = options;
   const { session } = request;
   const held = await store.findGrantOf(session.key, now);

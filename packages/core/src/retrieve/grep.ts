@@ -46,13 +46,11 @@ export interface GrepRequest extends ScopeRequest {
   /** Longest time for a regular expression. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** The vector of the pattern, when the caller has it already. */
-  readonly meaning?: Meaning;
 }
 
 export type { FileHit, GrepHit, MessageHit, SummaryHit } from "./hits.ts";
 
-export interface GrepAnswer {
+export interface GrepResult {
   readonly hits: GrepHit[];
   readonly mode: GrepMode;
   readonly scope: GrepScope;
@@ -176,7 +174,7 @@ export async function grepFullText(
   request: GrepRequest,
   reach: Reach,
   options: FullTextOptions,
-): Promise<GrepAnswer> {
+): Promise<GrepResult> {
   const checked = checkGrep(request, reach);
   const query = analyzeQuery(checked.pattern);
   const own = new OwnWords(store, request);

@@ -10,7 +10,7 @@ import type { Store } from "../store/store.ts";
 import { gatherPassages, renderPassage } from "./ask.ts";
 import type { AskRequest, Passage } from "./ask.ts";
 import { describe } from "./describe.ts";
-import type { Described, DescribedMessage } from "./describe.ts";
+import type { DescribeResult, DescribedMessage } from "./describe.ts";
 import { expand } from "./expand.ts";
 import type { ExpandedSummary } from "./expand.ts";
 import { grepFullText } from "./grep.ts";
@@ -167,7 +167,7 @@ export class Reading {
   async #read({ verb, text }: Command): Promise<Passage[]> {
     const tokenCap = Math.max(1, this.#room - FRAME_TOKENS);
     if (verb === "SEARCH") {
-      const { summaryIds: _named, query: _query, gathered: _gathered, ...request } = this.#request;
+      const { summaryIds: _named, query: _query, ...request } = this.#request;
       const { passages } = await gatherPassages(this.#store, { ...request, prompt: text }, this.#reach, {
         tokenCap,
       });
@@ -213,7 +213,7 @@ function fitPassages(passages: readonly Passage[], maxTokens: number, least = 1)
   });
 }
 
-function toPassages(described: Described): Passage[] {
+function toPassages(described: DescribeResult): Passage[] {
   if (described.type === "messages") return described.messages.map(toMessagePassage);
   const { id, conversationId, content } = described;
   const createdAt = described.type === "summary" ? described.latestAt : described.createdAt;

@@ -12,7 +12,7 @@ import { analyzeForIndex, requiredLiterals, requiredRuns } from "../text/index.t
 import type { TextClue } from "../text/index.ts";
 import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
-import type { CheckedGrep, FileHit, GrepAnswer, GrepHit, GrepRequest } from "./grep.ts";
+import type { CheckedGrep, FileHit, GrepResult, GrepHit, GrepRequest } from "./grep.ts";
 import { OwnWords } from "./own-words.ts";
 import type { GroupTexts, RegexScanner, ScanOutcome } from "./regex-scanner.ts";
 import type { ScanMatch, ScanText } from "./regex-worker.ts";
@@ -73,7 +73,7 @@ export async function grepRegex(
   request: GrepRequest,
   reach: Reach,
   now: number,
-): Promise<GrepAnswer> {
+): Promise<GrepResult> {
   const checked = checkGrep(request, reach);
   checkPattern(checked.pattern);
   const deadline = now + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);

@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 import { grepFullText, MAX_LIMIT } from "./grep.ts";
 import type { MessageHit } from "./grep.ts";
 
-export interface SearchQuestion {
+export interface SearchRequest {
   readonly query: string;
   readonly limit: number;
   readonly offset?: number;
@@ -18,14 +18,14 @@ export interface SearchQuestion {
 
 export type SearchResultHit = MessageHit;
 
-export interface SearchAnswer {
+export interface SearchResult {
   readonly hits: SearchResultHit[];
   readonly total: number;
   /** Whether something holds all of what was asked for, or only parts of it, or nothing was asked for. */
   readonly rule: "strict" | "relaxed" | "empty";
 }
 
-export async function searchMessages(store: Store, question: SearchQuestion): Promise<SearchAnswer> {
+export async function searchMessages(store: Store, question: SearchRequest): Promise<SearchResult> {
   const { owner, conversationIds, query: pattern, limit, includeRecall } = question;
   if (pattern.trim() === "") return { hits: [], total: 0, rule: "empty" };
   const scope = {

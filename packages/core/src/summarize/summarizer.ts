@@ -26,6 +26,7 @@ import { buildSummaryPrompt, type SummaryMode } from "./prompts.ts";
 import { cleanSources, renderSources } from "./render-sources.ts";
 import { readSources, type RunSource, showRanges } from "./run-sources.ts";
 import type { SourceLine } from "./source.ts";
+import { describeSpend, recordSpend } from "./spend.ts";
 import type { Summarize, SummarizeRequest, SummarizeResult } from "./summarize.ts";
 
 export interface SummarizerOptions {
@@ -216,7 +217,12 @@ async function ask(desk: ModelDesk, job: ModelJob, candidate: Candidate, plan: P
     timeoutMs: job.settings.summaryTimeoutMs,
   });
   const attempt = judge(job, plan, request, answer);
-  await recordCall(desk, job, { candidate, request, answer, attempt, startedAt });
+  const { conversationId } = job.request;
+  const spent = describeSpend(request, answer, { conversationId, at: startedAt, now: desk.clock.now() });
+  await recordSpend(
+    { recordSpend: (record) => desk.store.recordSpend(record), emit: desk.emit, part: "summariser" },
+    { ...spent, outcome: describeOutcome(attempt) },
+  );
   if (answer.kind === "text") await desk.guards.noteAnswer(candidate);
   return attempt;
 }
@@ -267,61 +273,6 @@ function judge(job: ModelJob, plan: Plan, request: CompleteRequest, answer: Comp
     kind: "accepted",
     result: { content, tokens, model: nameCandidate(answer.model), level: plan.mode },
   };
-}
-
-// ---- the ledger
-
-interface Call {
-  readonly candidate: Candidate;
-  readonly request: CompleteRequest;
-  readonly answer: CompleteResult;
-  readonly attempt: Attempt;
-  readonly startedAt: number;
-}
-
-/** Failures for which the provider may well have read the prompt and will charge for it. */
-const CHARGED: ReadonlySet<CompleteFailureKind> = new Set(["timeout", "aborted", "invalid_response"]);
-
-async function recordCall(desk: Desk, job: Job, call: Call): Promise<void> {
-  const { answer, candidate, startedAt } = call;
-  const usage = measureUsage(call.request, answer);
-  const answered =
-    answer.kind === "text" ? answer.model : (candidate ?? { provider: "host", model: "default" });
-  const { purpose, conversationId } = job.request;
-  try {
-    await desk.store.recordSpend({
-      at: startedAt,
-      conversationId,
-      purpose,
-      ...answered,
-      ...usage,
-      durationMs: Math.max(0, Math.round(desk.clock.now() - startedAt)),
-      outcome: describeOutcome(call.attempt),
-    });
-  } catch (error) {
-    // The text is paid for; losing it too would help nobody.
-    const cause = error instanceof Error ? error.message : String(error);
-    desk.emit({ kind: "degraded", part: "summariser", message: `cannot record a model call: ${cause}` });
-  }
-  desk.emit({ kind: "spend", purpose, model: nameCandidate(answered), ...usage });
-}
-
-function measureUsage(
-  request: CompleteRequest,
-  answer: CompleteResult,
-): { inputTokens: number; outputTokens: number } {
-  const estimateInput = (): number => estimateTextTokens(request.system) + estimateTextTokens(request.user);
-  if (answer.kind === "failure")
-    return { inputTokens: CHARGED.has(answer.failure) ? estimateInput() : 0, outputTokens: 0 };
-  return {
-    inputTokens: countReported(answer.inputTokens) ?? estimateInput(),
-    outputTokens: countReported(answer.outputTokens) ?? estimateTextTokens(answer.text),
-  };
-}
-
-/** The ledger takes whole numbers only; a host may report anything. */
-function countReported(tokens: number | null): number | null {
-  return tokens !== null && Number.isFinite(tokens) && tokens >= 0 ? Math.round(tokens) : null;
 }
 
 function describeOutcome(attempt: Attempt): string {

@@ -1,5 +1,5 @@
 /** `lcm_describe`: opens what a search or a summary names. */
-import type { Described, DescribeRequest } from "../retrieve/describe.ts";
+import type { DescribeResult, DescribeRequest } from "../retrieve/describe.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
@@ -42,7 +42,7 @@ export const describeTool: ToolDefinition = {
   },
 };
 
-export function renderDescribed(described: Described, withContent: boolean, timeZone?: string): string {
+export function renderDescribed(described: DescribeResult, withContent: boolean, timeZone?: string): string {
   if (described.type === "summary") return renderSummary(described, timeZone);
   if (described.type === "file") return renderFile(described, withContent, timeZone);
   const { messages, next, left, id } = described;
@@ -60,7 +60,7 @@ function listIds(ids: readonly string[]): string {
   return ids.length <= MAX_IDS ? ids.join(" ") : `${ids[0]} … ${ids.at(-1)} (${ids.length})`;
 }
 
-function renderSummary(summary: Described & { type: "summary" }, timeZone?: string): string {
+function renderSummary(summary: DescribeResult & { type: "summary" }, timeZone?: string): string {
   const { id, kind, depth, tokenCount, messageTokens, messageCount, descendantCount, descendantTokens } =
     summary;
   const span = `${formatTime(summary.earliestAt, timeZone)} to ${formatTime(summary.latestAt, timeZone)}`;
@@ -85,7 +85,11 @@ function renderSummary(summary: Described & { type: "summary" }, timeZone?: stri
 const renderRun = (ids: readonly string[]): string =>
   ids.length > 2 ? `${ids[0]}..${ids.at(-1)} (${ids.length}, open the run with lcm_describe)` : ids.join(" ");
 
-function renderFile(file: Described & { type: "file" }, withContent: boolean, timeZone?: string): string {
+function renderFile(
+  file: DescribeResult & { type: "file" },
+  withContent: boolean,
+  timeZone?: string,
+): string {
   const { id, fileName, mimeType, byteSize, lineCount } = file;
   const size = `${byteSize} bytes${lineCount === null ? "" : `, ${lineCount} lines`}`;
   const lines = [

@@ -1,5 +1,5 @@
 /** `lcm_expand_query`: a cited answer to a question about the past. For main agents; a sub-agent never gets it. */
-import type { AskAnswer, AskRequest } from "../retrieve/ask.ts";
+import type { AskResult, AskRequest } from "../retrieve/ask.ts";
 import { readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
@@ -31,7 +31,7 @@ export const expandQueryTool: ToolDefinition = {
   },
 };
 
-export function renderAnswer(answer: AskAnswer): string {
+export function renderAnswer(answer: AskResult): string {
   const lines = [answer.answer];
   if (answer.failure) lines.push(`(no written answer: ${answer.failure.error}; these are the passages)`);
   lines.push(...answer.notes.map((note) => `(${note})`));

@@ -3,7 +3,7 @@ import { TOOL_WORDS } from "./tool-words.ts";
 import { wordStep } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
 import { isSubagentKey } from "../model/session-patterns.ts";
-import type { ExpandAnswer, ExpandRequest } from "../retrieve/expand.ts";
+import type { ExpandResult, ExpandRequest } from "../retrieve/expand.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
@@ -36,7 +36,7 @@ export const expandTool: ToolDefinition = {
   },
 };
 
-export function renderExpanded(answer: ExpandAnswer, timeZone?: string): string {
+export function renderExpanded(answer: ExpandResult, timeZone?: string): string {
   const summaries = answer.summaries.map(({ id, kind, depth, content, parentIds }) => {
     const sources = parentIds.length > 0 ? `, made from ${parentIds.join(" ")}` : "";
     return `[${id}] ${kind}, depth ${depth}${sources}\n${content ?? "(beyond the cap)"}`;

@@ -1,7 +1,7 @@
 /** `lcm_grep`: search, the first of the three steps taught to agents. */
 import { TOOL_WORDS } from "./tool-words.ts";
 import { wordNote } from "../model/next-step.ts";
-import type { GrepAnswer, GrepHit, GrepRequest } from "../retrieve/grep.ts";
+import type { GrepResult, GrepHit, GrepRequest } from "../retrieve/grep.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
@@ -44,7 +44,7 @@ export const grepTool: ToolDefinition = {
   },
 };
 
-export function renderGrep(pattern: string, answer: GrepAnswer, timeZone?: string): string {
+export function renderGrep(pattern: string, answer: GrepResult, timeZone?: string): string {
   const { hits, total, isTotalExact, mode, rule, searched, next, notes } = answer;
   const count = `${isTotalExact ? "" : "at least "}${total}`;
   const shown = fitLines(hits.map((hit) => renderHit(hit, timeZone)));

@@ -49,7 +49,7 @@ async function assembleWith(config: Record<string, unknown>, extra: { prompt?: s
   try {
     await engine.ingest({ session, messages: conversation() });
     // Assembling never writes, so the cue finds what has been indexed by then.
-    await engine.settleIndex();
+    await engine.flushIndex();
     const context = await engine.assemble({ conversationId: 1, budgetTokens: 60_000, ...extra });
     expect(context?.items.reduce((sum, item) => sum + item.messages, 0)).toBe(122);
     return context;
@@ -118,7 +118,7 @@ test("stored text cannot end a recall cue or a summary", async () => {
   const others = Array.from({ length: 120 }, (_, i) => shortMessage(i));
   try {
     await engine.ingest({ session, messages: [told, ...others] });
-    await engine.settleIndex();
+    await engine.flushIndex();
     await engine.compact({ conversationId: 1, budgetTokens: 8_000, force: true });
     const context = await engine.assemble({
       conversationId: 1,

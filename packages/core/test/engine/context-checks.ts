@@ -5,7 +5,8 @@
 import { DatabaseSync } from "node:sqlite";
 
 import { messageTokens, viewMessage } from "../../src/message/normalize.ts";
-import { checkGrammar, estimateTextTokens, PROVIDERS } from "../../src/index.ts";
+import { must } from "../../src/model/errors.ts";
+import { estimateTextTokens } from "../../src/index.ts";
 import type { AssembledContext } from "../../src/index.ts";
 
 const ITEMS = `
@@ -181,8 +182,8 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
 function findFormFaults(context: AssembledContext): string[] {
   const faults: string[] = [];
   if (context.items.length > 0) {
-    for (const provider of PROVIDERS)
-      for (const { rule, index, detail } of checkGrammar(provider, context.neutral).slice(0, 3))
+    for (const { provider, violations } of must(context.grammars, "the check of the grammars"))
+      for (const { rule, index, detail } of violations.slice(0, 3))
         faults.push(`${provider}: ${rule} at ${index}: ${detail}`);
   }
   if (context.messages.some((message) => message.content.length === 0)) faults.push("a message is empty");

@@ -67,8 +67,8 @@ async function findFaultsAt(
   const before = fingerprint(database);
   const faults: string[] = [];
   for (const budgetTokens of budgets) {
-    const context = await engine.assemble({ conversationId, budgetTokens });
-    const again = await engine.assemble({ conversationId, budgetTokens });
+    const context = await engine.assemble({ conversationId, budgetTokens, checkGrammars: true });
+    const again = await engine.assemble({ conversationId, budgetTokens, checkGrammars: true });
     if (!context) return ["there is no context"];
     const found = findFaults(context, archive);
     if (JSON.stringify(context) !== JSON.stringify(again)) found.push("the same input gave other bytes");

@@ -26,7 +26,11 @@ async function open(
     expect((await engine.verify()).problems).toEqual([]);
     using archive = new ArchiveView(database, CONVERSATION);
     for (const budgetTokens of [2_000, 5_000, BUDGET, 200_000]) {
-      const context = await engine.assemble({ conversationId: CONVERSATION, budgetTokens });
+      const context = await engine.assemble({
+        conversationId: CONVERSATION,
+        budgetTokens,
+        checkGrammars: true,
+      });
       expect(context && findFaults(context, archive)).toEqual([]);
     }
   };

@@ -11,7 +11,7 @@ import type { IngestRequest } from "../../src/index.ts";
 import { openEngine, resolveSettings } from "../../src/index.ts";
 import { encodeBody } from "../../src/store/body.ts";
 import { importTranscript } from "../../src/transfer/import.ts";
-import { createPreparer } from "../../src/bulk/prepare-ahead.ts";
+import { createPreparer } from "../../src/bulk/index.ts";
 import { generateSession, openTestEngine } from "../transfer/archive.ts";
 
 vi.mock("node:zlib", { spy: true });
@@ -60,7 +60,7 @@ test("turns are indexed together: many of them make one piece of the full-text i
   onTestFinished(() => void vi.useRealTimers());
   const engine = await openEngine({ database, thread: false });
   for (let n = 0; n < 30; n++) await engine.ingest(say(n));
-  await engine.settleIndex();
+  await engine.flushIndex();
   const connection = new DatabaseSync(database, { readOnly: true });
   const pieces = connection.prepare("SELECT count(DISTINCT segid) AS n FROM messages_fts_1_idx").get();
   const indexed = connection.prepare("SELECT count(*) AS n FROM messages_fts_1_docsize").get();

@@ -49,7 +49,11 @@ async function expectSound(engine: Engine, database: string, turns = TURNS): Pro
   expect((await engine.verify()).problems).toEqual([]);
   using archive = new ArchiveView(database, CONVERSATION);
   expect(archive.shown).toHaveLength(2 * turns);
-  const context = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET_TOKENS });
+  const context = await engine.assemble({
+    conversationId: CONVERSATION,
+    budgetTokens: BUDGET_TOKENS,
+    checkGrammars: true,
+  });
   expect(context && findFaults(context, archive)).toEqual([]);
 }
 

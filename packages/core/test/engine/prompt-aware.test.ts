@@ -59,7 +59,7 @@ async function openFolded(
   await engine.ingest({ session: SESSION, messages: ask(`What did we say about the ${ASKED}?`) });
   const budgetTokens = hasStandIns ? BUDGETS.withStandIns : BUDGETS.withoutStandIns;
   const show = async () => {
-    const context = await engine.assemble({ conversationId: 1, budgetTokens });
+    const context = await engine.assemble({ conversationId: 1, budgetTokens, checkGrammars: true });
     if (context === null) throw new Error("there is no context");
     using archive = new ArchiveView(database, 1);
     expect(findFaults(context, archive)).toEqual([]);

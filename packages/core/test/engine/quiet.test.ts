@@ -49,7 +49,7 @@ describe("a quiet moment in which nothing is to be done", () => {
     const { engine, database } = await open();
     await engine.ingest({ session: SESSION, messages: makeTurns(0, turns) });
     while ((await maintain(engine)).changed);
-    await engine.settleIndex();
+    await engine.flushIndex();
     const readVersion = watchWrites(database);
     const before = readVersion();
     expect(await maintain(engine)).toEqual({ changed: false });

@@ -58,7 +58,11 @@ async function expectSound({ engine, database }: Folded): Promise<void> {
   expect((await engine.verify()).problems).toEqual([]);
   using archive = new ArchiveView(database, CONVERSATION);
   for (const budgetTokens of [2_000, 4_000, BUDGET]) {
-    const context = await engine.assemble({ conversationId: CONVERSATION, budgetTokens });
+    const context = await engine.assemble({
+      conversationId: CONVERSATION,
+      budgetTokens,
+      checkGrammars: true,
+    });
     expect(context && findFaults(context, archive)).toEqual([]);
   }
 }

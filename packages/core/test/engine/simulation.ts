@@ -203,7 +203,12 @@ export class Simulation {
       using archive = new ArchiveView(this.#database, conversationId);
       for (const budgetTokens of [2_000, this.#drawBudget(), this.#drawBudget()]) {
         const prompt = this.#random.next() < 0.3 ? { prompt: drawWords(this.#random, 2) } : {};
-        const context = await this.engine.assemble({ conversationId, budgetTokens, ...prompt });
+        const context = await this.engine.assemble({
+          conversationId,
+          budgetTokens,
+          ...prompt,
+          checkGrammars: true,
+        });
         const found = context === null ? ["no context"] : findFaults(context, archive);
         faults.push(...found.map((fault) => `conversation ${conversationId} for ${budgetTokens}: ${fault}`));
       }

@@ -92,10 +92,35 @@ describe("ask", () => {
       const answer = await archive.engine.ask({
         session: main,
         prompt: "How often do we retry uploads?",
-        timeoutMs: 50,
+        // Only the one that never answers is to be late, however slow the machine is.
+        timeoutMs: errorCode === "DELEGATED_EXPANSION_TIMEOUT" ? 50 : undefined,
       });
       expect(answer).toMatchObject({ answeredBy: "passages", failure: { errorCode } });
       expect(answer.passages.length).toBeGreaterThan(0);
+    }
+  });
+
+  test("asks the model nothing more once the time is over", async () => {
+    const realNow = Date.now;
+    let calls = 0;
+    await using archive = await openArchive({
+      complete: async (request, signal) => {
+        calls += 1;
+        // While the model reads on, an hour passes.
+        Date.now = () => realNow() + 3_600_000;
+        return text("SEARCH: uploads")(request, signal);
+      },
+    });
+    await archive.engine.ingest({ session: main, messages: TALK });
+    try {
+      const answer = await archive.engine.ask({ session: main, prompt: "How often do we retry uploads?" });
+      expect(answer).toMatchObject({
+        answeredBy: "passages",
+        failure: { errorCode: "DELEGATED_EXPANSION_TIMEOUT" },
+      });
+      expect(calls).toBe(1);
+    } finally {
+      Date.now = realNow;
     }
   });
 

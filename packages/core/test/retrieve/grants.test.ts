@@ -83,7 +83,7 @@ describe("grants", () => {
     const { engine } = archive;
     await engine.ingest({ session: main, messages: longTalk("n", 80) });
     await engine.ingest({ session: child, messages: longTalk("c", 80) });
-    await engine.settleIndex();
+    await engine.flushIndex();
     const lines = async (session: typeof main): Promise<string> => {
       const request = { sessionKey: session.key, owner: session.owner, budgetTokens: 2_500 };
       return JSON.stringify((await engine.assemble({ ...request, prompt: "bees" }))?.messages);

@@ -277,12 +277,12 @@ describe("filling", () => {
       (texts: readonly string[]) => texts.map(() => Float32Array.of(1, 2)),
       /gave vectors of 2 numbers, before they had 26/,
     ],
-    ["too few", () => [], /32 texts were sent and 0 vectors came back/],
-    ["zeros", (texts: readonly string[]) => texts.map(() => new Float32Array(26)), /nothing but zeros/],
+    ["too few", () => [], /32 texts were sent and 0 vectors returned/],
+    ["zeros", (texts: readonly string[]) => texts.map(() => new Float32Array(26)), /only zeros/],
     [
       "no numbers",
       (texts: readonly string[]) => texts.map(() => new Float32Array(26).fill(Number.NaN)),
-      /no number/,
+      /not a number/,
     ],
   ])("refuses vectors that cannot be right: %s", async (_name, vectorsFor, message) => {
     await store(numbered(64));

@@ -121,7 +121,7 @@ describe("messages on their way into the index", () => {
     ]);
     for (let i = 0; i < 40; i++) {
       await (i % 3 === 0 ? left : right).ingest(say(i, i + 1));
-      if (i % 7 === 0) await left.settleIndex();
+      if (i % 7 === 0) await left.flushIndex();
     }
     expect(await count(left, "pigeon")).toBe(40);
     expect(await count(right, "pigeon")).toBe(40);

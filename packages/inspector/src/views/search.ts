@@ -1,6 +1,6 @@
 /** Search: words, a question or a regular expression, over messages and summaries, with the rule that found them; or cited passages. */
 import { askArchive, search } from "../api.ts";
-import type { AskAnswer, SearchReply } from "../api.ts";
+import type { AskResult, SearchReply } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { countOf, formatCount, formatTime } from "../format.ts";
@@ -209,7 +209,7 @@ function markRanges(text: string, ranges: Hit["ranges"]): Node[] {
   return [...nodes, ...textNodes(text.slice(end))];
 }
 
-function renderPassages({ passages, totalSourceTokens }: AskAnswer): Child[] {
+function renderPassages({ passages, totalSourceTokens }: AskResult): Child[] {
   if (passages.length === 0) return [h("p", { class: "faint" }, "Nothing in the archive speaks of this.")];
   return [
     h(

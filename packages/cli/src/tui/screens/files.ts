@@ -1,5 +1,5 @@
 /** The large files of a conversation: what was too long to stay in its message. Enter opens one, a page at a time. */
-import type { Described } from "@lossless/core/retrieve/describe.ts";
+import type { DescribeResult } from "@lossless/core/retrieve/describe.ts";
 import type { ConversationRow, LargeFileRow } from "@lossless/core/store/store.ts";
 import { formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
@@ -108,7 +108,7 @@ function describeRow({ fileId, mimeType, byteSize, lineCount }: LargeFileRow): s
   return `${fileId} · ${mimeType} · ${formatBytes(byteSize)}${lines}`;
 }
 
-type DescribedFile = Extract<Described, { type: "file" }>;
+type DescribedFile = Extract<DescribeResult, { type: "file" }>;
 
 /** Tokens of one page; a page of this size is wrapped at once. */
 const PAGE_TOKENS = 20_000;

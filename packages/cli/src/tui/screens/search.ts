@@ -1,7 +1,7 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
 import { SHELL_WORDS } from "../../shell-words.ts";
 import { wordNote } from "@lossless/core/model/next-step.ts";
-import type { GrepAnswer, GrepHit, GrepScope } from "@lossless/core/retrieve/grep.ts";
+import type { GrepResult, GrepHit, GrepScope } from "@lossless/core/retrieve/grep.ts";
 import type { ConversationRow } from "@lossless/core/store/store.ts";
 import { countOf, formatTime, toOneLine } from "../../format.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
@@ -35,7 +35,7 @@ export class SearchScreen implements Screen {
   #isRegex = false;
   #isHere: boolean;
   #scope: GrepScope = "both";
-  #answer: GrepAnswer | null = null;
+  #answer: GrepResult | null = null;
   #hits: GrepHit[] = [];
   #place: ListPlace = LIST_START;
   #running: AbortController | null = null;

@@ -1,0 +1,102 @@
+/** The context for a budget, as the engine offers it. Reads only: assembling neither writes nor waits for folding, and calls no model. */
+import { assembleContext } from "../assemble/assemble.ts";
+import type { AssembledContext } from "../assemble/assemble.ts";
+import type { ChosenItem } from "../assemble/choose.ts";
+import { toForkItems } from "../assemble/fork-front.ts";
+import type { Provider } from "../assemble/grammars.ts";
+import { EngineError } from "../model/errors.ts";
+import { isSubagentKey } from "../model/session-patterns.ts";
+import { estimateTextTokens } from "../model/tokens.ts";
+import { buildCue } from "../retrieve/cue.ts";
+import type { ForkItem } from "../store/forks.ts";
+import type { ConversationRow } from "../store/store.ts";
+import { findConversation } from "./conversations.ts";
+import type { ConversationChoice } from "./conversations.ts";
+import { makePolicy, readFactor } from "./fold-policy.ts";
+import type { ModelSituation } from "./fold-policy.ts";
+import type { EngineState } from "./state.ts";
+
+export interface AssembleRequest extends ModelSituation {
+  readonly budgetTokens: number;
+  /** Whose grammar the messages must satisfy; every provider's when absent. */
+  readonly provider?: Provider;
+  /** A position: the context as if nothing from there on had been said, with today's fold. */
+  readonly endBefore?: number;
+  /** What the user asks: with `recallCue`, a few cited lines about it end the context. */
+  readonly prompt?: string;
+  /** Also run every provider's rules on the context: see `grammars` of the result. */
+  readonly checkGrammars?: boolean;
+}
+
+export async function assemble(
+  engine: EngineState,
+  request: ConversationChoice & AssembleRequest,
+): Promise<AssembledContext | null> {
+  const conversation = await findConversation(engine, request);
+  if (!conversation) return null;
+  const { store, settings } = engine;
+  const cue =
+    request.prompt === undefined || !settings.recallCue
+      ? undefined
+      : await buildCue(store, conversation, request.prompt, settings);
+  return assembleConversation(engine, conversation, { ...request, cue });
+}
+
+async function assembleConversation(
+  engine: EngineState,
+  conversation: ConversationRow,
+  request: AssembleRequest & { cue?: string | null | undefined },
+): Promise<AssembledContext | null> {
+  const { conversationId } = conversation;
+  const budgetTokens = capBudget(engine, request.budgetTokens);
+  const policy = makePolicy(engine, conversation, { ...request, budgetTokens });
+  const tokenFactor = await readFactor(engine, conversationId, conversation.foldRevision, request.model);
+  engine.folding.seenRevisions.set(conversationId, conversation.foldRevision);
+  return assembleContext(engine.store, {
+    conversationId,
+    budgetTokens,
+    // The share that keeps folding from happening at every turn is no limit here: what fits is shown.
+    tail: { ...policy, freshTailMaxTokens: engine.settings.freshTailMaxTokens ?? undefined },
+    foldTail: policy,
+    timeZone: engine.settings.timezone,
+    tokenFactor,
+    model: request.model ?? null,
+    cue: request.cue,
+    prefersAsked: engine.settings.promptAwareEviction,
+    stubsOldResults: engine.settings.stubLargeToolPayloads,
+    canOpen: !isSubagentKey(conversation.sessionKey),
+    estimate: estimateTextTokens,
+    provider: request.provider,
+    endBefore: request.endBefore,
+    checkGrammars: request.checkGrammars,
+  });
+}
+
+/** What a fork that leaves a conversation before a position shows of it. */
+export async function chooseForFork(
+  engine: EngineState,
+  conversation: ConversationRow,
+  endBefore: number,
+): Promise<ForkItem[]> {
+  const { conversationId } = conversation;
+  const budgetTokens = engine.settings.bootstrapMaxTokens;
+  const context = await assembleConversation(engine, conversation, { budgetTokens, endBefore });
+  const ranges = new Map<ChosenItem, { first: number | null; last: number | null }>();
+  for (const item of context?.items ?? [])
+    if (item.ends === undefined) ranges.set(item, await engine.store.findEnds({ conversationId, ...item }));
+  return toForkItems(
+    context?.items ?? [],
+    endBefore,
+    (item) => ranges.get(item) ?? { first: null, last: null },
+  );
+}
+
+function capBudget({ settings }: EngineState, budgetTokens: number): number {
+  if (!Number.isFinite(budgetTokens) || budgetTokens < 1) {
+    throw new EngineError(
+      "usage",
+      `cannot assemble for ${budgetTokens} tokens: the budget is a number of at least 1`,
+    );
+  }
+  return Math.min(Math.floor(budgetTokens), settings.maxAssemblyTokenBudget ?? Number.MAX_SAFE_INTEGER);
+}

@@ -1,0 +1,172 @@
+/** Lists and single reads of what is stored, within what the caller may see. */
+import { viewMessage } from "../message/normalize.ts";
+import { EngineError } from "../model/errors.ts";
+import type { MessageView } from "../model/message.ts";
+import type { SummaryNode, SummaryRow, SummaryState } from "../store/folding.ts";
+import type {
+  ConversationRow,
+  LargeFileRow,
+  ListMessages,
+  MessageBody,
+  MessageCounts,
+  MessageRow,
+  Page,
+} from "../store/store.ts";
+import type { Scope } from "./conversations.ts";
+import type { EngineState } from "./state.ts";
+
+const MAX_PAGE = 10_000;
+
+interface OneConversation extends Scope {
+  readonly conversationId: number;
+}
+
+interface OneMessage extends Scope {
+  readonly messageId: number;
+}
+
+export interface ListConversationsRequest extends Scope {
+  readonly after?: string | null;
+  readonly limit: number;
+  readonly sessionKey?: string;
+}
+
+export async function listConversations(
+  { store }: EngineState,
+  request: ListConversationsRequest,
+): Promise<Page<ConversationRow>> {
+  return store.listConversations({
+    ...request,
+    after: request.after ?? null,
+    limit: checkLimit(request.limit),
+  });
+}
+
+export async function readConversation(
+  { store }: EngineState,
+  { conversationId, owner }: OneConversation,
+): Promise<ConversationRow | null> {
+  return store.readConversation(conversationId, owner);
+}
+
+export type ListMessagesRequest = Scope &
+  Pick<ListMessages, "conversationId" | "limit"> &
+  Partial<Pick<ListMessages, "after" | "order" | "direction">>;
+
+export async function listMessages(
+  { store }: EngineState,
+  request: ListMessagesRequest,
+): Promise<Page<MessageRow>> {
+  return store.listMessages({
+    ...request,
+    after: request.after ?? null,
+    order: request.order ?? "position",
+    direction: request.direction ?? "oldest",
+    limit: checkLimit(request.limit),
+  });
+}
+
+export interface ListMessageIdsRequest extends OneConversation {
+  readonly at: number;
+  readonly limit: number;
+}
+
+export async function listMessageIds(
+  { store }: EngineState,
+  request: ListMessageIdsRequest,
+): Promise<number[]> {
+  return store.listMessageIds({ ...request, limit: checkLimit(request.limit) });
+}
+
+export interface LocateMessageResult {
+  readonly conversationId: number;
+  readonly number: number;
+}
+
+export async function locateMessage(
+  { store }: EngineState,
+  { messageId, owner }: OneMessage,
+): Promise<LocateMessageResult | null> {
+  return store.locateMessage(messageId, owner);
+}
+
+export type ReadMessageResult = MessageBody & { readonly view: MessageView };
+
+export async function readMessage(
+  { store }: EngineState,
+  { messageId, owner }: OneMessage,
+): Promise<ReadMessageResult | null> {
+  const body = await store.readMessage(messageId, owner);
+  return body && { ...body, view: viewMessage(body.bytes) };
+}
+
+export async function readRevisions(
+  { store }: EngineState,
+  { messageId, owner }: OneMessage,
+): Promise<MessageRow[]> {
+  return store.readRevisions(messageId, owner);
+}
+
+export async function countMessages(
+  { store }: EngineState,
+  { conversationIds, owner }: Scope & { readonly conversationIds: readonly number[] },
+): Promise<MessageCounts[]> {
+  return store.countMessages(conversationIds, owner);
+}
+
+export async function readSummary(
+  { store }: EngineState,
+  { summaryId, owner }: Scope & { readonly summaryId: string },
+): Promise<SummaryNode | null> {
+  return store.readSummary(summaryId, owner);
+}
+
+export interface ListSummariesRequest extends OneConversation {
+  readonly after?: string | null;
+  readonly limit: number;
+  readonly state?: SummaryState;
+}
+
+export async function listSummaries(
+  { store }: EngineState,
+  request: ListSummariesRequest,
+): Promise<Page<SummaryRow>> {
+  return store.listSummaries({
+    ...request,
+    after: request.after ?? null,
+    limit: checkLimit(request.limit),
+  });
+}
+
+export interface ListPublishedRequest {
+  readonly after: string;
+  readonly limit: number;
+  readonly conversationId?: number;
+}
+
+export type ReadFileResult = LargeFileRow & { readonly content: Uint8Array | null };
+
+export async function readFile(
+  { store }: EngineState,
+  { fileId, owner }: Scope & { readonly fileId: string },
+): Promise<ReadFileResult | null> {
+  const file = await store.readFile(fileId, owner);
+  return file && { ...file, content: await store.readFileContent(fileId, owner) };
+}
+
+export async function listFiles(
+  { store }: EngineState,
+  { conversationId, ...scope }: OneConversation,
+): Promise<LargeFileRow[]> {
+  return store.listFiles({ ...scope, conversationIds: [conversationId] }, null);
+}
+
+function checkLimit(limit: number): number {
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
+    throw new EngineError(
+      "usage",
+      `cannot list ${limit} rows: the limit is a whole number from 1 to ${MAX_PAGE}`,
+    );
+  }
+  return limit;
+}

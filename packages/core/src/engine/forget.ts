@@ -1,0 +1,175 @@
+/** Erases messages and everything that was made from them: remakes the summaries over them first, then wipes what the database freed. */
+import { searchText, viewMessage } from "../message/normalize.ts";
+import { EngineError } from "../model/errors.ts";
+import { makeSummaryId } from "../model/ids.ts";
+import { HIDDEN } from "../model/message.ts";
+import type { ForgetPlan } from "../store/care.ts";
+import { nameSource } from "../store/folding.ts";
+import type { RunItem, SummaryNode, SummaryReplacement } from "../store/folding.ts";
+import type { SummarizeResult } from "../summarize/summarize.ts";
+import { reindex } from "./archive.ts";
+import { measure, needPublished, writeText } from "./rewrite.ts";
+import type { EngineState } from "./state.ts";
+
+export interface PlanForgetRequest {
+  readonly messageIds: readonly number[];
+}
+
+export interface ForgetRequest extends PlanForgetRequest {
+  readonly reason: string;
+}
+
+export interface ForgetResult {
+  readonly plan: ForgetPlan;
+  /** Old and new ids of the published summaries that were remade. */
+  readonly remade: readonly { readonly oldId: string; readonly newId: string }[];
+  /** Whether the freed pages have been wiped; false when another process kept them in use. */
+  readonly isWiped: boolean;
+}
+
+/** Others may store while new texts are made; then everything is planned again. */
+const MAX_TRIES = 5;
+/** This many words in a row, in a summary that does not rest on the message, did not come there by chance. */
+const SHINGLE_WORDS = 8;
+const PAGE = 256;
+
+export async function planForget(
+  engine: EngineState,
+  { messageIds }: PlanForgetRequest,
+): Promise<ForgetPlan> {
+  const { store } = engine;
+  const direct = await store.planForget(messageIds, []);
+  return store.planForget(messageIds, await findEchoes(engine, direct));
+}
+
+export async function forget(engine: EngineState, request: ForgetRequest): Promise<ForgetResult> {
+  const { store, clock } = engine;
+  await Promise.allSettled(engine.folding.background.values());
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const direct = await store.planForget(request.messageIds, []);
+    const alsoSummaryIds = await findEchoes(engine, direct);
+    const plan = await store.planForget(request.messageIds, alsoSummaryIds);
+    const replacements = await remake(engine, plan);
+    const outcome = await store.forget({ ...request, alsoSummaryIds, replacements, now: clock.now() });
+    if (outcome.kind === "stale") continue;
+    // A thread that tested regular expressions may still hold the texts.
+    await engine.recall.scanner.drop();
+    const remade = replacements.map(({ oldId, summary }) => ({ oldId, newId: summary.summaryId }));
+    return { plan: outcome.plan, remade, isWiped: await tryToWipe(engine) };
+  }
+  throw new EngineError("database_busy", "cannot forget: the conversation changes too fast", {
+    hint: "retry when the conversation is idle",
+  });
+}
+
+/** The messages are gone whatever happens here; what is left to do stays noted in the archive, and the doctor finds it. */
+async function tryToWipe(engine: EngineState): Promise<boolean> {
+  try {
+    return await finishForgetting(engine);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    engine.emit({
+      kind: "degraded",
+      part: "files",
+      message: `freed pages could not be wiped: ${error.message}`,
+    });
+    return false;
+  }
+}
+
+export async function finishForgetting(engine: EngineState): Promise<boolean> {
+  const { store } = engine;
+  // A damaged index may hold anything; a new one holds only what is there.
+  if ((await store.status()).index.kind === "degraded") await reindex(engine);
+  return store.wipeFreed();
+}
+
+/** New texts for the published summaries, the finest first: each from what is left of its sources. */
+async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryReplacement[]> {
+  const forgotten = new Set(plan.messageIds);
+  const made = new Map<string, SummaryReplacement & { isEmpty: boolean }>();
+  for (const { summaryId, isPublished } of plan.summaries) {
+    if (!isPublished) continue;
+    const node = await needPublished(engine, summaryId);
+    const sources = await engine.store.readSources(summaryId);
+    const left = sources.map((item) => withoutForgotten(item, forgotten, made));
+    const isEmpty = left.every((item) => item.hidden !== 0 || (item.summary !== null && item.messages === 0));
+    const text = isEmpty
+      ? renderPlace(node, engine.clock.now())
+      : await writeText(engine, node, left, { summaryId, isDry: true, isExtractive: true });
+    const tokens = measure(engine, text.content, node.depth, left);
+    made.set(summaryId, {
+      oldId: summaryId,
+      summary: { ...text, summaryId: makeSummaryId((size) => engine.clock.random(size)), tokens },
+      // What it will have been made from, once those below it have been replaced, is checked under the old names.
+      sourceKeys: sources.map(nameSource),
+      isEmpty,
+    });
+  }
+  return [...made.values()].map(({ isEmpty: _isEmpty, ...replacement }) => replacement);
+}
+
+/** Summaries that do not rest on the messages and yet repeat them: a model was shown the summary before the run. */
+async function findEchoes(engine: EngineState, plan: ForgetPlan): Promise<string[]> {
+  const touched = new Set(plan.summaries.map((summary) => summary.summaryId));
+  const holders = new Map<string, string[]>();
+  for (const conversationId of plan.conversationIds) {
+    for await (const { summaryId, content } of walkSummaries(engine, conversationId)) {
+      if (touched.has(summaryId)) continue;
+      for (const shingle of listShingles(content))
+        holders.set(shingle, [...(holders.get(shingle) ?? []), summaryId]);
+    }
+  }
+  const echoes = new Set<string>();
+  for (const messageId of holders.size === 0 ? [] : plan.messageIds) {
+    const body = await engine.store.readMessage(messageId);
+    const text = body === null ? "" : searchText(viewMessage(body.bytes));
+    for (const shingle of listShingles(text)) for (const id of holders.get(shingle) ?? []) echoes.add(id);
+  }
+  return [...echoes];
+}
+
+async function* walkSummaries(
+  engine: EngineState,
+  conversationId: number,
+): AsyncGenerator<{ summaryId: string; content: string }> {
+  for (let after: string | null = null; ;) {
+    const page = await engine.store.listSummaries({ conversationId, after, limit: PAGE });
+    yield* page.items;
+    if (page.next === null) return;
+    after = page.next;
+  }
+}
+
+function withoutForgotten(
+  item: RunItem,
+  forgotten: ReadonlySet<number>,
+  made: ReadonlyMap<string, SummaryReplacement & { isEmpty: boolean }>,
+): RunItem {
+  if (item.messageId !== null && forgotten.has(item.messageId))
+    return { ...item, hidden: item.hidden | HIDDEN.forgotten, bytes: null };
+  const replacement = item.summary === null ? undefined : made.get(item.summary.summaryId);
+  if (item.summary === null || replacement === undefined) return item;
+  const { content, tokens } = replacement.summary;
+  return {
+    ...item,
+    tokens,
+    messages: replacement.isEmpty ? 0 : item.messages,
+    summary: { ...item.summary, content, tokens },
+  };
+}
+
+/** Stands where everything was forgotten. */
+function renderPlace(node: SummaryNode, now: number): SummarizeResult {
+  const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
+  const content = `[LCM forgotten] Messages from ${day(node.earliestAt)} to ${day(node.latestAt)} stood here. They were removed on request on ${day(now)}.`;
+  return { content, tokens: 0, model: "extractive", level: "extractive" };
+}
+
+function listShingles(text: string): string[] {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const shingles: string[] = [];
+  for (let at = 0; at + SHINGLE_WORDS <= words.length; at++)
+    shingles.push(words.slice(at, at + SHINGLE_WORDS).join(" "));
+  return shingles;
+}

@@ -1,0 +1,27 @@
+/** What a call may read: who asks, and how many tokens it may give back. */
+import { EngineError } from "../model/errors.ts";
+import { resolveReach } from "../retrieve/scope.ts";
+import type { Reach, ScopeRequest } from "../retrieve/scope.ts";
+import type { EngineState } from "./state.ts";
+
+/** Of a grant's tokens, what one call gets that does not say how much it wants: the grant must last for more than one. */
+const GRANT_CALL_SHARE = 0.25;
+
+export function findReach({ store, settings, clock }: EngineState, request: ScopeRequest): Promise<Reach> {
+  return resolveReach({ store, settings, now: clock.now() }, request);
+}
+
+/** Tokens a call may give back: what it asks for, what the settings allow, what its grant has left. */
+export function capTokens(engine: EngineState, asked: number | undefined, { grant }: Reach): number {
+  if (asked !== undefined && (!Number.isInteger(asked) || asked < 1)) {
+    throw new EngineError("usage", `cannot give ${asked} tokens: tokenCap is a whole number from 1 on`);
+  }
+  if (grant === null) return asked ?? engine.settings.maxExpandTokens;
+  const wanted = asked ?? Math.ceil(grant.tokenCap * GRANT_CALL_SHARE);
+  const left = grant.tokenCap - grant.tokensUsed;
+  if (left <= 0)
+    throw new EngineError("denied", "cannot read more: the tokens of the grant are used up", {
+      hint: "answer from what was read",
+    });
+  return Math.min(wanted, left);
+}

@@ -1,0 +1,144 @@
+/** Rewrites published summaries from their sources, and dissolves them into what they stand for. */
+import { measureSummary } from "../assemble/measure-summary.ts";
+import { EngineError } from "../model/errors.ts";
+import { makeSummaryId } from "../model/ids.ts";
+import { nameSource } from "../store/folding.ts";
+import type { RunItem, SummaryNode, SummaryText } from "../store/folding.ts";
+import type { DissolveReport } from "../store/care.ts";
+import { FALLBACK_MARKER } from "../summarize/extractive.ts";
+import type { BriefTexts } from "../summarize/prompts.ts";
+import type { SummarizeResult } from "../summarize/summarize.ts";
+import type { EngineState } from "./state.ts";
+
+export interface RewriteRequest {
+  readonly summaryId: string;
+  /** Only makes the new text; nothing changes but the ledger of spending. */
+  readonly isDry: boolean;
+  /** Writes it without a model. */
+  readonly isExtractive?: boolean;
+  /** Takes only a text that a model wrote, or that was meant to be written without one: not a stand-in after a failure. */
+  readonly mustHeal?: boolean;
+  readonly customInstructions?: string;
+  /** Own briefs in the place of ours. */
+  readonly briefs?: BriefTexts;
+  /** A text that was made before, dry, and looked at: it is put in place and nothing is regenerated. */
+  readonly text?: ReviewedText;
+  readonly signal?: AbortSignal;
+}
+
+/** What a dry run of a rewrite returned, handed back. */
+export interface ReviewedText {
+  readonly content: string;
+  readonly model: string;
+  readonly level: SummaryText["level"];
+  /** What it was made from. If that has changed since, it is refused. */
+  readonly sourceKeys: readonly string[];
+}
+
+export interface RewriteResult {
+  readonly oldId: string;
+  /** The summary that stands in its place; null when it was dry, the text did not change, or it would not have healed. */
+  readonly newId: string | null;
+  readonly before: { readonly content: string; readonly tokens: number; readonly model: string };
+  readonly after: {
+    readonly content: string;
+    readonly tokens: number;
+    readonly model: string;
+    readonly level: SummaryText["level"];
+  };
+  /** What the new text was made from, as the archive names it. */
+  readonly sourceKeys: readonly string[];
+}
+
+export interface DissolveRequest {
+  readonly summaryId: string;
+  readonly isDry: boolean;
+}
+
+export async function rewriteSummary(engine: EngineState, request: RewriteRequest): Promise<RewriteResult> {
+  const { store, clock } = engine;
+  const node = await needPublished(engine, request.summaryId);
+  const run = await store.readSources(node.summaryId);
+  const sourceKeys = run.map(nameSource);
+  if (request.text !== undefined && request.text.sourceKeys.join() !== sourceKeys.join())
+    throw changedMeanwhile(node.summaryId);
+  const text = request.text ?? (await writeText(engine, node, run, request));
+  const { content, tokens, model } = node;
+  const summary = {
+    content: text.content,
+    model: text.model,
+    level: text.level,
+    summaryId: makeSummaryId((size) => clock.random(size)),
+    tokens: measure(engine, text.content, node.depth, run),
+  };
+  const answer = {
+    oldId: node.summaryId,
+    before: { content, tokens, model },
+    after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
+    sourceKeys,
+  };
+  // The same text over changed sources is new: it rests on them as they are now.
+  const isNoBetter =
+    (text.content === content && !node.isStale) ||
+    (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
+  if (request.isDry || isNoBetter) return { ...answer, newId: null };
+  const replacement = { oldId: node.summaryId, summary, sourceKeys };
+  const outcome = await store.replaceSummary(replacement, clock.now());
+  if (outcome.kind === "stale") throw changedMeanwhile(node.summaryId);
+  return { ...answer, newId: outcome.summaryId };
+}
+
+export async function needPublished(engine: EngineState, summaryId: string): Promise<SummaryNode> {
+  const node = await engine.store.readSummary(summaryId);
+  if (node?.state === "cover") return node;
+  const why = node === null ? "there is no such summary" : `it is ${node.state}, no context uses it`;
+  throw new EngineError("not_found", `cannot rewrite ${summaryId}: ${why}`, {
+    step: { kind: "list", what: "summaries" },
+  });
+}
+
+export function writeText(
+  engine: EngineState,
+  node: SummaryNode,
+  run: readonly RunItem[],
+  request: RewriteRequest,
+): Promise<SummarizeResult> {
+  const { settings, summarize, extract } = engine;
+  const { customInstructions, briefs } = request;
+  return (request.isExtractive ? extract : summarize)({
+    conversationId: node.conversationId,
+    purpose: node.kind,
+    depth: node.depth,
+    run,
+    previous: null,
+    targetTokens: node.depth === 0 ? settings.leafTargetTokens : settings.condensedTargetTokens,
+    sourceTokens: sumShown(run),
+    signal: request.signal ?? new AbortController().signal,
+    customInstructions,
+    briefs,
+  });
+}
+
+export async function dissolveSummary(
+  { store, clock }: EngineState,
+  request: DissolveRequest,
+): Promise<DissolveReport | null> {
+  return store.dissolveSummary({ ...request, now: clock.now() });
+}
+
+export function measure(
+  engine: EngineState,
+  content: string,
+  depth: number,
+  run: readonly RunItem[],
+): number {
+  return measureSummary({ content, depth, run }, engine.settings.timezone);
+}
+
+const changedMeanwhile = (summaryId: string): EngineError =>
+  new EngineError("database_busy", `cannot rewrite ${summaryId}: it changed meanwhile`, {
+    hint: "run it again",
+  });
+
+const sumShown = (run: readonly RunItem[]): number =>
+  run.reduce((sum, item) => sum + (item.hidden === 0 ? item.tokens : 0), 0);

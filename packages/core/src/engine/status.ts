@@ -1,0 +1,76 @@
+/** What an archive holds, what it costs and what stops it from calling models right now. */
+import type { Debt, Guard, SpendGroup } from "../store/folding.ts";
+import type { ArchiveStatus, ConversationRow } from "../store/store.ts";
+import { readActive } from "./conversations.ts";
+import type { Scope } from "./conversations.ts";
+import type { EngineState } from "./state.ts";
+
+export interface StatusRequest extends Scope {
+  readonly sessionKey?: string;
+}
+
+export interface StatusResult extends ArchiveStatus {
+  readonly enabled: boolean;
+  /** The conversation that was asked for: the active one of a session key. */
+  readonly conversation: ConversationRow | null;
+  readonly folding: FoldingStatus | null;
+  /** Guards that are open: why models are not called right now. */
+  readonly guards: readonly Guard[];
+}
+
+export interface FoldingStatus {
+  readonly summaries: { cover: number; reserve: number; prepared: number; stale: number; extractive: number };
+  readonly debt: Debt | null;
+  /** Counts changes of the folded prefix. */
+  readonly foldRevision: number;
+  /** Tokens and messages the context stands for right now. */
+  readonly contextTokens: number;
+  readonly contextMessages: number;
+  /** Share of the prompt that providers served from their cache, as hosts reported it. */
+  readonly cache: { requests: number; promptTokens: number; cachedTokens: number } | null;
+}
+
+export async function status(engine: EngineState, request: StatusRequest = {}): Promise<StatusResult> {
+  const { store, settings, clock } = engine;
+  const { owner, sessionKey } = request;
+  const archive = await store.status(owner);
+  const conversation = sessionKey === undefined ? null : await readActive(engine, { owner, sessionKey });
+  const now = clock.now();
+  return {
+    ...archive,
+    enabled: settings.enabled,
+    conversation,
+    folding: conversation && (await readFolding(engine, conversation.conversationId)),
+    guards: (await store.readGuards()).filter((guard) => guard.openUntil > now),
+  };
+}
+
+async function readFolding({ store }: EngineState, conversationId: number): Promise<FoldingStatus> {
+  const cover = await store.readCoverTail({ conversationId, maxTokens: 0, maxMessages: 0 });
+  return {
+    summaries: await store.countSummaries(conversationId),
+    debt: await store.readDebt(conversationId),
+    foldRevision: cover?.foldRevision ?? 0,
+    contextTokens: cover?.counters.shownTokens ?? 0,
+    contextMessages: cover?.counters.shownMessages ?? 0,
+    cache: await store.readCacheUsage(conversationId),
+  };
+}
+
+export interface SpendRequest {
+  readonly since?: number;
+  readonly by?: "day" | "conversation" | "model" | "purpose" | "all";
+}
+
+export async function spend(
+  { store, settings, clock }: EngineState,
+  { since = 0, by = "day" }: SpendRequest = {},
+): Promise<SpendGroup[]> {
+  return store.sumSpend({ since, by, timeZoneOffsetMs: offsetOf(settings.timezone, clock.now()) });
+}
+
+/** How far a zone is ahead of UTC at an instant. */
+function offsetOf(timeZone: string, at: number): number {
+  const local = new Date(at).toLocaleString("sv-SE", { timeZone });
+  return Date.parse(`${local.replace(" ", "T")}Z`) - Math.floor(at / 1000) * 1000;
+}
