@@ -37,6 +37,8 @@ export interface AttemptSource {
   readonly reader: TranscriptReader;
   readonly target: TranscriptTarget;
   readonly session: SessionRef;
+  /** The model's window, as far as it is known. */
+  readonly contextWindow?: number | undefined;
 }
 
 const DEFAULT_BUDGET_TOKENS = 100_000;
@@ -137,6 +139,7 @@ export class Attempt {
             budgetTokens: Math.max(1, room - addedTokens),
             // The strictest grammar whose messages stay apart; the host joins them for the providers that want it.
             provider: "anthropic",
+            contextWindow: source.contextWindow,
             prompt: this.#prompt,
             model,
           });

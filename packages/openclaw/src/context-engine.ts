@@ -111,8 +111,9 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       const note = lease.notes.session(session.id);
       note.model = readModel(params) ?? note.model;
       const learned = readLearned(note);
+      const { model, contextWindow } = readSituation(params, note);
       const snapshot = await attempt.assemble(
-        { open: () => lease.open(), reader, session, target },
+        { open: () => lease.open(), reader, session, target, contextWindow },
         params,
         findCap(learned),
         note.heldTokens,
@@ -124,7 +125,6 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
           "context",
           new Error(`the host's own messages were used because ${snapshot.fallback}`),
         );
-      const { model, contextWindow } = readSituation(params, note);
       const situation = { model: nameModel(model), sessionKey: session.key, contextWindow };
       const { contextThreshold } = resolveThreshold(parts.settings, situation);
       note.baseTokens = findBase(learned, attempt.baseTokens ?? Infinity, contextThreshold);

@@ -24,6 +24,8 @@ export interface SessionNote {
 /** What a session's prompts taught about one model with one window. */
 export interface Learned {
   readonly windowTokens?: number;
+  /** The model's whole window, as the host stated it: overrides of the threshold may depend on it, and not every call repeats it. */
+  readonly contextWindow?: number;
   /** What the host's own part of the prompt leaves for messages. */
   readonly roomTokens?: number;
   /** After an overflow: what was sent was too much, so no more than this. It rises again with every turn that fills it. */

@@ -4,9 +4,8 @@
  */
 
 import { nameModel } from "@lossless/core/model/complete.ts";
-import type { ModelIdentity } from "@lossless/core/model/message.ts";
 import { estimateTokens } from "./context-view.ts";
-import type { CommitTurnParams, SessionParams } from "./host.ts";
+import type { CommitTurnParams, RuntimeContext, SessionParams } from "./host.ts";
 import type { Learned, SessionNote } from "./notes.ts";
 import type { TurnSituation } from "./store-rows.ts";
 
@@ -84,18 +83,18 @@ export function findBase(learned: Learned, budgetTokens: number, contextThreshol
 }
 
 /** What is known of the model a turn was for. Without a room there is no threshold to watch. */
-export function readSituation(
-  { runtimeContext }: SessionParams,
-  note: { baseTokens?: number; model?: ModelIdentity },
-): TurnSituation {
+export function readSituation({ runtimeContext }: SessionParams, note: SessionNote): TurnSituation {
   const model = runtimeContext?.modelId ?? runtimeContext?.model ?? note.model?.model;
   const provider = runtimeContext?.provider ?? note.model?.provider;
-  const contextWindow = runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
   return {
     budgetTokens: note.baseTokens,
     model: model === undefined ? undefined : { model, provider },
-    contextWindow,
+    contextWindow: readWindow(runtimeContext) ?? readLearned(note).contextWindow,
   };
+}
+
+function readWindow(runtimeContext: RuntimeContext | undefined): number | undefined {
+  return runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
 }
 
 export function readLearned(note: SessionNote): Learned {
@@ -119,6 +118,7 @@ export function learnFromTurn(note: SessionNote, { messages, runtimeContext }: C
   const prompt = (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0);
   const { sentTokens } = note;
   let learned = learnWindow(readLearned(note), windowTokens);
+  learned = { ...learned, contextWindow: readWindow(runtimeContext) ?? learned.contextWindow };
   if (windowTokens !== undefined && sentTokens !== undefined && prompt > 0) {
     const ownTokens = Math.max(0, prompt - sentTokens - estimateTokens(messages.slice(0, -1)));
     learned = learnRoom(learned, { ownTokens, windowTokens });

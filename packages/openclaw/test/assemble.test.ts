@@ -94,6 +94,31 @@ describe("a budget that changes a little from turn to turn", () => {
   });
 });
 
+test("a window that the host stated with an earlier turn holds for contexts, too", async () => {
+  await playTurn("one");
+  const engine = newEngine();
+  await engine.bootstrap(session);
+  const windows: (number | undefined)[] = [];
+  const { assemble } = archive;
+  archive.assemble = (request) => {
+    windows.push(request.contextWindow);
+    return assemble(request);
+  };
+  await engine.assemble(ask(10_000));
+  const first = transcript.say("user", "two");
+  const last = transcript.say("assistant", [{ type: "text", text: "answer" }], written);
+  await engine.commitTurn({
+    ...transcript.turn(first, last),
+    runtimeContext: { ...written, modelContextWindow: 200_000 },
+  });
+  await engine.bootstrap(session);
+  await engine.assemble(ask(10_000));
+  // Nothing is known of another model.
+  await engine.bootstrap(session);
+  await engine.assemble(ask(10_000, { model: "fake-2", runtimeSettings: {} }));
+  expect(windows).toEqual([undefined, 200_000, undefined]);
+});
+
 describe("the first call of an attempt", () => {
   test("answers from the archive, whatever the host hands over", async () => {
     await playTurn("one");
