@@ -85,7 +85,7 @@ const REGISTRY = Symbol.for("lossless-claw.engines");
  * How long a call waits for another process to release the database. A turn asks twice, before and after the model's answer, and waits at most
  * 500 ms in all; then it goes to the spool. The limit holds for every call, because a turn also waits for the calls before it in the thread.
  */
-export const BUSY_LIMIT_MS = 250;
+const BUSY_LIMIT_MS = 250;
 
 export function leaseEngine(options: SharedEngineOptions): EngineLease {
   const registry = findRegistry();

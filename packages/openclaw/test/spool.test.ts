@@ -1,12 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdir, mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { EngineError, openEngine, resolveSettings, type Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ContextEngine } from "../src/host.ts";
 import { Notes } from "../src/notes.ts";
+import { leaseEngine } from "../src/shared-engine.ts";
 import { Spool } from "../src/spool.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
@@ -53,16 +55,14 @@ function speak(text: string) {
   return transcript.turn(first, transcript.say("assistant", `answer to ${text}`));
 }
 
-async function listStored(): Promise<string[]> {
+async function listStored(engine: Engine = archive): Promise<string[]> {
   const ids: string[] = [];
-  for (const { conversationId } of (await archive.listConversations({ limit: 10 })).items)
-    ids.push(
-      ...(await archive.listMessages({ conversationId, limit: 1000 })).items.map((row) => row.eventId),
-    );
+  for (const { conversationId } of (await engine.listConversations({ limit: 10 })).items)
+    ids.push(...(await engine.listMessages({ conversationId, limit: 1000 })).items.map((row) => row.eventId));
   return ids;
 }
 
-const listSpool = async (): Promise<string[]> => await readdir(join(folder, "lcm-spool"));
+const listSpool = async (state = "."): Promise<string[]> => await readdir(join(folder, state, "lcm-spool"));
 
 describe("a database that cannot take a turn", () => {
   test("sends it to the spool, reports it committed once, and tells", async () => {
@@ -110,6 +110,85 @@ describe("a database that cannot take a turn", () => {
     await rm(join(folder, "lcm-spool"));
   });
 });
+
+describe("a turn on the real engine of the plugin", () => {
+  /** An engine of the plugin on a database of its own, opened as the host's process does, and what happens before each use of it. */
+  async function prepare(worker: string) {
+    const stateDir = join(folder, "state");
+    await mkdir(stateDir);
+    const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir });
+    const lease = leaseEngine({
+      settings,
+      workerUrl: new URL(worker, import.meta.url),
+      onEvent: () => undefined,
+    });
+    const events = { beforeUse: async (): Promise<void> => undefined, busy: [] as string[] };
+    const open = async (): Promise<Engine> => {
+      const engine = await lease.open();
+      await events.beforeUse();
+      return noteBusy(engine, events.busy);
+    };
+    const plugin = (): ContextEngine => makeEngine({ settings, folder: stateDir, open, transcript, notes });
+    return { lease, events, plugin, database: settings.databasePath };
+  }
+
+  test("goes to the spool when the file was replaced under the engine, and from there to the new file", async () => {
+    const { lease, events, plugin, database } = await prepare("../../core/src/engine/worker.ts");
+    expect(await plugin().commitTurn(speak("one"))).toEqual({ status: "committed" });
+    events.beforeUse = async () => {
+      for (const log of ["", "-wal", "-shm"]) await rm(`${database}${log}`);
+      events.beforeUse = async () => undefined;
+    };
+    const turn = speak("two");
+    expect(await plugin().commitTurn(turn)).toEqual({ status: "committed" });
+    expect(await listSpool("state")).toHaveLength(1);
+    expect(await plugin().commitTurn(turn)).toEqual({ status: "duplicate" });
+    expect(await plugin().commitTurn(speak("three"))).toEqual({ status: "committed" });
+    expect(await listSpool("state")).toEqual([]);
+    const opened = await lease.open();
+    expect(await listStored(opened)).toEqual(transcript.messages.map((row) => row.id));
+    expect((await opened.verify()).problems).toEqual([]);
+    await lease.release();
+  });
+
+  test("waits at most 500 ms for a database that another process holds, over all its calls", async () => {
+    const { lease, events, plugin, database } = await prepare("./limit-probe-worker.ts");
+    await plugin().commitTurn(speak("one"));
+    const other = new DatabaseSync(database);
+    other.exec("BEGIN IMMEDIATE");
+    const engine = plugin();
+    const turn = speak("two");
+    await engine.bootstrap(session);
+    await engine.assemble({ ...session, messages: [], tokenBudget: 20_000 });
+    expect(await engine.commitTurn(turn)).toEqual({ status: "committed" });
+    other.exec("ROLLBACK");
+    other.close();
+    expect(await listSpool("state")).toHaveLength(1);
+    const limits = (await readFile(`${database}.limits`, "utf8")).trim().split("\n").map(Number);
+    expect(events.busy.length).toBeGreaterThan(0);
+    expect(events.busy.length * Math.max(...limits)).toBeLessThanOrEqual(500);
+    await lease.release();
+  });
+});
+
+/** Notes which calls waited in vain for the lock. */
+function noteBusy(engine: Engine, busy: string[]): Engine {
+  const noted =
+    (name: string, call: (...args: unknown[]) => Promise<unknown>) =>
+    (...args: unknown[]): Promise<unknown> =>
+      call(...args).catch((error: unknown) => {
+        if (error instanceof EngineError && error.code === "database_busy") busy.push(name);
+        throw error;
+      });
+  return new Proxy(engine, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function"
+        ? noted(String(name), value.bind(target) as (...args: unknown[]) => Promise<unknown>)
+        : value;
+    },
+  });
+}
 
 describe("a damaged file in the spool", () => {
   /** Two turns wait; the file of the first is cut short. */
@@ -209,8 +288,7 @@ describe("temporary files", () => {
     const program = `
       import { Spool } from ${JSON.stringify(new URL("../src/spool.ts", import.meta.url).href)};
       await new Spool(${JSON.stringify(join(folder, "lcm.db"))}).add({ ...${turn}, messages: ["x".repeat(200_000)] }).catch((error) => {
-        console.log(error.code);
-      });`;
+          });`;
     const command = 'ulimit -f 100; exec "$0" --input-type=module --eval "$PROGRAM"';
     const { stdout, stderr } = spawnSync("sh", ["-c", command, process.execPath], {
       env: { ...process.env, PROGRAM: program },

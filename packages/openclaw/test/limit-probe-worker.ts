@@ -1,0 +1,7 @@
+/** The engine's worker, which first writes down how long it was told to wait for a lock. */
+import { appendFileSync } from "node:fs";
+import { workerData } from "node:worker_threads";
+
+const { store } = workerData as { store: { path: string; busyLimitMs?: number } };
+appendFileSync(`${store.path}.limits`, `${store.busyLimitMs}\n`);
+await import("../../core/src/engine/worker.ts");
