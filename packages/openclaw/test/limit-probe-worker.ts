@@ -4,4 +4,4 @@ import { workerData } from "node:worker_threads";
 
 const { store } = workerData as { store: { path: string; busyLimitMs?: number } };
 appendFileSync(`${store.path}.limits`, `${store.busyLimitMs}\n`);
-await import("../../core/src/engine/worker.ts");
+await import(new URL("../../core/src/engine/worker.ts", import.meta.url).href);

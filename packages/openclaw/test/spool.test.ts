@@ -113,13 +113,13 @@ describe("a database that cannot take a turn", () => {
 
 describe("a turn on the real engine of the plugin", () => {
   /** An engine of the plugin on a database of its own, opened as the host's process does, and what happens before each use of it. */
-  async function prepare(worker: string) {
+  async function prepare(workerUrl: URL) {
     const stateDir = join(folder, "state");
     await mkdir(stateDir);
     const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir });
     const lease = leaseEngine({
       settings,
-      workerUrl: new URL(worker, import.meta.url),
+      workerUrl,
       onEvent: () => undefined,
     });
     const events = { beforeUse: async (): Promise<void> => undefined, busy: [] as string[] };
@@ -133,7 +133,9 @@ describe("a turn on the real engine of the plugin", () => {
   }
 
   test("goes to the spool when the file was replaced under the engine, and from there to the new file", async () => {
-    const { lease, events, plugin, database } = await prepare("../../core/src/engine/worker.ts");
+    const { lease, events, plugin, database } = await prepare(
+      new URL("../../core/src/engine/worker.ts", import.meta.url),
+    );
     expect(await plugin().commitTurn(speak("one"))).toEqual({ status: "committed" });
     events.beforeUse = async () => {
       for (const log of ["", "-wal", "-shm"]) await rm(`${database}${log}`);
@@ -152,7 +154,9 @@ describe("a turn on the real engine of the plugin", () => {
   });
 
   test("waits at most 500 ms for a database that another process holds, over all its calls", async () => {
-    const { lease, events, plugin, database } = await prepare("./limit-probe-worker.ts");
+    const { lease, events, plugin, database } = await prepare(
+      new URL("./limit-probe-worker.ts", import.meta.url),
+    );
     await plugin().commitTurn(speak("one"));
     const other = new DatabaseSync(database);
     other.exec("BEGIN IMMEDIATE");
@@ -288,6 +292,7 @@ describe("temporary files", () => {
     const program = `
       import { Spool } from ${JSON.stringify(new URL("../src/spool.ts", import.meta.url).href)};
       await new Spool(${JSON.stringify(join(folder, "lcm.db"))}).add({ ...${turn}, messages: ["x".repeat(200_000)] }).catch((error) => {
+        await spool.add(${JSON.stringify(turn)}).catch((error) => console.log(error.code));`;
           });`;
     const command = 'ulimit -f 100; exec "$0" --input-type=module --eval "$PROGRAM"';
     const { stdout, stderr } = spawnSync("sh", ["-c", command, process.execPath], {
