@@ -1,50 +1,34 @@
 /**
  * The thread regular expressions run in. A pattern can take for ever on a text, and nothing inside JavaScript can stop it; so it runs
- * here, where the whole thread can be ended. Keeps the texts it was given, so that the next pattern needs no reading.
+ * here, where the whole thread can be ended. Keeps texts it was given, up to a limit, so that the next pattern needs no reading.
  */
 import { parentPort } from "node:worker_threads";
 import { readSearchText } from "../message/normalize.ts";
 
-/** A text to test: its number, the time and role it can be filtered by. */
-export interface ScanText {
-  readonly id: number;
-  readonly createdAt: number;
-  readonly role: string;
-  readonly text: string;
-}
+/** What is kept takes at most so much memory. */
+const KEPT_BYTES = 32_000_000;
 
-/** Many texts. Columns, because a copy of each row on its way between threads would name its fields again. */
+/** Texts to test, in columns, because a copy of each row on its way between threads would name its fields again. */
 export interface ScanTexts {
-  readonly ids: readonly number[];
+  /**
+   * Documents of the archive have the ids of messages, or the negative numbers of summaries. Messages come as they arrived: reading their
+   * texts is half the work of a first search, and this thread has the time.
+   */
+  readonly keys: readonly number[];
   readonly createdAts: readonly number[];
-  readonly roles: readonly string[];
-  readonly texts: readonly string[];
+  /** Null for a text that is kept. */
+  readonly texts: readonly (string | null)[];
 }
 
-/** Messages whose texts are yet to be read: that is half the work of a first search, and this thread has the time. */
-export interface ScanMessages extends Omit<ScanTexts, "texts"> {
-  readonly arrivals: readonly string[];
+export interface ToScanner extends ScanTexts {
+  readonly job: number;
+  readonly pattern: string;
+  /** Whether these are documents of the archive, which are worth keeping. */
+  readonly keeps: boolean;
 }
 
-export interface ScanFilter {
-  readonly since?: number;
-  readonly before?: number;
-  readonly role?: string;
-}
-
-export type ToScanner =
-  | { readonly kind: "keep"; readonly group: number; readonly texts: ScanTexts | ScanMessages }
-  | {
-      readonly kind: "scan";
-      readonly job: number;
-      readonly pattern: string;
-      readonly groups: readonly number[];
-      readonly texts: ScanTexts | ScanMessages;
-      readonly filter: ScanFilter;
-    };
-
-/** A match: the text's number, where it starts and ends, and the time of the text. */
-export type ScanMatch = readonly [id: number, start: number, end: number, createdAt: number];
+/** A match: the key of the text, where it starts and ends, and the time of the text. */
+export type ScanMatch = readonly [key: number, start: number, end: number, createdAt: number];
 
 export type FromScanner =
   | {
@@ -53,38 +37,30 @@ export type FromScanner =
       readonly matches: readonly ScanMatch[];
       readonly tested: number;
     }
-  | { readonly kind: "done"; readonly job: number }
-  | { readonly kind: "kept"; readonly chars: number }
-  | { readonly kind: "ready" };
+  /** With the keys of the texts that are kept from now on. */
+  | { readonly kind: "done"; readonly job: number; readonly kept: readonly number[] };
 
-/** After so many texts, or so much time, the other side hears how far it is. */
-const SLICE_TEXTS = 5_000;
+/** After so much time the other side hears how far it is. */
 const SLICE_MS = 200;
 
-const kept = new Map<number, ScanTexts[]>();
+const kept = new Map<number, string>();
+let keptBytes = 0;
 
-parentPort?.on("message", (message: ToScanner) => {
-  if (message.kind === "keep") keep(message.group, readTexts(message.texts));
-  else scan(message);
-});
-parentPort?.postMessage({ kind: "ready" } satisfies FromScanner);
+parentPort?.on("message", (message: ToScanner) => scan(message));
 
-function keep(group: number, texts: ScanTexts): void {
-  const list = kept.get(group);
-  if (list === undefined) kept.set(group, [texts]);
-  else list.push(texts);
-  const chars = texts.texts.reduce((sum, text) => sum + text.length, 0);
-  parentPort?.postMessage({ kind: "kept", chars } satisfies FromScanner);
+/** Keeps a text if there is room. */
+function keep(key: number, text: string): boolean {
+  // V8 takes one byte a character as long as all of them fit into one.
+  const bytes = /[^\0-\xff]/.test(text) ? 2 * text.length : text.length;
+  if (keptBytes + bytes > KEPT_BYTES) return false;
+  keptBytes += bytes;
+  kept.set(key, text);
+  return true;
 }
 
-function readTexts(page: ScanTexts | ScanMessages): ScanTexts {
-  if (!("arrivals" in page)) return page;
-  const { arrivals, ...rest } = page;
-  return { ...rest, texts: arrivals.map((arrival) => readSearchText(arrival)) };
-}
-
-function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan" }): void {
+function scan({ job, pattern, keeps, keys, createdAts, texts }: ToScanner): void {
   const expression = new RegExp(pattern);
+  const keptKeys: number[] = [];
   let matches: ScanMatch[] = [];
   let tested = 0;
   let told = performance.now();
@@ -94,25 +70,15 @@ function scan({ job, pattern, groups, texts, filter }: ToScanner & { kind: "scan
     tested = 0;
     told = performance.now();
   };
-  for (const page of [readTexts(texts), ...groups.flatMap((group) => kept.get(group) ?? [])]) {
-    for (const [at, id] of page.ids.entries()) {
-      tested += 1;
-      const createdAt = page.createdAts[at] as number;
-      if (isWanted(createdAt, page.roles[at] as string, filter)) {
-        const found = expression.exec(page.texts[at] as string);
-        if (found) matches.push([id, found.index, found.index + found[0].length, createdAt]);
-      }
-      if (tested >= SLICE_TEXTS || (tested % 64 === 0 && performance.now() - told > SLICE_MS)) tell();
-    }
+  for (const [at, key] of keys.entries()) {
+    const given = texts[at] ?? null;
+    const text = given === null ? (kept.get(key) ?? "") : keeps && key > 0 ? readSearchText(given) : given;
+    if (given !== null && keeps && keep(key, text)) keptKeys.push(key);
+    tested += 1;
+    const found = expression.exec(text);
+    if (found) matches.push([key, found.index, found.index + found[0].length, createdAts[at] as number]);
+    if (tested % 64 === 0 && performance.now() - told > SLICE_MS) tell();
   }
   tell();
-  parentPort?.postMessage({ kind: "done", job } satisfies FromScanner);
-}
-
-function isWanted(createdAt: number, role: string, filter: ScanFilter): boolean {
-  return (
-    (filter.since === undefined || createdAt >= filter.since) &&
-    (filter.before === undefined || createdAt < filter.before) &&
-    (filter.role === undefined || role === filter.role)
-  );
+  parentPort?.postMessage({ kind: "done", job, kept: keptKeys } satisfies FromScanner);
 }

@@ -1,29 +1,31 @@
 /**
- * Search by regular expression: over messages, summaries and the lines of large files. Everything in the scope is tested; where the
- * pattern requires literals, the index of words or the blocks of spelled words say which messages can match at all. Without a hit the
- * pattern is looked for as words, and the answer says so.
+ * Search by regular expression: over messages, summaries and the lines of large files, the newest first, until the page is full. Where
+ * the pattern requires a literal, the index and the spelled words say which messages can match at all. Without a hit the pattern is looked for
+ * as words, and the answer says so.
  */
 import type { Note } from "../model/next-step.ts";
-import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
-import type { IdRange, RecallScope, ScannedText } from "../store/recall.ts";
+import type { IdRange, RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
-import { analyzeForIndex, requiredLiterals, requiredRuns } from "../text/index.ts";
-import type { TextClue } from "../text/index.ts";
+import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
+import { readLiteralClue, requiredLiterals } from "../text/index.ts";
 import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, GrepResult, GrepHit, GrepRequest } from "./grep.ts";
 import { OwnWords } from "./own-words.ts";
-import type { GroupTexts, RegexScanner, ScanOutcome } from "./regex-scanner.ts";
-import type { ScanMatch, ScanText } from "./regex-worker.ts";
+import type { RegexScanner, ScanOutcome } from "./regex-scanner.ts";
+import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
 import type { Reach } from "./scope.ts";
 
 const MAX_PATTERN_CHARS = 500;
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Fewer messages than this are read and tested by themselves. */
-const MAX_NARROWED = 2_000;
-const READ_PAGE = 500;
-const MAX_CHECKED = 5_000;
+/** So few messages are read sooner than the index and the spelled words. */
+const FEW_MESSAGES = 1_000;
+/** A literal in more messages than this is common: the page is full soon, or most have to be read anyway. */
+const MAX_NARROWED = 20_000;
+/** A page is mostly full after few texts; where it is not, larger stretches cost less. */
+const FIRST_STRETCH = 250;
+const MAX_STRETCH = 2_000;
 const MAX_FILE_BYTES = 64_000_000;
 const BY_REGEX = { score: 1, foundBy: ["regex"] } as const;
 
@@ -87,7 +89,7 @@ export async function grepRegex(
     scope: request.scope ?? "both",
     rule: "regex",
     total: outcome.order.length,
-    isTotalExact: outcome.stopped === null,
+    isTotalExact: outcome.isAll,
     complete: outcome.order.length,
     next: nextPage(offset, limit, outcome.order.length),
     truncated: outcome.stopped !== null,
@@ -111,6 +113,8 @@ interface Located {
 
 interface Outcome {
   readonly order: readonly Located[];
+  /** False: there may be more. */
+  readonly isAll: boolean;
   readonly stopped: ScanOutcome["stopped"];
   readonly tested: number;
   describe(page: readonly Located[]): Promise<GrepHit[]>;
@@ -124,210 +128,170 @@ function noteStop(stopped: ScanOutcome["stopped"], tested: number): Note[] {
 }
 
 async function scanTexts(job: Job): Promise<Outcome> {
-  const { checked } = job;
-  const parts: (ScanOutcome & { kind: Located["kind"] })[] = [];
-  for (const kind of checked.kinds) {
-    if (parts.some(({ stopped }) => stopped !== null)) break;
-    parts.push({ kind, ...(kind === "message" ? await scanSaid(job) : await scanSummaries(job)) });
-  }
-  const order = parts
-    .flatMap(({ kind, matches }) => matches.map((match) => ({ kind, match })))
-    .toSorted((a, b) => b.match[3] - a.match[3] || b.match[0] - a.match[0]);
-  return {
-    order,
-    stopped: parts.find(({ stopped }) => stopped !== null)?.stopped ?? null,
-    tested: parts.reduce((sum, { tested }) => sum + tested, 0),
-    describe: (page) => describeTexts(job, page),
-  };
-}
-
-/** Matches in what was said: messages with calls or results of our own tools are tested again without those. */
-async function scanSaid(job: Job): Promise<ScanOutcome> {
-  const { scanner, checked, limits, own } = job;
-  const outcome = await scanMessages(job);
-  await own.learn(outcome.matches.map(([id]) => id));
-  const matches = outcome.matches.filter(([id]) => own.restOf(id) === undefined);
-  if (matches.length === outcome.matches.length) return outcome;
-  const texts = outcome.matches.flatMap(([id, , , createdAt]) => {
-    const text = own.restOf(id) ?? "";
-    return text === "" ? [] : [{ id, createdAt, role: "", text }];
-  });
-  const again = await scanner.scan(checked.pattern, texts, limits);
-  return {
-    matches: [...matches, ...again.matches],
-    tested: outcome.tested,
-    stopped: outcome.stopped ?? again.stopped,
-  };
-}
-
-async function scanMessages(job: Job): Promise<ScanOutcome> {
-  const { store, scanner, checked, limits } = job;
-  const { scope, pattern } = checked;
-  const narrowed = await narrowToMessages(store, pattern, scope);
-  if (narrowed !== null) {
-    const ranges = narrowed.toSorted((a, b) => a - b).map((id): IdRange => [id, id]);
-    return scanPages(job, [await store.readTextsWithin(ranges, scope)]);
-  }
-  const inherited = (scope.inherited ?? []).map(({ conversationId }) => conversationId);
-  const conversations =
-    scope.conversationIds?.concat(inherited) ??
-    (await store.listScope(scope.owner === undefined ? {} : { owner: scope.owner }));
-  if (!scanner.keepsAll(conversations)) {
-    const ranges = await narrowToRanges(store, pattern, scope);
-    if (ranges !== null) return scanPages(job, readRanges(store, ranges, scope));
-  }
-  const groups = conversations.map((conversationId): GroupTexts => ({
-    group: conversationId,
-    read: (afterSeq) => readConversation(store, conversationId, afterSeq),
-  }));
-  const outcome = await scanner.scanGroups(pattern, groups, scope, limits);
-  return { ...outcome, matches: await keepCurrent(store, outcome.matches, scope) };
-}
-
-/** Texts that were kept since an earlier search may have been revised or forgotten meanwhile; of a fork's parent not all is in the scope. */
-async function keepCurrent(
-  store: Store,
-  matches: readonly ScanMatch[],
-  scope: RecallScope,
-): Promise<ScanMatch[]> {
-  const current = new Set<number>();
-  for (let at = 0; at < matches.length; at += MAX_CHECKED) {
-    const ids = matches.slice(at, at + MAX_CHECKED).map(([id]) => id);
-    for (const { id } of await store.readTimes({ kind: "message", ids, scope })) current.add(id);
-  }
-  return matches.filter(([id]) => current.has(id));
-}
-
-/** Tests texts that are read for this search alone; those without a required literal need no test. */
-async function scanPages(
-  { scanner, checked, limits }: Job,
-  pages: Iterable<readonly ScannedText[]> | AsyncIterable<readonly ScannedText[]>,
-): Promise<ScanOutcome> {
-  const literals = requiredLiterals(checked.pattern);
-  const matches: ScanMatch[] = [];
+  const { scanner, checked, limits } = job;
+  const documents = await listDocuments(job);
+  const describe = (page: readonly Located[]): Promise<GrepHit[]> => describeTexts(job, page);
+  // One more than the page shows that there is another.
+  const enough = checked.offset + checked.limit + 1;
+  const read = (keys: readonly number[]): Promise<ReadonlyMap<number, string>> => readTexts(job, keys);
+  const order: Located[] = [];
   let tested = 0;
-  for await (const page of pages) {
-    tested += page.length;
-    const texts = page
-      .map((text) => ({ ...toScanText(text), text: readSearchText(text.arrival) }))
-      .filter(({ text }) => literals.every((literal) => text.includes(literal)));
-    if (texts.length === 0) continue;
-    const outcome = await scanner.scan(checked.pattern, texts, limits);
-    matches.push(...outcome.matches);
-    tested += outcome.tested - texts.length;
-    if (outcome.stopped !== null) return { matches, tested, stopped: outcome.stopped };
+  let ahead: Promise<ScanTexts> | null = null;
+  for (let at = 0, size = FIRST_STRETCH; at < documents.length;) {
+    const texts = await (ahead ?? readStretch(job, documents.slice(at, at + size)));
+    const isFirst = at === 0;
+    at += size;
+    size = Math.min(2 * size, MAX_STRETCH);
+    const scanning = scanner.scanDocuments(checked.pattern, texts, limits, read);
+    // From the second on, the next stretch is read while this one is tested: most searches end with the first.
+    ahead = isFirst ? null : readStretch(job, documents.slice(at, at + size));
+    const [outcome] = await Promise.all([scanning, ahead]);
+    tested += outcome.tested;
+    order.push(...(await keepSaid(job, outcome.matches)));
+    if (outcome.stopped !== null) return { order, isAll: false, stopped: outcome.stopped, tested, describe };
+    if (order.length >= enough && at < documents.length)
+      return { order, isAll: false, stopped: null, tested, describe };
   }
-  return { matches, tested, stopped: null };
+  return { order, isAll: true, stopped: null, tested, describe };
 }
 
-async function* readRanges(
-  store: Store,
-  ranges: readonly IdRange[],
-  scope: RecallScope,
-): AsyncGenerator<ScannedText[]> {
-  let page: IdRange[] = [];
-  let room = READ_PAGE;
-  for (let [first, last] of ranges) {
-    while (first <= last) {
-      const end = Math.min(last, first + room - 1);
-      page.push([first, end]);
-      room -= end - first + 1;
-      first = end + 1;
-      if (room > 0) continue;
-      yield await store.readTextsWithin(page, scope);
-      page = [];
-      room = READ_PAGE;
-    }
+/** Messages and summaries share the keys of the scanner. */
+const keyOf = (kind: "message" | "summary", id: number): number => (kind === "message" ? id : -id);
+const kindOf = (key: number): "message" | "summary" => (key > 0 ? "message" : "summary");
+const idsOf = (kind: "message" | "summary", keys: readonly number[]): number[] =>
+  keys.filter((key) => kindOf(key) === kind).map(Math.abs);
+
+interface Document {
+  readonly key: number;
+  readonly createdAt: number;
+}
+
+/** What has to be tested, the newest first. */
+async function listDocuments({ store, checked }: Job): Promise<Document[]> {
+  const { kinds, scope, pattern } = checked;
+  const lists = await Promise.all(
+    kinds.map(async (kind) => {
+      const within = kind === "message" ? await narrow(store, pattern, scope) : null;
+      const newest = await store.listNewest({ kind, scope, within });
+      return newest.map(({ id, createdAt }) => ({ key: keyOf(kind, id), createdAt }));
+    }),
+  );
+  const [list = [], ...others] = lists;
+  return others.length === 0 ? list : lists.flat().sort(compareNewest);
+}
+
+const compareNewest = (a: Document, b: Document): number =>
+  b.createdAt - a.createdAt || Math.abs(b.key) - Math.abs(a.key);
+
+/** Documents with the texts that are not kept. */
+async function readStretch(job: Job, documents: readonly Document[]): Promise<ScanTexts> {
+  const unknown = documents.map(({ key }) => key).filter((key) => !job.scanner.keeps(key));
+  const texts = unknown.length === 0 ? new Map<number, string>() : await readTexts(job, unknown);
+  const present = documents.filter(({ key }) => texts.has(key) || job.scanner.keeps(key));
+  return {
+    keys: present.map(({ key }) => key),
+    createdAts: present.map(({ createdAt }) => createdAt),
+    texts: present.map(({ key }) => texts.get(key) ?? null),
+  };
+}
+
+/** Messages as they arrived, summaries as they are. */
+async function readTexts(
+  { store, checked: { scope } }: Job,
+  keys: readonly number[],
+): Promise<ReadonlyMap<number, string>> {
+  const ranges = idsOf("message", keys)
+    .sort((a, b) => a - b)
+    .map((id): IdRange => [id, id]);
+  const messages = ranges.length === 0 ? [] : await store.readTextsWithin(ranges, scope);
+  const summaries = await store.readFoundSummaries(idsOf("summary", keys), scope);
+  return new Map([
+    ...messages.map(({ messageId, arrival }) => [messageId, arrival] as const),
+    ...summaries.map(({ ref, content }) => [keyOf("summary", ref), content] as const),
+  ]);
+}
+
+/**
+ * The matches that count. What was kept since an earlier search may have been revised or forgotten meanwhile; messages with calls or
+ * results of our own tools are tested again without those.
+ */
+async function keepSaid(job: Job, matches: readonly ScanMatch[]): Promise<Located[]> {
+  if (matches.length === 0) return [];
+  const { store, own, scanner, checked, limits } = job;
+  const keys = matches.map(([key]) => key);
+  const current = new Set<number>();
+  for (const kind of checked.kinds) {
+    const ids = idsOf(kind, keys);
+    if (ids.length === 0) continue;
+    for (const { id } of await store.readTimes({ kind, ids, scope: checked.scope }))
+      current.add(keyOf(kind, id));
   }
-  if (page.length > 0) yield await store.readTextsWithin(page, scope);
-}
-
-async function* readConversation(
-  store: Store,
-  conversationId: number,
-  afterSeq: number,
-): AsyncGenerator<ScannedText[]> {
-  for (let after = afterSeq; ;) {
-    const page = await store.readTextsAfter(conversationId, after, READ_PAGE);
-    const last = page.at(-1);
-    if (!last) return;
-    after = last.seq;
-    yield page;
-  }
-}
-
-const toScanText = ({
-  messageId,
-  createdAt,
-  role,
-}: {
-  messageId: number;
-  createdAt: number;
-  role: string;
-}): Omit<ScanText, "text"> => ({
-  id: messageId,
-  createdAt,
-  role,
-});
-
-/** Where messages that can match stand, as far as their spelling tells; null: anywhere. */
-async function narrowToRanges(store: Store, pattern: string, scope: RecallScope): Promise<IdRange[] | null> {
-  const runs = requiredRuns(pattern);
-  return runs.length === 0 ? null : store.findRuns(runs, scope);
-}
-
-/** The messages that can match, when the index can tell and they are few; null: all have to be tested. */
-async function narrowToMessages(store: Store, pattern: string, scope: RecallScope): Promise<number[] | null> {
-  const words = [...new Set(requiredLiterals(pattern).flatMap(wholeWords))];
-  if (words.length === 0) return null;
-  const clues = words.map((word): TextClue => ({ kind: "run", words: [word] }));
-  const { listings, pendingIds } = await store.findClues({
-    kind: "message",
-    clues,
-    scope,
-    limit: MAX_NARROWED,
+  const found = matches.filter(([key]) => current.has(key));
+  await own.learn(idsOf("message", [...current]));
+  const whole = found.filter(([key]) => own.restOf(key) === undefined);
+  const cut = found.flatMap(([key, , , createdAt]) => {
+    const text = own.restOf(key) ?? "";
+    return text === "" ? [] : [{ key, createdAt, text }];
   });
-  const complete = listings
-    .filter(({ listedFrom }) => listedFrom === null)
-    .toSorted((a, b) => a.ids.length - b.ids.length);
-  const [first, ...rest] = complete.map(({ ids }) => new Set(ids));
-  if (!first) return null;
-  // What the index does not know yet may match as well.
-  return [...new Set([...[...first].filter((id) => rest.every((ids) => ids.has(id))), ...pendingIds])];
+  const again = cut.length === 0 ? [] : (await scanner.scan(checked.pattern, cut, limits)).matches;
+  return [...whole, ...again]
+    .sort((a, b) => b[3] - a[3] || Math.abs(b[0]) - Math.abs(a[0]))
+    .map(([key, start, end, createdAt]) => ({
+      kind: kindOf(key),
+      match: [Math.abs(key), start, end, createdAt],
+    }));
 }
 
-/** Index words of a literal that are certain to stand as words in any text that contains it: those with blanks on both sides. */
-function wholeWords(literal: string): string[] {
-  return [...literal.matchAll(/(?<=\s)[A-Za-z0-9]+(?=\s)/g)]
-    .map(([word]) => analyzeForIndex(word).words)
-    .filter((term) => /^[a-z0-9]+$/.test(term));
+/** Where messages stand that can match, as far as the index and the spelled words tell; null: anywhere. */
+async function narrow(store: Store, pattern: string, scope: RecallScope): Promise<IdRange[] | null> {
+  const literals = requiredLiterals(pattern).flatMap((literal) => readLiteralClue(literal) ?? []);
+  if (literals.length === 0) return null;
+  const clues = literals.map(({ clue }) => clue);
+  const found = await findIfHealthy(store, { kind: "message", clues, scope, limit: MAX_NARROWED });
+  if (found === null || found.total <= FEW_MESSAGES) return null;
+  const [rarest] = literals
+    .map(({ doubts }, at) => ({ doubts, listing: found.listings[at] as ClueListing }))
+    .filter(({ listing }) => listing.listedFrom === null)
+    .toSorted((a, b) => a.listing.ids.length - b.listing.ids.length);
+  if (rarest === undefined) return null;
+  const single = [...rarest.listing.ids, ...found.pendingIds].map((id): IdRange => [id, id]);
+  const ranges = joinRanges([...(await store.findDoubts(rarest.doubts, scope)), ...single]);
+  const size = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+  return size > found.total / 2 ? null : ranges;
 }
 
-async function scanSummaries(job: Job): Promise<ScanOutcome> {
-  const { store, scanner, checked, limits } = job;
-  const summaries = await store.readFoundSummaries(null, checked.scope);
-  if (summaries.length === 0) return { matches: [], tested: 0, stopped: null };
-  const texts = summaries.map(({ ref, latestAt, content }) => ({
-    id: ref,
-    createdAt: latestAt,
-    role: "",
-    text: content,
-  }));
-  return scanner.scan(checked.pattern, texts, limits);
+/** A damaged index only means that everything has to be read. */
+async function findIfHealthy(store: Store, request: ClueRequest): Promise<CluesFound | null> {
+  try {
+    return await store.findClues(request);
+  } catch (error) {
+    if (error instanceof EngineError && error.code === "database_corrupt") return null;
+    throw error;
+  }
+}
+
+/** The same ids in order, each once. */
+function joinRanges(ranges: readonly IdRange[]): IdRange[] {
+  const joined: [number, number][] = [];
+  for (const [first, last] of ranges.toSorted((a, b) => a[0] - b[0])) {
+    const before = joined.at(-1);
+    if (before && first <= before[1] + 1) before[1] = Math.max(before[1], last);
+    else joined.push([first, last]);
+  }
+  return joined;
 }
 
 async function describeTexts(
   { store, own, checked: { scope } }: Job,
   page: readonly Located[],
 ): Promise<GrepHit[]> {
-  const idsOf = (kind: Located["kind"]): number[] =>
+  const shownOf = (kind: Located["kind"]): number[] =>
     page.filter((one) => one.kind === kind).map(({ match }) => match[0]);
   const messages = new Map(
-    (await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]),
+    (await store.readTexts(shownOf("message"), scope)).map((text) => [text.messageId, text]),
   );
-  const refs = idsOf("summary");
   const summaries = new Map(
-    (refs.length === 0 ? [] : await store.readFoundSummaries(refs, scope)).map((one) => [one.ref, one]),
+    (await store.readFoundSummaries(shownOf("summary"), scope)).map((one) => [one.ref, one]),
   );
   return page.flatMap(({ kind, match }): GrepHit[] => {
     const message = kind === "message" ? messages.get(match[0]) : undefined;
@@ -384,7 +348,7 @@ async function scanFiles(job: Job, fileIds: readonly string[] | undefined): Prom
     lines.push(...splitLines(content).map((line) => ({ file, ...line })));
     const texts = lines
       .slice(first)
-      .map(({ text }, at) => ({ id: first + at, createdAt: file.createdAt, role: "", text }));
+      .map(({ text }, at) => ({ key: first + at, createdAt: file.createdAt, text }));
     const outcome = await scanner.scan(checked.pattern, texts, limits);
     tested += outcome.tested;
     stopped = outcome.stopped;
@@ -396,7 +360,7 @@ async function scanFiles(job: Job, fileIds: readonly string[] | undefined): Prom
       const found = lines[match[0]];
       return found ? [toFileHit(found, match)] : [];
     });
-  return { order, stopped, tested, describe };
+  return { order, isAll: stopped === null, stopped, tested, describe };
 }
 
 function splitLines(content: Uint8Array): { line: number; byteOffset: number; text: string }[] {

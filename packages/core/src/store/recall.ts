@@ -4,10 +4,10 @@
  * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
  */
 import type { LargeFileRow } from "./rows.ts";
-import type { InheritedPart, RecallScope } from "./scope.ts";
+import type { IdRange, InheritedPart, RecallScope } from "./scope.ts";
 import type { DocumentKind, TextIndex } from "./text-index.ts";
 
-export type { InheritedPart, RecallScope };
+export type { IdRange, InheritedPart, RecallScope };
 
 /** Which parts of a message are calls or results of our own tools. */
 export interface RecallParts {
@@ -47,8 +47,11 @@ export interface ScannedText extends Pick<MessageText, "messageId" | "seq" | "ro
   readonly arrival: string;
 }
 
-/** Messages by id, from the first to the last. */
-export type IdRange = readonly [first: number, last: number];
+/** A document and when it was written. */
+export interface DatedId {
+  readonly id: number;
+  readonly createdAt: number;
+}
 
 export interface FoundSummary {
   readonly ref: number;
@@ -94,21 +97,17 @@ export interface RecallStore extends TextIndex {
     scope: RecallScope;
   }): Promise<DocumentPlace[]>;
   /** When the given documents were written; what lies outside the scope is left out. */
-  readTimes(request: {
-    kind: DocumentKind;
-    ids: readonly number[];
-    scope: RecallScope;
-  }): Promise<{ id: number; createdAt: number }[]>;
+  readTimes(request: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope }): Promise<DatedId[]>;
   /** Those of the given messages that hold calls or results of our own tools. */
   listRecallParts(messageIds: readonly number[]): Promise<RecallParts[]>;
   readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]>;
-  /** The current messages of a conversation that arrived after a seq, in order of arrival. */
-  readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<ScannedText[]>;
-  /**
-   * Where texts can stand that spell all the runs (`text/spelled-words.ts`): ranges of ids, in order, which may reach outside the scope.
-   * Null where looking for them would save no time.
-   */
-  findRuns(runs: readonly string[], scope: RecallScope): Promise<IdRange[] | null>;
+  /** Documents of the scope, the newest first, without a look at the documents themselves: some may be revised or forgotten. */
+  listNewest(request: {
+    kind: DocumentKind;
+    scope: RecallScope;
+    /** Only those with ids in the ranges, which do not overlap. */
+    within: readonly IdRange[] | null;
+  }): Promise<DatedId[]>;
   /** The current messages of the scope with ids in the ranges. */
   readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]>;
   /** Summaries by their rows in the index; null gives all of the scope. */

@@ -17,3 +17,6 @@ export interface InheritedPart {
   readonly conversationId: number;
   readonly position: number;
 }
+
+/** Messages by id, from the first to the last. */
+export type IdRange = readonly [first: number, last: number];

@@ -4,8 +4,8 @@
  *
  * Invariant: a document is listed for a clue exactly when its text holds it (`holdsClue`), it is in the scope and current.
  */
-import type { TextClue } from "../text/index.ts";
-import type { RecallScope } from "./scope.ts";
+import type { SpellingDoubt, TextClue } from "../text/index.ts";
+import type { IdRange, RecallScope } from "./scope.ts";
 
 export type DocumentKind = "message" | "summary";
 
@@ -48,4 +48,6 @@ export interface TextIndex {
     clues: readonly TextClue[];
     ids: readonly number[];
   }): Promise<number[][]>;
+  /** Where messages stand whose spelling raises one of the doubts, or is not known: ranges of ids, in order, which may reach outside the scope. */
+  findDoubts(doubts: readonly SpellingDoubt[], scope: RecallScope): Promise<IdRange[]>;
 }

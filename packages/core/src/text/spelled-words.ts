@@ -1,12 +1,11 @@
 /**
- * Words as a text spells them, in small letters, and what a regular expression asks of them: where a literal is required, a text whose
- * words do not spell it cannot match and need not be read. Stems would not do: a literal may be the middle of any word.
+ * Words as a text spells them, in small letters. They tell where a literal of a regular expression may be a part of a longer word, which
+ * the index of whole words cannot find (`literal-clues.ts`).
  *
  * Invariant: every run of three or more ASCII letters and digits of a text, with a letter in it, is part of one of its spelled words, or
  * the text is marked opaque.
  */
 import { ByteWriter } from "../model/byte-writer.ts";
-import { requiredLiterals } from "./regex.ts";
 import { hashUnits, spreadHash } from "./units.ts";
 
 /** Longer runs are hardly words. */
@@ -121,20 +120,18 @@ export class Spelling implements SpelledSink {
   }
 }
 
-/** Shorter runs stand in nearly every text. */
-const MIN_RUN_LENGTH = 3;
-
-/**
- * The runs of letters and digits, in small letters, that the words of every text matched by the pattern spell; empty when it requires none.
- *
- * @example
- * requiredRuns("Error: code \\d+ in fooBar_baz"); // ["foobar", "error", "code", "baz"]
- */
-export function requiredRuns(pattern: string): string[] {
-  const runs = requiredLiterals(pattern)
-    .flatMap((literal) => literal.match(/[A-Za-z0-9]+/g) ?? [])
-    // Numbers alone may be line numbers, which nobody spells.
-    .filter((run) => run.length >= MIN_RUN_LENGTH && /[A-Za-z]/.test(run))
-    .map((run) => run.toLowerCase());
-  return [...new Set(runs)].toSorted((a, b) => b.length - a.length);
+/** A run of small letters and digits that may go on before or behind, in a longer word. */
+export interface SpellingDoubt {
+  readonly run: string;
+  readonly side: "before" | "behind";
 }
+
+/** Whether spelled words, one a line, hold a run that goes on at the given side in the same word. */
+export function isDoubtful(words: Buffer, { run, side }: SpellingDoubt): boolean {
+  for (let at = words.indexOf(run); at >= 0; at = words.indexOf(run, at + 1))
+    if (isWordByte(words[side === "before" ? at - 1 : at + run.length])) return true;
+  return false;
+}
+
+const isWordByte = (byte = SEPARATOR): boolean =>
+  (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte >= 0x80;

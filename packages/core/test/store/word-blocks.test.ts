@@ -124,8 +124,14 @@ describe("blocks of words", () => {
     const stranger = { key: "agent:other:main", id: "s2", owner: "other" };
     await engine.ingest(talk(0, 700));
     await engine.ingest(talk(0, 1_100, stranger));
-    const ask = async (caller: typeof session): Promise<number> =>
-      (await engine.grep({ session: caller, pattern: "note[0-9a-z]+q", scope: "messages" })).total;
+    const ask = async (caller: typeof session): Promise<number> => {
+      const request = { session: caller, pattern: "note[0-9a-z]+q", scope: "messages", limit: 200 } as const;
+      for (let after = "at_0"; ;) {
+        const { next, total } = await engine.grep({ ...request, after });
+        if (next === null) return total;
+        after = next;
+      }
+    };
     expect([await ask(session), await ask(stranger)]).toEqual([700, 1_100]);
     await engine.close();
   });

@@ -1,7 +1,7 @@
 /** What texts spell, and what a pattern requires of it: never may a text that matches be left out. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { analyzeForIndex, requiredRuns, Spelling } from "../../src/text/index.ts";
+import { analyzeForIndex, Spelling } from "../../src/text/index.ts";
 
 /** Stands for what no word tells. No word contains it. */
 const OPAQUE = "*";
@@ -113,44 +113,5 @@ describe("a spelling", () => {
       spelling.clear();
       expect(spelling.readWords().size).toBe(0);
     }
-  });
-});
-
-describe("the runs a pattern requires", () => {
-  test.each([
-    ["Error: code \\d+ in fooBar_baz", ["foobar", "error", "code", "baz"]],
-    ["chrysanthemum\\d+", ["chrysanthemum"]],
-    ["a|chrysanthemum", []],
-    ["(?:chry)?san", ["san"]],
-    ["\\d{3}", []],
-    ["12345", []],
-    ["a1", []],
-    ["x[abc]yz", []],
-    ["重跑后", []],
-    ["(", []],
-  ])("%s", (pattern, runs) => {
-    expect(requiredRuns(pattern)).toEqual(runs);
-  });
-
-  test("are spelled by every text the pattern matches", () => {
-    const pattern = fc.array(
-      fc.constantFrom("parse", "HTTP", "Fix", "ed", "\\d", "\\w+", "[a-z]", "(?:on|off)", " ", "\\.", "x*"),
-      { minLength: 1, maxLength: 6 },
-    );
-    fc.assert(
-      fc.property(
-        pattern,
-        fc.array(fc.constantFrom("parse", "HTTP", "Fix", "ed", "7", "on", " ", ".", "x", "'t"), {
-          maxLength: 12,
-        }),
-        (parts, pieces) => {
-          const text = pieces.join("");
-          if (!new RegExp(parts.join("")).test(text)) return;
-          const spelled = spell(text);
-          for (const run of requiredRuns(parts.join(""))) expect(spelled).toContain(run);
-        },
-      ),
-      { numRuns: 3_000 },
-    );
   });
 });

@@ -4,7 +4,7 @@
  * regular expression can stand, the blocks of words tell.
  */
 import { EngineError } from "../../model/errors.ts";
-import type { TextClue } from "../../text/index.ts";
+import type { SpellingDoubt, TextClue } from "../../text/index.ts";
 import type { IdRange, RecallScope } from "../recall.ts";
 import type { ClueListing, ClueRequest, CluesFound, DocumentKind } from "../text-index.ts";
 import type { Connection } from "./connection.ts";
@@ -14,12 +14,10 @@ import type { HeadRow, IndexHead } from "./full-text-index.ts";
 import { listBeyond } from "./inherited.ts";
 import { toMatch } from "./match.ts";
 import { HAS_RECALL_PARTS } from "./recall-parts.ts";
-import { findSpelled } from "./word-blocks.ts";
+import { findDoubtful } from "./word-blocks.ts";
 
 /** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
 const MAX_SCOPE_TERMS = 200;
-/** So few messages are read sooner than the blocks of words. */
-const FEW_MESSAGES = 1_000;
 
 const OWNED = "SELECT conversation_id AS id FROM conversations WHERE owner = ?";
 const HAS_OTHER_OWNERS = "SELECT 1 AS found FROM conversations WHERE owner <> ? LIMIT 1";
@@ -117,17 +115,14 @@ export function findClues({ connection }: StoreContext, request: ClueRequest): C
   });
 }
 
-export function findRuns(
+export function findDoubts(
   { connection }: StoreContext,
-  runs: readonly string[],
+  doubts: readonly SpellingDoubt[],
   scope: RecallScope,
-): IdRange[] | null {
+): IdRange[] {
   return connection.read(() => {
-    const { messages, low, high } = readFacts(connection, "message", scope);
-    if (messages <= FEW_MESSAGES || low === null || high === null) return null;
-    const ranges = findSpelled(connection, runs, { low, high });
-    const found = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
-    return found > messages / 2 ? null : ranges;
+    const { low, high } = readFacts(connection, "message", scope);
+    return low === null || high === null ? [] : findDoubtful(connection, doubts, { low, high });
   });
 }
 

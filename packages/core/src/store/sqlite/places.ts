@@ -1,5 +1,6 @@
 /** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
 import type {
+  DatedId,
   DocumentPlace,
   FoundSummary,
   IdRange,
@@ -9,7 +10,7 @@ import type {
 } from "../recall.ts";
 import type { DocumentKind } from "../text-index.ts";
 import { PLAIN } from "../body.ts";
-import type { LargeFileRow } from "../store.ts";
+import type { LargeFileRow, Store } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dropBeyond } from "./inherited.ts";
@@ -90,8 +91,31 @@ const TEXTS_WITHIN = `
   SELECT ${SCANNED} FROM json_each(?5) j
   CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
   WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
-const TEXTS_AFTER = `
-  SELECT ${SCANNED} FROM messages m WHERE m.conversation_id = ?1 AND m.seq > ?2 AND ${IS_CURRENT} ORDER BY m.seq LIMIT ?3`;
+/** From indexes alone where all are listed: rows are as long as their texts. */
+const NEWEST = {
+  message: {
+    all: `
+      SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times FROM messages m INDEXED BY messages_by_time
+      WHERE m.conversation_id IN (${SCOPED})
+        AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3)`,
+    within: `
+      SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times FROM json_each(?4) j
+      CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
+      WHERE m.conversation_id IN (${SCOPED})
+        AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3)`,
+  },
+  summary: {
+    all: `
+      SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times
+      FROM summary_refs r JOIN summaries s INDEXED BY summary_times ON s.summary_id = r.summary_id AND s.depth >= 0
+      WHERE ${SUMMARY_SCOPE}`,
+    within: `
+      SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times FROM json_each(?4) j
+      CROSS JOIN summary_refs r ON r.summary_ref BETWEEN j.value ->> 0 AND j.value ->> 1
+      JOIN summaries s INDEXED BY summary_times ON s.summary_id = r.summary_id AND s.depth >= 0
+      WHERE ${SUMMARY_SCOPE}`,
+  },
+} as const;
 const TEXTS = `
   SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
 const WRITTEN = `
@@ -219,13 +243,18 @@ export function readTexts(
   return rows.map((row, at) => toText(row, bodies[at] as Uint8Array));
 }
 
-export function readTextsAfter(
-  context: StoreContext,
-  conversationId: number,
-  afterSeq: number,
-  limit: number,
-): ScannedText[] {
-  return toScannedTexts(context, context.connection.list(TEXTS_AFTER, conversationId, afterSeq, limit));
+export function listNewest(
+  { connection }: StoreContext,
+  { kind, scope, within }: Parameters<Store["listNewest"]>[0],
+): DatedId[] {
+  const [conversations, since, before] = bindScope(scope);
+  const values = [conversations ?? "{}", since, before, ...(within === null ? [] : [JSON.stringify(within)])];
+  const sql = NEWEST[kind][within === null ? "all" : "within"];
+  const row = connection.get<{ times: string }>(sql, ...values);
+  const times = JSON.parse(row?.times ?? "[]") as [number, number][];
+  return dropBeyond(connection, scope, kind, times, ([id]) => id)
+    .map(([id, createdAt]) => ({ id, createdAt }))
+    .sort((a, b) => b.createdAt - a.createdAt || b.id - a.id);
 }
 
 export function readTextsWithin(

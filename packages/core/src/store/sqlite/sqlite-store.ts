@@ -33,6 +33,7 @@ import type {
 } from "../folding.ts";
 import { LargeFiles } from "../large-files.ts";
 import type {
+  DatedId,
   DocumentPlace,
   FoundSummary,
   Grant,
@@ -81,7 +82,7 @@ import { dissolveSummary } from "./dissolve.ts";
 import { dropSummaries } from "./drop-summaries.ts";
 import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
 import * as fold from "./fold.ts";
-import { findClues, findRuns, testClues } from "./find-clues.ts";
+import { findClues, findDoubts, testClues } from "./find-clues.ts";
 import * as forks from "./fork.ts";
 import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
@@ -439,12 +440,12 @@ export class SqliteStore implements Store {
     return this.#do("read", () => places.readTexts(this.#context, messageIds, scope));
   }
 
-  async readTextsAfter(conversationId: number, afterSeq: number, limit: number): Promise<ScannedText[]> {
-    return this.#do("read", () => places.readTextsAfter(this.#context, conversationId, afterSeq, limit));
+  async listNewest(request: Parameters<Store["listNewest"]>[0]): Promise<DatedId[]> {
+    return this.#do("search", () => places.listNewest(this.#context, request));
   }
 
-  async findRuns(runs: readonly string[], scope: RecallScope): Promise<IdRange[] | null> {
-    return this.#do("read", () => findRuns(this.#context, runs, scope));
+  async findDoubts(...[doubts, scope]: Parameters<Store["findDoubts"]>): Promise<IdRange[]> {
+    return this.#do("search", () => findDoubts(this.#context, doubts, scope));
   }
 
   async readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]> {

@@ -1,5 +1,5 @@
 /**
- * Which blocks of messages can hold a literal. A block is the distinct words of 512 messages that follow each other by id, as their
+ * Which blocks of messages can hold a literal as a part of a longer word. A block is the distinct words of 512 messages that follow each other by id, as their
  * texts spell them, compressed: a hundredth of the raw archive, and read in milliseconds where the texts would take seconds. Like the
  * full-text index it can be made again from the archive at any time.
  *
@@ -8,8 +8,8 @@
  * Messages of a missing block have to be read.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { Spelling } from "../../text/index.ts";
-import type { IndexTerms, ReadTerms } from "../../text/index.ts";
+import { isDoubtful, Spelling } from "../../text/index.ts";
+import type { IndexTerms, ReadTerms, SpellingDoubt } from "../../text/index.ts";
 import type { IdRange } from "../recall.ts";
 import type { Connection } from "./connection.ts";
 
@@ -120,13 +120,12 @@ export function dropBlocksOf(connection: Connection, messageIds: readonly number
 export const countForgotten = (connection: Connection): number =>
   connection.get<{ value: number }>(FORGOTTEN)?.value ?? 0;
 
-/** The messages from `low` to `high` that may hold all runs, as ranges in order; the rest cannot. */
-export function findSpelled(
+/** The messages from `low` to `high` whose spelling raises one of the doubts or is not known, as ranges in order. */
+export function findDoubtful(
   connection: Connection,
-  runs: readonly string[],
+  doubts: readonly SpellingDoubt[],
   { low, high }: { low: number; high: number },
 ): IdRange[] {
-  const needles = runs.map((run) => Buffer.from(run));
   const ranges: [number, number][] = [];
   const add = (first: number, last: number): void => {
     const [from, to] = [Math.max(first, low), Math.min(last, high)];
@@ -140,7 +139,7 @@ export function findSpelled(
     if (block > next) add(firstOf(next), lastOf(block - 1));
     next = block + 1;
     const text = decodeBlock(words);
-    if (text === null || needles.every((needle) => text.includes(needle))) add(firstOf(block), lastOf(block));
+    if (text === null || doubts.some((doubt) => isDoubtful(text, doubt))) add(firstOf(block), lastOf(block));
     else for (const id of readOpaqueIds(text)) add(id, id);
   }
   add(firstOf(next), high);

@@ -1,0 +1,115 @@
+/**
+ * What a regular expression costs at 100,000 messages, beside a pattern without any literal, which has to look at every text: the floor of
+ * a full scan, measured in the same run. `--size N` takes another size. Each pattern meets an engine that was just opened (cold), then the
+ * same engine again (warm).
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { openEngine } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import type { BenchResult } from "./report.ts";
+
+const SESSION = { key: "bench:regex", id: "s1", owner: "bench" };
+const BATCH = 1_000;
+const WARM_ROUNDS = 5;
+const FULL_SCAN = "[!]{3}[?]{9}";
+const WORDS =
+  "great really parser config upload retry queue index archive budget token stream worker cache report error limit value button".split(
+    " ",
+  );
+
+const PATTERNS = [
+  "PROJ-42420\\b",
+  "src/great/really\\.ts",
+  "great_really",
+  "PROJ",
+  "chrysanthemum\\d+",
+  "timed out after \\d+ ms",
+];
+
+export async function run(args: readonly string[]): Promise<BenchResult> {
+  const size = args.includes("--size") ? Number(args[args.indexOf("--size") + 1]) : 100_000;
+  const folder = mkdtempSync(path.join(tmpdir(), "lossless-regex-"));
+  const database = path.join(folder, "lcm.db");
+  try {
+    await withEngine(database, (engine) => fill(engine, size));
+    const floor = await measure(database, FULL_SCAN);
+    const rows = [{ pattern: "full scan", ...floor, "cold share": 1, "warm share": 1 }];
+    for (const pattern of PATTERNS) {
+      const found = await measure(database, pattern);
+      const share = (name: "cold" | "warm"): number => Number((found[name] / floor[name]).toFixed(3));
+      rows.push({ pattern, ...found, "cold share": share("cold"), "warm share": share("warm") });
+    }
+    return {
+      name: `regular expressions over ${size} messages, ms`,
+      rows,
+      notes: [
+        "goal: a share of at most 0.1, cold and warm, where a literal holds a whole word or identifier or the page is full soon",
+        "memory: what the process has grown by after the pattern, in MB; texts that are kept take at most 32 of them",
+      ],
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function withEngine<T>(database: string, work: (engine: Engine) => Promise<T>): Promise<T> {
+  const engine = await openEngine({ database });
+  try {
+    await engine.status();
+    return await work(engine);
+  } finally {
+    await engine.close();
+  }
+}
+
+/** A message names one thing of its own and a few of many. */
+async function fill(engine: Engine, size: number): Promise<void> {
+  let state = 1;
+  const chance = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+  const word = (): string => WORDS[Math.floor(chance() * WORDS.length)] ?? "";
+  const textOf = (n: number): string => {
+    const words = Array.from({ length: 40 + Math.floor(chance() * 80) }, () =>
+      chance() < 0.1
+        ? `${word()}_${word()}${Math.floor(chance() * 2_000)}`
+        : chance() < 0.1
+          ? `src/${word()}/${word()}${n % 977}.ts`
+          : word(),
+    );
+    const rare = n === Math.floor(size / 2) ? "great_really src/great/really.ts timed out after 300 ms" : "";
+    return `PROJ-${n} ${words.join(" ")} ${rare}.`;
+  };
+  for (let at = 0; at < size; at += BATCH) {
+    const messages = Array.from({ length: Math.min(BATCH, size - at) }, (_, i) => ({
+      eventId: `e${at + i}`,
+      createdAt: 1_700_000_000_000 + (at + i) * 1_000,
+      message: { role: i % 2 === 0 ? "user" : "assistant", content: textOf(at + i) },
+    }));
+    await engine.ingest({ session: SESSION, messages });
+  }
+}
+
+async function measure(
+  database: string,
+  pattern: string,
+): Promise<{ hits: number; cold: number; warm: number; memory: number }> {
+  return withEngine(database, async (engine) => {
+    const before = process.memoryUsage().rss;
+    const ask = async (): Promise<{ hits: number; ms: number }> => {
+      const started = performance.now();
+      const { hits } = await engine.grep({ session: SESSION, pattern, scope: "messages", limit: 20 });
+      return { hits: hits.length, ms: performance.now() - started };
+    };
+    const first = await ask();
+    const times: number[] = [];
+    for (let round = 0; round < WARM_ROUNDS; round++) times.push((await ask()).ms);
+    const warm = times.toSorted((a, b) => a - b)[Math.floor(WARM_ROUNDS / 2)] ?? 0;
+    return {
+      hits: first.hits,
+      cold: Number(first.ms.toFixed(1)),
+      warm: Number(warm.toFixed(1)),
+      memory: Math.round((process.memoryUsage().rss - before) / 1e6),
+    };
+  });
+}

@@ -1,0 +1,84 @@
+/**
+ * What the index can tell about a literal of a regular expression. A text that contains the literal holds its words in a row, unless the
+ * first or the last of them is only a part of a word there (`great_really` in `ingreat_really`), or base64 swallowed them. The first is
+ * a doubt that spelled words settle (`spelled-words.ts`), the second makes a text opaque.
+ *
+ * Invariant: a text that contains the literal holds the clue, or one of the doubts applies to its spelling, or its spelling is opaque.
+ */
+import type { TextClue } from "./clue.ts";
+import { wordsOf } from "./query.ts";
+import type { SpellingDoubt } from "./spelled-words.ts";
+
+export interface LiteralClue {
+  readonly clue: TextClue;
+  readonly doubts: readonly SpellingDoubt[];
+}
+
+/** Shorter runs, and those without a letter, are not always spelled. */
+const isSpelled = (run: string): boolean => run.length >= 3 && /[A-Za-z]/.test(run);
+/** Apostrophes are read over in some words, and what is not ASCII may belong to the word beside it. */
+const PLAIN_STRETCH = /[\0-&(-\x7f]+/g;
+/** Longer runs might be judged as base64 here and not in the text. */
+const MAX_RUN = 59;
+/** What may follow a word and change how it is cut: `don't` has the word `do`, `URLs_` the words `ur` and `ls`. */
+const ENDINGS = ["", "'t", "_"];
+
+/** The clue of the longest plain stretch of a literal; null when nothing in it is certain. */
+export function readLiteralClue(literal: string): LiteralClue | null {
+  const found = [...literal.matchAll(PLAIN_STRETCH)]
+    .toSorted((a, b) => b[0].length - a[0].length)
+    .map(({ 0: text, index }) => ({
+      text,
+      isOpenBefore: index === 0,
+      isOpenBehind: index + text.length === literal.length,
+    }));
+  const [longest] = found;
+  return longest === undefined ? null : readStretch(longest);
+}
+
+interface Stretch {
+  readonly text: string;
+  /** Whether the literal begins and ends here, so that the text may go on with anything. */
+  readonly isOpenBefore: boolean;
+  readonly isOpenBehind: boolean;
+}
+
+function readStretch({ text, isOpenBefore, isOpenBehind }: Stretch): LiteralClue | null {
+  if (text.split(/[^A-Za-z0-9+/_-]/).some((run) => run.length > MAX_RUN)) return null;
+  const first = /^[A-Za-z0-9]+/.exec(text)?.[0];
+  const isFirstKnown = first === undefined || (isOpenBefore && isSpelled(first));
+  const rest = isFirstKnown ? text : text.slice(first.length);
+  const before: SpellingDoubt[] =
+    first === undefined || !isFirstKnown ? [] : [{ run: first.toLowerCase(), side: "before" }];
+  return isOpenBehind ? readOpenEnd(rest, before) : toClue([dropLast(rest)], before);
+}
+
+/** A stretch that the text may continue. */
+function readOpenEnd(text: string, before: readonly SpellingDoubt[]): LiteralClue | null {
+  const last = /[A-Za-z0-9]+$/.exec(text)?.[0];
+  if (last === undefined) return toClue([text], before);
+  if (isSpelled(last))
+    return toClue(
+      ENDINGS.map((ending) => text + ending),
+      [...before, { run: last.toLowerCase(), side: "behind" }],
+    );
+  const isNumber = /^\d+$/.test(last) && !MAY_BE_LINE_NUMBER.test(text);
+  const words = isNumber ? wordsOf(text) : [];
+  // A number is never cut and has no stem, so whatever follows it in its word, the word begins with it.
+  return words.at(-1) === last
+    ? { clue: { kind: "prefix", words }, doubts: before }
+    : toClue([dropLast(text)], before);
+}
+
+/** Line numbers that tools print are not indexed. */
+const MAY_BE_LINE_NUMBER = /(?:^|\n) *\d+$/;
+
+const dropLast = (text: string): string => text.replace(/[A-Za-z0-9]+$/, "");
+
+function toClue(texts: readonly string[], doubts: readonly SpellingDoubt[]): LiteralClue | null {
+  const runs = new Map(texts.map(wordsOf).map((words) => [words.join(" "), words]));
+  if (runs.has("")) return null;
+  const [clue, ...others] = [...runs.values()].map((words): TextClue => ({ kind: "run", words }));
+  if (clue === undefined) return null;
+  return { clue: others.length === 0 ? clue : { kind: "any", of: [clue, ...others] }, doubts };
+}

@@ -1,0 +1,71 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  analyzeForIndex,
+  holdsClue,
+  isDoubtful,
+  readLiteralClue,
+  readTextTerms,
+  Spelling,
+} from "../../src/text/index.ts";
+
+/** Whether the index and the spelled words let a text be looked at for a literal. */
+function isCandidate(text: string, literal: string): boolean {
+  const found = readLiteralClue(literal);
+  if (found === null || holdsClue(readTextTerms(text), found.clue)) return true;
+  const spelling = new Spelling();
+  analyzeForIndex(text, spelling);
+  const words = Buffer.from(spelling.encode());
+  return spelling.takeOpaque() || found.doubts.some((doubt) => isDoubtful(words, doubt));
+}
+
+const run = (...words: string[]) => ({ kind: "run", words });
+
+describe("the clue of a literal", () => {
+  test.each([
+    ["src/great/really.ts", run("src", "great", "realli"), ["before src"]],
+    ["great_really", run("great", "realli"), ["before great", "behind really"]],
+    ["PROJ-42420", { kind: "prefix", words: ["proj", "42420"] }, ["before proj"]],
+    [": the timeout.", run("the", "timeout"), []],
+    ["fooBar", run("foo", "bar"), ["before foobar", "behind foobar"]],
+    ["42 ", null, []],
+    ["ab", null, []],
+    ["重跑后", null, []],
+    ["\n 42", null, []],
+  ])("%j", (literal, clue, doubts) => {
+    const found = readLiteralClue(literal);
+    expect(found?.clue ?? null).toEqual(clue);
+    expect((found?.doubts ?? []).map(({ side, run }) => `${side} ${run}`)).toEqual(doubts);
+  });
+
+  test("is held by every text that contains the literal, unless its spelling raises a doubt", () => {
+    const piece = fc.constantFrom(
+      ..."abnstABSTN019_-./@' \n→é中\u0301",
+      "don",
+      "'t",
+      "'s",
+      "URLs",
+      "HTTP",
+      "really",
+      "great",
+      "went",
+      "42420",
+      "fooBar",
+      "session2",
+      "QmFzZTY0IGlzIG1peGVkIDEyMzQ1Njc4OTBBYkNkRWZHaElqS2xNbk9wUXJTdFV2V3hZeg",
+    );
+    const texts = fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join(""));
+    fc.assert(
+      fc.property(texts, texts, texts, (before, literal, behind) => {
+        expect(isCandidate(before + literal + behind, literal)).toBe(true);
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  test("leaves out texts that hold its words apart", () => {
+    expect(isCandidate("it was really great", "great_really")).toBe(false);
+    expect(isCandidate("an ingreat_really", "great_really")).toBe(true);
+    expect(isCandidate("PROJ-4242 and 420", "PROJ-42420")).toBe(false);
+  });
+});
