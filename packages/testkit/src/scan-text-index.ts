@@ -1,0 +1,105 @@
+/**
+ * The text index answered by scanning: for a store of maps and arrays, and as the measure of every other index. It knows the port and the
+ * rule when a text holds a clue, and nothing else.
+ */
+import type { IdRange, RecallScope } from "@lossless/core/store/scope.ts";
+import type {
+  ClueListing,
+  ClueRequest,
+  CluesFound,
+  DocumentKind,
+  TextIndex,
+} from "@lossless/core/store/text-index.ts";
+import { holdsClue, readTextTerms } from "@lossless/core/text/index.ts";
+import type { TextClue, TextTerms } from "@lossless/core/text/index.ts";
+
+/** A current document, as the store that owns the index gives it. */
+export interface ScanDocument {
+  readonly id: number;
+  readonly owner: string;
+  readonly conversationId: number;
+  readonly position: number;
+  readonly createdAt: number;
+  /** Null for a summary. */
+  readonly role: string | null;
+  readonly text: string;
+}
+
+interface Entry extends ScanDocument {
+  readonly terms: TextTerms;
+}
+
+export class ScanTextIndex implements TextIndex {
+  readonly #entries: Record<DocumentKind, Map<number, Entry>> = { message: new Map(), summary: new Map() };
+
+  /** Takes a document in, in place of the one with the same id. */
+  add(kind: DocumentKind, document: ScanDocument): void {
+    this.#entries[kind].set(document.id, { ...document, terms: readTextTerms(document.text) });
+  }
+
+  /** Takes out what was revised, forgotten or replaced. */
+  remove(kind: DocumentKind, id: number): void {
+    this.#entries[kind].delete(id);
+  }
+
+  async findClues({ kind, clues, scope, limit }: ClueRequest): Promise<CluesFound> {
+    const entries = this.#list(kind, scope);
+    const times = entries.map(({ createdAt }) => createdAt);
+    return {
+      total: entries.length,
+      firstAt: times.length === 0 ? null : Math.min(...times),
+      lastAt: times.length === 0 ? null : Math.max(...times),
+      listings: clues.map((clue) => toListing(findHolding(entries, clue), limit)),
+      pendingIds: [],
+      hasRecallParts: kind === "message",
+    };
+  }
+
+  async testClues({ kind, clues, ids }: Parameters<TextIndex["testClues"]>[0]): Promise<number[][]> {
+    const entries = ids.flatMap((id) => this.#entries[kind].get(id) ?? []);
+    return clues.map((clue) => findHolding(entries, clue));
+  }
+
+  /** Nothing is known of how words are spelled: every message may raise the doubt. */
+  async findDoubts(_doubts: unknown, scope: RecallScope): Promise<IdRange[]> {
+    return this.#list("message", scope)
+      .map(({ id }): IdRange => [id, id])
+      .toReversed();
+  }
+
+  /** The documents of a scope, the newest first. */
+  #list(kind: DocumentKind, scope: RecallScope): Entry[] {
+    return [...this.#entries[kind].values()]
+      .filter((entry) => isInScope(entry, scope))
+      .toSorted((a, b) => b.id - a.id);
+  }
+}
+
+function isInScope(
+  entry: Entry,
+  { owner, conversationIds, inherited = [], since, before, role }: RecallScope,
+): boolean {
+  const isNamed =
+    conversationIds === undefined ||
+    conversationIds.includes(entry.conversationId) ||
+    inherited.some((part) => part.conversationId === entry.conversationId && entry.position <= part.position);
+  return (
+    isNamed &&
+    (owner === undefined || entry.owner === owner) &&
+    (since === undefined || entry.createdAt >= since) &&
+    (before === undefined || entry.createdAt < before) &&
+    (role === undefined || entry.role === null || entry.role === role)
+  );
+}
+
+const findHolding = (entries: readonly Entry[], clue: TextClue): number[] =>
+  entries.filter(({ terms }) => holdsClue(terms, clue)).map(({ id }) => id);
+
+function toListing(ids: readonly number[], limit: number): ClueListing {
+  const listed = ids.slice(0, limit + 1);
+  return {
+    ids: listed,
+    frequency: ids.length,
+    listedFrom: ids.length > limit ? (listed.at(-1) ?? null) : null,
+  };
+}
