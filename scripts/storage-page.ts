@@ -73,6 +73,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
     title: "Books",
     about: "Facts about the archive and its work. None of them is needed to read a message.",
     tables: {
+      index_pending:
+        "Messages that are stored and not in the full-text index yet. Written with the message, removed when it is indexed.",
       summary_refs: "Which row of the full-text index is which summary.",
       word_blocks:
         "The words of 512 messages as their texts spell them, so that a regular expression with a literal reads only what can match.",
@@ -212,8 +214,8 @@ const FILES = `## The full-text index
 
 \`messages_fts_<n>\` is a contentless FTS5 table with the columns \`words\` (stems, pieces of identifiers, single glyphs), \`idents\` (identifiers
 whole) and \`scope\` (one term for the conversation); its row ids are message ids. \`n\` is the generation: \`lcm reindex\` fills the next one while
-the old one serves, then swaps and drops the old. \`index_until\` in \`meta\` is the last message it holds; newer ones are indexed a moment after they
-were stored. The index can always be made again from the messages; damage to it is never damage to the archive.
+the old one serves, then swaps and drops the old. What it lacks has a row in \`index_pending\`, and is indexed a moment after it was
+stored. The index can always be made again from the messages; damage to it is never damage to the archive.
 
 ## Bodies
 

@@ -26,3 +26,22 @@ export function writeLongInterruptedArchive(path: string, messages: number): voi
     FROM numbers, messages WHERE message_id = 1`);
   database.close();
 }
+
+/** What takes a migration back, newest first, where no row of its own is needed to look like an archive from before it. */
+const TAKE_BACK: Readonly<Record<number, string>> = {
+  19: `DROP TRIGGER index_new_message; DROP TABLE index_pending;
+       INSERT INTO meta (key, value) SELECT 'index_until', max(message_id) FROM messages;`,
+  18: "DROP TABLE imports;",
+  17: `CREATE TABLE event_ids_behind (
+         session_ref INTEGER PRIMARY KEY REFERENCES sessions (session_ref), until INTEGER NOT NULL) STRICT;`,
+  16: "DROP TABLE seals; DROP TRIGGER refuse_older_programs;",
+};
+
+/** SQL that makes an archive look as one of an older schema. */
+export function renderTakeBack(version: number): string {
+  const newest = Object.keys(TAKE_BACK)
+    .map(Number)
+    .toSorted((a, b) => b - a);
+  const undone = newest.filter((migration) => migration > version).map((migration) => TAKE_BACK[migration]);
+  return [...undone, `PRAGMA user_version = ${version};`].join("\n");
+}

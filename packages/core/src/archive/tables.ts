@@ -111,6 +111,7 @@ export const tables = {
     at: integer,
     messages: integer,
   }),
+  index_pending: table(["message_id"], { message_id: integer }),
   event_ids: table(["session_ref", "event_id"], {
     session_ref: integer,
     event_id: text,

@@ -15,6 +15,7 @@ import { decideRemoval, listImports, planRemoval, removeImports } from "@lossles
 import type { ConversationTies, ImportedPart } from "@lossless/core/store/care.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
+import { renderTakeBack } from "@lossless/testkit/older-archive.ts";
 import { expect, test } from "vitest";
 
 const LIVE = { key: "agent:main:live", id: "live", owner: "main" };
@@ -175,7 +176,7 @@ test("of an older archive those conversations count as imported that only import
     await importLines(desk, lines(0, 5));
     await engine.close();
     const database = new DatabaseSync(databasePath);
-    database.exec("DROP TABLE imports; PRAGMA user_version = 17");
+    database.exec(renderTakeBack(17));
     database.close();
     const opened = await openEngine({ database: databasePath, thread: false });
     const [found, ...others] = await listImports(opened);

@@ -2,6 +2,7 @@
 import { openEngine, resolveSettings } from "@lossless/core";
 import type { Problem } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
+import { renderTakeBack } from "@lossless/testkit/older-archive.ts";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -92,10 +93,8 @@ async function buildArchive(folder: string): Promise<string> {
   return database;
 }
 
-/** Takes back what later migrations did, so that an archive looks as one from before there were seals. */
-const BACK_TO_15 = `
-  DROP TABLE imports; DROP TABLE seals; DROP TRIGGER refuse_older_programs; PRAGMA user_version = 15;
-  CREATE TABLE event_ids_behind (session_ref INTEGER PRIMARY KEY REFERENCES sessions (session_ref), until INTEGER NOT NULL) STRICT;`;
+/** As an archive from before there were seals. */
+const BACK_TO_15 = renderTakeBack(15);
 
 interface Column {
   readonly name: string;
@@ -114,6 +113,8 @@ beforeAll(async () => {
   const connection = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1_000 });
   allowWrites(connection.database);
   connection.exec("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
+  // One message waits for the index, so that every table has a row.
+  connection.exec("DELETE FROM messages_fts_1 WHERE rowid = 1; INSERT INTO index_pending VALUES (1)");
   context = {
     connection,
     files: new LargeFiles(folder.file("lcm-files")),

@@ -47,9 +47,7 @@ const UNSHOWN = `
   WHERE s.state NOT IN ('cover', 'reserve')`;
 
 /** Messages that are stored and not in the index yet. */
-const PENDING = `
-  SELECT message_id FROM messages
-  WHERE message_id > (SELECT value FROM meta WHERE key = 'index_until') AND forgotten_at IS NULL ORDER BY message_id`;
+const PENDING = "SELECT message_id FROM index_pending ORDER BY message_id";
 const EXTENT = `
   (SELECT coalesce(sum(message_count), 0) FROM conversations JOIN scope ON id = conversation_id) AS messages,
   (SELECT coalesce(sum(summary_count), 0) FROM conversations JOIN scope ON id = conversation_id) AS summaries,

@@ -4,7 +4,7 @@
  * generation) beside the old ones and swaps.
  *
  * Invariant: a row of the index has the id of its message, or the number `summary_refs` gives its summary, and the index holds either
- * every message up to `until` and every summary, or is marked degraded. Later messages wait; `index-queue.ts` brings them in.
+ * every summary and every message without a row in `index_pending`, or is marked degraded. `index-queue.ts` brings in what is pending.
  */
 import { ANALYSIS_VERSION, encodeForIndex, FTS_TOKENIZE } from "../../text/index.ts";
 import type { ReadTerms } from "../../text/index.ts";
@@ -23,15 +23,14 @@ const TABLE_EXISTS = "SELECT 1 AS found FROM sqlite_schema WHERE name = ?";
 const GENERATION = "index_generation";
 const PROBLEM = "index_problem";
 const ANALYSIS = "index_analysis_version";
-/** The index reaches up to this message. */
-const UNTIL = "index_until";
-const COUNT_BEHIND = "SELECT count(*) AS n FROM messages WHERE message_id > ? AND forgotten_at IS NULL";
-const NEWEST_MESSAGE = "SELECT coalesce(max(message_id), 0) AS id FROM messages";
+const COUNT_PENDING = "SELECT count(*) AS n FROM index_pending";
+const END_PENDING = "DELETE FROM index_pending WHERE message_id = ?";
+const END_ALL_PENDING = "DELETE FROM index_pending";
 
 /** What the database says of the index, as columns of any statement: several facts at the price of one. */
 export const HEAD_COLUMNS = `
   (SELECT json_group_object(key, value) FROM meta
-   WHERE key IN ('${GENERATION}', '${PROBLEM}', '${ANALYSIS}', '${UNTIL}')) AS index_meta,
+   WHERE key IN ('${GENERATION}', '${PROBLEM}', '${ANALYSIS}')) AS index_meta,
   (SELECT count(*) FROM (SELECT CAST(value AS INTEGER) AS n FROM meta WHERE key = '${GENERATION}') g
    JOIN sqlite_schema t ON t.name IN ('messages_fts_' || g.n, 'summaries_fts_' || g.n)) AS index_tables`;
 
@@ -43,8 +42,6 @@ export interface HeadRow {
 export interface IndexHead {
   readonly generation: number;
   readonly tables: IndexTables;
-  /** The last message the index holds; messages behind it wait. */
-  readonly until: number;
   /** The reason search cannot be trusted, or null. */
   readonly problem: string | null;
 }
@@ -58,7 +55,6 @@ export function toHead(row: HeadRow): IndexHead {
   return {
     generation,
     tables: { message: tableName(generation), summary: summaryTableName(generation) },
-    until: Number(meta[UNTIL] ?? Number.MAX_SAFE_INTEGER),
     problem: findProblem(meta, row.index_tables === 2),
   };
 }
@@ -114,22 +110,12 @@ export class FullTextIndex {
 
   /** Creates the first generation in a new database. */
   ensure(): void {
-    if (this.#meta(GENERATION) !== null) {
-      this.#ensureSummaries();
-      // A database from before messages waited: all of them are indexed.
-      if (this.#meta(UNTIL) === null) {
-        this.#connection.write(() => {
-          if (this.#meta(UNTIL) === null) this.#reachNewest();
-        });
-      }
-      return;
-    }
+    if (this.#meta(GENERATION) !== null) return this.#ensureSummaries();
     this.#connection.write(() => {
       if (this.#meta(GENERATION) !== null) return;
       this.createTable(1);
       this.#setMeta(GENERATION, 1);
       this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
-      this.#reachNewest();
     });
   }
 
@@ -159,14 +145,6 @@ export class FullTextIndex {
       if (tables.message === known.message) throw error;
       return read(tables);
     }
-  }
-
-  setUntil(messageId: number): void {
-    this.#setMeta(UNTIL, messageId);
-  }
-
-  #reachNewest(): void {
-    this.setUntil(this.#connection.get<{ id: number }>(NEWEST_MESSAGE)?.id ?? 0);
   }
 
   createTable(generation: number): void {
@@ -229,21 +207,22 @@ export class FullTextIndex {
     return this.#waitingBytes;
   }
 
-  /** Those up to a message wait no longer. */
-  dropWaiting(until: number): void {
-    for (const [id, { bytes, release }] of this.#waiting) {
-      if (id > until) continue;
+  /** These wait no longer. */
+  dropWaiting(ids: Iterable<number>): void {
+    for (const id of ids) {
+      const document = this.#waiting.get(id);
+      if (document === undefined) continue;
       this.#waiting.delete(id);
-      release?.();
-      this.#waitingBytes -= bytes;
+      document.release?.();
+      this.#waitingBytes -= document.bytes;
     }
   }
 
   /** Takes a message out of the index. Its terms leave the file only with {@link compress}. */
   remove(messageId: number): void {
     dropBlockOf(this.#connection, messageId);
-    const head = this.readHead();
-    if (messageId <= head.until) this.#remove(head, "message", messageId);
+    const wasPending = this.#connection.change(END_PENDING, messageId) > 0;
+    if (!wasPending) this.#remove(this.readHead(), "message", messageId);
   }
 
   /** Takes many messages and summaries out at once. */
@@ -251,11 +230,11 @@ export class FullTextIndex {
     dropBlocksOf(this.#connection, messageIds);
     for (const summaryId of summaryIds) this.removeSummary(summaryId);
     const head = this.readHead();
-    const rows = JSON.stringify(messageIds.filter((id) => id <= head.until));
+    const indexed = messageIds.filter((id) => this.#connection.change(END_PENDING, id) === 0);
     this.#attempt(
       head,
       `DELETE FROM ${head.tables.message} WHERE rowid IN (SELECT value FROM json_each(?))`,
-      rows,
+      JSON.stringify(indexed),
     );
   }
 
@@ -303,13 +282,13 @@ export class FullTextIndex {
     }
   }
 
-  /** Makes a rebuilt generation the current one and drops the others. Inside the caller's transaction. */
+  /** Makes a rebuilt generation, which holds every message, the current one and drops the others. Inside the caller's transaction. */
   swapTo(generation: number): void {
     const old = this.readHead().generation;
     this.#setMeta(GENERATION, generation);
     this.#setMeta(ANALYSIS, ANALYSIS_VERSION);
     this.#connection.run(DELETE_META, PROBLEM);
-    this.#reachNewest();
+    this.#connection.run(END_ALL_PENDING);
     if (old !== generation) this.drop(old);
   }
 
@@ -335,11 +314,11 @@ export class FullTextIndex {
   }
 
   state(): IndexState {
-    const { problem, tables, until } = this.readHead();
+    const { problem, tables } = this.readHead();
     if (problem !== null) return { kind: "degraded", reason: problem };
     try {
       const row = this.#connection.get<{ n: number }>(`SELECT count(*) AS n FROM ${tables.message}_docsize`);
-      const pending = this.#connection.get<{ n: number }>(COUNT_BEHIND, until)?.n ?? 0;
+      const pending = this.#connection.get<{ n: number }>(COUNT_PENDING)?.n ?? 0;
       return { kind: "ready", messages: row?.n ?? 0, pending };
     } catch (error) {
       return { kind: "degraded", reason: error instanceof Error ? error.message : String(error) };

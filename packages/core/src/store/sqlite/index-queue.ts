@@ -1,9 +1,10 @@
 /**
  * Messages on their way into the full-text index. A turn is stored at once and indexed a moment later, many messages in one
  * transaction: FTS5 writes a piece of index per transaction, and a piece per turn costs three times as much as a piece per hundred messages.
- * How far the index reaches stands in the database, so whoever writes next indexes what a killed process left, from the stored bytes.
+ * What is not indexed yet has a row in `index_pending`, written with the message, so whoever writes next indexes what a killed process left,
+ * from the stored bytes.
  *
- * Invariant: every message up to `until` of the index is in the index, or forgotten, or the index is marked degraded; none behind it is.
+ * Invariant: a message is in the index, or has a row in `index_pending`, or is forgotten, or the index is marked degraded; never two of them.
  * A failure here marks the index and never touches a message.
  */
 import type { Derive } from "../store.ts";
@@ -16,6 +17,7 @@ import {
   BlockWriter,
   countForgotten,
   countFullBlocks,
+  dropOutdatedBlocks,
   listMissingBlocks,
   putBlock,
 } from "./word-blocks.ts";
@@ -23,8 +25,9 @@ import {
 /** As one text: a row for each id would cost more than finding it. */
 const NEXT = `
   SELECT json_group_array(message_id) AS ids FROM (
-    SELECT message_id FROM messages
-    WHERE message_id > ? AND forgotten_at IS NULL ORDER BY message_id LIMIT ?)`;
+    SELECT message_id FROM index_pending ORDER BY message_id LIMIT ?)`;
+/** They are taken in the order of their ids, so that all up to the last are done. */
+const END_PENDING = "DELETE FROM index_pending WHERE message_id <= ?";
 const BODY = "SELECT message_id, conversation_id, body, encoding FROM messages WHERE message_id = ?";
 const BODIES = `
   SELECT message_id, conversation_id, body, encoding FROM messages
@@ -79,24 +82,26 @@ export class IndexQueue {
   settle(): void {
     const { connection, index } = this.#context;
     if (connection.readOnly || (this.#isChecked && index.waiting.size === 0)) return;
-    if (index.notedProblem() !== null) return index.dropWaiting(Infinity);
+    if (index.notedProblem() !== null) return index.dropWaiting([...index.waiting.keys()]);
     for (let isDone = false; !isDone;) {
       const attempt = connection.tryWrite(() => this.#settleBatch());
       if (attempt.kind === "busy") return this.#wait(DELAY_MS * 3);
       if (attempt.kind === "failed") return this.#fail(attempt.error);
-      index.dropWaiting(attempt.value.until);
+      index.dropWaiting(attempt.value.ids);
       ({ isDone } = attempt.value);
     }
+    // What another process has indexed, or somebody has forgotten, waits no longer either.
+    if (this.#derive !== null) index.dropWaiting([...index.waiting.keys()]);
     this.#isChecked = true;
     this.#mendBlocks();
   }
 
   /** Makes blocks of words that are missing. They only save time, so trouble with them is no trouble. */
   #mendBlocks(): void {
-    const { connection, index } = this.#context;
+    const { connection } = this.#context;
     const derive = this.#derive;
     if (derive === null) return;
-    this.#listBlocks(countFullBlocks(index.readHead().until));
+    this.#listBlocks(countFullBlocks(connection));
     for (const block of this.#missingBlocks.splice(0, MENDED_AT_ONCE)) {
       connection.tryWrite(() => {
         const documents = connection
@@ -125,11 +130,11 @@ export class IndexQueue {
     this.#timer = null;
   }
 
-  #settleBatch(): { until: number; isDone: boolean } {
+  #settleBatch(): { ids: readonly number[]; isDone: boolean } {
     const { connection, index } = this.#context;
-    const { tables, until } = index.readHead();
+    const { tables } = index.readHead();
     if (!this.#isChecked) index.tune(tables.message);
-    const next = connection.get<{ ids: string }>(NEXT, until, BATCH);
+    const next = connection.get<{ ids: string }>(NEXT, BATCH);
     const ids = (JSON.parse(next?.ids ?? "[]") as number[]).sort((a, b) => a - b);
     const documents: IndexDocument[] = [];
     for (const id of ids) {
@@ -137,15 +142,15 @@ export class IndexQueue {
       if (document === null) break;
       documents.push(document);
     }
-    const last = documents.at(-1);
-    if (last) {
-      this.#blocks.continueAfter(until);
+    const done = documents.map(({ messageId }) => messageId);
+    const [first] = done;
+    const last = done.at(-1);
+    if (first !== undefined && last !== undefined) {
+      dropOutdatedBlocks(connection, first, last);
       index.insert(tables.message, documents, this.#blocks);
-      index.setUntil(last.messageId);
+      connection.run(END_PENDING, last);
     }
-    // What still waits then was forgotten meanwhile.
-    const isComplete = ids.length < BATCH && documents.length === ids.length;
-    return { until: isComplete ? Infinity : (last?.messageId ?? until), isDone: documents.length < BATCH };
+    return { ids: done, isDone: documents.length < BATCH };
   }
 
   /** What another process stored and did not come to index. Null without a way to read it: then that is left to others. */
@@ -164,6 +169,6 @@ export class IndexQueue {
   #fail(error: unknown): void {
     const { connection, index } = this.#context;
     connection.tryWrite(() => index.markProblem(error instanceof Error ? error.message : String(error)));
-    index.dropWaiting(Infinity);
+    index.dropWaiting([...index.waiting.keys()]);
   }
 }

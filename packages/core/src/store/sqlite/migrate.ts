@@ -25,6 +25,7 @@ import * as previousContext from "./migrations/0015-previous-context.ts";
 import * as seals from "./migrations/0016-seals.ts";
 import * as eventIdsAtOnce from "./migrations/0017-event-ids-at-once.ts";
 import * as imports from "./migrations/0018-imports.ts";
+import * as indexPending from "./migrations/0019-index-pending.ts";
 import { sealAll } from "./seals.ts";
 
 /** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
@@ -63,6 +64,7 @@ const MIGRATIONS: readonly Migration[] = [
   seals,
   eventIdsAtOnce,
   imports,
+  indexPending,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

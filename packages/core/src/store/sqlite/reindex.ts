@@ -6,6 +6,7 @@
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "../../model/errors.ts";
 import type { Derive } from "../store.ts";
+import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { summaryTableName, tableName } from "./full-text-index.ts";
 import { toDocument } from "./index-queue.ts";
@@ -18,6 +19,12 @@ const NEXT_MESSAGES = `
 const SUMMARIES = `
   SELECT r.summary_ref, s.summary_id, s.conversation_id, s.content FROM summary_refs r JOIN summaries s USING (summary_id)
   WHERE r.summary_ref > ? ORDER BY r.summary_ref LIMIT ${BATCH}`;
+/** Those that no page had, because they were stored under an id that the pages had passed. The ids come from an index that holds nothing else. */
+const selectLeftOut = (table: string): string => `
+  SELECT m.message_id, m.conversation_id, m.body, m.encoding
+  FROM messages i INDEXED BY messages_by_seq CROSS JOIN messages m ON m.message_id = i.message_id
+  WHERE NOT EXISTS (SELECT 1 FROM ${table}_docsize d WHERE d.id = i.message_id) AND m.forgotten_at IS NULL
+  ORDER BY m.message_id LIMIT ${BATCH}`;
 const FORGOTTEN =
   "SELECT message_id AS id FROM messages WHERE message_id > ? AND message_id <= ? AND forgotten_at IS NOT NULL";
 const COUNT = "SELECT count(*) AS n FROM messages WHERE forgotten_at IS NULL";
@@ -48,16 +55,26 @@ export async function reindex(
     const rows = connection.read(() => connection.all(NEXT_MESSAGES, after));
     const documents = rows.map((row) => toDocument(context, row, derive));
     const last = rows.at(-1)?.message_id as number | undefined;
+    const table = tableName(generation);
     const finished = connection.write(() => {
-      // What was forgotten since it was read must not come back as terms.
-      const gone = new Set(
-        connection.all<{ id: number }>(FORGOTTEN, after, last ?? after).map(({ id }) => id),
-      );
-      const present = documents.filter(({ messageId }) => !gone.has(messageId));
-      index.insert(tableName(generation), present, blocks);
-      // Only inside a write transaction is it certain that no message arrived behind the last one seen.
-      const behind = connection.get(NEXT_MESSAGES, last ?? after);
-      if (behind !== undefined) return false;
+      if (last !== undefined) {
+        // What was forgotten since it was read must not come back as terms.
+        const gone = new Set(connection.all<{ id: number }>(FORGOTTEN, after, last).map(({ id }) => id));
+        const present = documents.filter(({ messageId }) => !gone.has(messageId));
+        index.insert(table, present, blocks);
+        return false;
+      }
+      // Only inside a write transaction is it certain that nothing has arrived since.
+      for (;;) {
+        const leftOut = connection.database.prepare(selectLeftOut(table)).all() as Row[];
+        if (leftOut.length === 0) break;
+        index.insert(
+          table,
+          leftOut.map((row) => toDocument(context, row, derive)),
+          blocks,
+        );
+        done += leftOut.length;
+      }
       fillSummaries(context, generation);
       index.swapTo(generation);
       return true;

@@ -15,6 +15,7 @@ import { blockOf, readBlock } from "./word-blocks.ts";
 const COLUMNS = ["words", "idents", "scope"] as const;
 const MAX_RECENT_BLOCKS = 8;
 const MEND = "rebuild the search index; no message is affected";
+const PENDING = "SELECT message_id FROM index_pending";
 const SUMMARIES = `
   SELECT s.summary_id, s.conversation_id, s.content, coalesce(r.summary_ref, 0) AS ref
   FROM summaries s LEFT JOIN summary_refs r USING (summary_id) WHERE s.summary_id > ? ORDER BY s.summary_id LIMIT 256`;
@@ -23,14 +24,14 @@ export class IndexCheck {
   #connection: Connection;
   #messages: TableCheck | null = null;
   #summaries: TableCheck | null = null;
-  /** Messages behind it wait to be indexed. */
-  #until: number;
+  /** Messages that wait to be indexed. */
+  #pending: ReadonlySet<number>;
   #blocks: BlockCheck;
 
   constructor({ connection, index }: StoreContext, problems: Problems) {
     this.#connection = connection;
     const head = index.readHead();
-    this.#until = head.until;
+    this.#pending = new Set(connection.list<[number]>(PENDING).map(([id]) => id));
     this.#blocks = new BlockCheck(connection, problems);
     const reason = head.problem;
     if (reason !== null) {
@@ -43,7 +44,7 @@ export class IndexCheck {
 
   /** Notes what the index must hold for a message, and checks its row and its block of words. */
   expect(messageId: number, conversationId: number, readTerms: ReadTerms): void {
-    if (messageId > this.#until) return;
+    if (this.#pending.has(messageId)) return;
     const spelling = new Spelling();
     const terms = readTerms(spelling);
     this.#messages?.expect(messageId, formatMessageId(messageId), conversationId, terms);

@@ -19,26 +19,35 @@ export const BLOCK_MESSAGES = 512;
 const PUT =
   "INSERT INTO word_blocks (block, words) VALUES (?, ?) ON CONFLICT DO UPDATE SET words = excluded.words";
 const DROP = "DELETE FROM word_blocks WHERE block = ?";
+const DROP_RANGE = "DELETE FROM word_blocks WHERE block BETWEEN ? AND ?";
 const STORED = "SELECT block FROM word_blocks WHERE block >= ? AND block < ?";
 const WORDS = "SELECT words FROM word_blocks WHERE block = ?";
 const FORGOTTEN = "SELECT value FROM meta WHERE key = 'words_forgotten'";
 const COUNT_FORGOTTEN =
   "INSERT INTO meta (key, value) VALUES ('words_forgotten', 1) ON CONFLICT DO UPDATE SET value = value + 1";
+/** A forgotten message has lost its salt, which the beginning of a row tells, and `forgotten_at` only its end. */
+const COUNT_MESSAGES =
+  "SELECT count(*) AS n FROM messages WHERE message_id BETWEEN ? AND ? AND length(salt) > 0";
+const LAST_INDEXED = `
+  SELECT coalesce((SELECT min(message_id) - 1 FROM index_pending), (SELECT max(message_id) FROM messages), 0) AS id`;
 const BLOCKS = "SELECT block, words FROM word_blocks WHERE block BETWEEN ? AND ? ORDER BY block";
 
 export const blockOf = (messageId: number): number => Math.floor((messageId - 1) / BLOCK_MESSAGES);
 const firstOf = (block: number): number => block * BLOCK_MESSAGES + 1;
 export const lastOf = (block: number): number => (block + 1) * BLOCK_MESSAGES;
 
-/** Collects the words of messages that come in the order of their ids, and stores each block that is full. */
+/**
+ * Collects the words of messages that come in the order of their ids, and stores each block that is full, if all of its messages came by here:
+ * others may have been indexed by another process.
+ */
 export class BlockWriter {
   #connection: Connection;
   /** The last message taken. */
   #reached = 0;
   readonly #spelling = new Spelling();
   #opaqueIds: number[] = [];
-  /** Whether every message of the block that is being filled passed through here. */
-  #isWhole = true;
+  /** Messages of the block that passed through here. */
+  #taken = 0;
   /** How many messages had been forgotten when the block was begun. */
   #forgotten: number | null = null;
 
@@ -46,16 +55,12 @@ export class BlockWriter {
     this.#connection = connection;
   }
 
-  /** Continues behind a message. What was collected is kept when that is the last one taken. */
-  continueAfter(messageId: number): void {
-    if (messageId === this.#reached) return;
-    this.#begin(messageId % BLOCK_MESSAGES === 0);
-    this.#reached = messageId;
-  }
-
   /** Takes the words of a message while its terms are read. */
   add(messageId: number, readTerms: ReadTerms): IndexTerms {
-    if (blockOf(messageId) !== blockOf(this.#reached + 1)) this.#close(blockOf(this.#reached + 1));
+    // A transaction that was undone brings its messages again.
+    if (messageId <= this.#reached) this.#begin();
+    else if (blockOf(messageId) !== blockOf(this.#reached)) this.#close(blockOf(this.#reached));
+    this.#taken += 1;
     this.#forgotten ??= countForgotten(this.#connection);
     const terms = readTerms(this.#spelling);
     if (this.#spelling.takeOpaque()) this.#opaqueIds.push(messageId);
@@ -66,20 +71,31 @@ export class BlockWriter {
 
   /** The block will get no more. One that was collected in part, or may hold a forgotten word, is left to be made from the archive. */
   #close(block: number): void {
-    if (this.#isWhole && countForgotten(this.#connection) === (this.#forgotten ?? 0))
+    const isWhole = this.#taken > 0 && this.#taken === countMessages(this.#connection, block);
+    if (isWhole && countForgotten(this.#connection) === (this.#forgotten ?? 0))
       this.#connection.run(PUT, block, encodeBlock(this.#spelling, this.#opaqueIds));
-    this.#begin(true);
+    this.#begin();
   }
 
-  #begin(isWhole: boolean): void {
+  #begin(): void {
     this.#spelling.clear();
     this.#opaqueIds = [];
-    this.#isWhole = isWhole;
+    this.#taken = 0;
     this.#forgotten = null;
   }
 }
 
-export const countFullBlocks = (until: number): number => Math.floor(until / BLOCK_MESSAGES);
+const countMessages = (connection: Connection, block: number): number =>
+  connection.get<{ n: number }>(COUNT_MESSAGES, ...blockRange(block))?.n ?? 0;
+
+/** A block that is stored, and gets another message, no longer spells all of its words: takes those of some messages away. */
+export function dropOutdatedBlocks(connection: Connection, firstId: number, lastId: number): void {
+  if (connection.change(DROP_RANGE, blockOf(firstId), blockOf(lastId)) > 0) connection.run(COUNT_FORGOTTEN);
+}
+
+/** Blocks from the first on whose messages are all indexed. */
+export const countFullBlocks = (connection: Connection): number =>
+  Math.floor((connection.get<{ id: number }>(LAST_INDEXED)?.id ?? 0) / BLOCK_MESSAGES);
 
 /** Those of the blocks from one to before another that are not stored, oldest first. */
 export function listMissingBlocks(connection: Connection, from: number, to: number): number[] {
