@@ -1,16 +1,61 @@
 /**
- * An archive as schema 16 left it: made by a program of that version that was killed twice while it imported. 43 messages in two sessions, of
- * which 37 wait for the index and, but for one revision, for their row in `event_ids`; one vector space with vectors of the first three messages.
+ * Archives as earlier versions of the program left them, beside the messages that were stored in them. Each was written by a program of its
+ * version (`scripts/write-archive.ts`), so that nothing about it is made up.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { gunzipSync } from "node:zlib";
 
-const ARCHIVE = join(import.meta.dirname, "../archives/schema-16-interrupted-import.db.gz");
+const FOLDER = join(import.meta.dirname, "../archives");
 
+/** Schema versions of which there is an archive with `readArchiveMessages` in it. */
+export function listArchiveVersions(): number[] {
+  return readdirSync(FOLDER)
+    .flatMap((name) => /^schema-(\d+)\.db\.gz$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .toSorted((a, b) => a - b);
+}
+
+export function writeOlderArchive(version: number, path: string): void {
+  unpack(`schema-${version}.db.gz`, path);
+}
+
+interface ArchiveBatch {
+  readonly session: { readonly key: string; readonly id: string; readonly owner: string };
+  readonly messages: readonly {
+    readonly eventId: string;
+    readonly message: Readonly<Record<string, unknown>>;
+    readonly createdAt: number;
+  }[];
+}
+
+/** What was stored in every one of them, in the order of storing: two sessions, then a revision of a message of the second. */
+export function readArchiveMessages(): ArchiveBatch[] {
+  const stored = JSON.parse(readFileSync(join(FOLDER, "messages.json"), "utf8")) as {
+    session: string;
+    eventId: string;
+    message: Record<string, unknown>;
+    createdAt: number;
+    revises?: true;
+  }[];
+  return [...Map.groupBy(stored, ({ session, revises }) => `${session} ${revises}`).values()].map((batch) => {
+    const id = batch[0]?.session ?? "";
+    const messages = batch.map(({ eventId, message, createdAt }) => ({ eventId, message, createdAt }));
+    return { session: { key: `agent:main:${id}`, id, owner: "main" }, messages };
+  });
+}
+
+function unpack(name: string, path: string): void {
+  writeFileSync(path, gunzipSync(readFileSync(join(FOLDER, name))), { mode: 0o600 });
+}
+
+/**
+ * Schema 16, killed twice while it imported. 43 messages in two sessions, of which 37 wait for the index and, but for one revision, for their
+ * row in `event_ids`; one vector space with vectors of the first three messages.
+ */
 export function writeInterruptedArchive(path: string): void {
-  writeFileSync(path, gunzipSync(readFileSync(ARCHIVE)), { mode: 0o600 });
+  unpack("schema-16-interrupted-import.db.gz", path);
 }
 
 /** The same with so many further messages without a row in `event_ids`: only their own rows, so that `verify` would not pass. */

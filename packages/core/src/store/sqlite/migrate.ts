@@ -128,13 +128,18 @@ export function compareSchema(connection: Connection): string[] {
   return [
     ...[...wanted.values()].flatMap(({ type, name, sql }) => {
       if (!found.has(name)) return [`the ${type} ${name} is missing`];
-      return found.get(name)?.sql === sql ? [] : [`the ${type} ${name} is not as this program made it`];
+      const isSame = dropComments(found.get(name)?.sql) === dropComments(sql);
+      return isSame ? [] : [`the ${type} ${name} is not as this program made it`];
     }),
     ...[...found.values()].flatMap(({ type, name }) =>
       wanted.has(name) ? [] : [`the ${type} ${name} is not one of this program's`],
     ),
   ];
 }
+
+/** SQLite keeps the comments of a statement; those of early versions were worded differently. No literal of the schema holds `--`. */
+const dropComments = (sql: string | null | undefined): string =>
+  (sql ?? "").replaceAll(/--[^\n]*/g, "").replaceAll(/\s+/g, " ");
 
 let expectedSchema: ReadonlyMap<string, SchemaObject> | null = null;
 

@@ -1,0 +1,34 @@
+/**
+ * `node scripts/write-archive.ts <tree> <file>`: has the program of another tree (a worktree of an earlier commit) store the messages of
+ * `packages/testkit/archives/messages.json`, fold the first session, and writes the database as a gzip file. That is how the archives of
+ * earlier schema versions beside it were made; see "A migration" in CONTRIBUTING.md.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
+import { readArchiveMessages } from "@lossless/testkit/older-archive.ts";
+
+const [tree = "", out = ""] = process.argv.slice(2);
+/** What the library of every version so far answers to. */
+const library = (await import(pathToFileURL(resolve(tree, "packages/core/src/index.ts")).href)) as {
+  openEngine(options: { database: string; thread: false }): Promise<OldEngine>;
+};
+
+interface OldEngine {
+  ingest(request: { session: object; messages: readonly object[] }): Promise<{ conversationId: number }>;
+  compact?(request: { conversationId: number; budgetTokens: number; force: true }): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "lossless-archive-"));
+const database = join(folder, "lcm.db");
+const engine = await library.openEngine({ database, thread: false });
+for (const { session, messages } of readArchiveMessages()) {
+  const { conversationId } = await engine.ingest({ session, messages });
+  if (session.id === "s1") await engine.compact?.({ conversationId, budgetTokens: 1_500, force: true });
+}
+await engine.close();
+writeFileSync(out, gzipSync(readFileSync(database), { level: 9 }));
+rmSync(folder, { recursive: true });
