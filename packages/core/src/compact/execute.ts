@@ -104,7 +104,7 @@ const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>
 export interface FoldGoal {
   /** Sweeps go on until the cover has at most this many tokens. */
   readonly targetTokens: number;
-  /** Fold everything outside the tail first; without it, sweeps stop at the target. */
+  /** Fold everything outside the tail first; without it, sweeps stop at the target, and not far below it. */
   readonly foldsAll: boolean;
   /** Leaf passes run on what there is, however little. */
   readonly isForced: boolean;
@@ -127,6 +127,7 @@ export async function foldUntilUnder(
     budgetTokens: context.budgetTokens,
     isForced,
     foldsAll,
+    landsNear: !foldsAll,
     last: null,
   };
   let report: FoldReport = {

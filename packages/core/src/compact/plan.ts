@@ -25,6 +25,7 @@ import {
   findSummaryRuns,
   isWorthFolding,
   readField,
+  shortenChunk,
   widenOverHidden,
   type Bundle,
   type Chunk,
@@ -44,6 +45,8 @@ export interface SweepState {
   readonly budgetTokens: number;
   /** The sweep may stop once the cover is at or below this. Null: only the prefix target counts. */
   readonly stopAtTokens: number | null;
+  /** Somebody named that number: the last chunk is shortened, so that not much more is folded than asked for. */
+  readonly landsNear: boolean;
   /** A pass saved nothing. */
   readonly isStalled: boolean;
 }
@@ -72,6 +75,7 @@ export function startSweep(options: {
   budgetTokens: number;
   isForced?: boolean;
   stopAtTokens?: number | null;
+  landsNear?: boolean;
 }): SweepState {
   return {
     phase: "leaf",
@@ -79,6 +83,7 @@ export function startSweep(options: {
     isForced: options.isForced ?? false,
     budgetTokens: options.budgetTokens,
     stopAtTokens: options.stopAtTokens ?? null,
+    landsNear: options.landsNear ?? false,
     isStalled: false,
   };
 }
@@ -176,6 +181,8 @@ export interface RoundsState {
   readonly isForced: boolean;
   /** The next sweep folds everything outside the tail; the ones after it stop at the target. */
   readonly foldsAll: boolean;
+  /** The target was named by somebody; see `SweepState`. */
+  readonly landsNear: boolean;
   /** How the previous sweep ended; null before the first. */
   readonly last: (SweepResult & { readonly hadTarget: boolean }) | null;
 }
@@ -195,14 +202,14 @@ export type RoundPlan =
  * limit of its own; the caller's deadline and signal stop them.
  */
 export function planRound(state: RoundsState, tokens: number): RoundPlan {
-  const { last, foldsAll, targetTokens, budgetTokens, isForced } = state;
+  const { last, foldsAll, targetTokens, budgetTokens, isForced, landsNear } = state;
   const isUnder = last === null ? !foldsAll && tokens < targetTokens : tokens <= targetTokens;
   const hasFoldedAll = last?.stopped === "nothing_to_fold";
   if (isUnder) return { kind: "done", stopped: hasFoldedAll ? "nothing_to_fold" : "target_reached" };
   if (last?.hadTarget === true && last.savedTokens <= 0)
     return { kind: "done", stopped: hasFoldedAll ? "nothing_to_fold" : "no_progress" };
   const stopAtTokens = foldsAll ? null : targetTokens;
-  return { kind: "sweep", sweep: startSweep({ budgetTokens, isForced, stopAtTokens }) };
+  return { kind: "sweep", sweep: startSweep({ budgetTokens, isForced, stopAtTokens, landsNear }) };
 }
 
 /** The state after a sweep. Once everything outside the tail is folded, further sweeps condense down to the target. */
@@ -229,14 +236,49 @@ function planNext(
   if (!isOver && field.prefixTokens <= prefixLimitTokens(policy, state.budgetTokens))
     return "nothing_to_fold";
   const excess = isOver ? null : findExcess(field, policy, state);
-  const routine = state.phase === "pressure" ? null : planCondensed(field, policy, "routine", excess);
-  return routine ?? planCondensed(field, policy, "pressure", excess) ?? "nothing_to_fold";
+  const routine = state.phase === "pressure" ? null : planCondensed(field, policy, state, "routine", excess);
+  return routine ?? planCondensed(field, policy, state, "pressure", excess) ?? "nothing_to_fold";
 }
 
 function planLeaf(field: Field, policy: CompactionPolicy, state: SweepState): FoldStep | null {
   for (const chunk of cutAllLeaves(field, policy))
-    if (isWorthFolding(chunk, policy, state.isForced)) return makeLeafStep(field, chunk, policy);
+    if (isWorthFolding(chunk, policy, state.isForced))
+      return makeLeafStep(field, shortenLeaf(field, chunk, policy, state), policy);
   return null;
+}
+
+/** Of a target that somebody named, a fold leaves at least this much, as far as its chunks can be cut. */
+const LANDS_ABOVE = 0.8;
+/** A shortened chunk aims a little below the target: a summary may turn out longer than it should. */
+const LANDS_AT = 0.95;
+
+/** What a target has too much of, if folding so much would leave too little of it; null: it would not. */
+function findGap(field: Field, state: SweepState, savedTokens: number): number | null {
+  const { stopAtTokens, landsNear } = state;
+  if (stopAtTokens === null || !landsNear) return null;
+  if (field.shownTokens - savedTokens >= LANDS_ABOVE * stopAtTokens) return null;
+  return field.shownTokens - LANDS_AT * stopAtTokens;
+}
+
+/** How much longer a summary may be where even the shortest run would leave too little of the target: half of its sources at most. */
+function findSpare(field: Field, state: SweepState, inputTokens: number, targetTokens: number): number {
+  const saved = inputTokens - targetTokens;
+  const gap = findGap(field, state, saved);
+  if (gap === null) return 0;
+  return Math.max(0, Math.min(Math.floor(saved - gap), Math.floor(inputTokens / 2) - targetTokens));
+}
+
+const savedByLeaf = (policy: CompactionPolicy, tokens: number): number => tokens - leafTarget(policy, tokens);
+
+/** The shortest beginning of a chunk that saves what must be saved, of at least `leafMinFanout` messages. */
+function shortenLeaf(field: Field, chunk: Chunk, policy: CompactionPolicy, state: SweepState): Chunk {
+  const gap = findGap(field, state, savedByLeaf(policy, chunk.tokens));
+  if (gap === null || chunk.stored !== null) return chunk;
+  return shortenChunk(
+    field,
+    chunk,
+    ({ tokens, messages }) => messages >= policy.leafMinFanout && savedByLeaf(policy, tokens) >= gap,
+  );
 }
 
 function* cutAllLeaves(field: Field, policy: CompactionPolicy): Generator<Chunk, void> {
@@ -257,6 +299,7 @@ function findExcess(field: Field, policy: CompactionPolicy, state: SweepState): 
 function planCondensed(
   field: Field,
   policy: CompactionPolicy,
+  state: SweepState,
   phase: "routine" | "pressure",
   excessTokens: number | null,
 ): FoldStep | null {
@@ -266,15 +309,26 @@ function planCondensed(
     // Under pressure two summaries that are too long for a chunk are condensed all the same: nothing else would shorten them.
     const minSummaries = phase === "pressure" ? fanout : 1;
     for (const run of findSummaryRuns(field, policy, (item) => isSummaryItem(item) && item.depth === depth)) {
+      const whole = cutCondensedChunk(field, run, policy, depth, minSummaries);
+      const saved = whole.tokens - condensedTarget(policy, whole.tokens);
+      const needed = excessTokens ?? findGap(field, state, saved);
       const chunk =
-        excessTokens === null
-          ? cutCondensedChunk(field, run, policy, depth, minSummaries)
-          : cutAsNeeded(field, run, policy, { depth, fanout, minSummaries, excessTokens });
+        needed === null
+          ? whole
+          : cutAsNeeded(field, run, policy, { depth, fanout, minSummaries, excessTokens: needed });
       const enough = phase === "pressure" || chunk.tokens >= minCondensedTokens(policy);
       if (countSummaries(field, chunk) < fanout || !enough) continue;
       const targetTokens = condensedTarget(policy, chunk.tokens);
       if (targetTokens >= chunk.tokens) continue;
-      return makeStep(field, chunk, { kind: "condensed", phase, depth: depth + 1, targetTokens });
+      // Pressure may take fewer summaries, and so lands nearer.
+      if (phase === "routine" && findGap(field, state, chunk.tokens - targetTokens) !== null) continue;
+      const room = findSpare(field, state, chunk.tokens, targetTokens);
+      return makeStep(field, chunk, {
+        kind: "condensed",
+        phase,
+        depth: depth + 1,
+        targetTokens: targetTokens + room,
+      });
     }
   }
   return null;

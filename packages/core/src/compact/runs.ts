@@ -300,6 +300,25 @@ function cutChunk(
   return describeChunk(field, rest, whole, (isFull || tokens >= maxTokens) && whole === count, null);
 }
 
+/** The shortest beginning of a chunk that is enough and cuts neither a tool group nor a stand-in; the chunk itself if none is. */
+export function shortenChunk(
+  field: Field,
+  chunk: Chunk,
+  isEnough: (beginning: Pick<Chunk, "tokens" | "messages">) => boolean,
+): Chunk {
+  const bits = groupItems(chunk.members.map((index) => must(field.items[index], "member of a chunk"))).map(
+    toBit,
+  );
+  const rest: RunRest = { run: chunk.members, offset: 0, bits, next: 0 };
+  let count = 0;
+  for (const bit of bits) {
+    count += bit.count;
+    const beginning = describeChunk(field, rest, count, false, null);
+    if (isEnough(beginning) && !cutsAcross(field, rest, count)) return beginning;
+  }
+  return chunk;
+}
+
 interface StoredRun {
   readonly reserve: ReserveSummary;
   readonly count: number;

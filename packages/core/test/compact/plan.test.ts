@@ -319,6 +319,7 @@ describe("rounds until under a target", () => {
     budgetTokens: BUDGET,
     isForced: true,
     foldsAll: false,
+    landsNear: false,
     last: null,
     ...state,
   });
@@ -358,6 +359,60 @@ describe("rounds until under a target", () => {
     const all = recordSweep(first, { savedTokens: 0, stopped: "nothing_to_fold" });
     expect(planRound(all, 1_001)).toMatchObject({ kind: "sweep", sweep: { stopAtTokens: 1_000 } });
     expect(planRound(all, 1_000)).toEqual(done("nothing_to_fold"));
+  });
+});
+
+describe("a target that somebody named", () => {
+  /** Folds down to it; summaries have the size they aim at. */
+  function foldTo(turns: readonly Turn[], targetTokens: number, p: CompactionPolicy) {
+    const conversation = new FakeConversation();
+    for (const spec of turns.flat()) conversation.append(spec);
+    const count = () => countShownTokens(conversation.items);
+    let state = startSweep({
+      budgetTokens: BUDGET,
+      isForced: true,
+      stopAtTokens: targetTokens,
+      landsNear: true,
+    });
+    for (;;) {
+      const step = planSweep(conversation.items, p, state);
+      if (step === null) return { after: count(), stopped: explainStop(conversation.items, p, state) };
+      const before = count();
+      conversation.fold(step);
+      state = recordPass(state, step, { before, after: count() });
+    }
+  }
+
+  test.each([90_000, 60_000, 30_000, 12_070, 5_000])("of %i is not undershot by much", (target) => {
+    const turns = Array.from({ length: 600 }, (): Turn => [user, { tokens: 150 }]);
+    const { after, stopped } = foldTo(turns, target, policy({ freshTailCount: 8, maxSweepIterations: 100 }));
+    expect(stopped).toBe("target_reached");
+    expect(after).toBeLessThanOrEqual(target);
+    expect(after).toBeGreaterThanOrEqual(0.8 * target);
+  });
+
+  test("is landed at from 80 to 100 %, unless a run of leafMinFanout messages is larger than the gap", () => {
+    const p = policy({ freshTailCount: 8, maxSweepIterations: 100, leafMinFanout: 4 });
+    const sizes = fc.array(fc.integer({ min: 20, max: 900 }), { minLength: 60, maxLength: 300 });
+    fc.assert(
+      fc.property(sizes, fc.double({ min: 0.2, max: 0.9, noNaN: true }), (tokens, share) => {
+        const turns = tokens.map((size): Turn => [{ role: "user", tokens: 20 }, { tokens: size }]);
+        const total = tokens.reduce((sum, size) => sum + size + 20, 0);
+        const target = Math.floor(share * total);
+        const { after, stopped } = foldTo(turns, target, p);
+        if (stopped !== "target_reached" || 0.15 * target <= 4 * 920) return;
+        expect(after).toBeLessThanOrEqual(target);
+        expect(after).toBeGreaterThanOrEqual(0.8 * target);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("does not shorten folds that only have to come under the threshold", () => {
+    const items = messages(300, { tokens: 100 });
+    const near = sweep({ stopAtTokens: 29_000, landsNear: true });
+    expect(planOver(items, TAIL_OF_ONE, near)?.inputTokens).toBeLessThan(6_000);
+    expect(planOver(items, TAIL_OF_ONE, sweep({ stopAtTokens: 29_000 }))?.inputTokens).toBe(20_000);
   });
 });
 
