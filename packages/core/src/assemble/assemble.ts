@@ -7,6 +7,7 @@
  */
 import { hash } from "node:crypto";
 import { partTokens } from "../message/normalize.ts";
+import { isHiddenByBoundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import { explainFreshTail, findFreshTail, type TailLimit, type TailPolicy } from "../model/tail.ts";
@@ -19,7 +20,7 @@ import type { Choice, ChooseRequest, ChosenItem } from "./choose.ts";
 import { checkGrammars } from "./grammars.ts";
 import type { GrammarCheck, ModelMessage, Provider } from "./grammars.ts";
 import { addFront, readForkFront } from "./fork-front.ts";
-import { toModelMessage } from "./model-view.ts";
+import { toModelMessage, type WrittenMessage } from "./model-view.ts";
 import { DEFAULT_LINE_COSTS, isBulky } from "./pieces.ts";
 import { rankByQuestion } from "./relevance.ts";
 import { formatRangeId, renderRange, renderSummary } from "./render.ts";
@@ -81,8 +82,13 @@ export interface AssembledContext {
  * How much of the cover is read, in budgets: up to 0.2 after the anchor, 0.3 of a tool group across it, then twice the 0.8 of the front,
  * see `choose.ts`. Where the newest messages are few and large it looks further, and what it misses is read.
  */
-const READ_SHARES = [2.2, 3] as const;
-const MAX_TRIES = 6;
+const READ_SHARES = [2.2, 3, 12, 48] as const;
+/** How often a choice that turned out too large when it was written is made again for less; then only the least is sent. */
+const MAX_TRIES = 8;
+/** How often a choice is made again because less was sent than it counted. */
+const MAX_RECOUNTS = 4;
+/** How often summaries are opened one below the other. */
+const MAX_OPENINGS = 12;
 /** What is kept free for a cue. */
 const MAX_CUE_TOKENS = 600;
 const CUE_SHARE = 0.1;
@@ -131,17 +137,79 @@ async function assembleFrom(
   ]);
   const preferred =
     isTight && options.prefersAsked === true ? await findPreferred(store, cover, anchor, options) : [];
-  // The choice counts with stored numbers. Repairs add a few words; when that is too much, choose again for a little less.
+  const sources = new Map<string, readonly CoverItem[]>();
+  const drafts: Drafts = { messages: new Map(), summaries: new Map(), written: new Map() };
+  // The choice counts with stored numbers. What is sent may be less (reasoning of another model): then there is room for more. Repairs add
+  // a few words; when that is too much, choose again for a little less.
+  const sent = new Map<number, number>();
   let marginTokens = 0;
   for (let tries = 1; ; tries++) {
-    const items = new ReadItems(stubItems(cover, stubbedIds));
-    const choice = chooseFrom(cover, items, options, { budgetTokens, marginTokens, preferred });
+    const items = new ReadItems(countAsSent(stubItems(cover, stubbedIds), sent));
+    const isLeast = tries > MAX_TRIES;
+    const room = { budgetTokens, marginTokens, preferred, sources, isLeast };
+    const choice = await chooseOpened(store, cover, items, options, room);
     if (items.isMissed && !isAll) return null;
     const shown = addFront(showStubs(choice, stubbedIds), front);
-    const context = await writeContext(store, cover, shown, cue, { tokens: anchor, isTight }, options);
+    const context = await writeContext({ store, cover, drafts, options }, shown, cue, {
+      tokens: anchor,
+      isTight,
+    });
     const excess = context.estimatedTokens - options.budgetTokens;
-    if (excess <= 0 || choice.mode === "least" || tries >= MAX_TRIES) return context;
-    marginTokens += excess + tries * 16;
+    if (excess > 0 && choice.mode !== "least") marginTokens += excess + tries * 16;
+    else if (tries >= MAX_RECOUNTS || !learnSent(choice, drafts, options, sent)) return context;
+  }
+}
+
+/** The cover with the tokens of messages as they are sent, where that is known. */
+function countAsSent(cover: CoverTail, sent: ReadonlyMap<number, number>): CoverTail {
+  if (sent.size === 0) return cover;
+  const items = cover.items.map((item) => {
+    const tokens = item.messageId === null ? undefined : sent.get(item.messageId);
+    return tokens === undefined || tokens >= item.tokens ? item : { ...item, tokens };
+  });
+  return { ...cover, items };
+}
+
+/**
+ * Where less was sent of the front than it should have: notes how much each of its messages really takes. True when that leaves room. What
+ * follows the anchor is not looked at, so that the front does not change with it.
+ */
+function learnSent(
+  { items, mode, anchorTokens, stableItems, leastTokens }: Choice,
+  drafts: Drafts,
+  { estimate }: AssembleOptions,
+  sent: Map<number, number>,
+): boolean {
+  if (mode !== "tight") return false;
+  const front = anchorTokens === null ? items : items.slice(0, stableItems);
+  const found = new Map<number, number>();
+  let total = 0;
+  let saved = 0;
+  for (const item of front) {
+    const draft = drafts.written.get(nameDraft(item));
+    const tokens = draft === undefined ? item.tokens : Math.min(item.tokens, countTokens([draft], estimate));
+    total += tokens;
+    saved += item.tokens - tokens;
+    if (item.messageId !== null && item.kind === "message") found.set(item.messageId, tokens);
+  }
+  const isNew = [...found].some(([id, tokens]) => sent.get(id) !== tokens);
+  for (const [id, tokens] of found) sent.set(id, tokens);
+  return isNew && saved > 0 && total < leastTokens;
+}
+
+/** The choice with the sources it wants to look at: they are read, and it is made again. */
+async function chooseOpened(
+  store: Store,
+  cover: CoverTail,
+  items: Iterable<CoverItem>,
+  options: AssembleOptions,
+  room: ChooseRoom & { readonly sources: Map<string, readonly CoverItem[]> },
+): Promise<Choice> {
+  for (let openings = 0; ; openings++) {
+    const choice = chooseFrom(cover, items, options, room);
+    if (choice.wanted.length === 0 || openings >= MAX_OPENINGS) return choice;
+    for (const [id, found] of await store.readSourceItems(choice.wanted))
+      room.sources.set(id, found.some((item) => isHiddenByBoundary(item, cover.boundaries)) ? [] : found);
   }
 }
 
@@ -273,11 +341,13 @@ function fitCue(
   return null;
 }
 
+type ChooseRoom = Pick<ChooseRequest, "budgetTokens" | "marginTokens" | "preferred" | "sources" | "isLeast">;
+
 function chooseFrom(
   cover: CoverTail,
   items: Iterable<CoverItem>,
   options: AssembleOptions,
-  room: Pick<ChooseRequest, "budgetTokens" | "marginTokens" | "preferred">,
+  room: ChooseRoom,
 ): Choice {
   const summaries = [...cover.items.filter(isSummaryItem), ...cover.summariesBefore];
   return choose({
@@ -293,15 +363,30 @@ function chooseFrom(
   });
 }
 
+/** What has been read and drafted for one context, however often its choice is made. */
+interface Drafts {
+  readonly messages: Map<number, ShownMessage>;
+  readonly summaries: Map<string, ShownSummary>;
+  readonly written: Map<string, WrittenMessage>;
+}
+
+interface Writing {
+  readonly store: Store;
+  readonly cover: CoverTail;
+  readonly drafts: Drafts;
+  readonly options: AssembleOptions;
+}
+
+const nameDraft = ({ messageId, kind, withoutMedia }: ChosenItem): string =>
+  `${messageId} ${kind} ${withoutMedia === true}`;
+
 async function writeContext(
-  store: Store,
-  cover: CoverTail,
+  { store, cover, drafts: known, options }: Writing,
   choice: Choice,
   cue: string | null,
   anchor: Anchor,
-  options: AssembleOptions,
 ): Promise<AssembledContext> {
-  const loaded = await loadChosen(store, cover, choice.items);
+  const loaded = await loadChosen(store, cover, choice.items, known);
   const drafts = choice.items.map((item) => draftItem(item, loaded, options));
   const withCue = cue === null ? drafts : [...drafts, textMessage(cue)];
   const neutral =
@@ -345,15 +430,13 @@ function nameFront(
   { stubsOldResults }: AssembleOptions,
 ): string {
   if (mode !== "whole") return String(anchorTokens ?? `turn ${counters.shownTokens}`);
-  return stubsOldResults || anchor.isTight ? `whole ${anchor.tokens}` : "whole";
+  return stubsOldResults || anchor.isTight || anchorTokens !== null ? `whole ${anchor.tokens}` : "whole";
 }
 
 /** Messages of a parent are numbered far below those of the fork, because both count from one. */
 const FORKED_SEQ = 2 ** 40;
 
-interface Loaded {
-  readonly messages: ReadonlyMap<number, ShownMessage>;
-  readonly summaries: ReadonlyMap<string, ShownSummary>;
+interface Loaded extends Drafts {
   readonly times: ReadonlyMap<number, number>;
   readonly roles: Map<number, string>;
   readonly models: Map<number, ModelIdentity>;
@@ -363,21 +446,28 @@ interface Loaded {
   readonly ends: ReadonlyMap<ChosenItem, { first: number | null; last: number | null }>;
 }
 
-async function loadChosen(store: Store, cover: CoverTail, items: readonly ChosenItem[]): Promise<Loaded> {
+async function loadChosen(
+  store: Store,
+  cover: CoverTail,
+  items: readonly ChosenItem[],
+  known: Drafts,
+): Promise<Loaded> {
   const messageIds = items.flatMap((item) => (item.messageId === null ? [] : [item.messageId]));
   const forked = new Set(items.flatMap((item) => (item.ends === undefined ? [] : (item.messageId ?? []))));
-  const shown = (await store.readShown(messageIds)).map((message) =>
-    forked.has(message.messageId) ? { ...message, seq: message.seq - FORKED_SEQ } : message,
-  );
-  const summaries = await store.readShownSummaries(items.flatMap((item) => item.summaryId ?? []));
+  for (const message of await store.readShown(messageIds.filter((id) => !known.messages.has(id)))) {
+    const seq = forked.has(message.messageId) ? message.seq - FORKED_SEQ : message.seq;
+    known.messages.set(message.messageId, { ...message, seq });
+  }
+  const summaryIds = items.flatMap((item) => item.summaryId ?? []);
+  for (const summary of await store.readShownSummaries(summaryIds.filter((id) => !known.summaries.has(id))))
+    known.summaries.set(summary.summaryId, summary);
   const ends = new Map<ChosenItem, { first: number | null; last: number | null }>();
   for (const item of items.filter(({ kind }) => kind === "range")) {
     ends.set(item, item.ends ?? (await store.findEnds({ conversationId: cover.conversationId, ...item })));
   }
   return {
-    messages: new Map(shown.map((message) => [message.messageId, message])),
-    summaries: new Map(summaries.map((summary) => [summary.summaryId, summary])),
-    times: new Map(shown.map((message) => [message.seq, message.createdAt])),
+    ...known,
+    times: new Map([...known.messages.values()].map((message) => [message.seq, message.createdAt])),
     roles: new Map(),
     models: new Map(),
     wholeTokens: readWholeTokens(cover, items),
@@ -399,12 +489,21 @@ const textMessage = (text: string): ModelMessage => ({ role: "user", parts: [{ t
 
 function draftItem(item: ChosenItem, loaded: Loaded, options: AssembleOptions): ModelMessage {
   const summary = item.summaryId === null ? undefined : loaded.summaries.get(item.summaryId);
-  if (summary) return draftSummary(summary, options);
+  if (summary) return draftSummary({ ...summary, lacks: item.lacks }, options);
   const message = item.messageId === null ? undefined : loaded.messages.get(item.messageId);
   if (message) {
     const tokens = loaded.wholeTokens.get(message.messageId) ?? item.tokens;
-    const stub = item.kind === "stub" ? { id: item.ids[0] ?? "", tokens, canOpen: options.canOpen } : null;
-    const draft = toModelMessage(message, { model: options.model, stub, estimate: options.estimate });
+    const line = { id: item.ids[0] ?? "", tokens, canOpen: options.canOpen };
+    const name = nameDraft(item);
+    const draft =
+      loaded.written.get(name) ??
+      toModelMessage(message, {
+        model: options.model,
+        stub: item.kind === "stub" ? line : null,
+        mediaStub: item.kind === "stub" || item.withoutMedia === true ? line : null,
+        estimate: options.estimate,
+      });
+    loaded.written.set(name, draft);
     loaded.roles.set(message.seq, draft.role);
     if (draft.model) loaded.models.set(message.seq, draft.model);
     return draft;
@@ -419,7 +518,10 @@ const knownTokens = new Map<string, number>();
 const MAX_KNOWN_TOKENS = 2_000;
 
 /** Long texts that are sent turn after turn: counted once, not at every turn. */
-function draftSummary(summary: ShownSummary, { timeZone, estimate }: AssembleOptions): ModelMessage {
+function draftSummary(
+  summary: ShownSummary & { readonly lacks?: number | undefined },
+  { timeZone, estimate }: AssembleOptions,
+): ModelMessage {
   const text = renderSummary(summary, timeZone);
   const frame = `${text.length} ${text.slice(0, text.indexOf("<content>"))}`;
   let tokens = knownTokens.get(frame);

@@ -1,11 +1,13 @@
 /**
- * The choice of a context for a budget. If the whole cover fits, it is the choice. Otherwise the choice is tight: what stands for
+ * The choice of a context for a budget. If the whole cover fits, it is the choice; where it leaves most of the budget unused, summaries
+ * are opened (`open.ts`). Otherwise the choice is tight: what stands for
  * the messages up to an anchor is chosen for 80 % of the budget, what follows the anchor is verbatim. The anchor is the last
  * multiple of 20 % of the budget in the conversation's running token count, so the front of the prompt keeps its bytes until
  * the conversation has grown by that much.
  *
  * Invariants: the tokens chosen are at most the budget, or it is the newest user message and the open tool group alone, stubbed;
- * every shown message is in exactly one chosen item; the same input gives the same choice. Nothing is written, no model is
+ * a tight choice has at least 85 % of (80 % of the budget and what arrived after the anchor), unless nothing that was left out and no
+ * source of a shown summary fits in the rest; every shown message is in exactly one chosen item; the same input gives the same choice. Nothing is written, no model is
  * asked, and no more of the cover is read than the budget can hold a few times over.
  */
 import type { CoverItem } from "../model/cover.ts";
@@ -14,14 +16,9 @@ import type { ReserveSummary } from "../model/reserve.ts";
 import { measureFreshTail, type TailGroup, type TailPolicy } from "../model/tail.ts";
 import { applyFactor } from "../model/tokens.ts";
 import { isUserMessage } from "../model/tool-groups.ts";
-import {
-  chooseFront,
-  chooseLeast,
-  type Front,
-  type FrontChoice,
-  type Pick,
-  type RangeNeed,
-} from "./front.ts";
+import { chooseFront, chooseLeast, type FrontChoice, type RangeNeed } from "./front.ts";
+import { openSummaries } from "./open.ts";
+import type { Front, Pick } from "./picks.ts";
 import { DEFAULT_LINE_COSTS, PieceReader, type LineCosts, type Piece } from "./pieces.ts";
 
 export interface CoverCounters {
@@ -50,6 +47,10 @@ export interface ChooseRequest {
   readonly newestUserBefore?: (position: number) => CoverItem | null;
   /** Ids of summaries that keep their room before others do in a tight choice, the most important first. */
   readonly preferred?: readonly string[];
+  /** What summaries were made from, oldest first, as far as it is known; see `Choice.wanted`. */
+  readonly sources?: ReadonlyMap<string, readonly CoverItem[]>;
+  /** Nothing larger fits when it is written: only the newest user message and the open tool group. */
+  readonly isLeast?: boolean;
   readonly costs?: LineCosts;
 }
 
@@ -72,6 +73,10 @@ export interface ChosenItem {
   readonly latestAt: number | null;
   /** Why it is here, in a few words. */
   readonly reason: string;
+  /** Of a stand-in that was made before something below it changed: how many messages it lacks. */
+  readonly lacks?: number;
+  /** Sent without its images and files, which are told of. */
+  readonly withoutMedia?: true;
   /** Set on what comes from another conversation. Of a range: the messages it begins and ends with. */
   readonly ends?: { readonly first: number | null; readonly last: number | null };
 }
@@ -87,17 +92,27 @@ export interface Choice {
   /** How many of the items, from the first, stay the same until the anchor moves. */
   readonly stableItems: number;
   readonly anchorTokens: number | null;
+  /** Summaries that would be opened if their sources were known; the choice is final when there are none. */
+  readonly wanted: readonly string[];
+  /** Of a tight choice: what its front, or all of it without an anchor, has at least if there is enough to show. */
+  readonly leastTokens: number;
 }
 
 const FRONT_SHARE = 0.8;
+/** What of the front's share and of what follows the anchor is used at least. */
+const LEAST_USED = 0.85;
+/** What of its capacity the front aims at: a little less than all, because the last tokens cost the most reading. */
+const AIM = 0.92;
 const ANCHOR_SHARE = 0.2;
 /** A group that begins before the anchor is verbatim unless more than this share of the budget lies before it. */
 const MAX_CROSSING_SHARE = 0.3;
-/** How far beyond its capacity the front is read, so that stand-ins which end there are found. */
+/** How far beyond its capacity the front is read, so that stand-ins which end there are found, and how much further when that was too little. */
 const READ_AHEAD = 2;
+const READ_ON = 4;
 
 export function choose(request: ChooseRequest): Choice {
   const scene = openScene(request);
+  if (request.isLeast) return chooseAtLeast(scene);
   return chooseWhole(scene) ?? chooseTight(scene) ?? chooseFresh(scene);
 }
 
@@ -143,7 +158,23 @@ function chooseWhole(scene: Scene): Choice | null {
     if (tokens > room) return null;
   }
   if (messages < request.counters.shownMessages) return null;
-  const items = reader.takeOldestFirst(0, count).flatMap((piece) => showPiece(piece, "the whole cover fits"));
+  const pieces = reader.takeOldestFirst(0, count);
+  const anchor = findAnchor(request.counters.shownTokens, scene.budget);
+  const sources = request.sources ?? NO_SOURCES;
+  const opened = openSummaries(pieces, sources, { anchor, budget: scene.budget, costs: scene.costs });
+  const isOpened = opened.pieces.some(({ isOpened: is }) => is);
+  const items = opened.pieces.flatMap(({ piece, isOpened: is }) =>
+    showPiece(piece, is ? "opened: there is room" : "the whole cover fits"),
+  );
+  const choice = close(scene, "whole", items, items.length, isOpened ? anchor : null);
+  if (choice.tokens > room) return chooseWholeClosed(scene, pieces);
+  return { ...choice, wanted: opened.wanted };
+}
+
+const NO_SOURCES: ReadonlyMap<string, readonly CoverItem[]> = new Map();
+
+function chooseWholeClosed(scene: Scene, pieces: readonly Piece[]): Choice {
+  const items = pieces.flatMap((piece) => showPiece(piece, "the whole cover fits"));
   return close(scene, "whole", items, items.length, null);
 }
 
@@ -151,31 +182,83 @@ function chooseWhole(scene: Scene): Choice | null {
 function chooseTight(scene: Scene): Choice | null {
   const { budget, room, request } = scene;
   const anchor = findAnchor(request.counters.shownTokens, budget);
-  const { cut, crossing } = findCut(scene, request.counters.shownTokens - anchor);
-  const capacity = Math.floor(budget * FRONT_SHARE) - (budget - room) - crossing;
-  const front = readFront(scene, cut, capacity, true);
-  const choice = chooseFront(front);
+  const { cut, crossing, inFront } = findCut(scene, request.counters.shownTokens - anchor);
+  const capacity = Math.floor(budget * FRONT_SHARE) + inFront - (budget - room) - crossing;
+  // What follows the anchor is shown in any case and does not count here: the front must not change with each message.
+  const owed = LEAST_USED * (FRONT_SHARE * budget + inFront) - crossing;
+  const least = Math.max(owed, AIM * capacity);
+  const { front, choice } = fillFront(scene, { cut, capacity, least, isAnchored: true });
   const verbatim = scene.reader.takeOldestFirst(0, cut);
-  const tokens = verbatim.reduce((sum, piece) => sum + piece.tokens, choice.tokens);
-  if (choice.tokens > capacity || tokens > room) return null;
+  const after = verbatim.reduce((sum, piece) => sum + piece.tokens, 0);
+  if (choice.tokens > capacity || choice.tokens + after > room) return null;
   const head = showFront(scene, front, choice);
   const items = [...head, ...verbatim.flatMap((piece) => showPiece(piece, "verbatim since the anchor"))];
-  return close(scene, "tight", items, head.length, anchor);
+  return {
+    ...close(scene, "tight", items, head.length, anchor),
+    wanted: choice.wanted,
+    leastTokens: front.leastTokens,
+  };
 }
 
 /** Without an anchor, for the whole budget: when single messages are large beside it. */
 function chooseFresh(scene: Scene): Choice {
-  const front = readFront(scene, 0, scene.room, false);
-  const choice = chooseFront(front);
-  if (choice.tokens <= scene.room) return close(scene, "tight", showFront(scene, front, choice), 0, null);
-  return close(scene, "least", showFront(scene, front, chooseLeast(front)), 0, null);
+  const { room } = scene;
+  const { front, choice } = fillFront(scene, {
+    cut: 0,
+    capacity: room,
+    least: AIM * room,
+    isAnchored: false,
+  });
+  if (choice.tokens > room) return chooseAtLeast(scene);
+  const items = showFront(scene, front, choice);
+  return { ...close(scene, "tight", items, 0, null), wanted: choice.wanted, leastTokens: front.leastTokens };
+}
+
+function chooseAtLeast(scene: Scene): Choice {
+  const front = readFront(scene, { cut: 0, capacity: scene.room, least: 0, isAnchored: false }, READ_AHEAD);
+  const items = showFront(scene, front, chooseLeast(front));
+  const user = front.user?.messageId ?? null;
+  const bare = items.map((item) =>
+    item.messageId !== null && (item.messageId === user || item.kind === "stub")
+      ? { ...item, withoutMedia: true as const }
+      : item,
+  );
+  return close(scene, "least", bare, 0, null);
+}
+
+/** What the front is chosen for. */
+interface FrontNeed {
+  /** How many of the newest pieces are not part of it. */
+  readonly cut: number;
+  readonly capacity: number;
+  readonly least: number;
+  readonly isAnchored: boolean;
+}
+
+/** Reads on where what was read cannot fill the room: a few large messages may lie before many small ones. */
+function fillFront(scene: Scene, need: FrontNeed): { front: Front; choice: FrontChoice } {
+  for (let ahead = READ_AHEAD; ; ahead *= READ_ON) {
+    const front = readFront(scene, need, ahead);
+    const choice = chooseFront(front);
+    const isAll = scene.reader.at(need.cut + front.pieces.length) === undefined;
+    if (isAll || choice.tokens >= front.leastTokens) return { front, choice };
+  }
+}
+
+interface Cut {
+  /** How many of the newest pieces follow the anchor. */
+  readonly cut: number;
+  /** Tokens of them that lie before the anchor: they are taken off the front's capacity. */
+  readonly crossing: number;
+  /** Tokens after the anchor that are left to the front. */
+  readonly inFront: number;
 }
 
 /**
- * How many of the newest pieces follow the anchor. A tool group that straddles it goes with them: it may still grow, and the part
- * of it before the anchor, which does not, is taken off the front's capacity.
+ * A tool group that straddles the anchor follows it: it may still grow, and the part of it before the anchor does not. One that is too
+ * large for that is left to the front, whole.
  */
-function findCut(scene: Scene, afterAnchor: number): { cut: number; crossing: number } {
+function findCut(scene: Scene, afterAnchor: number): Cut {
   let tokens = 0;
   let cut = 0;
   for (let piece = scene.reader.at(0); piece?.kind === "messages"; piece = scene.reader.at(cut)) {
@@ -184,13 +267,14 @@ function findCut(scene: Scene, afterAnchor: number): { cut: number; crossing: nu
     if (before > MAX_CROSSING_SHARE * scene.budget) break;
     cut++;
     tokens += piece.storedTokens;
-    if (before > 0) return { cut, crossing: before };
+    if (before > 0) return { cut, crossing: before, inFront: 0 };
   }
-  return { cut, crossing: 0 };
+  return { cut, crossing: 0, inFront: Math.max(0, afterAnchor - tokens) };
 }
 
-function readFront(scene: Scene, cut: number, capacity: number, isAnchored: boolean): Front {
+function readFront(scene: Scene, need: FrontNeed, ahead: number): Front {
   const { reader, request, costs } = scene;
+  const { cut, capacity, least, isAnchored } = need;
   const { freshTailCount } = request.tail;
   let after = 0;
   for (const piece of reader.takeOldestFirst(0, cut)) after += piece.messages;
@@ -199,7 +283,7 @@ function readFront(scene: Scene, cut: number, capacity: number, isAnchored: bool
   let messages = 0;
   let end = cut;
   for (let piece = reader.at(end); piece !== undefined; piece = reader.at(++end)) {
-    const limit = READ_AHEAD * Math.max(0, capacity);
+    const limit = ahead * Math.max(0, capacity);
     if (stubbed > limit || (whole > limit && messages >= freshTailCount)) break;
     whole += piece.tokens;
     stubbed += piece.stubbedTokens;
@@ -212,11 +296,13 @@ function readFront(scene: Scene, cut: number, capacity: number, isAnchored: bool
     pieces,
     unreadMessages: Math.max(0, request.counters.shownMessages - after - messages),
     capacityTokens: capacity,
+    leastTokens: least,
     tailStart: findTailPiece(pieces, request.tail),
     user: findUser(scene, pieces, end),
     reserve: isAnchored ? reserve.filter(({ madeAtSeq = 0 }) => madeAtSeq <= newestSeq) : reserve,
     summariesBefore: request.summariesBefore ?? null,
     preferred: request.preferred ?? [],
+    sources: request.sources ?? NO_SOURCES,
     costs,
   };
 }
@@ -258,25 +344,40 @@ function showFront(scene: Scene, front: Front, choice: FrontChoice): ChosenItem[
 }
 
 function showPick(pick: Pick, costs: LineCosts): ChosenItem[] {
-  if (pick.kind === "piece") return showPiece(pick.piece, pick.reason, pick.stubbed, costs);
-  const { reserve } = pick;
-  return [
-    {
-      kind: "summary",
-      ids: [reserve.summaryId],
-      messageId: null,
-      summaryId: reserve.summaryId,
-      seq: null,
-      startPosition: reserve.startPosition,
-      endPosition: reserve.endPosition,
-      tokens: reserve.tokens,
-      messages: reserve.messages,
-      depth: reserve.depth,
-      earliestAt: null,
-      latestAt: null,
-      reason: pick.reason,
-    },
-  ];
+  if (pick.kind === "piece") {
+    const items = showPiece(pick.piece, pick.reason, pick.stubbed, costs);
+    return pick.piece.kind === "summary" ? items.map((item) => showPart(item, pick.messages)) : items;
+  }
+  const { reserve, lacks } = pick;
+  const messages = reserve.messages + (lacks?.messages ?? 0);
+  const item: ChosenItem = {
+    kind: "summary",
+    ids: [reserve.summaryId],
+    messageId: null,
+    summaryId: reserve.summaryId,
+    seq: null,
+    startPosition: reserve.startPosition,
+    endPosition: reserve.endPosition,
+    tokens: pick.tokens,
+    messages,
+    depth: reserve.depth,
+    earliestAt: null,
+    latestAt: null,
+    reason: lacks === null ? pick.reason : `${pick.reason}, ${describeLack(lacks.messages)}`,
+    ...(lacks === null ? {} : { lacks: lacks.messages }),
+  };
+  return [showPart(item, pick.messages)];
+}
+
+function describeLack(messages: number): string {
+  if (messages > 0) return `without ${messages} that came later`;
+  return "made before something below it changed";
+}
+
+/** A summary beside which some of its sources are shown. */
+function showPart(item: ChosenItem, messages: number): ChosenItem {
+  if (item.messages === messages) return item;
+  return { ...item, messages, reason: `${item.reason}, of which ${item.messages - messages} follow` };
 }
 
 function showPiece(
@@ -361,5 +462,7 @@ function close(
     messages,
     stableItems,
     anchorTokens,
+    wanted: [],
+    leastTokens: 0,
   };
 }

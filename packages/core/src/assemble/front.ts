@@ -1,58 +1,38 @@
 /**
  * What stands for the messages up to the anchor when not all of them fit. In this order: the newest user message and an open
- * tool group; one root or range line; the tail to 30 %; summaries, the recent before the older; what is left goes to the
- * tail, up to 70 %. Bulky tool results of the tail become stubs before its messages are left out.
+ * tool group; one root or stand-in for everything older, else a range line; the tail to 30 %; summaries, the recent before the older;
+ * what is left goes to the tail, up to 70 %, and where that is still too little, to what was left out and to finer items (`rest.ts`).
+ * Bulky tool results of the tail become stubs before its messages are left out. A share that is not needed goes to the next.
  *
  * Invariants: the choice depends on the messages up to the anchor alone, so that it stays as it is until the anchor moves; the cost
  * of one range line is kept free from the start; every message is in one pick or counted by that line, never both.
  */
 import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
-import { matchReserve, type ReserveSummary } from "../model/reserve.ts";
-import { groupItems } from "../model/tool-groups.ts";
-import { isBulky, makePiece, type LineCosts, type Piece } from "./pieces.ts";
-
-export interface Front {
-  /** Oldest first, as far as they were read. */
-  readonly pieces: readonly Piece[];
-  /** Shown messages older than the first piece. */
-  readonly unreadMessages: number;
-  readonly capacityTokens: number;
-  /** Index of the first piece of the fresh tail. */
-  readonly tailStart: number;
-  /** The newest user message up to the anchor; it may lie further back than the pieces. */
-  readonly user: CoverItem | null;
-  readonly reserve: readonly ReserveSummary[];
-  /** The cover's summaries before a position, newest first: they are reached without reading the messages between. */
-  readonly summariesBefore: ((position: number) => Iterable<CoverItem>) | null;
-  /** Ids of summaries that keep their room before others do, the most important first. */
-  readonly preferred: readonly string[];
-  readonly costs: LineCosts;
-}
-
-export interface PiecePick {
-  readonly kind: "piece";
-  readonly piece: Piece;
-  /** Items sent with their tool results as stubs. */
-  readonly stubbed: ReadonlySet<CoverItem>;
-  readonly tokens: number;
-  readonly reason: string;
-}
-
-export interface ReservePick {
-  readonly kind: "reserve";
-  readonly reserve: ReserveSummary;
-  readonly tokens: number;
-  readonly reason: string;
-}
-
-export type Pick = PiecePick | ReservePick;
+import { matchLoosely, matchReserve, type ReserveMatch, type ReserveSummary } from "../model/reserve.ts";
+import {
+  countMissing,
+  endOf,
+  listMissing,
+  pickWhole,
+  startOf,
+  sumTokens,
+  type Front,
+  type Lack,
+  type Pick,
+  type PiecePick,
+  type ReservePick,
+} from "./picks.ts";
+import { isBulky, LACKS_TOKENS, pieceOf, type LineCosts, type Piece } from "./pieces.ts";
+import { useRest } from "./rest.ts";
 
 export interface FrontChoice {
   /** Oldest first. */
   readonly picks: readonly Pick[];
   readonly range: RangeNeed | null;
   readonly tokens: number;
+  /** Summaries to open next, if their sources were known. */
+  readonly wanted: readonly string[];
 }
 
 /** What one range line has to stand for. */
@@ -84,7 +64,7 @@ export function chooseLeast(front: Front): FrontChoice {
   const newest = front.pieces.at(-1);
   if (newest?.hasTools) picks.push(pickStubbed(newest, front.costs));
   if (front.user && !showsItem(picks, front.user)) picks.push(pickUser(front.user, front.costs));
-  return finish(front, picks, null);
+  return finish(front, { picks, wanted: [] }, null);
 }
 
 const covers = (reserve: ReserveSummary, item: CoverItem): boolean =>
@@ -104,7 +84,7 @@ function fill(front: Front, keepsUser: boolean): FrontChoice {
   const more = older.hasGaps && tail.isWhole ? extendTail(front, older, left - tail.tokens) : [];
   const picks: Pick[] = [...older.picks, ...more, ...tail.picks];
   if (user !== null && front.user && !showsItem(picks, front.user)) picks.push(user);
-  return finish(front, picks, older.gapAfter);
+  return finish(front, useRest(front, picks), older.gapAfter);
 }
 
 // Summaries before the tail.
@@ -120,27 +100,31 @@ interface OlderChoice {
   readonly gapAfter: number | null;
 }
 
+/** Without a gap by what stands for exactly its messages; else by what tells something old; else with a gap. */
 function fillOlder(front: Front, free: number): OlderChoice {
-  let tailTokens = 0;
-  for (const piece of front.pieces.slice(front.tailStart)) tailTokens += piece.tokens;
-  const cap = free - Math.min(tailTokens, TAIL_FIRST * front.capacityTokens);
-  const usable = keepPreferred(front, cap);
-  const board = layBoard(usable);
-  const edge = findEdge(usable, board, cap);
-  if (edge === null) return pickSparsely(front, board, cap);
-  const picks = layFinest(usable, board, edge, cap);
-  return { picks, tokens: sumTokens(picks), tailFrom: edge, hasGaps: false, gapAfter: null };
+  const cap = free - fillTail(front, front.tailStart, TAIL_FIRST * front.capacityTokens).tokens;
+  for (const match of [matchReserve, matchLoosely]) {
+    const usable = keepPreferred(front, match, cap);
+    const board = layBoard(usable, match);
+    const edge = findEdge(usable, board, cap);
+    if (edge === null) continue;
+    const picks = layFinest(usable, board, edge, cap);
+    return { picks, tokens: sumTokens(picks), tailFrom: edge, hasGaps: false, gapAfter: null };
+  }
+  return pickSparsely(front, layBoard(front, matchLoosely), cap);
 }
 
+type Match = (...asked: Parameters<typeof matchReserve>) => ReserveMatch | null;
+
 /** Without the stand-ins that would take the place of a preferred summary, as long as everything can still be covered. */
-function keepPreferred(front: Front, cap: number): Front {
+function keepPreferred(front: Front, match: Match, cap: number): Front {
   let usable = front;
   for (const id of front.preferred) {
     const piece = front.pieces.find(({ items }) => items[0]?.summaryId === id);
     const item = piece?.items[0];
     if (item === undefined) continue;
     const without = { ...usable, reserve: usable.reserve.filter((reserve) => !covers(reserve, item)) };
-    if (findEdge(without, layBoard(without), cap) !== null) usable = without;
+    if (findEdge(without, layBoard(without, match), cap) !== null) usable = without;
   }
   return usable;
 }
@@ -151,36 +135,45 @@ interface Board {
   readonly endingAt: ReadonlyMap<number, readonly Placed[]>;
 }
 
-interface Placed {
+/** A stand-in between two edges; `from` −1: it also stands for everything that was not read. */
+interface Placed extends ReserveMatch {
   readonly reserve: ReserveSummary;
-  /** Edge it begins at; −1: it also stands for everything that was not read. */
-  readonly from: number;
-  readonly to: number;
+  readonly lacks: Lack | null;
+  /** With the words about what it lacks. */
+  readonly tokens: number;
 }
 
-function layBoard(front: Front): Board {
+function place(reserve: ReserveSummary, match: ReserveMatch): Placed {
+  const messages = match.messages - reserve.messages;
+  const lacks = messages === 0 && reserve.isStale !== true ? null : { messages };
+  return { reserve, ...match, lacks, tokens: reserve.tokens + (lacks === null ? 0 : LACKS_TOKENS) };
+}
+
+function layBoard(front: Front, matchOf: Match): Board {
   const endingAt = new Map<number, Placed[]>();
   const last = lastEdge(front);
   for (const reserve of front.reserve) {
-    const match = matchReserve(reserve, front.pieces, front.unreadMessages);
+    const match = matchOf(reserve, front.pieces, front.unreadMessages);
     if (match === null || match.to > last) continue;
     const placed = endingAt.get(match.to) ?? [];
-    placed.push({ reserve, ...match });
+    placed.push(place(reserve, match));
     endingAt.set(match.to, placed);
   }
-  // The finest stand-in first; among equals the order is fixed, so that the same input gives the same choice.
+  // The finest stand-in first, what lacks something last; among equals the order is fixed, so that the same input gives the same choice.
   for (const placed of endingAt.values())
     placed.sort(
       (a, b) =>
-        a.reserve.messages - b.reserve.messages || (a.reserve.summaryId < b.reserve.summaryId ? -1 : 1),
+        Number(a.lacks !== null) - Number(b.lacks !== null) ||
+        a.messages - b.messages ||
+        (a.reserve.summaryId < b.reserve.summaryId ? -1 : 1),
     );
   const least = [front.unreadMessages > 0 ? Number.POSITIVE_INFINITY : 0];
   for (const [index, piece] of front.pieces.entries()) {
     let cost =
       must(least[index], "cost of an edge") +
       (piece.kind === "range" ? Number.POSITIVE_INFINITY : piece.tokens);
-    for (const { reserve, from } of endingAt.get(index + 1) ?? [])
-      cost = Math.min(cost, leastBefore(least, from) + reserve.tokens);
+    for (const { tokens, from } of endingAt.get(index + 1) ?? [])
+      cost = Math.min(cost, leastBefore(least, from) + tokens);
     least.push(cost);
   }
   return { least, endingAt };
@@ -213,10 +206,10 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
     const isFine = piece.kind !== "range" && leastBefore(board.least, at - 1) + piece.tokens <= room;
     const coarse = isFine
       ? undefined
-      : board.endingAt.get(at)?.find((p) => leastBefore(board.least, p.from) + p.reserve.tokens <= room);
+      : board.endingAt.get(at)?.find((p) => leastBefore(board.least, p.from) + p.tokens <= room);
     const pick: Pick = isFine
       ? pickWhole(piece, nameOlder(front, piece, recent > 0))
-      : pickReserve(must(coarse, "a way to cover what is older").reserve);
+      : pickReserve(must(coarse, "a way to cover what is older"));
     picks.unshift(pick);
     room -= pick.tokens;
     recent -= pick.tokens;
@@ -230,10 +223,10 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
  * newest back. Such a root ends before the tail, else it would have been a way without a gap.
  */
 function pickSparsely(front: Front, board: Board, cap: number): OlderChoice {
-  const root = findSparseRoot(front, board, Math.min(cap, RECENT_SUMMARIES * front.capacityTokens));
+  const root = findSparseRoot(front, board, cap);
   const picks: Pick[] = [];
   const taken = new Set<string>();
-  let tokens = root?.reserve.tokens ?? 0;
+  let tokens = root?.tokens ?? 0;
   const take = (piece: Piece): boolean => {
     const id = piece.items[0]?.summaryId ?? "";
     if (taken.has(id)) return true;
@@ -247,7 +240,7 @@ function pickSparsely(front: Front, board: Board, cap: number): OlderChoice {
   const tookAll = takeSummaries(front, root?.to ?? 0, take);
   const isUnread = front.unreadMessages > 0 && root?.from !== -1;
   const gapAfter = tookAll && isUnread ? takeUnreadSummaries(front, root, take) : null;
-  if (root !== null) picks.push(pickReserve(root.reserve));
+  if (root !== null) picks.push(pickReserve(root));
   const ordered = picks.toSorted((a, b) => startOf(a) - startOf(b));
   return { picks: ordered, tokens, tailFrom: front.tailStart, hasGaps: true, gapAfter };
 }
@@ -306,11 +299,11 @@ function findSparseRoot(front: Front, board: Board, cap: number): Placed | null 
   const first = front.pieces[0];
   for (const reserve of front.reserve) {
     const liesBefore = first === undefined || reserve.endPosition < first.startPosition;
-    const isVouched =
-      reserve.isRoot && reserve.isVerified === true && reserve.messages <= front.unreadMessages;
-    if (liesBefore && isVouched) fromStart.push({ reserve, from: 0, to: 0 });
+    const { isRoot, held } = reserve;
+    if (isRoot && liesBefore && held !== undefined && held <= front.unreadMessages)
+      fromStart.push(place(reserve, { from: 0, to: 0, messages: held }));
   }
-  const fitting = fromStart.filter(({ reserve }) => reserve.tokens <= cap);
+  const fitting = fromStart.filter(({ tokens }) => tokens <= cap);
   return fitting.sort((a, b) => b.reserve.endPosition - a.reserve.endPosition)[0] ?? null;
 }
 
@@ -388,25 +381,12 @@ function extendTail(front: Front, older: OlderChoice, room: number): PiecePick[]
 
 // Picks.
 
-const NO_STUBS: ReadonlySet<CoverItem> = new Set();
-
-const sumTokens = (picks: readonly Pick[]): number => picks.reduce((sum, pick) => sum + pick.tokens, 0);
-
-const pieceOf = (item: CoverItem, costs: LineCosts): Piece =>
-  makePiece(must(groupItems([item])[0], "group of one item"), costs);
-
-const pickWhole = (piece: Piece, reason: string): PiecePick => ({
-  kind: "piece",
-  piece,
-  stubbed: NO_STUBS,
-  tokens: piece.tokens,
-  reason,
-});
-
-const pickReserve = (reserve: ReserveSummary): ReservePick => ({
+const pickReserve = ({ reserve, messages, lacks, tokens }: Placed): ReservePick => ({
   kind: "reserve",
   reserve,
-  tokens: reserve.tokens,
+  tokens,
+  messages,
+  lacks,
   reason: reserve.isRoot
     ? "root: stands for everything before"
     : "reserve summary where finer ones do not fit",
@@ -419,11 +399,11 @@ function pickStubbed(piece: Piece, costs: LineCosts): PiecePick {
   const stubbed = new Set(
     piece.items.filter((item) => item.toolResults.length > 0 && costs.stubTokens(item) < item.tokens),
   );
-  return { kind: "piece", piece, stubbed, tokens: priceOf(piece, stubbed, costs), reason: "open tool group" };
+  return { ...pickWhole(piece, "open tool group"), stubbed, tokens: priceOf(piece, stubbed, costs) };
 }
 
 function pickTail(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): PiecePick {
-  return { kind: "piece", piece, stubbed, tokens: priceOf(piece, stubbed, costs), reason: "fresh tail" };
+  return { ...pickWhole(piece, "fresh tail"), stubbed, tokens: priceOf(piece, stubbed, costs) };
 }
 
 function priceOf(piece: Piece, stubbed: ReadonlySet<CoverItem>, costs: LineCosts): number {
@@ -440,27 +420,23 @@ function nameOlder({ preferred }: Front, piece: Piece, isRecent: boolean): strin
 
 // What remains is counted by one range line.
 
-function finish(front: Front, unordered: readonly Pick[], gapAfter: number | null): FrontChoice {
-  const picks = unordered.toSorted((a, b) => startOf(a) - startOf(b));
-  const messages = countMessages(front) - picks.reduce((sum, pick) => sum + messagesOf(pick), 0);
+function finish(
+  front: Front,
+  { picks: unordered, wanted }: { readonly picks: readonly Pick[]; readonly wanted: readonly string[] },
+  gapAfter: number | null,
+): FrontChoice {
+  // Where a summary and what is under it begin together, the summary stands first.
+  const picks = unordered.toSorted((a, b) => startOf(a) - startOf(b) || endOf(b) - endOf(a));
+  const messages = countMissing(front, picks);
   const tokens = sumTokens(picks);
-  if (messages <= 0) return { picks, range: null, tokens };
+  if (messages <= 0) return { picks, range: null, tokens, wanted };
   return {
     picks,
     range: describeRange(front, picks, messages, gapAfter),
     tokens: tokens + front.costs.rangeTokens,
+    wanted,
   };
 }
-
-const startOf = (pick: Pick): number =>
-  pick.kind === "piece" ? pick.piece.startPosition : pick.reserve.startPosition;
-const endOf = (pick: Pick): number =>
-  pick.kind === "piece" ? pick.piece.endPosition : pick.reserve.endPosition;
-const messagesOf = (pick: Pick): number =>
-  pick.kind === "piece" ? pick.piece.messages : pick.reserve.messages;
-
-const countMessages = (front: Front): number =>
-  front.pieces.reduce((sum, piece) => sum + piece.messages, front.unreadMessages);
 
 function describeRange(
   front: Front,
@@ -479,16 +455,6 @@ function describeRange(
     newest: missing.at(-1) ?? null,
     includesUnread,
   };
-}
-
-/** Pieces that lie in no pick; both lists are in order. */
-function listMissing(pieces: readonly Piece[], picks: readonly Pick[]): Piece[] {
-  let next = 0;
-  return pieces.filter((piece) => {
-    let pick = picks[next];
-    while (pick !== undefined && endOf(pick) < piece.endPosition) pick = picks[++next];
-    return pick === undefined || startOf(pick) > piece.startPosition;
-  });
 }
 
 const placeBefore = (picks: readonly Pick[], oldest: Piece | null): number => {

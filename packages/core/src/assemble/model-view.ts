@@ -8,7 +8,7 @@ import { partTokens, viewForModel, type SentPart } from "../message/normalize.ts
 import type { ModelIdentity } from "../model/message.ts";
 import { MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
 import type { ModelMessage, ModelPart } from "./grammars.ts";
-import { renderStub } from "./render.ts";
+import { renderMediaStub, renderStub } from "./render.ts";
 import type { StubText } from "./render.ts";
 
 export interface StoredMessage {
@@ -25,8 +25,12 @@ export interface ViewOptions {
   /** The model the context is for; unknown means that no reasoning is sent. */
   readonly model: ModelIdentity | null;
   /** Tool results are shown as stubs that name the message. */
-  readonly stub: Pick<StubText, "id" | "tokens" | "canOpen"> | null;
+  readonly stub: StubLine | null;
+  /** Images and files are shown as such lines. */
+  readonly mediaStub?: StubLine | null;
 }
+
+type StubLine = Pick<StubText, "id" | "tokens" | "canOpen">;
 
 const REFERENCE = "[LCM File: ";
 
@@ -41,7 +45,7 @@ export function toModelMessage(message: StoredMessage, options: ViewOptions): Wr
   const tokens = shareTokens(view.parts, message.tokens, options.estimate);
   const parts = view.parts
     .filter((part) => part.type !== "reasoning" || keepsReasoning)
-    .map((part) => toPart(part, tokens(part), options.stub));
+    .map((part) => toPart(part, tokens(part), options));
   return {
     role: view.role === "other" ? "user" : view.role,
     parts,
@@ -99,13 +103,20 @@ function shareTokens(
   return (part) => (part === largest ? Math.max(0, left) : counted.get(part));
 }
 
-function toPart(part: SentPart, tokens: number | undefined, stub: ViewOptions["stub"]): ModelPart {
+function toPart(
+  part: SentPart,
+  tokens: number | undefined,
+  { stub, mediaStub = null }: Pick<ViewOptions, "stub" | "mediaStub">,
+): ModelPart {
   const { type, text, toolCallId, toolName, isError, payloadBytes, block } = part;
   if (stub !== null && type === "tool_result") {
     const line = renderStub({ ...stub, toolName: toolName ?? null });
     return { type, text: line, toolCallId, toolName, isError };
   }
-  if ((type === "image" || type === "file") && text.startsWith(REFERENCE)) return { type: "text", text };
+  if (type === "image" || type === "file") {
+    if (text.startsWith(REFERENCE)) return { type: "text", text };
+    if (mediaStub !== null) return { type: "text", text: renderMediaStub(type, mediaStub) };
+  }
   const kind = type === "other" ? "text" : type;
   const holds = part.holdsArguments === undefined ? {} : { holdsArguments: part.holdsArguments };
   return { type: kind, text, toolCallId, toolName, isError, payloadBytes, tokens, source: block, ...holds };

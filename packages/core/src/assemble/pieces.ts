@@ -4,7 +4,14 @@
  */
 import type { CoverItem } from "../model/cover.ts";
 import { MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
-import { groupNewestFirst, isMessageItem, isSummaryItem, type ItemGroup } from "../model/tool-groups.ts";
+import { must } from "../model/errors.ts";
+import {
+  groupItems,
+  groupNewestFirst,
+  isMessageItem,
+  isSummaryItem,
+  type ItemGroup,
+} from "../model/tool-groups.ts";
 
 export interface Piece {
   readonly kind: "messages" | "summary" | "range";
@@ -29,6 +36,8 @@ export interface LineCosts {
   stubTokens(item: CoverItem): number;
 }
 
+/** What it takes to say what a stand-in lacks. */
+export const LACKS_TOKENS = 16;
 export const RANGE_LINE_TOKENS = 120;
 export const STUB_TOKENS = 72;
 /** What it takes to say that a call has no result, or a result no call. */
@@ -75,6 +84,9 @@ export class PieceReader {
     return this.pulled.slice(from, to).reverse();
   }
 }
+
+export const pieceOf = (item: CoverItem, costs: LineCosts): Piece =>
+  makePiece(must(groupItems([item])[0], "group of one item"), costs);
 
 export function makePiece(group: ItemGroup, costs: LineCosts): Piece {
   const first = group.items[0];

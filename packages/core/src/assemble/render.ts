@@ -17,6 +17,8 @@ export interface SummaryText {
   /** Ids of the summaries it was made from, oldest first; the public XML calls them parents. */
   readonly sourceIds: readonly string[];
   readonly content: string;
+  /** Set where something below it changed after it was written: how many messages it lacks. */
+  readonly lacks?: number | undefined;
 }
 
 export function renderSummary(summary: SummaryText, timeZone: string): string {
@@ -28,6 +30,7 @@ export function renderSummary(summary: SummaryText, timeZone: string): string {
     ["trust", "untrusted"],
     ...(summary.earliestAt === null ? [] : [["earliest_at", formatInstant(summary.earliestAt, timeZone)]]),
     ...(summary.latestAt === null ? [] : [["latest_at", formatInstant(summary.latestAt, timeZone)]]),
+    ...(summary.lacks === undefined ? [] : [["lacks", describeLack(summary.lacks)]]),
   ].map(([name, value]) => `${name}="${escapeXml(value ?? "")}"`);
   const isCondensed = summary.kind === "condensed" && summary.sourceIds.length > 0;
   const parents = isCondensed
@@ -45,6 +48,11 @@ export function renderSummary(summary: SummaryText, timeZone: string): string {
     "  </content>",
     "</summary>",
   ].join("\n");
+}
+
+function describeLack(messages: number): string {
+  if (messages <= 0) return "later changes";
+  return messages === 1 ? "1 later message" : `${messages} later messages`;
 }
 
 export interface RangeText {
@@ -91,6 +99,12 @@ export function renderStub(stub: StubText): string {
   const name = readable === null ? "" : ` of ${readable}`;
   const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") shows it`;
   return `[Tool output${name}, about ${stub.tokens} tokens, left out here for room. Nothing is lost${way}.]`;
+}
+
+/** Stands for an image or a file where there is no room for it. */
+export function renderMediaStub(type: "image" | "file", stub: Pick<StubText, "id" | "canOpen">): string {
+  const way = stub.canOpen === false ? "" : `: lcm_describe(id="${stub.id}") tells of it`;
+  return `[${type === "image" ? "Image" : "File"} left out here for room. Nothing is lost${way}.]`;
 }
 
 /** A tool's name for a line of ours: without what could end the line or its bracket. */

@@ -83,7 +83,8 @@ export async function readView({ store, policy, conversationId }: FoldContext): 
       "not_found",
       `cannot fold conversation ${conversationId}: there is no such conversation`,
     );
-  const { boundaries, reserve } = tail;
+  const { boundaries } = tail;
+  const reserve = tail.reserve.filter(({ isStale }) => isStale !== true);
   const { shownTokens } = tail.counters;
   if (head.isWhole) return { items: head.items, scope: { boundaries, reserve }, shownTokens };
   const window = { ...findTailWindow(tail, policy), shownTokens, prefixTokens: head.prefixTokens };

@@ -1,7 +1,8 @@
 /**
  * Reserve summaries: coarser stand-ins made in the background, stored with their sources, not placed in the cover. One may be
- * used only where it begins and ends at item edges and counts exactly the shown messages between; both the planner, which
- * publishes them, and the assembler, which shows them, ask here.
+ * used only where it begins and ends at item edges; both the planner, which publishes them, and the assembler, which shows them, ask
+ * here. The planner takes only those that count exactly the shown messages between; for the assembler one that tells something old, or
+ * lacks rows that came late, is still better than a line that tells nothing.
  */
 
 export interface ReserveSummary {
@@ -14,8 +15,13 @@ export interface ReserveSummary {
   readonly depth: number;
   /** It was made over everything before the tail of its segment. */
   readonly isRoot: boolean;
-  /** The store vouches that edges and count hold, so that a root can be used without reading all that lies under it. */
-  readonly isVerified?: boolean;
+  /** Something below it changed since it was made. */
+  readonly isStale?: boolean;
+  /**
+   * Shown messages in its span, counted by the store where that begins and ends at item edges, so that a root can be used without reading
+   * all that lies under it.
+   */
+  readonly held?: number | undefined;
   /**
    * The conversation's newest `seq` when it was made, so that it waits for the next anchor and no running context changes
    * because of it. Absent when it is older than the epoch.
@@ -34,13 +40,37 @@ export interface Span {
 export interface ReserveMatch {
   readonly from: number;
   readonly to: number;
+  /** Shown messages there now. */
+  readonly messages: number;
 }
 
 /**
  * Compares a reserve with neighbouring spans. `messagesBefore` counts the shown messages older than the first span: a
- * reserve that reaches back beyond it must stand for all of them.
+ * reserve that reaches back beyond it must stand for all of them. Null: it does not stand for exactly those messages.
  */
 export function matchReserve(
+  reserve: ReserveSummary,
+  spans: readonly Span[],
+  messagesBefore: number,
+): ReserveMatch | null {
+  const match = reserve.isStale === true ? null : placeReserve(reserve, spans, messagesBefore);
+  return match?.messages === reserve.messages ? match : null;
+}
+
+/** The same for one that may tell something old or lack rows that came late, as far as its edges hold. */
+export function matchLoosely(
+  reserve: ReserveSummary,
+  spans: readonly Span[],
+  messagesBefore: number,
+): ReserveMatch | null {
+  const match = placeReserve(reserve, spans, messagesBefore);
+  if (match === null || match.from >= 0) return match;
+  const isWhole = match.messages === reserve.messages || match.messages === reserve.held;
+  return isWhole ? match : null;
+}
+
+/** Where it lies, edges only. */
+function placeReserve(
   reserve: ReserveSummary,
   spans: readonly Span[],
   messagesBefore: number,
@@ -53,11 +83,10 @@ export function matchReserve(
     return null;
   const before = spans[from - 1];
   if (before !== undefined && before.endPosition >= reserve.startPosition) return null;
-  let messages = 0;
-  for (let index = from; index < to; index++) messages += spans[index]?.messages ?? 0;
   const reachesBack = messagesBefore > 0 && reserve.startPosition < first.startPosition;
-  if (messages + (reachesBack ? messagesBefore : 0) !== reserve.messages) return null;
-  return { from: reachesBack ? -1 : from, to };
+  let messages = reachesBack ? messagesBefore : 0;
+  for (let index = from; index < to; index++) messages += spans[index]?.messages ?? 0;
+  return { from: reachesBack ? -1 : from, to, messages };
 }
 
 /** How many leading spans satisfy a condition that holds for a prefix of them. */

@@ -24,6 +24,7 @@ export interface CoverTail {
   readonly items: CoverItem[];
   readonly counters: CoverCounters;
   readonly boundaries: Boundary[];
+  /** Stand-ins in store, also those that tell something old. */
   readonly reserve: ReserveSummary[];
   /** Shown summaries older than `items`, newest first; empty unless they were asked for. */
   readonly summariesBefore: CoverItem[];
@@ -239,6 +240,8 @@ export interface FoldingStore {
     startPosition: number;
     endPosition: number;
   }): Promise<{ first: number | null; last: number | null }>;
+  /** What summaries were made from, as items of a cover, oldest first and hidden ones included; empty where that is not in force any more. */
+  readSourceItems(summaryIds: readonly string[]): Promise<Map<string, CoverItem[]>>;
   /** The items from the first key to the last. Without texts, to compare and not to summarise, `bytes` are null. */
   readRun(
     conversationId: number,

@@ -6,12 +6,13 @@ import { planReserve } from "../../src/compact/plan-reserve.ts";
 import { countShownTokens } from "../../src/compact/runs.ts";
 import { choose, type Choice, type ChooseRequest } from "../../src/assemble/choose.ts";
 import { checkGrammar, PROVIDERS, type ModelMessage, type ModelPart } from "../../src/assemble/grammars.ts";
+import { MISSING_HALF_TOKENS } from "../../src/assemble/pieces.ts";
 import { repairMessages } from "../../src/assemble/repair.ts";
 import { isHiddenByBoundary } from "../../src/model/boundaries.ts";
 import type { CoverItem } from "../../src/model/cover.ts";
 import { HIDDEN, POSITION_STEP } from "../../src/model/message.ts";
 import type { ReserveSummary } from "../../src/model/reserve.ts";
-import { isSummaryItem, isUserMessage } from "../../src/model/tool-groups.ts";
+import { groupItems, isSummaryItem, isUserMessage } from "../../src/model/tool-groups.ts";
 import {
   FakeConversation,
   message,
@@ -126,7 +127,6 @@ describe("a tight budget", () => {
 
   test.each<[string, ReserveSummary]>([
     ["does not begin and end at item edges", reserve(1, 155)],
-    ["counts other messages", reserve(1, 150, { messages: 149 })],
     ["was made after the anchor", reserve(1, 150, { madeAtSeq: 10_000 })],
   ])("does not use a reserve summary that %s", (_, summaryOf) => {
     const leaves = Array.from({ length: 20 }, (__, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
@@ -135,6 +135,47 @@ describe("a tight budget", () => {
     expect(choice.items.some(({ summaryId }) => summaryId === summaryOf.summaryId)).toBe(false);
     expect(choice.items[0]?.kind).toBe("range");
     expect(choice.messages).toBe(210);
+  });
+
+  test.each<[string, Partial<ReserveSummary>, number, RegExp]>([
+    ["lacks rows that came late", { messages: 148, isStale: true }, 2, /without 2 that came later/],
+    ["counts a message that is no longer shown", { messages: 151 }, -1, /made before something below/],
+    ["tells something old", { isStale: true }, 0, /made before something below/],
+  ])("uses a stand-in that %s where nothing better fits, and says so", (_, more, lacks, reason) => {
+    const leaves = Array.from({ length: 20 }, (__, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
+    const items = [...leaves, ...messages(10, user, 201)];
+    const choice = choose(request(items, 10_000, { reserve: [reserve(1, 150, more)] }));
+    expect(choice.items[0]).toMatchObject({ summaryId: "sum_r_1_150", messages: 150, lacks });
+    expect(choice.items[0]?.reason).toMatch(reason);
+    expect(choice.items.some(({ kind }) => kind === "range")).toBe(false);
+    const whole = reserve(1, 140, { tokens: 900 });
+    const better = choose(request(items, 10_000, { reserve: [reserve(1, 150, more), whole] }));
+    expect(better.items[0]).toMatchObject({ summaryId: "sum_r_1_140", messages: 140 });
+    expect(better.items[0]?.lacks).toBeUndefined();
+  });
+
+  test("opens what it shows, newest first, where room is left; what was opened in part stands for the rest", () => {
+    const leaves = [summary(1, 40, { tokens: 300 }), summary(41, 80, { tokens: 300 })];
+    const items = [...leaves, ...messages(2, { ...user, tokens: 3_200 }, 81)];
+    const sources = new Map([
+      ["sum_1_40_0", messages(40)],
+      ["sum_41_80_0", messages(40, {}, 41)],
+    ]);
+    const choice = choose(request(items, 6_000, { sources, tail: { freshTailCount: 2 } }));
+    expect(choice.mode).toBe("tight");
+    expect(choice.messages).toBe(82);
+    const opened = choice.items.filter(({ reason }) => reason.startsWith("opened"));
+    expect(opened.map(({ ids: [id] }) => id)).toEqual(
+      Array.from({ length: opened.length }, (_, n) => `msg_${80 - opened.length + 1 + n}`),
+    );
+    expect(opened.length).toBeGreaterThan(5);
+    const part = choice.items.find(({ summaryId }) => summaryId === "sum_41_80_0");
+    expect(part).toMatchObject({ messages: 40 - opened.length });
+    expect(part?.reason).toContain(`of which ${opened.length} follow`);
+    expect(choose(request(items, 6_000, { tail: { freshTailCount: 2 } })).wanted).toEqual([
+      "sum_41_80_0",
+      "sum_1_40_0",
+    ]);
   });
 
   test("prefers the newest stand-ins fine and the older coarse", () => {
@@ -174,7 +215,7 @@ describe("a tight budget", () => {
       ...Array.from({ length: 400 }, (_, n) => summary(n * 10 + 1, n * 10 + 10)),
       ...messages(300, user, 4_001),
     ];
-    const root = reserve(1, 3_990, { isVerified: true });
+    const root = reserve(1, 3_990, { held: 3_990 });
     const choice = choose(request(items, 10_000, { reserve: [root] }));
     expect(describeChoice(choice)[0]).toBe(`summary ${root.summaryId}`);
     expect(choice.messages).toBe(4_300);
@@ -351,6 +392,7 @@ describe("whatever the conversation, the folds and the budget", () => {
       request(shown, budgetTokens, {
         tail: policy,
         reserve: conversation.reserve,
+        sources: new Map([...conversation.sources.keys()].map((id) => [id, conversation.openable(id)])),
         summariesBefore: (position) =>
           shown.filter((item) => isSummaryItem(item) && item.endPosition < position).reverse(),
         newestUserBefore: (position) =>
@@ -372,6 +414,48 @@ describe("whatever the conversation, the folds and the budget", () => {
       { numRuns: 300 },
     );
   });
+
+  test("a tight context has 85 % of its share and of what arrived since, unless nothing more fits", () => {
+    let tight = 0;
+    fc.assert(
+      fc.property(fc.array(act, { minLength: 10, maxLength: 60 }), budget, (acts, budgetTokens) => {
+        const conversation = play(acts);
+        const { choice, shown } = ask(conversation, budgetTokens);
+        if (choice.mode !== "tight") return;
+        tight++;
+        const shownTokens = shown.reduce((sum, item) => sum + item.tokens, 0);
+        const after = choice.anchorTokens === null ? 0 : shownTokens - choice.anchorTokens;
+        const share = 0.8 * budgetTokens + after;
+        if (choice.tokens >= 0.85 * share) return;
+        const rest = share - choice.tokens;
+        for (const piece of listUnshown(choice, shown, conversation)) expect(piece).toBeGreaterThan(rest);
+      }),
+      { numRuns: 400 },
+    );
+    expect(tight).toBeGreaterThan(100);
+  });
+
+  /** Tokens of what is neither shown nor stood for, and of the sources of what is shown. */
+  function listUnshown(
+    choice: Choice,
+    shown: readonly CoverItem[],
+    conversation: FakeConversation,
+  ): number[] {
+    const expand = (items: readonly Choice["items"][number][]) =>
+      new Set(items.flatMap((item) => item.messageId ?? conversation.under.get(item.summaryId ?? "") ?? []));
+    const isIn = (known: ReadonlySet<number>, items: readonly CoverItem[]) =>
+      items
+        .flatMap((item) => conversation.idsUnder(item))
+        .every((id) => known.has(id) || conversation.hidden.has(id));
+    const all = expand(choice.items);
+    const leftOut = groupItems(shown).filter(({ items }) => !isIn(all, items));
+    const closed = choice.items.flatMap(({ summaryId }) => {
+      if (summaryId === null) return [];
+      const finer = expand(choice.items.filter((item) => item.summaryId !== summaryId));
+      return groupItems(conversation.openable(summaryId)).filter(({ items }) => !isIn(finer, items));
+    });
+    return [...leftOut, ...closed].map(({ tokens, unpaired }) => tokens + unpaired * MISSING_HALF_TOKENS);
+  }
 
   test("every provider accepts it after repair, and repairing again changes nothing", () => {
     fc.assert(
@@ -412,7 +496,7 @@ describe("whatever the conversation, the folds and the budget", () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 60, endOnFailure: true },
     );
   });
 
@@ -438,20 +522,20 @@ describe("whatever the conversation, the folds and the budget", () => {
     expect(choice.messages).toBe(total);
     expect(choice.items.filter(({ kind }) => kind === "range").length).toBeLessThanOrEqual(1);
     const placed = choice.items.filter(({ kind }) => kind !== "range");
-    for (const [index, item] of placed.entries()) {
-      const before = placed[index - 1];
-      if (before) expect(item.startPosition).toBeGreaterThan(before.endPosition);
-    }
-    const inCover = new Set(shown.map((item) => item.messageId ?? item.summaryId));
-    for (const item of placed) {
-      if (inCover.has(item.messageId ?? item.summaryId)) continue;
-      const stored = conversation.reserve.find(({ summaryId }) => summaryId === item.summaryId);
-      const inside = shown.filter(
-        (s) => s.endPosition >= item.startPosition && s.startPosition <= item.endPosition,
-      );
-      expect(stored?.messages).toBe(inside.reduce((sum, s) => sum + s.messages, 0));
-      expect(inside[0]?.startPosition).toBeGreaterThanOrEqual(item.startPosition);
-      expect(inside.at(-1)?.endPosition).toBeLessThanOrEqual(item.endPosition);
+    for (const [index, item] of placed.entries())
+      expect(item.startPosition).toBeGreaterThanOrEqual(placed[index - 1]?.startPosition ?? 0);
+    // Each message counts where it is shown finest: the later item of two that hold it.
+    const seen = new Set<number>();
+    const wanted = new Set(shown.flatMap((item) => conversation.idsUnder(item)));
+    for (const item of placed.toReversed()) {
+      const ids =
+        item.messageId === null ? (conversation.under.get(item.summaryId ?? "") ?? []) : [item.messageId];
+      const own = ids.filter((id) => !seen.has(id) && !conversation.hidden.has(id));
+      expect(item.messages, item.ids.join()).toBe(own.length);
+      for (const id of own) {
+        expect(wanted.has(id)).toBe(true);
+        seen.add(id);
+      }
     }
   }
 

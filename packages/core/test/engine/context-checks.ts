@@ -148,19 +148,24 @@ function findCoverFaults(context: AssembledContext, archive: ArchiveView): strin
     );
   const wanted = new Set(archive.shown);
   const seen = new Set<number>();
-  let last = -1;
-  for (const item of context.items) {
+  let last = Number.POSITIVE_INFINITY;
+  // From the newest back: a summary that was opened in part stands for what none of its sources, which follow it, shows.
+  for (const item of context.items.toReversed()) {
     if (item.kind === "range") continue;
     const under = archive.expand({ message_id: item.messageId, summary_id: item.summaryId });
-    if (under.length !== item.messages)
-      faults.push(`${item.ids.join()} says ${item.messages} messages, ${under.length} lie under it`);
-    for (const id of under) {
-      if (seen.has(id)) faults.push(`msg_${id} is represented twice`);
+    const own = under.filter((id) => !seen.has(id));
+    const name = item.ids.join();
+    if (own.length !== item.messages)
+      faults.push(`${name} says ${item.messages} messages, ${own.length} are shown by nothing else`);
+    if (own.length < under.length && !item.reason.includes("of which"))
+      faults.push(`${under.length - own.length} messages of ${name} are represented twice`);
+    for (const id of own) {
       if (!wanted.has(id)) faults.push(`msg_${id} is shown although it is hidden`);
-      if (archive.rankOf(id) <= last) faults.push(`msg_${id} is out of order`);
       seen.add(id);
-      last = archive.rankOf(id);
     }
+    const first = Math.min(...under.map((id) => archive.rankOf(id)));
+    if (first > last) faults.push(`${name} is out of order`);
+    last = Math.min(last, first);
   }
   const ranges = context.items.filter(({ kind }) => kind === "range");
   const missing = archive.shown.filter((id) => !seen.has(id));

@@ -196,13 +196,13 @@ describe("a change under summaries", () => {
   test("a summary of which every message is hidden is not shown, and comes back with them", async () => {
     const folded = await foldConversation();
     const { engine } = folded;
-    const whole = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: 200_000 });
+    const whole = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET });
     const first = whole?.items.find(({ kind }) => kind === "summary");
     const count = first?.messages ?? 0;
     const { items } = await engine.listMessages({ conversationId: CONVERSATION, limit: count });
     const offBranch = items.map(({ eventId }) => eventId);
     await engine.setBranch({ session: SESSION, offBranch });
-    const without = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: 200_000 });
+    const without = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET });
     expect(without?.items.map(({ summaryId }) => summaryId)).not.toContain(first?.summaryId);
     expect(without?.shownMessages).toBe((whole?.shownMessages ?? 0) - count);
     await expectSound(folded);
@@ -214,7 +214,7 @@ describe("a change under summaries", () => {
     await expectSound(folded);
     await engine.setBranch({ session: SESSION, offBranch: [] });
     expect(
-      (await engine.assemble({ conversationId: CONVERSATION, budgetTokens: 200_000 }))?.shownMessages,
+      (await engine.assemble({ conversationId: CONVERSATION, budgetTokens: BUDGET }))?.shownMessages,
     ).toBe(whole?.shownMessages);
     folded.wait(2 * 3_600_000);
     await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });

@@ -4,7 +4,7 @@
  */
 import * as fc from "fast-check";
 
-import type { Boundary } from "../../src/model/boundaries.ts";
+import { isHiddenByBoundary, type Boundary } from "../../src/model/boundaries.ts";
 import type { CoverItem } from "../../src/model/cover.ts";
 import { HIDDEN, POSITION_STEP } from "../../src/model/message.ts";
 import type { ReserveSummary } from "../../src/model/reserve.ts";
@@ -83,10 +83,14 @@ export class FakeConversation {
   reserve: ReserveSummary[] = [];
   /** Message ids under each summary, hidden ones included. */
   readonly under = new Map<string, readonly number[]>();
+  readonly hidden = new Set<number>();
+  /** What each summary was made from. */
+  readonly sources = new Map<string, readonly CoverItem[]>();
   next = 1;
 
   append(spec: ItemSpec): CoverItem {
     const item = message(this.next++, spec);
+    if (item.hidden !== 0) this.hidden.add(item.seq);
     this.items.push(item);
     return item;
   }
@@ -97,6 +101,12 @@ export class FakeConversation {
 
   idsUnder(item: CoverItem): readonly number[] {
     return item.messageId === null ? (this.under.get(item.summaryId ?? "") ?? []) : [item.messageId];
+  }
+
+  /** What a summary was made from, unless a boundary hides some of it. */
+  openable(summaryId: string): readonly CoverItem[] {
+    const sources = this.sources.get(summaryId) ?? [];
+    return sources.some((item) => isHiddenByBoundary(item, this.boundaries)) ? [] : sources;
   }
 
   /** Carries out a step with a summary of the given size. */
@@ -122,6 +132,7 @@ export class FakeConversation {
       summaryId,
       run.flatMap((item) => this.idsUnder(item)),
     );
+    this.sources.set(summaryId, run);
     this.items.splice(step.startIndex, run.length, folded);
     this.reserve = this.reserve.filter((known) => known.summaryId !== summaryId);
     return folded;
@@ -153,6 +164,14 @@ export class FakeConversation {
       isRoot: step.isRoot,
       madeAtSeq: this.next - 1,
     });
+    const { startPosition, endPosition } = step;
+    const isUnder = (item: CoverItem) =>
+      item.startPosition >= startPosition && item.endPosition <= endPosition;
+    this.sources.set(summaryId, this.items.filter(isUnder));
+    this.under.set(
+      summaryId,
+      this.items.filter(isUnder).flatMap((item) => this.idsUnder(item)),
+    );
   }
 }
 

@@ -5,6 +5,7 @@
 import { isHiddenByBoundary } from "../../model/boundaries.ts";
 import type { Boundary } from "../../model/boundaries.ts";
 import type { CoverItem } from "../../model/cover.ts";
+import { HIDDEN } from "../../model/message.ts";
 import type { ReserveSummary, Span } from "../../model/reserve.ts";
 import type { CoverCounters, CoverHead, CoverTail } from "../folding.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -74,8 +75,8 @@ const SHOWN_FROM = `
   SELECT coalesce(sum(messages), 0) AS messages, coalesce(sum(tokens), 0) AS tokens FROM context_items
   WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ?`;
 const RESERVE = `
-  SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq FROM summaries
-  WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 ORDER BY start_pos`;
+  SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq, stale FROM summaries
+  WHERE conversation_id = ? AND state IN ('reserve', 'prepared') ORDER BY start_pos`;
 const STORED_LEAVES = `
   SELECT start_pos, end_pos FROM summaries
   WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 AND depth = 0 ORDER BY start_pos`;
@@ -229,7 +230,7 @@ function countShown(
   return { shownMessages, shownTokens, firstAt };
 }
 
-/** Stand-ins that are not stale; one made since the epoch began says so, because a context begun before it must not change. */
+/** Stand-ins, stale ones too; one made since the epoch began says so, because a context begun before it must not change. */
 function readReserve(
   connection: Connection,
   conversationId: number,
@@ -245,31 +246,32 @@ function readReserve(
       tokens: row.tokens as number,
       depth: row.depth as number,
       isRoot: row.is_root === 1,
+      isStale: row.stale === 1,
     };
     return {
       ...reserve,
-      isVerified: reserve.isRoot && isExact(connection, conversationId, reserve, boundaries),
+      held: reserve.isRoot ? countHeld(connection, conversationId, reserve, boundaries) : undefined,
       ...((row.made_at_seq as number) >= epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
     };
   });
 }
 
-/** Whether a stand-in begins and ends where items do and counts exactly the shown messages between. */
-function isExact(
+/** The shown messages between the ends of a stand-in; undefined where it does not begin and end where items do. */
+function countHeld(
   connection: Connection,
   conversationId: number,
   reserve: Span,
   boundaries: readonly Boundary[],
-): boolean {
+): number | undefined {
   const { startPosition, endPosition } = reserve;
   const before = connection.get<{ end_pos: number }>(END_BEFORE, conversationId, startPosition);
-  if (before !== undefined && before.end_pos >= startPosition) return false;
+  if (before !== undefined && before.end_pos >= startPosition) return undefined;
   let messages = 0;
   for (const row of connection.all<SpanRow>(SHOWN_WITHIN, conversationId, startPosition, endPosition)) {
-    if (isHiddenByBoundary(toSpan(row), boundaries) || row.end_pos > endPosition) return false;
+    if (isHiddenByBoundary(toSpan(row), boundaries) || row.end_pos > endPosition) return undefined;
     messages += row.messages;
   }
-  return messages === reserve.messages;
+  return messages;
 }
 
 interface SpanRow {
@@ -281,6 +283,41 @@ interface SpanRow {
 }
 
 const toSpan = (row: SpanRow) => ({ endPosition: row.end_pos, depth: row.depth });
+
+const SOURCES = `
+  SELECT m.position, m.seq, m.position, m.message_id, NULL, coalesce(n.tokens, m.tokens), 1, -1, m.hidden_now, m.role, m.created_at,
+    CASE WHEN m.role <> 'system' THEN (
+      SELECT json_group_array(json_array(p.type, p.tool_call_id)) FROM message_parts p
+      WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.tool_call_id IS NOT NULL
+    ) END, 0
+  FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest WHERE l.summary_id = ?1
+  UNION ALL
+  SELECT s.start_pos, s.start_seq, s.end_pos, NULL, s.summary_id, s.tokens, s.messages, s.depth,
+    CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, s.latest_at, NULL, s.state = 'retired'
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
+  ORDER BY 1, 2`;
+
+type SourceRow = readonly [...ItemRow, isRetired: number];
+
+/** What a summary was made from, as items of a cover; empty where one of them is no longer in force. */
+export function readSourceItems(
+  { connection }: StoreContext,
+  summaryIds: readonly string[],
+): Map<string, CoverItem[]> {
+  return connection.read(
+    () =>
+      new Map(
+        summaryIds.map((id) => {
+          const rows = connection.list<SourceRow>(SOURCES, id);
+          const isInForce = rows.every((row) => row[12] === 0);
+          return [
+            id,
+            isInForce ? rows.map(([...row]) => toItem(row.slice(0, 12) as unknown as ItemRow)) : [],
+          ];
+        }),
+      ),
+  );
+}
 
 const FIRST_MESSAGE = `
   SELECT message_id AS id FROM messages WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL

@@ -80,7 +80,8 @@ import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dissolveSummary } from "./dissolve.ts";
 import { dropSummaries } from "./drop-summaries.ts";
-import { findEnds, readCoverHead, readCoverTail } from "./cover.ts";
+import type { CoverItem } from "../../model/cover.ts";
+import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, findDoubts, testClues } from "./find-clues.ts";
 import * as forks from "./fork.ts";
@@ -342,6 +343,10 @@ export class SqliteStore implements Store {
 
   async readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null> {
     return this.#do("read", () => graph.readSummary(this.#context, summaryId, owner));
+  }
+
+  async readSourceItems(summaryIds: readonly string[]): Promise<Map<string, CoverItem[]>> {
+    return this.#do("read", () => readSourceItems(this.#context, summaryIds));
   }
 
   async readShownSummaries(summaryIds: readonly string[]): Promise<ShownSummary[]> {

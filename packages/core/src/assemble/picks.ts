@@ -1,0 +1,92 @@
+/**
+ * What a choice for the front of a context is made of: the front as it was read, the picks, and what is in none of them.
+ *
+ * Invariant: a pick counts the messages that it shows or stands for and no other pick does.
+ */
+import type { CoverItem } from "../model/cover.ts";
+import type { ReserveSummary } from "../model/reserve.ts";
+import type { LineCosts, Piece } from "./pieces.ts";
+
+export interface Front {
+  /** Oldest first, as far as they were read. */
+  readonly pieces: readonly Piece[];
+  /** Shown messages older than the first piece. */
+  readonly unreadMessages: number;
+  readonly capacityTokens: number;
+  /** Less than this is too little: what is left out and what is under summaries then gets the rest. */
+  readonly leastTokens: number;
+  /** Index of the first piece of the fresh tail. */
+  readonly tailStart: number;
+  /** The newest user message up to the anchor; it may lie further back than the pieces. */
+  readonly user: CoverItem | null;
+  readonly reserve: readonly ReserveSummary[];
+  /** The cover's summaries before a position, newest first: they are reached without reading the messages between. */
+  readonly summariesBefore: ((position: number) => Iterable<CoverItem>) | null;
+  /** Ids of summaries that keep their room before others do, the most important first. */
+  readonly preferred: readonly string[];
+  /** What summaries were made from, as far as it was read. */
+  readonly sources: ReadonlyMap<string, readonly CoverItem[]>;
+  readonly costs: LineCosts;
+}
+
+export interface PiecePick {
+  readonly kind: "piece";
+  readonly piece: Piece;
+  /** Items sent with their tool results as stubs. */
+  readonly stubbed: ReadonlySet<CoverItem>;
+  readonly tokens: number;
+  /** Messages it stands for; of a summary without those that are shown beside it. */
+  readonly messages: number;
+  readonly reason: string;
+}
+
+export interface ReservePick {
+  readonly kind: "reserve";
+  readonly reserve: ReserveSummary;
+  readonly tokens: number;
+  readonly messages: number;
+  /** What it lacks of what it stands for; null: nothing. */
+  readonly lacks: Lack | null;
+  readonly reason: string;
+}
+
+/** Messages that came, or went, after a stand-in was made; zero: only words changed. */
+export interface Lack {
+  readonly messages: number;
+}
+
+export type Pick = PiecePick | ReservePick;
+
+const NO_STUBS: ReadonlySet<CoverItem> = new Set();
+
+export const sumTokens = (picks: readonly Pick[]): number =>
+  picks.reduce((sum, pick) => sum + pick.tokens, 0);
+
+export const pickWhole = (piece: Piece, reason: string): PiecePick => ({
+  kind: "piece",
+  piece,
+  stubbed: NO_STUBS,
+  tokens: piece.tokens,
+  messages: piece.messages,
+  reason,
+});
+
+export const startOf = (pick: Pick): number =>
+  pick.kind === "piece" ? pick.piece.startPosition : pick.reserve.startPosition;
+export const endOf = (pick: Pick): number =>
+  pick.kind === "piece" ? pick.piece.endPosition : pick.reserve.endPosition;
+
+/** Messages up to the anchor that are in no pick. */
+export const countMissing = (front: Front, picks: readonly Pick[]): number =>
+  front.pieces.reduce((sum, piece) => sum + piece.messages, front.unreadMessages) -
+  picks.reduce((sum, pick) => sum + pick.messages, 0);
+
+/** Pieces that lie in no pick; both lists are in order. */
+export function listMissing(pieces: readonly Piece[], picks: readonly Pick[]): Piece[] {
+  let next = 0;
+  return pieces.filter((piece) => {
+    let pick = picks[next];
+    while (pick !== undefined && endOf(pick) < piece.endPosition) pick = picks[++next];
+    return pick === undefined || startOf(pick) > piece.startPosition;
+  });
+}

@@ -1,0 +1,150 @@
+/**
+ * Where a choice left more room than it should: the rest goes to what was left out, newest first, then to stubbed results, then to what
+ * lies under the summaries that are shown, newest first. A summary some of whose sources are shown stands for the others; one of
+ * which everything is shown is not.
+ *
+ * Invariants: the tokens stay within the capacity; every message is in one pick, the finest that shows it; and unless sources are
+ * unknown, either the choice has what it owes, or nothing that was left out and no source of a shown summary fits in the rest.
+ */
+import type { CoverItem } from "../model/cover.ts";
+import { groupItems } from "../model/tool-groups.ts";
+import {
+  countMissing,
+  endOf,
+  listMissing,
+  pickWhole,
+  startOf,
+  sumTokens,
+  type Front,
+  type Pick,
+  type PiecePick,
+} from "./picks.ts";
+import { makePiece, pieceOf, type Piece } from "./pieces.ts";
+
+interface Rest {
+  readonly picks: readonly Pick[];
+  /** Summaries whose sources would be looked at, newest first. */
+  readonly wanted: readonly string[];
+}
+
+/** How many summaries are opened at a time: each costs a read, and the newest ones are mostly enough. */
+const OPENED_AT_ONCE = 4;
+
+export function useRest(front: Front, picks: readonly Pick[]): Rest {
+  const room = new Room(front, picks);
+  if (room.isEnough()) return { picks, wanted: [] };
+  for (const piece of listLeftOut(front, picks)) room.take(piece, "left over room");
+  room.unstub();
+  const wanted = openSources(front, room);
+  return { picks: room.picks, wanted };
+}
+
+/** What is in no pick, newest first: pieces, and summaries beyond them. */
+function listLeftOut(front: Front, picks: readonly Pick[]): Piece[] {
+  const ordered = picks.toSorted((a, b) => startOf(a) - startOf(b) || endOf(b) - endOf(a));
+  const read = listMissing(front.pieces, ordered).filter(({ kind }) => kind !== "range");
+  const first = front.pieces[0]?.startPosition ?? 0;
+  const beyond = [...(front.summariesBefore?.(first) ?? [])].filter(
+    (item) =>
+      item.hidden === 0 &&
+      item.endPosition < first &&
+      !picks.some((pick) => startOf(pick) <= item.startPosition && item.endPosition <= endOf(pick)),
+  );
+  return [...read.reverse(), ...beyond.map((item) => pieceOf(item, front.costs))];
+}
+
+/** Shows sources of what is shown, newest first, as long as some fit. Answers which summaries it would open next. */
+function openSources(front: Front, room: Room): string[] {
+  const shown = new Set<string>();
+  for (let hasOpened = true; hasOpened;) {
+    hasOpened = false;
+    for (const { parent, piece } of listSources(front, room.picks)) {
+      const name = nameOf(piece);
+      if (shown.has(name) || !room.takeUnder(parent, piece)) continue;
+      shown.add(name);
+      hasOpened = true;
+    }
+  }
+  if (room.isEnough()) return [];
+  const unknown = newestFirst(room.picks).flatMap((pick) => summaryIdOf(pick) ?? []);
+  return unknown.filter((id) => !front.sources.has(id)).slice(0, OPENED_AT_ONCE);
+}
+
+function listSources(front: Front, picks: readonly Pick[]): { parent: string; piece: Piece }[] {
+  return newestFirst(picks).flatMap((pick) => {
+    const parent = summaryIdOf(pick);
+    const sources = parent === null ? undefined : front.sources.get(parent);
+    if (parent === null || sources === undefined) return [];
+    return groupItems(sources)
+      .reverse()
+      .map((group) => ({ parent, piece: makePiece(group, front.costs) }));
+  });
+}
+
+const newestFirst = (picks: readonly Pick[]): Pick[] => picks.toSorted((a, b) => endOf(b) - endOf(a));
+
+const nameOf = ({ items: [first] }: Piece): string => first?.summaryId ?? `msg ${first?.messageId}`;
+
+function summaryIdOf(pick: Pick): string | null {
+  return pick.kind === "reserve" ? pick.reserve.summaryId : (pick.piece.items[0]?.summaryId ?? null);
+}
+
+/** The picks so far, and what is free beside them. */
+class Room {
+  picks: Pick[];
+  readonly #front: Front;
+
+  constructor(front: Front, picks: readonly Pick[]) {
+    this.#front = front;
+    this.picks = [...picks];
+  }
+
+  isEnough(): boolean {
+    return this.#tokens() >= this.#front.leastTokens;
+  }
+
+  take(piece: Piece, reason: string): boolean {
+    return this.#change([...this.picks, pickWhole(piece, reason)]);
+  }
+
+  /** Shows a source of a summary, which then stands for that much less. */
+  takeUnder(summaryId: string, piece: Piece): boolean {
+    const more = this.picks.flatMap((pick) => {
+      if (summaryIdOf(pick) !== summaryId) return [pick];
+      const messages = pick.messages - piece.messages;
+      return messages <= 0 ? [] : [{ ...pick, messages }];
+    });
+    return this.#change([...more, pickWhole(piece, "opened: there is room")]);
+  }
+
+  /** Shows stubbed results whole, newest first. */
+  unstub(): void {
+    for (const pick of newestFirst(this.picks)) {
+      if (pick.kind !== "piece") continue;
+      for (const item of pick.piece.items.toReversed()) if (pick.stubbed.has(item)) this.#unstub(pick, item);
+    }
+  }
+
+  #unstub(pick: PiecePick, item: CoverItem): void {
+    const { stubTokens } = this.#front.costs;
+    const current = this.picks.find((one) => one.kind === "piece" && one.piece === pick.piece);
+    if (current?.kind !== "piece") return;
+    const stubbed = new Set([...current.stubbed].filter((one) => one !== item));
+    const whole = { ...current, stubbed, tokens: current.tokens + item.tokens - stubTokens(item) };
+    this.#change(this.picks.map((one) => (one === current ? whole : one)));
+  }
+
+  /** Takes the change if it fits. */
+  #change(picks: Pick[]): boolean {
+    const before = this.picks;
+    this.picks = picks;
+    if (this.#tokens() <= this.#front.capacityTokens) return true;
+    this.picks = before;
+    return false;
+  }
+
+  #tokens(): number {
+    const range = countMissing(this.#front, this.picks) > 0 ? this.#front.costs.rangeTokens : 0;
+    return sumTokens(this.picks) + range;
+  }
+}
