@@ -332,6 +332,27 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         expect((await store.status("other")).messages).toBe(0);
       }));
 
+    test("reads a snapshot as it was, while the store goes on", () =>
+      withStore(async (store) => {
+        const { conversationId } = await store.append(batchOf([makeEvent("a", say("one"))]));
+        const list = {
+          conversationId,
+          after: null,
+          limit: 10,
+          order: "position",
+          direction: "oldest",
+        } as const;
+        await store.withSnapshot(async (snapshot) => {
+          expect((await snapshot.listMessages(list)).items).toHaveLength(1);
+          await store.append(batchOf([makeEvent("b", say("two"))]));
+          expect((await snapshot.listMessages(list)).items).toHaveLength(1);
+          expect((await store.listMessages(list)).items).toHaveLength(2);
+        });
+        await store.withSnapshot(async (snapshot) =>
+          expect((await snapshot.listMessages(list)).items).toHaveLength(2),
+        );
+      }));
+
     test("pages through messages without losing or repeating one", () =>
       withStore(async (store) => {
         const events = Array.from({ length: 57 }, (_, i) => makeEvent(`e${i}`, say(`text ${i}`)));

@@ -111,5 +111,21 @@ export interface Store
     onProgress: (done: number, total: number) => void,
     signal?: AbortSignal,
   ): Promise<number>;
+  /** Runs `work` on one state of the archive. This store goes on meanwhile. */
+  withSnapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
+
+/** One state of the archive, on which reads are made, whatever anybody writes meanwhile. */
+export type Snapshot = Pick<
+  Store,
+  | "listMessages"
+  | "readMessage"
+  | "readFile"
+  | "listMoved"
+  | "readMovedCover"
+  | "readMovedFile"
+  | "readMovedRows"
+  | "readMovedSessions"
+  | "readMovedSummaries"
+>;

@@ -136,8 +136,6 @@ export type OpenOutcome =
   | { readonly kind: "conflict"; readonly reason: string };
 
 export interface TransferStore {
-  /** Runs `work`, which only reads, on one state of the archive, whatever others write meanwhile. */
-  withSnapshot<T>(work: () => Promise<T>): Promise<T>;
   /** By owner, session key and age: an order that another archive gives them too. */
   listMoved(choice: MoveChoice): Promise<ListedConversation[]>;
   readMovedSessions(

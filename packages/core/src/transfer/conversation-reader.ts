@@ -7,7 +7,7 @@ import { setImmediate } from "node:timers/promises";
 
 import { viewMessage } from "../message/normalize.ts";
 import type { MessageView } from "../model/message.ts";
-import type { MessageRow, Store, StoredPart } from "../store/store.ts";
+import type { MessageRow, Snapshot, StoredPart } from "../store/store.ts";
 import type { MovedSummary } from "../store/transfer.ts";
 
 const PAGE = 200;
@@ -21,7 +21,7 @@ export interface ReadMessage {
 }
 
 /** Messages by position, one at a time. */
-export async function* readMessages(store: Store, conversationId: number): AsyncGenerator<ReadMessage> {
+export async function* readMessages(store: Snapshot, conversationId: number): AsyncGenerator<ReadMessage> {
   let after: string | null = null;
   do {
     const page = await store.listMessages({
@@ -43,7 +43,7 @@ export async function* readMessages(store: Store, conversationId: number): Async
 }
 
 /** Sources before what was made from them. */
-export async function* readSummaries(store: Store, conversationId: number): AsyncGenerator<MovedSummary> {
+export async function* readSummaries(store: Snapshot, conversationId: number): AsyncGenerator<MovedSummary> {
   for (let offset = 0; ; offset += PAGE) {
     const page = await store.readMovedSummaries(conversationId, offset, PAGE);
     yield* page;

@@ -6,7 +6,8 @@
 import { createHash } from "node:crypto";
 
 import { must } from "../model/errors.ts";
-import type { ListedConversation, MoveChoice, MovedRow, TransferStore } from "../store/transfer.ts";
+import type { ListedConversation, MoveChoice, MovedRow } from "../store/transfer.ts";
+import type { Snapshot, Store } from "../store/store.ts";
 
 import { ARCHIVE_VERSION, renderRecord, type ArchiveRecord } from "./archive-records.ts";
 import { writeWholeFile } from "./whole-file.ts";
@@ -45,7 +46,7 @@ export interface ExportReport {
 
 /** The conversations an export is asked for. */
 export async function chooseConversations(
-  store: TransferStore,
+  store: Snapshot,
   choice: ExportChoice,
 ): Promise<ListedConversation[]> {
   const { since, sessionFilter } = choice;
@@ -63,11 +64,11 @@ export async function chooseConversations(
 }
 
 /** Writes an archive; compressed with zstd when the path ends in `.zst`. */
-export async function exportArchive(store: TransferStore, options: ExportOptions): Promise<ExportReport> {
+export async function exportArchive(store: Store, options: ExportOptions): Promise<ExportReport> {
   const counts = { conversations: 0, messages: 0, summaries: 0, files: 0 };
   const compress = options.out.endsWith(".zst");
-  const { bytes } = await store.withSnapshot(() =>
-    writeWholeFile(options.out, renderLines(readRecords(store, options, counts)), {
+  const { bytes } = await store.withSnapshot((snapshot) =>
+    writeWholeFile(options.out, renderLines(readRecords(snapshot, options, counts)), {
       compress,
       signal: options.signal,
     }),
@@ -90,7 +91,7 @@ async function* renderLines(records: AsyncIterable<ArchiveRecord>): AsyncGenerat
 type Counts = { conversations: number; messages: number; summaries: number; files: number };
 
 async function* readRecords(
-  store: TransferStore,
+  store: Snapshot,
   options: ExportOptions,
   counts: Counts,
 ): AsyncGenerator<ArchiveRecord> {
@@ -112,7 +113,7 @@ async function* readRecords(
 }
 
 async function* readConversation(
-  store: TransferStore,
+  store: Snapshot,
   listed: ListedConversation,
   number: number,
   counts: Counts,
@@ -141,7 +142,7 @@ async function* readConversation(
 
 /** The files of a message stand before the first message that holds them. */
 async function* readFiles(
-  store: TransferStore,
+  store: Snapshot,
   conversationId: number,
   row: MovedRow,
   written: Set<string>,

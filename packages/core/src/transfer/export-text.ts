@@ -5,7 +5,7 @@
  */
 
 import type { MessageView, PartView } from "../model/message.ts";
-import type { Store } from "../store/store.ts";
+import type { Snapshot, Store } from "../store/store.ts";
 import type { ListedConversation } from "../store/transfer.ts";
 
 import { readMessages, type ReadMessage } from "./conversation-reader.ts";
@@ -30,15 +30,16 @@ export async function exportText(
   options: ExportOptions,
 ): Promise<ExportReport> {
   const counts = { conversations: 0, messages: 0, summaries: 0, files: 0 };
-  const text = renderAll(store, STYLES[format](), options, counts);
-  const { bytes } = await store.withSnapshot(() =>
-    writeWholeFile(options.out, text, { signal: options.signal }),
+  const { bytes } = await store.withSnapshot((snapshot) =>
+    writeWholeFile(options.out, renderAll(snapshot, STYLES[format](), options, counts), {
+      signal: options.signal,
+    }),
   );
   return { path: options.out, ...counts, bytes };
 }
 
 async function* renderAll(
-  store: Store,
+  store: Snapshot,
   style: TextStyle,
   options: ExportOptions,
   counts: { conversations: number; messages: number },

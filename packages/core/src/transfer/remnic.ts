@@ -12,7 +12,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 
 import { EngineError, must } from "../model/errors.ts";
 import type { PartView } from "../model/message.ts";
-import type { Store } from "../store/store.ts";
+import type { Snapshot, Store } from "../store/store.ts";
 import type { ListedConversation, MovedSummary } from "../store/transfer.ts";
 
 import { listSeqsBelow, readMessages, readSummaries, type ReadMessage } from "./conversation-reader.ts";
@@ -75,10 +75,11 @@ export async function exportRemnic(store: Store, options: RemnicExportOptions): 
   try {
     if (!dryRun) database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     database.exec("PRAGMA foreign_keys = ON; BEGIN IMMEDIATE");
-    const writer = new RemnicWriter(store, database, options);
-    await store.withSnapshot(() => writer.writeAll());
+    const report = await store.withSnapshot((snapshot) =>
+      new RemnicWriter(snapshot, database, options).writeAll(),
+    );
     database.exec(dryRun ? "ROLLBACK" : "COMMIT");
-    return writer.report();
+    return report;
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;
@@ -88,22 +89,18 @@ export async function exportRemnic(store: Store, options: RemnicExportOptions): 
 }
 
 class RemnicWriter {
-  readonly #store: Store;
+  readonly #store: Snapshot;
   readonly #options: RemnicExportOptions;
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #touched = new Set<string>();
   readonly #counts = { conversations: 0, messages: 0, summaries: 0, files: 0, known: 0, events: 0 };
 
-  constructor(store: Store, database: DatabaseSync, options: RemnicExportOptions) {
+  constructor(store: Snapshot, database: DatabaseSync, options: RemnicExportOptions) {
     this.#store = store;
     this.#database = database;
     this.#options = options;
     this.#prepareSchema();
-  }
-
-  report(): RemnicExportReport {
-    return { path: this.#options.out, ...this.#counts, bytes: 0 };
   }
 
   #prepareSchema(): void {
@@ -137,7 +134,7 @@ class RemnicWriter {
     }
   }
 
-  async writeAll(): Promise<void> {
+  async writeAll(): Promise<RemnicExportReport> {
     const conversations = await chooseConversations(this.#store, this.#options);
     const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
     let done = 0;
@@ -152,6 +149,7 @@ class RemnicWriter {
       this.#options.onProgress?.({ done, total });
     }
     for (const session of this.#touched) this.#writeEvent(session);
+    return { path: this.#options.out, ...this.#counts, bytes: 0 };
   }
 
   async #writeConversation(conversation: ListedConversation): Promise<void> {

@@ -63,6 +63,7 @@ import type {
   Page,
   SessionState,
   ShownMessage,
+  Snapshot,
   StorageShares,
   Store,
   VerifyReport,
@@ -127,10 +128,12 @@ export interface SqliteStoreOptions {
 const DEFAULT_BUSY_LIMIT_MS = 60_000;
 
 export class SqliteStore implements Store {
+  readonly #options: SqliteStoreOptions;
   #context: StoreContext;
   #queue: IndexQueue;
 
   constructor(options: SqliteStoreOptions) {
+    this.#options = options;
     const connection = new Connection({
       path: options.path,
       create: options.create ?? false,
@@ -586,8 +589,14 @@ export class SqliteStore implements Store {
     return this.#do("read", () => care.listFilePaths(this.#context));
   }
 
-  async withSnapshot<T>(work: () => Promise<T>): Promise<T> {
-    return this.#context.connection.readThroughout(work);
+  /** A connection of its own: what this one writes meanwhile stays outside. */
+  async withSnapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+    const snapshot = new SqliteStore({ ...this.#options, create: false, readOnly: true });
+    try {
+      return await snapshot.#context.connection.readThroughout(() => work(snapshot));
+    } finally {
+      await snapshot.close();
+    }
   }
 
   async holdWrites(): Promise<void> {

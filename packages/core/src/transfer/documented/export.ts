@@ -11,7 +11,7 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 
 import { EngineError } from "../../model/errors.ts";
 import type { PartView } from "../../model/message.ts";
-import type { Store } from "../../store/store.ts";
+import type { Snapshot, Store } from "../../store/store.ts";
 import type { ListedConversation, MovedSummary } from "../../store/transfer.ts";
 import { listSeqsBelow, readMessages, readSummaries, type ReadMessage } from "../conversation-reader.ts";
 import { chooseConversations, type ExportOptions, type ExportReport } from "../export-archive.ts";
@@ -42,14 +42,15 @@ export async function exportDocumented(
   try {
     database.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN");
     database.exec(DOCUMENTED_SCHEMA);
-    const writer = new DocumentedWriter(store, database, options);
-    await store.withSnapshot(() => writer.writeAll());
+    const report = await store.withSnapshot((snapshot) =>
+      new DocumentedWriter(snapshot, database, options).writeAll(),
+    );
     database.exec(FILL_INDEXES);
     database.exec("COMMIT");
     checkLinks(database, out);
     database.close();
     renameSync(temporary, out);
-    return { ...writer.report(), bytes: statSync(out).size };
+    return { ...report, bytes: statSync(out).size };
   } catch (error) {
     if (database.isOpen) database.close();
     rmSync(temporary, { force: true });
@@ -76,25 +77,21 @@ interface ImportedRows {
 }
 
 class DocumentedWriter {
-  readonly #store: Store;
+  readonly #store: Snapshot;
   readonly #database: DatabaseSync;
   readonly #options: DocumentedExportOptions;
   readonly #counts = { conversations: 0, messages: 0, summaries: 0, files: 0, leftOut: 0 };
   readonly #statements = new Map<string, StatementSync>();
   readonly #columns = new Map<string, ReadonlySet<string>>();
 
-  constructor(store: Store, database: DatabaseSync, options: DocumentedExportOptions) {
+  constructor(store: Snapshot, database: DatabaseSync, options: DocumentedExportOptions) {
     this.#store = store;
     this.#database = database;
     this.#options = options;
   }
 
-  report(): DocumentedExportReport {
-    return { path: this.#options.out, ...this.#counts, bytes: 0 };
-  }
-
   /** Conversations that had numbers there first, so that they can keep them. */
-  async writeAll(): Promise<void> {
+  async writeAll(): Promise<DocumentedExportReport> {
     const conversations = await chooseConversations(this.#store, this.#options);
     const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
     const isImported = ({ sessionId }: ListedConversation): boolean => sessionId.startsWith("lossless-claw:");
@@ -110,6 +107,7 @@ class DocumentedWriter {
       done += conversation.rows;
       this.#options.onProgress?.({ done, total });
     }
+    return { path: this.#options.out, ...this.#counts, bytes: 0 };
   }
 
   count(what: "messages" | "summaries" | "files" | "leftOut"): void {
@@ -168,7 +166,7 @@ class DocumentedWriter {
 
 class ConversationWriter {
   readonly #out: DocumentedWriter;
-  readonly #store: Store;
+  readonly #store: Snapshot;
   readonly #conversation: ListedConversation;
   readonly #filesDir: string;
   readonly #imported: ImportedRows = {
@@ -186,7 +184,7 @@ class ConversationWriter {
   #lastSeq = 0;
   #hasOwn = false;
 
-  constructor(out: DocumentedWriter, store: Store, conversation: ListedConversation, filesDir: string) {
+  constructor(out: DocumentedWriter, store: Snapshot, conversation: ListedConversation, filesDir: string) {
     this.#out = out;
     this.#store = store;
     this.#conversation = conversation;
