@@ -30,7 +30,7 @@ import type { GrantCharge } from "./state.ts";
 import * as totals from "./status.ts";
 import * as vault from "./vault.ts";
 import * as vectors from "./vectors.ts";
-import { every, reader, writer } from "./verb.ts";
+import { dropTexts, every, reader, writer } from "./verb.ts";
 import type { Methods } from "./verb.ts";
 
 interface DropSummariesRequest {
@@ -188,8 +188,10 @@ export const VERBS = {
     store.readTies(conversationIds),
   ),
   /** Removes conversations with everything in them; null if they are not as expected. */
-  removeConversations: writer(({ store }, { expected }: { readonly expected: readonly ConversationTies[] }) =>
-    store.removeConversations(expected),
+  removeConversations: writer(
+    ({ store }, { expected }: { readonly expected: readonly ConversationTies[] }) =>
+      store.removeConversations(expected),
+    { erasesTexts: true },
   ),
 
   // Forgetting and redaction
@@ -197,7 +199,7 @@ export const VERBS = {
   /** What forgetting these messages would touch. */
   planForget: reader(forgetting.planForget, { flushedIndex: true }),
   /** Erases messages, and everything that was made from them. Cannot be undone. */
-  forget: writer(forgetting.forget),
+  forget: writer(forgetting.forget, { erasesTexts: true }),
   /** Whether a forgetting has pages left to wipe. */
   isForgettingOpen: reader(({ store }) => store.isForgettingOpen()),
   /** Wipes what a forgetting freed, when it could not do so itself. */
@@ -223,3 +225,6 @@ export const WRITER_PORT = {
   }),
   embedQuestion: VERBS.embedQuestion,
 };
+
+/** What the reading thread has to do after a verb of the writing one. Not part of the engine. */
+export const READER_PORT = { dropTexts: reader(dropTexts) };

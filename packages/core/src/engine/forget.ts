@@ -52,8 +52,6 @@ export async function forget(engine: EngineState, request: ForgetRequest): Promi
     const replacements = await remake(engine, plan);
     const outcome = await store.forget({ ...request, alsoSummaryIds, replacements, now: clock.now() });
     if (outcome.kind === "stale") continue;
-    // A thread that tested regular expressions may still hold the texts.
-    await engine.recall.scanner.drop();
     const remade = replacements.map(({ oldId, summary }) => ({ oldId, newId: summary.summaryId }));
     return { plan: outcome.plan, remade, isWiped: await tryToWipe(engine) };
   }

@@ -8,7 +8,7 @@ import type { Complete, CompleteResult } from "../model/complete.ts";
 import type { Embed, EmbedResult } from "../model/embed.ts";
 import { EngineError } from "../model/errors.ts";
 import type { EventSink } from "../model/events.ts";
-import { WRITER_PORT, VERBS } from "./engine.ts";
+import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import type { Engine } from "./engine.ts";
 import type { WriterPort } from "./state.ts";
 import { deserializeError, serializeError } from "./thread-messages.ts";
@@ -215,6 +215,7 @@ class Threads {
   serve(name: string, verb: Verb, request: unknown): Promise<unknown> {
     if (verb.thread === "reader") return this.#read(name, verb, request);
     if (verb.thread === "every") return this.#callEvery(name, verb);
+    if (verb.erasesTexts) return this.#erase(name, verb, request);
     return this.#writer.call(name, verb, request).finally(() => {
       this.#mayBeUnindexed = true;
     });
@@ -233,6 +234,13 @@ class Threads {
       this.#flushing = this.#writer.call("flushIndex", VERBS.flushIndex, undefined);
     }
     return this.#flushing;
+  }
+
+  async #erase(name: string, verb: Verb, request: unknown): Promise<unknown> {
+    const result = await this.#writer.call(name, verb, request);
+    await (await this.#reader)?.call("dropTexts", READER_PORT.dropTexts, undefined);
+    this.#mayBeUnindexed = true;
+    return result;
   }
 
   async #callEvery(name: string, verb: Verb): Promise<unknown> {

@@ -19,6 +19,8 @@ export interface Verb<Args extends readonly unknown[] = readonly [never], Result
   readonly cancellable?: boolean;
   /** The request carries `onProgress`. */
   readonly progress?: boolean;
+  /** Erases messages: texts that searches keep in memory are dropped afterwards, in every thread. */
+  readonly erasesTexts?: boolean;
   /** How the request is posted to the other thread, where a plain copy would cost too much or change it. It must not keep the request alive. */
   readonly post?: (request: never) => Posted;
 }
@@ -36,7 +38,7 @@ type Carries<Args extends readonly unknown[], Name extends string> = Args extend
     : false;
 
 /** What goes with a function into the table. The compiler refuses flags that do not match the request. */
-type Serving<Args extends readonly unknown[]> = Pick<Verb, "flushedIndex" | "post"> &
+type Serving<Args extends readonly unknown[]> = Pick<Verb, "flushedIndex" | "erasesTexts" | "post"> &
   (Carries<Args, "signal"> extends true ? { readonly cancellable: true } : { readonly cancellable?: false }) &
   (Carries<Args, "onProgress"> extends true ? { readonly progress: true } : { readonly progress?: false });
 
@@ -90,11 +92,18 @@ export function joinRequest(verb: Verb, sent: unknown, { signal, onProgress }: C
   return { ...(sent as object), ...(verb.cancellable && { signal }), ...(verb.progress && { onProgress }) };
 }
 
+/** Drops the texts that searches by regular expression keep in memory. */
+export async function dropTexts({ recall }: EngineState): Promise<void> {
+  await recall.scanner.drop();
+}
+
 /** Runs a verb in this thread. */
 export async function runVerb(engine: EngineState, verb: Verb, request: unknown): Promise<unknown> {
   if (verb.flushedIndex) await engine.store.settleIndex();
   // The table has checked what the verb takes; here it is one of many.
-  return verb.run(engine, request as never);
+  const result = await verb.run(engine, request as never);
+  if (verb.erasesTexts) await dropTexts(engine);
+  return result;
 }
 
 /** An object with a method for each verb, all served by one function. */

@@ -7,7 +7,7 @@ import { must } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
 import { NO_MEANING } from "../retrieve/meaning.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
-import { WRITER_PORT, VERBS } from "./engine.ts";
+import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import { openState } from "./local-engine.ts";
 import type { EngineState, WriterPort } from "./state.ts";
 import { deserializeError, serializeError } from "./thread-messages.ts";
@@ -17,7 +17,9 @@ import type { Callbacks, Verb } from "./verb.ts";
 
 type CallMessage = Extract<ToWorker, { kind: "call" }>;
 
-const SERVED: ReadonlyMap<string, Verb> = new Map(Object.entries({ ...VERBS, ...WRITER_PORT }));
+const SERVED: ReadonlyMap<string, Verb> = new Map(
+  Object.entries({ ...VERBS, ...WRITER_PORT, ...READER_PORT }),
+);
 
 const port = must(parentPort, "the port of the engine's thread");
 const send = (message: FromWorker): void => port.postMessage(message);

@@ -112,6 +112,15 @@ describe("behind threads", () => {
     await expect(readAll()).rejects.toMatchObject({ code: "denied", message: /used up/ });
   });
 
+  test("the reader drops the texts it keeps once messages are forgotten", async () => {
+    const engine = await open();
+    await engine.ingest({ session: main, messages: [say("a", "user", "The code is 4711.")] });
+    const found = await engine.grep({ session: main, pattern: "code is \\d+" });
+    expect(found.total).toBe(1);
+    const posted = await listPosted(() => engine.forget({ messageIds: [1], reason: "test" }));
+    expect(posted).toEqual(["forget", "dropTexts"]);
+  });
+
   test("a context crosses once", async () => {
     const engine = await open();
     const marker = "only-once-4711";
