@@ -109,6 +109,18 @@ describe("the layers of core", () => {
   });
 });
 
+test("no getter of the store does work: what looks like a field runs no SQL", () => {
+  const getter = /^ {2}(?:static )?get (\w+)\(\)[^{]*\{\n([\s\S]*?)^ {2}\}/gm;
+  const working = core
+    .filter((file) => file.path.startsWith(`${CORE}store/`))
+    .flatMap((file) =>
+      [...file.text.matchAll(getter)]
+        .filter(([, , body = ""]) => /(?<!new EngineError)(?<!\bif )\(/.test(body))
+        .map(([, name]) => `${file.path}: ${name}`),
+    );
+  expect(working).toEqual([]);
+});
+
 describe("the packages", () => {
   test("use core by its name, never by a path into it", () => {
     const others = allCode.filter((file) => !["core", null].includes(packageOf(file.path)));

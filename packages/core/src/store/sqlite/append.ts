@@ -76,7 +76,7 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     if (batch.turn) {
       const { advancementKey } = batch.turn;
       if (connection.change(INSERT_TURN, advancementKey, placement.sessionRef, batch.now) === 0) {
-        const conversationId = placement.current.conversationId;
+        const conversationId = placement.readCurrent().conversationId;
         return { conversationId, results: [], duplicateTurn: true, indexProblem: null };
       }
     }
@@ -92,7 +92,7 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
       const lastEventId = batch.events.at(-1)?.eventId ?? null;
       connection.run(SET_CURSOR, batch.cursor.value, lastEventId, placement.sessionRef);
     }
-    const conversationId = placement.current.conversationId;
+    const conversationId = placement.readCurrent().conversationId;
     placement.save();
     if (batch.import) noteStored(connection, batch.import, results);
     context.index.add(documents);

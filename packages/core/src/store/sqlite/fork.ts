@@ -80,7 +80,7 @@ export function fork(
     );
     const isKnown = findSession(connection, session.owner, session.id) !== null;
     const placement = new Placement(connection, session, now);
-    if (isKnown) return { kind: "known", conversationId: placement.current.conversationId };
+    if (isKnown) return { kind: "known", conversationId: placement.readCurrent().conversationId };
     const chain = must(readChainAt(connection, point.conversationId, point.seq), "the parent's chain");
     const head = placement.startFork({ ...point, chain });
     for (const eventId of request.eventIds)

@@ -74,7 +74,7 @@ export class Placement {
   }
 
   /** The conversation the session is in now. */
-  get current(): ConversationHead {
+  readCurrent(): ConversationHead {
     return this.place(null).head;
   }
 

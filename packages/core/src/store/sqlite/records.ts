@@ -203,7 +203,7 @@ export function recordBoundary(
   return connection.write(() => {
     const placement = new Placement(connection, session, at);
     const known = connection.get<{ conversation_id: number }>(SELECT_BOUNDARY, placement.sessionRef, eventId);
-    if (known) return { kind: "known", conversationId: placement.current.conversationId };
+    if (known) return { kind: "known", conversationId: placement.readCurrent().conversationId };
     const { head, position: wanted } = placement.place(request.position);
     const position = wanted ?? head.nextPosition();
     const shownBefore = connection.get<{ n: number }>(SHOWN_BEFORE, head.conversationId, position)?.n ?? 0;
