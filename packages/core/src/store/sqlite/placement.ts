@@ -89,7 +89,7 @@ export class Placement {
 
   /** Closes the conversation the session is in; with a position, what follows it goes to a new one. */
   archive(cause: string, startNextAt: number | null): ConversationHead {
-    const { current } = this;
+    const current = this.readCurrent();
     this.#connection.run(ARCHIVE, this.#now, cause, current.conversationId);
     if (startNextAt === null) return current;
     const next = ConversationHead.create(this.#connection, this.#session, this.#now);
