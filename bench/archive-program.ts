@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { openEngine } from "@lossless/core";
-import { importTranscript } from "@lossless/core/transfer/import.ts";
+import { importTranscript } from "@lossless/core/interchange";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 
 export interface ProgramReport {

@@ -9,8 +9,8 @@
 import { DatabaseSync } from "node:sqlite";
 import type { StatementSync } from "node:sqlite";
 import type { AssembledContext } from "@lossless/core";
-import { decodeBody } from "@lossless/core/store/body.ts";
-import type { RunKey } from "@lossless/core/store/folding.ts";
+import type { RunKey } from "@lossless/core/ports";
+import { decodeBody } from "@lossless/core/testing";
 import { MessageSource } from "./archive-messages.ts";
 import { Archive, median, readRounds, readSizes, round, showProgress, textOf } from "./history.ts";
 import { chooseClock, startTiming } from "./timing.ts";

@@ -2,15 +2,11 @@
  * Long conversations for the benchmarks of folding and assembling: short messages, stored fast, and a summariser that takes no time.
  * What is measured on them is the engine itself; no model and no extractive summariser is involved.
  */
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { createLocalEngine } from "@lossless/core/engine/local-engine.ts";
-import type { SessionRef } from "@lossless/core/model/message.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
-import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
-import type { ConversationRow, Store } from "@lossless/core/store/store.ts";
-import type { Summarize } from "@lossless/core/summarize/summarize.ts";
+import { estimateTextTokens, resolveSettings } from "@lossless/core";
+import type { ConversationRow, Engine, SessionRef, Settings } from "@lossless/core";
+import type { Store } from "@lossless/core/ports";
+import { createLocalEngine, SqliteStore } from "@lossless/core/testing";
+import type { Summarize } from "@lossless/core/testing";
 import { makeRandom } from "@lossless/testkit/random.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 

@@ -4,9 +4,8 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import { openEngine } from "@lossless/core/engine/open-engine.ts";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Settings } from "@lossless/core";
 import { MessageSource } from "./archive-messages.ts";
 
 const SEED = 20_260;

@@ -5,9 +5,8 @@
  *
  * `npm run bench -- prefix [--windows 200000,64000,32000] [--turns 1000]`
  */
-import { openEngine } from "@lossless/core";
+import { estimateTextTokens, openEngine } from "@lossless/core";
 import type { ContextMessage, Engine } from "@lossless/core";
-import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 import type { GeneratedMessage } from "./archive-messages.ts";

@@ -6,8 +6,9 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { importPaths, openEngine } from "@lossless/core";
+import { openEngine } from "@lossless/core";
 import type { Arrival, Engine } from "@lossless/core";
+import { importPaths } from "@lossless/core/interchange";
 import { findSharedData } from "@lossless/testkit";
 import type { BenchResult } from "./report.ts";
 

@@ -4,9 +4,9 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { viewMessage } from "@lossless/core/message/normalize.ts";
-import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
-import type { SourceLine } from "@lossless/core/summarize/source.ts";
+import { estimateTextTokens } from "@lossless/core";
+import { viewMessage } from "@lossless/core/testing";
+import type { SourceLine } from "@lossless/core/testing";
 import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
 import type { EngineContext } from "./engine-context.ts";
 import { mean, percent, shareIn } from "./retention-figures.ts";

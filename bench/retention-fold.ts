@@ -2,9 +2,8 @@
  * Folding by the extractive summariser alone, without archive and planner: what a history is worth when it is folded to exactly a given
  * number of characters, so that every rival has the same room.
  */
-import { summarizeExtractively } from "@lossless/core/summarize/extractive.ts";
-import { speakerOf } from "@lossless/core/summarize/source.ts";
-import type { SourceLine } from "@lossless/core/summarize/source.ts";
+import { speakerOf, summarizeExtractively } from "@lossless/core/testing";
+import type { SourceLine } from "@lossless/core/testing";
 import { sum } from "./retention-figures.ts";
 
 const LEAF_CHUNK_TOKENS = 20_000;

@@ -5,9 +5,9 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { viewMessage } from "@lossless/core/message/normalize.ts";
-import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
-import type { SourceLine } from "@lossless/core/summarize/source.ts";
+import { estimateTextTokens } from "@lossless/core";
+import { viewMessage } from "@lossless/core/testing";
+import type { SourceLine } from "@lossless/core/testing";
 import { findSharedData } from "@lossless/testkit/shared-data.ts";
 import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
 import { mean, percent, shareIn, sum } from "./retention-figures.ts";

@@ -4,9 +4,9 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { estimateTextTokens } from "@lossless/core";
 import type { Arrival } from "@lossless/core";
-import { estimateTextTokens } from "@lossless/core/model/tokens.ts";
-import type { SourceLine } from "@lossless/core/summarize/source.ts";
+import type { SourceLine } from "@lossless/core/testing";
 import { findSharedData } from "@lossless/testkit/shared-data.ts";
 import { assembleAfterFolding, assembleUpTo } from "./engine-context.ts";
 import { mean, percent } from "./retention-figures.ts";

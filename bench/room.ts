@@ -7,8 +7,9 @@
  * tuned on.
  */
 import { basename } from "node:path";
-import { importTranscript, openEngine } from "@lossless/core";
+import { openEngine } from "@lossless/core";
 import type { AssembledContext, Engine } from "@lossless/core";
+import { importTranscript } from "@lossless/core/interchange";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";

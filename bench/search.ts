@@ -9,8 +9,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openEngine } from "@lossless/core";
 import type { Arrival, Engine } from "@lossless/core";
-import { toMatch } from "../packages/core/src/store/sqlite/match.ts";
-import { analyzeQuery, buildClues } from "../packages/core/src/text/index.ts";
+import { analyzeQuery, buildClues, toMatch } from "@lossless/core/testing";
 import type { BenchResult } from "./report.ts";
 
 const OWNER = "bench";

@@ -7,8 +7,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { countTokens as countCl100k } from "gpt-tokenizer/encoding/cl100k_base";
 import { countTokens as countO200k } from "gpt-tokenizer/encoding/o200k_base";
-import { viewMessage } from "../packages/core/src/message/normalize.ts";
-import { estimateTextTokens } from "../packages/core/src/model/tokens.ts";
+import { estimateTextTokens } from "@lossless/core";
+import { viewMessage } from "@lossless/core/testing";
 import type { BenchResult } from "./report.ts";
 import { TOKEN_SAMPLES } from "./token-samples.ts";
 

@@ -5,17 +5,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ERROR_CODES } from "../packages/core/src/model/errors.ts";
-import {
-  describeDefault,
-  describeLimits,
-  getSetting,
-  SETTING_GROUPS,
-} from "../packages/core/src/model/settings.ts";
+import { ERROR_CODES } from "@lossless/core";
+import { describeDefault, describeLimits, getSetting, SETTING_GROUPS } from "@lossless/core/settings";
+import type { SettingKey } from "@lossless/core/settings";
 import { helpOf } from "../packages/cli/src/commands/help.ts";
 import { buildProgram, DESCRIPTION, listCommands } from "../packages/cli/src/program.ts";
 import { commandPath } from "../packages/cli/src/context.ts";
-import type { SettingKey } from "../packages/core/src/model/settings.ts";
 import { renderStorage } from "./storage-page.ts";
 
 interface Page {

@@ -7,8 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import { openEngine } from "@lossless/core/engine/open-engine.ts";
+import { openEngine, resolveSettings } from "@lossless/core";
 import { findChromium, openPage, startChromium } from "@lossless/testkit/chromium.ts";
 import type { Page } from "playwright-core";
 import { startInspector } from "../packages/cli/src/web/server.ts";
@@ -94,7 +93,7 @@ try {
 async function takeAll(database: string): Promise<void> {
   const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
   const engine = await openEngine({ database, settings });
-  const { examine } = await import("@lossless/core/maintain/doctor.ts");
+  const { examine } = await import("@lossless/core/repair");
   const serve = (isWriting: boolean): ReturnType<typeof startInspector> =>
     startInspector({
       engine,

@@ -97,7 +97,7 @@ describe("the pages", () => {
   });
 
   test("the glossary explains every reason to hide", async () => {
-    const { HIDDEN } = await import("../packages/core/src/model/message.ts");
+    const { HIDDEN } = await import("@lossless/core");
     const glossary = readProjectFile("GLOSSARY.md");
     expect(Object.keys(HIDDEN).filter((reason) => !glossary.includes(`\`${reason}\``))).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /** Every setting that calls itself active is read by some code; one that nothing reads must say that it has no effect. */
 import { expect, test } from "vitest";
-import { getSetting, SETTING_KEYS } from "../packages/core/src/model/settings.ts";
+import { getSetting, SETTING_KEYS } from "@lossless/core/settings";
 import { readSources } from "./source-files.ts";
 
 /** Where settings are described, not used. */

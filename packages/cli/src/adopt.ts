@@ -3,16 +3,16 @@
  * history is imported into a new file and the old one is kept beside it. Commands that only read refuse, and name the way.
  */
 import { existsSync } from "node:fs";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+import { EngineError } from "@lossless/core";
+import type { Settings } from "@lossless/core";
+import type { Adoption } from "@lossless/core/interchange";
 import { countOf } from "./format.ts";
 import { printNote } from "./output.ts";
 import { startProgress } from "./progress.ts";
 
 /** Most calls end here, before anything of the importer is loaded. */
 async function needsAdoption(path: string): Promise<boolean> {
-  const need = await import("@lossless/core/transfer/documented/need.ts");
+  const need = await import("@lossless/core/interchange");
   return need.needsAdoption(path);
 }
 
@@ -24,11 +24,11 @@ export async function adoptOlder(
   const { databasePath: path, largeFilesDir: filesDir, largeFileThresholdTokens } = settings;
   if (!(await needsAdoption(path))) {
     // One that was killed after its last step left its folder, with a copy of the old database.
-    const { removeLeftovers } = await import("@lossless/core/transfer/documented/need.ts");
+    const { removeLeftovers } = await import("@lossless/core/interchange");
     removeLeftovers(path);
     return { kind: "not_needed" };
   }
-  const { adoptDocumentedDatabase } = await import("@lossless/core/transfer/documented/adopt.ts");
+  const { adoptDocumentedDatabase } = await import("@lossless/core/interchange");
   const progress = startProgress("Adopting", { isWanted: !isQuiet });
   try {
     const adoption = await adoptDocumentedDatabase({

@@ -6,17 +6,10 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readFile, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { isObject } from "@lossless/core/model/setting-types.ts";
-import { flushPath } from "@lossless/core/store/flush-path.ts";
-import { withFileLock } from "@lossless/core/store/sqlite/file-lock.ts";
-import { findStateDir, resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import type {
-  ConfigLayer,
-  ConfigObject,
-  Environment,
-  ResolvedSettings,
-} from "@lossless/core/model/settings-resolve.ts";
+import { EngineError, resolveSettings } from "@lossless/core";
+import { flushPath, isObject, withFileLock } from "@lossless/core/doors";
+import { findStateDir } from "@lossless/core/settings";
+import type { ConfigLayer, ConfigObject, Environment, ResolvedSettings } from "@lossless/core/settings";
 
 const PLUGIN = "lossless-claw";
 

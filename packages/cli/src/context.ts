@@ -3,10 +3,8 @@
  * what it uses. Reading commands open the archive read-only: they never create, migrate or write a database.
  */
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { Complete, ModelRef } from "@lossless/core/model/complete.ts";
-import type { Embed } from "@lossless/core/model/embed.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
+import { EngineError } from "@lossless/core";
+import type { Complete, Embed, Engine, ModelRef } from "@lossless/core";
 import { EXIT_CANCELLED } from "./exit.ts";
 import { printNote, printResult } from "./output.ts";
 import type { Result } from "./output.ts";
@@ -96,7 +94,7 @@ export class Invocation {
   ): Promise<T> {
     const { settings } = await this.settings();
     await this.prepareArchive(access);
-    const { openEngine } = await import("@lossless/core/engine/open-engine.ts");
+    const { openEngine } = await import("@lossless/core");
     this.#database = settings.databasePath;
     const note = options.onNote ?? printNote;
     const noteUpgrade = noteTenths("upgrading the archive to this version", note);

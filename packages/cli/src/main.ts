@@ -1,5 +1,5 @@
 /** `lcm`, from a command line to an exit status. Every error of every command ends here, and nowhere else. */
-import { toWriteError } from "@lossless/core/model/errors.ts";
+import { toWriteError } from "@lossless/core/doors";
 import { describeFailure } from "./exit.ts";
 import { printFailure } from "./output.ts";
 import { buildProgram, isHelpShown } from "./program.ts";

@@ -4,7 +4,7 @@
  */
 import { Command, CommanderError } from "commander";
 import type { Option } from "commander";
-import { findNearest } from "@lossless/core/model/nearest.ts";
+import { findNearest } from "@lossless/core/doors";
 import { defineAdopt } from "./commands/adopt.ts";
 import { defineAsk } from "./commands/ask.ts";
 import { defineAssemble } from "./commands/assemble.ts";

@@ -1,5 +1,5 @@
 /** The next step as a person at a shell takes it: a command that can be typed, or what to change on the command line. */
-import type { StepWords } from "@lossless/core/model/next-step.ts";
+import type { StepWords } from "@lossless/core";
 import { renderCommandLine } from "./commands/shared.ts";
 
 /** Lists with a command of another name. */

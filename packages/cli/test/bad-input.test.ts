@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { ERROR_CODES } from "@lossless/core/model/errors.ts";
+import { ERROR_CODES } from "@lossless/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines } from "./support.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { chmod, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { explainSetting } from "@lossless/core/model/settings-resolve.ts";
+import { explainSetting } from "@lossless/core/settings";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   findConfigPlaces,

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { editArchive } from "@lossless/testkit/edit-archive.ts";
 import { setTimeout } from "node:timers/promises";
-import { filesDirBeside } from "@lossless/core/model/files-dir.ts";
+import { filesDirBeside } from "@lossless/core/testing";
 import { makeRandom } from "@lossless/testkit";
 import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-import type { SummaryNode } from "@lossless/core/store/folding.ts";
+import type { SummaryNode } from "@lossless/core";
 import { describe, expect, test } from "vitest";
 import { drawTree } from "../src/commands/summary-tree.ts";
 import type { Graph } from "../src/commands/summary-tree.ts";

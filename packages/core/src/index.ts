@@ -1,66 +1,109 @@
-/** The library's face. */
-export type { AssembledContext, ExplainedItem } from "./assemble/assemble.ts";
-export { checkGrammar, PROVIDERS } from "./assemble/grammars.ts";
-export type { ModelMessage, ModelPart, Provider } from "./assemble/grammars.ts";
-export type { ContextBlock, ContextMessage } from "./assemble/write.ts";
-export type { ProgressFn } from "./engine/archive.ts";
-export type { AssembleRequest } from "./engine/assemble.ts";
-export type { ConversationChoice, Scope } from "./engine/conversations.ts";
-export type { Engine } from "./engine/engine.ts";
-export type { CompactRequest, CompactResult } from "./engine/folding.ts";
-export type { IngestRequest, IngestResult } from "./engine/ingest.ts";
-export type { FoldingStatus, StatusResult } from "./engine/status.ts";
-export type { EmbedMessagesResult } from "./engine/vector-fill.ts";
-export type { EmbedStatusResult } from "./engine/vectors.ts";
+/**
+ * The library: opening an engine, what its verbs take and give, errors, settings, and the tools that agents call.
+ *
+ * Loading this file loads no engine; `openEngine` does, where the engine runs. Beside it there are six more ways in, each for those who
+ * need more than the engine: `/ports` (to bring a database or a model), `/settings` (to show and change settings), `/repair` (what an
+ * operator asks for), `/interchange` (importing and exporting), `/doors` (what programs in front of the engine share) and `/testing`
+ * (for test tools and benchmarks only). Nothing else of this package can be imported.
+ */
+
+// Opening
 export { openEngine } from "./engine/open-engine.ts";
 export type { OpenEngineOptions } from "./engine/open-engine.ts";
-export type { Complete, CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
-export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
-export { EngineError, ERROR_CODES } from "./model/errors.ts";
+export type { ProgressFn } from "./engine/archive.ts";
+export type { ConversationChoice, Scope } from "./engine/conversations.ts";
+export type { Engine } from "./engine/engine.ts";
+
+// Errors and events
+export { assert, EngineError, ERROR_CODES, hintFor, must } from "./model/errors.ts";
 export type { ErrorCode } from "./model/errors.ts";
-export type { EngineEvent, EventSink } from "./model/events.ts";
-export { formatMessageId, isFileId, isSummaryId, parseMessageId } from "./model/ids.ts";
+export type { EngineEvent } from "./model/events.ts";
+export { LIBRARY_WORDS, wordNote, wordStep } from "./model/next-step.ts";
+export type { StepWords } from "./model/next-step.ts";
+
+// Settings: as much as opening needs; the rest is in `/settings`
+export { resolveSettings } from "./model/settings-resolve.ts";
+export type { Settings } from "./model/settings.ts";
+
+// Storing messages
+export type { IngestRequest, IngestResult } from "./engine/ingest.ts";
 export { ATTACHMENT_PREFIX, HIDDEN, hiddenReasons, POSITION_STEP } from "./model/message.ts";
 export type {
   Arrival,
   HiddenReason,
   IngestedMessage,
   IngestOutcome,
-  MessageView,
-  PartType,
-  PartView,
-  Role,
+  ModelIdentity,
   SessionRef,
 } from "./model/message.ts";
-export type { Settings } from "./model/settings.ts";
-export { compileSessionPatterns } from "./model/session-patterns.ts";
-export { settingsJsonSchema, settingsUiHints } from "./model/settings-schema.ts";
-export { resolveSettings } from "./model/settings-resolve.ts";
+
+// What is stored
+export { formatMessageId, isFileId, isSummaryId, makeImportId, parseMessageId } from "./model/ids.ts";
+export type { MessageView, PartType, PartView, Role } from "./model/message.ts";
 export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
-export { importPaths, importTranscript } from "./transfer/import.ts";
-export type { ImportReport } from "./transfer/import.ts";
-export { adoptDocumentedDatabase, isDocumentedDatabase } from "./transfer/documented/adopt.ts";
-export { EXPORT_FORMATS } from "./transfer/format.ts";
-export type { ExportFormat } from "./transfer/format.ts";
-export { detectHistory, exportConversations, importHistory } from "./transfer/move.ts";
-export type { ExportRequest, HistoryReport, HistoryRequest } from "./transfer/move.ts";
-export type { AskResult, AskFailure, AskRequest, Passage } from "./retrieve/ask.ts";
-export type { DescribeResult, DescribedMessage, DescribeRequest } from "./retrieve/describe.ts";
-export type { ExpandResult, ExpandRequest } from "./retrieve/expand.ts";
-export type { GrantResult, GrantRequest } from "./retrieve/grants.ts";
-export type { FileHit, GrepResult, GrepHit, GrepRequest, MessageHit, SummaryHit } from "./retrieve/grep.ts";
-export type { Caller } from "./retrieve/scope.ts";
-export type { SearchResult, SearchRequest, SearchResultHit } from "./retrieve/search.ts";
-export { MAIN_TOOLS, RECALL_GUIDANCE, SUBAGENT_TOOLS, toolsFor } from "./tools/index.ts";
-export type { ToolContext, ToolDefinition, ToolResult } from "./tools/index.ts";
-export type { Debt, Guard, SpendGroup, SummaryNode, SummaryRow, SummaryState } from "./store/folding.ts";
 export type {
-  ArchiveStatus,
   ConversationRow,
   LargeFileRow,
   MessageBody,
+  MessageCounts,
   MessageRow,
+  Outline,
+  OutlineRequest,
   Page,
-  Problem,
-  VerifyReport,
+  StoredPart,
 } from "./store/store.ts";
+export type { SummaryGraph, SummaryNode, SummaryOutline, SummaryRow, SummaryState } from "./store/folding.ts";
+
+// Folding
+export type { CompactRequest, CompactResult } from "./engine/folding.ts";
+export type { RewriteResult } from "./engine/rewrite.ts";
+export type { DissolveReport } from "./store/care.ts";
+export type { Debt, Guard, SpendGroup } from "./store/folding.ts";
+export { sumWindow } from "./summarize/guards.ts";
+
+// The context
+export type { AssembledContext, ExplainedItem } from "./assemble/assemble.ts";
+export { checkGrammar, PROVIDERS } from "./assemble/grammars.ts";
+export type { ModelMessage, ModelPart, Provider } from "./assemble/grammars.ts";
+export type { ContextBlock, ContextMessage } from "./assemble/write.ts";
+export type { AssembleRequest } from "./engine/assemble.ts";
+
+// Finding and opening
+export type { EmbedMessagesResult } from "./engine/vector-fill.ts";
+export type { EmbedStatusResult } from "./engine/vectors.ts";
+export type { AskFailure, AskRequest, AskResult, Passage } from "./retrieve/ask.ts";
+export type { DescribedMessage, DescribeRequest, DescribeResult } from "./retrieve/describe.ts";
+export type { ExpandedSummary, ExpandRequest, ExpandResult } from "./retrieve/expand.ts";
+export type { GrantRequest, GrantResult } from "./retrieve/grants.ts";
+export type {
+  FileHit,
+  GrepHit,
+  GrepMode,
+  GrepRequest,
+  GrepResult,
+  GrepScope,
+  GrepSort,
+  MessageHit,
+  SummaryHit,
+} from "./retrieve/grep.ts";
+export type { Caller, ScopeRequest } from "./retrieve/scope.ts";
+export type { SearchRequest, SearchResult, SearchResultHit } from "./retrieve/search.ts";
+
+// How the archive is
+export type { FoldingStatus, StatusResult } from "./engine/status.ts";
+export type { ArchiveStatus, Problem, StorageShares, VerifyReport } from "./store/store.ts";
+
+// Models
+export { nameModel } from "./model/complete.ts";
+export type { Complete, CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
+export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
+export { listCandidates, parseModelRef } from "./summarize/candidates.ts";
+
+// Names of the formats that `/interchange` reads and writes
+export { EXPORT_FORMATS, FORMAT_NAMES } from "./transfer/format.ts";
+export type { ExportFormat, FormatName } from "./transfer/format.ts";
+
+// Tools for agents
+export { MAIN_TOOLS, RECALL_GUIDANCE, SUBAGENT_TOOLS, toolsFor } from "./tools/index.ts";
+export type { ToolContext, ToolDefinition, ToolResult } from "./tools/index.ts";
+export { TOOL_WORDS } from "./tools/tool-words.ts";

@@ -6,8 +6,7 @@
  * first is that overhead, and it is taken off every later budget.
  */
 
-import type { Engine, SessionRef } from "@lossless/core";
-import type { ModelIdentity } from "@lossless/core/model/message.ts";
+import type { Engine, ModelIdentity, SessionRef } from "@lossless/core";
 import { readAttachedTo } from "./media.ts";
 import { parseReaderState } from "./reader-state.ts";
 import {

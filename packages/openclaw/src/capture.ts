@@ -6,7 +6,8 @@
  * safely in the spool; turns of a session are stored in the order they came.
  */
 
-import { POSITION_STEP, type Arrival, type Engine, type SessionRef } from "@lossless/core";
+import { POSITION_STEP } from "@lossless/core";
+import type { Arrival, Engine, SessionRef } from "@lossless/core";
 import { catchUp, type CatchUpResult } from "./catch-up.ts";
 import { importOlder, readOlder } from "./first-contact.ts";
 import type {

@@ -1,5 +1,6 @@
 /** The next step as a person in a chat takes it: with `/lcm` where it can, else with the `lcm` command. */
-import { LIBRARY_WORDS, type StepWords } from "@lossless/core/model/next-step.ts";
+import { LIBRARY_WORDS } from "@lossless/core";
+import type { StepWords } from "@lossless/core";
 
 export const CHAT_WORDS: StepWords = {
   ...LIBRARY_WORDS,

@@ -2,9 +2,9 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import { openEngine } from "@lossless/core";
-import { serializeError } from "@lossless/core/engine/thread-messages.ts";
-import { createBackup } from "@lossless/core/maintain/backup.ts";
-import { adoptDocumentedDatabase } from "@lossless/core/transfer/documented/adopt.ts";
+import { serializeError } from "@lossless/core/doors";
+import { adoptDocumentedDatabase } from "@lossless/core/interchange";
+import { createBackup } from "@lossless/core/repair";
 import type { Chore, ChoreAnswer } from "./chores.ts";
 
 async function work({ kind, settings }: Chore): Promise<ChoreAnswer> {

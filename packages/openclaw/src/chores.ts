@@ -5,9 +5,10 @@
 
 import { Worker } from "node:worker_threads";
 import type { Settings } from "@lossless/core";
-import { deserializeError, type SerializedError } from "@lossless/core/engine/thread-messages.ts";
-import type { BackupReport } from "@lossless/core/maintain/backup.ts";
-import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+import { deserializeError } from "@lossless/core/doors";
+import type { SerializedError } from "@lossless/core/doors";
+import type { Adoption } from "@lossless/core/interchange";
+import type { BackupReport } from "@lossless/core/repair";
 
 export type Chore = { readonly kind: "adopt" | "backup"; readonly settings: Settings };
 

@@ -1,10 +1,9 @@
 /** The words of `/lcm`: from the engine's numbers to a few lines for a chat. Pure. */
 
 import type { SearchResult, Settings, SpendGroup, StatusResult, VerifyReport } from "@lossless/core";
-import { readSetting } from "@lossless/core/model/settings-resolve.ts";
-import { SETTING_KEYS } from "@lossless/core/model/settings.ts";
-import { describeDamage } from "@lossless/core/maintain/checks/summaries.ts";
-import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
+import { describeDamage } from "@lossless/core/repair";
+import type { RewriteTarget } from "@lossless/core/repair";
+import { readSetting, SETTING_KEYS } from "@lossless/core/settings";
 import type { Trouble } from "./notes.ts";
 
 /** All that `status` and `doctor` speak of. */

@@ -4,9 +4,10 @@
  */
 
 import { CHAT_WORDS } from "./chat-words.ts";
-import { hintFor } from "@lossless/core/model/errors.ts";
-import { EngineError, type Engine, type Settings } from "@lossless/core";
-import { planRewrite, type RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
+import { EngineError, hintFor } from "@lossless/core";
+import type { Engine, Settings } from "@lossless/core";
+import { planRewrite } from "@lossless/core/repair";
+import type { RewriteTarget } from "@lossless/core/repair";
 import { backUpInThread } from "./chores.ts";
 import { describeEstimate, estimateFolding } from "./fold-estimate.ts";
 import type { CommandContext, CommandDefinition } from "./host.ts";

@@ -6,10 +6,9 @@
  * Kept here: whatever fails, the host's turn goes on, and `status` tells it; a session that is not kept is the host's alone.
  */
 
+import { nameModel, RECALL_GUIDANCE } from "@lossless/core";
 import type { SessionRef, Settings } from "@lossless/core";
-import { nameModel } from "@lossless/core/model/complete.ts";
-import { resolveThreshold } from "@lossless/core/model/context-threshold.ts";
-import { RECALL_GUIDANCE } from "@lossless/core/tools/index.ts";
+import { resolveThreshold } from "@lossless/core/settings";
 import { Attempt, readModel, type Snapshot } from "./attempt.ts";
 import type { CatchUpResult } from "./catch-up.ts";
 import { Capture } from "./capture.ts";

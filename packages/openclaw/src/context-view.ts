@@ -3,13 +3,8 @@
  * Pure: the same input gives the same bytes, which is what keeps the front of the prompt stable.
  */
 
-import {
-  estimateTextTokens,
-  IMAGE_TOKENS,
-  MESSAGE_OVERHEAD_TOKENS,
-  type ContextMessage,
-} from "@lossless/core";
-import type { ModelIdentity } from "@lossless/core/model/message.ts";
+import { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "@lossless/core";
+import type { ContextMessage, ModelIdentity } from "@lossless/core";
 import type { AgentMessage } from "./host.ts";
 
 /** The host counts on these fields; what a call of long ago cost says nothing about this one. */

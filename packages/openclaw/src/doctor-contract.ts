@@ -3,7 +3,7 @@
  * need the host's permission; `doctor --fix` adds the smallest one that is enough. Pure; loaded by the host without the plugin.
  */
 
-import { parseModelRef } from "@lossless/core/summarize/candidates.ts";
+import { parseModelRef } from "@lossless/core";
 
 const ID = "lossless-claw";
 

@@ -5,9 +5,9 @@
  */
 
 import { EngineError, resolveSettings } from "@lossless/core";
-import { openVault } from "@lossless/core/ingest/vault.ts";
-import type { ResolvedSettings, ResolveInput } from "@lossless/core/model/settings-resolve.ts";
 import type { Settings } from "@lossless/core";
+import { openVault } from "@lossless/core/doors";
+import type { ResolvedSettings, ResolveInput } from "@lossless/core/settings";
 import type { PluginApi } from "./host.ts";
 
 export interface HostSettings extends ResolvedSettings {

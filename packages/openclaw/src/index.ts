@@ -5,12 +5,12 @@
  */
 
 import { CHAT_WORDS } from "./chat-words.ts";
-import { hintFor } from "@lossless/core/model/errors.ts";
+import { EngineError, hintFor } from "@lossless/core";
+import type { Engine, EngineEvent, SessionRef, Settings } from "@lossless/core";
+import { needsAdoption } from "@lossless/core/interchange";
+import type { Adoption } from "@lossless/core/interchange";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { EngineError, type Engine, type EngineEvent, type SessionRef, type Settings } from "@lossless/core";
-import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
-import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };

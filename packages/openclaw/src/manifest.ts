@@ -3,7 +3,7 @@
  * it to `openclaw.plugin.json`, where the host looks for it; a test keeps the two equal. Not part of the bundle.
  */
 
-import { settingsJsonSchema, settingsUiHints } from "@lossless/core/model/settings-schema.ts";
+import { settingsJsonSchema, settingsUiHints } from "@lossless/core/settings";
 import { TOOL_NAMES } from "./tool-names.ts";
 
 export function renderManifest(plugin: { version: string; description: string }): string {

@@ -5,10 +5,9 @@
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import { nameModel, parseModelRef } from "@lossless/core";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
-import { nameModel } from "@lossless/core/model/complete.ts";
-import type { CompleteFailureKind } from "@lossless/core/model/complete.ts";
-import { parseModelRef } from "@lossless/core/summarize/candidates.ts";
+import type { CompleteFailureKind } from "@lossless/core/ports";
 import type { HostModels } from "./doctor-contract.ts";
 import type { HostLlm, HostSubagents, LlmAnswer, LlmParams, SessionParams } from "./host.ts";
 

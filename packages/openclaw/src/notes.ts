@@ -4,7 +4,7 @@
  */
 
 import { NO_FOLDING, type FoldEstimate } from "./fold-estimate.ts";
-import type { ModelIdentity } from "@lossless/core/model/message.ts";
+import type { ModelIdentity } from "@lossless/core";
 
 export interface SessionNote {
   /** Room for messages at the first call of the last turn: the base of the threshold. */

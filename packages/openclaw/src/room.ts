@@ -3,7 +3,7 @@
  * prompts that were too large. Pure functions; only the last three write, and only to the session's note.
  */
 
-import { nameModel } from "@lossless/core/model/complete.ts";
+import { nameModel } from "@lossless/core";
 import { estimateTokens } from "./context-view.ts";
 import type { CommitTurnParams, RuntimeContext, SessionParams } from "./host.ts";
 import type { Learned, SessionNote } from "./notes.ts";

@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import type { Engine, Settings } from "@lossless/core";
-import { findSessionFiles, sweepSessionFiles } from "@lossless/core/maintain/rotate.ts";
+import { findSessionFiles, sweepSessionFiles } from "@lossless/core/repair";
 
 export async function sweepHostFiles(request: {
   readonly open: () => Promise<Engine>;

@@ -3,7 +3,7 @@
  */
 
 import type { SessionRef, Settings } from "@lossless/core";
-import { compileSessionPatterns } from "@lossless/core/model/session-patterns.ts";
+import { compileSessionPatterns } from "@lossless/core/settings";
 import type { SessionParams } from "./host.ts";
 import type { TranscriptTarget } from "./transcript.ts";
 

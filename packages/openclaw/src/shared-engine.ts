@@ -6,10 +6,11 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { stat } from "node:fs/promises";
-import { EngineError, openEngine, type Engine, type EngineEvent, type Settings } from "@lossless/core";
+import { EngineError, openEngine } from "@lossless/core";
+import type { Engine, EngineEvent, Settings } from "@lossless/core";
+import { needsAdoption } from "@lossless/core/interchange";
+import type { Adoption } from "@lossless/core/interchange";
 import type { HostLlm } from "./host.ts";
-import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
-import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
 import type { HostModels } from "./doctor-contract.ts";
 import { adoptInThread } from "./chores.ts";
 import { ModelAccess } from "./model-access.ts";

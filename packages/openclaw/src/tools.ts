@@ -4,11 +4,9 @@
  * both find the same archive.
  */
 
-import { TOOL_WORDS } from "@lossless/core/tools/tool-words.ts";
-import { hintFor } from "@lossless/core/model/errors.ts";
+import { EngineError, hintFor, TOOL_WORDS, toolsFor } from "@lossless/core";
+import type { Settings, ToolDefinition } from "@lossless/core";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { EngineError, type Settings } from "@lossless/core";
-import { toolsFor, type ToolDefinition } from "@lossless/core/tools/index.ts";
 import type { AgentTool, HostSubagents, ToolFactoryContext } from "./host.ts";
 import type { RunInScope } from "./model-access.ts";
 import { readAgentId } from "./session.ts";

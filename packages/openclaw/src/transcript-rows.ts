@@ -8,7 +8,8 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import { POSITION_STEP, type HiddenReason } from "@lossless/core";
+import { POSITION_STEP } from "@lossless/core";
+import type { HiddenReason } from "@lossless/core";
 import type { AgentMessage } from "./host.ts";
 import { UNREAD, type ReaderState } from "./reader-state.ts";
 import type { RawEvent, ReadPage, TranscriptPage, TranscriptReader, TranscriptTarget } from "./transcript.ts";

@@ -1,7 +1,8 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { holdRoom } from "../src/attempt.ts";
 import type { AgentMessage, AssembleParams, ContextEngine } from "../src/host.ts";

@@ -1,7 +1,8 @@
 import { link, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AgentMessage, ContextEngine } from "../src/host.ts";
 import { listMediaReferences, openMediaFolder, type MediaSource } from "../src/media.ts";

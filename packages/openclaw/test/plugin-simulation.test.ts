@@ -6,7 +6,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings, type Engine, type HiddenReason } from "@lossless/core";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Engine, HiddenReason } from "@lossless/core";
 import * as fc from "fast-check";
 import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";

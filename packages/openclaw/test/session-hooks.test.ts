@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, type Engine } from "@lossless/core";
+import { openEngine } from "@lossless/core";
+import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Notes } from "../src/notes.ts";
 import { importSessions, listHostSessions, noteSessionEnd } from "../src/session-hooks.ts";

@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFil
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { EngineError, openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { EngineError, openEngine, resolveSettings } from "@lossless/core";
+import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ContextEngine } from "../src/host.ts";
 import { Notes } from "../src/notes.ts";

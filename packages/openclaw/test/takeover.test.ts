@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
-import type { Adoption } from "@lossless/core/transfer/documented/adopt.ts";
+import { needsAdoption } from "@lossless/core/interchange";
+import type { Adoption } from "@lossless/core/interchange";
 import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
-import { needsAdoption } from "@lossless/core/transfer/documented/need.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
 

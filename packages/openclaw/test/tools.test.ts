@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings, type Engine } from "@lossless/core";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { compileReadPolicy } from "../src/session.ts";
 import { SubagentGrants } from "../src/subagents.ts";

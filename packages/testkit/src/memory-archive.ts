@@ -2,20 +2,20 @@
  * The tables of an archive as maps, on which plans run: rules are tested without a database, and one written here is a mistake. Answers and
  * rows are copied on their way, so that nobody shares an object with the archive.
  */
-import type { Changes, Values } from "@lossless/core/archive/changes.ts";
-import { nameOf } from "@lossless/core/archive/changes.ts";
-import { answerAll } from "@lossless/core/archive/plan.ts";
-import type { Plan } from "@lossless/core/archive/plan.ts";
+import { answerAll, nameOf, TABLE_NAMES } from "@lossless/core/ports";
 import type {
+  Changes,
   HeadRow,
   ItemPlace,
+  Plan,
   Reads,
+  Row,
   RunRow,
   SourceLink,
   SummarySpan,
-} from "@lossless/core/archive/reads.ts";
-import { TABLE_NAMES } from "@lossless/core/archive/tables.ts";
-import type { Row, TableName } from "@lossless/core/archive/tables.ts";
+  TableName,
+  Values,
+} from "@lossless/core/ports";
 
 export class MemoryArchive implements Reads {
   readonly #tables = new Map<TableName, Map<string, Values>>(TABLE_NAMES.map((name) => [name, new Map()]));

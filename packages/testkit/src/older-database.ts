@@ -1,7 +1,8 @@
 /** A database as an older lossless-claw leaves it: an archive of ours, with a folded chat in it, written in the documented schema. */
 
 import { rmSync } from "node:fs";
-import { exportConversations, openEngine } from "@lossless/core";
+import { openEngine } from "@lossless/core";
+import { exportConversations } from "@lossless/core/interchange";
 
 const MESSAGES = 40;
 

@@ -1,5 +1,5 @@
 /** Chance from a seed: the same seed gives the same run on every machine. */
-import type { Clock } from "@lossless/core/model/events.ts";
+import type { Clock } from "@lossless/core/ports";
 
 export interface Random {
   /** A number from 0 up to, not including, 1. */

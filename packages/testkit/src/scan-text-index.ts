@@ -2,16 +2,18 @@
  * The text index answered by scanning: for a store of maps and arrays, and as the measure of every other index. It knows the port and the
  * rule when a text holds a clue, and nothing else.
  */
-import type { IdRange, RecallScope } from "@lossless/core/store/scope.ts";
+import { holdsClue, readTextTerms } from "@lossless/core/ports";
 import type {
   ClueListing,
   ClueRequest,
   CluesFound,
   DocumentKind,
+  IdRange,
+  RecallScope,
+  TextClue,
   TextIndex,
-} from "@lossless/core/store/text-index.ts";
-import { holdsClue, readTextTerms } from "@lossless/core/text/index.ts";
-import type { TextClue, TextTerms } from "@lossless/core/text/index.ts";
+  TextTerms,
+} from "@lossless/core/ports";
 
 /** A current document, as the store that owns the index gives it. */
 export interface ScanDocument {

@@ -2,11 +2,10 @@
  * What every store must do. An adapter's test calls `testStore` with a way to open itself; the suite speaks to the port alone, so that
  * one set of sentences holds for every backend.
  */
-import { deriveMessage, prepareMessage } from "@lossless/core/ingest/prepare.ts";
-import { POSITION_STEP } from "@lossless/core/model/message.ts";
-import type { SessionRef } from "@lossless/core/model/message.ts";
-import type { RecallScope } from "@lossless/core/store/recall.ts";
-import type { AppendBatch, AppendEvent, Store } from "@lossless/core/store/store.ts";
+import { POSITION_STEP } from "@lossless/core";
+import type { SessionRef } from "@lossless/core";
+import type { AppendBatch, AppendEvent, RecallScope, Store } from "@lossless/core/ports";
+import { deriveMessage, prepareMessage } from "@lossless/core/testing";
 import { describe, expect, test } from "vitest";
 import { makeClock } from "./random.ts";
 import { makeTemporaryFolder } from "./temporary.ts";

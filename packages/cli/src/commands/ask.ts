@@ -3,7 +3,7 @@
  * an answer from those passages, and whatever goes wrong with it, the passages are the answer.
  */
 import type { Command } from "commander";
-import type { AskResult, Passage } from "@lossless/core/retrieve/ask.ts";
+import type { AskResult, Passage } from "@lossless/core";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation, Model } from "../context.ts";
 import { EXIT_CANCELLED } from "../exit.ts";

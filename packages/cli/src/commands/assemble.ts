@@ -4,13 +4,16 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { AssembledContext, ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import { PROVIDERS } from "@lossless/core/assemble/grammars.ts";
-import type { Provider } from "@lossless/core/assemble/grammars.ts";
-import type { ContextBlock, ContextMessage } from "@lossless/core/assemble/write.ts";
-import type { ModelIdentity } from "@lossless/core/model/message.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { MessageCounts } from "@lossless/core/store/store.ts";
+import { EngineError, PROVIDERS } from "@lossless/core";
+import type {
+  AssembledContext,
+  ContextBlock,
+  ContextMessage,
+  ExplainedItem,
+  MessageCounts,
+  ModelIdentity,
+  Provider,
+} from "@lossless/core";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { printNote } from "../output.ts";

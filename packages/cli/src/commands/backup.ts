@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { Argument, InvalidArgumentError } from "commander";
 import type { Command } from "commander";
-import type { BackupEntry, BackupReport } from "@lossless/core/maintain/backup.ts";
+import type { BackupEntry, BackupReport } from "@lossless/core/repair";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatBytes, formatTime, toIso } from "../format.ts";
@@ -52,7 +52,7 @@ async function runBackup(invocation: Invocation, options: BackupOptions, list?: 
 }
 
 async function runCreate(invocation: Invocation, { out, keep }: BackupOptions): Promise<void> {
-  const { createBackup } = await import("@lossless/core/maintain/backup.ts");
+  const { createBackup } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const bars = new Map<string, ReturnType<typeof startProgress>>();
   const report = await invocation
@@ -90,7 +90,7 @@ function renderReport(report: BackupReport): string {
 }
 
 async function runList(invocation: Invocation): Promise<void> {
-  const { listBackups } = await import("@lossless/core/maintain/backup.ts");
+  const { listBackups } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const backups = listBackups(settings.databasePath);
   await invocation.print({

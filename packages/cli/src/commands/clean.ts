@@ -1,8 +1,7 @@
 /** `lcm clean`: shows ended conversations of sub-agents and scheduled jobs; with `--apply` they are forgotten. */
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
-import type { Cleanable, CleanKind } from "@lossless/core/maintain/clean.ts";
-import type { Receipt } from "@lossless/core/maintain/forget.ts";
+import type { Cleanable, CleanKind, Receipt } from "@lossless/core/repair";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "../format.ts";
@@ -48,8 +47,8 @@ function parseDays(text: string): number {
 }
 
 async function runClean(invocation: Invocation, options: CleanOptions): Promise<void> {
-  const { listCleanable } = await import("@lossless/core/maintain/clean.ts");
-  const { applyForget } = await import("@lossless/core/maintain/forget.ts");
+  const { listCleanable } = await import("@lossless/core/repair");
+  const { applyForget } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const before = Date.now() - options.olderThan * DAY_MS;
   const { found, done } = await invocation.withArchive(

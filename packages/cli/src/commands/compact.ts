@@ -4,11 +4,8 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { CompactResult } from "@lossless/core/engine/folding.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { SpendGroup } from "@lossless/core/store/folding.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { EngineError } from "@lossless/core";
+import type { CompactResult, ConversationRow, Engine, SpendGroup } from "@lossless/core";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation, Model } from "../context.ts";
 import { describeFailure, EXIT_CANCELLED } from "../exit.ts";
@@ -163,7 +160,7 @@ function toTotalsJson({ conversations, outcomes, failures, cost }: Totals): obje
 async function findModel(invocation: Invocation): Promise<Model | null> {
   const { settings, places } = await invocation.settings();
   const { openComplete } = await import("../models/open-complete.ts");
-  const { listCandidates } = await import("@lossless/core/summarize/candidates.ts");
+  const { listCandidates } = await import("@lossless/core");
   const complete = openComplete({ settings, env: process.env, stateDir: places.stateDir });
   // Named as the host's model too, the first candidate is not asked a second time by the name of "whatever the host uses".
   return complete && { complete, ref: listCandidates(settings)[0] ?? null };

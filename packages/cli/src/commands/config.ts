@@ -2,19 +2,20 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { findNearest } from "@lossless/core/model/nearest.ts";
+import { EngineError, resolveSettings } from "@lossless/core";
+import type { Settings } from "@lossless/core";
+import { findNearest } from "@lossless/core/doors";
 import {
+  canonicalKey,
   explainSetting,
+  findConflictOf,
   refuseConflicts,
-  resolveSettings,
   setInConfig,
+  SETTING_GROUPS,
+  SETTING_KEYS,
   unsetInConfig,
-} from "@lossless/core/model/settings-resolve.ts";
-import type { ConfigObject, SettingExplanation } from "@lossless/core/model/settings-resolve.ts";
-import { canonicalKey, SETTING_GROUPS, SETTING_KEYS } from "@lossless/core/model/settings.ts";
-import type { SettingKey, Settings } from "@lossless/core/model/settings.ts";
-import { findConflictOf } from "@lossless/core/model/settings-rules.ts";
+} from "@lossless/core/settings";
+import type { ConfigObject, SettingExplanation, SettingKey } from "@lossless/core/settings";
 import { findConfigPlaces, loadSettings, readHostConfig, updateConfigFile } from "../config-file.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
@@ -199,7 +200,7 @@ function checkDatabasePath(key: string | null, value: string): void {
 /** Values can be sealed only with a key that is there: told now, and not when the next message is refused. */
 async function checkKey(key: string | null, value: string): Promise<void> {
   if (value === "" || (key !== "redactionKeyFile" && (key !== "redactedValues" || value !== "seal"))) return;
-  const { openVault } = await import("@lossless/core/ingest/vault.ts");
+  const { openVault } = await import("@lossless/core/doors");
   if (key === "redactionKeyFile") {
     openVault({ redactionKeyFile: value });
     return;

@@ -1,7 +1,7 @@
 /** `lcm conversations list|show`: which conversations there are. */
 import type { Command } from "commander";
-import { must } from "@lossless/core/model/errors.ts";
-import type { ConversationRow, MessageCounts } from "@lossless/core/store/store.ts";
+import { must } from "@lossless/core";
+import type { ConversationRow, MessageCounts } from "@lossless/core";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { formatBytes, formatCount, formatTime, toOneLine } from "../format.ts";

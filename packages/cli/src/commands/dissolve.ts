@@ -1,7 +1,7 @@
 /** `lcm dissolve`: undoes a fold. What a summary was made from stands in the context again in its place. */
 import type { Command } from "commander";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { DissolveReport } from "@lossless/core/store/care.ts";
+import { EngineError } from "@lossless/core";
+import type { DissolveReport } from "@lossless/core";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatCount } from "../format.ts";

@@ -1,6 +1,6 @@
 /** `lcm doctor imports`: list what each import brought in, and remove an import as a whole. */
 import type { Command } from "commander";
-import type { ImportRun, RemovalPlan, RemovalResult } from "@lossless/core/maintain/imports.ts";
+import type { ImportRun, RemovalPlan, RemovalResult } from "@lossless/core/repair";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatCount, formatTime, toOneLine } from "../format.ts";
@@ -46,7 +46,7 @@ async function runImports(
   importIds: readonly string[],
 ): Promise<void> {
   if (importIds.length === 0) return printList(invocation);
-  const { planRemoval, removeImports } = await import("@lossless/core/maintain/imports.ts");
+  const { planRemoval, removeImports } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const { databasePath, largeFilesDir: filesDir } = settings;
   const { plan, result } = await invocation.withArchive(
@@ -79,7 +79,7 @@ async function runImports(
 }
 
 async function printList(invocation: Invocation): Promise<void> {
-  const { listImports } = await import("@lossless/core/maintain/imports.ts");
+  const { listImports } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const items = await invocation.withArchive("read", listImports);
   await invocation.print({ data: { items }, text: () => renderList(items, settings.timezone) });

@@ -1,10 +1,9 @@
 /** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to fix. */
 import { SHELL_WORDS } from "../shell-words.ts";
-import { wordStep } from "@lossless/core/model/next-step.ts";
+import { ERROR_CODES, wordStep } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import type { DoctorOptions, DoctorReport, Finding, MendReport } from "@lossless/core/repair";
 import type { Command } from "commander";
-import type { DoctorOptions, DoctorReport, Finding, MendReport } from "@lossless/core/maintain/doctor.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { ERROR_CODES } from "@lossless/core/model/errors.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatCount, toOneLine } from "../format.ts";
@@ -82,7 +81,7 @@ async function runDoctor(invocation: Invocation, { fix = false }: Options): Prom
 }
 
 async function treat(options: DoctorOptions, fix: boolean): Promise<Outcome> {
-  const { examine, mend } = await import("@lossless/core/maintain/doctor.ts");
+  const { examine, mend } = await import("@lossless/core/repair");
   const report = await examine(options);
   if (!fix || !report.findings.some((finding) => finding.fix !== undefined)) {
     return { report, mended: fix ? { backupPath: null, copyPath: null, mended: [] } : null };
@@ -105,7 +104,7 @@ async function buildOptions(
 /** Why the first model of the settings cannot be asked; nothing is sent to find out. */
 export async function findModelProblem(invocation: Invocation): Promise<string | null> {
   const { settings, places } = await invocation.settings();
-  const { listCandidates } = await import("@lossless/core/summarize/candidates.ts");
+  const { listCandidates } = await import("@lossless/core");
   const { findEndpoint } = await import("../models/endpoints.ts");
   const first = listCandidates(settings)[0];
   if (first === undefined || first === null) return null;

@@ -2,11 +2,9 @@
  * Where an import goes that must not store anything: it answers what the archive would answer, reading it when there is one. Which
  * lines are new is told by their ids; that a known line has changed is seen only when it is really imported.
  */
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { IngestOutcome } from "@lossless/core/model/message.ts";
-import { compileSessionPatterns } from "@lossless/core/model/session-patterns.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import type { ImportTarget } from "@lossless/core/transfer/import.ts";
+import type { Engine, IngestOutcome, Settings } from "@lossless/core";
+import type { ImportTarget } from "@lossless/core/interchange";
+import { compileSessionPatterns } from "@lossless/core/settings";
 
 /** `engine` is null when there is no archive yet. */
 export function createDryTarget(engine: Engine | null, settings: Settings): ImportTarget {

@@ -3,10 +3,8 @@
  * name an address and a model; search works without.
  */
 import type { Command } from "commander";
-import type { EmbedMessagesResult } from "@lossless/core/engine/vector-fill.ts";
-import type { EmbedStatusResult } from "@lossless/core/engine/vectors.ts";
-import type { Embed } from "@lossless/core/model/embed.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
+import { EngineError } from "@lossless/core";
+import type { Embed, EmbedMessagesResult, EmbedStatusResult } from "@lossless/core";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { EXIT_CANCELLED } from "../exit.ts";

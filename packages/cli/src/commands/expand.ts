@@ -3,9 +3,9 @@
  * counted, and the last line says how to get it.
  */
 import { SHELL_WORDS } from "../shell-words.ts";
-import { wordStep } from "@lossless/core/model/next-step.ts";
+import { wordStep } from "@lossless/core";
+import type { ExpandedSummary, ExpandResult } from "@lossless/core";
 import type { Command } from "commander";
-import type { ExpandResult, ExpandedSummary } from "@lossless/core/retrieve/expand.ts";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatCount, formatSpan, indent, makePrintable } from "../format.ts";

@@ -1,7 +1,6 @@
 /** The table of `lcm assemble --explain`: what was chosen for a context, what each piece costs, what it stands for, and who accepts it. */
-import type { AssembledContext, ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import type { Provider } from "@lossless/core/assemble/grammars.ts";
-import { must } from "@lossless/core/model/errors.ts";
+import { must } from "@lossless/core";
+import type { AssembledContext, ExplainedItem, Provider } from "@lossless/core";
 import { countOf, formatCount, formatShare } from "../format.ts";
 import { terminalColumns } from "../output.ts";
 import { renderBar } from "../progress.ts";

@@ -2,9 +2,9 @@
 import { resolve } from "node:path";
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { ExportReport } from "@lossless/core/transfer/export-archive.ts";
-import { EXPORT_FORMATS } from "@lossless/core/transfer/format.ts";
-import type { ExportFormat } from "@lossless/core/transfer/format.ts";
+import { EXPORT_FORMATS } from "@lossless/core";
+import type { ExportFormat } from "@lossless/core";
+import type { ExportReport } from "@lossless/core/interchange";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -64,7 +64,7 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
   }
   const { settings } = await invocation.settings();
   const since = await readTimeOption(invocation, "--since", options.since);
-  const { exportConversations } = await import("@lossless/core/transfer/move.ts");
+  const { exportConversations } = await import("@lossless/core/interchange");
   const progress = startProgress("Exporting", { isWanted: !invocation.isJson });
   const report = await runCancellable(
     (signal) =>

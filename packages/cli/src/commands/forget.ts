@@ -1,9 +1,9 @@
 /** `lcm forget`: the one way to delete. Shows what would go and what rests on it; removes it only with `--apply`, and leaves a receipt. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { ForgetPreview, ForgetResult, ForgetSelection } from "@lossless/core/maintain/forget.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
+import { formatMessageId } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import type { ForgetPreview, ForgetResult, ForgetSelection } from "@lossless/core/repair";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -102,7 +102,7 @@ function parseExpression(text: string): RegExp {
 }
 
 async function runForget(invocation: Invocation, options: ForgetOptions): Promise<void> {
-  const { previewForget, applyForget } = await import("@lossless/core/maintain/forget.ts");
+  const { previewForget, applyForget } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const apply = options.apply === true;
   const progress = startProgress("Looking", { isWanted: !invocation.isJson });

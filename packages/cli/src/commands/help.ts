@@ -1,6 +1,6 @@
 /** `lcm help`, and what `lcm` alone says to somebody who has never used it. */
 import type { Command } from "commander";
-import { findNearest } from "@lossless/core/model/nearest.ts";
+import { findNearest } from "@lossless/core/doors";
 import { toAction } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { style } from "../style.ts";

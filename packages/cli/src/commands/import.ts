@@ -8,13 +8,15 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { PrepareAhead } from "@lossless/core/bulk/index.ts";
-import { EngineError, ERROR_CODES } from "@lossless/core/model/errors.ts";
-import { makeImportId } from "@lossless/core/model/ids.ts";
-import { FORMAT_NAMES } from "@lossless/core/transfer/format.ts";
-import type { FormatName } from "@lossless/core/transfer/format.ts";
-import type { ImportReport, ImportTarget } from "@lossless/core/transfer/import.ts";
-import type { HistoryKind, HistoryReport } from "@lossless/core/transfer/move.ts";
+import { EngineError, ERROR_CODES, FORMAT_NAMES, makeImportId } from "@lossless/core";
+import type { FormatName } from "@lossless/core";
+import type {
+  HistoryKind,
+  HistoryReport,
+  ImportReport,
+  ImportTarget,
+  PrepareAhead,
+} from "@lossless/core/interchange";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatBytes, formatCount, toOneLine } from "../format.ts";
@@ -199,8 +201,7 @@ async function listSources(
   { format }: ImportOptions,
   tally: Tally,
 ): Promise<Source[]> {
-  const { listTranscripts } = await import("@lossless/core/transfer/detect.ts");
-  const { detectHistory } = await import("@lossless/core/transfer/move.ts");
+  const { detectHistory, listTranscripts } = await import("@lossless/core/interchange");
   const sources: Source[] = [];
   for (const path of paths) {
     try {
@@ -242,8 +243,8 @@ async function refuseUnreadable<T>(
 
 /** Refuses a file that is no transcript before anything is opened for it. */
 async function checkTranscript(path: string): Promise<void> {
-  const { detectFormat, isDocumentName, openTranscript } = await import("@lossless/core/transfer/detect.ts");
-  const { holdsSessionLines } = await import("@lossless/core/transfer/import-documents.ts");
+  const { detectFormat, holdsSessionLines, isDocumentName, openTranscript } =
+    await import("@lossless/core/interchange");
   const transcript = await openTranscript(path);
   try {
     if (!isDocumentName(path) && !(await holdsSessionLines(transcript))) await detectFormat(transcript);
@@ -257,7 +258,7 @@ async function importHistories(
   invocation: Invocation,
   { sources, tally, signal, ...options }: Work,
 ): Promise<void> {
-  const { copyForTrial, importHistory } = await import("@lossless/core/transfer/move.ts");
+  const { copyForTrial, importHistory } = await import("@lossless/core/interchange");
   const { settings } = await invocation.settings();
   if (!options.dryRun) await invocation.prepareArchive("create");
   const scratch = options.dryRun ? await mkdtemp(join(tmpdir(), "lcm-dry-")) : null;
@@ -333,7 +334,7 @@ interface ImportSituation {
 }
 
 async function loadPreparer(invocation: Invocation): Promise<PrepareAhead | undefined> {
-  const { createPreparer } = await import("@lossless/core/bulk/index.ts");
+  const { createPreparer } = await import("@lossless/core/interchange");
   return createPreparer((await invocation.settings()).settings);
 }
 
@@ -344,7 +345,7 @@ async function importSource(
   { path, isNamed }: Source,
   { progress, before, total, prepareAhead }: ImportSituation,
 ): Promise<ImportReport | null> {
-  const { importTranscript } = await import("@lossless/core/transfer/import.ts");
+  const { importTranscript } = await import("@lossless/core/interchange");
   try {
     return await importTranscript({
       engine: target,

@@ -5,11 +5,16 @@
 import { hash } from "node:crypto";
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
-import type { MessageView, PartView } from "@lossless/core/model/message.ts";
-import type { LargeFileRow, MessageBody, MessageRow, StoredPart } from "@lossless/core/store/store.ts";
+import { EngineError, formatMessageId } from "@lossless/core";
+import type {
+  Engine,
+  LargeFileRow,
+  MessageBody,
+  MessageRow,
+  MessageView,
+  PartView,
+  StoredPart,
+} from "@lossless/core";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";

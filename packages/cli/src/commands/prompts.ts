@@ -2,8 +2,8 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import type { PromptEntry } from "@lossless/core/maintain/prompts.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
+import { EngineError } from "@lossless/core";
+import type { PromptEntry } from "@lossless/core/repair";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { diffLines, renderDiff } from "../diff.ts";
@@ -64,7 +64,7 @@ export function requirePromptFolder(path: string): string {
 }
 
 async function runList(invocation: Invocation, options: PromptOptions): Promise<void> {
-  const { listPrompts } = await import("@lossless/core/maintain/prompts.ts");
+  const { listPrompts } = await import("@lossless/core/repair");
   const items = listPrompts(await findFolder(invocation, options));
   await invocation.print({ data: { items }, text: () => renderList(items) });
 }
@@ -82,7 +82,7 @@ function renderList(items: readonly PromptEntry[]): string {
 }
 
 async function runExport(invocation: Invocation, options: PromptOptions): Promise<void> {
-  const { exportPrompts } = await import("@lossless/core/maintain/prompts.ts");
+  const { exportPrompts } = await import("@lossless/core/repair");
   const { written, kept } = exportPrompts(options.promptDir ?? (await findOwnFolder(invocation)));
   await invocation.print({
     data: { written, kept },
@@ -95,14 +95,14 @@ async function runExport(invocation: Invocation, options: PromptOptions): Promis
 }
 
 async function runShow(invocation: Invocation, options: PromptOptions, word: string): Promise<void> {
-  const { parsePromptName, showPrompt } = await import("@lossless/core/maintain/prompts.ts");
+  const { parsePromptName, showPrompt } = await import("@lossless/core/repair");
   const name = parsePromptName(word);
   const { text } = showPrompt(await findFolder(invocation, options), name);
   await invocation.print({ data: { name, text }, text: () => text });
 }
 
 async function runDiff(invocation: Invocation, options: PromptOptions, word: string): Promise<void> {
-  const { parsePromptName, showPrompt } = await import("@lossless/core/maintain/prompts.ts");
+  const { parsePromptName, showPrompt } = await import("@lossless/core/repair");
   const name = parsePromptName(word);
   const { text, builtIn } = showPrompt(await findFolder(invocation, options), name);
   const lines = diffLines(builtIn, text);
@@ -115,7 +115,7 @@ async function runDiff(invocation: Invocation, options: PromptOptions, word: str
 }
 
 async function runRender(invocation: Invocation, options: PromptOptions, word: string): Promise<void> {
-  const { parsePromptName, renderPrompt } = await import("@lossless/core/maintain/prompts.ts");
+  const { parsePromptName, renderPrompt } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const name = parsePromptName(word);
   const byDefault = name === "leaf" ? settings.leafTargetTokens : settings.condensedTargetTokens;

@@ -2,8 +2,7 @@
  * How many tokens a conversation would have without folding. Leaves know the tokens of the messages they were made from; whatever no
  * leaf stands for is in the context as it is.
  */
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { SummaryGraph } from "@lossless/core/store/folding.ts";
+import type { Engine, SummaryGraph } from "@lossless/core";
 
 export async function measureRaw(
   engine: Engine,

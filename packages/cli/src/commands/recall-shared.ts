@@ -4,9 +4,8 @@
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { ScopeRequest } from "@lossless/core/retrieve/scope.ts";
+import { EngineError } from "@lossless/core";
+import type { Engine, ScopeRequest } from "@lossless/core";
 import type { Invocation } from "../context.ts";
 import { formatTime, indent, makePrintable, toIso, toOneLine } from "../format.ts";
 import { style } from "../style.ts";

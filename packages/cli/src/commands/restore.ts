@@ -1,7 +1,7 @@
 /** `lcm restore`: puts a backup in the place of the archive. Says what it would do, until it is told to do it. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { RestorePlan, RestoreReport } from "@lossless/core/maintain/backup.ts";
+import type { RestorePlan, RestoreReport } from "@lossless/core/repair";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, formatBytes, formatTime, toIso } from "../format.ts";
@@ -41,7 +41,7 @@ async function runRestore(
   { yes, withForgotten = false }: RestoreOptions,
   path: string,
 ): Promise<void> {
-  const { planRestore, restoreBackup } = await import("@lossless/core/maintain/backup.ts");
+  const { planRestore, restoreBackup } = await import("@lossless/core/repair");
   const { settings } = await invocation.settings();
   const places = {
     backupPath: resolve(path),

@@ -4,11 +4,9 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { RewriteResult } from "@lossless/core/engine/rewrite.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { RewriteSelection, RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
-import { ERROR_CODES } from "@lossless/core/model/errors.ts";
-import { FALLBACK_MARKER } from "@lossless/core/summarize/extractive.ts";
+import { ERROR_CODES } from "@lossless/core";
+import type { Engine, RewriteResult } from "@lossless/core";
+import type { RewriteSelection, RewriteTarget } from "@lossless/core/repair";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation, Model } from "../context.ts";
 import { diffLines, renderDiff } from "../diff.ts";
@@ -110,7 +108,7 @@ async function run(invocation: Invocation, options: RewriteOptions, isRepair: bo
       ),
     { isPatient: true, what: "the summaries" },
   );
-  if (outcome.answers.some(isStandIn)) process.exitCode = ERROR_CODES.model_failed.exit;
+  if (outcome.answers.some((answer) => answer.isStandIn)) process.exitCode = ERROR_CODES.model_failed.exit;
   await invocation.print({
     data: {
       applied: apply,
@@ -137,7 +135,7 @@ async function findTargets(
   options: RewriteOptions,
   isRepair: boolean,
 ): Promise<RewriteTarget[]> {
-  const { planRewrite } = await import("@lossless/core/maintain/rewrite.ts");
+  const { planRewrite } = await import("@lossless/core/repair");
   const { summary, subtree, depth, extractive } = options;
   const narrow: Omit<RewriteSelection, "conversationId"> = {
     summaryId: summary,
@@ -180,8 +178,8 @@ async function writeAll(
   options: RewriteOptions,
   { signal, invocation }: { signal: AbortSignal; invocation: Invocation },
 ): Promise<RewriteResult[]> {
-  const { rewriteAll } = await import("@lossless/core/maintain/rewrite.ts");
-  const { readPrompts } = await import("@lossless/core/maintain/prompts.ts");
+  const { rewriteAll } = await import("@lossless/core/repair");
+  const { readPrompts } = await import("@lossless/core/repair");
   const answers: RewriteResult[] = [];
   const { instructions, promptDir } = options;
   for await (const answer of rewriteAll({
@@ -200,14 +198,11 @@ async function writeAll(
   return answers;
 }
 
-/** The models failed, and what is left is a stand-in: the summary that is there is better, whatever it is. */
-const isStandIn = ({ after }: RewriteResult): boolean => after.content.startsWith(FALLBACK_MARKER);
-
 const NO_TEXT = "no model wrote an acceptable text";
 
 function describeAnswer(answer: RewriteResult): string {
   const { oldId, newId, before, after } = answer;
-  if (isStandIn(answer)) return `${oldId} stays: ${NO_TEXT}`;
+  if (answer.isStandIn) return `${oldId} stays: ${NO_TEXT}`;
   const change = `${formatCount(before.tokens)} → ${formatCount(after.tokens)} tokens`;
   return newId === null ? `${oldId} (${change}) not replaced` : `${oldId} → ${newId} (${change})`;
 }
@@ -221,7 +216,7 @@ function toAnswerJson(answer: RewriteResult, hasTexts: boolean): object {
     tokensAfter: after.tokens,
     model: after.model,
     level: after.level,
-    isStandIn: isStandIn(answer),
+    isStandIn: answer.isStandIn,
     ...(hasTexts ? { before: before.content, after: after.content } : {}),
   };
 }
@@ -230,7 +225,7 @@ function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, m
   if (targets.length === 0) return `${style.good("ok")}  nothing to regenerate`;
   const blocks = options.diff === true ? answers.map(renderAnswer) : [renderTargets(targets)];
   const replaced = answers.filter((answer) => answer.newId !== null).length;
-  const failed = answers.filter(isStandIn).length;
+  const failed = answers.filter((answer) => answer.isStandIn).length;
   if (failed > 0) {
     blocks.push(
       style.warning(
@@ -252,7 +247,7 @@ function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, m
 }
 
 function renderAnswer(answer: RewriteResult): string {
-  if (isStandIn(answer)) return `${style.name(answer.oldId)}  ${NO_TEXT}`;
+  if (answer.isStandIn) return `${style.name(answer.oldId)}  ${NO_TEXT}`;
   const lines = diffLines(makePrintable(answer.before.content), makePrintable(answer.after.content));
   const title = `${style.name(answer.oldId)}  ${answer.before.model} → ${answer.after.model}`;
   return `${title}\n${renderDiff(lines, { gone: style.bad, new: style.good })}`;

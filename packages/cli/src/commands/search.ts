@@ -3,11 +3,10 @@
  * much there is, and how to see more; finding nothing is an answer too.
  */
 import { SHELL_WORDS } from "../shell-words.ts";
-import { wordNote } from "@lossless/core/model/next-step.ts";
+import { wordNote } from "@lossless/core";
+import type { Engine, GrepHit, GrepRequest, GrepResult, GrepScope, GrepSort } from "@lossless/core";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { GrepResult, GrepHit, GrepRequest, GrepScope, GrepSort } from "@lossless/core/retrieve/grep.ts";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { EXIT_CANCELLED, usageError } from "../exit.ts";

@@ -1,10 +1,8 @@
 /** What several commands have in common: reading numbers from options, choosing a conversation, and rows as JSON. */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core/model/ids.ts";
-import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
+import { EngineError, formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
+import type { ConversationRow, Engine, MessageRow } from "@lossless/core";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
 import { toIso } from "../format.ts";

@@ -4,8 +4,7 @@
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { DescribeResult, DescribeRequest } from "@lossless/core/retrieve/describe.ts";
+import type { DescribeRequest, DescribeResult, Engine } from "@lossless/core";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";

@@ -1,11 +1,9 @@
 /** `lcm spend`: what models have cost, from the ledger every call is written to, and how far away the caps are. */
 import { Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import type { Guard, SpendGroup } from "@lossless/core/store/folding.ts";
-import { sumWindow } from "@lossless/core/summarize/guards.ts";
-import { findDay } from "@lossless/core/summarize/time-of-day.ts";
+import { sumWindow } from "@lossless/core";
+import type { Engine, Guard, Settings, SpendGroup } from "@lossless/core";
+import { findDay } from "@lossless/core/doors";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";

@@ -3,11 +3,17 @@
  * conversation, also how it is folded.
  */
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { FoldingStatus, StatusResult } from "@lossless/core/engine/status.ts";
-import { EngineError, must } from "@lossless/core/model/errors.ts";
-import type { Debt, Guard } from "@lossless/core/store/folding.ts";
-import type { ConversationRow, MessageCounts, StorageShares } from "@lossless/core/store/store.ts";
+import { EngineError, must } from "@lossless/core";
+import type {
+  ConversationRow,
+  Debt,
+  Engine,
+  FoldingStatus,
+  Guard,
+  MessageCounts,
+  StatusResult,
+  StorageShares,
+} from "@lossless/core";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import {

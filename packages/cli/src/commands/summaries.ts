@@ -1,10 +1,8 @@
 /** `lcm summaries list|show|tree`: the summary graph of a conversation. Sources are what a summary was made from. */
 import { Argument, Option } from "commander";
 import type { Command } from "commander";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
-import type { SummaryNode, SummaryRow, SummaryState } from "@lossless/core/store/folding.ts";
+import { EngineError, formatMessageId } from "@lossless/core";
+import type { Engine, SummaryNode, SummaryRow, SummaryState } from "@lossless/core";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import {

@@ -2,8 +2,7 @@
  * The summary graph as lines of a tree: each summary above its sources, oldest first. A summary may be a source of two others (of the
  * fold and of a stand-in); it is drawn with what lies below it once, and named again at its second place.
  */
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { SummaryNode } from "@lossless/core/store/folding.ts";
+import type { Engine, SummaryNode } from "@lossless/core";
 
 /** What drawing needs to know of a summary. */
 export type TreeNode = Pick<

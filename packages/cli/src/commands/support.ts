@@ -1,7 +1,7 @@
 /** `lcm support`: a file for a bug report, without any message text. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { writeNewFile } from "@lossless/core/maintain/new-file.ts";
+import { writeNewFile } from "@lossless/core/doors";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { usageError } from "../exit.ts";
@@ -22,7 +22,7 @@ export function defineSupport(program: Command): void {
 }
 
 async function runSupport(invocation: Invocation, { out }: { readonly out: string }): Promise<void> {
-  const { buildSupportBundle } = await import("@lossless/core/maintain/support.ts");
+  const { buildSupportBundle } = await import("@lossless/core/repair");
   const { settings, defaults } = await invocation.settings();
   const bundle = await invocation.withArchive("read", (engine) =>
     buildSupportBundle({

@@ -59,7 +59,7 @@ async function runCommand(invocation: Invocation, options: TuiOptions): Promise<
             invocation.withArchive(
               "read",
               async (own) => {
-                const { examine } = await import("@lossless/core/maintain/doctor.ts");
+                const { examine } = await import("@lossless/core/repair");
                 const { databasePath, largeFilesDir: filesDir } = settings;
                 const modelProblem = await findModelProblem(invocation);
                 const problems = { modelProblem, replacedSettings };

@@ -1,7 +1,7 @@
 /** `lcm verify`: proves that what is stored is what was handed in, or names what is not. */
 import type { Command } from "commander";
-import { ERROR_CODES } from "@lossless/core/model/errors.ts";
-import type { Problem, VerifyReport } from "@lossless/core/store/store.ts";
+import { ERROR_CODES } from "@lossless/core";
+import type { Problem, VerifyReport } from "@lossless/core";
 import { runCancellable, toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { countOf, toOneLine } from "../format.ts";

@@ -1,9 +1,8 @@
 /** The demo's archive: looking at what was stored, storing it again, and getting it back unchanged. */
 import { hash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import type { LargeFileRow } from "@lossless/core/store/store.ts";
-import type { StatusResult } from "@lossless/core/engine/status.ts";
-import { importTranscript } from "@lossless/core/transfer/import.ts";
+import type { LargeFileRow, StatusResult } from "@lossless/core";
+import { importTranscript } from "@lossless/core/interchange";
 import { countOf, formatBytes, formatCount, toOneLine } from "../format.ts";
 import { style } from "../style.ts";
 import { renderPairs } from "../table.ts";

@@ -1,6 +1,5 @@
 /** The demo with `--web`: after the tour, the archive it made stays open in the web inspector. */
-import { openEngine } from "@lossless/core/engine/open-engine.ts";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import { openEngine, resolveSettings } from "@lossless/core";
 import { style } from "../style.ts";
 import { runInspector } from "../web/run-inspector.ts";
 import type { Tour } from "./tour.ts";

@@ -1,5 +1,5 @@
 /** A rough guess at the language of short texts, for a count in the demo: by script, then by the small words of a language. */
-import { STOP_WORDS_BY_LANGUAGE } from "@lossless/core/text/vocabulary.ts";
+import { STOP_WORDS_BY_LANGUAGE } from "@lossless/core/testing";
 
 const KANA = /[\u3041-\u30FF]/u;
 const HAN = /\p{Script=Han}/u;

@@ -1,8 +1,6 @@
 /** The demo's way back: from a summary in the context down through its sources to the very message that was said weeks ago. */
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { must } from "@lossless/core/model/errors.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
-import type { SummaryNode } from "@lossless/core/store/folding.ts";
+import { formatMessageId, must } from "@lossless/core";
+import type { Engine, SummaryNode } from "@lossless/core";
 import { countOf, formatSpan, formatTime, toOneLine } from "../format.ts";
 import { style } from "../style.ts";
 import { truncateToWidth, wrapToWidth } from "../width.ts";

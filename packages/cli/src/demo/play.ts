@@ -2,13 +2,11 @@
  * The demo's first part: the sample conversation as it happened, turn by turn, in a small window. After each turn the context is
  * assembled and checked; when it has reached its threshold it is folded, as an engine in a host would do.
  */
-import type { AssembledContext } from "@lossless/core/assemble/assemble.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { viewMessage } from "@lossless/core/message/normalize.ts";
-import { assert, must } from "@lossless/core/model/errors.ts";
-import type { Arrival } from "@lossless/core/model/message.ts";
-import { importTranscript } from "@lossless/core/transfer/import.ts";
-import type { ImportTarget } from "@lossless/core/transfer/import.ts";
+import { assert, must } from "@lossless/core";
+import type { Arrival, AssembledContext, Engine } from "@lossless/core";
+import { importTranscript } from "@lossless/core/interchange";
+import type { ImportTarget } from "@lossless/core/interchange";
+import { viewMessage } from "@lossless/core/testing";
 import { describeGrammars } from "../commands/explain.ts";
 import { countOf, formatCompression, formatCount, formatSeconds, formatShare } from "../format.ts";
 import { startProgress } from "../progress.ts";

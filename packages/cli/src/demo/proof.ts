@@ -1,10 +1,9 @@
 /** The demo's proof: the archive verified, then a copy of it with one byte changed, and what verification says about that. */
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { must } from "@lossless/core/model/errors.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
-import { encodeBody } from "@lossless/core/store/body.ts";
-import type { VerifyReport } from "@lossless/core/store/store.ts";
+import { formatMessageId, must } from "@lossless/core";
+import type { VerifyReport } from "@lossless/core";
+import { encodeBody } from "@lossless/core/testing";
 import { renderReport } from "../commands/verify.ts";
 import { previewOf } from "../commands/messages.ts";
 import { countOf, formatCount, formatSeconds, toOneLine } from "../format.ts";

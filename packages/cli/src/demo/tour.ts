@@ -1,11 +1,8 @@
 /** What the steps of the demo share: where things are, a way to open the archive, and lines of at most 80 columns. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { openEngine } from "@lossless/core/engine/open-engine.ts";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import type { MessageBody } from "@lossless/core/store/store.ts";
-import type { MessageView } from "@lossless/core/model/message.ts";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Engine, MessageBody, MessageView } from "@lossless/core";
 import { wrapToWidth } from "../width.ts";
 
 export interface Step {

@@ -1,5 +1,5 @@
 /** Anthropic's Messages API. */
-import { isObject } from "@lossless/core/model/setting-types.ts";
+import { isObject } from "@lossless/core/doors";
 import { sumCounts, type Answer } from "./answer.ts";
 import type { Dialect } from "./dialect.ts";
 import { classifyStreamError, makeFailure, readProviderError } from "./failures.ts";

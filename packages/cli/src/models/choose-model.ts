@@ -1,6 +1,6 @@
 /** The model for a command: what was typed, else what the settings name, else none. */
 import type { Command } from "commander";
-import { nameModel } from "@lossless/core/model/complete.ts";
+import { nameModel } from "@lossless/core";
 import type { Invocation, Model } from "../context.ts";
 import { usageError } from "../exit.ts";
 
@@ -29,7 +29,7 @@ export async function chooseModel(invocation: Invocation, options: ModelOptions)
   });
   const { settings, places } = await invocation.settings();
   const { openComplete } = await import("./open-complete.ts");
-  const { listCandidates } = await import("@lossless/core/summarize/candidates.ts");
+  const { listCandidates } = await import("@lossless/core");
   const first = listCandidates(settings)[0] ?? null;
   const env = { ...process.env, ...(baseUrl === undefined ? {} : nameAddress(first?.provider, baseUrl)) };
   const complete = openComplete({ settings, env, stateDir: places.stateDir });

@@ -1,5 +1,5 @@
 /** What differs between the two ways providers are spoken to. Everything else (sending, reading, cancelling) is shared. */
-import type { CompleteRequest } from "@lossless/core/model/complete.ts";
+import type { CompleteRequest } from "@lossless/core";
 import type { Answer } from "./answer.ts";
 
 /** Where a provider is and how it knows us. */

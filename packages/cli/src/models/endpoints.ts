@@ -2,11 +2,11 @@
  * Finds where a provider is and with which key, for use outside a host. Order: the environment, then a custom provider of OpenClaw. Our own
  * settings name models and never hold keys. Host files are read and never written; a file we cannot read is passed over.
  */
-import { isObject } from "@lossless/core/model/setting-types.ts";
+import type { ModelRef } from "@lossless/core";
+import { isObject } from "@lossless/core/doors";
+import type { Environment } from "@lossless/core/settings";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Environment } from "@lossless/core/model/settings-resolve.ts";
-import type { ModelRef } from "@lossless/core/model/complete.ts";
 import type { Endpoint } from "./dialect.ts";
 import { makeFailure, type Failure } from "./failures.ts";
 

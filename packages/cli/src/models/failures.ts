@@ -2,8 +2,9 @@
  * What a provider's refusal means for the caller. Providers agree on status numbers only in part, so the text of the error decides where a
  * number is used for two things. Keys never pass: what a provider says about a wrong key is dropped, the rest is cleaned.
  */
-import { isObject } from "@lossless/core/model/setting-types.ts";
-import type { CompleteFailureKind, CompleteResult } from "@lossless/core/model/complete.ts";
+import type { CompleteResult } from "@lossless/core";
+import { isObject } from "@lossless/core/doors";
+import type { CompleteFailureKind } from "@lossless/core/ports";
 
 export type Failure = Extract<CompleteResult, { kind: "failure" }>;
 

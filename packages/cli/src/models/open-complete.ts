@@ -2,10 +2,9 @@
  * The port to a model for programs that run outside a host: plain HTTP to Anthropic, OpenAI, or anything that speaks like them. A model
  * must be named in the settings; a key lying in the environment alone sends nobody's conversation anywhere.
  */
-import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core/model/complete.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import type { Environment } from "@lossless/core/model/settings-resolve.ts";
-import { listCandidates, parseModelRef } from "@lossless/core/summarize/candidates.ts";
+import { listCandidates, parseModelRef } from "@lossless/core";
+import type { Complete, CompleteRequest, CompleteResult, ModelRef, Settings } from "@lossless/core";
+import type { Environment } from "@lossless/core/settings";
 import { anthropic } from "./anthropic.ts";
 import type { Dialect, Endpoint } from "./dialect.ts";
 import { findEndpoint } from "./endpoints.ts";

@@ -2,10 +2,9 @@
  * The port to a model that makes vectors, for programs that run outside a host: plain HTTP to Ollama, or to anything that speaks like
  * OpenAI. Both the address and the model must be named in the settings; nothing is sent anywhere before. A key goes only where it belongs.
  */
-import type { Embed, EmbedRequest, EmbedResult } from "@lossless/core/model/embed.ts";
-import { isObject } from "@lossless/core/model/setting-types.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import type { Environment } from "@lossless/core/model/settings-resolve.ts";
+import type { Embed, EmbedRequest, EmbedResult, Settings } from "@lossless/core";
+import { isObject } from "@lossless/core/doors";
+import type { Environment } from "@lossless/core/settings";
 import { sumCounts, type Answer } from "./answer.ts";
 import type { Dialect, Endpoint, RequestBody } from "./dialect.ts";
 import { makeFailure } from "./failures.ts";

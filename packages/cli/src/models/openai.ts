@@ -1,5 +1,5 @@
 /** OpenAI's chat completions, which nearly every other server speaks too: Ollama, vLLM, LM Studio, routers. */
-import { isObject } from "@lossless/core/model/setting-types.ts";
+import { isObject } from "@lossless/core/doors";
 import { type Answer, sumCounts } from "./answer.ts";
 import type { Dialect, Endpoint } from "./dialect.ts";
 import { classifyStreamError, makeFailure, readProviderError } from "./failures.ts";

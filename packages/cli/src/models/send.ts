@@ -2,7 +2,7 @@
  * Sends one request and reads its stream. A stream that stops moving is noticed and cancelled; the caller's signal closes the connection.
  * Redirects are not followed, because a key would go along.
  */
-import { isObject } from "@lossless/core/model/setting-types.ts";
+import { isObject } from "@lossless/core/doors";
 import { Answer } from "./answer.ts";
 import type { Dialect, Endpoint, RequestBody } from "./dialect.ts";
 import {

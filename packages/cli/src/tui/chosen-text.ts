@@ -1,5 +1,5 @@
 /** The text of what is chosen in a list of messages and summaries: read after the key was answered, shown in a pane that scrolls. */
-import type { SummaryNode } from "@lossless/core/store/folding.ts";
+import type { SummaryNode } from "@lossless/core";
 import { toOneLine } from "../format.ts";
 import type { Key } from "./keys.ts";
 import { readMessageText, renderMessageText, type Message } from "./message-text.ts";

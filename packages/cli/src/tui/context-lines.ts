@@ -2,9 +2,8 @@
  * A context as lines to choose from: what each stands for, what it costs, why it is there. Also the context as it was before a summary was
  * made: the same, with what it was made from in its place. Pure.
  */
-import type { AssembledContext, ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core/model/ids.ts";
-import type { DissolveReport } from "@lossless/core/store/care.ts";
+import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
+import type { AssembledContext, DissolveReport, ExplainedItem } from "@lossless/core";
 import { describeIds, describeReason } from "../commands/explain.ts";
 
 export interface ContextLine {

@@ -2,9 +2,7 @@
  * The conversations that match a filter, newest first, read page by page as one scrolls. What does not match is not kept, so that a filter
  * may look through any number of conversations.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Engine, Scope } from "@lossless/core";
 
 const PAGE = 200;
 /** More rows than this nobody scrolls through; the filter finds the rest. */

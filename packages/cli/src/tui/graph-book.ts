@@ -2,9 +2,7 @@
  * The summary graphs of the conversations that were looked at last, without texts. Reading one of thousands of summaries takes longer than a
  * key may take, so it is read ahead while a conversation is on the screen, and read again only when its summaries have changed.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Engine, Scope } from "@lossless/core";
 import { buildNodes, type GraphNode } from "./graph-lines.ts";
 
 export type Nodes = ReadonlyMap<string, GraphNode>;

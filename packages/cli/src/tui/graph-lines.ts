@@ -1,5 +1,5 @@
 /** The summary graph as lines that open and close: summaries above their sources, leaves above their messages. Pure. */
-import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.ts";
+import type { SummaryGraph, SummaryOutline } from "@lossless/core";
 import { drawTree } from "../commands/summary-tree.ts";
 
 export interface GraphNode extends SummaryOutline {

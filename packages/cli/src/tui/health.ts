@@ -1,8 +1,6 @@
 /** How each conversation is: what it owes, what failed, which of its summaries are damaged. Read for what is on the screen only. */
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { findDamage } from "@lossless/core/maintain/checks/summaries.ts";
-import type { Debt } from "@lossless/core/store/folding.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Debt, Engine } from "@lossless/core";
+import { findDamage } from "@lossless/core/repair";
 import { formatCount } from "../format.ts";
 
 export interface Health {

@@ -1,9 +1,6 @@
 /** A message as text for a pane: every part of it, in order, with what it is. */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
-import type { MessageView } from "@lossless/core/model/message.ts";
-import type { MessageBody } from "@lossless/core/store/store.ts";
+import { formatMessageId } from "@lossless/core";
+import type { Engine, MessageBody, MessageView, Scope } from "@lossless/core";
 import { describePart } from "../commands/messages.ts";
 import { formatBytes, formatCount, formatTime, toOneLine } from "../format.ts";
 import type { Paint } from "./paint.ts";

@@ -4,10 +4,8 @@
  *
  * Invariant: `rows` is a gapless run of the conversation in the order of positions, each message once, at its first version.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { POSITION_STEP } from "@lossless/core/model/message.ts";
-import type { MessageRow } from "@lossless/core/store/store.ts";
+import { POSITION_STEP } from "@lossless/core";
+import type { Engine, MessageRow, Scope } from "@lossless/core";
 import type { Move } from "./keys.ts";
 import { keepInList, LIST_START, type ListPlace } from "./list-place.ts";
 

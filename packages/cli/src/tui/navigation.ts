@@ -1,5 +1,5 @@
 /** Ways between screens: the one place that knows them all. */
-import { formatMessageId } from "@lossless/core/model/ids.ts";
+import { formatMessageId } from "@lossless/core";
 import type { Desk, Navigator, Screen } from "./screen.ts";
 import { ContextScreen } from "./screens/context.ts";
 import { makeDissolveScreen } from "./screens/dissolve.ts";

@@ -1,6 +1,5 @@
 /** First words of messages, read for the rows that are on the screen and remembered for a while. */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
+import type { Engine, Scope } from "@lossless/core";
 import { previewOf } from "../commands/messages.ts";
 
 const KEPT = 2_000;

@@ -2,10 +2,9 @@
  * Writing summaries anew, one after the other: plan, call, look, accept or skip. The state of such a run and what its answers change, without
  * screens and keys. A text is put in place only as it was looked at: accepting never calls a model again.
  */
-import type { RewriteResult } from "@lossless/core/engine/rewrite.ts";
-import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
-import { planRewrite } from "@lossless/core/maintain/rewrite.ts";
-import { estimateCost } from "@lossless/core/maintain/checks/summaries.ts";
+import type { RewriteResult } from "@lossless/core";
+import { estimateCost, planRewrite } from "@lossless/core/repair";
+import type { RewriteTarget } from "@lossless/core/repair";
 import type { TuiArchive } from "./screen.ts";
 
 export interface RewriteChoice {

@@ -3,7 +3,7 @@
  * exception anywhere in the program.
  */
 import { styleText } from "node:util";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow } from "@lossless/core";
 import { usageError } from "../exit.ts";
 import { App } from "./app.ts";
 import { follow } from "./live.ts";

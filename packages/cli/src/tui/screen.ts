@@ -2,11 +2,8 @@
  * What a screen of the terminal UI is, and what it may use. A screen keeps its own state, draws itself as lines, and answers keys. It knows
  * nothing of the terminal; `app.ts` stacks screens, `terminal-ui.ts` puts them on a real one.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Engine, Scope, Settings } from "@lossless/core";
+import type { DoctorReport } from "@lossless/core/repair";
 import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
 import type { Paint } from "./paint.ts";

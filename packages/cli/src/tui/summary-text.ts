@@ -1,6 +1,6 @@
 /** A summary as text for a pane: what it was made from, then what it says. */
-import { formatMessageId } from "@lossless/core/model/ids.ts";
-import type { SummaryNode } from "@lossless/core/store/folding.ts";
+import { formatMessageId } from "@lossless/core";
+import type { SummaryNode } from "@lossless/core";
 import type { Paint } from "./paint.ts";
 import { toTextLines, type TextLine } from "./wrapped-text.ts";
 

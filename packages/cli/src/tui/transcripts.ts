@@ -4,8 +4,8 @@
  */
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { listTranscripts } from "@lossless/core/transfer/detect.ts";
+import { EngineError } from "@lossless/core";
+import { listTranscripts } from "@lossless/core/interchange";
 
 /** Below the home folder. OpenClaw's are below its state folder. */
 const PLACES = [

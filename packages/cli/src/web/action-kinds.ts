@@ -2,18 +2,19 @@
  * What can be done from the page, each as the command of the same name does it: by the one implementation in the engine and in `maintain/`.
  * Preparing changes nothing; it says what would be done, and gives back the way to do exactly that.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { createBackup, listBackups } from "@lossless/core/maintain/backup.ts";
-import { examine, mend } from "@lossless/core/maintain/doctor.ts";
-import type { DoctorOptions } from "@lossless/core/maintain/doctor.ts";
-import { applyForget, previewForget } from "@lossless/core/maintain/forget.ts";
-import type { ForgetSelection } from "@lossless/core/maintain/forget.ts";
-import { planRewrite, rewriteAll } from "@lossless/core/maintain/rewrite.ts";
-import type { RewriteSelection, RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
+import { EngineError, formatMessageId } from "@lossless/core";
+import type { Engine, Scope, Settings } from "@lossless/core";
+import {
+  applyForget,
+  createBackup,
+  examine,
+  listBackups,
+  mend,
+  planRewrite,
+  previewForget,
+  rewriteAll,
+} from "@lossless/core/repair";
+import type { DoctorOptions, ForgetSelection, RewriteSelection, RewriteTarget } from "@lossless/core/repair";
 import { renderCommandLine } from "../commands/shared.ts";
 import { diffLines } from "../diff.ts";
 import { countOf, formatBytes, formatCount } from "../format.ts";

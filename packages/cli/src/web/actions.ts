@@ -4,8 +4,7 @@
  * One action at a time.
  */
 import { hash, randomBytes } from "node:crypto";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { isSummaryId } from "@lossless/core/model/ids.ts";
+import { EngineError, isSummaryId } from "@lossless/core";
 import { prepare } from "./action-kinds.ts";
 import type { ActionOptions, Prepared } from "./action-kinds.ts";
 import type { ActionPreview, ActionResult, ActionWish } from "./answers.ts";

@@ -2,15 +2,21 @@
  * What the inspector's server answers and its page reads: one set of types for both. Rows are the engine's own; their types come from
  * there. Types only, so that the page takes nothing of the server along.
  */
-import type { ExplainedItem } from "@lossless/core/assemble/assemble.ts";
-import type { StatusResult } from "@lossless/core/engine/status.ts";
-import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
-import type { Finding } from "@lossless/core/maintain/finding.ts";
-import type { PartView } from "@lossless/core/model/message.ts";
-import type { AskResult } from "@lossless/core/retrieve/ask.ts";
-import type { GrepResult } from "@lossless/core/retrieve/grep.ts";
-import type { SpendGroup, SummaryNode, SummaryOutline } from "@lossless/core/store/folding.ts";
-import type { ConversationRow, MessageCounts, MessageRow, Page } from "@lossless/core/store/store.ts";
+import type {
+  AskResult,
+  ConversationRow,
+  ExplainedItem,
+  GrepResult,
+  MessageCounts,
+  MessageRow,
+  Page,
+  PartView,
+  SpendGroup,
+  StatusResult,
+  SummaryNode,
+  SummaryOutline,
+} from "@lossless/core";
+import type { DoctorReport, Finding } from "@lossless/core/repair";
 import type { DiffLine } from "../diff.ts";
 
 export type {

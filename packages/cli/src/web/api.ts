@@ -2,18 +2,20 @@
  * What the page can ask: one function a question, all of them reading. The archive is behind a thread, so that no question keeps the server
  * from hearing the next one. Rows are handed on as the engine gives them; the page writes them as text, never as markup.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { DoctorReport } from "@lossless/core/maintain/doctor.ts";
-import type { Finding } from "@lossless/core/maintain/finding.ts";
-import { wordNote, wordStep } from "@lossless/core/model/next-step.ts";
+import { EngineError, isSummaryId, wordNote, wordStep } from "@lossless/core";
+import type {
+  ConversationRow,
+  Engine,
+  GrepMode,
+  GrepRequest,
+  GrepScope,
+  Scope,
+  SummaryGraph,
+  SummaryOutline,
+} from "@lossless/core";
+import type { DoctorReport, Finding } from "@lossless/core/repair";
 import { SHELL_WORDS } from "../shell-words.ts";
 import type { DoctorReply, FindingReply } from "./answers.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { isSummaryId } from "@lossless/core/model/ids.ts";
-import type { GrepMode, GrepRequest, GrepScope } from "@lossless/core/retrieve/grep.ts";
-import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
 import { measureSaved } from "../commands/raw-tokens.ts";
 import type {
   AskResult,

@@ -2,7 +2,7 @@
  * The context as it was at the last turns, each against the one before: what a turn added, what it pushed out, and for how many tokens the
  * front stayed the same. With today's fold: where a turn was followed by a fold, its front is the one of today.
  */
-import type { Outline } from "@lossless/core/store/store.ts";
+import type { Outline } from "@lossless/core";
 import type { ContextTurn, ExplainedItem, OutlineRow } from "./answers.ts";
 import { compareContexts } from "./context-diff.ts";
 import { rowAt } from "./outline.ts";

@@ -3,8 +3,7 @@
  * when it has changed. What changed is for the page to ask.
  */
 import type { ServerResponse } from "node:http";
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
+import type { Engine, Scope } from "@lossless/core";
 
 export const POLL_MS = 1_000;
 

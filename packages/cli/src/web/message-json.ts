@@ -3,9 +3,8 @@
  * was pasted into one of them; a single message is given whole. Images are given as bytes of their own, by a few types that a browser
  * shows and never runs.
  */
-import type { MessageBody } from "@lossless/core/store/store.ts";
-import type { MessageView, PartView } from "@lossless/core/model/message.ts";
-import { isObject } from "@lossless/core/message/readable.ts";
+import type { MessageBody, MessageView, PartView } from "@lossless/core";
+import { isObject } from "@lossless/core/doors";
 import type { MessageJson, PartJson } from "./answers.ts";
 
 export function toMessageJson(

@@ -1,8 +1,6 @@
 /** Messages by the page: by number, by key, the page that holds one, or the one that ends with the newest. */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { EngineError } from "@lossless/core";
+import type { ConversationRow, Engine, Scope } from "@lossless/core";
 import type { MessageJson, MessagePage } from "./answers.ts";
 import { toMessageJson, toUnreadable } from "./message-json.ts";
 import { ANY_ID, readNumber } from "./query.ts";

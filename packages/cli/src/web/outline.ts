@@ -3,9 +3,7 @@
  * the turns, the messages under a summary. Kept in memory in columns, some fifty bytes a message, and extended as the conversation grows.
  * It is read in slices. Whoever needs it reads on from where others are; who is in no hurry may pause between two of them.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { ConversationRow, Outline } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Engine, Outline, Scope } from "@lossless/core";
 import type { OutlineRow } from "./answers.ts";
 
 /** Short, so that what somebody waits for gets its turn in between. */

@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { EngineError } from "@lossless/core/model/errors.ts";
+import { EngineError } from "@lossless/core";
 
 export interface PageFile {
   readonly type: string;

@@ -1,5 +1,5 @@
 /** Reading what a request asks for: numbers and words from an address, each refused with what is allowed. */
-import { EngineError } from "@lossless/core/model/errors.ts";
+import { EngineError } from "@lossless/core";
 
 export interface Bounds {
   readonly least: number;

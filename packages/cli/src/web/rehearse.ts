@@ -3,8 +3,7 @@
  * the first context is no different. So both are done once, for words of the newest message, while the address of the inspector is still
  * being opened. In pieces, each of which waits until there is time for it; no model is asked.
  */
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
+import type { Engine, Scope } from "@lossless/core";
 
 const BUDGET_TOKENS = 32_000;
 /** Messages in which words are looked for. */

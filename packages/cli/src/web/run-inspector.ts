@@ -1,9 +1,7 @@
 /** Runs the inspector on an open archive until Ctrl-C. Shared by `lcm web` and the demo. */
 import { once } from "node:events";
-import type { Scope } from "@lossless/core/engine/conversations.ts";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { ReplacedSetting } from "@lossless/core/model/settings-resolve.ts";
-import type { Settings } from "@lossless/core/model/settings.ts";
+import type { Engine, Scope, Settings } from "@lossless/core";
+import type { ReplacedSetting } from "@lossless/core/settings";
 import { readVersion } from "../version.ts";
 import { startInspector } from "./server.ts";
 
@@ -40,7 +38,7 @@ export async function runInspector(options: RunOptions): Promise<void> {
     version: readVersion(),
     write: write === undefined ? null : { settings, ...write },
     examine: async () => {
-      const { examine } = await import("@lossless/core/maintain/doctor.ts");
+      const { examine } = await import("@lossless/core/repair");
       return examine({
         engine,
         settings,

@@ -3,11 +3,10 @@
  * token. It only reads, unless it was started for writing: then previews and confirmed actions can be posted to it, and nothing else.
  */
 import { SHELL_WORDS } from "../shell-words.ts";
-import { hintFor } from "@lossless/core/model/errors.ts";
+import { EngineError, hintFor } from "@lossless/core";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { EngineError } from "@lossless/core/model/errors.ts";
 import { Gate, SECURITY_HEADERS } from "./access.ts";
 import type { Visit } from "./access.ts";
 import { Actions } from "./actions.ts";

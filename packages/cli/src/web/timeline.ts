@@ -3,8 +3,7 @@
  * was then. A summary counts from the moment it was published. Summaries that were regenerated count from when the first of their place
  * was. Pure; as many points as a screen can show, however long the conversation is.
  */
-import type { SummaryGraph, SummaryOutline } from "@lossless/core/store/folding.ts";
-import type { Outline } from "@lossless/core/store/store.ts";
+import type { Outline, SummaryGraph, SummaryOutline } from "@lossless/core";
 import type { Compaction, TimelineAnswer, TimelinePoint } from "./answers.ts";
 import { findFrom } from "./outline.ts";
 

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Complete, CompleteRequest, CompleteResult } from "@lossless/core/model/complete.ts";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import { resolveSettings } from "@lossless/core";
+import type { Complete, CompleteRequest, CompleteResult } from "@lossless/core";
 import { makeTemporaryFolder, type TemporaryFolder } from "@lossless/testkit";
 import { type FakeProvider, type FakeReply, startFakeProvider } from "@lossless/testkit/fake-provider.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

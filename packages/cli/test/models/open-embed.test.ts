@@ -1,6 +1,6 @@
 /** The way to a model that makes vectors, against a server on loopback that speaks both dialects. */
-import type { Embed, EmbedRequest, EmbedResult } from "@lossless/core/model/embed.ts";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import { resolveSettings } from "@lossless/core";
+import type { Embed, EmbedRequest, EmbedResult } from "@lossless/core";
 import { type FakeEmbedder, spellVector, startFakeEmbedder } from "@lossless/testkit/fake-embedder.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openEmbed } from "../../src/models/open-embed.ts";

@@ -1,9 +1,8 @@
 /** The summariser with a provider over HTTP and a real ledger: what must hold when a model misbehaves. */
-import type { EngineEvent } from "@lossless/core/model/events.ts";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import type { RunItem } from "@lossless/core/store/folding.ts";
-import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
-import { createSummarizer } from "@lossless/core/summarize/summarizer.ts";
+import { resolveSettings } from "@lossless/core";
+import type { EngineEvent } from "@lossless/core";
+import type { RunItem } from "@lossless/core/ports";
+import { createSummarizer, SqliteStore } from "@lossless/core/testing";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { type FakeReply, startFakeProvider } from "@lossless/testkit/fake-provider.ts";
 import { expect, test } from "vitest";

@@ -1,5 +1,6 @@
 /** The window over the messages of a conversation: bounded, gapless, and in the right place, however one moves. */
-import { openEngine, type Engine } from "@lossless/core";
+import { openEngine } from "@lossless/core";
+import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,6 +1,5 @@
 /** What the screens show, before it is drawn: the graph as lines, the context before a summary was made, health, the filter. All pure. */
-import type { Debt, SummaryOutline } from "@lossless/core/store/folding.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Debt, SummaryOutline } from "@lossless/core";
 import { describe, expect, test } from "vitest";
 import { listContextLines, putBack, type ContextLine } from "../../src/tui/context-lines.ts";
 import { matchesFilter } from "../../src/tui/conversation-list.ts";

@@ -1,7 +1,7 @@
 /** The terminal UI on a virtual terminal, over an archive of its own: keys in, screens out. */
-import type { Arrival, Complete, Engine, Settings } from "@lossless/core";
 import { openEngine, resolveSettings } from "@lossless/core";
-import { examine } from "@lossless/core/maintain/doctor.ts";
+import type { Arrival, Complete, Engine, Settings } from "@lossless/core";
+import { examine } from "@lossless/core/repair";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { vi } from "vitest";

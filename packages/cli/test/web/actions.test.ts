@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { request } from "node:http";
 import type { OutgoingHttpHeaders } from "node:http";
-import type { Complete } from "@lossless/core/model/complete.ts";
+import type { Complete } from "@lossless/core";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ActionPreview, ActionResult, Graph, Overview } from "../../src/web/answers.ts";
 import { makeFolder } from "../support.ts";

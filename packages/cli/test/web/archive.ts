@@ -3,11 +3,9 @@
  * the project; and one conversation of a hundred thousand messages.
  */
 import { join } from "node:path";
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { Complete } from "@lossless/core/model/complete.ts";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import { openEngine } from "@lossless/core/engine/open-engine.ts";
-import { importTranscript } from "@lossless/core/transfer/import.ts";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Complete, Engine } from "@lossless/core";
+import { importTranscript } from "@lossless/core/interchange";
 import { startInspector } from "../../src/web/server.ts";
 import type { Inspector } from "../../src/web/server.ts";
 import { SAMPLE } from "../support.ts";
@@ -99,7 +97,7 @@ async function serve(
     version: "0.0.0",
     write: write ? { settings, model: complete === undefined ? null : "test/tiny" } : null,
     examine: async () => {
-      const { examine } = await import("@lossless/core/maintain/doctor.ts");
+      const { examine } = await import("@lossless/core/repair");
       return examine({ engine, settings, databasePath: database, filesDir: settings.largeFilesDir });
     },
   });

@@ -1,6 +1,5 @@
 /** What somebody waits for goes first; what nobody waits for is done in between, and by whoever comes first. */
-import type { Engine } from "@lossless/core/engine/engine.ts";
-import type { ConversationRow, Outline, OutlineRequest } from "@lossless/core/store/store.ts";
+import type { ConversationRow, Engine, Outline, OutlineRequest } from "@lossless/core";
 import { describe, expect, test } from "vitest";
 import { findFrom, joinOutlines, Outlines, rowAt } from "../../src/web/outline.ts";
 import { RightOfWay } from "../../src/web/right-of-way.ts";

@@ -1,7 +1,6 @@
 /** The plot of growth is what happened: checked against an engine that folds while the conversation grows. */
 import { join } from "node:path";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
-import { openEngine } from "@lossless/core/engine/open-engine.ts";
+import { openEngine, resolveSettings } from "@lossless/core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Outlines } from "../../src/web/outline.ts";
 import { addUpGrowth, planTimeline } from "../../src/web/timeline.ts";

@@ -38,12 +38,12 @@ export interface LineCosts {
 
 /** What it takes to say what a stand-in lacks. */
 export const LACKS_TOKENS = 16;
-export const RANGE_LINE_TOKENS = 120;
+const RANGE_LINE_TOKENS = 120;
 export const STUB_TOKENS = 72;
 /** What it takes to say that a call has no result, or a result no call. */
 export const MISSING_HALF_TOKENS = 32;
 /** A tool result is bulky from here, and only if its stub is at most a third of it. */
-export const BULKY_TOKENS = 400;
+const BULKY_TOKENS = 400;
 
 export const DEFAULT_LINE_COSTS: LineCosts = {
   rangeTokens: RANGE_LINE_TOKENS,

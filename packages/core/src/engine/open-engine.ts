@@ -1,6 +1,8 @@
-/** Opening an engine: which store, which settings, in this thread or behind a worker. */
+/**
+ * Opening an engine: which store, which settings, in this thread or behind a worker. The engine's code is loaded where it runs, and not
+ * before: a program that prints its help, or a host whose engine is behind a worker, never loads it.
+ */
 import { resolve } from "node:path";
-import { deriveMessage } from "../ingest/prepare.ts";
 import type { Complete, ModelRef } from "../model/complete.ts";
 import type { Embed } from "../model/embed.ts";
 import { EngineError } from "../model/errors.ts";
@@ -8,10 +10,7 @@ import type { Clock, EventSink } from "../model/events.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
 import type { Settings } from "../model/settings.ts";
 import { resolveSettings } from "../model/settings-resolve.ts";
-import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import type { Engine } from "./engine.ts";
-import { createLocalEngine } from "./local-engine.ts";
-import { openThreadedEngine } from "./threaded-engine.ts";
 
 export interface OpenEngineOptions {
   /** Path of the database file; created when it does not exist. */
@@ -60,7 +59,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
     busyLimitMs: options.busyLimitMs,
   };
   const { complete = null, embed = null, hostModel, onEvent } = options;
-  if (options.thread !== false)
+  if (options.thread !== false) {
+    const { openThreadedEngine } = await import("./threaded-engine.ts");
     return openThreadedEngine({
       start: { store, settings, hasComplete: complete !== null, hasEmbed: embed !== null, hostModel },
       workerUrl: options.workerUrl ?? defaultWorkerUrl(),
@@ -68,6 +68,12 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
       embed,
       onEvent,
     });
+  }
+  const [{ createLocalEngine }, { SqliteStore }, { deriveMessage }] = await Promise.all([
+    import("./local-engine.ts"),
+    import("../store/sqlite/sqlite-store.ts"),
+    import("../ingest/prepare.ts"),
+  ]);
   const { clock, leaseMs, embedRetryMs } = options;
   return createLocalEngine({
     store: new SqliteStore({ ...store, onEvent, derive: deriveMessage }),

@@ -46,6 +46,8 @@ export interface RewriteResult {
     readonly model: string;
     readonly level: SummaryText["level"];
   };
+  /** No model wrote an acceptable text, and `after` is a stand-in: what was there is better, whatever it is. */
+  readonly isStandIn: boolean;
   /** What the new text was made from, as the archive names it. */
   readonly sourceKeys: readonly string[];
 }
@@ -75,12 +77,12 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
     oldId: node.summaryId,
     before: { content, tokens, model },
     after: { content: text.content, tokens: summary.tokens, model: text.model, level: text.level },
+    isStandIn: text.content.startsWith(FALLBACK_MARKER),
     sourceKeys,
   };
   // The same text over changed sources is new: it rests on them as they are now.
   const isNoBetter =
-    (text.content === content && !node.isStale) ||
-    (request.mustHeal === true && text.content.startsWith(FALLBACK_MARKER));
+    (text.content === content && !node.isStale) || (request.mustHeal === true && answer.isStandIn);
   if (request.isDry || isNoBetter) return { ...answer, newId: null };
   const replacement = { oldId: node.summaryId, summary, sourceKeys };
   const outcome = await store.replaceSummary(replacement, clock.now());

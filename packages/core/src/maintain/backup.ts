@@ -223,7 +223,7 @@ export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
   return [...new Map(found.map((copy) => [resolve(copy.path), copy])).values()];
 }
 
-export function pruneBackups(databasePath: string, keep: number): string[] {
+function pruneBackups(databasePath: string, keep: number): string[] {
   const removed = listBackups(databasePath)
     .slice(Math.max(1, keep))
     .map((entry) => entry.path);

@@ -23,7 +23,7 @@ import { checkVersions } from "./checks/versions.ts";
 import { checkWaiting } from "./checks/waiting.ts";
 import type { Check, CheckInput, Finding, Fix, Severity } from "./finding.ts";
 
-export type { Finding, Fix, Severity } from "./finding.ts";
+export type { Finding, Severity } from "./finding.ts";
 
 const CHECKS: readonly Check[] = [
   checkVersions,

@@ -194,7 +194,7 @@ const isUser = (value: JsonObject): boolean =>
  * The header, the newest state of each kind, and the tail of the active branch; each entry follows the one before it where its own parent is
  * gone. What lies off the branch is in the archive, and kept here it would count as part of the tail or become part of the branch.
  */
-export function chooseEntries(
+function chooseEntries(
   all: readonly Entry[],
   freshTailCount: number,
 ): { lines: string[]; relinked: Record<string, string> } {

@@ -25,7 +25,7 @@ export interface Located {
   readonly range: ByteRange;
 }
 
-export const NOWHERE: ByteRange = { at: 0, length: 0 };
+const NOWHERE: ByteRange = { at: 0, length: 0 };
 
 /** Where the elements of a list stand. */
 export function placeElements(source: JsonSource | null, { value, range }: Located): readonly ByteRange[] {

@@ -95,7 +95,3 @@ export function must<T>(value: T | null | undefined, what: string): T {
   if (value === null || value === undefined) throw new Error(`invariant broken: ${what} is missing`);
   return value;
 }
-
-export function unreachable(value: never): never {
-  throw new Error(`invariant broken: unexpected value ${JSON.stringify(value)}`);
-}

@@ -6,15 +6,12 @@ import { hash, randomBytes } from "node:crypto";
 declare const brand: unique symbol;
 type Branded<T, Name extends string> = T & { readonly [brand]: Name };
 
-export type ConversationId = Branded<number, "ConversationId">;
 export type MessageId = Branded<number, "MessageId">;
 export type SummaryId = Branded<string, "SummaryId">;
 export type FileId = Branded<string, "FileId">;
 
-export const asConversationId = (value: number): ConversationId => value as ConversationId;
-export const asMessageId = (value: number): MessageId => value as MessageId;
-export const asSummaryId = (value: string): SummaryId => value as SummaryId;
-export const asFileId = (value: string): FileId => value as FileId;
+const asMessageId = (value: number): MessageId => value as MessageId;
+const asFileId = (value: string): FileId => value as FileId;
 
 export const formatMessageId = (id: number): string => `msg_${id}`;
 

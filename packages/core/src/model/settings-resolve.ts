@@ -188,7 +188,7 @@ export function explainSetting(name: string, resolved: ResolvedSettings): Settin
   };
 }
 
-export function describeSource(source: SettingSource): string {
+function describeSource(source: SettingSource): string {
   switch (source.kind) {
     case "option":
       return `option ${source.name}`;

@@ -150,7 +150,7 @@ const besideDatabase: Derived<string> = {
 };
 
 /** False for a server's address and for a database that lives in memory only: neither has a folder beside it. */
-export function isDatabaseFile(databasePath: string): boolean {
+function isDatabaseFile(databasePath: string): boolean {
   return !/^[a-z][a-z0-9+.-]+:\/\//i.test(databasePath) && databasePath !== ":memory:";
 }
 

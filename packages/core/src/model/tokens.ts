@@ -8,9 +8,6 @@
 import { returnUnits, takeUnits } from "./text-units.ts";
 import type { TextUnits } from "./text-units.ts";
 
-/** Changes whenever the same text would get another estimate. */
-export const ESTIMATE_VERSION = 1;
-
 /** What an image costs, whatever its size: about what providers charge for a picture of a megapixel. */
 export const IMAGE_TOKENS = 1500;
 

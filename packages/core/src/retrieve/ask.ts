@@ -157,7 +157,7 @@ export async function gatherPassages(
 }
 
 /** What is looked for. */
-export function checkQuestion(request: Pick<AskRequest, "prompt" | "query">): string {
+function checkQuestion(request: Pick<AskRequest, "prompt" | "query">): string {
   const prompt = request.prompt?.trim() ?? "";
   if (prompt === "")
     throw new EngineError("usage", "cannot answer: the prompt is empty", {

@@ -432,7 +432,7 @@ export function cutMessage(message: MessageText, textFrom: number, tokenCap: num
 }
 
 /** A page of a text. At least a few words, so that every page gets on. */
-export function cutText(
+function cutText(
   text: string,
   from: number,
   tokenCap: number,

@@ -14,7 +14,7 @@ import { DATE_WEIGHT, NEIGHBOUR_REACH, rankPlaces, selectSeeds } from "./rank.ts
 import type { FoundClue, RankedDocument } from "./rank.ts";
 
 /** A word in more documents than this is too common to bring one in. */
-export const COMMON_ABOVE = 20_000;
+const COMMON_ABOVE = 20_000;
 /** How many documents are looked at closely, each with its neighbours. */
 const SEEDS = 400;
 /** Of words that are all too common, the rarest are tried in pairs. */

@@ -8,10 +8,10 @@ import type { Grant } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { listFamily } from "./family.ts";
 
-export const DEFAULT_GRANT_DEPTH = 3;
-export const DEFAULT_GRANT_TTL_MS = 5 * 60_000;
+const DEFAULT_GRANT_DEPTH = 3;
+const DEFAULT_GRANT_TTL_MS = 5 * 60_000;
 /** Ended grants stay this long, so that a late call is told why it fails. */
-export const KEEP_ENDED_MS = 24 * 3_600_000;
+const KEEP_ENDED_MS = 24 * 3_600_000;
 
 export interface GrantRequest {
   /** The session that gives it. */
@@ -81,7 +81,7 @@ export async function createGrant(
     : refuse("in_flight", "this session already has an expansion under way");
 }
 
-export function isLive(grant: Grant, now: number): boolean {
+function isLive(grant: Grant, now: number): boolean {
   return grant.revokedAt === null && grant.expiresAt > now;
 }
 

@@ -70,7 +70,7 @@ export interface GrepResult {
   readonly searched: string;
 }
 
-export const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 200;
 export const SNIPPET_CHARS = 200;
 /** How many of the best are read to see whether they hold an identifier as it was typed. */

@@ -28,7 +28,7 @@ export const NO_MEANING: Meaning = { kind: "none", note: null };
 export type FoundBy = "words" | "vector" | "regex";
 
 /** How many neighbours take part. */
-export const NEIGHBOURS = 100;
+const NEIGHBOURS = 100;
 /** How slowly the worth of a rank falls; the usual value. */
 const RANK_OFFSET = 60;
 
@@ -83,7 +83,7 @@ export async function fuseDocuments(
 }
 
 /** Each list gives a document a share that falls with its rank there. Where all words are wanted, documents that hold them stay in front. */
-export function fuseByRank(
+function fuseByRank(
   ranked: readonly RankedDocument[],
   near: readonly number[],
   needsAll: boolean,

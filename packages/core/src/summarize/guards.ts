@@ -28,17 +28,17 @@ export interface GuardOptions {
   readonly emit: EventSink;
 }
 
-export const SPEND_GUARD = "spend";
-export const WINDOW_GUARD = "spend-window";
-export const DAY_GUARD = "spend-day";
-export const breakerName = (candidate: Candidate): string => `breaker:${nameCandidate(candidate)}`;
-export const pauseName = (candidate: Candidate): string => `pause:${nameCandidate(candidate)}`;
+const SPEND_GUARD = "spend";
+const WINDOW_GUARD = "spend-window";
+const DAY_GUARD = "spend-day";
+const breakerName = (candidate: Candidate): string => `breaker:${nameCandidate(candidate)}`;
+const pauseName = (candidate: Candidate): string => `pause:${nameCandidate(candidate)}`;
 
 const PAUSE_STEP_MS = 15_000;
 const MAX_PAUSE_MS = 600_000;
 
 /** One failure is often chance and costs nothing; from the second in a row on, the waits double. */
-export function pauseAfter(failures: number): number {
+function pauseAfter(failures: number): number {
   return Math.min(MAX_PAUSE_MS, PAUSE_STEP_MS * (2 ** Math.min(failures - 1, 20) - 1));
 }
 

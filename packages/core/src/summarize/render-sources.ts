@@ -121,7 +121,7 @@ export function stripInjectedContext(text: string, tags: readonly string[]): str
 const ENCODED_RUN = /(?:data:[\w.+-]+\/[\w.+-]+;base64,)?[A-Za-z0-9+/]{200,}={0,2}/g;
 
 /** Base64 says nothing to a reader. Long words of letters alone are left: they may be text without spaces. */
-export function dropEncoded(text: string): string {
+function dropEncoded(text: string): string {
   if (text.length < 200) return text;
   return text.replace(ENCODED_RUN, (run) =>
     run.startsWith("data:") || (/\d/.test(run) && /[A-Z]/.test(run) && /[a-z]/.test(run))

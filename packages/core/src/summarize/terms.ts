@@ -246,7 +246,7 @@ function isTrimmable(raw: string, at: number): boolean {
 }
 
 /** What a token is, by its shape alone. */
-export function classify(token: string, atStart: boolean): TermKind {
+function classify(token: string, atStart: boolean): TermKind {
   const shape = readShape(token);
   if (shape.letters === 0) return "number";
   if (token.startsWith("--")) return "identifier";

@@ -4,7 +4,7 @@
  */
 
 /** Separates words: spaces, most punctuation, symbols, controls, lone surrogates. */
-export const BREAK = 0;
+const BREAK = 0;
 /** A letter that is not upper case, of a script that writes spaces between words. */
 export const LOWER = 1;
 /** An upper-case letter. */

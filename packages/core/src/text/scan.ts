@@ -26,7 +26,7 @@ import {
 import { addToHash, HASH_SEED, hashUnits } from "./units.ts";
 
 /** Longer words and identifiers are cut or skipped: nobody types them, and each would be a term of its own. */
-export const MAX_TERM_LENGTH = 64;
+const MAX_TERM_LENGTH = 64;
 
 /** Receives the pieces in text order. Ranges are half-open, in UTF-16 units. */
 export interface ScanSink {

@@ -6,8 +6,8 @@ import { expandTool } from "./lcm-expand.ts";
 import { grepTool } from "./lcm-grep.ts";
 import type { ToolDefinition } from "./tool.ts";
 
-export type { ToolContext, ToolDefinition, ToolResult, ToolSchema } from "./tool.ts";
-export { describeTool, expandQueryTool, expandTool, grepTool, isSubagentKey };
+export type { ToolContext, ToolDefinition, ToolResult } from "./tool.ts";
+export { describeTool, expandQueryTool, expandTool, grepTool };
 
 /** For a main agent. */
 export const MAIN_TOOLS: readonly ToolDefinition[] = [grepTool, describeTool, expandQueryTool];

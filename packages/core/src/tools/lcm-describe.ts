@@ -42,7 +42,7 @@ export const describeTool: ToolDefinition = {
   },
 };
 
-export function renderDescribed(described: DescribeResult, withContent: boolean, timeZone?: string): string {
+function renderDescribed(described: DescribeResult, withContent: boolean, timeZone?: string): string {
   if (described.type === "summary") return renderSummary(described, timeZone);
   if (described.type === "file") return renderFile(described, withContent, timeZone);
   const { messages, next, left, id } = described;

@@ -31,7 +31,7 @@ export const expandQueryTool: ToolDefinition = {
   },
 };
 
-export function renderAnswer(answer: AskResult): string {
+function renderAnswer(answer: AskResult): string {
   const lines = [answer.answer];
   if (answer.failure) lines.push(`(no written answer: ${answer.failure.error}; these are the passages)`);
   lines.push(...answer.notes.map((note) => `(${note})`));

@@ -36,7 +36,7 @@ export const expandTool: ToolDefinition = {
   },
 };
 
-export function renderExpanded(answer: ExpandResult, timeZone?: string): string {
+function renderExpanded(answer: ExpandResult, timeZone?: string): string {
   const summaries = answer.summaries.map(({ id, kind, depth, content, parentIds }) => {
     const sources = parentIds.length > 0 ? `, made from ${parentIds.join(" ")}` : "";
     return `[${id}] ${kind}, depth ${depth}${sources}\n${content ?? "(beyond the cap)"}`;

@@ -44,7 +44,7 @@ export const grepTool: ToolDefinition = {
   },
 };
 
-export function renderGrep(pattern: string, answer: GrepResult, timeZone?: string): string {
+function renderGrep(pattern: string, answer: GrepResult, timeZone?: string): string {
   const { hits, total, isTotalExact, mode, rule, searched, next, notes } = answer;
   const count = `${isTotalExact ? "" : "at least "}${total}`;
   const shown = fitLines(hits.map((hit) => renderHit(hit, timeZone)));

@@ -21,13 +21,7 @@ import { OTHER_AGENTS } from "./other-agents.ts";
 import { PI_SESSION } from "./pi-session.ts";
 
 /** Formats of lines. */
-export const FORMATS: readonly TranscriptFormat[] = [
-  CLAUDE_CODE,
-  PI_SESSION,
-  CODEX,
-  GEMINI_CLI,
-  ...OTHER_AGENTS,
-];
+const FORMATS: readonly TranscriptFormat[] = [CLAUDE_CODE, PI_SESSION, CODEX, GEMINI_CLI, ...OTHER_AGENTS];
 
 /** Endings of files that are looked at in a folder: lines, documents, archives. */
 const KNOWN_ENDINGS = [".jsonl", ".json", ".traj", ".lcmx", ".lcmx.zst"];

@@ -190,7 +190,7 @@ const STYLES: Readonly<Record<TextFormat, () => TextStyle>> = {
 };
 
 /** A message in OpenAI's chat dialect; results of several calls become a message each. */
-export function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
+function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
   const textOf = (parts: readonly PartView[]): string =>
     parts
       .map((part) => part.text)

@@ -150,7 +150,7 @@ export async function importPaths(
 }
 
 /** The conversations that a report speaks of. */
-export function listConversations({ conversationId, conversationIds }: ImportReport): readonly number[] {
+function listConversations({ conversationId, conversationIds }: ImportReport): readonly number[] {
   return conversationIds ?? (conversationId === null ? [] : [conversationId]);
 }
 

@@ -90,7 +90,7 @@ export async function* readOpenCodeEvents(session: OpenCodeSession): AsyncGenera
 const CLOSING_BRACE = 0x7d;
 
 /** The message with its parts inside it. */
-export function composeMessage(message: Buffer, parts: readonly Buffer[]): Uint8Array {
+function composeMessage(message: Buffer, parts: readonly Buffer[]): Uint8Array {
   const brace = message.lastIndexOf(CLOSING_BRACE);
   if (parts.length === 0 || brace < 0) return copy(message);
   const parsed = parseLine(message);

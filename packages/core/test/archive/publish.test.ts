@@ -4,12 +4,12 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { makeEvent, makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
-import { planPublishStored, planStoreSummary } from "@lossless/core/archive/publish.ts";
-import type { Values } from "@lossless/core/archive/changes.ts";
-import type { TableName } from "@lossless/core/archive/tables.ts";
-import { deriveMessage } from "@lossless/core/ingest/prepare.ts";
-import type { FoldRun, RunItem, StoreSummary } from "@lossless/core/store/folding.ts";
-import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
+import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
+import type { Values } from "../../src/archive/changes.ts";
+import type { TableName } from "../../src/archive/tables.ts";
+import { deriveMessage } from "../../src/ingest/prepare.ts";
+import type { FoldRun, RunItem, StoreSummary } from "../../src/store/folding.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 
 const SESSION = { owner: "main", key: "agent:main:publish", id: "s" };
 const PUBLISHED: readonly TableName[] = [

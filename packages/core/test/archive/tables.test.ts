@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import { TABLE_NAMES, tables } from "@lossless/core/archive/tables.ts";
-import type { Column, TableName } from "@lossless/core/archive/tables.ts";
-import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
+import { TABLE_NAMES, tables } from "../../src/archive/tables.ts";
+import type { Column, TableName } from "../../src/archive/tables.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 

@@ -8,7 +8,8 @@ import { findSharedData, listTranscripts, makeRandom, makeTemporaryFolder } from
 import type { Random, TemporaryFolder } from "@lossless/testkit";
 import { describe, expect, test } from "vitest";
 
-import { importTranscript, openEngine } from "../../src/index.ts";
+import { openEngine } from "../../src/index.ts";
+import { importTranscript } from "../../src/transfer/import.ts";
 import type { Engine } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { openEngine } from "@lossless/core";
 import type { Engine } from "@lossless/core";
-import { importTranscript } from "@lossless/core/transfer/import.ts";
+import { importTranscript } from "../../src/transfer/import.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, test } from "vitest";
 

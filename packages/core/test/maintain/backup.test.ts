@@ -1,6 +1,6 @@
 import { openEngine } from "@lossless/core";
-import { createBackup, listBackups, restoreBackup } from "@lossless/core/maintain/backup.ts";
-import { applyForget } from "@lossless/core/maintain/forget.ts";
+import { createBackup, listBackups, restoreBackup } from "../../src/maintain/backup.ts";
+import { applyForget } from "../../src/maintain/forget.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

@@ -2,17 +2,12 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import {
-  exportConversations,
-  importHistory,
-  importTranscript,
-  openEngine,
-  resolveSettings,
-} from "@lossless/core";
+import { openEngine, resolveSettings } from "@lossless/core";
+import { exportConversations, importHistory, importTranscript } from "@lossless/core/interchange";
 import type { Engine } from "@lossless/core";
-import { listArchiveCopies, restoreBackup } from "@lossless/core/maintain/backup.ts";
-import { decideRemoval, listImports, planRemoval, removeImports } from "@lossless/core/maintain/imports.ts";
-import type { ConversationTies, ImportedPart } from "@lossless/core/store/care.ts";
+import { listArchiveCopies, restoreBackup } from "../../src/maintain/backup.ts";
+import { decideRemoval, listImports, planRemoval, removeImports } from "../../src/maintain/imports.ts";
+import type { ConversationTies, ImportedPart } from "../../src/store/care.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { renderTakeBack } from "@lossless/testkit/older-archive.ts";

@@ -9,8 +9,8 @@ import {
   readPrompts,
   renderPrompt,
   showPrompt,
-} from "@lossless/core/maintain/prompts.ts";
-import { planRewrite, rewriteAll } from "@lossless/core/maintain/rewrite.ts";
+} from "../../src/maintain/prompts.ts";
+import { planRewrite, rewriteAll } from "../../src/maintain/rewrite.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { describe, expect, test } from "vitest";

@@ -2,8 +2,8 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { openEngine, resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
-import { rotateSessionFile, sweepSessionFiles } from "@lossless/core/maintain/rotate.ts";
-import { importTranscript } from "@lossless/core/transfer/import.ts";
+import { rotateSessionFile, sweepSessionFiles } from "../../src/maintain/rotate.ts";
+import { importTranscript } from "../../src/transfer/import.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";

@@ -1,8 +1,8 @@
 /** A bundle says how the archive is and nothing of what is in it; cleaning takes only what has ended. */
 import { openEngine, resolveSettings } from "@lossless/core";
-import { listCleanable } from "@lossless/core/maintain/clean.ts";
-import { applyForget } from "@lossless/core/maintain/forget.ts";
-import { buildSupportBundle } from "@lossless/core/maintain/support.ts";
+import { listCleanable } from "../../src/maintain/clean.ts";
+import { applyForget } from "../../src/maintain/forget.ts";
+import { buildSupportBundle } from "../../src/maintain/support.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Complete } from "@lossless/core";
-import { checkCitations } from "@lossless/core/retrieve/citations.ts";
+import { checkCitations } from "../../src/retrieve/citations.ts";
 import { longTalk, main, openArchive, say } from "./archive.ts";
 
 const TALK = [

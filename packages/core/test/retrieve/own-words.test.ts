@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Arrival } from "@lossless/core";
-import { isRecallTool } from "@lossless/core/model/recall-tools.ts";
+import { isRecallTool } from "../../src/model/recall-tools.ts";
 import { longTalk, main, openArchive, say } from "./archive.ts";
 
 const call = (eventId: string, id: string, name: string, args: object, text = ""): Arrival => ({

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { importPaths } from "@lossless/core";
+import { importPaths } from "@lossless/core/interchange";
 import type { Engine } from "@lossless/core";
 import { findSharedData, listTranscripts } from "@lossless/testkit";
 import { searchText } from "../../src/message/normalize.ts";

@@ -7,9 +7,9 @@ import {
   normalizeVector,
   vectorFromBytes,
   vectorToBytes,
-} from "@lossless/core/model/vector.ts";
-import { findNearest } from "@lossless/core/retrieve/meaning.ts";
-import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
+} from "../../src/model/vector.ts";
+import { findNearest } from "../../src/retrieve/meaning.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { makeTopicVectors, spellVector } from "@lossless/testkit/fake-embedder.ts";

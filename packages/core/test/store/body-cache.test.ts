@@ -1,6 +1,6 @@
 /** Remembered bodies: the answer is always that of the bytes in the row, and what is kept is bounded. */
-import { decodeBody, encodeBody } from "@lossless/core/store/body.ts";
-import { BodyCache } from "@lossless/core/store/sqlite/body-cache.ts";
+import { decodeBody, encodeBody } from "../../src/store/body.ts";
+import { BodyCache } from "../../src/store/sqlite/body-cache.ts";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 

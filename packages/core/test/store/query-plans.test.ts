@@ -4,7 +4,7 @@
  */
 import { openEngine } from "@lossless/core";
 import type { Engine } from "@lossless/core";
-import { resolveSettings } from "@lossless/core/model/settings-resolve.ts";
+import { resolveSettings } from "../../src/model/settings-resolve.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";

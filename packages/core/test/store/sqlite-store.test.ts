@@ -1,4 +1,4 @@
-import { SqliteStore } from "@lossless/core/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { testStore } from "@lossless/testkit";
 import { join } from "node:path";
 

@@ -1,5 +1,5 @@
 /** The index splits at every ASCII character that is not in its list; a term that held one would become two. */
-import { analyzeForIndex } from "@lossless/core/text/index.ts";
+import { analyzeForIndex } from "../../src/text/index.ts";
 import { expect, test } from "vitest";
 
 test("no character of Unicode brings anything into a term that the index would split at", () => {

@@ -1,5 +1,5 @@
 /** Something that changes the archive: first what it would do, then `y`. Nothing is changed before that. */
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow } from "@lossless/core";
 import type { Key } from "../keys.ts";
 import type { Desk, Screen } from "../screen.ts";
 import { TextScreen, type TextContent } from "./text.ts";

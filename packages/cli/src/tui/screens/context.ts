@@ -2,10 +2,8 @@
  * The context a model gets for a budget: its items in order, a bar of tokens for each, and why it is there. Also the same
  * as it was before a summary was made.
  */
-import type { AssembledContext } from "@lossless/core/assemble/assemble.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { DissolveReport } from "@lossless/core/store/care.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { EngineError } from "@lossless/core";
+import type { AssembledContext, ConversationRow, DissolveReport } from "@lossless/core";
 import { MODES } from "../../commands/explain.ts";
 import { parseTokens } from "../../commands/shared.ts";
 import { countOf, formatCount, formatShare, formatSpan } from "../../format.ts";

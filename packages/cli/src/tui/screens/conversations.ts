@@ -1,5 +1,5 @@
 /** The first screen: every conversation with its size, its last activity and its health. Narrowed while one types. */
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow } from "@lossless/core";
 import { formatCount, formatTime, toOneLine } from "../../format.ts";
 import { ConversationList } from "../conversation-list.ts";
 import { HealthBook } from "../health.ts";

@@ -1,7 +1,6 @@
 /** Dissolve: puts what a summary was made from back into the context. The preview shows how items and tokens would shift. */
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { DissolveReport } from "@lossless/core/store/care.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { EngineError } from "@lossless/core";
+import type { ConversationRow, DissolveReport } from "@lossless/core";
 import { countOf, formatCount } from "../../format.ts";
 import type { Paint } from "../paint.ts";
 import type { Desk, Screen } from "../screen.ts";

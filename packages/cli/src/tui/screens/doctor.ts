@@ -1,8 +1,7 @@
 /** The doctor's findings: what is not as it should be, the worst first, with the command that mends it. Checking changes nothing. */
 import { SHELL_WORDS } from "../../shell-words.ts";
-import { wordStep } from "@lossless/core/model/next-step.ts";
-import { isSummaryId } from "@lossless/core/model/ids.ts";
-import type { DoctorReport, Finding, Severity } from "@lossless/core/maintain/doctor.ts";
+import { isSummaryId, wordStep } from "@lossless/core";
+import type { DoctorReport, Finding, Severity } from "@lossless/core/repair";
 import { countOf, formatCount, toOneLine } from "../../format.ts";
 import { renderBar } from "../../progress.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";

@@ -1,6 +1,5 @@
 /** The large files of a conversation: what was too long to stay in its message. Enter opens one, a page at a time. */
-import type { DescribeResult } from "@lossless/core/retrieve/describe.ts";
-import type { ConversationRow, LargeFileRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow, DescribeResult, LargeFileRow } from "@lossless/core";
 import { formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";

@@ -1,6 +1,6 @@
 /** The summaries of a conversation as a tree from the coarsest down to the messages, and the text of the chosen one. */
-import type { ConversationRow } from "@lossless/core/store/store.ts";
-import { formatMessageId } from "@lossless/core/model/ids.ts";
+import { formatMessageId } from "@lossless/core";
+import type { ConversationRow } from "@lossless/core";
 import { countOf, formatCount, formatSpan, toOneLine } from "../../format.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";

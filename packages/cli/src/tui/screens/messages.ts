@@ -1,6 +1,6 @@
 /** The messages of a conversation, one line each, and the chosen one below or beside. Scrolls through any number; follows new ones. */
-import type { ConversationRow, MessageRow } from "@lossless/core/store/store.ts";
-import { formatMessageId, parseMessageId } from "@lossless/core/model/ids.ts";
+import { formatMessageId, parseMessageId } from "@lossless/core";
+import type { ConversationRow, MessageRow } from "@lossless/core";
 import { formatCount, formatTime, toOneLine } from "../../format.ts";
 import { parseTime } from "../../time-words.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";

@@ -2,8 +2,8 @@
  * The previous context of a summary: the text its writer was given as what comes before, and had to go on from. `p` asks the same of
  * that one, and so on back to the first.
  */
-import { EngineError } from "@lossless/core/model/errors.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { EngineError } from "@lossless/core";
+import type { ConversationRow } from "@lossless/core";
 import type { GraphNode } from "../graph-lines.ts";
 import type { Desk, Screen } from "../screen.ts";
 import { renderSummaryText } from "../summary-text.ts";

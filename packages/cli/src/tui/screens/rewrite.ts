@@ -2,8 +2,8 @@
  * Rewrite and repair: which summaries would be regenerated and what that costs, the call, old and new side by side, accept or skip. What is
  * shown here is decided by `rewrite-run.ts`.
  */
-import type { RewriteTarget } from "@lossless/core/maintain/rewrite.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow } from "@lossless/core";
+import type { RewriteTarget } from "@lossless/core/repair";
 import { describeFailure } from "../../exit.ts";
 import { countOf, formatCount, toOneLine } from "../../format.ts";
 import { renderBar } from "../../progress.ts";

@@ -1,8 +1,7 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
 import { SHELL_WORDS } from "../../shell-words.ts";
-import { wordNote } from "@lossless/core/model/next-step.ts";
-import type { GrepResult, GrepHit, GrepScope } from "@lossless/core/retrieve/grep.ts";
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import { wordNote } from "@lossless/core";
+import type { ConversationRow, GrepHit, GrepResult, GrepScope } from "@lossless/core";
 import { countOf, formatTime, toOneLine } from "../../format.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";

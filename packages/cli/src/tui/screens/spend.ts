@@ -1,6 +1,6 @@
 /** What models have cost, by day, model, purpose or conversation, with a bar each, and how far away the caps are. */
 import { describeCaps, GROUPINGS, readLedger, type Ledger } from "../../commands/spend.ts";
-import { EngineError } from "@lossless/core/model/errors.ts";
+import { EngineError } from "@lossless/core";
 import { countOf, formatCount, toOneLine } from "../../format.ts";
 import { renderBar } from "../../progress.ts";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";

@@ -1,5 +1,5 @@
 /** A screen of nothing but text: a whole message, a file, what there is to know about something. */
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow } from "@lossless/core";
 import { formatCount } from "../../format.ts";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
 import { renderSpans, span, type Paint } from "../paint.ts";

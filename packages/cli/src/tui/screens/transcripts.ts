@@ -1,7 +1,7 @@
 /** Transcripts in the folders where agents keep their sessions: what is not in the archive yet, and importing it after a look. */
-import { EngineError } from "@lossless/core/model/errors.ts";
-import { makeImportId } from "@lossless/core/model/ids.ts";
-import { importTranscript, type ImportReport } from "@lossless/core/transfer/import.ts";
+import { EngineError, makeImportId } from "@lossless/core";
+import { importTranscript } from "@lossless/core/interchange";
+import type { ImportReport } from "@lossless/core/interchange";
 import { createDryTarget } from "../../commands/dry-run.ts";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";

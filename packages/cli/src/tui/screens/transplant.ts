@@ -1,5 +1,5 @@
 /** Transplant: copies a conversation with its summaries in front of another one. Asks for the other one, shows what would be copied. */
-import type { ConversationRow } from "@lossless/core/store/store.ts";
+import type { ConversationRow } from "@lossless/core";
 import { countOf, toOneLine } from "../../format.ts";
 import type { Desk } from "../screen.ts";
 import { makeConfirmScreen } from "./confirm.ts";

@@ -378,7 +378,7 @@ export function listFiles(
   });
 }
 
-export function toFoundSummary(row: Row): FoundSummary {
+function toFoundSummary(row: Row): FoundSummary {
   return {
     ref: row.summary_ref as number,
     summaryId: row.summary_id as string,

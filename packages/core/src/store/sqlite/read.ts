@@ -377,7 +377,7 @@ export function readRevisions({ connection }: StoreContext, messageId: number, o
   return connection.all(SELECT_REVISIONS, messageId, owner ?? null).map(toMessage);
 }
 
-export function toMessage(row: Row): MessageRow {
+function toMessage(row: Row): MessageRow {
   return {
     messageId: row.message_id as number,
     conversationId: row.conversation_id as number,

@@ -264,7 +264,7 @@ class TermSum {
 }
 
 /** SQLite's variable-length integers, most significant group first. */
-export function decodeVarints(bytes: Uint8Array): number[] {
+function decodeVarints(bytes: Uint8Array): number[] {
   const values: number[] = [];
   let value = 0;
   for (const byte of bytes) {

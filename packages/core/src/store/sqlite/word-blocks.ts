@@ -14,7 +14,7 @@ import type { IdRange } from "../recall.ts";
 import type { Connection } from "./connection.ts";
 
 /** Larger blocks are smaller in sum and leave more to read where a literal stands. */
-export const BLOCK_MESSAGES = 512;
+const BLOCK_MESSAGES = 512;
 
 const PUT =
   "INSERT INTO word_blocks (block, words) VALUES (?, ?) ON CONFLICT DO UPDATE SET words = excluded.words";
@@ -34,7 +34,7 @@ const BLOCKS = "SELECT block, words FROM word_blocks WHERE block BETWEEN ? AND ?
 
 export const blockOf = (messageId: number): number => Math.floor((messageId - 1) / BLOCK_MESSAGES);
 const firstOf = (block: number): number => block * BLOCK_MESSAGES + 1;
-export const lastOf = (block: number): number => (block + 1) * BLOCK_MESSAGES;
+const lastOf = (block: number): number => (block + 1) * BLOCK_MESSAGES;
 
 /**
  * Collects the words of messages that come in the order of their ids, and stores each block that is full, if all of its messages came by here:

@@ -42,7 +42,7 @@ export function updateRow(prepare: Prepare, table: TableName, key: Values, set: 
   prepare(sql).run(...Object.values(set), ...Object.values(key));
 }
 
-export function deleteRows(prepare: Prepare, table: TableName, key: Values): void {
+function deleteRows(prepare: Prepare, table: TableName, key: Values): void {
   const name = `${table} ${Object.keys(key).join()}`;
   prepare(remember(deletes, name, () => `DELETE FROM ${table} WHERE ${equal(key)}`)).run(
     ...Object.values(key),

@@ -77,7 +77,7 @@ export async function importDocumented(
 }
 
 /** The session a documented conversation is stored under: its own number keeps segments of one host session apart. */
-export function nameSession(conversation: SourceRow): string {
+function nameSession(conversation: SourceRow): string {
   return `lossless-claw:${numberOf(conversation, "conversation_id") ?? 0}:${textOf(conversation, "session_id") ?? ""}`;
 }
 

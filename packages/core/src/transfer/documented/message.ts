@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject } from "../format.ts";
 import { numberOf, textOf, timeOf, type SourceRow } from "./source.ts";
 
 /** Where the original rows stand in an event. */
-export const ROWS_KEY = "lossless_claw";
+const ROWS_KEY = "lossless_claw";
 
 export interface MessageRows {
   readonly message: SourceRow;
@@ -99,7 +99,7 @@ function readModel(metadata: JsonObject | null): JsonObject {
   return Object.fromEntries(Object.entries(names).filter(([, value]) => typeof value === "string"));
 }
 
-export function parseObject(text: string | null): JsonObject | null {
+function parseObject(text: string | null): JsonObject | null {
   if (text === null || !text.startsWith("{")) return null;
   try {
     const value: unknown = JSON.parse(text);

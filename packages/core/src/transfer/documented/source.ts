@@ -15,7 +15,7 @@ export type SourceValue = string | number | null | { readonly base64: string };
 export type SourceRow = Readonly<Record<string, SourceValue>>;
 
 /** Tables whose rows are imported; of all others the report says how many rows they have. */
-export const IMPORTED_TABLES = [
+const IMPORTED_TABLES = [
   "conversations",
   "messages",
   "message_parts",

@@ -1,0 +1,36 @@
+/** What an operator asks for: backups, examining and mending, forgetting, writing summaries anew, rotating files, prompts, bug reports. */
+
+// Backups
+export { createBackup, listBackups, planRestore, restoreBackup } from "./backup.ts";
+export type { BackupEntry, BackupReport, RestorePlan, RestoreReport } from "./backup.ts";
+
+// Examining and mending
+export { examine, mend } from "./doctor.ts";
+export type { DoctorOptions, DoctorReport, Finding, MendReport, Severity } from "./doctor.ts";
+export { buildSupportBundle } from "./support.ts";
+
+// Forgetting and cleaning
+export { applyForget, previewForget } from "./forget.ts";
+export type { ForgetPreview, ForgetResult, ForgetSelection, Receipt } from "./forget.ts";
+export { listCleanable } from "./clean.ts";
+export type { Cleanable, CleanKind } from "./clean.ts";
+export { listImports, planRemoval, removeImports } from "./imports.ts";
+export type { ImportRun, RemovalPlan, RemovalResult } from "./imports.ts";
+
+// Summaries and prompts
+export { describeDamage, estimateCost, findDamage } from "./checks/summaries.ts";
+export {
+  exportPrompts,
+  listPrompts,
+  parsePromptName,
+  readPrompts,
+  renderPrompt,
+  showPrompt,
+} from "./prompts.ts";
+export type { PromptEntry } from "./prompts.ts";
+export { planRewrite, rewriteAll } from "./rewrite.ts";
+export type { RewriteSelection, RewriteTarget } from "./rewrite.ts";
+
+// Session files of hosts
+export { findSessionFiles, rotateSessionFile, sweepSessionFiles } from "./rotate.ts";
+export type { RotateReport, SweepTally } from "./rotate.ts";

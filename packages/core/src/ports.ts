@@ -1,0 +1,41 @@
+/**
+ * What can be plugged into the engine: a database behind the store port, a model that writes, a model that makes vectors, a listener for
+ * events, a clock. A port is implemented elsewhere; the contract that a store must pass is in the test tools.
+ */
+
+// A database. The port says what the engine asks of it; the rest are the rows that pass.
+export type * from "./store/store.ts";
+export type * from "./store/care.ts";
+export type * from "./store/folding.ts";
+export type * from "./store/forks.ts";
+export type * from "./store/recall.ts";
+export type * from "./store/scope.ts";
+export type * from "./store/redaction.ts";
+export type * from "./store/text-index.ts";
+export type * from "./store/transfer.ts";
+export type * from "./store/vectors.ts";
+// A text index tells whether a text holds a clue; this is what it must agree with.
+export { holdsClue, readTextTerms } from "./text/index.ts";
+export type { TextClue, TextTerms } from "./text/index.ts";
+
+// The tables of an archive, and plans: a store answers their questions and applies their changes.
+export { nameOf } from "./archive/changes.ts";
+export type { Changes, Values } from "./archive/changes.ts";
+export { answerAll } from "./archive/plan.ts";
+export type { Plan } from "./archive/plan.ts";
+export type * from "./archive/reads.ts";
+export { TABLE_NAMES } from "./archive/tables.ts";
+export type { Row, TableName } from "./archive/tables.ts";
+
+// Models
+export type {
+  Complete,
+  CompleteFailureKind,
+  CompleteRequest,
+  CompleteResult,
+  ModelRef,
+} from "./model/complete.ts";
+export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
+
+// Events, time and chance
+export type { Clock, EngineEvent, EventSink } from "./model/events.ts";
