@@ -3,7 +3,14 @@
  * place yet and fails.
  */
 import { describe, expect, test } from "vitest";
-import { findImports, readAllCode, readSources, removeBlockComments, resolveImport } from "./source-files.ts";
+import {
+  findImports,
+  readAllCode,
+  readProjectFile,
+  readSources,
+  removeBlockComments,
+  resolveImport,
+} from "./source-files.ts";
 import type { SourceFile } from "./source-files.ts";
 
 const BASE = ["model", "text", "message", "store"] as const;
@@ -25,7 +32,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   tools: BELOW_TOP,
   transfer: BELOW_TOP,
   maintain: [...BELOW_TOP, "transfer"],
-  index: [...BELOW_TOP, "tools", "transfer", "maintain"],
+  entry: [...BELOW_TOP, "archive", "tools", "transfer", "maintain"],
 };
 
 const CORE = "packages/core/src/";
@@ -33,11 +40,11 @@ const sources = readSources();
 const core = sources.filter((file) => file.path.startsWith(CORE));
 const allCode = readAllCode();
 
-/** A folder of core is a layer, and so is the adapter inside `store`; the file beside the folders is the library's face. */
+/** A folder of core is a layer, and so is the adapter inside `store`; the files beside the folders are ways in for other packages. */
 function layerOf(path: string): string {
   const [first = "", ...rest] = path.slice(CORE.length).split("/");
   if (first === "store" && rest[0] === ADAPTER) return ADAPTER;
-  return rest.length === 0 && first === "index.ts" ? "index" : first;
+  return rest.length === 0 ? "entry" : first;
 }
 
 function packageOf(path: string): string | null {
@@ -121,12 +128,34 @@ test("no getter of the store does work: what looks like a field runs no SQL", ()
   expect(working).toEqual([]);
 });
 
+/** The ways into core, each with a reason in the file it names. */
+const ENTRIES = [".", "./ports", "./settings", "./repair", "./interchange", "./doors", "./testing"];
+
 describe("the packages", () => {
-  test("use core by its name, never by a path into it", () => {
-    const others = allCode.filter((file) => !["core", null].includes(packageOf(file.path)));
+  test("use core and each other by name, never by a path into it", () => {
+    const others = allCode.filter((file) => packageOf(file.path) !== "core");
+    const offences = listOffences(others, (file, _specifier, target) => {
+      if (target === null) return false;
+      const own = packageOf(file.path);
+      return own === null ? target.startsWith(CORE) : packageOf(target) !== own;
+    });
+    expect(offences).toEqual([]);
+  });
+
+  test("find in core what it offers, and nothing else", () => {
+    const { exports } = JSON.parse(readProjectFile("packages/core/package.json")) as {
+      exports: Record<string, string>;
+    };
+    expect(Object.keys(exports)).toEqual(ENTRIES);
+    const inside = new Set(core.map((file) => file.path));
+    const missing = Object.values(exports).filter((path) => !inside.has(`packages/core/${path.slice(2)}`));
+    expect(missing).toEqual([]);
+  });
+
+  test("leave the inner parts of core to tests, benchmarks and the demo", () => {
     const offences = listOffences(
-      others,
-      (file, _specifier, target) => target !== null && packageOf(target) !== packageOf(file.path),
+      sources.filter((file) => packageOf(file.path) !== "testkit" && !file.path.includes("/demo/")),
+      (_file, specifier) => specifier === "@lossless/core/testing",
     );
     expect(offences).toEqual([]);
   });

@@ -5,16 +5,11 @@
 import { existsSync } from "node:fs";
 import { EngineError } from "@lossless/core";
 import type { Settings } from "@lossless/core";
+import { needsAdoption, removeLeftovers } from "@lossless/core/doors";
 import type { Adoption } from "@lossless/core/interchange";
 import { countOf } from "./format.ts";
 import { printNote } from "./output.ts";
 import { startProgress } from "./progress.ts";
-
-/** Most calls end here, before anything of the importer is loaded. */
-async function needsAdoption(path: string): Promise<boolean> {
-  const need = await import("@lossless/core/interchange");
-  return need.needsAdoption(path);
-}
 
 /** Before a command writes: nothing for almost everybody; else the old database is adopted, with progress. */
 export async function adoptOlder(
@@ -22,9 +17,8 @@ export async function adoptOlder(
   { isQuiet, isAsked = false }: { readonly isQuiet: boolean; readonly isAsked?: boolean },
 ): Promise<Adoption> {
   const { databasePath: path, largeFilesDir: filesDir, largeFileThresholdTokens } = settings;
-  if (!(await needsAdoption(path))) {
+  if (!needsAdoption(path)) {
     // One that was killed after its last step left its folder, with a copy of the old database.
-    const { removeLeftovers } = await import("@lossless/core/interchange");
     removeLeftovers(path);
     return { kind: "not_needed" };
   }
@@ -58,7 +52,7 @@ function noteAdoption(path: string, adoption: Adoption): void {
 
 /** Before a command reads: an old database is named, with the command that adopts it. */
 export async function refuseOlder({ databasePath: path }: Settings): Promise<void> {
-  if (!(await needsAdoption(path))) return;
+  if (!needsAdoption(path)) return;
   throw new EngineError(
     "database_foreign",
     existsSync(`${path}.adopted`)

@@ -10,6 +10,7 @@ export { serializeExact } from "./message/json-text.ts";
 export { toWriteError } from "./model/errors.ts";
 export { flushPath } from "./store/flush-path.ts";
 export { withFileLock } from "./store/sqlite/file-lock.ts";
+export { needsAdoption, removeLeftovers } from "./transfer/documented/need.ts";
 
 // Threads
 export { deserializeError, serializeError } from "./engine/thread-messages.ts";

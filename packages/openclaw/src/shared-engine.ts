@@ -8,7 +8,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { stat } from "node:fs/promises";
 import { EngineError, openEngine } from "@lossless/core";
 import type { Engine, EngineEvent, Settings } from "@lossless/core";
-import { needsAdoption } from "@lossless/core/interchange";
+import { needsAdoption } from "@lossless/core/doors";
 import type { Adoption } from "@lossless/core/interchange";
 import type { HostLlm } from "./host.ts";
 import type { HostModels } from "./doctor-contract.ts";

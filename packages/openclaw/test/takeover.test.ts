@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
-import { needsAdoption } from "@lossless/core/interchange";
+import { needsAdoption } from "@lossless/core/doors";
 import type { Adoption } from "@lossless/core/interchange";
 import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -18,4 +18,3 @@ export type { ExportReport } from "./export-archive.ts";
 // Databases of the documented schema
 export { adoptDocumentedDatabase, isDocumentedDatabase } from "./documented/adopt.ts";
 export type { Adoption } from "./documented/adopt.ts";
-export { needsAdoption, removeLeftovers } from "./documented/need.ts";

@@ -2,6 +2,7 @@
  * Brings a database to the current schema, or refuses it. The file says what it is by `application_id` and how old by
  * `user_version`; nothing is guessed from table names except to give a better message.
  */
+import { APPLICATION_ID } from "./application-id.ts";
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -27,9 +28,6 @@ import * as eventIdsAtOnce from "./migrations/0017-event-ids-at-once.ts";
 import * as imports from "./migrations/0018-imports.ts";
 import * as indexPending from "./migrations/0019-index-pending.ts";
 import { sealAll } from "./seals.ts";
-
-/** "LCMX" in ASCII: what `file` and `PRAGMA application_id` show. */
-export const APPLICATION_ID = 0x4c434d58;
 
 interface Migration {
   readonly version: number;
