@@ -24,7 +24,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   text: ["model"],
   message: ["model"],
   store: ["model", "text"],
-  archive: ["model", "store"],
+  archive: ["model", "text", "store"],
   [ADAPTER]: ["model", "text", "store", "archive"],
   ...Object.fromEntries(OPERATIONS.map((operation) => [operation, BASE])),
   bulk: [...BASE, "ingest"],

@@ -2,19 +2,27 @@
  * The tables of an archive as maps, on which plans run: rules are tested without a database, and one written here is a mistake. Answers and
  * rows are copied on their way, so that nobody shares an object with the archive.
  */
-import { answerAll, nameOf, TABLE_NAMES } from "@lossless/core/ports";
+import type { SessionRef } from "@lossless/core";
+import { answerAll, nameOf, TABLE_NAMES, tables } from "@lossless/core/ports";
 import type {
   Changes,
+  ChangePart,
+  Covering,
   HeadRow,
   ItemPlace,
+  NumberedTable,
+  Place,
+  PlacedLink,
   Plan,
   Reads,
   Row,
   RunRow,
+  SessionPlace,
   SourceLink,
   SummarySpan,
   TableName,
   Values,
+  Version,
 } from "@lossless/core/ports";
 
 export class MemoryArchive implements Reads {
@@ -37,7 +45,11 @@ export class MemoryArchive implements Reads {
     return [...this.#rowsOf(table).values()].map((row) => structuredClone(row) as Row<T>);
   }
 
-  #apply({ deletes, inserts, updates }: Changes): void {
+  #apply({ parts }: Changes): void {
+    for (const part of parts) this.#applyPart(part);
+  }
+
+  #applyPart({ deletes, inserts, updates }: ChangePart): void {
     for (const [table, keys] of deletes) for (const key of keys) this.#delete(table, key);
     for (const [table, rows] of inserts) for (const row of rows) this.#insert(table, row);
     for (const [table, changed] of updates)
@@ -69,8 +81,95 @@ export class MemoryArchive implements Reads {
     return rows;
   }
 
-  lockHead(conversationId: number): HeadRow | null {
-    return this.list("conversations").find((row) => row.conversation_id === conversationId) ?? null;
+  place({ owner, id, key }: SessionRef): SessionPlace {
+    const session = this.#findSession(owner, id);
+    const placements = this.list("placements")
+      .filter((row) => row.session_ref === session?.session_ref)
+      .sort((a, b) => b.start_position - a.start_position);
+    const [newest] = placements;
+    const isHere = (row: Row<"conversations">): boolean =>
+      newest
+        ? row.conversation_id === newest.conversation_id
+        : row.owner === owner && row.session_key === key && row.archived_at === null;
+    return { session, placements, head: this.list("conversations").find(isHere) ?? null };
+  }
+
+  #findSession(owner: string, id: string): Row<"sessions"> | null {
+    return this.list("sessions").find((row) => row.owner === owner && row.session_id === id) ?? null;
+  }
+
+  lockHeads(conversationIds: readonly number[]): HeadRow[] {
+    return this.list("conversations").filter((row) => conversationIds.includes(row.conversation_id));
+  }
+
+  ids(table: NumberedTable, count: number): number[] {
+    const [key = ""] = tables[table].key;
+    const used = [...this.#rowsOf(table).values()].map((row) => Number(row[key]));
+    return Array.from({ length: count }, (_, i) => Math.max(0, ...used) + 1 + i);
+  }
+
+  turns(keys: readonly string[]): string[] {
+    return keys.filter((key) => this.list("turns").some((row) => row.advancement_key === key));
+  }
+
+  versions({ owner, id }: SessionRef, eventIds: readonly string[]): Version[] {
+    const session = this.#findSession(owner, id);
+    const named = this.list("event_ids").filter(
+      (row) => row.session_ref === session?.session_ref && eventIds.includes(row.event_id),
+    );
+    return named.flatMap(({ event_id, message_id }) =>
+      this.list("messages")
+        .filter((row) => row.message_id === message_id || row.revises === message_id)
+        .sort((a, b) => a.seq - b.seq)
+        .map((row) => ({ ...row, ...this.#findRedaction(row.message_id), event_id })),
+    );
+  }
+
+  #findRedaction(messageId: number): Pick<Version, "key_id" | "keyed" | "sealed"> {
+    const row = this.list("redactions").find((redaction) => redaction.message_id === messageId);
+    return { key_id: row?.key_id ?? null, keyed: row?.keyed ?? null, sealed: row?.sealed ?? null };
+  }
+
+  files(fileIds: readonly string[]): Row<"large_files">[] {
+    return this.list("large_files").filter((row) => fileIds.includes(row.file_id));
+  }
+
+  calibrations(models: readonly string[]): Row<"token_calibration">[] {
+    return this.list("token_calibration").filter((row) => models.includes(row.model));
+  }
+
+  cacheUsage(conversationIds: readonly number[]): Row<"cache_usage">[] {
+    return this.list("cache_usage").filter((row) => conversationIds.includes(row.conversation_id));
+  }
+
+  covering(places: readonly Place[]): Covering[] {
+    return places.map((place) => {
+      const item =
+        this.list("context_items")
+          .filter((row) => row.conversation_id === place.conversationId)
+          .filter((row) => compare(row, { startPosition: place.position, seq: place.seq }) <= 0)
+          .sort((a, b) => a.start_pos - b.start_pos || a.seq - b.seq)
+          .at(-1) ?? null;
+      const isAround = item?.summary_id != null && place.position <= item.end_pos;
+      return { item, path: isAround ? this.#findPath(item.summary_id ?? "", place) : [] };
+    });
+  }
+
+  #findPath(topId: string, place: Place): SummarySpan[] {
+    const [top] = this.summaries([topId]);
+    if (top === undefined) return [];
+    const below = this.summaries(this.sources([topId]).flatMap(({ source_id }) => source_id ?? []));
+    const next = below.find((span) => holds(span, place));
+    return [top, ...(next ? this.#findPath(next.summary_id, place) : [])];
+  }
+
+  placedSources(summaryIds: readonly string[]): PlacedLink[] {
+    return this.sources(summaryIds).map((link) => {
+      const message = this.list("messages").find((row) => row.message_id === link.message_id);
+      const summary = this.list("summaries").find((row) => row.summary_id === link.source_id);
+      const position = message?.position ?? summary?.start_pos ?? 0;
+      return { ...link, position, seq: message?.seq ?? summary?.start_seq ?? 0 };
+    });
   }
 
   run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[] {
@@ -124,6 +223,10 @@ export class MemoryArchive implements Reads {
     );
   }
 }
+
+const holds = (span: SummarySpan, { position, seq }: Place): boolean =>
+  (span.start_pos < position || (span.start_pos === position && span.start_seq <= seq)) &&
+  (span.end_pos > position || (span.end_pos === position && span.end_seq >= seq));
 
 const compare = (item: Row<"context_items">, place: ItemPlace): number =>
   item.start_pos - place.startPosition || item.seq - place.seq;

@@ -1,11 +1,12 @@
 /**
- * A change set: what a plan wants written, row by row, as plain values. It is applied as a whole, in one transaction: deletes, inserts,
- * updates, then the work of the text index.
+ * A change set: what a plan wants written, as plain values. It is applied as a whole, in one transaction: files first, then its parts in
+ * order, each with its deletes, inserts and updates, then the work of the text index.
  *
- * Invariant: a row has at most one update, however often it was changed, because a database that applies a set of updates at once applies
- * only one of two. A delete and an insert of the same key replace the row.
+ * Invariant: inside a part a row has at most one update, however often it was changed, because a database that applies a set of updates at
+ * once applies only one of two. A delete and an insert of the same key replace the row.
  */
 import { assert } from "../model/errors.ts";
+import type { ReadTerms } from "../text/index.ts";
 import { tables } from "./tables.ts";
 import type { Key, Row, TableName, Value } from "./tables.ts";
 
@@ -17,53 +18,93 @@ export interface Update {
   readonly set: Values;
 }
 
-/** What the text index of the adapter has to do, in the same transaction. */
-export interface IndexWork {
-  readonly kind: "add-summary";
-  readonly summaryId: string;
-  readonly conversationId: number;
-  readonly content: string;
+/** Large content that leaves a message. Named by what it holds: to write it twice, or for nothing, does no harm. */
+export interface FileToWrite {
+  readonly storagePath: string;
+  readonly content: Uint8Array;
 }
+
+/** What the text index of the adapter has to do, in the same transaction. */
+export type IndexWork =
+  | {
+      readonly kind: "add-summary";
+      readonly summaryId: string;
+      readonly conversationId: number;
+      readonly content: string;
+    }
+  | {
+      readonly kind: "add-message";
+      readonly messageId: number;
+      readonly conversationId: number;
+      /** Length of the message, to bound what waits. */
+      readonly bytes: number;
+      readonly readTerms: ReadTerms;
+      /** Says that the terms will not be read again. */
+      readonly release?: (() => void) | undefined;
+    };
 
 /** Takes rows: a change set keeps them, a connection writes them at once. */
 export interface RowWriter {
   insert<T extends TableName>(table: T, row: Row<T>): void;
   update<T extends TableName>(table: T, key: Key<T>, set: Partial<Row<T>>): void;
+  /** By its key, or all rows whose key begins like this. */
+  delete<T extends TableName>(table: T, key: Partial<Key<T>>): void;
+  /** What comes from here on is written after what came before: it may take a name that a row has just given up. */
+  divide(): void;
 }
 
-export class Changes implements RowWriter {
+/** What is written at once. */
+export class ChangePart {
   readonly inserts = new Map<TableName, Values[]>();
   readonly updates = new Map<TableName, Map<string, Update>>();
   readonly deletes = new Map<TableName, Values[]>();
+}
+
+export class Changes implements RowWriter {
+  readonly parts: ChangePart[] = [];
+  readonly files: FileToWrite[] = [];
   readonly index: IndexWork[] = [];
+  #part = this.#begin();
 
   insert<T extends TableName>(table: T, row: Row<T>): void {
-    listOf(this.inserts, table).push(row);
+    listOf(this.#part.inserts, table).push(row);
   }
 
   update<T extends TableName>(table: T, key: Key<T>, set: Partial<Row<T>>): void {
-    let updates = this.updates.get(table);
-    if (!updates) this.updates.set(table, (updates = new Map()));
+    let updates = this.#part.updates.get(table);
+    if (!updates) this.#part.updates.set(table, (updates = new Map()));
     const name = nameOf(table, key);
-    const before = updates.get(name)?.set;
-    updates.set(name, { key, set: { ...before, ...set } as Values });
+    const before = updates.get(name);
+    updates.set(name, { key, set: (before ? { ...before.set, ...set } : set) as Values });
   }
 
-  /** By its key, or all rows whose key begins like this. */
   delete<T extends TableName>(table: T, key: Partial<Key<T>>): void {
     const front: readonly string[] = tables[table].key.slice(0, Object.keys(key).length);
     assert(front.length > 0 && front.every((column) => column in key), `the front of the key of ${table}`);
-    listOf(this.deletes, table).push(key as Values);
+    listOf(this.#part.deletes, table).push(key as Values);
+  }
+
+  divide(): void {
+    this.#part = this.#begin();
   }
 
   done<T>(result: T): { readonly result: T; readonly changes: Changes } {
     return { result, changes: this };
   }
+
+  #begin(): ChangePart {
+    const part = new ChangePart();
+    this.parts.push(part);
+    return part;
+  }
 }
 
 /** The values of a key as one text. */
-export const nameOf = (table: TableName, row: Values): string =>
-  JSON.stringify(tables[table].key.map((column) => row[column]));
+export function nameOf(table: TableName, row: Values): string {
+  const { key } = tables[table];
+  const [only = ""] = key;
+  return key.length === 1 ? String(row[only]) : JSON.stringify(key.map((column) => row[column]));
+}
 
 function listOf<K, V>(lists: Map<K, V[]>, key: K): V[] {
   let list = lists.get(key);

@@ -5,11 +5,48 @@
  * Invariant: `seq` and `chain` advance together; whoever takes a seq must store the link that `takeMessage` returned, and `takeRecord`
  * stores its own.
  */
-import { chainMessage, chainRecord } from "../model/chain.ts";
-import type { ArrivalFacts } from "../model/chain.ts";
+import { chainGenesis, chainMessage, chainRecord } from "../model/chain.ts";
+import type { ArrivalFacts, ForkOrigin } from "../model/chain.ts";
 import { POSITION_STEP } from "../model/message.ts";
+import type { SessionRef } from "../model/message.ts";
 import type { RowWriter } from "./changes.ts";
 import type { HeadRow } from "./reads.ts";
+import type { Row } from "./tables.ts";
+
+/** A conversation that begins now; a fork begins from its parent's chain. */
+export function describeConversation(
+  conversationId: number,
+  session: SessionRef,
+  now: number,
+  fork: (ForkOrigin & { readonly position: number }) | null,
+): Row<"conversations"> {
+  const { owner, key: sessionKey } = session;
+  return {
+    conversation_id: conversationId,
+    owner,
+    session_key: sessionKey,
+    session_id: session.id,
+    created_at: now,
+    archived_at: null,
+    archive_cause: null,
+    parent_id: fork?.conversationId ?? null,
+    fork_seq: fork?.seq ?? null,
+    fork_pos: fork?.position ?? null,
+    head_seq: 0,
+    head_chain: chainGenesis({ conversationId, owner, sessionKey, createdAt: now, fork }),
+    fold_revision: 0,
+    epoch_seq: 0,
+    message_count: 0,
+    summary_count: 0,
+    shown_messages: 0,
+    shown_tokens: 0,
+    arrival_bytes: 0,
+    last_position: 0,
+    first_at: null,
+    last_at: null,
+    stored_at: null,
+  };
+}
 
 export class Head {
   readonly conversationId: number;
@@ -98,9 +135,18 @@ export class Head {
     return this.#row.head_seq;
   }
 
+  /** Closes the conversation; late rows are still taken. */
+  archive(writer: RowWriter, cause: string, now: number): void {
+    if (this.#row.archived_at !== null) return;
+    this.#row.archived_at = now;
+    const key = { conversation_id: this.conversationId };
+    writer.update("conversations", key, { archived_at: now, archive_cause: cause });
+    writer.divide();
+  }
+
   save(writer: RowWriter, now: number): void {
     if (!this.#isChanged) return;
-    const { conversation_id, ...row } = this.#row;
+    const { conversation_id, archived_at: _, ...row } = this.#row;
     writer.update("conversations", { conversation_id }, this.#hasNewRows ? { ...row, stored_at: now } : row);
     this.#isChanged = false;
   }

@@ -39,6 +39,9 @@ export interface Done<T> {
   readonly changes: Changes;
 }
 
+/** Thrown by a plan, or by what applies it, when something it rests on is no longer so: it is run again from the start. */
+export class Conflict extends Error {}
+
 type Answers<Q extends readonly Question[]> = {
   [I in keyof Q]: Q[I] extends Question<infer K> ? Answer<K> : never;
 };

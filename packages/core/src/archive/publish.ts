@@ -16,16 +16,15 @@ const STALE: PublishOutcome = { kind: "stale" };
 export function* planStoreSummary(request: StoreSummary): Plan<PublishOutcome> {
   const { conversationId, run, summary, state, sourceIds = [] } = request;
   const changes = new Changes();
-  const [headRow, rows, standIns] = yield* together(
-    read.lockHead(conversationId),
+  const [[headRow], rows, standIns] = yield* together(
+    read.lockHeads([conversationId]),
     askRun(conversationId, run),
     read.summaries(sourceIds),
   );
   const sources = isSameRun(rows, run) ? replaceByStandIns(rows, sourceIds, standIns) : null;
   if (!headRow || !sources) return changes.done(STALE);
   const head = new Head(headRow);
-  // What retells something old is old itself, until that is remade. Stand-ins are thrown away then.
-  const isStale = state === "cover" && sources.some((row) => row.stale === 1);
+  const isStale = state === "cover" && isMadeFromStale(sources);
   const row = describeSummary(head, { ...request, isStale }, sources);
   addSummary(changes, row, nameSources(sources));
   let outcome: PublishOutcome = {
@@ -51,8 +50,8 @@ export function* planPublishStored(request: {
   const { conversationId, folds } = request;
   const changes = new Changes();
   const ids = [...new Set(folds.map(({ summaryId }) => summaryId))];
-  const [headRow, stored, links, ...runs] = yield* together(
-    read.lockHead(conversationId),
+  const [[headRow], stored, links, ...runs] = yield* together(
+    read.lockHeads([conversationId]),
     read.summaries(ids),
     read.sources(ids),
     ...folds.map(({ run }) => askRun(conversationId, run)),
@@ -68,7 +67,13 @@ export function* planPublishStored(request: {
     const sources = links.filter(({ summary_id }) => summary_id === summaryId);
     if (!span || !isUsable(span) || !isSameRun(rows, run) || !isMadeOf(sources, rows)) return STALE;
     for (const place of places) replaced.add(place);
-    changes.update("summaries", { summary_id: summaryId }, { state: "cover", published_seq: head.seq });
+    const stale = isMadeFromStale(rows) ? 1 : 0;
+    changes.update(
+      "summaries",
+      { summary_id: summaryId },
+      { state: "cover", published_seq: head.seq, stale },
+    );
+    if (stale === 1) ahead.stale.push(span);
     return putInPlace(changes, head, rows, span, ahead);
   });
   if (outcomes.some(({ kind }) => kind === "published")) head.noteSummary(true, 0);
@@ -96,6 +101,9 @@ function isSameRun(rows: readonly RunRow[], run: FoldRun): boolean {
     })
   );
 }
+
+/** What retells something old is old itself once it is published, until that is remade. Stand-ins are thrown away then. */
+const isMadeFromStale = (rows: readonly RunRow[]): boolean => rows.some((row) => row.stale === 1);
 
 const isUsable = ({ stale, state }: SummarySpan): boolean =>
   stale === 0 && (state === "prepared" || state === "reserve");
@@ -140,7 +148,7 @@ function replaceByStandIns(
 /** What was made ahead in a conversation, and the stale summaries that some of it may be waiting to replace. */
 interface Ahead {
   spans: readonly SummarySpan[];
-  readonly stale: readonly SummarySpan[];
+  readonly stale: SummarySpan[];
 }
 
 function* readAhead(conversationId: number, alsoStale: readonly SummarySpan[]): Asking<Ahead> {

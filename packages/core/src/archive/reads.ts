@@ -2,6 +2,7 @@
  * What plans may ask an archive: few, narrow reads, by key sets and ranges. An adapter that answers at once implements this as it stands. The
  * number of these reads decides how much a further database has to bring.
  */
+import type { SessionRef } from "../model/message.ts";
 import type { Row } from "./tables.ts";
 
 /** The growing end of a conversation: all that a write advances. */
@@ -21,7 +22,51 @@ export type HeadRow = Pick<
   | "summary_count"
   | "fold_revision"
   | "epoch_seq"
+  | "archived_at"
 >;
+
+/** Where the events of a session go. */
+export interface SessionPlace {
+  readonly session: Pick<Row<"sessions">, "session_ref" | "base_tokens"> | null;
+  /** Newest first. */
+  readonly placements: readonly Row<"placements">[];
+  /** The conversation the session is in now; of one that is in none, the active conversation of its key. */
+  readonly head: HeadRow | null;
+}
+
+/** One version of a stored event. */
+export interface Version extends Pick<
+  Row<"messages">,
+  "message_id" | "conversation_id" | "seq" | "position" | "salt" | "commitment" | "forgotten_at"
+> {
+  /** The id that was asked for; the message may have arrived under another. */
+  readonly event_id: string;
+  /** Of one that was redacted under a key. */
+  readonly key_id: string | null;
+  readonly keyed: Uint8Array | null;
+  readonly sealed: number | null;
+}
+
+/** A place in the order of a conversation. */
+export interface Place {
+  readonly conversationId: number;
+  readonly position: number;
+  readonly seq: number;
+}
+
+/** What stands over a place. */
+export interface Covering {
+  /** The last item that begins at the place or before it. */
+  readonly item: Row<"context_items"> | null;
+  /** If that is a summary which reaches to the place: it, and the summaries below it that hold the place, down to the lowest. */
+  readonly path: readonly SummarySpan[];
+}
+
+/** A source of a summary with the place where it begins. */
+export interface PlacedLink extends SourceLink {
+  readonly position: number;
+  readonly seq: number;
+}
 
 /** Where an item of a cover stands. */
 export interface ItemPlace {
@@ -68,15 +113,32 @@ export interface SourceLink {
   readonly source_id: string | null;
 }
 
+export type NumberedTable = "sessions" | "conversations" | "messages";
+
 export interface Reads {
-  /** The head of a conversation, for this write alone until it ends. */
-  lockHead(conversationId: number): HeadRow | null;
+  /** Where a session is, and the head there, for this write alone until it ends. */
+  place(session: SessionRef): SessionPlace;
+  /** The heads of conversations, for this write alone until it ends. */
+  lockHeads(conversationIds: readonly number[]): HeadRow[];
+  /** Numbers that no row of the table has and nobody else gets. Those that are not used are lost. */
+  ids(table: NumberedTable, count: number): number[];
+  /** Those of the keys whose turn was committed before. */
+  turns(keys: readonly string[]): string[];
+  /** All versions of those events that are stored, of each in the order of arrival. */
+  versions(session: SessionRef, eventIds: readonly string[]): Version[];
+  /** In any order, as the following: what is not known is left out. */
+  files(fileIds: readonly string[]): Row<"large_files">[];
+  calibrations(models: readonly string[]): Row<"token_calibration">[];
+  cacheUsage(conversationIds: readonly number[]): Row<"cache_usage">[];
+  /** For each place, in the order asked. */
+  covering(places: readonly Place[]): Covering[];
   /** The items of a cover from one to another, in order. */
   run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[];
   /** In any order; ids that are not known are left out. */
   summaries(summaryIds: readonly string[]): SummarySpan[];
   /** The sources of summaries, of each in order. */
   sources(summaryIds: readonly string[]): SourceLink[];
+  placedSources(summaryIds: readonly string[]): PlacedLink[];
   /** Summaries of a conversation that were made ahead and stand in reserve or wait to be published. */
   madeAhead(conversationId: number): SummarySpan[];
   /** Published summaries of a conversation that tell something old. */
@@ -85,10 +147,19 @@ export interface Reads {
 
 /** Every read by its name; the compiler sees to it that none is missing. */
 const NAMES: Readonly<Record<keyof Reads, true>> = {
-  lockHead: true,
+  place: true,
+  lockHeads: true,
+  ids: true,
+  turns: true,
+  versions: true,
+  files: true,
+  calibrations: true,
+  cacheUsage: true,
+  covering: true,
   run: true,
   summaries: true,
   sources: true,
+  placedSources: true,
   madeAhead: true,
   staleSummaries: true,
 };

@@ -3,33 +3,23 @@
  */
 import { hash, randomBytes } from "node:crypto";
 
-declare const brand: unique symbol;
-type Branded<T, Name extends string> = T & { readonly [brand]: Name };
-
-export type MessageId = Branded<number, "MessageId">;
-export type SummaryId = Branded<string, "SummaryId">;
-export type FileId = Branded<string, "FileId">;
-
-const asMessageId = (value: number): MessageId => value as MessageId;
-const asFileId = (value: string): FileId => value as FileId;
-
 export const formatMessageId = (id: number): string => `msg_${id}`;
 
 /** Reads `msg_12` or `12`; anything else is null. */
-export function parseMessageId(text: string): MessageId | null {
+export function parseMessageId(text: string): number | null {
   const match = /^(?:msg_)?([1-9]\d{0,15})$/.exec(text.trim());
-  return match ? asMessageId(Number(match[1])) : null;
+  return match ? Number(match[1]) : null;
 }
 
-export const isSummaryId = (text: string): text is SummaryId => /^sum_[0-9a-f]{16}$/.test(text);
-export const isFileId = (text: string): text is FileId => /^file_[0-9a-f]{16}$/.test(text);
+export const isSummaryId = (text: string): boolean => /^sum_[0-9a-f]{16}$/.test(text);
+export const isFileId = (text: string): boolean => /^file_[0-9a-f]{16}$/.test(text);
 
 /** One run of an import, over all its files. */
 export const makeImportId = (): string => `imp_${randomBytes(8).toString("hex")}`;
 
 /** A large file is known by its conversation and its content: the same payload twice is one file. */
-export function deriveFileId(conversationId: number, contentSha256: string): FileId {
-  return asFileId(`file_${hash("sha256", `${conversationId}:${contentSha256}`).slice(0, 16)}`);
+export function deriveFileId(conversationId: number, contentSha256: string): string {
+  return `file_${hash("sha256", `${conversationId}:${contentSha256}`).slice(0, 16)}`;
 }
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

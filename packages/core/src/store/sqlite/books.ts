@@ -2,6 +2,7 @@
 import type { Debt, Guard, SpendGroup, SpendRecord } from "../folding.ts";
 import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { PlanReads } from "./plan-reads.ts";
 
 const ADD_DEBT = `
   INSERT INTO compaction_debt (conversation_id, reason, budget_tokens, requested_at, next_attempt_at) VALUES (?1, 'threshold', ?2, ?3, ?3)
@@ -197,4 +198,13 @@ export function readCacheUsage(
   return row
     ? { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens }
     : null;
+}
+
+/** What is known of how a model counts tokens; null for one nobody has reported on. */
+export function readCalibration(
+  { connection }: StoreContext,
+  model: string,
+): { factor: number; samples: number } | null {
+  const [row] = new PlanReads(connection).calibrations([model]);
+  return row ? { factor: row.factor, samples: row.samples } : null;
 }

@@ -14,7 +14,7 @@ import type { SQLInputValue, StatementSync } from "node:sqlite";
 import type { Changes, RowWriter, Values } from "../../archive/changes.ts";
 import type { Key, Row as TableRow, TableName } from "../../archive/tables.ts";
 import { EngineError } from "../../model/errors.ts";
-import { insertRows, updateRow, writeChanges } from "./write-rows.ts";
+import { deleteRows, insertRows, updateRow, writeChanges } from "./write-rows.ts";
 
 export type Row = Record<string, unknown>;
 
@@ -161,6 +161,13 @@ export class Connection implements RowWriter {
   update<T extends TableName>(table: T, key: Key<T>, set: Partial<TableRow<T>>): void {
     updateRow(this.#prepare, table, key, set as Values);
   }
+
+  delete<T extends TableName>(table: T, key: Partial<Key<T>>): void {
+    deleteRows(this.#prepare, table, key as Values);
+  }
+
+  /** Everything is written in the order in which it comes. */
+  divide(): void {}
 
   writeChanges(changes: Changes): void {
     writeChanges(this.#prepare, changes);

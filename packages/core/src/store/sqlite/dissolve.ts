@@ -9,7 +9,7 @@ import { formatMessageId } from "../../model/ids.ts";
 import type { DissolveReport } from "../care.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ConversationHead } from "./conversation-head.ts";
+import { openHeads } from "./placement.ts";
 import { findItem, RETIRE, selectSources, SUMMARY } from "./replace.ts";
 
 const DELETE_ITEM = "DELETE FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
@@ -69,7 +69,7 @@ function putSourcesBack(
   tokensMore: number,
   now: number,
 ): void {
-  const head = ConversationHead.read(connection, conversationId);
+  const head = openHeads(connection).of(conversationId);
   connection.run(DELETE_ITEM, conversationId, item.start_pos, item.seq);
   for (const row of sources) {
     connection.insert("context_items", {

@@ -3,12 +3,10 @@
  *
  * Invariant: the id of the first message of every event has a row in `event_ids`, written in the transaction that stores the message.
  */
+import { EVENT_KIND } from "../../archive/identity.ts";
 import type { Connection } from "./connection.ts";
 
 const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
-const INSERT_EVENT = "INSERT INTO event_ids (session_ref, event_id, message_id, kind) VALUES (?, ?, ?, ?)";
-
-export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
 
 /** The first message of an event, if it is stored. */
 export function findEvent(connection: Connection, sessionRef: number, eventId: string): number | undefined {
@@ -18,10 +16,10 @@ export function findEvent(connection: Connection, sessionRef: number, eventId: s
 /** Must be called inside `write`. */
 export function recordEvent(
   connection: Connection,
-  sessionRef: number,
-  eventId: string,
-  messageId: number,
+  session_ref: number,
+  event_id: string,
+  message_id: number,
   kind: keyof typeof EVENT_KIND,
 ): void {
-  connection.run(INSERT_EVENT, sessionRef, eventId, messageId, EVENT_KIND[kind]);
+  connection.insert("event_ids", { session_ref, event_id, message_id, kind: EVENT_KIND[kind] });
 }

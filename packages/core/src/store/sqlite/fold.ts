@@ -1,5 +1,6 @@
 /** Reading the runs that summaries are made from, and publishing what was made. The rules are in `archive/publish.ts`. */
 import { Changes } from "../../archive/changes.ts";
+import type { Head } from "../../archive/head.ts";
 import { planPublishStored, planStoreSummary } from "../../archive/publish.ts";
 import type { ItemPlace, RunRow } from "../../archive/reads.ts";
 import { addSummary, describeSummary, nameSources } from "../../archive/summary.ts";
@@ -10,7 +11,6 @@ import type { PublishOutcome, RunItem, StoredFold, StoreSummary } from "../foldi
 import type { LargeFiles } from "../large-files.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import type { ConversationHead } from "./conversation-head.ts";
 import { toSummary } from "./graph.ts";
 import { PlanReads } from "./plan-reads.ts";
 import { applyChanges, writePlan } from "./plans.ts";
@@ -77,7 +77,7 @@ export const publishStored = (
 /** Inside the caller's transaction. */
 export function insertSummary(
   context: StoreContext,
-  head: ConversationHead,
+  head: Head,
   request: SummaryRequest,
   rows: readonly RunRow[],
 ): void {

@@ -5,6 +5,7 @@
  *
  * Invariant: after the transaction no row and no term of the index holds the text; after `wipeFreed` no page of the file does.
  */
+import type { Heads } from "../../archive/heads.ts";
 import { hashSummary } from "../../archive/summary.ts";
 import type { Row } from "../../archive/tables.ts";
 import { ATTACHMENT_PREFIX, HIDDEN } from "../../model/message.ts";
@@ -12,10 +13,10 @@ import { estimateTextTokens } from "../../model/tokens.ts";
 import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../care.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ConversationHead } from "./conversation-head.ts";
+import { openHeads } from "./placement.ts";
 import { hasSources, putInstead } from "./replace.ts";
 import { eraseRedaction } from "./redactions.ts";
-import { showOrHide } from "./records.ts";
+import { hideInCover } from "./records.ts";
 import { dropUnfinished } from "./reindex.ts";
 import { watchSealed } from "./seals.ts";
 import { dropVectors } from "./vectors.ts";
@@ -147,12 +148,12 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetOut
     connection.exec("PRAGMA secure_delete = ON");
     const selection = select(connection, request.messageIds, request.alsoSummaryIds);
     if (!matches(connection, selection, request)) return { kind: "stale" };
-    const heads = new Heads(connection);
+    const heads = openHeads(connection);
     connection.run(SET_OPEN, OPEN, request.now);
     eraseMessages(context, heads, selection, request);
     replaceSummaries(context, heads, selection, request);
     heads.save(request.now);
-    for (const conversationId of heads.ids()) connection.run(DROP_DEBT, conversationId);
+    for (const conversationId of heads.ids) connection.run(DROP_DEBT, conversationId);
     context.index.compress();
     return { kind: "forgotten", plan: toPlan(selection) };
   });
@@ -174,31 +175,6 @@ function matches(connection: Connection, { summaries }: Selection, { replacement
   });
 }
 
-/** The heads of the conversations at work, each read once and saved once. */
-class Heads {
-  #connection: Connection;
-  #heads = new Map<number, ConversationHead>();
-
-  constructor(connection: Connection) {
-    this.#connection = connection;
-  }
-
-  of(conversationId: number): ConversationHead {
-    let head = this.#heads.get(conversationId);
-    if (!head)
-      this.#heads.set(conversationId, (head = ConversationHead.read(this.#connection, conversationId)));
-    return head;
-  }
-
-  ids(): number[] {
-    return [...this.#heads.keys()];
-  }
-
-  save(now: number): void {
-    for (const head of this.#heads.values()) head.save(this.#connection, now);
-  }
-}
-
 function eraseMessages(
   { connection, index }: StoreContext,
   heads: Heads,
@@ -207,12 +183,12 @@ function eraseMessages(
 ): void {
   const { reason, now } = request;
   const seqs = new Map<number, number[]>();
+  hide(connection, heads, versions);
   for (const version of versions) {
     const { conversation_id: conversationId, message_id: messageId } = version;
     const known = seqs.get(conversationId);
     if (known) known.push(version.seq);
     else seqs.set(conversationId, [version.seq]);
-    if (version.revises === null) hide(connection, heads.of(conversationId), version);
     connection.run(DELETE_PARTS, messageId);
     connection.run(ERASE, now, messageId);
     dropVectors(connection, messageId);
@@ -230,10 +206,16 @@ function eraseMessages(
   }
 }
 
-function hide(connection: Connection, head: ConversationHead, version: VersionRow): void {
-  const after = version.hidden_now | HIDDEN.forgotten;
-  connection.run(SET_HIDDEN, after, version.message_id);
-  showOrHide(connection, head, version, version.hidden_now, after);
+function hide(connection: Connection, heads: Heads, versions: readonly VersionRow[]): void {
+  const changes = versions
+    .filter(({ revises }) => revises === null)
+    .map((version) => {
+      const { conversation_id: conversationId, position, seq, hidden_now: before } = version;
+      const after = before | HIDDEN.forgotten;
+      connection.run(SET_HIDDEN, after, version.message_id);
+      return { conversationId, position, seq, before, after };
+    });
+  hideInCover(connection, heads, changes);
 }
 
 /** From the finest up, so that each new one is made of new ones. */

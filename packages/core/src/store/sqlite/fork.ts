@@ -2,14 +2,14 @@
  * Forks: a conversation whose chain starts from its parent's, whose copied events are further names of the parent's messages, and whose
  * front is a list of references. The first record of its chain binds all of that, so `verify` sees a change.
  */
+import { EVENT_KIND } from "../../archive/identity.ts";
 import { hash } from "node:crypto";
 import { hashFacts } from "../../model/chain.ts";
 import { must } from "../../model/errors.ts";
 import type { ForkItem, ForkPoint, ForkRequest } from "../forks.ts";
-import { EVENT_KIND } from "./event-ids.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { findSession, Placement } from "./placement.ts";
+import { findSession, openPlacement } from "./placement.ts";
 import type { Problems } from "./verify-problems.ts";
 
 const EVENT = `
@@ -79,7 +79,7 @@ export function fork(
       `the session ${request.parentSessionId}`,
     );
     const isKnown = findSession(connection, session.owner, session.id) !== null;
-    const placement = new Placement(connection, session, now);
+    const { placement, heads } = openPlacement(connection, session, now);
     if (isKnown) return { kind: "known", conversationId: placement.readCurrent().conversationId };
     const chain = must(readChainAt(connection, point.conversationId, point.seq), "the parent's chain");
     const head = placement.startFork({ ...point, chain });
@@ -99,7 +99,7 @@ export function fork(
       itemsHash: hashItems(connection, head.conversationId),
     };
     head.takeRecord(connection, "fork", body, now);
-    placement.save();
+    heads.save(now);
     return { kind: "forked", conversationId: head.conversationId };
   });
 }

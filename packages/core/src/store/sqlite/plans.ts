@@ -1,24 +1,50 @@
 /**
  * Runs plans on SQLite: questions are answered at once inside BEGIN IMMEDIATE, and the change set is written in the same transaction. A
- * transaction that is repeated, because another process held the lock, begins the plan anew.
+ * transaction that is repeated, because another process held the lock or the plan met a conflict, begins the plan anew.
  */
-import { answerAll } from "../../archive/plan.ts";
-import type { Plan } from "../../archive/plan.ts";
+import { answerAll, Conflict } from "../../archive/plan.ts";
+import type { Asking, Plan } from "../../archive/plan.ts";
 import type { Changes } from "../../archive/changes.ts";
 import type { StoreContext } from "./context.ts";
+import type { IndexDocument } from "./full-text-index.ts";
 import { PlanReads } from "./plan-reads.ts";
 
+/** Nobody else writes meanwhile: what conflicts was guessed before the lock was taken, and is not guessed a second time. */
+const ATTEMPTS = 2;
+
 export function writePlan<T>(context: StoreContext, plan: () => Plan<T>): T {
-  return context.connection.write(() => {
-    const { value, asks } = answerAll(plan(), new PlanReads(context.connection));
-    applyChanges(context, value.changes);
-    context.onPlan?.(asks);
-    return value.result;
-  });
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return context.connection.write(() => runPlan(context, plan()));
+    } catch (error) {
+      if (!(error instanceof Conflict) || attempt === ATTEMPTS) throw error;
+    }
+  }
 }
 
+function runPlan<T>(context: StoreContext, plan: Plan<T>): T {
+  const { value, asks } = answerAll(plan, new PlanReads(context.connection));
+  applyChanges(context, value.changes);
+  context.onPlan?.(asks);
+  return value.result;
+}
+
+/** A plan that writes nothing, in one read transaction. */
+export const readPlan = <T>({ connection }: StoreContext, plan: () => Asking<T>): T =>
+  connection.read(() => answerAll(plan(), new PlanReads(connection)).value);
+
+/** A part of a plan for a verb that is none itself: what it asks is answered now, inside the transaction of the caller. */
+export const answerNow = <T>({ connection }: Pick<StoreContext, "connection">, part: Asking<T>): T =>
+  answerAll(part, new PlanReads(connection)).value;
+
 /** Inside the caller's transaction. */
-export function applyChanges({ connection, index }: StoreContext, changes: Changes): void {
+export function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {
+  for (const { storagePath, content } of changes.files) files.write(storagePath, content);
   connection.writeChanges(changes);
-  for (const { kind: _, ...summary } of changes.index) index.addSummary(summary);
+  const documents: IndexDocument[] = [];
+  for (const work of changes.index) {
+    if (work.kind === "add-message") documents.push(work);
+    else index.addSummary(work);
+  }
+  index.add(documents);
 }

@@ -2,24 +2,23 @@
  * Changes that are not messages: re-labelling provisional ids, hiding and showing, boundaries. Each writes a record into the same
  * hash chain as the messages, so that `verify` can replay it.
  */
+import { readCover } from "../../archive/cover.ts";
+import type { Heads } from "../../archive/heads.ts";
+import { EVENT_KIND } from "../../archive/identity.ts";
+import type { Place } from "../../archive/reads.ts";
 import { HIDDEN } from "../../model/message.ts";
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
 import type { BoundaryRequest, RelabelSession } from "../store.ts";
-import { EVENT_KIND, recordEvent } from "./event-ids.ts";
+import { recordEvent } from "./event-ids.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import type { ConversationHead } from "./conversation-head.ts";
-import { countUnderSummaries, staleStandIns } from "./fold-path.ts";
-import { findSession, Placement } from "./placement.ts";
+import { findSession, openHeads, openPlacement } from "./placement.ts";
+import { answerNow } from "./plans.ts";
 import { dropVectors } from "./vectors.ts";
 
 const SELECT_EVENT = `
   SELECT e.message_id, e.kind, m.conversation_id, m.seq, m.position, m.hidden_now
   FROM event_ids e JOIN messages m USING (message_id) WHERE e.session_ref = ? AND e.event_id = ?`;
-const SELECT_ITEM = `
-  SELECT tokens FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ? AND message_id IS NOT NULL`;
-const SET_ITEM_HIDDEN =
-  "UPDATE context_items SET hidden = ? WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const SET_MESSAGE_HIDDEN = "UPDATE messages SET hidden_now = ? WHERE message_id = ?";
 const EVENTS_HIDDEN_FOR = `
   SELECT m.event_id FROM placements p JOIN messages m ON m.conversation_id = p.conversation_id
@@ -59,19 +58,19 @@ export function relabel(
   now: number,
 ): number {
   return connection.write(() => {
-    const placement = new Placement(connection, session, now);
+    const { placement, heads } = openPlacement(connection, session, now);
     let changed = 0;
     for (const { from, to } of labels) {
       const event = connection.get<EventRow>(SELECT_EVENT, placement.sessionRef, from);
       if (!event || event.kind !== EVENT_KIND.provisional) continue;
       if (connection.get(SELECT_EVENT, placement.sessionRef, to)) continue;
       recordEvent(connection, placement.sessionRef, to, event.message_id, "alias");
-      placement
-        .head(event.conversation_id)
+      heads
+        .of(event.conversation_id)
         .takeRecord(connection, "relabel", { sessionId: session.id, seq: event.seq, from, to }, now);
       changed += 1;
     }
-    placement.save();
+    heads.save(now);
     return changed;
   });
 }
@@ -90,14 +89,14 @@ export function relabelSession(
       conversation_id: number;
       seq: number;
     }>(EVENTS_OF, fromRef);
-    const placement = new Placement(connection, session, now);
+    const { placement, heads } = openPlacement(connection, session, now);
     connection.run(COPY_PLACEMENTS, fromRef, placement.sessionRef);
     connection.run(COPY_CURSOR, fromRef, placement.sessionRef);
     connection.run(SET_CURSOR, cursor, fromRef);
     for (const { event_id: eventId, message_id: messageId, conversation_id: conversationId, seq } of stored) {
       recordEvent(connection, placement.sessionRef, eventId, messageId, "alias");
-      placement
-        .head(conversationId)
+      heads
+        .of(conversationId)
         .takeRecord(
           connection,
           "relabel",
@@ -105,7 +104,7 @@ export function relabelSession(
           now,
         );
     }
-    placement.save();
+    heads.save(now);
     return true;
   });
 }
@@ -134,64 +133,54 @@ export function setHidden(
     const hide = [...wanted].filter((id) => !present.has(id));
     const show = mode === "exactly" ? [...present].filter((id) => !wanted.has(id)) : [];
     if (hide.length === 0 && show.length === 0) return 0;
-    const placement = new Placement(connection, session, now);
+    const heads = openHeads(connection);
     const changed =
-      applyHidden(connection, placement, reason, hide, true, now) +
-      applyHidden(connection, placement, reason, show, false, now);
-    placement.save();
+      applyHidden(connection, heads, sessionRef, reason, hide, true, now) +
+      applyHidden(connection, heads, sessionRef, reason, show, false, now);
+    heads.save(now);
     return changed;
   });
 }
 
 function applyHidden(
   connection: Connection,
-  placement: Placement,
+  heads: Heads,
+  sessionRef: number,
   reason: HiddenReason,
   eventIds: readonly string[],
   hide: boolean,
   now: number,
 ): number {
-  const seqsByConversation = new Map<number, number[]>();
+  const changes: HiddenChange[] = [];
   for (const eventId of eventIds) {
-    const event = connection.get<EventRow>(SELECT_EVENT, placement.sessionRef, eventId);
+    const event = connection.get<EventRow>(SELECT_EVENT, sessionRef, eventId);
     if (!event) continue;
     const before = event.hidden_now;
     const after = hide ? before | HIDDEN[reason] : before & ~HIDDEN[reason];
     if (after === before) continue;
     connection.run(SET_MESSAGE_HIDDEN, after, event.message_id);
     if (after !== 0) dropVectors(connection, event.message_id);
-    showOrHide(connection, placement.head(event.conversation_id), event, before, after);
-    const seqs = seqsByConversation.get(event.conversation_id) ?? [];
-    seqs.push(event.seq);
-    seqsByConversation.set(event.conversation_id, seqs);
+    const { conversation_id: conversationId, position, seq } = event;
+    changes.push({ conversationId, position, seq, before, after });
   }
-  let changed = 0;
-  for (const [conversationId, seqs] of seqsByConversation) {
-    placement.head(conversationId).takeRecord(connection, hide ? "hide" : "show", { reason, seqs }, now);
-    changed += seqs.length;
+  hideInCover(connection, heads, changes);
+  for (const [conversationId, places] of Map.groupBy(changes, (change) => change.conversationId)) {
+    const seqs = places.map(({ seq }) => seq);
+    heads.of(conversationId).takeRecord(connection, hide ? "hide" : "show", { reason, seqs }, now);
   }
-  return changed;
+  return changes.length;
 }
 
-/** A message in the cover changes its item; one that was folded changes what its summaries stand for. */
-export function showOrHide(
-  connection: Connection,
-  head: ConversationHead,
-  event: Pick<EventRow, "conversation_id" | "position" | "seq">,
-  before: number,
-  after: number,
-): void {
-  const place = [event.conversation_id, event.position, event.seq] as const;
-  const shown = (after === 0 ? 1 : 0) - (before === 0 ? 1 : 0);
-  const item = connection.get<{ tokens: number }>(SELECT_ITEM, ...place);
-  if (item) {
-    connection.run(SET_ITEM_HIDDEN, after, ...place);
-    staleStandIns(connection, event);
-    head.noteShown(shown, shown * item.tokens);
-  } else if (shown !== 0) {
-    head.noteShown(shown, 0);
-    countUnderSummaries(connection, head, event, shown);
-  }
+interface HiddenChange extends Place {
+  readonly before: number;
+  readonly after: number;
+}
+
+/** Inside the caller's transaction: the cover follows what is hidden. */
+export function hideInCover(connection: Connection, heads: Heads, changes: readonly HiddenChange[]): void {
+  const cover = answerNow({ connection }, readCover(changes, heads));
+  for (const { before, after, ...place } of changes) cover.setHidden(place, before, after);
+  answerNow({ connection }, cover.save());
 }
 
 /** Where a reset falls: what follows goes to a new conversation of the family, or stays behind a line in the same one. */
@@ -201,7 +190,7 @@ export function recordBoundary(
 ): { kind: "recorded" | "known"; conversationId: number } {
   const { session, eventId, reason, at } = request;
   return connection.write(() => {
-    const placement = new Placement(connection, session, at);
+    const { placement, heads } = openPlacement(connection, session, at);
     const known = connection.get<{ conversation_id: number }>(SELECT_BOUNDARY, placement.sessionRef, eventId);
     if (known) return { kind: "known", conversationId: placement.readCurrent().conversationId };
     const { head, position: wanted } = placement.place(request.position);
@@ -228,7 +217,7 @@ export function recordBoundary(
       reason === "new"
         ? head
         : placement.archive(reason, reason === "deleted" ? null : (request.position ?? position));
-    placement.save();
+    heads.save(at);
     return { kind: "recorded", conversationId: after.conversationId };
   });
 }

@@ -2,18 +2,16 @@
  * The vault's rows: keyed commitments of redacted messages, and sealed values. Written with the message, moved with it, erased with it.
  * No key comes here.
  */
+import { addSealedValues } from "../../archive/message-rows.ts";
 import { commit, commitRedacted } from "../../model/chain.ts";
 import { EngineError } from "../../model/errors.ts";
 import { formatMessageId } from "../../model/ids.ts";
 import type { PreparedRedaction, RedactedMessage, SealedValue } from "../redaction.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ConversationHead } from "./conversation-head.ts";
+import { openHeads } from "./placement.ts";
 import { restoreBytes, SELECT_PARTS } from "./read.ts";
 
-const INSERT = "INSERT INTO redactions (message_id, key_id, keyed, sealed) VALUES (?, ?, ?, ?)";
-const INSERT_VALUE = `
-  INSERT INTO sealed_values (message_id, ordinal, at, length, key_id, nonce, sealed) VALUES (?, ?, ?, ?, ?, ?, ?)`;
 const SELECT = "SELECT key_id, keyed, sealed FROM redactions WHERE message_id = ?";
 const SELECT_VALUES = "SELECT * FROM sealed_values WHERE message_id = ? ORDER BY ordinal";
 const DELETE_VALUES = "DELETE FROM sealed_values WHERE message_id = ?";
@@ -27,22 +25,6 @@ const LIST = `
 const LOST = `
   SELECT message_id FROM sealed_values v
   WHERE NOT EXISTS (SELECT 1 FROM redactions r WHERE r.message_id = v.message_id) GROUP BY message_id`;
-
-export function insertRedaction(
-  connection: Connection,
-  messageId: number,
-  redaction: PreparedRedaction | null,
-): void {
-  if (redaction === null) return;
-  const { keyId, keyed, values } = redaction;
-  connection.run(INSERT, messageId, keyId, keyed, values.length);
-  insertValues(connection, messageId, values);
-}
-
-function insertValues(connection: Connection, messageId: number, values: readonly SealedValue[]): void {
-  for (const { ordinal, at, length, keyId, nonce, sealed } of values)
-    connection.run(INSERT_VALUE, messageId, ordinal, at, length, keyId, nonce, sealed);
-}
 
 export function readRedaction(connection: Connection, messageId: number): PreparedRedaction | null {
   const row = connection.get(SELECT, messageId);
@@ -133,7 +115,7 @@ export function recordUnsealing(
   connection.write(() => {
     const place = connection.get<{ conversation_id: number; seq: number }>(SELECT_PLACE, messageId);
     if (!place) throw new EngineError("not_found", `cannot find ${formatMessageId(messageId)}`);
-    const head = ConversationHead.read(connection, place.conversation_id);
+    const head = openHeads(connection).of(place.conversation_id);
     head.takeRecord(connection, "unseal", { seq: place.seq, ordinals }, now);
     head.save(connection, now);
   });
@@ -150,6 +132,6 @@ export function replaceSealed(
     if (stored === null || stored.values.length !== values.length) return;
     connection.exec("PRAGMA secure_delete = ON");
     connection.run(DELETE_VALUES, messageId);
-    insertValues(connection, messageId, values);
+    addSealedValues(connection, messageId, values);
   });
 }

@@ -3,12 +3,13 @@
  * a context shows its summaries and the ids of what those were made from, and the front of a running context keeps its bytes. What it is
  * to replace something is said in `replace.ts`.
  */
+import type { Head } from "../../archive/head.ts";
 import { isMadeOf } from "../../archive/publish.ts";
 import type { Row } from "../../archive/tables.ts";
 import type { PublishOutcome, StaleSummary, SummaryReplacement } from "../folding.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ConversationHead } from "./conversation-head.ts";
+import { openHeads } from "./placement.ts";
 import { insertSummary, toRunItems } from "./fold.ts";
 import { toSummary } from "./graph.ts";
 import { PlanReads } from "./plan-reads.ts";
@@ -66,7 +67,7 @@ export function storeRemade(
     if (!old || old.state !== "cover" || old.stale !== 1 || !isMadeFrom(rows, sourceKeys))
       return { kind: "stale" };
     const conversationId = old.conversation_id;
-    const head = ConversationHead.read(connection, conversationId);
+    const head = openHeads(connection).of(conversationId);
     insertSummary(context, head, { conversationId, summary, now, state: "prepared" }, rows);
     head.noteSummary(false);
     head.save(connection, now);
@@ -97,7 +98,7 @@ export function swapRemade(
       .all<WaitingRow>(WAITING, conversationId)
       .filter((row) => isMadeOf(reads.sources([row.new_id]), selectSources(connection, row.old_id, true)));
     if (waiting.length === 0) return 0;
-    const head = ConversationHead.read(connection, conversationId);
+    const head = openHeads(connection).of(conversationId);
     for (const row of waiting) {
       swap(connection, head, row.old_id, row.new_id);
       connection.run(DROP_STAND_INS, conversationId, row.end_pos, row.start_pos);
@@ -109,7 +110,7 @@ export function swapRemade(
 }
 
 /** Puts a summary and what it brings along below it in force. */
-function swap(connection: Connection, head: ConversationHead, oldId: string, newId: string): void {
+function swap(connection: Connection, head: Head, oldId: string, newId: string): void {
   takePlace(connection, head, oldId, newId);
   for (const below of connection.all<{ old_id: string; new_id: string }>(REPLACED_SOURCES, oldId, newId)) {
     swap(connection, head, below.old_id, below.new_id);

@@ -5,6 +5,7 @@
  * Invariant: a replacement has the span and the counts of what it replaces, and its sources or what replaces those; the old one is retired
  * and can still be opened. What was made from something stale is stale itself.
  */
+import type { Head } from "../../archive/head.ts";
 import type { RunRow } from "../../archive/reads.ts";
 import type { Row } from "../../archive/tables.ts";
 import { must } from "../../model/errors.ts";
@@ -13,7 +14,7 @@ import { nameSource } from "../folding.ts";
 import type { PublishOutcome, RunItem, SummaryReplacement } from "../folding.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ConversationHead } from "./conversation-head.ts";
+import { openHeads } from "./placement.ts";
 import { insertSummary, toRunItems } from "./fold.ts";
 
 export const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
@@ -101,7 +102,7 @@ export function replaceSummary(
   return connection.write(() => {
     const old = connection.get<Row<"summaries">>(SUMMARY, replacement.oldId);
     if (!old || old.state !== "cover" || !hasSources(connection, replacement)) return { kind: "stale" };
-    const head = ConversationHead.read(connection, old.conversation_id);
+    const head = openHeads(connection).of(old.conversation_id);
     putInstead(context, head, replacement, now);
     head.save(connection, now);
     const { summaryId, tokens } = replacement.summary;
@@ -112,7 +113,7 @@ export function replaceSummary(
 /** Inside the caller's transaction: the new summary stands wherever the old one stood, and the old one is retired. */
 export function putInstead(
   context: StoreContext,
-  head: ConversationHead,
+  head: Head,
   { oldId, summary }: Omit<SummaryReplacement, "sourceKeys">,
   now: number,
 ): void {
@@ -128,12 +129,7 @@ export function putInstead(
 }
 
 /** Inside the caller's transaction: a stored summary is in force from now on, and the old one is not. Whether it stands in the cover itself. */
-export function takePlace(
-  connection: Connection,
-  head: ConversationHead,
-  oldId: string,
-  newId: string,
-): boolean {
+export function takePlace(connection: Connection, head: Head, oldId: string, newId: string): boolean {
   const { conversationId } = head;
   connection.update("summaries", { summary_id: newId }, { state: "cover", published_seq: head.seq });
   connection.run(RETIRE, oldId);

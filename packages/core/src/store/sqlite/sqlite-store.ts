@@ -76,7 +76,6 @@ import { append } from "./append.ts";
 import { BodyCache } from "./body-cache.ts";
 import * as books from "./books.ts";
 import * as care from "./care.ts";
-import { readCalibration } from "./calibrations.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dissolveSummary } from "./dissolve.ts";
@@ -281,7 +280,7 @@ export class SqliteStore implements Store {
   }
 
   async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
-    return this.#do("read", () => readCalibration(this.#context.connection, model));
+    return this.#do("read", () => books.readCalibration(this.#context, model));
   }
 
   async readCoverTail(request: Parameters<Store["readCoverTail"]>[0]): Promise<CoverTail | null> {

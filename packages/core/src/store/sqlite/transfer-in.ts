@@ -2,6 +2,8 @@
  * Writing whole conversations that come from another archive. Rows go through the same head as rows that arrive, so that seq, chain
  * and counters are made here and proven here; only times, places, salts and commitments are taken as they are.
  */
+import { addParts, addRedaction } from "../../archive/message-rows.ts";
+import type { Head } from "../../archive/head.ts";
 import { chainGenesis, hashFacts } from "../../model/chain.ts";
 import { EngineError, must } from "../../model/errors.ts";
 import { deriveFileId } from "../../model/ids.ts";
@@ -24,17 +26,15 @@ import type {
 } from "../transfer.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ConversationHead } from "./conversation-head.ts";
 import { recordEvent } from "./event-ids.ts";
 import { writeFile } from "./file-rows.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { nextId } from "./next-id.ts";
-import { findSession } from "./placement.ts";
-import { commitStored, insertRedaction } from "./redactions.ts";
+import { findSession, openHeads } from "./placement.ts";
+import { commitStored } from "./redactions.ts";
 import { writeSummary } from "./summary-rows.ts";
 import { readMovedRows } from "./transfer.ts";
 import { dropVectors } from "./vectors.ts";
-import { insertParts } from "./parts.ts";
 
 const SAVE_SESSION = `
   INSERT INTO sessions (session_ref, owner, session_id, cursor, last_event, base_tokens) VALUES (${nextId("sessions")}, ?, ?, ?, ?, ?)
@@ -199,7 +199,7 @@ export function moveRows(
   const { connection, index } = context;
   const prepared = rows.map((row) => (row.kind === "message" ? prepare(row, files, derive) : row));
   connection.write(() => {
-    const head = ConversationHead.read(connection, conversationId);
+    const head = openHeads(connection).of(conversationId);
     const owner = must(connection.get<{ owner: string }>(OWNER_OF, conversationId), "the conversation").owner;
     const mover = new RowMover(context, head, owner, files);
     for (const row of prepared) {
@@ -247,11 +247,11 @@ class RowMover {
   readonly documents: IndexDocument[] = [];
   readonly #context: StoreContext;
   readonly #connection: Connection;
-  readonly #head: ConversationHead;
+  readonly #head: Head;
   readonly #owner: string;
   readonly #files: Files;
 
-  constructor(context: StoreContext, head: ConversationHead, owner: string, files: Files) {
+  constructor(context: StoreContext, head: Head, owner: string, files: Files) {
     this.#context = context;
     this.#connection = context.connection;
     this.#head = head;
@@ -293,7 +293,7 @@ class RowMover {
     );
     head.noteMessage({ position, createdAt, arrivalBytes, sessionId });
     this.#addParts(messageId, message, derived);
-    insertRedaction(connection, messageId, message.redaction);
+    addRedaction(connection, messageId, message.redaction);
     if (first) this.#showRevision(first, messageId, derived.tokens);
     else {
       recordEvent(connection, sessionRef, eventId, messageId, message.eventKind);
@@ -313,7 +313,7 @@ class RowMover {
       fileId: this.#addFile(sha256),
       encoding,
     }));
-    insertParts(this.#connection, messageId, derived.parts, payloads);
+    addParts(this.#connection, messageId, derived.parts, payloads);
   }
 
   #addFile(sha256: string): string {
@@ -446,7 +446,7 @@ export function moveSummaries(
 ): { stored: number; known: number } {
   const { connection } = context;
   return connection.write(() => {
-    const head = ConversationHead.read(connection, conversationId);
+    const head = openHeads(connection).of(conversationId);
     let stored = 0;
     for (const summary of summaries) {
       const known = connection.get<{ conversation_id: number; content: string }>(
@@ -502,7 +502,7 @@ export function moveCover(
   folds: { foldRevision: number; epochSeq: number },
 ): void {
   connection.write(() => {
-    const head = ConversationHead.read(connection, conversationId);
+    const head = openHeads(connection).of(conversationId);
     const lost = connection.get<{ summary_id: string; previous_id: string }>(LOST_PREVIOUS, conversationId);
     if (lost)
       throw new EngineError(
@@ -518,7 +518,7 @@ export function moveCover(
   });
 }
 
-function putInCover(connection: Connection, head: ConversationHead, summary: Row): void {
+function putInCover(connection: Connection, head: Head, summary: Row): void {
   const { conversationId } = head;
   const covered = connection.all<{ start_pos: number; seq: number; tokens: number; hidden: number }>(
     COVERED_BY_SUMMARY,

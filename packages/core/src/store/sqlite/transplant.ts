@@ -4,6 +4,8 @@
  *
  * Invariant: one transaction. What was forgotten has nothing to copy; a summary of which nothing is left is not copied either.
  */
+import { addRedaction } from "../../archive/message-rows.ts";
+import type { Head } from "../../archive/head.ts";
 import { hash, randomBytes } from "node:crypto";
 import type { Row as TableRow } from "../../archive/tables.ts";
 import { EngineError, must } from "../../model/errors.ts";
@@ -11,15 +13,13 @@ import type { TransplantReport } from "../care.ts";
 import type { Derive } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { ConversationHead } from "./conversation-head.ts";
 import { recordEvent } from "./event-ids.ts";
 import { writeFile } from "./file-rows.ts";
 import { toSummary } from "./graph.ts";
-import { findSession } from "./placement.ts";
+import { findSession, openHeads } from "./placement.ts";
 import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
-import { insertRedaction, readRedaction } from "./redactions.ts";
-import { INSERT_PART } from "./parts.ts";
 import { nextId } from "./next-id.ts";
+import { readRedaction } from "./redactions.ts";
 import { writeSummary } from "./summary-rows.ts";
 import { toMovedFile } from "./transfer.ts";
 
@@ -175,7 +175,7 @@ class Copy {
   #job: Job;
   #request: TransplantRequest;
   #derive: Derive;
-  #head: ConversationHead;
+  #head: Head;
   #sessionRef: number;
   #messages = new Map<number, PlacedMessage>();
   #summaries = new Map<string, PlacedSummary>();
@@ -188,7 +188,7 @@ class Copy {
     this.#job = job;
     this.#request = request;
     this.#derive = derive;
-    this.#head = ConversationHead.read(this.#connection, request.to);
+    this.#head = openHeads(this.#connection).of(request.to);
     this.#sessionRef = this.#connection.run(INSERT_SESSION, job.owner, job.sessionId);
     this.#connection.run(INSERT_PLACEMENT, this.#sessionRef, request.to);
   }
@@ -252,7 +252,7 @@ class Copy {
     else this.#connection.run(SET_NEWEST, messageId, first.messageId);
     const ends = { startPosition: position, startSeq: seq, endPosition: position, endSeq: seq };
     this.#messages.set(sourceId, { ...ends, messageId, isShown: hidden === 0 });
-    insertRedaction(this.#connection, messageId, readRedaction(this.#connection, sourceId));
+    addRedaction(this.#connection, messageId, readRedaction(this.#connection, sourceId));
     this.#copyParts(row, messageId);
   }
 
@@ -260,18 +260,17 @@ class Copy {
     const parts = this.#connection.all(SELECT_PARTS, row.message_id as number);
     for (const part of parts) {
       const fileId = part.file_id === null ? null : this.#copyFile(part.file_id as string);
-      this.#connection.run(
-        INSERT_PART,
-        messageId,
-        part.ordinal as number,
-        part.type as string,
-        part.at as number,
-        part.length as number,
-        part.tool_call_id as string | null,
-        part.tool_name as string | null,
-        fileId,
-        part.encoding as string | null,
-      );
+      this.#connection.insert("message_parts", {
+        message_id: messageId,
+        ordinal: part.ordinal as number,
+        type: part.type as string,
+        at: part.at as number,
+        length: part.length as number,
+        tool_call_id: part.tool_call_id as string | null,
+        tool_name: part.tool_name as string | null,
+        file_id: fileId,
+        encoding: part.encoding as string | null,
+      });
     }
     const bytes = restoreBytes(row, parts, (path) => this.#context.files.read(path));
     // A file that was there before is told of in the words of its own row, here too.

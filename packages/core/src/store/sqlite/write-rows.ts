@@ -5,7 +5,7 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { TABLE_NAMES, tables } from "../../archive/tables.ts";
 import type { TableName } from "../../archive/tables.ts";
-import type { Changes, Values } from "../../archive/changes.ts";
+import type { ChangePart, Changes, Values } from "../../archive/changes.ts";
 
 type Prepare = (sql: string) => StatementSync;
 
@@ -14,52 +14,73 @@ interface Insert {
   readonly columns: readonly string[];
 }
 
-const inserts = new Map<TableName, Insert>();
-const updates = new Map<string, string>();
-const deletes = new Map<string, string>();
+/** By the number of rows. */
+const insertTexts = new Map<TableName, Insert[]>();
+const updateTexts = new Map<string, string>();
+const deleteTexts = new Map<string, string>();
+
+/** Rows of one INSERT: a call of SQLite costs as much as the row it stores, and a turn has about so many. */
+const ROWS_AT_ONCE = 8;
 
 export function insertRows(prepare: Prepare, table: TableName, rows: readonly Values[]): void {
-  const { sql, columns } = remember(inserts, table, () => describeInsert(table));
-  const statement = prepare(sql);
-  for (const row of rows) statement.run(...columns.map((column) => row[column] as SQLInputValue));
+  for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
+    const end = Math.min(rows.length, at + ROWS_AT_ONCE);
+    const { sql, columns } = describeInsert(table, end - at);
+    const values: SQLInputValue[] = [];
+    for (let row = at; row < end; row++)
+      for (const column of columns) values.push(rows[row]?.[column] ?? null);
+    prepare(sql).run(...values);
+  }
 }
 
-function describeInsert(table: TableName): Insert {
+function describeInsert(table: TableName, rows: number): Insert {
+  const known = insertTexts.get(table) ?? [];
+  insertTexts.set(table, known);
+  return (known[rows] ??= makeInsert(table, rows));
+}
+
+function makeInsert(table: TableName, rows: number): Insert {
   const columns = Object.keys(tables[table].columns);
-  return {
-    columns,
-    sql: `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
-  };
+  const row = `(${columns.map(() => "?").join(", ")})`;
+  const all = Array.from({ length: rows }, () => row).join(", ");
+  return { columns, sql: `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${all}` };
 }
 
 export function updateRow(prepare: Prepare, table: TableName, key: Values, set: Values): void {
   const columns = Object.keys(set);
   const sql = remember(
-    updates,
+    updateTexts,
     `${table} ${columns.join()}`,
     () => `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(", ")} WHERE ${equal(key)}`,
   );
   prepare(sql).run(...Object.values(set), ...Object.values(key));
 }
 
-function deleteRows(prepare: Prepare, table: TableName, key: Values): void {
+export function deleteRows(prepare: Prepare, table: TableName, key: Values): void {
   const name = `${table} ${Object.keys(key).join()}`;
-  prepare(remember(deletes, name, () => `DELETE FROM ${table} WHERE ${equal(key)}`)).run(
+  prepare(remember(deleteTexts, name, () => `DELETE FROM ${table} WHERE ${equal(key)}`)).run(
     ...Object.values(key),
   );
 }
 
 /** Writes the rows of a change set, inside the caller's transaction. */
-export function writeChanges(prepare: Prepare, changes: Changes): void {
-  for (const table of TABLE_NAMES.toReversed())
-    for (const key of changes.deletes.get(table) ?? []) deleteRows(prepare, table, key);
-  for (const table of TABLE_NAMES) {
-    const rows = changes.inserts.get(table);
-    if (rows) insertRows(prepare, table, rows);
-  }
-  for (const [table, rows] of changes.updates)
+export function writeChanges(prepare: Prepare, { parts }: Changes): void {
+  for (const part of parts) writePart(prepare, part);
+}
+
+function writePart(prepare: Prepare, { deletes, inserts, updates }: ChangePart): void {
+  for (const [table, keys] of sortTables(deletes).reverse())
+    for (const key of keys) deleteRows(prepare, table, key);
+  for (const [table, rows] of sortTables(inserts)) insertRows(prepare, table, rows);
+  for (const [table, rows] of updates)
     for (const { key, set } of rows.values()) updateRow(prepare, table, key, set);
 }
+
+const PLACES = Object.fromEntries(TABLE_NAMES.map((table, place) => [table, place]));
+
+/** What is written to each table, those that others refer to first. */
+const sortTables = (written: ReadonlyMap<TableName, Values[]>): [TableName, Values[]][] =>
+  [...written].sort(([a], [b]) => (PLACES[a] ?? 0) - (PLACES[b] ?? 0));
 
 const equal = (key: Values): string =>
   Object.keys(key)

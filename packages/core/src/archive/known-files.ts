@@ -5,21 +5,9 @@
  * Invariant: what is stored of a message is what `verify` derives from its bytes and the rows of its files.
  */
 import { extname } from "node:path";
-import { deriveFileId } from "../../model/ids.ts";
-import type { PreparedMessage, PreparedPayload } from "../store.ts";
-import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
-
-const SELECT_DESCRIPTION =
-  "SELECT file_name, mime_type, line_count, exploration_summary, storage_path FROM large_files WHERE file_id = ?";
-
-interface DescriptionRow {
-  file_name: string | null;
-  mime_type: string;
-  line_count: number | null;
-  exploration_summary: string;
-  storage_path: string;
-}
+import { deriveFileId } from "../model/ids.ts";
+import type { Derive, PreparedMessage, PreparedPayload } from "../store/rows.ts";
+import type { Row } from "./tables.ts";
 
 type Description = Pick<
   PreparedPayload,
@@ -28,16 +16,17 @@ type Description = Pick<
 
 /** The message with its payloads described as they are, or will be, in the rows of the conversation. */
 export function describeAsStored(
-  { connection, derive }: StoreContext,
+  files: ReadonlyMap<string, Row<"large_files">>,
   conversationId: number,
   arrival: Uint8Array,
   prepared: PreparedMessage,
+  derive: Derive | null,
 ): PreparedMessage {
   if (prepared.payloads.length === 0 || derive === null) return prepared;
   const first = new Map<string, Description>();
   const payloads = prepared.payloads.map((payload) => {
-    const known =
-      first.get(payload.sha256) ?? readDescription(connection, conversationId, payload) ?? payload;
+    const stored = files.get(deriveFileId(conversationId, payload.sha256));
+    const known = first.get(payload.sha256) ?? (stored ? toDescription(stored) : payload);
     first.set(payload.sha256, known);
     return isSame(known, payload) ? payload : { ...payload, ...pickDescription(known) };
   });
@@ -47,21 +36,13 @@ export function describeAsStored(
   return { ...prepared, payloads, tokens, readTerms };
 }
 
-function readDescription(
-  connection: Connection,
-  conversationId: number,
-  { sha256 }: PreparedPayload,
-): Description | null {
-  const row = connection.get<DescriptionRow>(SELECT_DESCRIPTION, deriveFileId(conversationId, sha256));
-  if (!row) return null;
-  return {
-    fileName: row.file_name,
-    mimeType: row.mime_type,
-    lineCount: row.line_count,
-    explorationSummary: row.exploration_summary,
-    extension: extname(row.storage_path).slice(1),
-  };
-}
+const toDescription = (row: Row<"large_files">): Description => ({
+  fileName: row.file_name,
+  mimeType: row.mime_type,
+  lineCount: row.line_count,
+  explorationSummary: row.exploration_summary,
+  extension: extname(row.storage_path).slice(1),
+});
 
 function pickDescription({
   fileName,

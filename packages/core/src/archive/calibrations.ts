@@ -1,0 +1,35 @@
+/** What a batch teaches about how models count tokens: each model learns from its messages in order, and is written once. */
+import { calibrate, UNCALIBRATED } from "../model/tokens.ts";
+import type { Calibration } from "../model/tokens.ts";
+import type { PreparedMessage } from "../store/rows.ts";
+import type { RowWriter } from "./changes.ts";
+import type { Row } from "./tables.ts";
+
+/** A model that is well known is learned from now and then: the factor hardly moves, and every change is a page to write. */
+const WELL_KNOWN_SAMPLES = 64;
+const LEARN_EVERY = 8;
+
+type Sample = NonNullable<PreparedMessage["calibration"]>;
+
+export class Calibrations {
+  readonly #stored: ReadonlyMap<string, Calibration>;
+  readonly #changed = new Map<string, Calibration>();
+
+  constructor(rows: readonly Row<"token_calibration">[]) {
+    this.#stored = new Map(rows.map((row) => [row.model, row]));
+  }
+
+  note(messageId: number, sample: Sample): void {
+    const before = this.#changed.get(sample.model) ?? this.#stored.get(sample.model);
+    if (before && before.samples >= WELL_KNOWN_SAMPLES && messageId % LEARN_EVERY !== 0) return;
+    this.#changed.set(sample.model, calibrate(before ?? UNCALIBRATED, sample));
+  }
+
+  save(writer: RowWriter, now: number): void {
+    for (const [model, { factor, samples }] of this.#changed) {
+      const learned = { factor, samples, updated_at: now };
+      if (this.#stored.has(model)) writer.update("token_calibration", { model }, learned);
+      else writer.insert("token_calibration", { model, ...learned });
+    }
+  }
+}

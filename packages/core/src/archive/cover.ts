@@ -1,0 +1,214 @@
+/**
+ * What changes in a cover when a row arrives late, is revised, hidden or shown again. A message that stands in the cover changes its item; one
+ * that was folded changes what the summaries above it stand for: counts are kept right at once, the texts become stale and are remade.
+ *
+ * Invariant: after `save`, every message of the places touched lies under exactly one item, and items and summaries count what is shown.
+ */
+import { must } from "../model/errors.ts";
+import { HIDDEN } from "../model/message.ts";
+import type { RowWriter } from "./changes.ts";
+import type { Heads } from "./heads.ts";
+import { read, together } from "./plan.ts";
+import type { Asking } from "./plan.ts";
+import type { Covering, Place, PlacedLink, SummarySpan } from "./reads.ts";
+import type { Row } from "./tables.ts";
+
+type Item = Row<"context_items">;
+
+/** A message that came after what lies behind it. */
+export interface LateMessage extends Place {
+  readonly messageId: number;
+  readonly tokens: number;
+  readonly hidden: number;
+  /** The same write has revised it; `tokens` are those of the newest version. */
+  readonly isRevised?: boolean;
+}
+
+/** The item of a message that stands in the cover itself. */
+export const describeItem = ({
+  conversationId,
+  position,
+  seq,
+  messageId,
+  tokens,
+  hidden,
+}: LateMessage): Item => ({
+  conversation_id: conversationId,
+  start_pos: position,
+  seq,
+  end_pos: position,
+  message_id: messageId,
+  summary_id: null,
+  tokens,
+  messages: 1,
+  depth: -1,
+  hidden,
+});
+
+const nameOf = ({ conversationId, position, seq }: Place): string => `${conversationId} ${position} ${seq}`;
+
+/** Asks for what stands over some places, and for what was made ahead in their conversations. */
+export function* readCover(places: readonly Place[], heads: Heads): Asking<CoverChanges> {
+  const ids = [...new Set(places.map(({ conversationId }) => conversationId))];
+  const [coverings, ...ahead] = yield* together(
+    read.covering(places),
+    ...ids.map((id) => read.madeAhead(id)),
+  );
+  const byPlace = new Map(
+    places.map((place, i) => [nameOf(place), must(coverings[i], "what covers a place")]),
+  );
+  return new CoverChanges(heads, byPlace, new Map(ids.map((id, i) => [id, ahead[i] ?? []])));
+}
+
+export class CoverChanges {
+  readonly #heads: Heads;
+  readonly #coverings: ReadonlyMap<string, Covering>;
+  readonly #ahead: ReadonlyMap<number, readonly SummarySpan[]>;
+  readonly #items = new Map<string, Item>();
+  readonly #summaries = new Map<string, SummarySpan>();
+  readonly #staleAhead = new Set<string>();
+  /** By the summary they go under. */
+  readonly #late = new Map<string, LateMessage[]>();
+
+  constructor(
+    heads: Heads,
+    coverings: ReadonlyMap<string, Covering>,
+    ahead: ReadonlyMap<number, readonly SummarySpan[]>,
+  ) {
+    this.#heads = heads;
+    this.#coverings = coverings;
+    this.#ahead = ahead;
+  }
+
+  /** Puts a message that arrived inside a folded span under the lowest summary there; any other stands in the cover itself. */
+  addLate(message: LateMessage): void {
+    const head = this.#heads.of(message.conversationId);
+    const shown = message.hidden === 0 ? 1 : 0;
+    const { path } = this.#touch(message);
+    const top = path[0];
+    // A row at the very end of the span came after everything folded there.
+    if (!top || isBehind(message, top)) {
+      this.#heads.writer.insert("context_items", describeItem(message));
+      return head.noteShown(shown, shown * message.tokens);
+    }
+    const lowest = must(path.at(-1), "the lowest summary").summary_id;
+    this.#late.set(lowest, [...(this.#late.get(lowest) ?? []), message]);
+    head.noteShown(shown, 0);
+    this.#countPath(message, shown);
+    if (message.isRevised) this.#markStale(path);
+  }
+
+  /** The cover keeps the item of the first version; from now on it stands for the newest one. */
+  revise(place: Place, tokens: number): void {
+    const { path } = this.#touch(place);
+    const item = this.#findItem(place);
+    // What stands above a folded message tells of the version before.
+    if (!item) return this.#markStale(path);
+    if (item.hidden === 0) this.#heads.of(place.conversationId).noteShown(0, tokens - item.tokens);
+    item.tokens = tokens;
+  }
+
+  /** A message is hidden for other reasons than before. */
+  setHidden(place: Place, before: number, after: number): void {
+    const shown = (after === 0 ? 1 : 0) - (before === 0 ? 1 : 0);
+    const item = this.#findItem(place);
+    if (!item && shown === 0) return;
+    this.#touch(place);
+    this.#heads.of(place.conversationId).noteShown(shown, item ? shown * item.tokens : 0);
+    if (item) item.hidden = after;
+    else this.#countPath(place, shown);
+  }
+
+  *save(): Asking<void> {
+    const { writer } = this.#heads;
+    for (const { conversation_id, start_pos, seq, tokens, messages, hidden } of this.#items.values())
+      writer.update("context_items", { conversation_id, start_pos, seq }, { tokens, messages, hidden });
+    for (const { summary_id, messages, stale } of this.#summaries.values())
+      writer.update("summaries", { summary_id }, { messages, stale });
+    for (const summary_id of this.#staleAhead) writer.update("summaries", { summary_id }, { stale: 1 });
+    if (this.#late.size === 0) return;
+    const links = Map.groupBy(yield* read.placedSources([...this.#late.keys()]), (link) => link.summary_id);
+    for (const [summaryId, messages] of this.#late)
+      insertLinks(writer, links.get(summaryId) ?? [], summaryId, messages);
+  }
+
+  /** Whatever was made ahead over a place that changed says something old; it is never shown or published again. */
+  #touch(place: Place): Covering {
+    for (const span of this.#ahead.get(place.conversationId) ?? [])
+      if (span.stale === 0 && span.start_pos <= place.position && span.end_pos >= place.position)
+        this.#staleAhead.add(span.summary_id);
+    return must(this.#coverings.get(nameOf(place)), "what covers a place");
+  }
+
+  /** The item of a message that stands in the cover itself, as far as it has changed. */
+  #findItem(place: Place): Item | null {
+    const item = this.#coverings.get(nameOf(place))?.item ?? null;
+    const isOwn = item?.message_id != null && item.start_pos === place.position && item.seq === place.seq;
+    return isOwn ? this.#draftItem(item) : null;
+  }
+
+  #countPath(place: Place, shown: number): void {
+    const { item, path } = must(this.#coverings.get(nameOf(place)), "what covers a place");
+    if (!item || path.length === 0) return;
+    for (const summary of path) {
+      const draft = this.#draft(summary);
+      draft.messages += shown;
+      if (shown !== 0) draft.stale = 1;
+    }
+    const draft = this.#draftItem(item);
+    const tokensBefore = draft.hidden === 0 ? draft.tokens : 0;
+    draft.messages += shown;
+    // A summary of which nothing is shown any more is not shown either: it would tell what is hidden.
+    draft.hidden = draft.messages === 0 ? HIDDEN.branch : 0;
+    this.#heads.of(place.conversationId).noteShown(0, (draft.hidden === 0 ? draft.tokens : 0) - tokensBefore);
+  }
+
+  #markStale(path: readonly SummarySpan[]): void {
+    for (const summary of path) this.#draft(summary).stale = 1;
+  }
+
+  #draft(summary: SummarySpan): SummarySpan {
+    return remember(this.#summaries, summary.summary_id, summary);
+  }
+
+  #draftItem(item: Item): Item {
+    const { conversation_id: conversationId, start_pos: position, seq } = item;
+    return remember(this.#items, nameOf({ conversationId, position, seq }), item);
+  }
+}
+
+const isBehind = (place: Place, summary: SummarySpan): boolean =>
+  place.position > summary.end_pos || (place.position === summary.end_pos && place.seq > summary.end_seq);
+
+/** A copy that changes, made once. */
+function remember<V extends object>(drafts: Map<string, V>, name: string, row: V): V {
+  let draft = drafts.get(name);
+  if (!draft) drafts.set(name, (draft = { ...row }));
+  return draft;
+}
+
+type Link = Pick<PlacedLink, "message_id" | "source_id" | "position" | "seq">;
+
+/** Puts messages among the sources of a summary, each behind those that begin before it; the others are numbered anew. */
+function insertLinks(
+  writer: RowWriter,
+  before: readonly PlacedLink[],
+  summaryId: string,
+  messages: readonly LateMessage[],
+): void {
+  const links: Link[] = [...before];
+  for (const { messageId, position, seq } of messages) {
+    const at = links.findLastIndex(
+      (link) => link.position < position || (link.position === position && link.seq < seq),
+    );
+    links.splice(at + 1, 0, { message_id: messageId, source_id: null, position, seq });
+  }
+  for (const [ordinal, link] of links.entries()) {
+    const old = before[ordinal];
+    if (old === link) continue;
+    const key = { summary_id: summaryId, ordinal };
+    if (old) writer.delete(old.message_id === null ? "summary_parents" : "summary_messages", key);
+    if (link.message_id !== null) writer.insert("summary_messages", { ...key, message_id: link.message_id });
+    else writer.insert("summary_parents", { ...key, parent_summary_id: must(link.source_id, "a source") });
+  }
+}

@@ -1,0 +1,58 @@
+/** The heads of the conversations that one write touches: each taken up once, and saved once. */
+import type { ForkOrigin } from "../model/chain.ts";
+import { must } from "../model/errors.ts";
+import type { SessionRef } from "../model/message.ts";
+import type { RowWriter } from "./changes.ts";
+import { describeConversation, Head } from "./head.ts";
+import type { HeadRow, NumberedTable } from "./reads.ts";
+
+/** Where heads and new numbers come from: what a plan has asked for, or the connection. */
+export interface HeadSource {
+  readHead(conversationId: number): HeadRow | undefined;
+  nextId(table: NumberedTable): number;
+}
+
+export class Heads {
+  readonly writer: RowWriter;
+  readonly #source: HeadSource;
+  readonly #heads = new Map<number, Head>();
+
+  constructor(source: HeadSource, writer: RowWriter) {
+    this.#source = source;
+    this.writer = writer;
+  }
+
+  of(conversationId: number): Head {
+    let head = this.#heads.get(conversationId);
+    if (!head) {
+      const row = must(this.#source.readHead(conversationId), `conversation ${conversationId}`);
+      this.#heads.set(conversationId, (head = new Head(row)));
+    }
+    return head;
+  }
+
+  /** Begins a conversation. */
+  create(
+    session: SessionRef,
+    now: number,
+    fork: (ForkOrigin & { readonly position: number }) | null = null,
+  ): Head {
+    const row = describeConversation(this.nextId("conversations"), session, now, fork);
+    this.writer.insert("conversations", row);
+    const head = new Head(row);
+    this.#heads.set(row.conversation_id, head);
+    return head;
+  }
+
+  nextId(table: NumberedTable): number {
+    return this.#source.nextId(table);
+  }
+
+  get ids(): number[] {
+    return [...this.#heads.keys()];
+  }
+
+  save(now: number): void {
+    for (const head of this.#heads.values()) head.save(this.writer, now);
+  }
+}

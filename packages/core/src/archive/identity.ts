@@ -1,0 +1,55 @@
+/**
+ * Whether an arriving event is stored already. It is known by its id; the bytes only tell whether it changed since.
+ *
+ * Invariant: an event that the write itself has stored is known from then on.
+ */
+import { commit, commitRedacted } from "../model/chain.ts";
+import type { AppendEvent } from "../store/rows.ts";
+import type { Version } from "./reads.ts";
+
+/** What names an event in `event_ids`, and how it came by the name. */
+export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
+
+/** How an arriving event relates to what is stored. */
+export type Relation =
+  | { readonly kind: "new" }
+  | { readonly kind: "known"; readonly version: Version; readonly outcome: "known" | "forgotten" }
+  | { readonly kind: "changed"; readonly first: Version };
+
+export class KnownEvents {
+  readonly #versions: Map<string, Version[]>;
+
+  constructor(versions: readonly Version[]) {
+    this.#versions = Map.groupBy(versions, (version) => nameEvent(version.event_id));
+  }
+
+  relate(event: AppendEvent): Relation {
+    const versions = this.#versions.get(nameEvent(event.eventId));
+    const first = versions?.[0];
+    if (!versions || !first) return { kind: "new" };
+    if (first.forgotten_at !== null) return { kind: "known", version: first, outcome: "forgotten" };
+    const equal = versions.find((version) => isSameArrival(version, event));
+    return equal ? { kind: "known", version: equal, outcome: "known" } : { kind: "changed", first };
+  }
+
+  note(version: Version): void {
+    const name = nameEvent(version.event_id);
+    const versions = this.#versions.get(name);
+    if (versions) versions.push(version);
+    else this.#versions.set(name, [version]);
+  }
+}
+
+/** As a database keeps it: halves of a character that are no text are all the same there. */
+const nameEvent = (eventId: string): string => eventId.toWellFormed();
+
+/** Under the key it was stored with, a redacted message is compared with what arrived; else with what is stored of it. */
+function isSameArrival(version: Version, event: AppendEvent): boolean {
+  const { salt, commitment, keyed } = version;
+  if (keyed === null) {
+    const forms = event.original === undefined ? [event.arrival] : [event.arrival, event.original];
+    return forms.some((bytes) => commit(salt, bytes).equals(commitment));
+  }
+  if (event.keyed?.keyId === version.key_id) return Buffer.compare(event.keyed.commit(salt), keyed) === 0;
+  return commitRedacted(commit(salt, event.arrival), keyed, version.sealed ?? 0).equals(commitment);
+}

@@ -1,0 +1,112 @@
+/**
+ * Which conversation an event belongs to. A session's events go to one conversation until a reset starts the next one at a
+ * position; events that turn up late still find the conversation their position lies in, archived or not.
+ */
+import type { ForkOrigin } from "../model/chain.ts";
+import { must } from "../model/errors.ts";
+import type { SessionRef } from "../model/message.ts";
+import type { Head } from "./head.ts";
+import type { Heads } from "./heads.ts";
+import type { SessionPlace } from "./reads.ts";
+import type { Row } from "./tables.ts";
+
+/** Each run of a scheduled job is a conversation of its own. */
+const CRON_KEY = /^agent:[^:]+:cron:/;
+
+/** The placement that an event of a session falls under; without a position, the newest. */
+export const findPlacement = (
+  placements: readonly Row<"placements">[],
+  position: number | null,
+): Row<"placements"> | undefined =>
+  position === null
+    ? placements[0]
+    : (placements.find((candidate) => candidate.start_position <= position) ?? placements.at(-1));
+
+/** The placements of one session inside a write. */
+export class Placement {
+  readonly sessionRef: number;
+  readonly #session: SessionRef;
+  readonly #now: number;
+  readonly #heads: Heads;
+  /** The active conversation of the key, while the session is in none. */
+  readonly #activeId: number | null;
+  #rows: readonly Row<"placements">[];
+
+  constructor(session: SessionRef, now: number, found: SessionPlace, heads: Heads) {
+    this.#session = session;
+    this.#now = now;
+    this.#heads = heads;
+    this.#activeId = found.head?.conversation_id ?? null;
+    this.#rows = found.placements;
+    this.sessionRef = found.session?.session_ref ?? this.#addSession();
+  }
+
+  /** Where an event of the session goes; without a position of its own, behind everything in the conversation the session is in now. */
+  place(position: number | null): { readonly head: Head; readonly position: number | null } {
+    if (this.#rows.length === 0) this.#placeNewSession();
+    const found = must(findPlacement(this.#rows, position), "a placement");
+    return {
+      head: this.#heads.of(found.conversation_id),
+      position: position === null ? null : found.base_position + position,
+    };
+  }
+
+  /** The conversation the session is in now. */
+  readCurrent(): Head {
+    return this.place(null).head;
+  }
+
+  /** Closes the conversation the session is in; with a position, what follows it goes to a new one. */
+  archive(cause: string, startNextAt: number | null): Head {
+    const current = this.readCurrent();
+    current.archive(this.#heads.writer, cause, this.#now);
+    if (startNextAt === null) return current;
+    const next = this.#heads.create(this.#session, this.#now);
+    this.#addPlacement(startNextAt, next.conversationId, 0);
+    return next;
+  }
+
+  /** Places a new session in a conversation of its own that starts from its parent's chain. */
+  startFork(origin: ForkOrigin & { readonly position: number }): Head {
+    return this.#startConversation("fork", origin);
+  }
+
+  #placeNewSession(): void {
+    if (this.#activeId === null || CRON_KEY.test(this.#session.key))
+      return void this.#startConversation("cron-run");
+    this.#addPlacement(0, this.#activeId, this.#heads.of(this.#activeId).lastPosition);
+  }
+
+  #startConversation(
+    cause: string,
+    origin: (ForkOrigin & { readonly position: number }) | null = null,
+  ): Head {
+    if (this.#activeId !== null) this.#heads.of(this.#activeId).archive(this.#heads.writer, cause, this.#now);
+    const head = this.#heads.create(this.#session, this.#now, origin);
+    this.#addPlacement(0, head.conversationId, 0);
+    return head;
+  }
+
+  #addSession(): number {
+    const { owner, id } = this.#session;
+    const session_ref = this.#heads.nextId("sessions");
+    this.#heads.writer.insert("sessions", {
+      session_ref,
+      owner,
+      session_id: id,
+      cursor: null,
+      last_event: null,
+      base_tokens: null,
+    });
+    return session_ref;
+  }
+
+  #addPlacement(startPosition: number, conversationId: number, basePosition: number): void {
+    const key = { session_ref: this.sessionRef, start_position: startPosition };
+    const place = { conversation_id: conversationId, base_position: basePosition };
+    const others = this.#rows.filter((row) => row.start_position !== startPosition);
+    if (others.length < this.#rows.length) this.#heads.writer.update("placements", key, place);
+    else this.#heads.writer.insert("placements", { ...key, ...place });
+    this.#rows = [...others, { ...key, ...place }].sort((a, b) => b.start_position - a.start_position);
+  }
+}

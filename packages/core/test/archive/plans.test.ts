@@ -1,0 +1,212 @@
+/** The plans on SQLite and in memory: the same stories leave the same rows, and no plan asks oftener than it may. */
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
+import type { Random } from "@lossless/testkit";
+import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
+import { planAppend } from "../../src/archive/append.ts";
+import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
+import type { Values } from "../../src/archive/changes.ts";
+import type { TableName } from "../../src/archive/tables.ts";
+import { deriveMessage, prepareMessage } from "../../src/ingest/prepare.ts";
+import { POSITION_STEP } from "../../src/model/message.ts";
+import type { FoldRun, RunItem, StoreSummary } from "../../src/store/folding.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { AppendBatch, AppendEvent } from "../../src/store/store.ts";
+
+const SESSIONS = [
+  { owner: "main", key: "agent:main:chat", id: "first" },
+  { owner: "main", key: "agent:main:chat", id: "second" },
+  { owner: "main", key: "agent:main:cron:daily", id: "run 1" },
+  { owner: "main", key: "agent:main:cron:daily", id: "run 2" },
+];
+const PLANNED: readonly TableName[] = [
+  "sessions",
+  "conversations",
+  "placements",
+  "turns",
+  "messages",
+  "event_ids",
+  "ledger",
+  "large_files",
+  "message_parts",
+  "context_items",
+  "summaries",
+  "summary_messages",
+  "summary_parents",
+  "cache_usage",
+  "token_calibration",
+];
+
+/** Each verb on both archives, compared. */
+class Both {
+  readonly store: SqliteStore;
+  readonly memory = new MemoryArchive();
+  readonly #database: DatabaseSync;
+  /** How often the last plan of the store asked. */
+  #asks = 0;
+
+  constructor(folder: string) {
+    const path = join(folder, "lcm.db");
+    this.store = new SqliteStore({
+      path,
+      filesDir: join(folder, "files"),
+      create: true,
+      derive: deriveMessage,
+      onPlan: (asks) => (this.#asks = asks),
+    });
+    this.#database = new DatabaseSync(path, { readOnly: true });
+  }
+
+  async append(batch: AppendBatch, limit: number): Promise<number> {
+    const events = batch.events.map((event) => ({ event, prepared: event.prepare() }));
+    const { indexProblem: _, ...stored } = await this.store.append(batch);
+    expect(this.memory.write(() => planAppend({ ...batch, events, derive: deriveMessage }))).toEqual(stored);
+    this.#compare(limit);
+    return stored.conversationId;
+  }
+
+  async storeSummary(request: StoreSummary): Promise<void> {
+    const outcome = await this.store.storeSummary(request);
+    expect(this.memory.write(() => planStoreSummary(request))).toEqual(outcome);
+    this.#compare(2);
+  }
+
+  async publishStored(request: Parameters<SqliteStore["publishStored"]>[0]): Promise<void> {
+    const outcomes = await this.store.publishStored(request);
+    expect(this.memory.write(() => planPublishStored(request))).toEqual(outcomes);
+    this.#compare(2);
+  }
+
+  async close(): Promise<void> {
+    expect((await this.store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+    this.#database.close();
+    await this.store.close();
+  }
+
+  #compare(limit: number): void {
+    expect(this.#asks).toBe(this.memory.asks);
+    expect(this.#asks).toBeLessThanOrEqual(limit);
+    for (const table of PLANNED) {
+      const rows = this.#database.prepare(`SELECT * FROM ${table}`).all() as unknown as Values[];
+      expect(sorted(this.memory.list(table)), table).toEqual(sorted(rows));
+    }
+  }
+}
+
+const sorted = (rows: readonly Values[]): string[] =>
+  rows
+    .map((row) => Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)))
+    .map((row) => JSON.stringify(row, (_, value) => (ArrayBuffer.isView(value) ? `${String(value)}` : value)))
+    .sort();
+
+/** Events of a session: some come again, some changed, some late; what they are made of is the same however often it is asked for. */
+class Teller {
+  readonly #random: Random;
+  readonly #ids: string[] = [];
+  #position = 0;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** An ordinary event is new and goes behind everything. */
+  tell(isOrdinary: boolean): AppendEvent {
+    const random = this.#random;
+    const isLate = !isOrdinary && random.below(2) === 0;
+    const known = !isOrdinary && random.below(3) === 0 && this.#ids.length > 0;
+    const eventId = known ? random.pick(this.#ids) : `e${this.#ids.push(`e${this.#ids.length}`) - 1}`;
+    if (!isLate || this.#position === 0) this.#position += POSITION_STEP;
+    const placed = isLate ? this.#position - random.below(this.#position - 1) : this.#position;
+    const position = isOrdinary ? null : placed;
+    const text =
+      random.below(9) === 0
+        ? `line ${random.below(2)}\n`.repeat(400)
+        : `text ${random.below(3)} of ${eventId}`;
+    const arrival = Buffer.from(JSON.stringify({ role: random.pick(["user", "assistant"]), content: text }));
+    const options = { hidden: random.below(6) === 0 ? 1 : 0, createdAt: 1_000 + random.below(500) };
+    const salt = random.bytes(16);
+    const prepared = {
+      ...prepareMessage(arrival, { ...options, largeFileThresholdTokens: 200, random: () => salt }),
+      calibration:
+        random.below(3) === 0 ? { model: "m", estimated: 10, reported: 5 + random.below(9) } : null,
+      cacheUsage:
+        random.below(3) === 0
+          ? { answer: `a${random.below(3)}`, promptTokens: 9, cachedTokens: random.below(9) }
+          : null,
+    };
+    return { eventId, kind: "entry", arrival, position, prepare: () => prepared };
+  }
+}
+
+const toRun = (items: readonly RunItem[]): FoldRun =>
+  items.map(({ startPosition, seq, hidden, versionId, summary }) => ({
+    startPosition,
+    seq,
+    hidden,
+    versionId,
+    summaryId: summary?.summaryId ?? null,
+  }));
+
+async function tellStory(both: Both, seed: number): Promise<void> {
+  const random = makeRandom(seed);
+  const tellers = SESSIONS.map(() => new Teller(random));
+  const seen = new Set<string>();
+  let conversationId = 0;
+  const appendSome = async (now: number): Promise<void> => {
+    const at = random.below(SESSIONS.length);
+    const [session, teller] = [SESSIONS[at] ?? random.pick(SESSIONS), tellers[at] ?? random.pick(tellers)];
+    const isOrdinary = random.below(2) === 0;
+    const events = Array.from({ length: 1 + random.below(4) }, () => teller.tell(isOrdinary));
+    const turn = random.below(3) === 0 ? { advancementKey: `t${random.below(20)}` } : undefined;
+    const cursor = random.below(3) === 0 ? { value: `c${now}` } : undefined;
+    const isKnown = seen.has(session.id);
+    seen.add(session.id);
+    conversationId = await both.append(
+      { session, events, now, turn, cursor, baseTokens: 1_000 + random.below(2) },
+      isOrdinary && isKnown ? 2 : 8,
+    );
+  };
+  for (let i = 0; i < 45; i++) {
+    if (i < 4 || random.below(3) > 0) {
+      await appendSome(i);
+      continue;
+    }
+    const { items } = await both.store.readCoverHead({ conversationId, maxMessageTokens: 1e9 });
+    const start = random.below(Math.max(1, items.length - 2));
+    const run = toRun(
+      await both.store.readRun(conversationId, items.slice(start, start + 2 + random.below(4))),
+    );
+    if (run[0]?.hidden !== 0) continue;
+    const summaryId = `sum_${String(i).padStart(16, "0")}`;
+    const state = random.pick(["cover", "cover", "prepared", "reserve"] as const);
+    await both.storeSummary({
+      conversationId,
+      run: random.below(6) === 0 ? run.map((key) => ({ ...key, hidden: 8 })) : run,
+      state,
+      isRoot: random.below(6) === 0,
+      summary: { summaryId, content: `summary ${i}`, tokens: 3 + i, model: "m", level: "normal" },
+      now: i,
+    });
+    const folds = [
+      { summaryId, run },
+      { summaryId, run: run.slice(0, 1) },
+      { summaryId, run },
+    ];
+    if (state !== "cover") await both.publishStored({ conversationId, folds, now: i });
+  }
+}
+
+test.each([1, 2, 3, 4])(
+  "a story of turns and folds leaves the same rows in memory as in SQLite (seed %i)",
+  async (seed) => {
+    using folder = makeTemporaryFolder();
+    const both = new Both(folder.path);
+    await tellStory(both, seed);
+    expect(
+      both.memory.list("summary_parents").length + both.memory.list("summary_messages").length,
+    ).toBeGreaterThan(9);
+    await both.close();
+  },
+);
