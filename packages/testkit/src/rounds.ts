@@ -13,3 +13,9 @@ export const isSoak = soak !== null;
 export function rounds(count: { readonly test: number; readonly soak: number }): number {
   return soak === null ? count.test : Math.ceil(count.soak * soak);
 }
+
+/** Of a list of cases, some that are spread over it; all of them in a soak. */
+export function someOf<T>(cases: readonly T[], count: number): T[] {
+  const step = isSoak ? 1 : Math.max(1, cases.length / count);
+  return cases.filter((_, at) => Math.floor(at / step) !== Math.floor((at - 1) / step));
+}

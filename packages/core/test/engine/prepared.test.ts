@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import type { Engine } from "../../src/index.ts";
@@ -21,7 +22,7 @@ const LEASE_MS = 120_000;
 const TURNS = 26;
 /** The turns are most of the way to the threshold of `BUDGET_TOKENS`, and beyond that of this budget. */
 const DUE_TOKENS = 4_000;
-const KILLS = 8;
+const KILLS = rounds({ test: 2, soak: 8 });
 
 /** An archive whose leaves are made and wait; nothing is published. */
 async function makePrepared(): Promise<{ database: string; prepared: number }> {

@@ -2,6 +2,7 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from
 import { basename, join } from "node:path";
 
 import * as fc from "fast-check";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 
 import { importTranscript, type ImportReport } from "../../src/transfer/import.ts";
@@ -160,7 +161,7 @@ describe("the session of a file", () => {
         await expectStored(engine, lines.length);
         await engine.close();
       }),
-      { numRuns: 40, seed: 7 },
+      { numRuns: rounds({ test: 10, soak: 40 }), seed: 7 },
     );
   });
 });

@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 
 import { makeRandom } from "@lossless/testkit";
 import * as fc from "fast-check";
+import { someOf } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 
 import {
@@ -454,7 +455,7 @@ describe("importPaths", () => {
 });
 
 describe("the real transcripts", () => {
-  const real = listRealTranscripts();
+  const real = someOf(listRealTranscripts(), 5);
   test.skipIf(real.length === 0)(
     "come back line by line, once, also as files that grow (skipped without shared data)",
     async () => {
