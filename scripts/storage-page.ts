@@ -86,6 +86,8 @@ const GROUPS: readonly { title: string; about: string; tables: Readonly<Record<s
         "One row per model that made vectors for search by meaning. Empty unless a model is named.",
       message_vectors:
         "One vector for each message and space; only for the current version of what is shown.",
+      vectors_pending:
+        "Messages that may need a vector in a space and were not looked at yet. Written with the message, removed when it was looked at.",
       compaction_debt: "Folding that is owed, and who is paying.",
       spend: "The ledger of model calls.",
       guards: "Circuit breakers and spend caps that survive a restart.",

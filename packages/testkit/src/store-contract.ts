@@ -480,12 +480,28 @@ export function testStore(name: string, open: (folder: string) => Store | Promis
         await store.append(batchOf([makeEvent("e2", say("c, corrected"))]));
         expect(await nearest({})).toEqual([ids[0]]);
         expect((await store.countVectors()).messages).toBe(2);
+        const pending = async (): Promise<number[]> =>
+          (await store.listPendingVectors({ spaceId, limit: 10 }))
+            .filter(({ isWanted }) => isWanted)
+            .map(({ messageId }) => messageId);
+        const [revision = 0, ...others] = await pending();
+        expect(others).toEqual([]);
+        await store.setHidden(session, "branch", [], clock.now(), "exactly");
+        expect(await pending()).toEqual([ids[1], revision]);
+        await store.storeVectors({ ...put, holder: "one", vectors: [], passed: [revision] });
+        await store.storeVectors({
+          ...put,
+          holder: "one",
+          vectors: [{ messageId: ids[1] ?? 0, vector: Float32Array.of(0, 1) }],
+        });
+        expect(await store.listPendingVectors({ spaceId, limit: 10 })).toEqual([]);
+        expect(await store.listUnembedded({ spaceId, after: 0, limit: 10 })).toEqual([revision]);
         await store.releaseVectorSpace({ spaceId, holder: "one", now: claim.now, isFilled: true });
         expect(await store.listVectorSpaces()).toMatchObject([
           { model: "m", dimensions: 2, filledAt: claim.now },
         ]);
-        expect(await store.dropVectorSpace(spaceId, 1)).toBe(false);
-        expect(await store.dropVectorSpace(spaceId, 1)).toBe(true);
+        expect(await store.dropVectorSpace(spaceId, 2)).toBe(false);
+        expect(await store.dropVectorSpace(spaceId, 2)).toBe(true);
       }));
   });
 }

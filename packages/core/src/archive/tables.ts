@@ -299,6 +299,7 @@ export const tables = {
     message_id: integer,
     vector: blob,
   }),
+  vectors_pending: table(["message_id", "space_id"], { message_id: integer, space_id: integer }),
   word_blocks: table(["block"], { block: integer, words: blob }),
 } as const;
 

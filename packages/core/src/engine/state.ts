@@ -121,8 +121,6 @@ interface VectorState {
   isAskedAgain: boolean;
   /** After a failure the background waits until then. */
   pausedUntil: number;
-  /** Everything up to this message was looked at by this process. */
-  reached: number;
   questionsPausedUntil: number;
 }
 
@@ -165,7 +163,6 @@ export function createEngineState(options: LocalEngineOptions, writer: WriterPor
       background: null,
       isAskedAgain: false,
       pausedUntil: 0,
-      reached: 0,
       questionsPausedUntil: 0,
     },
     closing: new AbortController(),

@@ -1,13 +1,14 @@
 /**
- * Filling a space: every message that should have a vector gets one, in batches. A batch is stored when its vectors are there, and what has no
- * vector is asked for again; so whatever ends a run, the next one goes on where it stopped.
+ * Filling a space: every message that should have a vector gets one, in batches. A space that is new is filled by a walk through all messages; from
+ * then on only what is pending is looked at. A batch is stored when its vectors are there, and what has none stays pending, or is found by the next
+ * walk; so whatever ends a run, the next one goes on where it stopped.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { callEmbedding, cutToChars, failWith } from "./embedding-call.ts";
 import type { Embedded } from "./embedding-call.ts";
 import { EngineError } from "../model/errors.ts";
 import { OwnWords } from "../retrieve/own-words.ts";
-import type { VectorSpace } from "../store/vectors.ts";
+import type { StoreVectors, VectorSpace } from "../store/vectors.ts";
 import type { ModelFailure } from "../summarize/model-call.ts";
 import type { EngineState } from "./state.ts";
 
@@ -25,8 +26,8 @@ export interface EmbedMessagesResult {
 
 export interface FillRequest {
   readonly model: string;
-  /** Messages up to this id are not looked at. */
-  readonly after: number;
+  /** Looks at every message, also in a space that was filled before. */
+  readonly isWhole: boolean;
   readonly signal: AbortSignal;
   /** Called with the messages done so far. */
   readonly onProgress: (done: number) => void;
@@ -66,14 +67,13 @@ export class VectorFill {
   #skipped = 0;
   #callCount = 0;
   #inputTokens = 0;
-  /** Everything up to this message was looked at. */
-  reached: number;
+  /** Messages that get no vector for now. */
+  #passed: number[] = [];
 
   constructor(engine: EngineState, request: FillRequest) {
     this.#engine = engine;
     this.#request = request;
     this.#holder = Buffer.from(engine.clock.random(8)).toString("hex");
-    this.reached = request.after;
   }
 
   async run(): Promise<EmbedMessagesResult> {
@@ -86,7 +86,8 @@ export class VectorFill {
     let isFilled = false;
     const renewal = setInterval(() => void this.#renew(), RENEW_MS).unref();
     try {
-      const failure = await this.#walk(space);
+      const isWhole = this.#request.isWhole || space.filledAt === null;
+      const failure = (isWhole ? await this.#walk(space) : null) ?? (await this.#drain(space));
       isFilled = failure === null;
       return this.#result(isFilled ? "filled" : "stopped", failure);
     } finally {
@@ -106,20 +107,37 @@ export class VectorFill {
   }
 
   async #walk({ spaceId }: VectorSpace): Promise<ModelFailure | null> {
-    for (;;) {
-      const ids = await this.#engine.store.listUnembedded({ spaceId, after: this.reached, limit: PAGE });
+    for (let after = 0; ;) {
+      const ids = await this.#engine.store.listUnembedded({ spaceId, after, limit: PAGE });
       const last = ids.at(-1);
       if (last === undefined) return null;
-      for (let at = 0; at < ids.length;) {
-        if (this.#request.signal.aborted) return ABORTED;
-        const batch = await this.#readBatch(ids.slice(at, at + BATCH_TEXTS));
-        at += batch.read;
-        const failure = await this.#embed(batch.texts);
-        if (failure !== null) return failure;
-        this.#request.onProgress(this.#done);
-      }
-      this.reached = last;
+      const failure = await this.#embedPage(ids);
+      if (failure !== null) return failure;
+      after = last;
     }
+  }
+
+  async #drain({ spaceId }: VectorSpace): Promise<ModelFailure | null> {
+    for (;;) {
+      const pending = await this.#engine.store.listPendingVectors({ spaceId, limit: PAGE });
+      if (pending.length === 0) return null;
+      const wanted = pending.filter(({ isWanted }) => isWanted);
+      this.#passed.push(...pending.filter(({ isWanted }) => !isWanted).map(({ messageId }) => messageId));
+      const failure = await this.#embedPage(wanted.map(({ messageId }) => messageId));
+      if (failure !== null) return failure;
+    }
+  }
+
+  async #embedPage(ids: readonly number[]): Promise<ModelFailure | null> {
+    for (let at = 0; at < ids.length;) {
+      if (this.#request.signal.aborted) return ABORTED;
+      const batch = await this.#readBatch(ids.slice(at, at + BATCH_TEXTS));
+      at += batch.read;
+      const failure = await this.#embed(batch.texts);
+      if (failure !== null) return failure;
+      this.#request.onProgress(this.#done);
+    }
+    return this.#passed.length === 0 ? null : this.#store([]);
   }
 
   /** As many of the next messages as one call carries. */
@@ -133,7 +151,7 @@ export class VectorFill {
       if (chars > BATCH_CHARS) break;
       read += 1;
       const text = await this.#readText(messageId, own);
-      if (text === null) this.#skipped += 1;
+      if (text === null) this.#skip(messageId);
       else texts.push({ messageId, text });
       chars += text?.length ?? 0;
     }
@@ -171,8 +189,13 @@ export class VectorFill {
     const [input] = inputs as [MessageInput];
     if (input.text.length > MIN_CHARS)
       return this.#embed([{ ...input, text: cutToChars(input.text, Math.ceil(input.text.length / 2)) }]);
-    this.#skipped += 1;
+    this.#skip(input.messageId);
     return null;
+  }
+
+  #skip(messageId: number): void {
+    this.#skipped += 1;
+    this.#passed.push(messageId);
   }
 
   async #save(
@@ -180,21 +203,21 @@ export class VectorFill {
     given: readonly Float32Array[] | null,
   ): Promise<ModelFailure | null> {
     if (inputs.length === 0) return null;
+    return this.#store(inputs.map(({ messageId }, at) => ({ messageId, vector: given?.[at] ?? null })));
+  }
+
+  /** Stores vectors, and that what was passed over waits no longer. */
+  async #store(vectors: StoreVectors["vectors"]): Promise<ModelFailure | null> {
     const { store, clock } = this.#engine;
-    const vectors = inputs.map(({ messageId }, at) => ({ messageId, vector: given?.[at] ?? null }));
-    const outcome = await store.storeVectors({
-      spaceId: this.#spaceId,
-      holder: this.#holder,
-      now: clock.now(),
-      leaseMs: LEASE_MS,
-      vectors,
-    });
+    const passed = this.#passed.splice(0);
+    const claim = { spaceId: this.#spaceId, holder: this.#holder, now: clock.now(), leaseMs: LEASE_MS };
+    const outcome = await store.storeVectors({ ...claim, vectors, passed });
     if (outcome.kind === "lost") return failWith("unavailable", "another process took over");
     if (outcome.kind === "dimensions") {
       const said = `${this.#request.model} gave vectors of ${outcome.given} numbers, before they had ${outcome.expected}`;
       return failWith("invalid_response", said);
     }
-    this.#done += inputs.length;
+    this.#done += vectors.length;
     this.#embedded += outcome.stored;
     return null;
   }

@@ -77,7 +77,7 @@ export async function embedMessages(
   await waitForEnd(engine.vectors.background, signal);
   const total = onProgress ? (await embedStatus(engine)).left : 0;
   onProgress?.(0, total);
-  return fill(engine, model, 0, signal ?? engine.closing.signal, (done) =>
+  return fill(engine, model, true, signal ?? engine.closing.signal, (done) =>
     onProgress?.(Math.min(done, total), total),
   );
 }
@@ -101,14 +101,13 @@ function needModel(engine: EngineState): string {
 async function fill(
   engine: EngineState,
   model: string,
-  after: number,
+  isWhole: boolean,
   signal: AbortSignal,
   onProgress: (done: number) => void,
 ): Promise<EmbedMessagesResult> {
-  const run = new VectorFill(engine, { model, after, signal, onProgress });
+  const run = new VectorFill(engine, { model, isWhole, signal, onProgress });
   const result = await run.run();
   if (result.kind !== "filled") return result;
-  engine.vectors.reached = run.reached;
   // From now on this model serves; vectors of others would be read by nobody.
   for (const space of await engine.store.listVectorSpaces())
     if (space.model !== model) await drop(engine, space.spaceId);
@@ -122,7 +121,6 @@ async function drop(engine: EngineState, spaceId: number): Promise<void> {
 export async function dropVectors(engine: EngineState): Promise<number> {
   const spaces = await engine.store.listVectorSpaces();
   for (const { spaceId } of spaces) await drop(engine, spaceId);
-  engine.vectors.reached = 0;
   return spaces.length;
 }
 
@@ -145,13 +143,7 @@ async function fillInBackground(engine: EngineState, model: string): Promise<voi
   try {
     do {
       engine.vectors.isAskedAgain = false;
-      const result = await fill(
-        engine,
-        model,
-        engine.vectors.reached,
-        engine.closing.signal,
-        () => undefined,
-      );
+      const result = await fill(engine, model, false, engine.closing.signal, () => undefined);
       problem = result.failure?.message ?? null;
     } while (engine.vectors.isAskedAgain && problem === null);
   } catch (error) {

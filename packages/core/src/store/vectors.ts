@@ -32,6 +32,8 @@ export interface StoreVectors {
   readonly leaseMs: number;
   /** Of length one; null where a message has no text. */
   readonly vectors: readonly { readonly messageId: number; readonly vector: Float32Array | null }[];
+  /** Messages that were looked at and get none for now. */
+  readonly passed?: readonly number[] | undefined;
 }
 
 export type StoreVectorsOutcome =
@@ -50,9 +52,17 @@ export interface VectorStore {
     now: number;
     leaseMs: number;
   }): Promise<VectorSpace | null>;
-  /** Messages behind an id that should have a vector in the space and have none, in the order of ids. */
+  /**
+   * Messages that arrived, or were shown again, since the space was made, and were not looked at since; in no order that says when. `isWanted`:
+   * it should have a vector.
+   */
+  listPendingVectors(request: {
+    spaceId: number;
+    limit: number;
+  }): Promise<{ messageId: number; isWanted: boolean }[]>;
+  /** A page of all messages that should have a vector in the space and have none, in the order of ids. */
   listUnembedded(request: { spaceId: number; after: number; limit: number }): Promise<number[]>;
-  /** Stores vectors and renews the claim. A message that was hidden, revised or forgotten meanwhile is passed over. */
+  /** Stores vectors and renews the claim; none of these messages is pending any more. A message that was hidden, revised or forgotten meanwhile is passed over. */
   storeVectors(request: StoreVectors): Promise<StoreVectorsOutcome>;
   /** Ends a claim; `isFilled` when nothing was left to do. */
   releaseVectorSpace(request: {

@@ -349,6 +349,28 @@ describe("filling", () => {
     await engine.close();
   });
 
+  test("reaches a message in the background whatever its id is, and one that is shown again", async () => {
+    const known = new KnownVectors();
+    const engine = await open({ embed: known.embed });
+    await engine.ingest({
+      session: main,
+      messages: ["one", "two", "three"].map((text, i) => say(`e${i}`, "user", text)),
+    });
+    await expect.poll(async () => (await engine.embedStatus()).left, { timeout: 30_000 }).toBe(0);
+    // As if the first had been committed last, under its lower id.
+    const database = new DatabaseSync(folder.file("lcm.db"));
+    database.exec(
+      "DELETE FROM message_vectors WHERE message_id = 1; INSERT INTO vectors_pending VALUES (1, 1)",
+    );
+    database.close();
+    await engine.setBranch({ session: main, offBranch: ["e1"] });
+    await engine.setBranch({ session: main, offBranch: [] });
+    expect((await engine.embedStatus()).left).toBe(2);
+    await engine.ingest({ session: main, messages: [say("more", "user", "four")] });
+    await expect.poll(async () => (await engine.embedStatus()).left, { timeout: 30_000 }).toBe(0);
+    await engine.close();
+  });
+
   test("tells of trouble in the background once, and stores all the same", async () => {
     const known = new KnownVectors();
     known.replies = [failure("auth"), failure("auth")];

@@ -34,6 +34,8 @@ describe("an archive of an older version", () => {
     const engine = await openEngine({ database, thread: false });
     expect((await engine.verify()).problems).toEqual([]);
     expect(query(database, "SELECT count(*) AS n FROM event_ids")).toEqual([{ n: 42 }]);
+    // The vector space was never filled: that is a walk through all messages.
+    expect(query(database, "SELECT count(*) AS n FROM vectors_pending")).toEqual([{ n: 0 }]);
     expect((await engine.status()).index).toEqual({ kind: "ready", messages: 43, pending: 0 });
     const session = { key: "agent:main:1", id: "s1", owner: "main" };
     const again = {

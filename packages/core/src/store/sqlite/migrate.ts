@@ -27,6 +27,7 @@ import * as seals from "./migrations/0016-seals.ts";
 import * as eventIdsAtOnce from "./migrations/0017-event-ids-at-once.ts";
 import * as imports from "./migrations/0018-imports.ts";
 import * as indexPending from "./migrations/0019-index-pending.ts";
+import * as vectorsPending from "./migrations/0020-vectors-pending.ts";
 import { sealAll } from "./seals.ts";
 
 interface Migration {
@@ -63,6 +64,7 @@ const MIGRATIONS: readonly Migration[] = [
   eventIdsAtOnce,
   imports,
   indexPending,
+  vectorsPending,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

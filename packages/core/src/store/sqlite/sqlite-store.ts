@@ -675,6 +675,12 @@ export class SqliteStore implements Store {
     return this.#do("write", () => vectors.claimVectorSpace(this.#context, request));
   }
 
+  async listPendingVectors(
+    request: Parameters<Store["listPendingVectors"]>[0],
+  ): ReturnType<Store["listPendingVectors"]> {
+    return this.#do("read", () => vectors.listPendingVectors(this.#context, request));
+  }
+
   async listUnembedded(request: Parameters<Store["listUnembedded"]>[0]): Promise<number[]> {
     return this.#do("read", () => vectors.listUnembedded(this.#context, request));
   }

@@ -18,6 +18,9 @@ export const UNPROVEN: Readonly<Record<string, Readonly<Record<string, string>>>
   imports: {
     "*": "Says which import stored what. Only the removal of an import reads it, and shows first what it would remove.",
   },
+  vectors_pending: {
+    "*": "What waits for a vector of an optional index. Filling the index again looks at every message.",
+  },
   word_blocks: {
     "*": "A filter for searches that can be rebuilt. What a block spells is checked where there is one.",
   },

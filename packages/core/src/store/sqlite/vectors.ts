@@ -43,6 +43,10 @@ const UNEMBEDDED = `
   WHERE i.message_id > ?2 AND NOT EXISTS (SELECT 1 FROM message_vectors v WHERE v.message_id = i.message_id AND v.space_id = ?1)
     AND ${IS_EMBEDDABLE}
   ORDER BY i.message_id LIMIT ?3`;
+const PENDING = `
+  SELECT p.message_id AS messageId, ${IS_EMBEDDABLE} AS isWanted FROM vectors_pending p JOIN messages m USING (message_id)
+  WHERE p.space_id = ? ORDER BY p.message_id LIMIT ?`;
+const END_PENDING = "DELETE FROM vectors_pending WHERE message_id = ? AND space_id = ?";
 const ADD_VECTOR = `
   INSERT INTO message_vectors (space_id, message_id, vector)
   SELECT ?1, m.message_id, ?3 FROM messages m WHERE m.message_id = ?2 AND ${IS_EMBEDDABLE} ON CONFLICT DO NOTHING`;
@@ -106,8 +110,17 @@ export function listUnembedded(
   return connection.all<{ id: number }>(UNEMBEDDED, spaceId, after, limit).map(({ id }) => id);
 }
 
+export function listPendingVectors(
+  { connection }: StoreContext,
+  { spaceId, limit }: { spaceId: number; limit: number },
+): { messageId: number; isWanted: boolean }[] {
+  return connection
+    .all<{ messageId: number; isWanted: number }>(PENDING, spaceId, limit)
+    .map(({ messageId, isWanted }) => ({ messageId, isWanted: isWanted !== 0 }));
+}
+
 export function storeVectors({ connection }: StoreContext, request: StoreVectors): StoreVectorsOutcome {
-  const { spaceId, holder, now, leaseMs, vectors } = request;
+  const { spaceId, holder, now, leaseMs, vectors, passed = [] } = request;
   return connection.write((): StoreVectorsOutcome => {
     if (connection.change(RENEW, now + leaseMs, spaceId, holder) === 0) return { kind: "lost" };
     const known = connection.get<{ dimensions: number }>(DIMENSIONS, spaceId)?.dimensions ?? 0;
@@ -120,7 +133,9 @@ export function storeVectors({ connection }: StoreContext, request: StoreVectors
     for (const { messageId, vector } of vectors) {
       const bytes = vector === null ? new Uint8Array() : vectorToBytes(vector);
       stored += connection.change(ADD_VECTOR, spaceId, messageId, bytes);
+      connection.run(END_PENDING, messageId, spaceId);
     }
+    for (const messageId of passed) connection.run(END_PENDING, messageId, spaceId);
     return { kind: "stored", stored };
   });
 }
