@@ -91,7 +91,10 @@ const TEXTS_WITHIN = `
   SELECT ${SCANNED} FROM json_each(?5) j
   CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
   WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
-/** From indexes alone where all are listed: rows are as long as their texts. */
+/**
+ * From indexes alone where all are listed: rows are as long as their texts. Where ranges are given, the plus keeps SQLite from walking
+ * whole conversations for each of them.
+ */
 const NEWEST = {
   message: {
     all: `
@@ -101,7 +104,7 @@ const NEWEST = {
     within: `
       SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times FROM json_each(?4) j
       CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
-      WHERE m.conversation_id IN (${SCOPED})
+      WHERE +m.conversation_id IN (${SCOPED})
         AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3)`,
   },
   summary: {
