@@ -7,7 +7,7 @@ import { zstdDecompressSync } from "node:zlib";
 import { openEngine, resolveSettings } from "@lossless/core";
 import { exportConversations } from "@lossless/core/interchange";
 import type { Engine } from "@lossless/core";
-import { createBackup, restoreBackup } from "../../src/maintain/backup.ts";
+import { createBackup, createRawCopy, restoreBackup } from "../../src/maintain/backup.ts";
 import { examine, mend } from "../../src/maintain/doctor.ts";
 import { applyForget, previewForget } from "../../src/maintain/forget.ts";
 import type { ForgetSelection } from "../../src/maintain/forget.ts";
@@ -309,7 +309,6 @@ describe("forgetting", () => {
       selection: { messageIds: [1] },
       reason: "a test",
     });
-    await engine.close();
     expect(new Map(receipt.olderCopies.map(({ path, holds }) => [path, holds]))).toEqual(
       new Map([
         [kept, "yes"],
@@ -322,6 +321,19 @@ describe("forgetting", () => {
       ]),
     );
     expect(statSync(`${databasePath}.copies`).mode & 0o077).toBe(0);
+    // Without the record, those beside the database are known by their names.
+    const raw = await createRawCopy({ engine, databasePath, filesDir });
+    rmSync(`${databasePath}.copies`);
+    const selection = { messageIds: [2] };
+    const named = await applyForget({ engine, databasePath, selection, reason: "a test" });
+    await engine.close();
+    expect(new Map(named.receipt.olderCopies.map(({ path, holds }) => [path, holds]))).toEqual(
+      new Map([
+        [`${databasePath}.before-adoption`, "unknown"],
+        [keptAt, "yes"],
+        [raw, "yes"],
+      ]),
+    );
   });
 
   test("is refused when nothing was chosen", async () => {

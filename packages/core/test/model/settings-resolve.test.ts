@@ -121,7 +121,7 @@ describe("older names", () => {
       configSource: "lcm.json",
     });
     expect(notices).toHaveLength(2);
-    expect(notices[0]).toMatch(/^transcriptGcEnabled \(config lcm\.json\) has no effect: the transcripts/);
+    expect(notices[0]).toMatch(/^transcriptGcEnabled \(config lcm\.json\) has no effect: /);
     expect(notices[1]).toMatch(/^cacheAwareCompaction\.enabled \(config lcm\.json\) has no effect/);
   });
 
