@@ -111,7 +111,7 @@ function fillOlder(front: Front, free: number): OlderChoice {
     const picks = layFinest(usable, board, edge, cap);
     return { picks, tokens: sumTokens(picks), tailFrom: edge, hasGaps: false, gapAfter: null };
   }
-  return pickSparsely(front, layBoard(front, matchLoosely), cap);
+  return pickSparsely(front, layBoard(front, matchLoosely), cap, free);
 }
 
 type Match = (...asked: Parameters<typeof matchReserve>) => ReserveMatch | null;
@@ -222,8 +222,10 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
  * When there is no way without a gap: a root for the beginning if there is one, then the preferred summaries, then the others from the
  * newest back. Such a root ends before the tail, else it would have been a way without a gap.
  */
-function pickSparsely(front: Front, board: Board, cap: number): OlderChoice {
-  const root = findSparseRoot(front, board, cap);
+function pickSparsely(front: Front, board: Board, cap: number, free: number): OlderChoice {
+  // A root comes before the tail's share; only what must be shown comes before it.
+  const newest = front.pieces.at(-1);
+  const root = findSparseRoot(front, board, free - (newest?.hasTools ? newest.stubbedTokens : 0));
   const picks: Pick[] = [];
   const taken = new Set<string>();
   let tokens = root?.tokens ?? 0;

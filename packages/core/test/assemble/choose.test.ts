@@ -178,6 +178,17 @@ describe("a tight budget", () => {
     ]);
   });
 
+  test("shows a root before the tail has its share where not both fit", () => {
+    const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
+    const items = [...leaves, message(201, { ...user, tokens: 700 }), ...messages(30, {}, 202)];
+    const root = reserve(1, 200, { tokens: 700, held: 200 });
+    const choice = choose(request(items, 2_000, { reserve: [root] }));
+    expect(choice.items[0]?.summaryId).toBe(root.summaryId);
+    expect(choice.items.some(({ ids }) => ids[0] === "msg_201")).toBe(true);
+    expect(choice.tokens).toBeLessThanOrEqual(2_000);
+    expect(choice.messages).toBe(231);
+  });
+
   test("prefers the newest stand-ins fine and the older coarse", () => {
     const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
     const items = [...leaves, ...messages(4, user, 201)];
