@@ -33,7 +33,7 @@ const OPENED_AT_ONCE = 4;
 export function useRest(front: Front, picks: readonly Pick[]): Rest {
   const room = new Room(front, picks);
   if (room.isEnough()) return { picks, wanted: [] };
-  for (const piece of listLeftOut(front, picks)) room.take(piece, "left over room");
+  for (const piece of listLeftOut(front, picks)) room.take(piece, "there is room left");
   room.unstub();
   const wanted = openSources(front, room);
   return { picks: room.picks, wanted };
