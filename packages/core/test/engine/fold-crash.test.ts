@@ -41,7 +41,11 @@ async function expectSound(engine: Engine, database: string): Promise<void> {
   using archive = new ArchiveView(database, CONVERSATION);
   expect(archive.shown).toHaveLength(2 * TURNS);
   for (const budgetTokens of [2_000, BUDGET_TOKENS]) {
-    const context = await engine.assemble({ conversationId: CONVERSATION, budgetTokens });
+    const context = await engine.assemble({
+      conversationId: CONVERSATION,
+      budgetTokens,
+      checkGrammars: true,
+    });
     expect(context && findFaults(context, archive)).toEqual([]);
   }
 }

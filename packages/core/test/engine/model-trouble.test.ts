@@ -64,7 +64,11 @@ async function setStage(complete: Complete, config: Record<string, unknown> = {}
 async function expectFitting({ engine, database }: Stage): Promise<void> {
   using archive = new ArchiveView(database, CONVERSATION);
   for (const budgetTokens of [2_000, BUDGET]) {
-    const context = await engine.assemble({ conversationId: CONVERSATION, budgetTokens });
+    const context = await engine.assemble({
+      conversationId: CONVERSATION,
+      budgetTokens,
+      checkGrammars: true,
+    });
     expect(context && findFaults(context, archive)).toEqual([]);
     expect(context?.mode).not.toBe("least");
   }
