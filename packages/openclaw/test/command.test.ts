@@ -228,7 +228,9 @@ test("doctor names damaged summaries, and doctor apply writes them anew", async 
   expect(await ask("doctor")).toMatch(
     /damaged: sum_[0-9a-f]{16} was written without a model after a failure/,
   );
-  expect(await ask("doctor apply", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
+  expect(await ask("doctor apply", {}, undefined, { isAuthorizedSender: false })).toContain(
+    "Only senders known to the host",
+  );
   expect(await ask("doctor apply")).toMatch(/^0 of \d+ damaged summar.*no better text could be had/s);
   isBroken = false;
   clearGuards(database);
@@ -247,7 +249,9 @@ function clearGuards(database: string): void {
 
 test("compact folds the chat, with instructions or through the host, for known senders only", async () => {
   await fill(120);
-  expect(await ask("compact", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
+  expect(await ask("compact", {}, undefined, { isAuthorizedSender: false })).toContain(
+    "Only senders known to the host",
+  );
   notes.session(session.id).baseTokens = 100_000;
   expect(await ask("compact keep names")).toMatch(/^Folded: about [\d,]+ tokens became/);
   expect(await ask("status")).toMatch(/Folded: \d+ summar/);
@@ -287,7 +291,9 @@ test("search finds messages of this chat, verify proves them, spend and config a
   expect(await ask("spend")).toContain("No model was called");
   expect(await ask("config", { freshTailCount: 7 })).toContain("freshTailCount: 7");
   expect(await ask("rotate")).toContain("Nothing was changed");
-  expect(await ask("backup", {}, undefined, { isAuthorizedSender: false })).toContain("Only a sender");
+  expect(await ask("backup", {}, undefined, { isAuthorizedSender: false })).toContain(
+    "Only senders known to the host",
+  );
 });
 
 test("backup makes a whole, proven copy where lcm backup list finds it", async () => {
