@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { ERROR_CODES } from "@lossless/core";
 import { describeDefault, describeLimits, getSetting, SETTING_GROUPS } from "@lossless/core/settings";
 import type { SettingKey } from "@lossless/core/settings";
-import { helpOf } from "../packages/cli/src/commands/help.ts";
+import { helpOf } from "../packages/cli/src/commands/config/help.ts";
 import { buildProgram, DESCRIPTION, listCommands } from "../packages/cli/src/program.ts";
 import { commandPath } from "../packages/cli/src/context.ts";
 import { renderStorage } from "./storage-page.ts";

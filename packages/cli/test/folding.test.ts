@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseSince } from "../src/commands/spend.ts";
+import { parseSince } from "../src/commands/fold/spend.ts";
 import { parseTokens } from "../src/commands/shared.ts";
 import { commandsFor, createRunner, makeFolder, parseEnvelope, parseError, SAMPLE } from "./support.ts";
 import type { Envelope, Run } from "./support.ts";

@@ -1,7 +1,7 @@
 import type { SummaryNode } from "@lossless/core";
 import { describe, expect, test } from "vitest";
-import { drawTree } from "../src/commands/summary-tree.ts";
-import type { Graph } from "../src/commands/summary-tree.ts";
+import { drawTree } from "../src/commands/fold/summary-tree.ts";
+import type { Graph } from "../src/commands/fold/summary-tree.ts";
 
 interface Sketch {
   readonly id: string;

@@ -5,7 +5,7 @@ import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../models/choose-model.ts";
 import type { ModelOptions } from "../models/choose-model.ts";
-import { findModelProblem } from "./doctor.ts";
+import { findModelProblem } from "./repair/doctor.ts";
 import { addConversationOptions, addExamples, chooseConversation } from "./shared.ts";
 import type { ConversationChoice } from "./shared.ts";
 

@@ -48,7 +48,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
   const model = write ? await chooseModel(invocation, options) : null;
   const { settings, replaced: replacedSettings } = await invocation.settings();
   const { runInspector } = await import("../web/run-inspector.ts");
-  const { findModelProblem } = await import("./doctor.ts");
+  const { findModelProblem } = await import("./repair/doctor.ts");
   const modelProblem = await findModelProblem(invocation);
   await invocation.withArchive(
     write ? "change" : "read",

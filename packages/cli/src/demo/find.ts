@@ -1,6 +1,6 @@
 /** The demo's searches: a decision, an identifier, Chinese, and a Spanish question. */
 import { toOneLine } from "../format.ts";
-import { renderSnippet } from "../commands/search.ts";
+import { renderSnippet } from "../commands/recall/search.ts";
 import { style } from "../style.ts";
 import { COLUMNS } from "./tour.ts";
 import type { Tour } from "./tour.ts";

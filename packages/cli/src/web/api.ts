@@ -16,7 +16,7 @@ import type {
 import type { DoctorReport, Finding } from "@lossless/core/repair";
 import { SHELL_WORDS } from "../shell-words.ts";
 import type { DoctorReply, FindingReply } from "./answers.ts";
-import { measureSaved } from "../commands/raw-tokens.ts";
+import { measureSaved } from "../commands/fold/raw-tokens.ts";
 import type {
   AskResult,
   ContextAnswer,

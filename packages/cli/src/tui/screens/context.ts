@@ -4,7 +4,7 @@
  */
 import { EngineError } from "@lossless/core";
 import type { AssembledContext, ConversationRow, DissolveReport } from "@lossless/core";
-import { MODES } from "../../commands/explain.ts";
+import { MODES } from "../../commands/fold/explain.ts";
 import { parseTokens } from "../../commands/shared.ts";
 import { countOf, formatCount, formatShare, formatSpan } from "../../format.ts";
 import { renderBar } from "../../progress.ts";

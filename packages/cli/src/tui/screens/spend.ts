@@ -1,5 +1,5 @@
 /** What models have cost, by day, model, purpose or conversation, with a bar each, and how far away the caps are. */
-import { describeCaps, GROUPINGS, readLedger, type Ledger } from "../../commands/spend.ts";
+import { describeCaps, GROUPINGS, readLedger, type Ledger } from "../../commands/fold/spend.ts";
 import { EngineError } from "@lossless/core";
 import { countOf, formatCount, toOneLine } from "../../format.ts";
 import { renderBar } from "../../progress.ts";

@@ -1,0 +1,250 @@
+/**
+ * `lcm status`: what is stored, how large it is, and whether anything needs attention. With a session, or when there is only one
+ * conversation, also how it is folded.
+ */
+import type { Command } from "commander";
+import { EngineError, must } from "@lossless/core";
+import type {
+  ConversationRow,
+  Debt,
+  Engine,
+  FoldingStatus,
+  Guard,
+  MessageCounts,
+  StatusResult,
+  StorageShares,
+} from "@lossless/core";
+import { toAction } from "../../context.ts";
+import type { Invocation } from "../../context.ts";
+import {
+  countOf,
+  formatBytes,
+  formatCompression,
+  formatCount,
+  formatShare,
+  formatTime,
+  toIso,
+  toOneLine,
+} from "../../format.ts";
+import { style } from "../../style.ts";
+import { renderPairs } from "../../table.ts";
+import { measureRaw } from "../fold/raw-tokens.ts";
+import { addExamples, findBySession, toConversationJson } from "../shared.ts";
+
+interface Folding extends FoldingStatus {
+  /** Tokens of all shown messages as they are. */
+  readonly rawTokens: number;
+  readonly counts: MessageCounts;
+}
+
+type Report = StatusResult & { readonly folding: Folding | null; readonly storage: StorageShares | null };
+
+export function defineStatus(program: Command): void {
+  const command = program
+    .command("status")
+    .description("Show what is stored, its size, and what needs attention")
+    .option("--session <key>", "how the newest conversation of this session key or id is folded")
+    .action(toAction(runStatus));
+  addExamples(command, [
+    ["lcm status", "the archive of your settings"],
+    ["lcm status --session agent:main:main", "one session: context, summaries, compaction owed"],
+    ["lcm status --db team.db", "another archive"],
+    ["lcm status --owner main --json", "one agent's share, for a program"],
+  ]);
+}
+
+async function runStatus(invocation: Invocation, { session }: { readonly session?: string }): Promise<void> {
+  const report = await invocation.withArchive("read", async (engine) => {
+    const sessionKey = await chooseSession(engine, invocation, session);
+    const status = await engine.status({
+      ...invocation.scope,
+      sessionKey: sessionKey ?? undefined,
+    });
+    return {
+      ...status,
+      folding: await completeFolding(engine, invocation, status),
+      // Takes as long as reading the file; people ask the doctor or the disk.
+      storage: invocation.isJson ? await engine.measureStorage() : null,
+    };
+  });
+  const timezone = await invocation.timezone();
+  await invocation.print({ data: toStatusJson(report), text: () => renderStatus(report, timezone) });
+}
+
+/** The session that was named; the only one there is when none was. */
+async function chooseSession(
+  engine: Engine,
+  invocation: Invocation,
+  session: string | undefined,
+): Promise<string | null> {
+  if (session === undefined) {
+    const { items } = await engine.listConversations({ ...invocation.scope, limit: 2 });
+    return items.length === 1 ? (items[0]?.sessionKey ?? null) : null;
+  }
+  const found = await findBySession(engine, invocation, session);
+  if (found !== null) return found.sessionKey;
+  throw new EngineError("not_found", `cannot find a conversation of session ${session}`, {
+    hint: "lcm conversations list shows every session",
+  });
+}
+
+async function completeFolding(
+  engine: Engine,
+  { scope }: Invocation,
+  { conversation, folding }: StatusResult,
+): Promise<Folding | null> {
+  if (conversation === null || folding === null) return null;
+  const rawTokens = await measureRaw(engine, scope, conversation.conversationId, folding.contextTokens);
+  const { conversationId } = conversation;
+  const [counts] = await engine.countMessages({ ...scope, conversationIds: [conversationId] });
+  return { ...folding, rawTokens, counts: must(counts, `the counts of conversation ${conversationId}`) };
+}
+
+function toStatusJson({ conversation, folding, guards, ...status }: Report): object {
+  return {
+    ...status,
+    lastStoredAt: toIso(status.lastStoredAt),
+    lastMessageAt: toIso(status.lastMessageAt),
+    conversation: conversation && toConversationJson(conversation),
+    folding: folding && {
+      ...folding,
+      debt: folding.debt && toDebtJson(folding.debt),
+      compression: folding.contextTokens === 0 ? null : folding.rawTokens / folding.contextTokens,
+    },
+    guards: guards.map(toGuardJson),
+  };
+}
+
+const toDebtJson = (debt: Debt): object => ({
+  ...debt,
+  requestedAt: toIso(debt.requestedAt),
+  nextAttemptAt: toIso(debt.nextAttemptAt),
+  leaseUntil: toIso(debt.leaseUntil),
+});
+
+export const toGuardJson = (guard: Guard): object => ({ ...guard, openUntil: toIso(guard.openUntil) });
+
+function renderStatus(status: Report, timezone: string): string {
+  const blocks = [renderPairs(describeArchive(status, timezone), style.faint)];
+  if (status.conversation !== null && status.folding !== null) {
+    blocks.push(renderPairs(describeFolding(status.conversation, status.folding, timezone), style.faint));
+  }
+  return blocks.join("\n\n");
+}
+
+function describeArchive(status: Report, timezone: string): [string, string][] {
+  const pairs: [string, string][] = [
+    [
+      "Database",
+      `${status.databasePath} (${formatBytes(status.databaseBytes)}, schema ${status.schemaVersion})`,
+    ],
+    [
+      "Conversations",
+      `${formatCount(status.conversations)} (${formatCount(status.activeConversations)} active)`,
+    ],
+    ["Messages", `${formatCount(status.messages)}${describeRevisions(status)}`],
+    ["Hidden", describeHidden(status.hidden)],
+    ["Summaries", formatCount(status.summaries)],
+    ["Tokens shown", formatCount(status.tokens)],
+    ["Original size", formatBytes(status.arrivalBytes)],
+    [
+      "Large files",
+      status.largeFiles === 0
+        ? "none"
+        : `${formatCount(status.largeFiles)} (${formatBytes(status.filesBytes)})`,
+    ],
+    ["Last message", formatTime(status.lastMessageAt, timezone)],
+    ["Last stored", formatTime(status.lastStoredAt, timezone)],
+    ["Search index", describeIndex(status)],
+    ...status.guards.map((guard): [string, string] => [
+      "Paused",
+      style.warning(describeGuard(guard, timezone)),
+    ]),
+  ];
+  if (!status.enabled) pairs.unshift(["Storing", style.warning("switched off (enabled: false)")]);
+  return pairs;
+}
+
+const describeRevisions = ({ revisions }: { readonly revisions: number }, where = "among them"): string =>
+  revisions === 0 ? "" : ` (${countOf(revisions, "revision")} ${where})`;
+
+/** Which messages of a conversation the context stands for, and what becomes of the others. */
+export function describeCounts(counts: MessageCounts): string {
+  const parts = [`${formatCount(counts.shownMessages)} in the context`, ...listLeftOut(counts)];
+  return `${formatCount(counts.messages)}: ${parts.join(", ")}${describeRevisions(counts, "besides them")}`;
+}
+
+/** What a context says nothing of, and why. */
+export function listLeftOut({ hiddenMessages, hidden, beforeBoundary }: MessageCounts): string[] {
+  return [
+    ...(hiddenMessages > 0 ? [`${formatCount(hiddenMessages)} hidden (${describeHidden(hidden)})`] : []),
+    ...(beforeBoundary > 0 ? [`${formatCount(beforeBoundary)} before a boundary`] : []),
+  ];
+}
+
+function describeHidden(hidden: StatusResult["hidden"]): string {
+  const reasons = Object.entries(hidden).filter(([, count]) => count > 0);
+  return reasons.length === 0
+    ? "none"
+    : reasons.map(([reason, count]) => `${formatCount(count)} ${reason}`).join(", ");
+}
+
+function describeIndex({ index }: StatusResult): string {
+  if (index.kind === "ready" && index.pending > 0)
+    return style.good(`ready, ${formatCount(index.pending)} newest messages waiting`);
+  if (index.kind === "ready") return style.good("ready");
+  return style.warning(`degraded: ${index.reason}; run lcm reindex`);
+}
+
+/** Why models are not called right now. */
+export function describeGuard({ name, openUntil, reason }: Guard, timezone: string): string {
+  return `${toOneLine(name)} until ${formatTime(openUntil, timezone)}: ${toOneLine(reason)}`;
+}
+
+function describeFolding(
+  { conversationId, sessionKey }: ConversationRow,
+  folding: Folding,
+  timezone: string,
+): [string, string][] {
+  const { contextTokens, contextMessages, rawTokens, foldRevision, debt, counts } = folding;
+  return [
+    ["Conversation", `${style.name(String(conversationId))} of ${toOneLine(sessionKey)}`],
+    ["Messages", describeCounts(counts)],
+    ["Context", `${formatCount(contextTokens)} tokens for ${countOf(contextMessages, "message")}`],
+    [
+      "Compression",
+      `${formatCompression(rawTokens, contextTokens)} (${formatCount(rawTokens)} tokens as they are)`,
+    ],
+    ["Summaries", describeSummaries(folding)],
+    ["Epoch", `${formatCount(foldRevision)} changes of the folded part`],
+    ["Owed", debt === null ? "nothing" : style.warning(describeDebt(debt, timezone))],
+    ["Prompt cache", describeCache(folding)],
+  ];
+}
+
+function describeSummaries({ summaries }: Folding): string {
+  const { cover, reserve, prepared, stale, extractive } = summaries;
+  const marks = [
+    `${formatCount(extractive)} extractive`,
+    stale === 0 ? "0 stale" : style.warning(`${formatCount(stale)} stale`),
+  ];
+  return `${formatCount(cover)} (${marks.join(", ")}), ${countOf(reserve, "stand-in")}, ${formatCount(prepared)} prepared`;
+}
+
+function describeDebt(debt: Debt, timezone: string): string {
+  const parts = [
+    `compaction for ${formatCount(debt.budgetTokens)} tokens since ${formatTime(debt.requestedAt, timezone)}`,
+    ...(debt.attempts === 0
+      ? []
+      : [`${countOf(debt.attempts, "try", "tries")}, next ${formatTime(debt.nextAttemptAt, timezone)}`]),
+    ...(debt.leaseUntil !== null && debt.leaseUntil > Date.now() ? ["being worked on"] : []),
+    ...(debt.lastFailure === null ? [] : [toOneLine(debt.lastFailure)]),
+  ];
+  return parts.join("; ");
+}
+
+function describeCache({ cache }: Folding): string {
+  if (cache === null || cache.cachedTokens === 0) return "not reported by the provider";
+  const { requests, promptTokens, cachedTokens } = cache;
+  return `${formatShare(cachedTokens, promptTokens)} of ${formatCount(promptTokens)} prompt tokens in ${countOf(requests, "request")}`;
+}

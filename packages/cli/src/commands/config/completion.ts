@@ -1,0 +1,196 @@
+/**
+ * `lcm completion bash|zsh`: scripts that complete commands, options, formats and setting keys. Made from the command tree, so a new
+ * command completes without more work.
+ */
+import { Argument } from "commander";
+import type { Command } from "commander";
+import { commandPath, toAction } from "../../context.ts";
+import { settingKeys } from "./config.ts";
+import { addExamples } from "../shared.ts";
+
+export function defineCompletion(program: Command): void {
+  const command = program
+    .command("completion")
+    .description("Print a completion script for your shell")
+    .addArgument(new Argument("<shell>", "your shell").choices(["bash", "zsh"]))
+    .action(
+      toAction((invocation, _options: object, shell: "bash" | "zsh") => {
+        const script = shell === "bash" ? renderBash(program) : renderZsh(program);
+        return invocation.print({ data: { shell, script }, text: () => script });
+      }),
+    );
+  addExamples(command, [
+    [`eval "$(lcm completion bash)"`, "in ~/.bashrc"],
+    [`eval "$(lcm completion zsh)"`, "in ~/.zshrc, after compinit"],
+  ]);
+}
+
+/** One place in the command line: the command so far, and what may come next. */
+interface Place {
+  readonly path: string;
+  readonly words: readonly Word[];
+  readonly options: readonly Word[];
+  readonly choices: readonly { readonly option: string; readonly values: readonly string[] }[];
+  /** Options that take a value. */
+  readonly valued: readonly string[];
+}
+
+interface Word {
+  readonly word: string;
+  readonly says: string;
+}
+
+function listPlaces(program: Command): Place[] {
+  const walk = (command: Command): Place[] => [
+    describePlace(program, command),
+    ...command.commands.flatMap(walk),
+  ];
+  return walk(program);
+}
+
+function describePlace(program: Command, command: Command): Place {
+  const options = [...command.options, ...(command === program ? [] : program.options)];
+  return {
+    path: commandPath(command),
+    words: [
+      ...command.commands.map((child) => ({ word: child.name(), says: child.description() })),
+      ...listArguments(command),
+    ],
+    options: [
+      ...options.map((option) => ({ word: option.long ?? option.flags, says: option.description })),
+      { word: "--help", says: "show help" },
+    ],
+    choices: options.flatMap((option) =>
+      option.argChoices ? [{ option: option.long ?? "", values: option.argChoices }] : [],
+    ),
+    valued: options.filter((option) => option.required).map((option) => option.long ?? option.flags),
+  };
+}
+
+function listArguments(command: Command): Word[] {
+  return command.registeredArguments.flatMap((argument) => {
+    if (argument.name() === "key") return settingKeys().map((word) => ({ word, says: "setting" }));
+    return (argument.argChoices ?? []).map((word) => ({ word, says: argument.description }));
+  });
+}
+
+const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+function renderBash(program: Command): string {
+  const places = listPlaces(program);
+  const cases = (pick: (place: Place) => readonly string[]): string =>
+    places.map((place) => `    ${quote(place.path)}) echo ${quote(pick(place).join(" "))} ;;`).join("\n");
+  const choices = places
+    .flatMap(({ choices }) => choices)
+    .map(({ option, values }) => `    ${option}) echo ${quote(values.join(" "))} ;;`);
+  const valued = [...new Set(places.flatMap((place) => place.valued))];
+  return `# Completion of lcm for bash. Made by: lcm completion bash
+_lcm_words() {
+  case "$1" in
+${cases((place) => place.words.map(({ word }) => word))}
+  esac
+}
+_lcm_options() {
+  case "$1" in
+${cases((place) => place.options.map(({ word }) => word))}
+  esac
+}
+_lcm_choices() {
+  case "$1" in
+${[...new Set(choices)].join("\n")}
+  esac
+}
+_lcm() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" place="" candidate word i
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word="\${COMP_WORDS[i]}"
+    case "$word" in
+      ${valued.join("|")}) ((i++)) ;;
+      -*) ;;
+      *)
+        candidate="\${place:+$place }$word"
+        [[ -n "$(_lcm_options "$candidate")" ]] && place="$candidate"
+        ;;
+    esac
+  done
+  case "$before" in
+    --db) compopt -o default 2>/dev/null; return ;;
+    ${valued.filter((option) => option !== "--db").join("|")})
+      mapfile -t COMPREPLY < <(compgen -W "$(_lcm_choices "$before")" -- "$current")
+      return
+      ;;
+  esac
+  if [[ "$current" == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_lcm_options "$place")" -- "$current")
+  elif [[ "$place" == import ]]; then
+    compopt -o default 2>/dev/null
+  else
+    mapfile -t COMPREPLY < <(compgen -W "$(_lcm_words "$place")" -- "$current")
+  fi
+}
+complete -F _lcm lcm
+`;
+}
+
+/** In zsh a colon parts a word from its description. */
+const describeWord = ({ word, says }: Word): string =>
+  quote(`${word.replaceAll(":", String.raw`\:`)}:${says}`);
+
+function renderZsh(program: Command): string {
+  const places = listPlaces(program);
+  const valued = [...new Set(places.flatMap((place) => place.valued))];
+  const choices = places
+    .flatMap(({ choices }) => choices)
+    .map(({ option, values }) => `    ${option}) choices=(${values.map(quote).join(" ")}) ;;`);
+  const cases = places.map(
+    (place) => `    ${quote(place.path)})
+      words_here=(${place.words.map(describeWord).join(" ")})
+      options_here=(${place.options.map(describeWord).join(" ")})
+      ;;`,
+  );
+  return `#compdef lcm
+# Completion of lcm for zsh. Made by: lcm completion zsh
+_lcm_look() {
+  words_here=() options_here=()
+  case "$1" in
+${cases.join("\n")}
+    *) return 1 ;;
+  esac
+}
+_lcm() {
+  local -a words_here options_here choices
+  local place="" candidate word
+  local -i i
+  for ((i = 2; i < CURRENT; i++)); do
+    word="\${words[i]}"
+    case "$word" in
+      ${valued.join("|")}) ((i++)) ;;
+      -*) ;;
+      *)
+        candidate="\${place:+$place }$word"
+        _lcm_look "$candidate" && place="$candidate"
+        ;;
+    esac
+  done
+  case "\${words[CURRENT-1]}" in
+    --db) _files; return ;;
+${[...new Set(choices)].join("\n")}
+    ${valued.filter((option) => option !== "--db").join("|")}) return ;;
+  esac
+  if ((\${#choices})); then
+    compadd -a choices
+    return
+  fi
+  _lcm_look "$place"
+  if [[ "$place" == import && "$PREFIX" != -* ]]; then
+    _files
+  elif [[ "$PREFIX" == -* ]]; then
+    _describe option options_here
+  else
+    _describe command words_here
+  fi
+}
+if (($+functions[compdef])); then compdef _lcm lcm; fi
+`;
+}

@@ -1,0 +1,170 @@
+/** `lcm spend`: what models have cost, from the ledger every call is written to, and how far away the caps are. */
+import { Option } from "commander";
+import type { Command } from "commander";
+import { sumWindow } from "@lossless/core";
+import type { Engine, Guard, Settings, SpendGroup } from "@lossless/core";
+import { findDay } from "@lossless/core/doors";
+import { toAction } from "../../context.ts";
+import type { Invocation } from "../../context.ts";
+import { usageError } from "../../exit.ts";
+import {
+  countOf,
+  formatCount,
+  formatSeconds,
+  formatShare,
+  formatTime,
+  toIso,
+  toOneLine,
+} from "../../format.ts";
+import { terminalColumns } from "../../output.ts";
+import { style } from "../../style.ts";
+import { renderPairs, renderTable } from "../../table.ts";
+import { parseTime } from "../../time-words.ts";
+import { addExamples } from "../shared.ts";
+import { describeGuard, toGuardJson } from "../archive/status.ts";
+
+export const GROUPINGS = ["day", "conversation", "model", "purpose"] as const;
+
+interface SpendOptions {
+  readonly since: string;
+  readonly by: (typeof GROUPINGS)[number];
+}
+
+interface Caps {
+  readonly tokensPerDay: number | null;
+  readonly tokensToday: number;
+  readonly tokensPerWindow: number | null;
+  readonly tokensInWindow: number;
+  readonly callsPerWindow: number | null;
+  readonly callsInWindow: number;
+  readonly windowMs: number;
+}
+
+export interface Ledger {
+  readonly groups: readonly SpendGroup[];
+  readonly total: Omit<SpendGroup, "key">;
+  readonly caps: Caps;
+  readonly guards: readonly Guard[];
+}
+
+export function defineSpend(program: Command): void {
+  const command = program
+    .command("spend")
+    .description("Show model usage and remaining caps")
+    .option("--since <when>", "7d, 12h, yesterday, or a date such as 2026-02-01", "30d")
+    .addOption(new Option("--by <what>", "what to add up by").choices([...GROUPINGS]).default("day"))
+    .action(toAction(runSpend));
+  addExamples(command, [
+    ["lcm spend", "the last 30 days, day by day"],
+    ["lcm spend --since 2026-02-01 --by model", "which model took how much"],
+  ]);
+}
+
+async function runSpend(invocation: Invocation, options: SpendOptions): Promise<void> {
+  if (invocation.owner !== undefined) {
+    throw usageError("cannot show what one owner has spent: the ledger is kept for the whole archive");
+  }
+  const { settings } = await invocation.settings();
+  const now = Date.now();
+  const since = parseSince(options.since, now, settings.timezone);
+  const ledger = await invocation.withArchive("read", (engine) =>
+    readLedger(engine, settings, { since, now, by: options.by }),
+  );
+  await invocation.print({
+    data: {
+      by: options.by,
+      since: toIso(since),
+      items: ledger.groups,
+      total: ledger.total,
+      caps: ledger.caps,
+      guards: ledger.guards.map(toGuardJson),
+    },
+    text: () => renderLedger(ledger, options, since, settings.timezone),
+  });
+}
+
+/** A time ago, or the begin of a day in the zone. */
+export function parseSince(text: string, now: number, timezone: string): number {
+  return parseTime(text, { now, timezone, option: "--since" });
+}
+
+export async function readLedger(
+  engine: Engine,
+  settings: Settings,
+  { since, now, by }: { since: number; now: number; by: SpendOptions["by"] },
+): Promise<Ledger> {
+  const sum = async (from: number): Promise<Ledger["total"]> => {
+    const [all] = await engine.spend({ since: from, by: "all" });
+    const { calls = 0, inputTokens = 0, outputTokens = 0 } = all ?? {};
+    return { calls, inputTokens, outputTokens };
+  };
+  const today = await sum(findDay(now, settings.timezone).start);
+  const window = sumWindow(await engine.spend({ since: now - settings.summaryCallWindowMs, by: "purpose" }));
+  return {
+    groups: await engine.spend({ since, by }),
+    total: await sum(since),
+    caps: {
+      tokensPerDay: settings.spendMaxTokensPerDay,
+      tokensToday: today.inputTokens + today.outputTokens,
+      callsPerWindow: settings.summaryMaxCallsPerWindow,
+      callsInWindow: window.calls,
+      tokensPerWindow: settings.summaryMaxTokensPerWindow,
+      tokensInWindow: window.tokens,
+      windowMs: settings.summaryCallWindowMs,
+    },
+    guards: (await engine.status()).guards,
+  };
+}
+
+function renderLedger(ledger: Ledger, { by }: SpendOptions, since: number, timezone: string): string {
+  const from = `since ${formatTime(since, timezone)}`;
+  const head =
+    ledger.groups.length === 0
+      ? `No model was called ${from}.`
+      : `${renderGroups(ledger, by)}\n\n${style.faint(`${countOf(ledger.total.calls, "call")} ${from}`)}`;
+  return `${head}\n\n${renderPairs(describeCaps(ledger, timezone, style.warning), style.faint)}`;
+}
+
+function renderGroups({ groups, total }: Ledger, by: string): string {
+  const toRow = (name: string, { calls, inputTokens, outputTokens }: Ledger["total"]): string[] => [
+    toOneLine(name),
+    formatCount(calls),
+    formatCount(inputTokens),
+    formatCount(outputTokens),
+    formatShare(inputTokens + outputTokens, total.inputTokens + total.outputTokens),
+  ];
+  return renderTable(
+    [
+      { title: by.toUpperCase(), flexible: true, style: style.name },
+      { title: "CALLS", align: "right" },
+      { title: "TOKENS IN", align: "right" },
+      { title: "OUT", align: "right" },
+      { title: "SHARE", align: "right", style: style.faint },
+    ],
+    [
+      ...groups.map((group) => toRow(group.key, group)),
+      ...(groups.length > 1 ? [toRow("total", total)] : []),
+    ],
+    { maxWidth: terminalColumns(), styleTitle: style.faint },
+  );
+}
+
+export function describeCaps(
+  { caps, guards }: Ledger,
+  timezone: string,
+  paintPaused: (text: string) => string,
+): [string, string][] {
+  const { tokensPerDay, tokensToday, windowMs } = caps;
+  const { tokensPerWindow, tokensInWindow, callsPerWindow, callsInWindow } = caps;
+  const limit = (cap: number | null): string => (cap === null ? "no cap" : `of ${formatCount(cap)}`);
+  const within = `in ${formatSeconds(windowMs)}`;
+  return [
+    ["Today", `${formatCount(tokensToday)} tokens, ${limit(tokensPerDay)} (spendMaxTokensPerDay)`],
+    [
+      "Window",
+      `${formatCount(tokensInWindow)} tokens ${within}, ${limit(tokensPerWindow)} (summaryMaxTokensPerWindow)`,
+    ],
+    ["Calls", `${formatCount(callsInWindow)} ${within}, ${limit(callsPerWindow)} (summaryMaxCallsPerWindow)`],
+    ...guards.map((guard): [string, string] => ["Paused", paintPaused(describeGuard(guard, timezone))]),
+  ];
+}

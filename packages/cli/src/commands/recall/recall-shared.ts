@@ -1,0 +1,111 @@
+/**
+ * What `lcm search`, `show`, `expand` and `ask` have in common: where to look, how a piece of stored text is shown, and the engine's notes,
+ * which speak of tools and parameters, in the words of a shell.
+ */
+import { InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
+import { EngineError } from "@lossless/core";
+import type { Engine, ScopeRequest } from "@lossless/core";
+import type { Invocation } from "../../context.ts";
+import { formatTime, indent, makePrintable, toIso, toOneLine } from "../../format.ts";
+import { style } from "../../style.ts";
+import { findBySession, parseConversationId, renderCommandLine, requireConversation } from "../shared.ts";
+import type { ConversationChoice } from "../shared.ts";
+
+export interface ReachChoice extends ConversationChoice {
+  readonly all?: boolean;
+  readonly db?: string;
+  readonly owner?: string;
+}
+
+/** Options that say where to look. Nothing named means everywhere. */
+export function addReachOptions(command: Command): Command {
+  return command
+    .addOption(new Option("--conversation <n>", "only in this conversation").argParser(parseConversationId))
+    .addOption(
+      new Option("--session <key>", "only in the conversations of this session, by key or id").conflicts(
+        "conversation",
+      ),
+    )
+    .addOption(
+      new Option("--all", "in all conversations (the default)").conflicts(["conversation", "session"]),
+    );
+}
+
+export async function chooseReach(
+  engine: Engine,
+  invocation: Invocation,
+  { conversation, session }: ReachChoice,
+): Promise<ScopeRequest> {
+  const { scope } = invocation;
+  if (conversation !== undefined) {
+    const { conversationId } = await requireConversation(engine, invocation, conversation);
+    return { ...scope, conversationId };
+  }
+  if (session === undefined) return { ...scope, allConversations: true };
+  const found = await findBySession(engine, invocation, session);
+  if (found === null) {
+    throw new EngineError("not_found", `cannot look in session ${session}: there is no such session`, {
+      hint: "lcm conversations list shows every session",
+    });
+  }
+  // A key means all of its conversations, an id the one it ran in.
+  return found.sessionKey === session
+    ? { ...scope, session: { key: session, owner: found.owner } }
+    : { ...scope, conversationId: found.conversationId };
+}
+
+export function parseSteps(text: string): number {
+  const steps = Number(text);
+  if (Number.isInteger(steps) && steps >= 1 && steps <= 100) return steps;
+  throw new InvalidArgumentError("It must be a whole number from 1 to 100.");
+}
+
+/** Who said it and when, above the text. */
+export function renderHead(id: string, facts: readonly string[]): string {
+  return `${style.name(id)}  ${style.faint(facts.join(", "))}`;
+}
+
+export interface SaidText {
+  readonly id: string;
+  readonly role: string;
+  readonly createdAt: number;
+  readonly conversationId: number;
+  readonly text: string;
+}
+
+export function renderSaid(said: SaidText, timezone: string, remark?: string): string {
+  const facts = [
+    toOneLine(said.role),
+    formatTime(said.createdAt, timezone),
+    `conversation ${said.conversationId}`,
+    ...(remark === undefined ? [] : [remark]),
+  ];
+  const text = makePrintable(said.text.trimEnd());
+  return `${renderHead(said.id, facts)}\n${indent(text === "" ? style.faint("(no text)") : text)}`;
+}
+
+const TIMES: ReadonlySet<string> = new Set(["createdAt", "earliestAt", "latestAt"]);
+
+/** A row with its times as ISO text, as every command prints them. */
+export function withIsoTimes(row: object): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(row).map(([key, value]: [string, unknown]) => [
+      key,
+      TIMES.has(key) && typeof value === "number" ? toIso(value) : value,
+    ]),
+  );
+}
+
+/** A command to go on with: what was typed that says where to look is said again. */
+export function renderFollowUp(
+  words: readonly string[],
+  choice: ReachChoice,
+  last: readonly string[] = [],
+): string {
+  const { conversation, session, owner, db } = choice;
+  const more = Object.entries({ conversation, session, owner, db }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, String(value)],
+  );
+  return renderCommandLine(["lcm", ...words, ...more, ...last]);
+}

@@ -1,0 +1,178 @@
+/** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to fix. */
+import { SHELL_WORDS } from "../../shell-words.ts";
+import { ERROR_CODES, wordStep } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import type { DoctorOptions, DoctorReport, Finding, MendReport } from "@lossless/core/repair";
+import type { Command } from "commander";
+import { toAction } from "../../context.ts";
+import type { Invocation } from "../../context.ts";
+import { countOf, formatCount, toOneLine } from "../../format.ts";
+import { countNote, startProgress } from "../../progress.ts";
+import { style } from "../../style.ts";
+import { defineDoctorImports } from "./doctor-imports.ts";
+import { addExamples } from "../shared.ts";
+
+interface Options {
+  readonly fix?: boolean;
+}
+
+export function defineDoctor(program: Command): void {
+  const command = program
+    .command("doctor")
+    .description("Check everything, and show how to fix each problem")
+    .option("--fix", "fix what is safe to fix, after a backup")
+    .action(toAction(runDoctor));
+  command.addHelpText(
+    "after",
+    `
+Looks at the proof of the archive (lcm verify), the index, summaries, compaction owed, paused models, large files,
+permissions, versions, settings and backups. Changes nothing without --fix. With --fix it builds the index anew, makes
+files private, closes what ended conversations owe, removes files that no message names and finishes a forgetting. Where
+summaries do not prove, it copies the archive as it is, then removes them with those above them and shows what they stood
+for again; messages are never touched. What
+needs a model is only told, with what it would cost. Ends with status ${ERROR_CODES.verification_failed.exit} when an error is left.`,
+  );
+  addExamples(command, [
+    ["lcm doctor", "list problems"],
+    ["lcm doctor --fix", "fix what can be fixed without a model"],
+    ["lcm doctor --json | jq '.data.findings[].mend'", "the fixing commands, for a program"],
+  ]);
+  defineDoctorImports(command);
+}
+
+interface Outcome {
+  readonly report: DoctorReport;
+  readonly mended: MendReport | null;
+}
+
+async function runDoctor(invocation: Invocation, { fix = false }: Options): Promise<void> {
+  const progress = startProgress("Checking", { isWanted: !invocation.isJson });
+  const modelProblem = await findModelProblem(invocation);
+  const { report, mended } = await invocation
+    .withArchive(
+      fix ? "change" : "read",
+      async (engine) => {
+        const options = await buildOptions(invocation, engine, modelProblem, (done, total) =>
+          progress.update(done, total, countNote(done, total, "messages")),
+        );
+        return treat(options, fix);
+      },
+      { thread: true },
+    )
+    .finally(() => progress.finish());
+  if (!report.ok) process.exitCode = ERROR_CODES.verification_failed.exit;
+  const { ok, findings, counts, cost } = report;
+  await invocation.print({
+    data: {
+      ok,
+      counts,
+      cost,
+      findings: findings.map(toFindingJson),
+      ...(mended === null
+        ? {}
+        : {
+            backupPath: mended.backupPath,
+            copyPath: mended.copyPath,
+            mended: mended.mended.map(toFindingJson),
+          }),
+    },
+    text: () => renderOutcome({ report, mended }),
+  });
+}
+
+async function treat(options: DoctorOptions, fix: boolean): Promise<Outcome> {
+  const { examine, mend } = await import("@lossless/core/repair");
+  const report = await examine(options);
+  if (!fix || !report.findings.some((finding) => finding.fix !== undefined)) {
+    return { report, mended: fix ? { backupPath: null, copyPath: null, mended: [] } : null };
+  }
+  const mended = await mend(options, report.findings);
+  return { report: await examine(options), mended };
+}
+
+async function buildOptions(
+  invocation: Invocation,
+  engine: Engine,
+  modelProblem: string | null,
+  onProgress: (done: number, total: number) => void,
+): Promise<DoctorOptions> {
+  const { settings, replaced: replacedSettings } = await invocation.settings();
+  const { databasePath, largeFilesDir: filesDir } = settings;
+  return { engine, settings, databasePath, filesDir, modelProblem, replacedSettings, onProgress };
+}
+
+/** Why the first model of the settings cannot be asked; nothing is sent to find out. */
+export async function findModelProblem(invocation: Invocation): Promise<string | null> {
+  const { settings, places } = await invocation.settings();
+  const { listCandidates } = await import("@lossless/core");
+  const { findEndpoint } = await import("../../models/endpoints.ts");
+  const first = listCandidates(settings)[0];
+  if (first === undefined || first === null) return null;
+  const endpoint = await findEndpoint(first, { env: process.env, stateDir: places.stateDir });
+  return "kind" in endpoint ? endpoint.message : null;
+}
+
+const toFindingJson = ({ code, severity, id, message, step, fix, cost }: Finding): object => ({
+  code,
+  severity,
+  id,
+  message,
+  mend: step === null ? null : wordStep(step, SHELL_WORDS),
+  isSafeToFix: fix !== undefined,
+  cost,
+});
+
+const PAINT = { error: style.bad, warning: style.warning, info: style.faint };
+/** More of one kind are counted, not listed. */
+const SHOWN_OF_A_KIND = 8;
+
+function renderOutcome({ report, mended }: Outcome): string {
+  const { findings, counts, cost } = report;
+  const blocks: string[] = [];
+  if (mended !== null) blocks.push(renderMended(mended));
+  const total = `${countOf(counts.error, "error")}, ${countOf(counts.warning, "warning")}, ${countOf(counts.info, "note")}`;
+  const isGood = counts.error + counts.warning === 0;
+  blocks.push(isGood ? `${style.good("ok")}  ${total}` : `${style.warning("look")}  ${total}`);
+  const lines = renderFindings(findings);
+  if (lines.length > 0) blocks.push(lines.join("\n"));
+  if (cost.inputTokens > 0) {
+    const read = formatCount(cost.inputTokens);
+    const written = formatCount(cost.outputTokens);
+    blocks.push(
+      `Regenerating those summaries with a model takes about ${read} tokens in and ${written} out.`,
+    );
+  }
+  if (mended === null && findings.some((finding) => finding.fix !== undefined)) {
+    blocks.push("lcm doctor --fix fixes what is marked with +, after a backup.");
+  }
+  return blocks.join("\n\n");
+}
+
+function renderFindings(findings: readonly Finding[]): string[] {
+  const seen = new Map<string, number>();
+  const lines: string[] = [];
+  for (const { code, severity, message, step, fix } of findings) {
+    const count = (seen.get(code) ?? 0) + 1;
+    seen.set(code, count);
+    if (count > SHOWN_OF_A_KIND) continue;
+    lines.push(
+      `${fix === undefined ? " " : "+"} ${PAINT[severity](severity.padEnd(7))}  ${style.name(code)}  ${toOneLine(message)}`,
+      ...(step === null ? [] : [style.faint(`             ${toOneLine(wordStep(step, SHELL_WORDS))}`)]),
+    );
+  }
+  for (const [code, count] of seen) {
+    if (count > SHOWN_OF_A_KIND)
+      lines.push(
+        style.faint(`  and ${formatCount(count - SHOWN_OF_A_KIND)} more of ${code}: --json lists them`),
+      );
+  }
+  return lines;
+}
+
+function renderMended({ backupPath, copyPath, mended }: MendReport): string {
+  if (mended.length === 0) return "Nothing to fix without a model.";
+  return [
+    `${style.good("mended")}  ${countOf(mended.length, "finding")}${backupPath === null ? "" : `, backup: ${backupPath}`}${copyPath === null ? "" : `, copy as it was: ${copyPath}`}`,
+    ...mended.map(({ code, message }) => `  ${style.name(code)}  ${toOneLine(message)}`),
+  ].join("\n");
+}

@@ -1,0 +1,228 @@
+/** `lcm forget`: the one way to delete. Shows what would go and what rests on it; removes it only with `--apply`, and leaves a receipt. */
+import { InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
+import { formatMessageId } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import type { ForgetPreview, ForgetResult, ForgetSelection } from "@lossless/core/repair";
+import { toAction } from "../../context.ts";
+import type { Invocation } from "../../context.ts";
+import { usageError } from "../../exit.ts";
+import { countOf, formatBytes, formatCount } from "../../format.ts";
+import { countNote, startProgress } from "../../progress.ts";
+import { style } from "../../style.ts";
+import { renderPairs } from "../../table.ts";
+import {
+  addConversationOptions,
+  addExamples,
+  chooseConversation,
+  parseMessageName,
+  readTimeOption,
+} from "../shared.ts";
+import type { ConversationChoice } from "../shared.ts";
+
+interface ForgetOptions extends ConversationChoice {
+  readonly message?: readonly number[];
+  readonly since?: string;
+  readonly before?: string;
+  readonly olderThan?: number;
+  readonly pattern?: string;
+  readonly regex?: RegExp;
+  readonly reason: string;
+  readonly apply?: boolean;
+}
+
+export function defineForget(program: Command): void {
+  const command = addConversationOptions(program.command("forget"))
+    .description("Remove messages permanently, with everything derived from them")
+    .option("--message <id...>", "these messages", collectMessages)
+    .option("--since <time>", "written at this time or later, such as 2026-02-14 or 2026-02-14T10:00Z")
+    .option("--before <time>", "written before this time")
+    .addOption(
+      new Option("--older-than <age>", "written longer ago than this: 90d, 12w, 24h")
+        .argParser(parseAge)
+        .conflicts("before"),
+    )
+    .option("--pattern <text>", "that contain this text, ignoring case")
+    .addOption(
+      new Option("--regex <expression>", "that match this regular expression")
+        .argParser(parseExpression)
+        .conflicts("pattern"),
+    )
+    .option(
+      "--reason <text>",
+      "why, for the record; do not repeat what is to be forgotten",
+      "asked for by the operator",
+    )
+    .option("--apply", "apply; without this, dry run")
+    .action(toAction(runForget));
+  command.addHelpText(
+    "after",
+    `
+Several conditions narrow the choice. What goes: the text of the messages with all their versions, its terms in the
+index, large files that no other message uses, turns waiting in the spool, and every summary that rests on them. Those
+in a context are regenerated without the messages, under new ids; nothing is sent to a model. What stays: that there
+was a message, when, and a hash that says nothing, so that lcm verify still proves the rest. A forgotten message is
+never stored again. The file is rewritten so that no freed page keeps the text. Copies made before still hold it: the
+receipt names backups, exports and what was set aside, wherever they are. The host's own transcript is the host's:
+nothing is removed there.`,
+  );
+  addExamples(command, [
+    ["lcm forget --pattern 'hunter2'", "dry run"],
+    ["lcm forget --pattern 'hunter2' --apply", "remove it"],
+    ["lcm forget --conversation 4 --apply", "everything in a conversation"],
+    ["lcm forget --older-than 90d --apply", "everything written before"],
+    ["lcm forget --message msg_12 --message msg_13", "two messages"],
+  ]);
+}
+
+function collectMessages(text: string, before: readonly number[] = []): readonly number[] {
+  return [...before, ...text.split(",").map(parseMessageName)];
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+  y: 31_557_600_000,
+};
+
+function parseAge(text: string): number {
+  const [, digits = "", unit = ""] = /^(\d{1,6})([hdwy])$/.exec(text.trim()) ?? [];
+  const ms = Number(digits) * (UNITS[unit] ?? 0);
+  if (ms > 0) return ms;
+  throw new InvalidArgumentError("It must be an age such as 90d, 12w or 24h.");
+}
+
+function parseExpression(text: string): RegExp {
+  try {
+    return new RegExp(text, "iu");
+  } catch (error) {
+    throw new InvalidArgumentError(`Not a regular expression: ${(error as Error).message}.`);
+  }
+}
+
+async function runForget(invocation: Invocation, options: ForgetOptions): Promise<void> {
+  const { previewForget, applyForget } = await import("@lossless/core/repair");
+  const { settings } = await invocation.settings();
+  const apply = options.apply === true;
+  const progress = startProgress("Looking", { isWanted: !invocation.isJson });
+  const onProgress = (done: number, total: number): void =>
+    progress.update(done, total, countNote(done, total, "messages"));
+  await invocation
+    .withArchive(
+      apply ? "change" : "read",
+      async (engine) => {
+        const selection = await readSelection(engine, invocation, options);
+        const request = { engine, databasePath: settings.databasePath, selection, onProgress };
+        if (!apply) return printPreview(invocation, await previewForget(request));
+        return printResult(invocation, await applyForget({ ...request, reason: options.reason }));
+      },
+      { thread: true },
+    )
+    .finally(() => progress.finish());
+}
+
+async function readSelection(
+  engine: Engine,
+  invocation: Invocation,
+  options: ForgetOptions,
+): Promise<ForgetSelection> {
+  const { message, olderThan, pattern, regex } = options;
+  const since = await readTimeOption(invocation, "--since", options.since);
+  const before = await readTimeOption(invocation, "--before", options.before);
+  const isNamed = options.conversation !== undefined || options.session !== undefined;
+  const hasMore = [message, since, before, olderThan, pattern, regex].some((value) => value !== undefined);
+  if (!isNamed && !hasMore) {
+    throw usageError("cannot forget: nothing was chosen", "See lcm forget --help for the ways to choose");
+  }
+  if (
+    message !== undefined &&
+    (isNamed || [since, before, olderThan, pattern, regex].some((value) => value !== undefined))
+  ) {
+    throw usageError("cannot forget: --message names the messages, nothing else may narrow them");
+  }
+  const end = olderThan === undefined ? before : Date.now() - olderThan;
+  const match = pattern ?? regex;
+  return {
+    ...invocation.scope,
+    conversationIds: isNamed
+      ? [(await chooseConversation(engine, invocation, options)).conversationId]
+      : undefined,
+    messageIds: message,
+    since,
+    before: end,
+    pattern: match,
+  };
+}
+
+async function printPreview(invocation: Invocation, preview: ForgetPreview): Promise<void> {
+  await invocation.print({
+    data: {
+      applied: false,
+      messages: preview.messageIds.map(formatMessageId),
+      conversations: preview.conversationIds,
+      bytes: preview.arrivalBytes,
+      files: preview.files.map((file) => file.fileId),
+      summaries: preview.summaries,
+      spoolFiles: preview.spoolFiles,
+    },
+    text: () => renderPreview(preview),
+  });
+}
+
+function renderPreview(preview: ForgetPreview): string {
+  const { messageIds, conversationIds, arrivalBytes, files, summaries, spoolFiles } = preview;
+  if (messageIds.length + spoolFiles.length === 0) return "Nothing matches; nothing would be forgotten.";
+  const published = summaries.filter((summary) => summary.isPublished).length;
+  const where = countOf(conversationIds.length, "conversation");
+  const pairs: [string, string][] = [
+    ["Messages", `${formatCount(messageIds.length)} in ${where} (${formatBytes(arrivalBytes)})`],
+    ["", nameSome(messageIds.map(formatMessageId))],
+    ["Large files", files.length === 0 ? "none" : nameSome(files.map((file) => file.fileId))],
+    [
+      "Summaries",
+      `${formatCount(published)} regenerated, ${formatCount(summaries.length - published)} erased`,
+    ],
+    [
+      "Waiting turns",
+      spoolFiles.length === 0 ? "none" : `${formatCount(spoolFiles.length)} that were never stored`,
+    ],
+  ];
+  return `${renderPairs(pairs, style.faint)}\n\nNothing was done. Add --apply to remove it for ever; lcm backup makes a copy first, which then still holds it.`;
+}
+
+const SHOWN_NAMES = 12;
+
+function nameSome(names: readonly string[]): string {
+  const more = names.length - SHOWN_NAMES;
+  return `${names.slice(0, SHOWN_NAMES).join(", ")}${more > 0 ? ` and ${formatCount(more)} more` : ""}`;
+}
+
+async function printResult(invocation: Invocation, { receipt, receiptPath }: ForgetResult): Promise<void> {
+  await invocation.print({
+    data: { applied: true, receiptPath, receipt },
+    text: () => renderResult({ receipt, receiptPath }),
+  });
+}
+
+function renderResult({ receipt, receiptPath }: ForgetResult): string {
+  const held = receipt.olderCopies.filter((copy) => copy.holds !== "no");
+  const anew = countOf(receipt.summariesRemade.length, "summary", "summaries");
+  return [
+    `${style.good("ok")}  ${countOf(receipt.messages.length, "message")} forgotten, ${countOf(receipt.files.length, "large file")} removed, ${anew} regenerated`,
+    `    receipt: ${receiptPath}`,
+    ...(receipt.isWiped
+      ? []
+      : [
+          style.warning(
+            "    another process kept old pages in use: stop it and run lcm doctor --fix to wipe them",
+          ),
+        ]),
+    ...(held.length === 0
+      ? []
+      : [
+          style.warning("    copies made before that still hold it, or may:"),
+          ...held.map(({ path, holds }) => `      ${path}${holds === "yes" ? "" : " (may hold it)"}`),
+        ]),
+  ].join("\n");
+}

@@ -1,0 +1,96 @@
+/** `lcm restore`: puts a backup in the place of the archive. Says what it would do, until it is told to do it. */
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import type { RestorePlan, RestoreReport } from "@lossless/core/repair";
+import { toAction } from "../../context.ts";
+import type { Invocation } from "../../context.ts";
+import { countOf, formatBytes, formatTime, toIso } from "../../format.ts";
+import { countNote, startProgress } from "../../progress.ts";
+import { style } from "../../style.ts";
+import { renderPairs } from "../../table.ts";
+import { addExamples } from "../shared.ts";
+
+interface RestoreOptions {
+  readonly yes?: boolean;
+  readonly withForgotten?: boolean;
+}
+
+export function defineRestore(program: Command): void {
+  const command = program
+    .command("restore")
+    .description("Restore the archive from a backup")
+    .argument("<path>", "the backup folder")
+    .option("--with-forgotten", "also restore messages that were forgotten since")
+    .option("--yes", "apply; without this, dry run")
+    .action(toAction(runRestore));
+  command.addHelpText(
+    "after",
+    `
+The backup is verified before anything is replaced, and the archive that was there is kept beside it under a name with
+the time. Nobody else may have the database open: stop the agent host first. A backup that would bring back messages that
+were forgotten since is refused, and the messages are named, unless you pass --with-forgotten.`,
+  );
+  addExamples(command, [
+    ["lcm restore lcm.db.backup-20260214-110207", "dry run"],
+    ["lcm restore lcm.db.backup-20260214-110207 --yes", "apply"],
+  ]);
+}
+
+async function runRestore(
+  invocation: Invocation,
+  { yes, withForgotten = false }: RestoreOptions,
+  path: string,
+): Promise<void> {
+  const { planRestore, restoreBackup } = await import("@lossless/core/repair");
+  const { settings } = await invocation.settings();
+  const places = {
+    backupPath: resolve(path),
+    databasePath: settings.databasePath,
+    filesDir: settings.largeFilesDir,
+  };
+  const plan = planRestore(places);
+  if (yes !== true) {
+    await invocation.print({
+      data: { applied: false, ...toPlanJson(plan) },
+      text: () => renderPlan(plan, settings.databasePath, settings.timezone),
+    });
+    return;
+  }
+  const progress = startProgress("Verifying", { isWanted: !invocation.isJson });
+  const report = await restoreBackup({
+    ...places,
+    withForgotten,
+    onProgress: (done, total) => progress.update(done, total, countNote(done, total, "messages")),
+  }).finally(() => progress.finish());
+  await invocation.print({ data: { applied: true, ...report }, text: () => renderReport(report) });
+}
+
+const toPlanJson = ({ backup, replaces }: RestorePlan): object => ({
+  backup: { ...backup, createdAt: toIso(backup.createdAt) },
+  replaces,
+});
+
+function renderPlan({ backup, replaces }: RestorePlan, databasePath: string, timezone: string): string {
+  const pairs: [string, string][] = [
+    [
+      "Backup",
+      `${backup.path} (${formatTime(backup.createdAt, timezone)}, ${formatBytes(backup.bytes)} with its large files)`,
+    ],
+    ["Goes to", databasePath],
+    [
+      "Replaces",
+      replaces === null
+        ? "nothing: there is no archive"
+        : `the archive there (${formatBytes(replaces.bytes)}), which is kept beside it under a name with the time`,
+    ],
+  ];
+  return `${renderPairs(pairs, style.faint)}\n\nNothing was done. Add --yes to verify the backup and put it in place.`;
+}
+
+function renderReport({ databasePath, keptAt, messages, files }: RestoreReport): string {
+  const counts = `${countOf(messages, "message")}, ${countOf(files, "large file")}`;
+  return [
+    `${style.good("ok")}  ${databasePath} is the backup now: ${counts}, all verified`,
+    ...(keptAt === null ? [] : [style.faint(`    what was there before: ${keptAt}`)]),
+  ].join("\n");
+}

@@ -1,0 +1,49 @@
+/** `lcm support`: a file for a bug report, without any message text. */
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { writeNewFile } from "@lossless/core/doors";
+import { toAction } from "../../context.ts";
+import type { Invocation } from "../../context.ts";
+import { usageError } from "../../exit.ts";
+import { style } from "../../style.ts";
+import { readVersion } from "../../version.ts";
+import { addExamples } from "../shared.ts";
+
+export function defineSupport(program: Command): void {
+  const command = program
+    .command("support")
+    .description("Write a file for a bug report: versions, sizes and findings, no message text")
+    .option("--out <path>", "the file to write", "lcm-support.json")
+    .action(toAction(runSupport));
+  addExamples(command, [
+    ["lcm support", "writes lcm-support.json; read it before you send it"],
+    ["lcm support --json", "prints it instead"],
+  ]);
+}
+
+async function runSupport(invocation: Invocation, { out }: { readonly out: string }): Promise<void> {
+  const { buildSupportBundle } = await import("@lossless/core/repair");
+  const { settings, defaults } = await invocation.settings();
+  const bundle = await invocation.withArchive("read", (engine) =>
+    buildSupportBundle({
+      engine,
+      settings,
+      defaults,
+      databasePath: settings.databasePath,
+      filesDir: settings.largeFilesDir,
+      version: readVersion(),
+    }),
+  );
+  const path = resolve(out);
+  if (!invocation.isJson) write(path, bundle);
+  await invocation.print({
+    data: bundle,
+    text: () =>
+      `${style.good("ok")}  ${path}\n    versions, sizes, counts and findings; no text of any message. Read it before you send it.`,
+  });
+}
+
+function write(path: string, bundle: object): void {
+  if (writeNewFile(path, `${JSON.stringify(bundle, null, 2)}\n`)) return;
+  throw usageError(`cannot write ${path}: something is there already`, "Name another --out");
+}
