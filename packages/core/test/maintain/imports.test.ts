@@ -8,6 +8,7 @@ import type { Engine } from "@lossless/core";
 import { listArchiveCopies, restoreBackup } from "../../src/maintain/backup.ts";
 import { decideRemoval, listImports, planRemoval, removeImports } from "../../src/maintain/imports.ts";
 import type { ConversationTies, ImportedPart } from "../../src/store/care.ts";
+import { EMPTIED_TABLES } from "../../src/store/sqlite/remove-conversations.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { renderTakeBack } from "@lossless/testkit/older-archive.ts";
@@ -181,6 +182,22 @@ test("of an older archive those conversations count as imported that only import
     expect((await opened.verify()).problems).toEqual([]);
     await opened.close();
     expect(existsSync(join(folder.path, "lcm.db"))).toBe(true);
+  });
+});
+
+test("a removal empties every table that refers to what it removes", async () => {
+  await withDesk(async ({ databasePath }) => {
+    const database = new DatabaseSync(databasePath, { readOnly: true });
+    const referring = database
+      .prepare(
+        `SELECT DISTINCT t.name FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f
+         WHERE t.type = 'table' AND f."table" IN ('conversations', 'messages', 'sessions', 'summaries')`,
+      )
+      .all()
+      .map(({ name }) => String(name));
+    database.close();
+    expect(referring).toContain("vectors_pending");
+    expect(referring.filter((name) => !EMPTIED_TABLES.includes(name))).toEqual([]);
   });
 });
 

@@ -71,7 +71,14 @@ const MESSAGES = `(SELECT message_id FROM messages WHERE conversation_id IN ${CH
 const MESSAGE_IDS = `SELECT message_id FROM messages WHERE conversation_id IN ${CHOSEN} ORDER BY message_id`;
 const SESSIONS = `(SELECT session_ref FROM placements WHERE conversation_id IN ${CHOSEN}
   UNION SELECT session_ref FROM messages WHERE conversation_id IN ${CHOSEN})`;
-const OF_MESSAGES = ["message_vectors", "redactions", "sealed_values", "message_parts"];
+const OF_MESSAGES = [
+  "index_pending",
+  "vectors_pending",
+  "message_vectors",
+  "redactions",
+  "sealed_values",
+  "message_parts",
+];
 const OF_SUMMARIES = ["summary_messages", "summary_parents", "summary_refs"];
 const OF_SESSIONS = ["event_ids", "turns", "sessions"];
 const OF_CONVERSATIONS = [
@@ -88,6 +95,8 @@ const OF_CONVERSATIONS = [
   "messages",
   "conversations",
 ];
+/** Every table that refers to what is removed. */
+export const EMPTIED_TABLES = [...OF_MESSAGES, ...OF_SUMMARIES, ...OF_SESSIONS, ...OF_CONVERSATIONS];
 /** Rows are found through those that come later. */
 const DELETIONS = [
   ...OF_MESSAGES.map((table) => `DELETE FROM ${table} WHERE message_id IN ${MESSAGES}`),
