@@ -31,7 +31,9 @@ describe("an archive of an older version", () => {
     const database = folder.file("lcm.db");
     writeInterruptedArchive(database);
     expect(query(database, STATE)).toEqual([{ version: 16, ids: 6, behind: "1 6,2 31" }]);
-    const engine = await openEngine({ database, thread: false });
+    const seen: EngineEvent[] = [];
+    const engine = await openEngine({ database, thread: false, onEvent: (event) => seen.push(event) });
+    expect(seen).toEqual([]);
     expect((await engine.verify()).problems).toEqual([]);
     expect(query(database, "SELECT count(*) AS n FROM event_ids")).toEqual([{ n: 42 }]);
     // The vector space was never filled: that is a walk through all messages.

@@ -42,7 +42,9 @@ export function fill(connection: Connection, onProgress: (done: number, total: n
     for (let from = until; from < newest; from += AT_ONCE) {
       const to = Math.min(from + AT_ONCE, newest);
       connection.run(WRITE_IDS, sessionRef, from, to);
-      onProgress((done += to - from), total);
+      done += to - from;
+      // What one statement can do is over before anybody could read it.
+      if (to - from === AT_ONCE) onProgress(done, total);
     }
   }
 }
