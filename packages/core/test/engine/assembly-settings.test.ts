@@ -110,6 +110,29 @@ test("a recall cue stands last, only with a prompt, and can be switched off", as
   expect(last(await assembleWith({ recallCue: false }, { prompt }))).not.toContain("<recall");
 });
 
+test("in a budget too small for it, a user message keeps its own words and an image of it is told of", async () => {
+  using folder = makeTemporaryFolder();
+  const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
+  const words = "Which valve is the broken one on this picture?";
+  const image = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo".repeat(900) };
+  const asked = { role: "user", content: [{ type: "text", text: words }, image] };
+  try {
+    await engine.ingest({
+      session,
+      messages: [...conversation(), { eventId: "asked", message: asked as never }],
+    });
+    const context = await engine.assemble({ conversationId: 1, budgetTokens: 300 });
+    const sent = JSON.stringify(context?.messages);
+    expect(context?.mode).toBe("least");
+    expect(sent).toContain(words);
+    expect(sent).toContain("Image left out here for room");
+    expect(sent).not.toContain("iVBORw0KGgo");
+    expect(context?.estimatedTokens).toBeLessThanOrEqual(300);
+  } finally {
+    await engine.close();
+  }
+});
+
 test("stored text cannot end a recall cue or a summary", async () => {
   using folder = makeTemporaryFolder();
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
