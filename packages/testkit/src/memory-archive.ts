@@ -8,6 +8,7 @@ import type {
   Changes,
   ChangePart,
   Covering,
+  ForgettableVersion,
   HeadRow,
   ItemPlace,
   NumberedTable,
@@ -21,9 +22,13 @@ import type {
   SourceLink,
   SummarySpan,
   TableName,
+  TouchedSummary,
   Values,
   Version,
 } from "@lossless/core/ports";
+
+/** The bit of a summary of which no message is shown. */
+const HIDDEN_SUMMARY = 4;
 
 export class MemoryArchive implements Reads {
   readonly #tables = new Map<TableName, Map<string, Values>>(TABLE_NAMES.map((name) => [name, new Map()]));
@@ -31,7 +36,7 @@ export class MemoryArchive implements Reads {
   asks = 0;
 
   write<T>(plan: () => Plan<T>): T {
-    const { value, asks } = answerAll(plan(), this);
+    const { value, asks } = answerAll(plan(), this, (changes) => this.#apply(changes));
     this.asks = asks;
     this.#apply(value.changes);
     return value.result;
@@ -208,6 +213,93 @@ export class MemoryArchive implements Reads {
     return [...messages, ...summaries]
       .filter((link) => summaryIds.includes(link.summary_id))
       .sort((a, b) => a.ordinal - b.ordinal);
+  }
+
+  currentSources(summaryId: string, withWaiting: boolean): RunRow[] {
+    return this.sources([summaryId]).map((link) => {
+      const message = this.list("messages").find((row) => row.message_id === link.message_id);
+      if (message) return this.#toMessageSource(message);
+      const [summary] = this.list("summaries").filter((row) => row.summary_id === link.source_id);
+      if (summary === undefined) throw new Error(`there is no source ${link.source_id}`);
+      const waiting = withWaiting && summary.stale === 1 ? this.#findWaiting(summary) : undefined;
+      const { summary_id, tokens, earliest_at, latest_at, stale } = waiting ?? summary;
+      const hidden = summary.messages === 0 ? HIDDEN_SUMMARY : 0;
+      const place = { ...summary, seq: summary.start_seq, message_id: null, version_id: null, hidden };
+      return { ...place, summary_id, tokens, earliest_at, latest_at, stale };
+    });
+  }
+
+  #toMessageSource(message: Row<"messages">): RunRow {
+    const newest = this.list("messages").find((row) => row.message_id === message.newest);
+    return {
+      start_pos: message.position,
+      seq: message.seq,
+      end_pos: message.position,
+      message_id: message.message_id,
+      summary_id: null,
+      tokens: newest?.tokens ?? message.tokens,
+      messages: 1,
+      depth: -1,
+      hidden: message.hidden_now,
+      version_id: message.newest ?? message.message_id,
+      earliest_at: message.created_at,
+      latest_at: message.created_at,
+      descendant_count: null,
+      end_seq: null,
+      stale: 0,
+    };
+  }
+
+  #findWaiting(stale: Row<"summaries">): Row<"summaries"> | undefined {
+    const nameSpan = ({ conversation_id, depth, messages, ...row }: Row<"summaries">): string =>
+      [conversation_id, depth, messages, row.start_pos, row.start_seq, row.end_pos, row.end_seq].join(" ");
+    return this.list("summaries").find(
+      (row) => row.state === "prepared" && row.stale === 0 && nameSpan(row) === nameSpan(stale),
+    );
+  }
+
+  derivedFrom(summaryId: string): Row<"summary_parents">[] {
+    return this.list("summary_parents").filter((row) => row.parent_summary_id === summaryId);
+  }
+
+  forgettable(messageIds: readonly number[]): ForgettableVersion[] {
+    const messages = this.list("messages");
+    const firsts = new Set(
+      messages
+        .filter((row) => messageIds.includes(row.message_id))
+        .map((row) => row.revises ?? row.message_id),
+    );
+    const named = this.list("event_ids").filter((row) => firsts.has(row.message_id));
+    for (const { event_id, session_ref, message_id } of this.list("event_ids")) {
+      const owner = /^media:(.*):\d+$/s.exec(event_id)?.[1];
+      if (named.some((row) => row.session_ref === session_ref && row.event_id === owner))
+        firsts.add(message_id);
+    }
+    return messages
+      .filter((row) => firsts.has(row.revises ?? row.message_id) && row.forgotten_at === null)
+      .sort((a, b) => a.conversation_id - b.conversation_id || a.seq - b.seq);
+  }
+
+  filesOnlyOf(messageIds: readonly number[]): Row<"large_files">[] {
+    const users = Map.groupBy(this.list("message_parts"), (part) => part.file_id);
+    return this.list("large_files")
+      .filter(({ file_id }) => users.get(file_id)?.every((part) => messageIds.includes(part.message_id)))
+      .sort((a, b) => (a.file_id < b.file_id ? -1 : 1));
+  }
+
+  summariesAbove(messageIds: readonly number[], summaryIds: readonly string[]): TouchedSummary[] {
+    const direct = this.list("summary_messages").filter((link) => messageIds.includes(link.message_id));
+    const found = new Set([...summaryIds, ...direct.map((link) => link.summary_id)]);
+    for (const id of found) for (const link of this.derivedFrom(id)) found.add(link.summary_id);
+    return this.list("summaries")
+      .filter((row) => found.has(row.summary_id))
+      .sort(
+        (a, b) =>
+          a.depth - b.depth ||
+          a.conversation_id - b.conversation_id ||
+          a.start_pos - b.start_pos ||
+          (a.summary_id < b.summary_id ? -1 : 1),
+      );
   }
 
   madeAhead(conversationId: number): SummarySpan[] {

@@ -32,6 +32,8 @@ export type IndexWork =
       readonly conversationId: number;
       readonly content: string;
     }
+  | { readonly kind: "remove-summary"; readonly summaryId: string }
+  | { readonly kind: "remove-message"; readonly messageId: number }
   | {
       readonly kind: "add-message";
       readonly messageId: number;
@@ -86,6 +88,16 @@ export class Changes implements RowWriter {
 
   divide(): void {
     this.#part = this.#begin();
+  }
+
+  /** All that is here, as a change set of its own. */
+  take(): Changes {
+    const taken = new Changes();
+    taken.parts.splice(0, 1, ...this.parts.splice(0));
+    taken.files.push(...this.files.splice(0));
+    taken.index.push(...this.index.splice(0));
+    this.#part = this.#begin();
+    return taken;
   }
 
   done<T>(result: T): { readonly result: T; readonly changes: Changes } {

@@ -30,8 +30,17 @@ export class Question<K extends ReadName = ReadName> {
   }
 }
 
+/** What a plan has so far, to be written in its transaction before it goes on: what it asks afterwards sees it. */
+class Flush {
+  readonly changes: Changes;
+
+  constructor(changes: Changes) {
+    this.changes = changes;
+  }
+}
+
 /** A part of a plan: asks, and returns something. */
-export type Asking<T> = Generator<readonly Question[], T, readonly unknown[]>;
+export type Asking<T> = Generator<readonly (Question | Flush)[], T, readonly unknown[]>;
 export type Plan<T> = Asking<Done<T>>;
 
 export interface Done<T> {
@@ -51,18 +60,29 @@ export function* together<const Q extends readonly Question[]>(...questions: Q):
   return (yield questions) as Answers<Q>;
 }
 
+/** Has what there is written now; the change set goes on empty. */
+export function* flush(changes: Changes): Asking<void> {
+  yield [new Flush(changes.take())];
+}
+
 /** `read.lockHead(7)` is a question. */
 export const read = Object.fromEntries(
   READ_NAMES.map((name) => [name, (...query: Query<ReadName>) => new Question(name, query)]),
 ) as { readonly [K in ReadName]: (...query: Query<K>) => Question<K> };
 
 /** Runs a plan where answers come at once, and counts how often it asks. */
-export function answerAll<T>(plan: Asking<T>, reads: Reads): { readonly value: T; readonly asks: number } {
+export function answerAll<T>(
+  plan: Asking<T>,
+  reads: Reads,
+  apply: (changes: Changes) => void,
+): { readonly value: T; readonly asks: number } {
   let asks = 0;
   let step = plan.next([]);
   while (!step.done) {
-    asks += 1;
-    step = plan.next(step.value.map((question) => answer(reads, question)));
+    if (step.value.some((part) => part instanceof Question)) asks += 1;
+    step = plan.next(
+      step.value.map((part) => (part instanceof Flush ? apply(part.changes) : answer(reads, part))),
+    );
   }
   return { value: step.value, asks };
 }

@@ -90,6 +90,7 @@ export interface RunRow extends Omit<Row<"context_items">, "conversation_id"> {
 export type SummarySpan = Pick<
   Row<"summaries">,
   | "summary_id"
+  | "conversation_id"
   | "depth"
   | "state"
   | "start_pos"
@@ -112,6 +113,27 @@ export interface SourceLink {
   readonly message_id: number | null;
   readonly source_id: string | null;
 }
+
+/** A version of a message that is not forgotten yet. */
+export type ForgettableVersion = Pick<
+  Row<"messages">,
+  "message_id" | "conversation_id" | "seq" | "position" | "revises" | "hidden_now" | "arrival_bytes"
+>;
+
+/** A summary with all that its hash binds, but for its text. */
+export type TouchedSummary = Pick<
+  Row<"summaries">,
+  | "summary_id"
+  | "conversation_id"
+  | "kind"
+  | "depth"
+  | "state"
+  | "tokens"
+  | "model"
+  | "level"
+  | "created_at"
+  | "previous_id"
+>;
 
 export type NumberedTable = "sessions" | "conversations" | "messages";
 
@@ -139,6 +161,16 @@ export interface Reads {
   /** The sources of summaries, of each in order. */
   sources(summaryIds: readonly string[]): SourceLink[];
   placedSources(summaryIds: readonly string[]): PlacedLink[];
+  /** The sources of a summary as they are now; or, `withWaiting`, with what waits to replace a stale one in its place. */
+  currentSources(summaryId: string, withWaiting: boolean): RunRow[];
+  /** The links of summaries that were made from this one. */
+  derivedFrom(summaryId: string): Row<"summary_parents">[];
+  /** All versions of the events that messages belong to, and of what is attached to those; forgotten ones are left out. */
+  forgettable(messageIds: readonly number[]): ForgettableVersion[];
+  /** Large files that these messages use and no other does. */
+  filesOnlyOf(messageIds: readonly number[]): Row<"large_files">[];
+  /** Every summary above these messages and summaries, the latter included, however high and whatever its state; the finest first. */
+  summariesAbove(messageIds: readonly number[], summaryIds: readonly string[]): TouchedSummary[];
   /** Summaries of a conversation that were made ahead and stand in reserve or wait to be published. */
   madeAhead(conversationId: number): SummarySpan[];
   /** Published summaries of a conversation that tell something old. */
@@ -160,6 +192,11 @@ const NAMES: Readonly<Record<keyof Reads, true>> = {
   summaries: true,
   sources: true,
   placedSources: true,
+  currentSources: true,
+  derivedFrom: true,
+  forgettable: true,
+  filesOnlyOf: true,
+  summariesAbove: true,
   madeAhead: true,
   staleSummaries: true,
 };

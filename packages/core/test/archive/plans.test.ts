@@ -6,11 +6,13 @@ import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
 import { planAppend } from "../../src/archive/append.ts";
+import { planForget } from "../../src/archive/forget.ts";
 import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
 import type { Values } from "../../src/archive/changes.ts";
 import type { TableName } from "../../src/archive/tables.ts";
 import { deriveMessage, prepareMessage } from "../../src/ingest/prepare.ts";
 import { POSITION_STEP } from "../../src/model/message.ts";
+import { nameSource } from "../../src/store/folding.ts";
 import type { FoldRun, RunItem, StoreSummary } from "../../src/store/folding.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { AppendBatch, AppendEvent } from "../../src/store/store.ts";
@@ -77,6 +79,12 @@ class Both {
     const outcomes = await this.store.publishStored(request);
     expect(this.memory.write(() => planPublishStored(request))).toEqual(outcomes);
     this.#compare(2);
+  }
+
+  async forget(request: Parameters<SqliteStore["forget"]>[0]): Promise<void> {
+    const outcome = await this.store.forget(request);
+    expect(this.memory.write(() => planForget(request))).toEqual(outcome);
+    this.#compare(Infinity);
   }
 
   async close(): Promise<void> {
@@ -168,7 +176,30 @@ async function tellStory(both: Both, seed: number): Promise<void> {
       isOrdinary && isKnown ? 2 : 8,
     );
   };
+  const forgetSome = async (now: number): Promise<void> => {
+    const messages = both.memory.list("messages").filter((row) => row.forgotten_at === null);
+    const messageIds = [random.pick(messages).message_id, random.pick(messages).message_id];
+    const { summaries } = await both.store.planForget(messageIds, []);
+    const replacements = await Promise.all(
+      summaries
+        .filter(({ isPublished }) => isPublished)
+        .map(async ({ summaryId: oldId }, k) => ({
+          oldId,
+          sourceKeys: (await both.store.readSources(oldId)).map(nameSource),
+          summary: {
+            summaryId: `sum_f${String(now * 100 + k).padStart(15, "0")}`,
+            content: `less ${k}`,
+            tokens: 4,
+            model: "m",
+            level: "extractive" as const,
+          },
+        })),
+    );
+    const request = { messageIds, alsoSummaryIds: [], replacements, reason: "asked", now };
+    await both.forget(random.below(4) === 0 ? { ...request, replacements: replacements.slice(1) } : request);
+  };
   for (let i = 0; i < 45; i++) {
+    if (i > 10 && random.below(8) === 0) await forgetSome(i);
     if (i < 4 || random.below(3) > 0) {
       await appendSome(i);
       continue;

@@ -10,8 +10,10 @@ import type { DissolveReport } from "../care.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { openHeads } from "./placement.ts";
-import { findItem, RETIRE, selectSources, SUMMARY } from "./replace.ts";
+import { PlanReads } from "./plan-reads.ts";
+import { findItem } from "./replace.ts";
 
+const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
 const DELETE_ITEM = "DELETE FROM context_items WHERE conversation_id = ? AND start_pos = ? AND seq = ?";
 const COUNT_ITEMS = `
   SELECT count(*) FILTER (WHERE (start_pos, seq) < (?2, ?3)) AS before, count(*) FILTER (WHERE (start_pos, seq) > (?2, ?3)) AS behind
@@ -32,7 +34,7 @@ export function dissolveSummary(
     const conversationId = summary.conversation_id;
     const item = findItem(connection, conversationId, summaryId);
     if (!item) return null;
-    const sources = selectSources(connection, summaryId);
+    const sources = new PlanReads(connection).currentSources(summaryId, false);
     const places = connection.get<{ before: number; behind: number }>(
       COUNT_ITEMS,
       conversationId,
@@ -85,7 +87,7 @@ function putSourcesBack(
       hidden: row.hidden,
     });
   }
-  connection.run(RETIRE, summaryId);
+  connection.update("summaries", { summary_id: summaryId }, { state: "retired" });
   connection.run(RETIRE_DERIVED, summaryId);
   head.noteShown(0, tokensMore);
   head.noteSummary(true, 0);

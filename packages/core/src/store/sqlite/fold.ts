@@ -1,10 +1,6 @@
 /** Reading the runs that summaries are made from, and publishing what was made. The rules are in `archive/publish.ts`. */
-import { Changes } from "../../archive/changes.ts";
-import type { Head } from "../../archive/head.ts";
 import { planPublishStored, planStoreSummary } from "../../archive/publish.ts";
 import type { ItemPlace, RunRow } from "../../archive/reads.ts";
-import { addSummary, describeSummary, nameSources } from "../../archive/summary.ts";
-import type { SummaryRequest } from "../../archive/summary.ts";
 import type { Row } from "../../archive/tables.ts";
 import { must } from "../../model/errors.ts";
 import type { PublishOutcome, RunItem, StoredFold, StoreSummary } from "../folding.ts";
@@ -13,7 +9,7 @@ import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { toSummary } from "./graph.ts";
 import { PlanReads } from "./plan-reads.ts";
-import { applyChanges, writePlan } from "./plans.ts";
+import { writePlan } from "./plans.ts";
 import { restoreBytes, SELECT_PARTS } from "./read.ts";
 
 const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHERE message_id = ?";
@@ -73,15 +69,3 @@ export const publishStored = (
   context: StoreContext,
   request: { conversationId: number; folds: readonly StoredFold[]; now: number },
 ): PublishOutcome[] => writePlan(context, () => planPublishStored(request));
-
-/** Inside the caller's transaction. */
-export function insertSummary(
-  context: StoreContext,
-  head: Head,
-  request: SummaryRequest,
-  rows: readonly RunRow[],
-): void {
-  const changes = new Changes();
-  addSummary(changes, describeSummary(head, request, rows), nameSources(rows));
-  applyChanges(context, changes);
-}

@@ -1,6 +1,7 @@
 /** The questions of plans, answered at once from the connection, inside the transaction of the plan. */
 import type {
   Covering,
+  ForgettableVersion,
   HeadRow,
   ItemPlace,
   NumberedTable,
@@ -11,9 +12,11 @@ import type {
   SessionPlace,
   SourceLink,
   SummarySpan,
+  TouchedSummary,
   Version,
 } from "../../archive/reads.ts";
 import type { Row } from "../../archive/tables.ts";
+import { ATTACHMENT_PREFIX, HIDDEN } from "../../model/message.ts";
 import type { SessionRef } from "../../model/message.ts";
 import type { Connection } from "./connection.ts";
 import { nextId } from "./next-id.ts";
@@ -56,7 +59,7 @@ const RUN = `
   WHERE i.conversation_id = ?1 AND (i.start_pos, i.seq) >= (?2, ?3) AND (i.start_pos, i.seq) <= (?4, ?5)
   ORDER BY i.start_pos, i.seq`;
 const SPAN = `
-  summary_id, depth, state, start_pos, start_seq, end_pos, end_seq, messages, descendant_count, tokens, earliest_at, latest_at, stale, is_root`;
+  summary_id, conversation_id, depth, state, start_pos, start_seq, end_pos, end_seq, messages, descendant_count, tokens, earliest_at, latest_at, stale, is_root`;
 const SUMMARY = `SELECT ${SPAN} FROM summaries WHERE summary_id = ?`;
 const SOURCES = `
   SELECT summary_id, ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
@@ -71,6 +74,57 @@ const SOURCE_AROUND = `
   SELECT ${SPAN} FROM summaries WHERE summary_id = (
     SELECT s.summary_id FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
     WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) AND (s.end_pos, s.end_seq) >= (?2, ?3))`;
+const IS_SAME_SPAN = `
+  w.conversation_id = s.conversation_id AND w.depth = s.depth AND w.messages = s.messages
+  AND (w.start_pos, w.start_seq, w.end_pos, w.end_seq) = (s.start_pos, s.start_seq, s.end_pos, s.end_seq)`;
+/** `w` waits to replace the stale summary `s`. */
+export const IS_WAITING = `w.state = 'prepared' AND w.stale = 0 AND ${IS_SAME_SPAN}`;
+/** The sources of a summary as they are now; with ?2, what waits to replace them stands in their place. */
+const CURRENT_SOURCES = `
+  SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL AS summary_id,
+         coalesce(n.tokens, m.tokens) AS tokens, 1 AS messages, -1 AS depth, m.hidden_now AS hidden,
+         coalesce(m.newest, m.message_id) AS version_id, m.created_at AS earliest_at, m.created_at AS latest_at,
+         NULL AS descendant_count, NULL AS end_seq, 0 AS stale
+  FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest
+  WHERE l.summary_id = ?1
+  UNION ALL
+  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, coalesce(w.summary_id, s.summary_id), coalesce(w.tokens, s.tokens),
+         s.messages, s.depth, CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, coalesce(w.earliest_at, s.earliest_at),
+         coalesce(w.latest_at, s.latest_at), s.descendant_count, s.end_seq, coalesce(w.stale, s.stale)
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
+  LEFT JOIN summaries w ON ?2 = 1 AND s.stale = 1 AND ${IS_WAITING}
+  WHERE p.summary_id = ?1 ORDER BY 1`;
+const DERIVED =
+  "SELECT summary_id, ordinal, parent_summary_id FROM summary_parents WHERE parent_summary_id = ?";
+/** All versions of the events that the given ids belong to, and of what is attached to them: `media:<event id>:<number>`. */
+const FORGETTABLE = `
+  WITH named AS (SELECT DISTINCT coalesce(m.revises, m.message_id) AS id FROM json_each(?1) j JOIN messages m ON m.message_id = j.value),
+  attachments AS (
+    SELECT a.message_id, a.session_ref, rtrim(substr(a.event_id, length('${ATTACHMENT_PREFIX}') + 1), '0123456789') AS owner
+    FROM event_ids a
+    WHERE a.session_ref IN (SELECT m.session_ref FROM named n JOIN messages m ON m.message_id = n.id)
+      AND a.event_id >= '${ATTACHMENT_PREFIX}' AND a.event_id < '${ATTACHMENT_PREFIX}' || char(1114111)),
+  firsts AS (
+    SELECT id FROM named
+    UNION SELECT a.message_id FROM attachments a
+      JOIN event_ids o ON o.session_ref = a.session_ref AND o.event_id = substr(a.owner, 1, length(a.owner) - 1)
+      WHERE o.message_id IN (SELECT id FROM named))
+  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.revises, m.hidden_now, m.arrival_bytes
+  FROM firsts f JOIN messages m ON m.message_id = f.id OR m.revises = f.id
+  WHERE m.forgotten_at IS NULL ORDER BY m.conversation_id, m.seq`;
+const FILES_ONLY_OF = `
+  SELECT DISTINCT f.*
+  FROM json_each(?1) j JOIN message_parts p ON p.message_id = j.value JOIN large_files f ON f.file_id = p.file_id
+  WHERE NOT EXISTS (SELECT 1 FROM message_parts o WHERE o.file_id = f.file_id AND o.message_id NOT IN (SELECT value FROM json_each(?1)))
+  ORDER BY f.file_id`;
+/** Every summary above the messages, however high and whatever its state. */
+const SUMMARIES_ABOVE = `
+  WITH RECURSIVE touched (id) AS (
+    SELECT l.summary_id FROM json_each(?1) j JOIN summary_messages l ON l.message_id = j.value
+    UNION SELECT value FROM json_each(?2)
+    UNION SELECT p.summary_id FROM touched t JOIN summary_parents p ON p.parent_summary_id = t.id)
+  SELECT s.summary_id, s.conversation_id, s.kind, s.depth, s.state, s.tokens, s.model, s.level, s.created_at, s.previous_id FROM touched t JOIN summaries s ON s.summary_id = t.id
+  ORDER BY s.depth, s.conversation_id, s.start_pos, s.summary_id`;
 const MADE_AHEAD = `SELECT ${SPAN} FROM summaries WHERE conversation_id = ? AND state IN ('prepared', 'reserve')`;
 const STALE = `
   SELECT ${SPAN} FROM summaries INDEXED BY stale_summaries WHERE conversation_id = ? AND state = 'cover' AND stale = 1`;
@@ -240,6 +294,27 @@ export class PlanReads implements Reads {
 
   placedSources(summaryIds: readonly string[]): PlacedLink[] {
     return this.#each(PLACED_SOURCES, summaryIds);
+  }
+
+  currentSources(summaryId: string, withWaiting: boolean): RunRow[] {
+    return this.#connection.all<RunRow>(CURRENT_SOURCES, summaryId, withWaiting ? 1 : 0);
+  }
+
+  derivedFrom(summaryId: string): Row<"summary_parents">[] {
+    return this.#connection.all<Row<"summary_parents">>(DERIVED, summaryId);
+  }
+
+  forgettable(messageIds: readonly number[]): ForgettableVersion[] {
+    return this.#connection.all<ForgettableVersion>(FORGETTABLE, JSON.stringify(messageIds));
+  }
+
+  filesOnlyOf(messageIds: readonly number[]): Row<"large_files">[] {
+    return this.#connection.all<Row<"large_files">>(FILES_ONLY_OF, JSON.stringify(messageIds));
+  }
+
+  summariesAbove(messageIds: readonly number[], summaryIds: readonly string[]): TouchedSummary[] {
+    const asked = [JSON.stringify(messageIds), JSON.stringify(summaryIds)] as const;
+    return this.#connection.all<TouchedSummary>(SUMMARIES_ABOVE, ...asked);
   }
 
   madeAhead(conversationId: number): SummarySpan[] {

@@ -23,19 +23,24 @@ export function writePlan<T>(context: StoreContext, plan: () => Plan<T>): T {
 }
 
 function runPlan<T>(context: StoreContext, plan: Plan<T>): T {
-  const { value, asks } = answerAll(plan, new PlanReads(context.connection));
+  const apply = (changes: Changes): void => applyChanges(context, changes);
+  const { value, asks } = answerAll(plan, new PlanReads(context.connection), apply);
   applyChanges(context, value.changes);
   context.onPlan?.(asks);
   return value.result;
 }
 
+const refuse = (): never => {
+  throw new Error("what only reads has nothing to write");
+};
+
 /** A plan that writes nothing, in one read transaction. */
 export const readPlan = <T>({ connection }: StoreContext, plan: () => Asking<T>): T =>
-  connection.read(() => answerAll(plan(), new PlanReads(connection)).value);
+  connection.read(() => answerAll(plan(), new PlanReads(connection), refuse).value);
 
 /** A part of a plan for a verb that is none itself: what it asks is answered now, inside the transaction of the caller. */
 export const answerNow = <T>({ connection }: Pick<StoreContext, "connection">, part: Asking<T>): T =>
-  answerAll(part, new PlanReads(connection)).value;
+  answerAll(part, new PlanReads(connection), refuse).value;
 
 /** Inside the caller's transaction. */
 export function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {
@@ -44,7 +49,9 @@ export function applyChanges({ connection, files, index }: StoreContext, changes
   const documents: IndexDocument[] = [];
   for (const work of changes.index) {
     if (work.kind === "add-message") documents.push(work);
-    else index.addSummary(work);
+    else if (work.kind === "add-summary") index.addSummary(work);
+    else if (work.kind === "remove-summary") index.removeSummary(work.summaryId);
+    else index.remove(work.messageId);
   }
   index.add(documents);
 }

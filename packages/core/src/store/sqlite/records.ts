@@ -177,7 +177,7 @@ interface HiddenChange extends Place {
 }
 
 /** Inside the caller's transaction: the cover follows what is hidden. */
-export function hideInCover(connection: Connection, heads: Heads, changes: readonly HiddenChange[]): void {
+function hideInCover(connection: Connection, heads: Heads, changes: readonly HiddenChange[]): void {
   const cover = answerNow({ connection }, readCover(changes, heads));
   for (const { before, after, ...place } of changes) cover.setHidden(place, before, after);
   answerNow({ connection }, cover.save());

@@ -15,7 +15,6 @@ import { restoreBytes, SELECT_PARTS } from "./read.ts";
 const SELECT = "SELECT key_id, keyed, sealed FROM redactions WHERE message_id = ?";
 const SELECT_VALUES = "SELECT * FROM sealed_values WHERE message_id = ? ORDER BY ordinal";
 const DELETE_VALUES = "DELETE FROM sealed_values WHERE message_id = ?";
-const DELETE = "DELETE FROM redactions WHERE message_id = ?";
 const SELECT_MESSAGE = `
   SELECT m.message_id, m.body, m.encoding, m.salt, m.commitment FROM messages m JOIN conversations c USING (conversation_id)
   WHERE m.message_id = ?1 AND m.forgotten_at IS NULL AND (?2 IS NULL OR c.owner = ?2)`;
@@ -45,11 +44,6 @@ function toValue(row: Row): SealedValue {
     nonce: row.nonce as Uint8Array,
     sealed: row.sealed as Uint8Array,
   };
-}
-
-export function eraseRedaction(connection: Connection, messageId: number): void {
-  connection.run(DELETE_VALUES, messageId);
-  connection.run(DELETE, messageId);
 }
 
 /** What a stored message must be committed to, as far as that follows from what is stored. */

@@ -5,15 +5,17 @@
  */
 import type { Head } from "../../archive/head.ts";
 import { isMadeOf } from "../../archive/publish.ts";
+import { planStoreRemade, takePlace } from "../../archive/replace.ts";
 import type { Row } from "../../archive/tables.ts";
+import { must } from "../../model/errors.ts";
 import type { PublishOutcome, StaleSummary, SummaryReplacement } from "../folding.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { openHeads } from "./placement.ts";
-import { insertSummary, toRunItems } from "./fold.ts";
+import { toRunItems } from "./fold.ts";
 import { toSummary } from "./graph.ts";
-import { PlanReads } from "./plan-reads.ts";
-import { isMadeFrom, IS_WAITING, selectSources, SUMMARY, takePlace } from "./replace.ts";
+import { IS_WAITING, PlanReads } from "./plan-reads.ts";
+import { answerNow, writePlan } from "./plans.ts";
 
 /** Stale itself, not replaced yet, and nothing below it that is stale and not replaced yet. */
 const NEXT_STALE = `
@@ -50,35 +52,16 @@ export function readStale({ connection, files }: StoreContext, conversationId: n
   return connection.read(() => {
     const stale = connection.get<Row<"summaries">>(NEXT_STALE, conversationId);
     if (!stale) return null;
-    const rows = selectSources(connection, stale.summary_id, true);
+    const rows = new PlanReads(connection).currentSources(stale.summary_id, true);
     return { summary: toSummary(stale), run: toRunItems(connection, files, rows) };
   });
 }
 
-export function storeRemade(
+export const storeRemade = (
   context: StoreContext,
-  { oldId, summary, sourceKeys }: SummaryReplacement,
+  replacement: SummaryReplacement,
   now: number,
-): PublishOutcome {
-  const { connection } = context;
-  return connection.write(() => {
-    const old = connection.get<Row<"summaries">>(SUMMARY, oldId);
-    const rows = selectSources(connection, oldId, true);
-    if (!old || old.state !== "cover" || old.stale !== 1 || !isMadeFrom(rows, sourceKeys))
-      return { kind: "stale" };
-    const conversationId = old.conversation_id;
-    const head = openHeads(connection).of(conversationId);
-    insertSummary(context, head, { conversationId, summary, now, state: "prepared" }, rows);
-    head.noteSummary(false);
-    head.save(connection, now);
-    return {
-      kind: "published",
-      summaryId: summary.summaryId,
-      tokensBefore: old.tokens,
-      tokensAfter: summary.tokens,
-    };
-  });
-}
+): PublishOutcome => writePlan(context, () => planStoreRemade(replacement, now));
 
 interface WaitingRow {
   start_pos: number;
@@ -96,7 +79,7 @@ export function swapRemade(
   return connection.write(() => {
     const waiting = connection
       .all<WaitingRow>(WAITING, conversationId)
-      .filter((row) => isMadeOf(reads.sources([row.new_id]), selectSources(connection, row.old_id, true)));
+      .filter((row) => isMadeOf(reads.sources([row.new_id]), reads.currentSources(row.old_id, true)));
     if (waiting.length === 0) return 0;
     const head = openHeads(connection).of(conversationId);
     for (const row of waiting) {
@@ -111,7 +94,13 @@ export function swapRemade(
 
 /** Puts a summary and what it brings along below it in force. */
 function swap(connection: Connection, head: Head, oldId: string, newId: string): void {
-  takePlace(connection, head, oldId, newId);
+  const reads = new PlanReads(connection);
+  const [old] = reads.summaries([oldId]);
+  const [next] = reads.summaries([newId]);
+  answerNow(
+    { connection },
+    takePlace(connection, head, must(old, `summary ${oldId}`), must(next, `summary ${newId}`)),
+  );
   for (const below of connection.all<{ old_id: string; new_id: string }>(REPLACED_SOURCES, oldId, newId)) {
     swap(connection, head, below.old_id, below.new_id);
   }

@@ -552,7 +552,7 @@ export class SqliteStore implements Store {
   }
 
   async planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan> {
-    return this.#do("read", () => forgetting.planForget(this.#context, messageIds, alsoSummaryIds));
+    return this.#do("read", () => forgetting.readForgetPlan(this.#context, messageIds, alsoSummaryIds));
   }
 
   async forget(request: ForgetRequest): Promise<ForgetOutcome> {

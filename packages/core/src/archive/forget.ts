@@ -1,0 +1,169 @@
+/**
+ * Forgetting: the one way in which something stored is erased. Body and salt go, the commitment stays, so the chain can still be walked
+ * and says nothing about the text. A record in the chain tells which messages and files went, and why. Summaries that rest on them are
+ * replaced by new ones under new ids; of the old ones only a note is left that says so.
+ *
+ * Invariant: once the change set is written, no row and no term of the index holds the text.
+ */
+import { HIDDEN } from "../model/message.ts";
+import { estimateTextTokens } from "../model/tokens.ts";
+import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../store/care.ts";
+import { Changes } from "./changes.ts";
+import { readCover } from "./cover.ts";
+import { Heads } from "./heads.ts";
+import { flush, read, together } from "./plan.ts";
+import type { Asking, Plan } from "./plan.ts";
+import type { ForgettableVersion, TouchedSummary } from "./reads.ts";
+import { isMadeFrom, putInstead } from "./replace.ts";
+import { hashSummary } from "./summary.ts";
+import type { Row } from "./tables.ts";
+
+/** What forgetting would touch. */
+interface Selection {
+  readonly versions: readonly ForgettableVersion[];
+  readonly files: readonly Row<"large_files">[];
+  readonly summaries: readonly TouchedSummary[];
+}
+
+function* select(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Asking<Selection> {
+  const versions = yield* read.forgettable(messageIds);
+  const ids = versions.map((version) => version.message_id);
+  const [files, summaries] = yield* together(read.filesOnlyOf(ids), read.summariesAbove(ids, alsoSummaryIds));
+  return { versions, files, summaries };
+}
+
+export function* planForgetting(
+  messageIds: readonly number[],
+  alsoSummaryIds: readonly string[],
+): Asking<ForgetPlan> {
+  return toPlan(yield* select(messageIds, alsoSummaryIds));
+}
+
+function toPlan({ versions, files, summaries }: Selection): ForgetPlan {
+  return {
+    messageIds: versions.map((version) => version.message_id),
+    conversationIds: [...new Set(versions.map((version) => version.conversation_id))],
+    arrivalBytes: versions.reduce((sum, version) => sum + version.arrival_bytes, 0),
+    files: files.map((file) => ({
+      fileId: file.file_id,
+      storagePath: file.storage_path,
+      byteSize: file.byte_size,
+    })),
+    summaries: summaries.map((summary) => ({
+      summaryId: summary.summary_id,
+      conversationId: summary.conversation_id,
+      depth: summary.depth,
+      isPublished: summary.state === "cover",
+      tokens: summary.tokens,
+    })),
+  };
+}
+
+export function* planForget(request: ForgetRequest): Plan<ForgetOutcome> {
+  const changes = new Changes();
+  const selection = yield* select(request.messageIds, request.alsoSummaryIds);
+  const { versions, files, summaries } = selection;
+  if (!(yield* matches(summaries, request))) return changes.done({ kind: "stale" });
+  const ids = [...versions, ...files, ...summaries].map((row) => row.conversation_id);
+  const rows = yield* read.lockHeads([...new Set(ids)]);
+  const source = {
+    readHead: (id: number) => rows.find((row) => row.conversation_id === id),
+    nextId: () => Number.NaN,
+  };
+  const heads = new Heads(source, changes);
+  yield* eraseMessages(changes, heads, selection, request);
+  yield* replaceSummaries(changes, heads, summaries, request);
+  heads.save(request.now);
+  return changes.done({ kind: "forgotten", plan: toPlan(selection) });
+}
+
+/** Whether the new texts are for exactly the published summaries that are touched, made from what those have now. */
+function* matches(summaries: readonly TouchedSummary[], { replacements }: ForgetRequest): Asking<boolean> {
+  const published = summaries.filter((summary) => summary.state === "cover");
+  const offered = new Map(replacements.map((replacement) => [replacement.oldId, replacement]));
+  if (published.length !== offered.size) return false;
+  const sources = yield* together(
+    ...published.map(({ summary_id }) => read.currentSources(summary_id, false)),
+  );
+  return published.every(({ summary_id }, i) => {
+    const replacement = offered.get(summary_id);
+    return replacement !== undefined && isMadeFrom(sources[i] ?? [], replacement.sourceKeys);
+  });
+}
+
+const NOTHING = new Uint8Array(0);
+
+function* eraseMessages(
+  changes: Changes,
+  heads: Heads,
+  { versions, files }: Selection,
+  { reason, now }: ForgetRequest,
+): Asking<void> {
+  yield* hide(changes, heads, versions);
+  for (const { message_id } of versions) {
+    changes.delete("message_parts", { message_id });
+    changes.delete("message_vectors", { message_id });
+    changes.delete("sealed_values", { message_id });
+    changes.delete("redactions", { message_id });
+    const erased = { body: NOTHING, salt: NOTHING, encoding: 0, forgotten_at: now };
+    changes.update("messages", { message_id }, erased);
+    changes.index.push({ kind: "remove-message", messageId: message_id });
+  }
+  for (const { file_id } of files) changes.delete("large_files", { file_id });
+  const touched = new Set([...versions, ...files].map((row) => row.conversation_id));
+  for (const id of touched) {
+    const isHere = (row: { readonly conversation_id: number }): boolean => row.conversation_id === id;
+    const seqs = versions.filter(isHere).map(({ seq }) => seq);
+    const fileIds = files.filter(isHere).map(({ file_id }) => file_id);
+    heads.of(id).takeRecord(changes, "forget", { reason, seqs, files: fileIds }, now);
+  }
+}
+
+function* hide(changes: Changes, heads: Heads, versions: readonly ForgettableVersion[]): Asking<void> {
+  const firsts = versions.filter(({ revises }) => revises === null);
+  const places = firsts.map(({ conversation_id, position, seq }) => ({
+    conversationId: conversation_id,
+    position,
+    seq,
+  }));
+  const cover = yield* readCover(places, heads);
+  for (const [i, { message_id, hidden_now: before }] of firsts.entries()) {
+    const after = before | HIDDEN.forgotten;
+    changes.update("messages", { message_id }, { hidden_now: after });
+    const place = places[i];
+    if (place) cover.setHidden(place, before, after);
+  }
+  yield* cover.save();
+}
+
+/** From the finest up, so that each new one is made of new ones; what was written is handed over in between, to be read. */
+function* replaceSummaries(
+  changes: Changes,
+  heads: Heads,
+  summaries: readonly TouchedSummary[],
+  { replacements, now }: ForgetRequest,
+): Asking<void> {
+  const offered = new Map(replacements.map((replacement) => [replacement.oldId, replacement]));
+  for (const summary of summaries) {
+    const replacement = offered.get(summary.summary_id);
+    yield* flush(changes);
+    if (replacement) yield* putInstead(changes, heads.of(summary.conversation_id), replacement, now);
+    eraseSummary(changes, summary, renderNote(now, replacement?.summary.summaryId ?? null));
+  }
+}
+
+function renderNote(at: number, standsInstead: string | null): string {
+  const day = new Date(at).toISOString().slice(0, 10);
+  const instead = standsInstead === null ? "" : ` ${standsInstead} stands in its place.`;
+  return `[LCM forgotten] What this summary told was removed on request on ${day}.${instead}`;
+}
+
+function eraseSummary(changes: Changes, summary: TouchedSummary, note: string): void {
+  const { summary_id, conversation_id: conversationId } = summary;
+  const tokens = estimateTextTokens(note);
+  const hash = hashSummary({ ...summary, content: note, tokens });
+  const erased = { state: "retired", content: note, tokens, hash, is_root: 0 } as const;
+  changes.update("summaries", { summary_id }, erased);
+  changes.index.push({ kind: "remove-summary", summaryId: summary_id });
+  changes.index.push({ kind: "add-summary", summaryId: summary_id, conversationId, content: note });
+}
