@@ -217,7 +217,7 @@ test("verification that fails names the message and ends with status 6", async (
   expect(asJson.status).toBe(6);
   expect(asJson.stderr).toBe("");
   const { ok, data } = parseEnvelope(asJson);
-  expect(ok).toBe(true);
+  expect(ok).toBe(false);
   expect(data["ok"]).toBe(false);
   expect((data["problems"] as { id: string }[]).map(({ id }) => id)).toContain("msg_5");
 });
