@@ -82,7 +82,9 @@ describe("compact", () => {
       compacted: true,
       result: { tokensBefore: before, tokensAfter: after },
     });
-    expect(await measure()).toBeLessThan(before);
+    // A window with much more room than the rest needs opens the summaries again.
+    expect(await measure(before)).toBeLessThan(before);
+    expect(await measure()).toBe(before);
   });
 
   test("makes room after an overflow, also when there is nothing to fold", async () => {

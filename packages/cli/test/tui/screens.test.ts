@@ -191,7 +191,10 @@ describe("graph", () => {
 describe("context", () => {
   test("shows what each item costs and why it is there, for another budget too", async () => {
     const { press, write } = await open();
-    const whole = await press("c", "g");
+    expect(await press("c", "g")).toContain("opened: there is");
+    await press("b");
+    await write("3000");
+    const whole = await press("enter", "g");
     expect(whole).toContain("whole: everything that is not folded fits");
     expect(whole).toMatch(/summary d\d sum_[0-9a-f]{16} +\d+ [█░]{10} +\d+ {2}the whole cover/);
     await press("b");
@@ -232,8 +235,10 @@ describe("context", () => {
   });
 
   test("shows the former context: what stood there before a summary was made", async () => {
-    const { press } = await open();
-    await press("c", "g");
+    const { press, write } = await open();
+    await press("c", "b");
+    await write("3000");
+    await press("enter", "g");
     const previous = await press("P");
     expect(previous).toContain("former context of 1");
     expect(previous).toMatch(/before sum_[0-9a-f]{16} was made: \d+ items with/);

@@ -110,8 +110,8 @@ export interface RecallStore extends TextIndex {
   }): Promise<DatedId[]>;
   /** The current messages of the scope with ids in the ranges. */
   readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]>;
-  /** Summaries by their rows in the index; null gives all of the scope. */
-  readFoundSummaries(refs: readonly number[] | null, scope: RecallScope): Promise<FoundSummary[]>;
+  /** Summaries by their rows in the index. */
+  readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]>;
   /** Large files of the scope, newest first; null gives all of them. */
   listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]>;
   /** The messages of a conversation from one to another in its order, hidden ones included, revisions left out. */

@@ -119,7 +119,7 @@ test("every key and older name has a hint with a readable label", () => {
   );
   expect(hints["freshTailCount"]).toEqual({
     label: "Fresh tail count",
-    help: "Folds leave this many of the newest messages alone, up to freshTailMaxTokens. Default: 64.",
+    help: "Number of newest messages that are never folded, up to freshTailMaxTokens. Default: 64.",
     placeholder: "64",
   });
   expect(hints["dbPath"]?.advanced).toBe(true);

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { RecordedRequest } from "@lossless/testkit/fake-model.ts";
 import { checkSequence, countShared, historyOf, textOf } from "../requests.ts";
 import { SMALL_WINDOW, type Stage } from "../stage.ts";
 
@@ -42,22 +43,31 @@ export async function playLongChat(stage: Stage): Promise<void> {
     assert.doesNotMatch(status, /models are not called/, "a busy chat does not use up the guards");
   });
   await stage.step("the front of the prompt changes only with a fold", async () => {
-    let breaks = 0;
-    for (const [index, request] of requests.entries()) {
+    const breaks = requests.flatMap((request, index) => {
       const before = requests[index - 1];
-      if (before === undefined) continue;
+      if (before === undefined) return [];
       const history = historyOf(before);
       const shared = countShared(history, historyOf(request));
-      if (shared < history.length) {
-        breaks += 1;
-        if (process.argv.includes("--verbose"))
-          console.log(`  request ${request.number} shares ${shared} of ${history.length}`);
-      }
-    }
-    console.log(`      ${breaks} of ${requests.length} requests changed something in front`);
-    assert.ok(breaks <= 10, `${breaks} changes of the front`);
+      if (shared === history.length) return [];
+      return [{ request, isFold: listSummaries(request) !== listSummaries(before), shared, history }];
+    });
+    for (const { request, isFold, shared, history } of breaks)
+      console.log(
+        `      request ${request.number} shares ${shared} of ${history.length}${isFold ? ", after a fold" : ""}`,
+      );
+    const others = breaks.filter(({ isFold }) => !isFold);
+    assert.deepEqual(
+      others.map(({ request }) => request.number),
+      [],
+      "requests whose front changed although they show the same summaries",
+    );
+    assert.ok(breaks.length < requests.length / 5, `${breaks.length} changes of the front`);
   });
 }
+
+/** The summaries that a request shows, in order. */
+const listSummaries = (request: RecordedRequest): string =>
+  (textOf(request).match(/<summary id="sum_[0-9a-f]{16}"/g) ?? []).join();
 
 function writeTurn(turn: number): string {
   const fact = `turn ${turn} asks: keep in mind that locker ${turn} opens with code ${turn * 7919}.`;

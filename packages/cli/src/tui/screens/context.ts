@@ -99,7 +99,8 @@ export class ContextScreen implements Screen {
     const { engine } = this.#desk.archive;
     const id = summaryId ?? (await this.#findNewest(items.flatMap((item) => item.summaryId ?? [])));
     this.#report = id === null ? null : await engine.dissolveSummary({ summaryId: id, isDry: true });
-    if (id === null) this.#note = "no summary was made yet: nothing stood here before";
+    if (id === null)
+      this.#note = "this context shows no summary; press - to halve the budget and see folded parts";
     else if (this.#report === null)
       this.#note = `${id} does not stand in the context by itself: choose the summary above it`;
     else {

@@ -62,8 +62,6 @@ const SUMMARY_TIMES = `
 const SUMMARIES = `
   SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
   JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
-const ALL_SUMMARIES = `
-  SELECT r.summary_ref, s.* FROM summaries s JOIN summary_refs r USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY s.latest_at DESC`;
 const PLACE_OF = "SELECT conversation_id, position, seq FROM messages WHERE message_id = ?";
 const RUN = `
   SELECT message_id AS id FROM messages
@@ -350,15 +348,12 @@ const toText = (row: TextRow, bytes: Uint8Array): MessageText => ({
 
 export function readFoundSummaries(
   { connection }: StoreContext,
-  refs: readonly number[] | null,
+  refs: readonly number[],
   scope: RecallScope,
 ): FoundSummary[] {
-  if (refs?.length === 0) return [];
+  if (refs.length === 0) return [];
   const [conversations, since, before] = bindScope(scope);
-  const rows =
-    refs === null
-      ? connection.all(ALL_SUMMARIES, conversations, since, before)
-      : connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
+  const rows = connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
   return dropBeyond(connection, scope, "summary", rows.map(toFoundSummary), ({ ref }) => ref);
 }
 

@@ -463,7 +463,7 @@ export class SqliteStore implements Store {
     return this.#do("read", () => places.listFiles(this.#context, scope, fileIds));
   }
 
-  async readFoundSummaries(refs: readonly number[] | null, scope: RecallScope): Promise<FoundSummary[]> {
+  async readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]> {
     return this.#do("read", () => places.readFoundSummaries(this.#context, refs, scope));
   }
 

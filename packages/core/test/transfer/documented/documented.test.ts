@@ -81,7 +81,7 @@ test("keeps families, order and the context of an imported database", async () =
     [null, "main"],
     ["manual-reset", "main"],
   ]);
-  const context = await engine.assemble({ sessionKey: "agent:main:telegram:42", budgetTokens: 100_000 });
+  const context = await engine.assemble({ sessionKey: "agent:main:telegram:42", budgetTokens: 400 });
   const text = JSON.stringify(context?.messages);
   for (const shown of [
     "sum_0000000000000003",
