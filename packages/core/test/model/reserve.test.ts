@@ -16,16 +16,26 @@ const reserve = (from: number, to: number, count = to - from + 1): ReserveSummar
 
 const spans = [summary(11, 20), summary(21, 30), summary(31, 40)];
 
-test.each<[string, ReserveSummary, number, { from: number; to: number } | null]>([
-  ["stands for neighbours whose edges it shares", reserve(11, 30), 0, { from: 0, to: 2 }],
-  ["stands for one item", reserve(21, 30), 0, { from: 1, to: 2 }],
+test.each<[string, ReserveSummary, number, { from: number; to: number; messages: number } | null]>([
+  ["stands for neighbours whose edges it shares", reserve(11, 30), 0, { from: 0, to: 2, messages: 20 }],
+  ["stands for one item", reserve(21, 30), 0, { from: 1, to: 2, messages: 10 }],
   ["is refused where it begins inside an item", reserve(15, 30), 0, null],
   ["is refused where it ends inside an item", reserve(11, 25), 0, null],
   ["is refused where it counts other messages", reserve(11, 30, 19), 0, null],
   ["is refused where it stands for nothing here", reserve(41, 50), 0, null],
-  ["stands for what was not read if it counts all of it", reserve(1, 20), 10, { from: -1, to: 1 }],
+  [
+    "stands for what was not read if it counts all of it",
+    reserve(1, 20),
+    10,
+    { from: -1, to: 1, messages: 20 },
+  ],
   ["is refused where it counts only some of what was not read", reserve(1, 20), 11, null],
-  ["may begin at a hidden row before the first item", reserve(9, 20, 10), 0, { from: 0, to: 1 }],
+  [
+    "may begin at a hidden row before the first item",
+    reserve(9, 20, 10),
+    0,
+    { from: 0, to: 1, messages: 10 },
+  ],
 ])("a reserve summary %s", (_, summaryOf, before, expected) => {
   expect(matchReserve(summaryOf, spans, before)).toEqual(expected);
 });
