@@ -21,6 +21,7 @@ import type { Head } from "./head.ts";
 import { Heads } from "./heads.ts";
 import type { HeadSource } from "./heads.ts";
 import { EVENT_KIND, KnownEvents } from "./identity.ts";
+import type { Changed } from "./identity.ts";
 import { describeAsStored } from "./known-files.ts";
 import { addParts, addRedaction, describeFile, recordFile } from "./message-rows.ts";
 import type { PayloadPart } from "./message-rows.ts";
@@ -113,6 +114,8 @@ function* askRest(
     const placed = findPlacement(found.placements, event.position) ?? found.head;
     const id = known.get(event.eventId) ?? placed?.conversation_id;
     if (id === undefined) continue;
+    // Repeated in this batch, it goes where it went first.
+    known.set(event.eventId, id);
     used.add(id);
     if (prepared?.cacheUsage) reporting.add(id);
     for (const { sha256 } of prepared?.payloads ?? []) fileIds.add(deriveFileId(id, sha256));
@@ -196,7 +199,7 @@ class Batch {
     const prepared = describeAsStored(files, head.conversationId, event.arrival, early, this.#request.derive);
     const isLate = head.hasSummaries && position !== null && position <= head.lastPosition;
     const message = this.#insertMessage(head, position ?? head.nextPosition(), event, prepared, first);
-    if (first) this.#revise(first, message);
+    if (relation.kind === "changed") this.#revise(relation, message);
     else if (isLate) this.#late.set(message.messageId, message);
     else this.#addItem(head, message);
     if (prepared.cacheUsage && !first) this.#report(head.conversationId, prepared.cacheUsage);
@@ -307,10 +310,11 @@ class Batch {
   }
 
   /** A revision of a message that this batch brought changes what is not written yet. */
-  #revise(first: Version, { messageId, tokens }: Pending): void {
+  #revise({ first, versions }: Changed, { messageId, tokens }: Pending): void {
     const { message_id, conversation_id: conversationId, position, seq } = first;
     this.#changes.update("messages", { message_id }, { newest: messageId });
-    this.#changes.delete("message_vectors", { message_id });
+    for (const version of versions)
+      this.#changes.delete("message_vectors", { message_id: version.message_id });
     const item = this.#items.get(message_id);
     const late = this.#late.get(message_id);
     if (late) return void Object.assign(late, { tokens, isRevised: true });

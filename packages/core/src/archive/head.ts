@@ -146,8 +146,9 @@ export class Head {
 
   save(writer: RowWriter, now: number): void {
     if (!this.#isChanged) return;
-    const { conversation_id, archived_at: _, ...row } = this.#row;
-    writer.update("conversations", { conversation_id }, this.#hasNewRows ? { ...row, stored_at: now } : row);
+    const key = { conversation_id: this.conversationId };
+    const grown = pickGrown(this.#row);
+    writer.update("conversations", key, this.#hasNewRows ? { ...grown, stored_at: now } : grown);
     this.#isChanged = false;
   }
 
@@ -157,3 +158,20 @@ export class Head {
     this.#isChanged = true;
   }
 }
+
+/** What grows, and nothing else: a conversation that begins now comes with its whole row, and may have been archived since. */
+const pickGrown = (row: HeadRow): Omit<HeadRow, "conversation_id" | "archived_at"> => ({
+  session_id: row.session_id,
+  head_seq: row.head_seq,
+  head_chain: row.head_chain,
+  message_count: row.message_count,
+  shown_messages: row.shown_messages,
+  shown_tokens: row.shown_tokens,
+  arrival_bytes: row.arrival_bytes,
+  last_position: row.last_position,
+  first_at: row.first_at,
+  last_at: row.last_at,
+  summary_count: row.summary_count,
+  fold_revision: row.fold_revision,
+  epoch_seq: row.epoch_seq,
+});

@@ -10,17 +10,32 @@ import type { Version } from "./reads.ts";
 /** What names an event in `event_ids`, and how it came by the name. */
 export const EVENT_KIND = { entry: 0, provisional: 1, alias: 2 } as const;
 
+/** It arrived before, otherwise. */
+export interface Changed {
+  readonly kind: "changed";
+  readonly first: Version;
+  /** In the order of arrival, the first included. */
+  readonly versions: readonly Version[];
+}
+
 /** How an arriving event relates to what is stored. */
 export type Relation =
   | { readonly kind: "new" }
   | { readonly kind: "known"; readonly version: Version; readonly outcome: "known" | "forgotten" }
-  | { readonly kind: "changed"; readonly first: Version };
+  | Changed;
 
 export class KnownEvents {
   readonly #versions: Map<string, Version[]>;
 
   constructor(versions: readonly Version[]) {
     this.#versions = Map.groupBy(versions, (version) => nameEvent(version.event_id));
+    // Two names of one message share its versions: what arrives under one of them is known under the other.
+    const byFirst = new Map<number | undefined, Version[]>();
+    for (const [name, list] of this.#versions) {
+      const shared = byFirst.get(list[0]?.message_id) ?? list;
+      byFirst.set(list[0]?.message_id, shared);
+      this.#versions.set(name, shared);
+    }
   }
 
   relate(event: AppendEvent): Relation {
@@ -29,7 +44,7 @@ export class KnownEvents {
     if (!versions || !first) return { kind: "new" };
     if (first.forgotten_at !== null) return { kind: "known", version: first, outcome: "forgotten" };
     const equal = versions.find((version) => isSameArrival(version, event));
-    return equal ? { kind: "known", version: equal, outcome: "known" } : { kind: "changed", first };
+    return equal ? { kind: "known", version: equal, outcome: "known" } : { kind: "changed", first, versions };
   }
 
   note(version: Version): void {

@@ -227,3 +227,20 @@ test("a conversation stays when one that stays shares its session", () => {
   expect(gone(all)).toEqual([1, 2, 3, 4]);
   expect(gone([part(1, 2), part(2, 2), part(3, 1), part(4, 2)])).toEqual([4]);
 });
+
+test("what is removed while the index is rebuilt is not in the new one", async () => {
+  await withDesk(async (desk) => {
+    const { engine } = desk;
+    await importLines(desk, lines(4, 304));
+    await say(engine, LIVE, 1);
+    const expected = await engine.readTies({ conversationIds: [1] });
+    let removal: Promise<unknown> | null = null;
+    await engine.reindex({
+      onProgress: (done) => {
+        if (done > 0) removal ??= engine.removeConversations({ expected });
+      },
+    });
+    expect(await removal).toMatchObject({ messages: 300 });
+    expect((await engine.verify()).problems).toEqual([]);
+  });
+});

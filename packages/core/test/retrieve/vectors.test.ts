@@ -414,6 +414,10 @@ describe("what has a vector", () => {
     expect((await engine.verify()).problems).toEqual([]);
     await engine.embedMessages();
     expect(texts().slice(4)).toEqual(["beta, corrected"]);
+    await engine.ingest({ session: main, messages: [say("e1", "user", "beta, corrected again")] });
+    expect((await engine.verify()).problems).toEqual([]);
+    await engine.embedMessages();
+    expect(texts().slice(5)).toEqual(["beta, corrected again"]);
     const { hits } = await engine.grep({ session: main, pattern: "delta", mode: "full_text" });
     await engine.forget({ messageIds: [Number(hits[0]?.id.slice(4))], reason: "test" });
     expect((await engine.verify()).problems).toEqual([]);
@@ -426,7 +430,7 @@ describe("what has a vector", () => {
     // Shown again, it gets its vector with the next whole run.
     await engine.setBranch({ session: main, offBranch: [] });
     await engine.embedMessages();
-    expect(texts().slice(5)).toEqual(["gamma"]);
+    expect(texts().slice(6)).toEqual(["gamma"]);
     await engine.close();
   });
 

@@ -22,6 +22,37 @@ const toMessage = ([id, text]: readonly [string, string]): { eventId: string; by
   bytes: Buffer.from(JSON.stringify({ role: "user", content: text })),
 });
 
+test("what arrives under both names of a message, in one batch, is stored once", async () => {
+  const engine = await openEmpty();
+  const provisional = { ...toMessage(["turn:0", "one"]), eventIdKind: "provisional" as const };
+  await engine.ingest({ session: SESSION, messages: [provisional] });
+  await engine.relabel({ session: SESSION, labels: [{ from: "turn:0", to: "e1" }] });
+  const messages = [toMessage(["turn:0", "two"]), toMessage(["e1", "two"])];
+  const { results } = await engine.ingest({ session: SESSION, messages });
+  expect(results.map(({ outcome }) => outcome)).toEqual(["revision", "known"]);
+});
+
+test("an event that comes twice in a batch, from both sides of a reset, stays where it came first", async () => {
+  const engine = await openEmpty();
+  const large = "lorem ipsum dolor ".repeat(12_000);
+  await engine.ingest({ session: SESSION, messages: [{ ...toMessage(["file", large]), position: 1_000 }] });
+  await engine.recordBoundary({ session: SESSION, eventId: "cut", reason: "reset", position: 50_000 });
+  const messages = [
+    { ...toMessage(["a", "small"]), position: 2_000 },
+    { ...toMessage(["a", large]), position: 70_000 },
+  ];
+  const { results } = await engine.ingest({ session: SESSION, messages });
+  expect(results.map(({ outcome }) => outcome)).toEqual(["stored", "revision"]);
+  expect((await engine.verify()).problems).toEqual([]);
+});
+
+test("a session that begins with a reset keeps what closed its first conversation", async () => {
+  const engine = await openEmpty();
+  await engine.recordBoundary({ session: SESSION, eventId: "cut", reason: "reset" });
+  const { items } = await engine.listConversations({ limit: 10 });
+  expect(items.find(({ conversationId }) => conversationId === 1)?.archiveCause).toBe("reset");
+});
+
 /** Few ids and few texts, so that most events repeat one before them, with the same bytes or with others. */
 const event = fc.tuple(
   fc.constantFrom("a", "A", "a'b", 'a"b', "ä", "\u{1f600}", "1", "1.0", "null", "[]", "a#2", " a"),

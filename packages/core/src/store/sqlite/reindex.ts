@@ -25,6 +25,10 @@ const selectLeftOut = (table: string): string => `
   FROM messages i INDEXED BY messages_by_seq CROSS JOIN messages m ON m.message_id = i.message_id
   WHERE NOT EXISTS (SELECT 1 FROM ${table}_docsize d WHERE d.id = i.message_id) AND m.forgotten_at IS NULL
   ORDER BY m.message_id LIMIT ${BATCH}`;
+/** What the pages had of messages that were removed since. */
+const deleteRemoved = (table: string): string => `
+  DELETE FROM ${table} WHERE rowid IN (
+    SELECT id FROM ${table}_docsize WHERE id NOT IN (SELECT message_id FROM messages INDEXED BY messages_by_seq))`;
 const FORGOTTEN =
   "SELECT message_id AS id FROM messages WHERE message_id > ? AND message_id <= ? AND forgotten_at IS NOT NULL";
 const COUNT = "SELECT count(*) AS n FROM messages WHERE forgotten_at IS NULL";
@@ -75,6 +79,7 @@ export async function reindex(
         );
         done += leftOut.length;
       }
+      connection.exec(deleteRemoved(table));
       fillSummaries(context, generation);
       index.swapTo(generation);
       return true;
