@@ -53,6 +53,21 @@ test("a session that begins with a reset keeps what closed its first conversatio
   expect(items.find(({ conversationId }) => conversationId === 1)?.archiveCause).toBe("reset");
 });
 
+test("a session whose conversation another one has closed can end, and be reset, too", async () => {
+  const engine = await openEmpty();
+  const other = { ...SESSION, id: "s2" };
+  const ingest = async (session: typeof SESSION, id: string): Promise<number> =>
+    (await engine.ingest({ session, messages: [toMessage([id, "text"])] })).conversationId;
+  expect([await ingest(SESSION, "a"), await ingest(other, "b")]).toEqual([1, 1]);
+  await engine.recordBoundary({ session: other, eventId: "cut", reason: "reset" });
+  const ended = await engine.recordBoundary({ session: SESSION, eventId: "end", reason: "idle" });
+  expect(ended).toEqual({ kind: "recorded", conversationId: 1 });
+  await engine.recordBoundary({ session: SESSION, eventId: "cut", reason: "reset" });
+  expect([await ingest(SESSION, "c"), await ingest(other, "d")]).toEqual([3, 2]);
+  expect(await ingest({ ...SESSION, id: "s3" }, "e")).toBe(3);
+  expect((await engine.verify()).problems).toEqual([]);
+});
+
 /** Few ids and few texts, so that most events repeat one before them, with the same bytes or with others. */
 const event = fc.tuple(
   fc.constantFrom("a", "A", "a'b", 'a"b', "ä", "\u{1f600}", "1", "1.0", "null", "[]", "a#2", " a"),

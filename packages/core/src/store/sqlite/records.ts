@@ -3,8 +3,10 @@
  * hash chain as the messages, so that `verify` can replay it.
  */
 import { readCover } from "../../archive/cover.ts";
+import type { Head } from "../../archive/head.ts";
 import type { Heads } from "../../archive/heads.ts";
 import { EVENT_KIND } from "../../archive/identity.ts";
+import type { Placement } from "../../archive/placement.ts";
 import type { Place } from "../../archive/reads.ts";
 import { HIDDEN } from "../../model/message.ts";
 import type { HiddenReason, SessionRef } from "../../model/message.ts";
@@ -38,6 +40,8 @@ const SELECT_BOUNDARY = "SELECT conversation_id FROM boundaries WHERE session_re
 const INSERT_BOUNDARY = `
   INSERT INTO boundaries (conversation_id, session_ref, event_id, position, reason, retain_depth, shown_before, at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const ACTIVE =
+  "SELECT conversation_id AS id FROM conversations WHERE owner = ? AND session_key = ? AND archived_at IS NULL";
 const SHOWN_BEFORE = `
   SELECT coalesce(sum(messages), 0) AS n FROM context_items WHERE conversation_id = ? AND start_pos < ? AND hidden = 0`;
 
@@ -213,11 +217,27 @@ export function recordBoundary(
       { sessionId: session.id, eventId, reason, position, retainDepth: request.retainDepth, shownBefore },
       at,
     );
-    const after =
-      reason === "new"
-        ? head
-        : placement.archive(reason, reason === "deleted" ? null : (request.position ?? position));
+    const next = request.position ?? position;
+    const after = reason === "new" ? head : close(connection, heads, placement, request, next);
     heads.save(at);
     return { kind: "recorded", conversationId: after.conversationId };
   });
+}
+
+/**
+ * Closes the conversation a session is in. A key has one active conversation: where another session has closed this one before and gone on
+ * in the next, only a reset begins a further one.
+ */
+function close(
+  connection: Connection,
+  heads: Heads,
+  placement: Placement,
+  { session: { owner, key }, reason, at }: BoundaryRequest,
+  startNextAt: number,
+): Head {
+  const active = connection.get<{ id: number }>(ACTIVE, owner, key)?.id;
+  const isElsewhere = active !== undefined && active !== placement.readCurrent().conversationId;
+  if (isElsewhere && reason === "reset") heads.of(active).archive(connection, reason, at);
+  const isNextWanted = reason !== "deleted" && (reason === "reset" || !isElsewhere);
+  return placement.archive(reason, isNextWanted ? startNextAt : null);
 }
