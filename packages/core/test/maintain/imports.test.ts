@@ -185,6 +185,27 @@ test("of an older archive those conversations count as imported that only import
   });
 });
 
+test("of an older archive a conversation that had a turn since its import does not count as imported", async () => {
+  await withDesk(async (desk) => {
+    const { engine, databasePath } = desk;
+    await importLines(desk, lines(0, 3));
+    const [imported] = (await engine.listConversations({ limit: 1 })).items;
+    const { owner = "", sessionKey: key = "", sessionId: id = "" } = imported ?? {};
+    await engine.ingest({
+      session: { owner, key, id },
+      messages: [{ eventId: "live1", message: { role: "user", content: "heron" } }],
+      turn: { advancementKey: "turn 1" },
+    });
+    await engine.close();
+    const database = new DatabaseSync(databasePath);
+    database.exec(renderTakeBack(17));
+    database.close();
+    const opened = await openEngine({ database: databasePath, thread: false });
+    expect(await listImports(opened)).toEqual([]);
+    await opened.close();
+  });
+});
+
 test("a removal empties every table that refers to what it removes", async () => {
   await withDesk(async ({ databasePath }) => {
     const database = new DatabaseSync(databasePath, { readOnly: true });

@@ -11,7 +11,7 @@ CREATE TABLE imports (
   PRIMARY KEY (import_id, conversation_id)
 ) STRICT, WITHOUT ROWID;
 
--- A session that only imports wrote to has the cursor of an import; a host would have replaced it by its own.
+-- A session that only imports wrote to has the cursor of an import, which a host would have replaced by its own, and no turns or provisional ids.
 INSERT INTO imports (import_id, conversation_id, source, at, messages)
 SELECT printf('imp_%016x', c.conversation_id), c.conversation_id, 'a transcript, before imports were recorded',
        coalesce(c.stored_at, c.created_at), c.message_count
@@ -20,5 +20,7 @@ WHERE c.message_count > 0 AND EXISTS (SELECT 1 FROM placements p WHERE p.convers
   AND NOT EXISTS (
     SELECT 1 FROM placements p JOIN sessions s USING (session_ref)
     WHERE p.conversation_id = c.conversation_id
-      AND CASE WHEN json_valid(s.cursor) THEN json_type(s.cursor, '$.import') END IS NOT 'text');
+      AND (CASE WHEN json_valid(s.cursor) THEN json_type(s.cursor, '$.import') END IS NOT 'text'
+        OR s.session_ref IN (SELECT session_ref FROM turns)
+        OR EXISTS (SELECT 1 FROM event_ids e WHERE e.session_ref = s.session_ref AND e.kind = 1)));
 `;
