@@ -69,6 +69,8 @@ export class VectorFill {
   #inputTokens = 0;
   /** Messages that get no vector for now. */
   #passed: number[] = [];
+  /** Messages that need none. */
+  #unwanted: number[] = [];
 
   constructor(engine: EngineState, request: FillRequest) {
     this.#engine = engine;
@@ -122,7 +124,7 @@ export class VectorFill {
       const pending = await this.#engine.store.listPendingVectors({ spaceId, limit: PAGE });
       if (pending.length === 0) return null;
       const wanted = pending.filter(({ isWanted }) => isWanted);
-      this.#passed.push(...pending.filter(({ isWanted }) => !isWanted).map(({ messageId }) => messageId));
+      this.#unwanted.push(...pending.filter(({ isWanted }) => !isWanted).map(({ messageId }) => messageId));
       const failure = await this.#embedPage(wanted.map(({ messageId }) => messageId));
       if (failure !== null) return failure;
     }
@@ -137,7 +139,7 @@ export class VectorFill {
       if (failure !== null) return failure;
       this.#request.onProgress(this.#done);
     }
-    return this.#passed.length === 0 ? null : this.#store([]);
+    return this.#passed.length + this.#unwanted.length === 0 ? null : this.#store([]);
   }
 
   /** As many of the next messages as one call carries. */
@@ -209,9 +211,9 @@ export class VectorFill {
   /** Stores vectors, and that what was passed over waits no longer. */
   async #store(vectors: StoreVectors["vectors"]): Promise<ModelFailure | null> {
     const { store, clock } = this.#engine;
-    const passed = this.#passed.splice(0);
+    const [passed, unwanted] = [this.#passed.splice(0), this.#unwanted.splice(0)];
     const claim = { spaceId: this.#spaceId, holder: this.#holder, now: clock.now(), leaseMs: LEASE_MS };
-    const outcome = await store.storeVectors({ ...claim, vectors, passed });
+    const outcome = await store.storeVectors({ ...claim, vectors, passed, unwanted });
     if (outcome.kind === "lost") return failWith("unavailable", "another process took over");
     if (outcome.kind === "dimensions") {
       const said = `${this.#request.model} gave vectors of ${outcome.given} numbers, before they had ${outcome.expected}`;

@@ -34,6 +34,8 @@ export interface StoreVectors {
   readonly vectors: readonly { readonly messageId: number; readonly vector: Float32Array | null }[];
   /** Messages that were looked at and get none for now. */
   readonly passed?: readonly number[] | undefined;
+  /** Messages that need none; one that was shown meanwhile stays pending. */
+  readonly unwanted?: readonly number[] | undefined;
 }
 
 export type StoreVectorsOutcome =

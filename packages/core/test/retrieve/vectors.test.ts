@@ -371,6 +371,24 @@ describe("filling", () => {
     await engine.close();
   });
 
+  test("reaches a message in the background that is shown while others are being embedded", async () => {
+    const known = new KnownVectors();
+    let isShown = false;
+    const embed: Embed = async (request, signal) => {
+      if (request.texts.includes("three")) await engine.setBranch({ session: main, offBranch: [] });
+      isShown ||= request.texts.includes("three");
+      return known.embed(request, signal);
+    };
+    const engine = await open({ embed });
+    await engine.ingest({ session: main, messages: [say("e0", "user", "one")] });
+    await expect.poll(async () => (await engine.embedStatus()).left, { timeout: 30_000 }).toBe(0);
+    const hidden = { ...say("e1", "user", "two"), hidden: ["branch" as const] };
+    await engine.ingest({ session: main, messages: [hidden, say("e2", "user", "three")] });
+    await expect.poll(() => isShown, { timeout: 30_000 }).toBe(true);
+    await expect.poll(async () => (await engine.embedStatus()).left, { timeout: 30_000 }).toBe(0);
+    await engine.close();
+  });
+
   test("tells of trouble in the background once, and stores all the same", async () => {
     const known = new KnownVectors();
     known.replies = [failure("auth"), failure("auth")];

@@ -47,6 +47,9 @@ const PENDING = `
   SELECT p.message_id AS messageId, ${IS_EMBEDDABLE} AS isWanted FROM vectors_pending p JOIN messages m USING (message_id)
   WHERE p.space_id = ? ORDER BY p.message_id LIMIT ?`;
 const END_PENDING = "DELETE FROM vectors_pending WHERE message_id = ? AND space_id = ?";
+const END_UNWANTED = `
+  DELETE FROM vectors_pending WHERE message_id = ?1 AND space_id = ?2
+    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.message_id = ?1 AND ${IS_EMBEDDABLE})`;
 const ADD_VECTOR = `
   INSERT INTO message_vectors (space_id, message_id, vector)
   SELECT ?1, m.message_id, ?3 FROM messages m WHERE m.message_id = ?2 AND ${IS_EMBEDDABLE} ON CONFLICT DO NOTHING`;
@@ -120,7 +123,7 @@ export function listPendingVectors(
 }
 
 export function storeVectors({ connection }: StoreContext, request: StoreVectors): StoreVectorsOutcome {
-  const { spaceId, holder, now, leaseMs, vectors, passed = [] } = request;
+  const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [] } = request;
   return connection.write((): StoreVectorsOutcome => {
     if (connection.change(RENEW, now + leaseMs, spaceId, holder) === 0) return { kind: "lost" };
     const known = connection.get<{ dimensions: number }>(DIMENSIONS, spaceId)?.dimensions ?? 0;
@@ -136,6 +139,7 @@ export function storeVectors({ connection }: StoreContext, request: StoreVectors
       connection.run(END_PENDING, messageId, spaceId);
     }
     for (const messageId of passed) connection.run(END_PENDING, messageId, spaceId);
+    for (const messageId of unwanted) connection.run(END_UNWANTED, messageId, spaceId);
     return { kind: "stored", stored };
   });
 }
