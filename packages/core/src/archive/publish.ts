@@ -56,7 +56,9 @@ export function* planPublishStored(request: {
     read.sources(ids),
     ...folds.map(({ run }) => askRun(conversationId, run)),
   );
-  const head = new Head(must(headRow, `conversation ${conversationId}`));
+  // Removed meanwhile.
+  if (!headRow) return changes.done(folds.map(() => STALE));
+  const head = new Head(headRow);
   const ahead = yield* readAhead(conversationId, []);
   const replaced = new Set<string>();
   const outcomes = folds.map(({ summaryId, run }, index) => {
