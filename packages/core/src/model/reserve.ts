@@ -57,14 +57,18 @@ export function matchReserve(
   return match?.messages === reserve.messages ? match : null;
 }
 
-/** The same for one that may tell something old or lack rows that came late, as far as its edges hold. */
+/**
+ * The same for one that may tell something old or lack rows that came late, as far as its edges hold. One that counts more than is shown
+ * there tells of messages that are hidden now, and is not used.
+ */
 export function matchLoosely(
   reserve: ReserveSummary,
   spans: readonly Span[],
   messagesBefore: number,
 ): ReserveMatch | null {
   const match = placeReserve(reserve, spans, messagesBefore);
-  if (match === null || match.from >= 0) return match;
+  if (match === null || match.messages < reserve.messages) return null;
+  if (match.from >= 0) return match;
   const isWhole = match.messages === reserve.messages || match.messages === reserve.held;
   return isWhole ? match : null;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { POSITION_STEP } from "../../src/model/message.ts";
-import { matchReserve, type ReserveSummary } from "../../src/model/reserve.ts";
+import { matchLoosely, matchReserve, type ReserveSummary } from "../../src/model/reserve.ts";
 import { summary } from "./cover-kit.ts";
 
 const reserve = (from: number, to: number, count = to - from + 1): ReserveSummary => ({
@@ -38,4 +38,14 @@ test.each<[string, ReserveSummary, number, { from: number; to: number; messages:
   ],
 ])("a reserve summary %s", (_, summaryOf, before, expected) => {
   expect(matchReserve(summaryOf, spans, before)).toEqual(expected);
+});
+
+test("one that lacks rows that came late, or is stale, matches loosely; one that tells of hidden messages does not", () => {
+  expect(matchLoosely(reserve(11, 30, 19), spans, 0)).toEqual({ from: 0, to: 2, messages: 20 });
+  expect(matchLoosely({ ...reserve(11, 30), isStale: true }, spans, 0)).toEqual({
+    from: 0,
+    to: 2,
+    messages: 20,
+  });
+  expect(matchLoosely(reserve(11, 30, 21), spans, 0)).toBeNull();
 });

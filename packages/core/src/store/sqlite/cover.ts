@@ -230,14 +230,21 @@ function countShown(
   return { shownMessages, shownTokens, firstAt };
 }
 
-/** Stand-ins, stale ones too; one made since the epoch began says so, because a context begun before it must not change. */
+/**
+ * Stand-ins; one made since the epoch began says so, because a context begun before it must not change. Stale ones too, but for those
+ * before a boundary: what it hides may be among what they tell.
+ */
 function readReserve(
   connection: Connection,
   conversationId: number,
   epochSeq: number,
   boundaries: readonly Boundary[],
 ): ReserveSummary[] {
-  return connection.all(RESERVE, conversationId).map((row) => {
+  const floor = findFloor(boundaries);
+  const rows = connection
+    .all(RESERVE, conversationId)
+    .filter((row) => row.stale === 0 || (row.start_pos as number) >= floor);
+  return rows.map((row) => {
     const reserve = {
       summaryId: row.summary_id as string,
       startPosition: row.start_pos as number,
