@@ -260,8 +260,8 @@ function findGap(field: Field, state: SweepState, savedTokens: number): number |
   return field.shownTokens - LANDS_AT * stopAtTokens;
 }
 
-/** A summary that is to fill a space is asked for shorter by this: those written without a model come out about a third longer. */
-const OVERAGE = 1.4;
+/** A summary that is to fill a space is asked for shorter by this: those written without a model come out up to a third longer. */
+const OVERAGE = 1.25;
 
 /** How much longer a summary may be where even the shortest run would leave too little of the target: half of its sources at most. */
 function findSpare(field: Field, state: SweepState, inputTokens: number, targetTokens: number): number {
