@@ -302,13 +302,7 @@ function findSparseRoot(front: Front, board: Board, cap: number): Placed | null 
   for (const reserve of front.reserve) {
     const liesBefore = first === undefined || reserve.endPosition < first.startPosition;
     const { isRoot, held } = reserve;
-    if (
-      isRoot &&
-      liesBefore &&
-      held !== undefined &&
-      held >= reserve.messages &&
-      held <= front.unreadMessages
-    )
+    if (isRoot && liesBefore && held !== undefined && held <= front.unreadMessages)
       fromStart.push(place(reserve, { from: 0, to: 0, messages: held }));
   }
   const fitting = fromStart.filter(({ tokens }) => tokens <= cap);
