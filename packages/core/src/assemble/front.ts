@@ -302,8 +302,8 @@ function findSparseRoot(front: Front, board: Board, cap: number): Placed | null 
   for (const reserve of front.reserve) {
     const liesBefore = first === undefined || reserve.endPosition < first.startPosition;
     const { isRoot, held } = reserve;
-    if (isRoot && liesBefore && held !== undefined && held <= front.unreadMessages)
-      fromStart.push(place(reserve, { from: 0, to: 0, messages: held }));
+    const isUsable = held !== undefined && held >= reserve.messages && held <= front.unreadMessages;
+    if (isRoot && liesBefore && isUsable) fromStart.push(place(reserve, { from: 0, to: 0, messages: held }));
   }
   const fitting = fromStart.filter(({ tokens }) => tokens <= cap);
   return fitting.sort((a, b) => b.reserve.endPosition - a.reserve.endPosition)[0] ?? null;

@@ -58,8 +58,8 @@ export function matchReserve(
 }
 
 /**
- * The same for one that may tell something old or lack rows that came late, as far as its edges hold. Unless it is stale, one that counts
- * more than is shown there tells of what a boundary hides, and is not used.
+ * The same for one that may tell something old or lack rows that came late, as far as its edges hold. One that counts more than is shown
+ * there tells of messages that are hidden now, and is not used.
  */
 export function matchLoosely(
   reserve: ReserveSummary,
@@ -67,7 +67,7 @@ export function matchLoosely(
   messagesBefore: number,
 ): ReserveMatch | null {
   const match = placeReserve(reserve, spans, messagesBefore);
-  if (match === null || (match.messages < reserve.messages && reserve.isStale !== true)) return null;
+  if (match === null || match.messages < reserve.messages) return null;
   if (match.from >= 0) return match;
   const isWhole = match.messages === reserve.messages || match.messages === reserve.held;
   return isWhole ? match : null;

@@ -40,7 +40,7 @@ test.each<[string, ReserveSummary, number, { from: number; to: number; messages:
   expect(matchReserve(summaryOf, spans, before)).toEqual(expected);
 });
 
-test("one that lacks rows that came late, or is stale, matches loosely; one that tells of what a boundary hides does not", () => {
+test("one that lacks rows that came late, or is stale, matches loosely; one that tells of hidden messages does not", () => {
   expect(matchLoosely(reserve(11, 30, 19), spans, 0)).toEqual({ from: 0, to: 2, messages: 20 });
   expect(matchLoosely({ ...reserve(11, 30), isStale: true }, spans, 0)).toEqual({
     from: 0,
