@@ -89,6 +89,11 @@ function summaryIdOf(pick: Pick): string | null {
   return pick.kind === "reserve" ? pick.reserve.summaryId : (pick.piece.items[0]?.summaryId ?? null);
 }
 
+const isPartOf = (pick: Pick, { items }: Piece): boolean =>
+  pick.kind === "piece" &&
+  pick.piece.kind === "messages" &&
+  pick.piece.items.every(({ messageId }) => items.some((item) => item.messageId === messageId));
+
 /** The picks so far, and what is free beside them. */
 class Room {
   picks: Pick[];
@@ -103,8 +108,10 @@ class Room {
     return this.#tokens() >= this.#front.leastTokens;
   }
 
+  /** The newest user message may be shown by itself already, out of the tool group it lies in. */
   take(piece: Piece, reason: string): boolean {
-    return this.#change([...this.picks, pickWhole(piece, reason)]);
+    const others = this.picks.filter((pick) => !isPartOf(pick, piece));
+    return this.#change([...others, pickWhole(piece, reason)]);
   }
 
   /** Shows a source of a summary, which then stands for that much less. */
