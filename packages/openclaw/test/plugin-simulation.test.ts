@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEngine, resolveSettings } from "@lossless/core";
 import type { Engine, HiddenReason } from "@lossless/core";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 import type { CommitTurnParams, ContextEngine } from "../src/host.ts";

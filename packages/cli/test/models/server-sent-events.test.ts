@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 import { EventParser } from "../../src/models/server-sent-events.ts";
 

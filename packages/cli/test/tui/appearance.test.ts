@@ -1,5 +1,5 @@
 /** How the terminal UI behaves as a guest in a terminal: sizes, colours, hostile text, and leaving. */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { afterEach, describe, expect, test } from "vitest";
 import { displayWidth } from "../../src/width.ts";
 import { MAIN, openStage, type Stage, type StageOptions } from "./stage.ts";

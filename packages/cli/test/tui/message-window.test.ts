@@ -2,7 +2,7 @@
 import { openEngine } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Move } from "../../src/tui/keys.ts";
 import { KEPT, MessageWindow, PAGE } from "../../src/tui/message-window.ts";

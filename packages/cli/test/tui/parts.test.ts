@@ -1,5 +1,5 @@
 /** The pieces the screens are made of: keys, places in lists, a line of input, wrapped text, two texts side by side. All pure. */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { diffLines } from "../../src/diff.ts";
 import { readKey, readMove } from "../../src/tui/keys.ts";

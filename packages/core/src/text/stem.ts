@@ -2,7 +2,8 @@
  * A compact English stemmer in the spirit of Porter's: endings come off while enough of the word stays to tell it from others,
  * and irregular forms go to their base. It is meant for finding, not for reading: "decide", "decided" and "deciding" share a stem that is
  * no word. Words with other than plain letters a–z are returned as they are, since the rules are English.
- * Invariant: the stem of a folded word is a folded word, never empty, never longer than the word plus one letter.
+ * Invariant: the stem of a folded word is a folded word, never empty, and longer than the word by one letter at most unless the word is an
+ * irregular form ("lit" becomes "light").
  */
 
 import { IRREGULAR_FORMS } from "./vocabulary.ts";

@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
 import { escapeXml } from "../../src/model/escape-xml.ts";

@@ -1,5 +1,5 @@
 /** What is packed for another thread comes out as it went in. */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 import { prepareMessage } from "../../src/ingest/prepare.ts";
 import { listBuffers, PreparedBatch, PreparedPacker } from "../../src/bulk/prepared-batch.ts";

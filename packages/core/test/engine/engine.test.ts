@@ -1,7 +1,7 @@
 import { EngineError, openEngine, resolveSettings } from "@lossless/core";
 import type { EngineEvent } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 

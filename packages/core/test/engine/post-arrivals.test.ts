@@ -1,5 +1,5 @@
 /** What passes to the engine's thread comes out as it went in. */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
 import { postArrivals } from "../../src/engine/post-arrivals.ts";

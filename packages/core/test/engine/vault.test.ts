@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeTemporaryFolder, type TemporaryFolder } from "@lossless/testkit";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { EngineError, openEngine, resolveSettings, type Engine } from "../../src/index.ts";
 import { buildSupportBundle } from "../../src/maintain/support.ts";

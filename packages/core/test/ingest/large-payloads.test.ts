@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { cutPayloads, findLargePayloads, type Payload } from "../../src/ingest/large-payloads.ts";
 import { viewMessage } from "../../src/message/normalize.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { openEngine, resolveSettings } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { compileRedaction, restoreArrival } from "../../src/ingest/redact.ts";
 

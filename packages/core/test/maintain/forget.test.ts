@@ -16,7 +16,7 @@ import { adoptDocumentedDatabase } from "../../src/transfer/documented/adopt.ts"
 import { encodeBody, decodeBody } from "../../src/store/body.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };

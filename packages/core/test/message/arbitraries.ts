@@ -1,5 +1,5 @@
 /** Values for property tests: any JSON value a host might hand in, and JSON text as other programs write it. */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 
 /** Any string of UTF-16 code units, lone surrogates, escapes and control characters included. */
 export function anyText(): fc.Arbitrary<string> {

@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { base64ByteLength, findBase64Runs, hideBase64 } from "../../src/message/base64.ts";
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import {
   decodeLiteral,

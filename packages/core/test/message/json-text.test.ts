@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { serializeExact } from "../../src/message/json-text.ts";
 import { EngineError } from "../../src/model/errors.ts";

@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { readSearchText, searchText, viewForModel, viewMessage } from "../../src/message/normalize.ts";
 import type { PartView } from "../../src/model/message.ts";

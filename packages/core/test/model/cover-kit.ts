@@ -2,7 +2,7 @@
  * Conversations made of cover items alone, for tests of the pure parts: messages are appended, runs are folded with a
  * summariser that only counts, and what each item stands for is remembered, so that a test can prove the cover whole.
  */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 
 import { isHiddenByBoundary, type Boundary } from "../../src/model/boundaries.ts";
 import type { CoverItem } from "../../src/model/cover.ts";

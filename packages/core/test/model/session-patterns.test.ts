@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 import { compileSessionPatterns, matchesSessionPattern } from "../../src/model/session-patterns.ts";
 

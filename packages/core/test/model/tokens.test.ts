@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
 import { TOKEN_SAMPLES } from "../../../../bench/token-samples.ts";

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import type { Engine } from "@lossless/core";
 import { expandQueryTool, expandTool, toolsFor } from "../../src/tools/index.ts";

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { longTalk, main, openArchive, other, say } from "./archive.ts";
 

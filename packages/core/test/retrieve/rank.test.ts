@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { promoteVerbatim, rankPlaces, selectSeeds } from "../../src/retrieve/rank.ts";
 import type { FoundClue, Place } from "../../src/retrieve/rank.ts";

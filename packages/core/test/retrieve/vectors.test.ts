@@ -13,7 +13,7 @@ import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { makeTopicVectors, spellVector } from "@lossless/testkit/fake-embedder.ts";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

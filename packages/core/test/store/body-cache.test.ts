@@ -1,7 +1,7 @@
 /** Remembered bodies: the answer is always that of the bytes in the row, and what is kept is bounded. */
 import { decodeBody, encodeBody } from "../../src/store/body.ts";
 import { BodyCache } from "../../src/store/sqlite/body-cache.ts";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 
 test("whatever the rows become, the answer is what their bytes decode to", () => {

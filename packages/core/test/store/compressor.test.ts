@@ -1,6 +1,6 @@
 /** A compressor that is kept gives what one made for each body gives. */
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 import { DICTIONARIES } from "../../src/store/body-dictionary.ts";
 import { Compressor } from "../../src/store/compressor.ts";

@@ -2,7 +2,7 @@
 import { openEngine } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, onTestFinished, test } from "vitest";
 
 const SESSION = { key: "agent:main:main", id: "s1", owner: "main" };

@@ -1,6 +1,6 @@
 /** The text index of SQLite finds what a scan over the texts finds, for random texts, clues and scopes. */
 import { makeEvent, makeTemporaryFolder, ScanTextIndex } from "@lossless/testkit";
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { analyzeQuery, buildClues, readLiteralClue, readTextTerms } from "../../src/text/index.ts";

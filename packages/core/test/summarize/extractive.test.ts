@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { viewMessage } from "../../src/message/normalize.ts";
 import { estimateTextTokens } from "../../src/model/tokens.ts";

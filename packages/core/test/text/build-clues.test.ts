@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { afterAll, describe, expect, test } from "vitest";
 import {
   analyzeForIndex,

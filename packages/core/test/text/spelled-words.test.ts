@@ -1,5 +1,5 @@
 /** What texts spell, and what a pattern requires of it: never may a text that matches be left out. */
-import fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { analyzeForIndex, Spelling } from "../../src/text/index.ts";
 

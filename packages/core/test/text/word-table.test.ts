@@ -1,5 +1,5 @@
 /** Words are remembered by what they are, wherever they stand. */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 import { ByteWriter } from "../../src/model/byte-writer.ts";
 import { Spelling } from "../../src/text/index.ts";

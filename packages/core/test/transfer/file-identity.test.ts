@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 

@@ -2,7 +2,7 @@ import { appendFileSync, copyFileSync, mkdirSync, readFileSync, statSync, writeF
 import { basename, join } from "node:path";
 
 import { makeRandom } from "@lossless/testkit";
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { someOf } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 

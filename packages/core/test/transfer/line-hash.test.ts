@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
 import { LineHash } from "../../src/transfer/line-hash.ts";

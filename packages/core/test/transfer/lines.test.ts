@@ -1,7 +1,7 @@
 import { open, truncate, writeFile, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { isSoak } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 

@@ -1,5 +1,5 @@
 /** The table of names is a map, only smaller. */
-import * as fc from "fast-check";
+import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 import { NameTable } from "../../src/transfer/name-table.ts";
 
