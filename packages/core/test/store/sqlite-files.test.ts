@@ -53,6 +53,31 @@ describe("opening a database", () => {
     });
   });
 
+  test("refuses to go on once another program has upgraded the file", async () => {
+    using folder = makeTemporaryFolder();
+    const path = folder.file("lcm.db");
+    const engine = await open(path);
+    const store = (eventId: string) =>
+      engine.ingest({
+        session,
+        messages: [{ eventId, message: { role: "user", content: `pump ${eventId}` } }],
+      });
+    await store("before");
+    await engine.flushIndex();
+    const newer = new DatabaseSync(path);
+    newer.exec("CREATE TABLE later (id INTEGER); PRAGMA user_version = 99");
+    const refused = { code: "database_newer", message: expect.stringContaining("99") };
+    // Its statements would still work here: it is refused before it leaves out rows that the new schema needs.
+    await expect(store("after")).rejects.toMatchObject(refused);
+    await expect(engine.verify()).rejects.toMatchObject(refused);
+    newer.exec("ALTER TABLE conversations RENAME COLUMN session_key TO name");
+    await expect(engine.listConversations({ limit: 1 })).rejects.toMatchObject(refused);
+    await expect(store("after")).rejects.toMatchObject(refused);
+    expect(newer.prepare("SELECT count(*) AS n FROM messages").get()).toEqual({ n: 1 });
+    newer.close();
+    await engine.close();
+  });
+
   test("refuses a directory, a missing file that must not be made, and a file in the way of a folder", async () => {
     using folder = makeTemporaryFolder();
     mkdirSync(folder.file("dir"));

@@ -31,6 +31,7 @@ export interface ConnectionOptions {
 const BUSY_SLICE_MS = 2_000;
 /** Shorter waits are everyday: nobody needs to hear of them. */
 const TELL_BUSY_AFTER_MS = 1_500;
+const SQL_ERROR = 1;
 const BUSY = 5;
 const LOCKED = 6;
 const CANNOT_OPEN = 14;
@@ -60,6 +61,8 @@ export class Connection implements RowWriter {
   #afterCommit: (() => void)[] = [];
   readonly #afterRollback: (() => void)[] = [];
   #onCommit: { readonly before: () => void; readonly ended: () => void } | null = null;
+  /** The newest schema that this program knows; null while the file has not proven to be an archive. */
+  #newestSchema: number | null = null;
   /** The files that commits go to, with what identifies each. */
   #files = new Map<string, string | null>();
 
@@ -106,6 +109,25 @@ export class Connection implements RowWriter {
     const identity = identifyFile(log);
     // A folder that cannot have a log (no shared memory) keeps a rollback journal instead.
     if (identity !== null) this.#files.set(log, identity);
+  }
+
+  /** From now on, a schema newer than this one is an error: another program may upgrade the file while this one has it open. */
+  refuseNewerThan(version: number): void {
+    this.#newestSchema = version;
+    this.checkSchemaVersion();
+  }
+
+  checkSchemaVersion(): void {
+    const known = this.#newestSchema;
+    const { user_version: version = 0 } = this.get<{ user_version?: number }>("PRAGMA user_version") ?? {};
+    if (known === null || version <= known) return;
+    throw new EngineError(
+      "database_newer",
+      `cannot use the database ${this.path}: it has schema version ${version}, this program knows up to ${known}`,
+      {
+        hint: "close this program and install the newer version of lossless-claw; the file was left as it is",
+      },
+    );
   }
 
   /**
@@ -242,7 +264,7 @@ export class Connection implements RowWriter {
 
   /** Begins a write transaction that later calls join, until it is released. Nothing else may use the connection meanwhile. */
   holdWrites(): void {
-    this.retry(() => this.run(BEGIN_WRITE), "write");
+    this.retry(() => this.#begin(BEGIN_WRITE), "write");
     this.#inTransaction = true;
   }
 
@@ -322,8 +344,20 @@ export class Connection implements RowWriter {
     return this.retry(() => this.#transactOnce(begin, work), verb);
   }
 
-  #transactOnce<T>(begin: string, work: () => T): T {
+  /** A program that does not know the schema would leave out rows that a newer one relies on, so the version is read inside the lock. */
+  #begin(begin: string): void {
     this.run(begin);
+    if (begin !== BEGIN_WRITE) return;
+    try {
+      this.checkSchemaVersion();
+    } catch (error) {
+      this.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #transactOnce<T>(begin: string, work: () => T): T {
+    this.#begin(begin);
     this.#inTransaction = true;
     let result: T;
     try {
@@ -353,7 +387,7 @@ export class Connection implements RowWriter {
         return work();
       } catch (error) {
         const waitedMs = Date.now() - startedAt;
-        if (!isBusy(error) || waitedMs >= this.#busyLimitMs) throw translate(error, verb, this.path);
+        if (!isBusy(error) || waitedMs >= this.#busyLimitMs) throw this.explain(error, verb);
         if (!isTold && waitedMs >= TELL_BUSY_AFTER_MS) {
           isTold = true;
           this.#onBusy();
@@ -361,6 +395,18 @@ export class Connection implements RowWriter {
         sleepMs(Math.min(50, 1 + attempt));
       }
     }
+  }
+
+  /** The error in our words; a statement that fails because another program has upgraded the schema says that. */
+  explain(error: unknown, verb: string): unknown {
+    if (primaryCode(error) === SQL_ERROR && this.isOpen) {
+      try {
+        this.checkSchemaVersion();
+      } catch (newer) {
+        if (newer instanceof EngineError) return newer;
+      }
+    }
+    return translate(error, verb, this.path);
   }
 
   close(): void {
@@ -534,7 +580,7 @@ export function translate(error: unknown, verb: string, path: string): unknown {
         "it is read-only",
         "reading needs to write beside it, too: check the permissions of the file and of its folder, or copy it elsewhere",
       );
-    case 1:
+    case SQL_ERROR:
       // Our statements are right for our schema: what they do not find was removed.
       if (/no such (?:table|column|index)|has no column/.test((error as Error).message))
         return make("database_corrupt", `its schema is damaged (${(error as Error).message})`, {

@@ -72,6 +72,7 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
 /** One transaction: whatever ends it leaves the schema and the rows that were there. */
 export function migrate(connection: Connection, onProgress: ProgressFn = () => undefined): void {
   checkOrigin(connection);
+  connection.refuseNewerThan(SCHEMA_VERSION);
   connection.enableWal();
   if (readPragma(connection, "user_version") === SCHEMA_VERSION) return;
   if (connection.readOnly) {
@@ -164,16 +165,7 @@ function checkOrigin(connection: Connection): void {
   const applicationId = readPragma(connection, "application_id");
   const version = readPragma(connection, "user_version");
   const path = connection.path;
-  if (applicationId === APPLICATION_ID) {
-    if (version > SCHEMA_VERSION) {
-      throw new EngineError(
-        "database_newer",
-        `cannot open the database ${path}: it has schema version ${version}, this program knows up to ${SCHEMA_VERSION}`,
-        { hint: "install the newer version of lossless-claw; the file was left as it is" },
-      );
-    }
-    return;
-  }
+  if (applicationId === APPLICATION_ID) return;
   const tables = connection
     .all<{ name: string }>(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' LIMIT 50",

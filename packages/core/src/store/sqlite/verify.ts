@@ -73,6 +73,7 @@ export function verify(
   const { connection } = context;
   const problems = new Problems();
   return connection.read(() => {
+    connection.checkSchemaVersion();
     /** What cannot even be read is a problem like any other, and the checks that follow still run. */
     const attempt = <T>(what: string, whenDamaged: T, check: () => T): T => {
       try {
