@@ -32,7 +32,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   tools: BELOW_TOP,
   transfer: BELOW_TOP,
   maintain: [...BELOW_TOP, "transfer"],
-  entry: [...BELOW_TOP, "archive", "tools", "transfer", "maintain"],
+  doors: [...BELOW_TOP, "transfer", "maintain"],
+  entry: [...BELOW_TOP, "archive", "tools", "transfer", "maintain", "doors"],
 };
 
 const CORE = "packages/core/src/";

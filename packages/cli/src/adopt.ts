@@ -5,9 +5,8 @@
 import { existsSync } from "node:fs";
 import { EngineError } from "@lossless/core";
 import type { Settings } from "@lossless/core";
-import { needsAdoption, removeLeftovers } from "@lossless/core/doors";
+import { countOf, needsAdoption, removeLeftovers } from "@lossless/core/doors";
 import type { Adoption } from "@lossless/core/interchange";
-import { countOf } from "./format.ts";
 import { printNote } from "./output.ts";
 import { startProgress } from "./progress.ts";
 

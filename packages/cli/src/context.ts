@@ -5,7 +5,7 @@
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { Complete, Embed, Engine, ModelRef } from "@lossless/core";
-import { EXIT_CANCELLED } from "./exit.ts";
+import { EXIT_CANCELLED } from "@lossless/core/doors";
 import { printNote, printResult } from "./output.ts";
 import type { Result } from "./output.ts";
 import type { LoadedSettings } from "./config-file.ts";

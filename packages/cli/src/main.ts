@@ -1,6 +1,5 @@
 /** `lcm`, from a command line to an exit status. Every error of every command ends here, and nowhere else. */
-import { toWriteError } from "@lossless/core/doors";
-import { describeFailure } from "./exit.ts";
+import { describeFailure, toWriteError } from "@lossless/core/doors";
 import { printFailure } from "./output.ts";
 import { buildProgram, isHelpShown } from "./program.ts";
 

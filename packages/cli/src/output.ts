@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import { errorStyle } from "./style.ts";
-import type { Failure } from "./exit.ts";
+import type { Failure } from "@lossless/core/doors";
 
 export interface Pagination {
   /** Handed to `--after` (or `--offset`) to go on; null at the end. */

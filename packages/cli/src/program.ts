@@ -4,7 +4,7 @@
  */
 import { Command, CommanderError } from "commander";
 import type { Option } from "commander";
-import { findNearest } from "@lossless/core/doors";
+import { findNearest, usageError } from "@lossless/core/doors";
 import { defineAdopt } from "./commands/archive/adopt.ts";
 import { defineAsk } from "./commands/recall/ask.ts";
 import { defineAssemble } from "./commands/fold/assemble.ts";
@@ -41,7 +41,6 @@ import { defineVerify } from "./commands/repair/verify.ts";
 import { defineVersion } from "./commands/config/version.ts";
 import { defineWeb } from "./commands/web.ts";
 import { commandPath } from "./context.ts";
-import { usageError } from "./exit.ts";
 import { readVersion } from "./version.ts";
 
 export const DESCRIPTION =

@@ -2,8 +2,7 @@
  * A bar on stderr while something long runs. Drawn only on a terminal, at most twenty times a second, and wiped when done; in a pipe
  * nothing is drawn, so that logs stay readable.
  */
-import { formatCount } from "./format.ts";
-import { displayWidth, truncateToWidth } from "./width.ts";
+import { displayWidth, formatCount, renderBar, truncateToWidth } from "@lossless/core/doors";
 
 export interface Progress {
   update(done: number, total: number, note?: string): void;
@@ -44,11 +43,6 @@ export function renderProgress(
   const line = `${label} ${renderBar(share, BAR_COLUMNS)} ${`${Math.floor(share * 100)}`.padStart(3)} %`;
   const rest = note === "" ? "" : `  ${note}`;
   return displayWidth(line + rest) <= columns ? line + rest : truncateToWidth(line + rest, columns);
-}
-
-export function renderBar(share: number, columns: number): string {
-  const filled = Math.round(share * columns);
-  return `${"█".repeat(filled)}${"░".repeat(columns - filled)}`;
 }
 
 export const countNote = (done: number, total: number, noun: string): string =>

@@ -1,5 +1,5 @@
 /** Tables for people: columns as wide as their content. On a terminal one column gives way so that lines do not break; in pipes nothing is cut. */
-import { displayWidth, truncateToWidth } from "./width.ts";
+import { displayWidth, truncateToWidth } from "@lossless/core/doors";
 
 export interface Column {
   readonly title: string;

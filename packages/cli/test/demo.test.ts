@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { displayWidth } from "../src/width.ts";
+import { displayWidth } from "@lossless/core/doors";
 import { createRunner, makeFolder, ROOT, SAMPLE } from "./support.ts";
 import type { Run, RunOptions } from "./support.ts";
 

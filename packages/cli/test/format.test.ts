@@ -2,6 +2,7 @@ import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import {
   countOf,
+  displayWidth,
   formatBytes,
   formatCompression,
   formatSeconds,
@@ -9,12 +10,13 @@ import {
   formatSpan,
   formatTime,
   makePrintable,
+  renderCommandLine,
   toOneLine,
-} from "../src/format.ts";
+  truncateToWidth,
+  wrapToWidth,
+} from "@lossless/core/doors";
 import { renderPairs, renderTable } from "../src/table.ts";
 import { renderProgress } from "../src/progress.ts";
-import { renderCommandLine } from "../src/commands/shared.ts";
-import { displayWidth, truncateToWidth, wrapToWidth } from "../src/width.ts";
 
 describe("width", () => {
   test.each([

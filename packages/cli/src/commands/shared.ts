@@ -4,9 +4,7 @@ import type { Command } from "commander";
 import { EngineError, formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
 import type { ConversationRow, Engine, MessageRow } from "@lossless/core";
 import type { Invocation } from "../context.ts";
-import { usageError } from "../exit.ts";
-import { toIso } from "../format.ts";
-import { parseTime } from "../time-words.ts";
+import { parseTime, readTokenCount, toIso, TOKEN_COUNT_RULE, usageError } from "@lossless/core/doors";
 
 const MAX_LIMIT = 10_000;
 
@@ -22,14 +20,10 @@ export function parseOffset(text: string): number {
   throw new InvalidArgumentError("It must be a whole number, 0 or more.");
 }
 
-const TOKEN_UNITS: Readonly<Record<string, number>> = { "": 1, k: 1000, m: 1_000_000 };
-
-/** A number of tokens: 32000, 32_000, 32k or 1m. */
 export function parseTokens(text: string): number {
-  const [, digits = "", unit = ""] = /^(\d[\d_]*(?:\.\d+)?)([km]?)$/i.exec(text.trim()) ?? [];
-  const tokens = Math.round(Number(digits.replaceAll("_", "")) * (TOKEN_UNITS[unit.toLowerCase()] ?? 1));
-  if (digits !== "" && Number.isSafeInteger(tokens) && tokens >= 1) return tokens;
-  throw new InvalidArgumentError("It must be a number of tokens, such as 32000 or 32k.");
+  const tokens = readTokenCount(text);
+  if (tokens !== null) return tokens;
+  throw new InvalidArgumentError(TOKEN_COUNT_RULE);
 }
 
 export function parseSummaryName(text: string): string {
@@ -176,11 +170,4 @@ export function toMessageJson(row: MessageRow): object {
     newest: row.newest === null ? null : formatMessageId(row.newest),
     forgottenAt: toIso(row.forgottenAt),
   };
-}
-
-/** A command line that can be pasted back into a shell. */
-export function renderCommandLine(words: readonly string[]): string {
-  return words
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`))
-    .join(" ");
 }

@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import { toAction } from "../context.ts";
 import type { Invocation } from "../context.ts";
-import { addModelOptions, chooseModel, nameChosen } from "../models/choose-model.ts";
-import type { ModelOptions } from "../models/choose-model.ts";
+import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
+import type { ModelOptions } from "../choose-model.ts";
 import { style } from "../style.ts";
 import { addExamples } from "./shared.ts";
 

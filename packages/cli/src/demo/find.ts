@@ -1,5 +1,5 @@
 /** The demo's searches: a decision, an identifier, Chinese, and a Spanish question. */
-import { toOneLine } from "../format.ts";
+import { toOneLine } from "@lossless/core/doors";
 import { renderSnippet } from "../commands/recall/search.ts";
 import { style } from "../style.ts";
 import { COLUMNS } from "./tour.ts";

@@ -6,7 +6,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { describeFailure } from "../exit.ts";
+import { describeFailure } from "@lossless/core/doors";
 import { printFailure } from "../output.ts";
 import { style } from "../style.ts";
 import { compareBytes, importAgain, showStored } from "./archive.ts";

@@ -1,5 +1,5 @@
 /** The demo's end: commands that work as they are printed. */
-import { renderCommandLine } from "../commands/shared.ts";
+import { renderCommandLine } from "@lossless/core/doors";
 import { style } from "../style.ts";
 import type { Tour } from "./tour.ts";
 

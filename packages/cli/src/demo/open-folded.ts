@@ -1,9 +1,15 @@
 /** The demo's way back: from a summary in the context down through its sources to the very message that was said weeks ago. */
 import { formatMessageId, must } from "@lossless/core";
 import type { Engine, SummaryNode } from "@lossless/core";
-import { countOf, formatSpan, formatTime, toOneLine } from "../format.ts";
+import {
+  countOf,
+  formatSpan,
+  formatTime,
+  toOneLine,
+  truncateToWidth,
+  wrapToWidth,
+} from "@lossless/core/doors";
 import { style } from "../style.ts";
-import { truncateToWidth, wrapToWidth } from "../width.ts";
 import { BUDGET_TOKENS } from "./play.ts";
 import { COLUMNS } from "./tour.ts";
 import type { StoredMessage, Tour } from "./tour.ts";

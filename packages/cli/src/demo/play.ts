@@ -7,8 +7,14 @@ import type { Arrival, AssembledContext, Engine } from "@lossless/core";
 import { importTranscript } from "@lossless/core/interchange";
 import type { ImportTarget } from "@lossless/core/interchange";
 import { viewMessage } from "@lossless/core/testing";
-import { describeGrammars } from "../commands/fold/explain.ts";
-import { countOf, formatCompression, formatCount, formatSeconds, formatShare } from "../format.ts";
+import {
+  countOf,
+  describeGrammars,
+  formatCompression,
+  formatCount,
+  formatSeconds,
+  formatShare,
+} from "@lossless/core/doors";
 import { startProgress } from "../progress.ts";
 import { style } from "../style.ts";
 import { renderTable } from "../table.ts";

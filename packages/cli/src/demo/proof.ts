@@ -5,11 +5,16 @@ import { formatMessageId, must } from "@lossless/core";
 import type { VerifyReport } from "@lossless/core";
 import { encodeBody } from "@lossless/core/testing";
 import { renderReport } from "../commands/repair/verify.ts";
-import { previewOf } from "../commands/archive/messages.ts";
-import { countOf, formatCount, formatSeconds, toOneLine } from "../format.ts";
+import {
+  countOf,
+  formatCount,
+  formatSeconds,
+  previewOf,
+  toOneLine,
+  truncateToWidth,
+} from "@lossless/core/doors";
 import { countNote, startProgress } from "../progress.ts";
 import { style } from "../style.ts";
-import { truncateToWidth } from "../width.ts";
 import { COLUMNS, readAll } from "./tour.ts";
 import type { StoredMessage, Tour } from "./tour.ts";
 

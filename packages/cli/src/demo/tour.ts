@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openEngine, resolveSettings } from "@lossless/core";
 import type { Engine, MessageBody, MessageView } from "@lossless/core";
-import { wrapToWidth } from "../width.ts";
+import { wrapToWidth } from "@lossless/core/doors";
 
 export interface Step {
   readonly title: string;

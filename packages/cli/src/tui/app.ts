@@ -6,9 +6,7 @@
  * screen is ever called while it is still at work on another call.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { describeFailure } from "../exit.ts";
-import { toOneLine } from "../format.ts";
-import { displayWidth, truncateToWidth } from "../width.ts";
+import { describeFailure, displayWidth, toOneLine, truncateToWidth } from "@lossless/core/doors";
 import { GraphBook } from "./graph-book.ts";
 import { isBack, type Key } from "./keys.ts";
 import { startInput, typeKey, type LineInput } from "./line-input.ts";

@@ -1,6 +1,6 @@
 /** The text of what is chosen in a list of messages and summaries: read after the key was answered, shown in a pane that scrolls. */
 import type { SummaryNode } from "@lossless/core";
-import { toOneLine } from "../format.ts";
+import { toOneLine } from "@lossless/core/doors";
 import type { Key } from "./keys.ts";
 import { readMessageText, renderMessageText, type Message } from "./message-text.ts";
 import type { Paint } from "./paint.ts";

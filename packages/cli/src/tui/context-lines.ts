@@ -4,7 +4,7 @@
  */
 import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
 import type { AssembledContext, DissolveReport, ExplainedItem } from "@lossless/core";
-import { describeIds, describeReason } from "../commands/fold/explain.ts";
+import { describeIds, describeReason } from "@lossless/core/doors";
 
 export interface ContextLine {
   readonly kind: ExplainedItem["kind"];

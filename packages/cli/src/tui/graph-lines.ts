@@ -1,6 +1,6 @@
 /** The summary graph as lines that open and close: summaries above their sources, leaves above their messages. Pure. */
 import type { SummaryGraph, SummaryOutline } from "@lossless/core";
-import { drawTree } from "../commands/fold/summary-tree.ts";
+import { drawTree } from "@lossless/core/doors";
 
 export interface GraphNode extends SummaryOutline {
   readonly sourceIds: string[];

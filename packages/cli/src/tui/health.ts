@@ -1,7 +1,7 @@
 /** How each conversation is: what it owes, what failed, which of its summaries are damaged. Read for what is on the screen only. */
 import type { ConversationRow, Debt, Engine } from "@lossless/core";
 import { findDamage } from "@lossless/core/repair";
-import { formatCount } from "../format.ts";
+import { formatCount } from "@lossless/core/doors";
 
 export interface Health {
   readonly text: string;

@@ -1,8 +1,7 @@
 /** A message as text for a pane: every part of it, in order, with what it is. */
 import { formatMessageId } from "@lossless/core";
 import type { Engine, MessageBody, MessageView, Scope } from "@lossless/core";
-import { describePart } from "../commands/archive/messages.ts";
-import { formatBytes, formatCount, formatTime, toOneLine } from "../format.ts";
+import { describePart, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import type { Paint } from "./paint.ts";
 import { toTextLines, type TextLine } from "./wrapped-text.ts";
 

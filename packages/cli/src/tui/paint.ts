@@ -3,8 +3,7 @@
  * terminal. Without colour nothing is lost: what is chosen is marked by a sign as well.
  */
 import { stripVTControlCharacters, styleText } from "node:util";
-import { toOneLine } from "../format.ts";
-import { displayWidth, truncateToWidth } from "../width.ts";
+import { displayWidth, toOneLine, truncateToWidth } from "@lossless/core/doors";
 
 type Format = Parameters<typeof styleText>[0];
 export type Style = (text: string) => string;

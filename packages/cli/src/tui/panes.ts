@@ -1,5 +1,5 @@
 /** A list and what is chosen in it: side by side where the terminal is wide, one above the other where it is not. Pure. */
-import { toOneLine } from "../format.ts";
+import { toOneLine } from "@lossless/core/doors";
 import { padLine, renderSpans, span, type Paint } from "./paint.ts";
 import type { Size } from "./screen.ts";
 

@@ -1,6 +1,6 @@
 /** First words of messages, read for the rows that are on the screen and remembered for a while. */
 import type { Engine, Scope } from "@lossless/core";
-import { previewOf } from "../commands/archive/messages.ts";
+import { previewOf } from "@lossless/core/doors";
 
 const KEPT = 2_000;
 /** More than a screen shows. Between two batches keys pressed meanwhile get their turn. */

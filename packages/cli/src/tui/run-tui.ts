@@ -4,7 +4,7 @@
  */
 import { styleText } from "node:util";
 import type { ConversationRow } from "@lossless/core";
-import { usageError } from "../exit.ts";
+import { usageError } from "@lossless/core/doors";
 import { App } from "./app.ts";
 import { follow } from "./live.ts";
 import { createNavigator } from "./navigation.ts";

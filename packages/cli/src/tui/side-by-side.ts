@@ -1,7 +1,5 @@
 /** What changed between two texts, the old on the left and the new on the right, for any width. Pure. Signs tell it without colour, too. */
-import { diffLines, type DiffLine } from "../diff.ts";
-import { makePrintable } from "../format.ts";
-import { wrapToWidth } from "../width.ts";
+import { type DiffLine, diffLines, makePrintable, wrapToWidth } from "@lossless/core/doors";
 import { padLine, type Paint } from "./paint.ts";
 
 export interface SidePair {

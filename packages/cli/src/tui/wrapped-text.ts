@@ -1,8 +1,7 @@
 /**
  * A long text as lines of a pane, wrapped as far as one has scrolled. Opening a text of a megabyte costs no more than its first screen.
  */
-import { makePrintable } from "../format.ts";
-import { wrapToWidth } from "../width.ts";
+import { makePrintable, wrapToWidth } from "@lossless/core/doors";
 import type { Style } from "./paint.ts";
 
 /** A line of a text before it is wrapped. */

@@ -15,9 +15,7 @@ import {
   rewriteAll,
 } from "@lossless/core/repair";
 import type { DoctorOptions, ForgetSelection, RewriteSelection, RewriteTarget } from "@lossless/core/repair";
-import { renderCommandLine } from "../commands/shared.ts";
-import { diffLines } from "../diff.ts";
-import { countOf, formatBytes, formatCount } from "../format.ts";
+import { countOf, diffLines, formatBytes, formatCount, renderCommandLine } from "@lossless/core/doors";
 import type { ActionPreview, ActionResult, ActionWish } from "./answers.ts";
 
 export interface ActionOptions {

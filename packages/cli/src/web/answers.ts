@@ -17,7 +17,7 @@ import type {
   SummaryOutline,
 } from "@lossless/core";
 import type { DoctorReport, Finding } from "@lossless/core/repair";
-import type { DiffLine } from "../diff.ts";
+import type { DiffLine } from "@lossless/core/doors";
 
 export type {
   AskResult,

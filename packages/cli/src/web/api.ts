@@ -14,15 +14,15 @@ import type {
   SummaryOutline,
 } from "@lossless/core";
 import type { DoctorReport, Finding } from "@lossless/core/repair";
-import { SHELL_WORDS } from "../shell-words.ts";
-import type { DoctorReply, FindingReply } from "./answers.ts";
-import { measureSaved } from "../commands/fold/raw-tokens.ts";
+import { measureSaved, SHELL_WORDS } from "@lossless/core/doors";
 import type {
   AskResult,
   ContextAnswer,
   ContextTurns,
-  CountedConversation,
   ConversationDetail,
+  CountedConversation,
+  DoctorReply,
+  FindingReply,
   Graph,
   GraphNode,
   GrowthAnswer,

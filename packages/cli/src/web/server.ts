@@ -2,7 +2,7 @@
  * The inspector's server: the page's files, questions about the archive, and news of it, on the loopback address and for the holder of the
  * token. It only reads, unless it was started for writing: then previews and confirmed actions can be posted to it, and nothing else.
  */
-import { SHELL_WORDS } from "../shell-words.ts";
+import { SHELL_WORDS } from "@lossless/core/doors";
 import { EngineError, hintFor } from "@lossless/core";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";

@@ -1,7 +1,7 @@
 /** How the terminal UI behaves as a guest in a terminal: sizes, colours, hostile text, and leaving. */
 import { fc } from "@lossless/testkit/properties.ts";
 import { afterEach, describe, expect, test } from "vitest";
-import { displayWidth } from "../../src/width.ts";
+import { displayWidth } from "@lossless/core/doors";
 import { MAIN, openStage, type Stage, type StageOptions } from "./stage.ts";
 
 let stage: Stage;

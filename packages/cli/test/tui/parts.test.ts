@@ -1,14 +1,13 @@
 /** The pieces the screens are made of: keys, places in lists, a line of input, wrapped text, two texts side by side. All pure. */
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
-import { diffLines } from "../../src/diff.ts";
+import { diffLines, displayWidth } from "@lossless/core/doors";
 import { readKey, readMove } from "../../src/tui/keys.ts";
 import { startInput, typeKey, type LineInput } from "../../src/tui/line-input.ts";
 import { keepInList, moveInList } from "../../src/tui/list-place.ts";
 import { createPaint, renderRow, renderSpans, span } from "../../src/tui/paint.ts";
 import { pairLines, renderSideBySide } from "../../src/tui/side-by-side.ts";
 import { toTextLines, WrappedText } from "../../src/tui/wrapped-text.ts";
-import { displayWidth } from "../../src/width.ts";
 
 describe("keys", () => {
   test.each([

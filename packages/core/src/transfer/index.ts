@@ -7,6 +7,7 @@ export { holdsSessionLines } from "./import-documents.ts";
 // Transcripts
 export { importPaths, importTranscript } from "./import.ts";
 export type { ImportReport, ImportTarget } from "./import.ts";
+export { createDryTarget } from "./dry-run.ts";
 export { createPreparer } from "../bulk/index.ts";
 export type { PrepareAhead } from "../bulk/index.ts";
 

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { adoptOlder } from "../../adopt.ts";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf } from "../../format.ts";
+import { countOf } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { renderPairs } from "../../table.ts";
 import { addExamples } from "../shared.ts";

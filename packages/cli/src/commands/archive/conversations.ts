@@ -4,7 +4,7 @@ import { must } from "@lossless/core";
 import type { ConversationRow, MessageCounts } from "@lossless/core";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
+import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";

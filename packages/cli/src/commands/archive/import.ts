@@ -19,7 +19,7 @@ import type {
 } from "@lossless/core/interchange";
 import { runCancellable, toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatBytes, formatCount, toOneLine } from "../../format.ts";
+import { countOf, formatBytes, formatCount, toOneLine } from "@lossless/core/doors";
 import { printNote } from "../../output.ts";
 import { startProgress } from "../../progress.ts";
 import type { Progress } from "../../progress.ts";
@@ -187,7 +187,7 @@ async function withTarget(
 ): Promise<void> {
   if (!isDry) return invocation.withArchive("create", work, { thread: true });
   const { settings } = await invocation.settings();
-  const { createDryTarget } = await import("../dry-run.ts");
+  const { createDryTarget } = await import("@lossless/core/interchange");
   try {
     return await invocation.withArchive("read", (engine) => work(createDryTarget(engine, settings)));
   } catch (error) {

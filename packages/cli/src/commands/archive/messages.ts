@@ -17,16 +17,18 @@ import type {
 } from "@lossless/core";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { usageError } from "../../exit.ts";
 import {
+  describePart,
   formatBytes,
   formatCount,
   formatTime,
   indent,
   makePrintable,
+  previewOf,
   toIso,
   toOneLine,
-} from "../../format.ts";
+  usageError,
+} from "@lossless/core/doors";
 import { terminalColumns, writeBytes } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
@@ -58,7 +60,6 @@ interface TailOptions extends ConversationChoice {
 
 const LIST_LIMIT = 50;
 const RAW_PAGE = 500;
-const PREVIEW_CHARS = 160;
 
 export function defineMessages(program: Command): void {
   const group = program.command("messages").description("List and show messages");
@@ -278,33 +279,6 @@ function renderList(messages: readonly Message[], next: string | null, timezone:
     { maxWidth: terminalColumns(), styleTitle: style.faint },
   );
   return next === null ? table : `${table}\n\n${style.faint(`More: --after ${next}`)}`;
-}
-
-/** The first words of a message; what carries no text is named, and a line that is no message is shown as it stands. */
-export function previewOf({ view, bytes }: Pick<Message, "view" | "bytes">): string {
-  if (view.parts.length === 0)
-    return toPreview(Buffer.from(bytes.subarray(0, 4 * PREVIEW_CHARS)).toString("utf8"));
-  const pieces = view.parts.map((part) => {
-    // Only the beginning is shown; what is long may be very long.
-    const text = part.text.slice(0, 20 * PREVIEW_CHARS);
-    if (part.type === "text") return text;
-    if (part.type === "tool_call") return `→ ${part.toolName ?? "tool"} ${text}`;
-    return `[${describePart(part)}] ${text}`;
-  });
-  return toPreview(pieces.join(" "));
-}
-
-function toPreview(long: string): string {
-  const text = long.replaceAll(/\s+/gu, " ").trim();
-  return text.length <= PREVIEW_CHARS ? text : `${text.slice(0, PREVIEW_CHARS).toWellFormed().trimEnd()}…`;
-}
-
-export function describePart(part: PartView): string {
-  const name = part.type.replace("_", " ");
-  const details = [part.toolName, part.fileName, part.mimeType, part.isError ? "error" : undefined].filter(
-    Boolean,
-  );
-  return details.length === 0 ? name : `${name}: ${details.join(", ")}`;
 }
 
 /** A message as in a chat log: who, when, and all of its text. */

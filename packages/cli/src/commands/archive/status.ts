@@ -18,17 +18,18 @@ import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
 import {
   countOf,
+  describeGuard,
   formatBytes,
   formatCompression,
   formatCount,
   formatShare,
   formatTime,
+  measureRaw,
   toIso,
   toOneLine,
-} from "../../format.ts";
+} from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { renderPairs } from "../../table.ts";
-import { measureRaw } from "../fold/raw-tokens.ts";
 import { addExamples, findBySession, toConversationJson } from "../shared.ts";
 
 interface Folding extends FoldingStatus {
@@ -194,11 +195,6 @@ function describeIndex({ index }: StatusResult): string {
     return style.good(`ready, ${formatCount(index.pending)} newest messages waiting`);
   if (index.kind === "ready") return style.good("ready");
   return style.warning(`degraded: ${index.reason}; run lcm reindex`);
-}
-
-/** Why models are not called right now. */
-export function describeGuard({ name, openUntil, reason }: Guard, timezone: string): string {
-  return `${toOneLine(name)} until ${formatTime(openUntil, timezone)}: ${toOneLine(reason)}`;
 }
 
 function describeFolding(

@@ -8,13 +8,11 @@ import { resolve } from "node:path";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId } from "@lossless/core";
-import { writeNewFile } from "@lossless/core/doors";
+import { countOf, renderCommandLine, usageError, writeNewFile } from "@lossless/core/doors";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { usageError } from "../../exit.ts";
-import { countOf } from "../../format.ts";
 import { style } from "../../style.ts";
-import { addExamples, parseMessageName, renderCommandLine } from "../shared.ts";
+import { addExamples, parseMessageName } from "../shared.ts";
 
 export function defineUnseal(program: Command): void {
   const command = program

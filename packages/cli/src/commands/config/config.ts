@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError, resolveSettings } from "@lossless/core";
 import type { Settings } from "@lossless/core";
-import { findNearest } from "@lossless/core/doors";
+import { findNearest, makePrintable, toOneLine } from "@lossless/core/doors";
 import {
   canonicalKey,
   explainSetting,
@@ -19,7 +19,6 @@ import type { ConfigObject, SettingExplanation, SettingKey } from "@lossless/cor
 import { findConfigPlaces, loadSettings, readHostConfig, updateConfigFile } from "../../config-file.ts";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { makePrintable, toOneLine } from "../../format.ts";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";

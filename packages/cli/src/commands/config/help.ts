@@ -1,8 +1,7 @@
 /** `lcm help`, and what `lcm` alone says to somebody who has never used it. */
 import type { Command } from "commander";
-import { findNearest } from "@lossless/core/doors";
+import { findNearest, usageError } from "@lossless/core/doors";
 import { toAction } from "../../context.ts";
-import { usageError } from "../../exit.ts";
 import { style } from "../../style.ts";
 import { addExamples } from "../shared.ts";
 

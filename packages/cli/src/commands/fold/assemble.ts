@@ -17,9 +17,18 @@ import type {
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
 import { printNote } from "../../output.ts";
-import { countOf, formatCount, formatTime, indent, makePrintable, toIso, toOneLine } from "../../format.ts";
+import {
+  countOf,
+  describeGrammars,
+  formatCount,
+  formatTime,
+  indent,
+  makePrintable,
+  toIso,
+  toOneLine,
+} from "@lossless/core/doors";
 import { style } from "../../style.ts";
-import { describeGrammars, renderExplanation } from "./explain.ts";
+import { renderExplanation } from "./explain.ts";
 import { listLeftOut } from "../archive/status.ts";
 import { addConversationOptions, addExamples, chooseConversation, parseTokens } from "../shared.ts";
 import type { ConversationChoice } from "../shared.ts";

@@ -8,11 +8,17 @@ import { EngineError } from "@lossless/core";
 import type { CompactResult, ConversationRow, Engine, SpendGroup } from "@lossless/core";
 import { runCancellable, toAction } from "../../context.ts";
 import type { Invocation, Model } from "../../context.ts";
-import { describeFailure, EXIT_CANCELLED } from "../../exit.ts";
-import type { Failure } from "../../exit.ts";
-import { countOf, formatCount, formatShare } from "../../format.ts";
+import {
+  countOf,
+  describeFailure,
+  EXIT_CANCELLED,
+  formatCount,
+  formatShare,
+  renderBar,
+} from "@lossless/core/doors";
+import type { Failure } from "@lossless/core/doors";
 import { printNote, terminalColumns } from "../../output.ts";
-import { countNote, renderBar, startProgress } from "../../progress.ts";
+import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
 import {

@@ -4,7 +4,7 @@ import { EngineError } from "@lossless/core";
 import type { DissolveReport } from "@lossless/core";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatCount } from "../../format.ts";
+import { countOf, formatCount } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";

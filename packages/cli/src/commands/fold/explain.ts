@@ -1,29 +1,22 @@
 /** The table of `lcm assemble --explain`: what was chosen for a context, what each piece costs, what it stands for, and who accepts it. */
-import { must } from "@lossless/core";
-import type { AssembledContext, ExplainedItem, Provider } from "@lossless/core";
-import { countOf, formatCount, formatShare } from "../../format.ts";
+import type { AssembledContext, ExplainedItem } from "@lossless/core";
+import {
+  countOf,
+  describeGrammars,
+  describeIds,
+  describeReason,
+  formatCount,
+  formatShare,
+  MODES,
+  renderBar,
+} from "@lossless/core/doors";
+import type { GrammarVerdict } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
-import { renderBar } from "../../progress.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
 
 const ITEM_BAR = 10;
 const TOTAL_BAR = 30;
-
-export interface GrammarVerdict {
-  readonly provider: Provider;
-  readonly accepts: boolean;
-  /** The first rule that is broken. */
-  readonly problem: string | null;
-}
-
-/** The context must have been assembled with `checkGrammars`. */
-export function describeGrammars({ grammars }: AssembledContext): GrammarVerdict[] {
-  return must(grammars, "the check of the grammars").map(({ provider, violations: [first] }) => {
-    const problem = first === undefined ? null : `${first.rule} at message ${first.index}: ${first.detail}`;
-    return { provider, accepts: first === undefined, problem };
-  });
-}
 
 export function renderExplanation(context: AssembledContext): string {
   return [renderItems(context.items), renderTotals(context)].join("\n\n");
@@ -53,14 +46,6 @@ function renderItems(items: readonly ExplainedItem[]): string {
     { maxWidth: terminalColumns(), styleTitle: style.faint },
   );
 }
-
-/** A range is named by its ends, as far as they are known; of everything else there is one id. */
-export const describeIds = ({ kind, ids }: ExplainedItem): string =>
-  kind === "range" ? ids.join("…") || "–" : (ids[0] ?? "–");
-
-/** A stub is known by its role like a message; that it is cut short must be seen. */
-export const describeReason = ({ kind, reason }: ExplainedItem): string =>
-  kind === "stub" ? `cut short: ${reason}` : reason;
 
 function paintBar({ kind }: ExplainedItem, bar: string): string {
   if (kind === "summary") return style.name(bar);
@@ -98,12 +83,6 @@ function describeTail({ tail, budgetTokens }: AssembledContext): string {
       : `more would exceed ${limit}`;
   return `${size}; fewer than the ${formatCount(maxMessages)} of freshTailCount: ${cause}`;
 }
-
-export const MODES: Readonly<Record<AssembledContext["mode"], string>> = {
-  whole: "whole: everything that is not folded fits",
-  tight: "tight: coarser where the budget ends",
-  least: "least: only the newest user message and open tool calls fit",
-};
 
 /** Every message is represented once, or the line says so. */
 function describeCover({ items, shownMessages }: AssembledContext): string {

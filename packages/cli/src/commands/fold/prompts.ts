@@ -6,7 +6,7 @@ import { EngineError } from "@lossless/core";
 import type { PromptEntry } from "@lossless/core/repair";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { diffLines, renderDiff } from "../../diff.ts";
+import { diffLines, renderDiff } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderTable } from "../../table.ts";

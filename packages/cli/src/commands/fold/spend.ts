@@ -1,50 +1,31 @@
 /** `lcm spend`: what models have cost, from the ledger every call is written to, and how far away the caps are. */
 import { Option } from "commander";
 import type { Command } from "commander";
-import { sumWindow } from "@lossless/core";
-import type { Engine, Guard, Settings, SpendGroup } from "@lossless/core";
-import { findDay } from "@lossless/core/doors";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { usageError } from "../../exit.ts";
 import {
   countOf,
+  describeCaps,
   formatCount,
-  formatSeconds,
   formatShare,
   formatTime,
+  GROUPINGS,
+  parseTime,
+  readLedger,
   toIso,
   toOneLine,
-} from "../../format.ts";
+  usageError,
+} from "@lossless/core/doors";
+import type { Grouping, Ledger } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
-import { parseTime } from "../../time-words.ts";
 import { addExamples } from "../shared.ts";
-import { describeGuard, toGuardJson } from "../archive/status.ts";
-
-export const GROUPINGS = ["day", "conversation", "model", "purpose"] as const;
+import { toGuardJson } from "../archive/status.ts";
 
 interface SpendOptions {
   readonly since: string;
-  readonly by: (typeof GROUPINGS)[number];
-}
-
-interface Caps {
-  readonly tokensPerDay: number | null;
-  readonly tokensToday: number;
-  readonly tokensPerWindow: number | null;
-  readonly tokensInWindow: number;
-  readonly callsPerWindow: number | null;
-  readonly callsInWindow: number;
-  readonly windowMs: number;
-}
-
-export interface Ledger {
-  readonly groups: readonly SpendGroup[];
-  readonly total: Omit<SpendGroup, "key">;
-  readonly caps: Caps;
-  readonly guards: readonly Guard[];
+  readonly by: Grouping;
 }
 
 export function defineSpend(program: Command): void {
@@ -88,34 +69,6 @@ export function parseSince(text: string, now: number, timezone: string): number 
   return parseTime(text, { now, timezone, option: "--since" });
 }
 
-export async function readLedger(
-  engine: Engine,
-  settings: Settings,
-  { since, now, by }: { since: number; now: number; by: SpendOptions["by"] },
-): Promise<Ledger> {
-  const sum = async (from: number): Promise<Ledger["total"]> => {
-    const [all] = await engine.spend({ since: from, by: "all" });
-    const { calls = 0, inputTokens = 0, outputTokens = 0 } = all ?? {};
-    return { calls, inputTokens, outputTokens };
-  };
-  const today = await sum(findDay(now, settings.timezone).start);
-  const window = sumWindow(await engine.spend({ since: now - settings.summaryCallWindowMs, by: "purpose" }));
-  return {
-    groups: await engine.spend({ since, by }),
-    total: await sum(since),
-    caps: {
-      tokensPerDay: settings.spendMaxTokensPerDay,
-      tokensToday: today.inputTokens + today.outputTokens,
-      callsPerWindow: settings.summaryMaxCallsPerWindow,
-      callsInWindow: window.calls,
-      tokensPerWindow: settings.summaryMaxTokensPerWindow,
-      tokensInWindow: window.tokens,
-      windowMs: settings.summaryCallWindowMs,
-    },
-    guards: (await engine.status()).guards,
-  };
-}
-
 function renderLedger(ledger: Ledger, { by }: SpendOptions, since: number, timezone: string): string {
   const from = `since ${formatTime(since, timezone)}`;
   const head =
@@ -147,24 +100,4 @@ function renderGroups({ groups, total }: Ledger, by: string): string {
     ],
     { maxWidth: terminalColumns(), styleTitle: style.faint },
   );
-}
-
-export function describeCaps(
-  { caps, guards }: Ledger,
-  timezone: string,
-  paintPaused: (text: string) => string,
-): [string, string][] {
-  const { tokensPerDay, tokensToday, windowMs } = caps;
-  const { tokensPerWindow, tokensInWindow, callsPerWindow, callsInWindow } = caps;
-  const limit = (cap: number | null): string => (cap === null ? "no cap" : `of ${formatCount(cap)}`);
-  const within = `in ${formatSeconds(windowMs)}`;
-  return [
-    ["Today", `${formatCount(tokensToday)} tokens, ${limit(tokensPerDay)} (spendMaxTokensPerDay)`],
-    [
-      "Window",
-      `${formatCount(tokensInWindow)} tokens ${within}, ${limit(tokensPerWindow)} (summaryMaxTokensPerWindow)`,
-    ],
-    ["Calls", `${formatCount(callsInWindow)} ${within}, ${limit(callsPerWindow)} (summaryMaxCallsPerWindow)`],
-    ...guards.map((guard): [string, string] => ["Paused", paintPaused(describeGuard(guard, timezone))]),
-  ];
 }

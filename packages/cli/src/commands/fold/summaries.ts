@@ -7,15 +7,17 @@ import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
 import {
   countOf,
+  drawTree,
   formatCount,
   formatShare,
   formatSpan,
   formatTime,
   indent,
   makePrintable,
+  readGraph,
   toIso,
   toOneLine,
-} from "../../format.ts";
+} from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
@@ -28,7 +30,6 @@ import {
   parseSummaryName,
 } from "../shared.ts";
 import type { ConversationChoice } from "../shared.ts";
-import { drawTree, readGraph } from "./summary-tree.ts";
 
 interface ListOptions extends ConversationChoice {
   readonly limit: number;

@@ -2,13 +2,12 @@
  * `lcm expand`: from summaries down to the words they stand for, breadth first, within a number of tokens. What the cap leaves out is
  * counted, and the last line says how to get it.
  */
-import { SHELL_WORDS } from "../../shell-words.ts";
+import { countOf, formatCount, formatSpan, indent, makePrintable, SHELL_WORDS } from "@lossless/core/doors";
 import { wordStep } from "@lossless/core";
 import type { ExpandedSummary, ExpandResult } from "@lossless/core";
 import type { Command } from "commander";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatCount, formatSpan, indent, makePrintable } from "../../format.ts";
 import { style } from "../../style.ts";
 import { parseSteps, renderFollowUp, renderHead, renderSaid, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";

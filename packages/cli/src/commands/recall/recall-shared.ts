@@ -7,9 +7,9 @@ import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { Engine, ScopeRequest } from "@lossless/core";
 import type { Invocation } from "../../context.ts";
-import { formatTime, indent, makePrintable, toIso, toOneLine } from "../../format.ts";
+import { formatTime, indent, makePrintable, renderCommandLine, toIso, toOneLine } from "@lossless/core/doors";
 import { style } from "../../style.ts";
-import { findBySession, parseConversationId, renderCommandLine, requireConversation } from "../shared.ts";
+import { findBySession, parseConversationId, requireConversation } from "../shared.ts";
 import type { ConversationChoice } from "../shared.ts";
 
 export interface ReachChoice extends ConversationChoice {

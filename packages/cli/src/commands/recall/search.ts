@@ -2,19 +2,26 @@
  * `lcm search`: finds messages, summaries and lines of files by words or by a regular expression. The answer says which rule found it, how
  * much there is, and how to see more; finding nothing is an answer too.
  */
-import { SHELL_WORDS } from "../../shell-words.ts";
+import {
+  countOf,
+  EXIT_CANCELLED,
+  formatCount,
+  formatTime,
+  makePrintable,
+  parseTime,
+  SHELL_WORDS,
+  toOneLine,
+  usageError,
+  wrapToWidth,
+} from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
 import type { Engine, GrepHit, GrepRequest, GrepResult, GrepScope, GrepSort } from "@lossless/core";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { runCancellable, toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { EXIT_CANCELLED, usageError } from "../../exit.ts";
-import { countOf, formatCount, formatTime, makePrintable, toOneLine } from "../../format.ts";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
-import { parseTime } from "../../time-words.ts";
-import { wrapToWidth } from "../../width.ts";
 import { addReachOptions, chooseReach, renderFollowUp, renderHead, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";
 import { findEmbed } from "./embed.ts";

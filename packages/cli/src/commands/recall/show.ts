@@ -7,7 +7,6 @@ import type { Command } from "commander";
 import type { DescribeRequest, DescribeResult, Engine } from "@lossless/core";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { usageError } from "../../exit.ts";
 import {
   countOf,
   formatBytes,
@@ -18,7 +17,8 @@ import {
   indent,
   makePrintable,
   toOneLine,
-} from "../../format.ts";
+  usageError,
+} from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";

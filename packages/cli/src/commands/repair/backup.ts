@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import type { BackupEntry, BackupReport } from "@lossless/core/repair";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatBytes, formatTime, toIso } from "../../format.ts";
+import { countOf, formatBytes, formatTime, toIso } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { Cleanable, CleanKind, Receipt } from "@lossless/core/repair";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
+import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderTable } from "../../table.ts";

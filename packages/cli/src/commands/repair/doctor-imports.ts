@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { ImportRun, RemovalPlan, RemovalResult } from "@lossless/core/repair";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatCount, formatTime, toOneLine } from "../../format.ts";
+import { countOf, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderTable } from "../../table.ts";

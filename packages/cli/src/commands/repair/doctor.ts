@@ -1,12 +1,11 @@
 /** `lcm doctor`: everything that is not as it should be, with the command that mends it. With `--fix` it mends what is safe to fix. */
-import { SHELL_WORDS } from "../../shell-words.ts";
+import { countOf, formatCount, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { ERROR_CODES, wordStep } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import type { DoctorOptions, DoctorReport, Finding, MendReport } from "@lossless/core/repair";
 import type { Command } from "commander";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatCount, toOneLine } from "../../format.ts";
 import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";
 import { defineDoctorImports } from "./doctor-imports.ts";

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { runCancellable, toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf } from "../../format.ts";
+import { countOf } from "@lossless/core/doors";
 import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";
 import { addExamples } from "../shared.ts";

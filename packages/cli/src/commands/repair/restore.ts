@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { RestorePlan, RestoreReport } from "@lossless/core/repair";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, formatBytes, formatTime, toIso } from "../../format.ts";
+import { countOf, formatBytes, formatTime, toIso } from "@lossless/core/doors";
 import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";
 import { renderPairs } from "../../table.ts";

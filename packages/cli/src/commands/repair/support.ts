@@ -1,10 +1,9 @@
 /** `lcm support`: a file for a bug report, without any message text. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { writeNewFile } from "@lossless/core/doors";
+import { usageError, writeNewFile } from "@lossless/core/doors";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { usageError } from "../../exit.ts";
 import { style } from "../../style.ts";
 import { readVersion } from "../../version.ts";
 import { addExamples } from "../shared.ts";

@@ -3,7 +3,7 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf } from "../../format.ts";
+import { countOf } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { addExamples, parseConversationId, requireConversation } from "../shared.ts";
 

@@ -4,7 +4,7 @@ import { ERROR_CODES } from "@lossless/core";
 import type { Problem, VerifyReport } from "@lossless/core";
 import { runCancellable, toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
-import { countOf, toOneLine } from "../../format.ts";
+import { countOf, toOneLine } from "@lossless/core/doors";
 import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";
 import { addExamples } from "../shared.ts";

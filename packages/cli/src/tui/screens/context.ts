@@ -4,10 +4,16 @@
  */
 import { EngineError } from "@lossless/core";
 import type { AssembledContext, ConversationRow, DissolveReport } from "@lossless/core";
-import { MODES } from "../../commands/fold/explain.ts";
-import { parseTokens } from "../../commands/shared.ts";
-import { countOf, formatCount, formatShare, formatSpan } from "../../format.ts";
-import { renderBar } from "../../progress.ts";
+import {
+  countOf,
+  formatCount,
+  formatShare,
+  formatSpan,
+  MODES,
+  readTokenCount,
+  renderBar,
+  TOKEN_COUNT_RULE,
+} from "@lossless/core/doors";
 import { ChosenText } from "../chosen-text.ts";
 import { listContextLines, putBack, type ContextLine } from "../context-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
@@ -159,11 +165,9 @@ export class ContextScreen implements Screen {
       label: "budget in tokens (32k)",
       onDone: async (text) => {
         if (text === null || text.trim() === "") return;
-        try {
-          await this.#setBudget(parseTokens(text));
-        } catch (error) {
-          this.#desk.say(error instanceof Error ? error.message : String(error));
-        }
+        const tokens = readTokenCount(text);
+        if (tokens === null) return this.#desk.say(TOKEN_COUNT_RULE);
+        await this.#setBudget(tokens);
       },
     });
     return true;

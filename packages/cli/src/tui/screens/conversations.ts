@@ -1,6 +1,6 @@
 /** The first screen: every conversation with its size, its last activity and its health. Narrowed while one types. */
 import type { ConversationRow } from "@lossless/core";
-import { formatCount, formatTime, toOneLine } from "../../format.ts";
+import { formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { ConversationList } from "../conversation-list.ts";
 import { HealthBook } from "../health.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";

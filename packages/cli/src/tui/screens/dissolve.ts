@@ -1,7 +1,7 @@
 /** Dissolve: puts what a summary was made from back into the context. The preview shows how items and tokens would shift. */
 import { EngineError } from "@lossless/core";
 import type { ConversationRow, DissolveReport } from "@lossless/core";
-import { countOf, formatCount } from "../../format.ts";
+import { countOf, formatCount } from "@lossless/core/doors";
 import type { Paint } from "../paint.ts";
 import type { Desk, Screen } from "../screen.ts";
 import type { TextLine } from "../wrapped-text.ts";

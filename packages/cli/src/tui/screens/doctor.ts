@@ -1,9 +1,7 @@
 /** The doctor's findings: what is not as it should be, the worst first, with the command that mends it. Checking changes nothing. */
-import { SHELL_WORDS } from "../../shell-words.ts";
+import { countOf, formatCount, renderBar, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { isSummaryId, wordStep } from "@lossless/core";
 import type { DoctorReport, Finding, Severity } from "@lossless/core/repair";
-import { countOf, formatCount, toOneLine } from "../../format.ts";
-import { renderBar } from "../../progress.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Style } from "../paint.ts";

@@ -1,6 +1,6 @@
 /** The large files of a conversation: what was too long to stay in its message. Enter opens one, a page at a time. */
 import type { ConversationRow, DescribeResult, LargeFileRow } from "@lossless/core";
-import { formatBytes, formatCount, formatTime, toOneLine } from "../../format.ts";
+import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";

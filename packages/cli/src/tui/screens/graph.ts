@@ -1,7 +1,7 @@
 /** The summaries of a conversation as a tree from the coarsest down to the messages, and the text of the chosen one. */
 import { formatMessageId } from "@lossless/core";
 import type { ConversationRow } from "@lossless/core";
-import { countOf, formatCount, formatSpan, toOneLine } from "../../format.ts";
+import { countOf, formatCount, formatSpan, toOneLine } from "@lossless/core/doors";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";

@@ -1,8 +1,7 @@
 /** The messages of a conversation, one line each, and the chosen one below or beside. Scrolls through any number; follows new ones. */
 import { formatMessageId, parseMessageId } from "@lossless/core";
 import type { ConversationRow, MessageRow } from "@lossless/core";
-import { formatCount, formatTime, toOneLine } from "../../format.ts";
-import { parseTime } from "../../time-words.ts";
+import { formatCount, formatTime, parseTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { describeMessage } from "../message-text.ts";

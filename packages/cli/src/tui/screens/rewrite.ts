@@ -4,9 +4,7 @@
  */
 import type { ConversationRow } from "@lossless/core";
 import type { RewriteTarget } from "@lossless/core/repair";
-import { describeFailure } from "../../exit.ts";
-import { countOf, formatCount, toOneLine } from "../../format.ts";
-import { renderBar } from "../../progress.ts";
+import { countOf, describeFailure, formatCount, renderBar, toOneLine } from "@lossless/core/doors";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
 import { cell, renderSpans, span, type Paint } from "../paint.ts";
 import { RewriteRun } from "../rewrite-run.ts";

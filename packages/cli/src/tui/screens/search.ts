@@ -1,8 +1,7 @@
 /** Search over messages, summaries and files: words, a question, or a regular expression. Enter opens what was found at its place. */
-import { SHELL_WORDS } from "../../shell-words.ts";
+import { countOf, formatTime, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
 import type { ConversationRow, GrepHit, GrepResult, GrepScope } from "@lossless/core";
-import { countOf, formatTime, toOneLine } from "../../format.ts";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";

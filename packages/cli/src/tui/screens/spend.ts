@@ -1,8 +1,15 @@
 /** What models have cost, by day, model, purpose or conversation, with a bar each, and how far away the caps are. */
-import { describeCaps, GROUPINGS, readLedger, type Ledger } from "../../commands/fold/spend.ts";
+import {
+  countOf,
+  describeCaps,
+  formatCount,
+  GROUPINGS,
+  type Ledger,
+  readLedger,
+  renderBar,
+  toOneLine,
+} from "@lossless/core/doors";
 import { EngineError } from "@lossless/core";
-import { countOf, formatCount, toOneLine } from "../../format.ts";
-import { renderBar } from "../../progress.ts";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";

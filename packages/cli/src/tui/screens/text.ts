@@ -1,6 +1,6 @@
 /** A screen of nothing but text: a whole message, a file, what there is to know about something. */
 import type { ConversationRow } from "@lossless/core";
-import { formatCount } from "../../format.ts";
+import { formatCount } from "@lossless/core/doors";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
 import { renderSpans, span, type Paint } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";

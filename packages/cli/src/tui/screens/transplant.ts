@@ -1,6 +1,6 @@
 /** Transplant: copies a conversation with its summaries in front of another one. Asks for the other one, shows what would be copied. */
 import type { ConversationRow } from "@lossless/core";
-import { countOf, toOneLine } from "../../format.ts";
+import { countOf, toOneLine } from "@lossless/core/doors";
 import type { Desk } from "../screen.ts";
 import { makeConfirmScreen } from "./confirm.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseTime } from "../src/time-words.ts";
+import { parseTime } from "../../src/doors/time-words.ts";
 
 /** A Friday. */
 const now = Date.UTC(2026, 1, 20, 12);

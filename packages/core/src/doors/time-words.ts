@@ -2,8 +2,8 @@
  * Points in time as people type them: a time ago, a word for a day, a date, or a time to the second. A day begins at its midnight in the
  * time zone of the settings, also on the days that have 23 or 25 hours.
  */
-import { findDay } from "@lossless/core/doors";
-import { usageError } from "./exit.ts";
+import { findDay } from "../summarize/time-of-day.ts";
+import { usageError } from "./failure.ts";
 import { formatTime } from "./format.ts";
 
 export interface TimeContext {

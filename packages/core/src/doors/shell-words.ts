@@ -1,6 +1,5 @@
 /** The next step as a person at a shell takes it: a command that can be typed, or what to change on the command line. */
-import type { StepWords } from "@lossless/core";
-import { renderCommandLine } from "./commands/shared.ts";
+import type { StepWords } from "../model/next-step.ts";
 
 /** Lists with a command of another name. */
 const LISTS: Readonly<Record<string, string>> = { backups: "lcm backup list", imports: "lcm doctor imports" };
@@ -45,3 +44,10 @@ export const SHELL_WORDS: StepWords = {
   expand_granted: ({ ids }) =>
     ids.length === 0 ? "lcm expand" : `lcm expand ${ids.join(" ")} --max-tokens N`,
 };
+
+/** A command line that can be pasted back into a shell. */
+export function renderCommandLine(words: readonly string[]): string {
+  return words
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`))
+    .join(" ");
+}

@@ -2,9 +2,11 @@
  * Where an import goes that must not store anything: it answers what the archive would answer, reading it when there is one. Which
  * lines are new is told by their ids; that a known line has changed is seen only when it is really imported.
  */
-import type { Engine, IngestOutcome, Settings } from "@lossless/core";
-import type { ImportTarget } from "@lossless/core/interchange";
-import { compileSessionPatterns } from "@lossless/core/settings";
+import type { Engine } from "../engine/engine.ts";
+import type { IngestOutcome } from "../model/message.ts";
+import type { Settings } from "../model/settings.ts";
+import type { ImportTarget } from "./import.ts";
+import { compileSessionPatterns } from "../model/session-patterns.ts";
 
 /** `engine` is null when there is no archive yet. */
 export function createDryTarget(engine: Engine | null, settings: Settings): ImportTarget {

@@ -78,6 +78,12 @@ export function formatCompression(raw: number, kept: number): string {
   return kept <= 0 ? "–" : `${(raw / kept).toFixed(1)} : 1`;
 }
 
+/** A share as a bar of blocks. */
+export function renderBar(share: number, columns: number): string {
+  const filled = Math.round(share * columns);
+  return `${"█".repeat(filled)}${"░".repeat(columns - filled)}`;
+}
+
 const UNSAFE = /[\p{Cc}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 
 /** Text that may be printed: line feeds and tabs stay, other control characters show as symbols. */

@@ -2,8 +2,8 @@
  * From any error to what the program says and the status it ends with. Operating errors carry their code; a wrong command line is
  * `usage`; everything else is a bug and is said to be one.
  */
-import { EngineError, ERROR_CODES, hintFor } from "@lossless/core";
-import type { ErrorCode } from "@lossless/core";
+import { EngineError, ERROR_CODES, hintFor } from "../model/errors.ts";
+import type { ErrorCode } from "../model/errors.ts";
 import { SHELL_WORDS } from "./shell-words.ts";
 
 export interface Failure {

@@ -1,7 +1,7 @@
-import type { SummaryNode } from "@lossless/core";
+import type { SummaryNode } from "../../src/store/folding.ts";
 import { describe, expect, test } from "vitest";
-import { drawTree } from "../src/commands/fold/summary-tree.ts";
-import type { Graph } from "../src/commands/fold/summary-tree.ts";
+import { drawTree } from "../../src/doors/summary-tree.ts";
+import type { Graph } from "../../src/doors/summary-tree.ts";
 
 interface Sketch {
   readonly id: string;

@@ -2,7 +2,8 @@
  * The summary graph as lines of a tree: each summary above its sources, oldest first. A summary may be a source of two others (of the
  * fold and of a stand-in); it is drawn with what lies below it once, and named again at its second place.
  */
-import type { Engine, SummaryNode } from "@lossless/core";
+import type { Engine } from "../engine/engine.ts";
+import type { SummaryNode } from "../store/folding.ts";
 
 /** What drawing needs to know of a summary. */
 export type TreeNode = Pick<

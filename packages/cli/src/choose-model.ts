@@ -1,8 +1,8 @@
 /** The model for a command: what was typed, else what the settings name, else none. */
 import type { Command } from "commander";
 import { nameModel } from "@lossless/core";
-import type { Invocation, Model } from "../context.ts";
-import { usageError } from "../exit.ts";
+import type { Invocation, Model } from "./context.ts";
+import { usageError } from "@lossless/core/doors";
 
 export interface ModelOptions {
   /** A name with `--model`, false with `--no-model`, true without either. */
@@ -28,7 +28,7 @@ export async function chooseModel(invocation: Invocation, options: ModelOptions)
     ...(provider === undefined ? {} : { summaryProvider: provider }),
   });
   const { settings, places } = await invocation.settings();
-  const { openComplete } = await import("./open-complete.ts");
+  const { openComplete } = await import("./models/open-complete.ts");
   const { listCandidates } = await import("@lossless/core");
   const first = listCandidates(settings)[0] ?? null;
   const env = { ...process.env, ...(baseUrl === undefined ? {} : nameAddress(first?.provider, baseUrl)) };

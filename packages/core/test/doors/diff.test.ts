@@ -1,6 +1,6 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
-import { diffLines, renderDiff } from "../src/diff.ts";
+import { diffLines, renderDiff } from "../../src/doors/diff.ts";
 
 const plain = { gone: (text: string) => text, new: (text: string) => text };
 

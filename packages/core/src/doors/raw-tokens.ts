@@ -2,7 +2,8 @@
  * How many tokens a conversation would have without folding. Leaves know the tokens of the messages they were made from; whatever no
  * leaf stands for is in the context as it is.
  */
-import type { Engine, SummaryGraph } from "@lossless/core";
+import type { Engine } from "../engine/engine.ts";
+import type { SummaryGraph } from "../store/folding.ts";
 
 export async function measureRaw(
   engine: Engine,

@@ -1,0 +1,57 @@
+/**
+ * What the programs in front of the engine share (command line, terminal, web, plugin), so that none writes it again: files that survive
+ * a crash, words and numbers as people read and type them, and reports that more than one of them shows. It prints nothing, and it is
+ * quick to load.
+ */
+
+// Files
+export { openVault } from "../ingest/vault.ts";
+export { writeNewFile } from "../maintain/new-file.ts";
+export { serializeExact } from "../message/json-text.ts";
+export { toWriteError } from "../model/errors.ts";
+export { flushPath } from "../store/flush-path.ts";
+export { withFileLock } from "../store/sqlite/file-lock.ts";
+export { needsAdoption, removeLeftovers } from "../transfer/documented/need.ts";
+
+// Threads
+export { deserializeError, serializeError } from "../engine/thread-messages.ts";
+export type { SerializedError } from "../engine/thread-messages.ts";
+
+// Words
+export { findNearest } from "../model/nearest.ts";
+export { isObject } from "../model/setting-types.ts";
+export { findDay } from "../summarize/time-of-day.ts";
+export { diffLines, renderDiff } from "./diff.ts";
+export type { DiffLine } from "./diff.ts";
+export {
+  countOf,
+  formatBytes,
+  formatCompression,
+  formatCount,
+  formatSeconds,
+  formatShare,
+  formatSpan,
+  formatTime,
+  indent,
+  makePrintable,
+  renderBar,
+  toIso,
+  toOneLine,
+} from "./format.ts";
+export { parseTime } from "./time-words.ts";
+export { readTokenCount, TOKEN_COUNT_RULE } from "./token-count.ts";
+export { displayWidth, truncateToWidth, wrapToWidth } from "./width.ts";
+
+// Failures and next steps, for people at a shell
+export { describeFailure, EXIT_CANCELLED, usageError } from "./failure.ts";
+export type { Failure } from "./failure.ts";
+export { renderCommandLine, SHELL_WORDS } from "./shell-words.ts";
+
+// Reports
+export { describeGrammars, describeIds, describeReason, MODES } from "./explain-context.ts";
+export type { GrammarVerdict } from "./explain-context.ts";
+export { describePart, previewOf } from "./message-preview.ts";
+export { measureRaw, measureSaved } from "./raw-tokens.ts";
+export { describeCaps, describeGuard, GROUPINGS, readLedger } from "./spend-ledger.ts";
+export type { Grouping, Ledger } from "./spend-ledger.ts";
+export { drawTree, readGraph } from "./summary-tree.ts";

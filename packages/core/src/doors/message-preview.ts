@@ -1,0 +1,35 @@
+/** A message in few words: its beginning on one line, and what its parts are. Pure. */
+import type { MessageView, PartView } from "../model/message.ts";
+import type { MessageBody } from "../store/store.ts";
+
+const PREVIEW_CHARS = 160;
+
+/** The first words of a message; what carries no text is named, and a line that is no message is shown as it stands. */
+export function previewOf({
+  view,
+  bytes,
+}: Pick<MessageBody, "bytes"> & { readonly view: MessageView }): string {
+  if (view.parts.length === 0)
+    return toPreview(Buffer.from(bytes.subarray(0, 4 * PREVIEW_CHARS)).toString("utf8"));
+  const pieces = view.parts.map((part) => {
+    // Only the beginning is shown; what is long may be very long.
+    const text = part.text.slice(0, 20 * PREVIEW_CHARS);
+    if (part.type === "text") return text;
+    if (part.type === "tool_call") return `→ ${part.toolName ?? "tool"} ${text}`;
+    return `[${describePart(part)}] ${text}`;
+  });
+  return toPreview(pieces.join(" "));
+}
+
+function toPreview(long: string): string {
+  const text = long.replaceAll(/\s+/gu, " ").trim();
+  return text.length <= PREVIEW_CHARS ? text : `${text.slice(0, PREVIEW_CHARS).toWellFormed().trimEnd()}…`;
+}
+
+export function describePart(part: PartView): string {
+  const name = part.type.replace("_", " ");
+  const details = [part.toolName, part.fileName, part.mimeType, part.isError ? "error" : undefined].filter(
+    Boolean,
+  );
+  return details.length === 0 ? name : `${name}: ${details.join(", ")}`;
+}
