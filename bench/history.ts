@@ -5,7 +5,8 @@
 import { estimateTextTokens, resolveSettings } from "@lossless/core";
 import type { ConversationRow, Engine, SessionRef, Settings } from "@lossless/core";
 import type { Store } from "@lossless/core/ports";
-import { createLocalEngine, SqliteStore } from "@lossless/core/testing";
+import { createLocalEngine } from "@lossless/core/testing";
+import { SqliteStore } from "@lossless/sqlite";
 import type { Summarize } from "@lossless/core/testing";
 import { makeRandom } from "@lossless/testkit/random.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";

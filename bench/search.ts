@@ -9,7 +9,8 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openEngine } from "@lossless/core";
 import type { Arrival, Engine } from "@lossless/core";
-import { analyzeQuery, buildClues, toMatch } from "@lossless/core/testing";
+import { analyzeQuery, buildClues } from "@lossless/core/testing";
+import { toMatch } from "@lossless/sqlite/testing";
 import type { BenchResult } from "./report.ts";
 
 const OWNER = "bench";

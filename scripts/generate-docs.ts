@@ -25,7 +25,7 @@ const PAGES: readonly Page[] = [
   { path: "docs/storage.md", render: () => renderStorage(NOTE, MIGRATIONS_DIR) },
 ];
 
-const MIGRATIONS_DIR = join(import.meta.dirname, "../packages/core/src/store/sqlite/migrations");
+const MIGRATIONS_DIR = join(import.meta.dirname, "../packages/sqlite/src/migrations");
 const NOTE = "<!-- Made by `npm run docs` from the code. Change it there, not here. -->";
 
 function renderConfiguration(): string {

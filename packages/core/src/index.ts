@@ -1,8 +1,8 @@
 /**
  * The library: opening an engine, what its verbs take and give, errors, settings, and the tools that agents call.
  *
- * Loading this file loads no engine; `openEngine` does, where the engine runs. Beside it there are six more ways in, each for those who
- * need more than the engine: `/ports` (to bring a database or a model), `/settings` (to show and change settings), `/repair` (what an
+ * Loading this file loads no engine; `openEngine` does, where the engine runs. Beside it there are more ways in, each for those who
+ * need more than the engine: `/ports` (to bring a database or a model), `/adapter` (what a database adapter is built from), `/settings` (to show and change settings), `/repair` (what an
  * operator asks for), `/interchange` (importing and exporting), `/doors` (what programs in front of the engine share) and `/testing`
  * (for test tools and benchmarks only). Nothing else of this package can be imported.
  */

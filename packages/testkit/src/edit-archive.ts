@@ -1,5 +1,5 @@
 /** Changes an archive by SQL as the program itself would, seals included, for states that are hard to reach by its own calls. */
-import { Connection, keepSeals } from "@lossless/core/testing";
+import { Connection, keepSeals } from "@lossless/sqlite/testing";
 
 export function editArchive(path: string, sql: string): void {
   const connection = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1_000 });

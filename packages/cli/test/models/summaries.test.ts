@@ -2,7 +2,8 @@
 import { resolveSettings } from "@lossless/core";
 import type { EngineEvent } from "@lossless/core";
 import type { RunItem } from "@lossless/core/ports";
-import { createSummarizer, SqliteStore } from "@lossless/core/testing";
+import { createSummarizer } from "@lossless/core/testing";
+import { SqliteStore } from "@lossless/sqlite";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { type FakeReply, startFakeProvider } from "@lossless/testkit/fake-provider.ts";
 import { expect, test } from "vitest";

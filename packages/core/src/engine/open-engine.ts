@@ -71,7 +71,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   }
   const [{ createLocalEngine }, { SqliteStore }, { deriveMessage }] = await Promise.all([
     import("./local-engine.ts"),
-    import("../store/sqlite/sqlite-store.ts"),
+    import("@lossless/sqlite"),
     import("../ingest/prepare.ts"),
   ]);
   const { clock, leaseMs, embedRetryMs } = options;

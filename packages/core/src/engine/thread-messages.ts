@@ -6,7 +6,7 @@ import type { ErrorCode } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
 import type { NextStep } from "../model/next-step.ts";
 import type { Settings } from "../model/settings.ts";
-import type { SqliteStoreOptions } from "../store/sqlite/sqlite-store.ts";
+import type { SqliteStoreOptions } from "@lossless/sqlite";
 import type { WriterPort } from "./state.ts";
 
 export interface WorkerStart {

@@ -6,7 +6,7 @@ import type { EmbedResult } from "../model/embed.ts";
 import { must } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
 import { NO_MEANING } from "../retrieve/meaning.ts";
-import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import { openState } from "./local-engine.ts";
 import type { EngineState, WriterPort } from "./state.ts";

@@ -12,7 +12,7 @@ import { makeImportId } from "../model/ids.ts";
 import { filesDirBeside } from "../model/files-dir.ts";
 import type { Settings } from "../model/settings.ts";
 import { recordCopy } from "../store/copies.ts";
-import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 
 import { createAccessError } from "./detect.ts";
 import { exportDocumented } from "./documented/export.ts";

@@ -14,7 +14,7 @@ import { deriveMessage, prepareMessage } from "../../src/ingest/prepare.ts";
 import { POSITION_STEP } from "../../src/model/message.ts";
 import { nameSource } from "../../src/store/folding.ts";
 import type { FoldRun, RunItem, StoreSummary } from "../../src/store/folding.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import type { AppendBatch, AppendEvent } from "../../src/store/store.ts";
 
 const SESSIONS = [

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { TABLE_NAMES, tables } from "../../src/archive/tables.ts";
 import type { Column, TableName } from "../../src/archive/tables.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 

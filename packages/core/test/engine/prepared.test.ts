@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 
 import type { Engine } from "../../src/index.ts";
 
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 
 import { openFolding } from "./fold-engine.ts";
 import { ArchiveView, findFaults } from "./context-checks.ts";

@@ -8,7 +8,7 @@ import type { Complete, Engine, VerifyReport } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../../src/transfer/export-archive.ts";
 import { importArchive } from "../../src/transfer/import-archive.ts";
 

@@ -8,7 +8,7 @@ import type { Engine } from "@lossless/core";
 import { listArchiveCopies, restoreBackup } from "../../src/maintain/backup.ts";
 import { decideRemoval, listImports, planRemoval, removeImports } from "../../src/maintain/imports.ts";
 import type { ConversationTies, ImportedPart } from "../../src/store/care.ts";
-import { EMPTIED_TABLES } from "../../src/store/sqlite/remove-conversations.ts";
+import { EMPTIED_TABLES } from "@lossless/sqlite/testing";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { renderTakeBack } from "@lossless/testkit/older-archive.ts";

@@ -6,7 +6,7 @@ import { openEngine } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 
 const MESSAGES = 3_000;
 const session = { key: "agent:main:main", id: "s1", owner: "main" };

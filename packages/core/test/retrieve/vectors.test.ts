@@ -9,7 +9,7 @@ import {
   vectorToBytes,
 } from "../../src/model/vector.ts";
 import { findNearest } from "../../src/retrieve/meaning.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { makeTopicVectors, spellVector } from "@lossless/testkit/fake-embedder.ts";

@@ -6,7 +6,7 @@ import type { Settings } from "../../src/model/settings.ts";
 import { resolveSettings } from "../../src/model/settings-resolve.ts";
 import { estimateTextTokens } from "../../src/model/tokens.ts";
 import type { RunItem, SpendRecord, SummaryRow } from "../../src/store/folding.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import type { Summarize, SummarizeRequest } from "../../src/summarize/summarize.ts";
 import { createSummarizer, type SummarizerOptions } from "../../src/summarize/summarizer.ts";
 

@@ -11,7 +11,7 @@ import {
   readTextTerms,
 } from "../../src/text/index.ts";
 import type { TextClue } from "../../src/text/index.ts";
-import { toMatch } from "../../src/store/sqlite/match.ts";
+import { toMatch } from "@lossless/sqlite/testing";
 
 const TEXTS = [
   "We decided to retry uploads three times because GitStore is flaky.",

@@ -13,7 +13,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { openEngine, resolveSettings } from "../../src/index.ts";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
 import { createBackup } from "../../src/maintain/backup.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../../src/transfer/export-archive.ts";
 import { importArchive } from "../../src/transfer/import-archive.ts";
 
@@ -219,7 +219,7 @@ test("damage in a conversation that an archive adds nothing to is not blamed on 
 /** Imports an archive and kills itself in the middle. */
 const DYING_PROGRAM = `
   const [source, folder, path] = process.argv.slice(1);
-  const { SqliteStore } = await import(new URL("store/sqlite/sqlite-store.ts", source));
+  const { SqliteStore } = await import(new URL("../../sqlite/src/sqlite-store.ts", source));
   const { deriveMessage } = await import(new URL("ingest/prepare.ts", source));
   const { importArchive } = await import(new URL("transfer/import-archive.ts", source));
   const store = new SqliteStore({ path: folder + "/lcm.db", filesDir: folder + "/lcm-files", create: true, derive: deriveMessage });

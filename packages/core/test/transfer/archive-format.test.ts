@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 
 import { openEngine, resolveSettings, type Engine } from "../../src/index.ts";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../../src/transfer/export-archive.ts";
 import { importArchive, isArchive } from "../../src/transfer/import-archive.ts";
 import { importTranscript } from "../../src/transfer/import.ts";

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 
 import { openEngine, resolveSettings, type Engine } from "../../src/index.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { importDocumented } from "../../src/transfer/documented/import.ts";
 import { exportText } from "../../src/transfer/export-text.ts";
 import { importTranscript } from "../../src/transfer/import.ts";

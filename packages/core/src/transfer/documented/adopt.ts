@@ -15,7 +15,7 @@ import { deriveMessage } from "../../ingest/prepare.ts";
 import { EngineError } from "../../model/errors.ts";
 import { recordCopy } from "../../store/copies.ts";
 import { flushPathSync } from "../../store/flush-path.ts";
-import { SqliteStore } from "../../store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 
 import { importDocumented, type DocumentedImportOptions, type DocumentedImportReport } from "./import.ts";
 import { nameFolder, removeLeftovers } from "./need.ts";

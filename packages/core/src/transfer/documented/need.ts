@@ -6,7 +6,7 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
-import { APPLICATION_ID } from "../../store/sqlite/application-id.ts";
+import { APPLICATION_ID } from "../../store/application-id.ts";
 
 import { DocumentedSource } from "./source.ts";
 

@@ -8,7 +8,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { pathToFileURL } from "node:url";
 
 import { EngineError } from "../../model/errors.ts";
-import { APPLICATION_ID } from "../../store/sqlite/application-id.ts";
+import { APPLICATION_ID } from "../../store/application-id.ts";
 
 export type SourceValue = string | number | null | { readonly base64: string };
 /** A row with every column it has, in the order of the table. */

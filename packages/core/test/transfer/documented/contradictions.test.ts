@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 
 import { deriveMessage } from "../../../src/ingest/prepare.ts";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { importDocumented } from "../../../src/transfer/documented/import.ts";
 
 import { makeTemporaryDirectory } from "../support.ts";

@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 
 import { openEngine } from "../../../src/index.ts";
 import { deriveMessage } from "../../../src/ingest/prepare.ts";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
+import { SqliteStore } from "@lossless/sqlite";
 import { exportDocumented } from "../../../src/transfer/documented/export.ts";
 import { importDocumented } from "../../../src/transfer/documented/import.ts";
 import { exportArchive } from "../../../src/transfer/export-archive.ts";

@@ -1,0 +1,52 @@
+/**
+ * What a database adapter is built from, beside the ports: the rules of the archive as plans, the formats of what is stored, errors. An
+ * adapter answers the questions of plans and writes what they end in; whatever two adapters would both have to know stands here.
+ */
+export { planAppend, planFindNew } from "./archive/append.ts";
+export type { AppendPlanResult } from "./archive/append.ts";
+export { Changes } from "./archive/changes.ts";
+export type { RowWriter } from "./archive/changes.ts";
+export { readCover } from "./archive/cover.ts";
+export { planForget, planForgetting } from "./archive/forget.ts";
+export type { Head } from "./archive/head.ts";
+export { Heads } from "./archive/heads.ts";
+export { EVENT_KIND } from "./archive/identity.ts";
+export { addParts, addRedaction, addSealedValues, describeFile, recordFile } from "./archive/message-rows.ts";
+export { Placement } from "./archive/placement.ts";
+export { Conflict } from "./archive/plan.ts";
+export type { Asking } from "./archive/plan.ts";
+export { isMadeOf, planPublishStored, planStoreSummary } from "./archive/publish.ts";
+export { planReplaceSummary, planStoreRemade, takePlace } from "./archive/replace.ts";
+export { addSummary, hashSummary } from "./archive/summary.ts";
+export type { Key } from "./archive/tables.ts";
+export { isHiddenByBoundary } from "./model/boundaries.ts";
+export type { Boundary } from "./model/boundaries.ts";
+export { chainGenesis, chainMessage, chainRecord, commit, commitRedacted, hashFacts } from "./model/chain.ts";
+export type { ForkOrigin } from "./model/chain.ts";
+export type { CoverItem } from "./model/cover.ts";
+export { EngineError, must } from "./model/errors.ts";
+export type { ErrorCode } from "./model/errors.ts";
+export { deriveFileId, formatMessageId } from "./model/ids.ts";
+export { renderReference } from "./model/large-file.ts";
+export { ATTACHMENT_PREFIX, HIDDEN, hiddenMask, hiddenReasons, POSITION_STEP } from "./model/message.ts";
+export type { HiddenReason, ImportMark, IngestedMessage, SessionRef } from "./model/message.ts";
+export type { NextStep } from "./model/next-step.ts";
+export { isRecallTool } from "./model/recall-tools.ts";
+export type { ReserveSummary, Span } from "./model/reserve.ts";
+export { MAX_INTERVENING_MESSAGES } from "./model/tool-groups.ts";
+export { dotProduct, NearestList, vectorFromBytes, vectorToBytes } from "./model/vector.ts";
+export type { Neighbour } from "./model/vector.ts";
+export { APPLICATION_ID } from "./store/application-id.ts";
+export { decodeBody, encodeBody, PLAIN } from "./store/body.ts";
+export type { EncodedBody } from "./store/body.ts";
+export { LargeFiles } from "./store/large-files.ts";
+export { spliceRanges } from "./store/splice.ts";
+export {
+  ANALYSIS_VERSION,
+  decodeTerms,
+  encodeForIndex,
+  FTS_TOKENIZE,
+  isDoubtful,
+  Spelling,
+} from "./text/index.ts";
+export type { IndexTerms, ReadTerms, SpellingDoubt } from "./text/index.ts";

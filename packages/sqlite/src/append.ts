@@ -1,0 +1,39 @@
+/** Storing events. What is long is done before the lock is taken, for those that look new; the rules are in `archive/append.ts`. */
+import { planAppend, planFindNew } from "@lossless/core/adapter";
+import type { AppendPlanResult } from "@lossless/core/adapter";
+import type { AppendBatch, AppendEvent, AppendResult, Plan, PreparedMessage } from "@lossless/core/ports";
+import type { StoreContext } from "./context.ts";
+import { noteStored } from "./imports.ts";
+import { readPlan, writePlan } from "./plans.ts";
+
+/** A turn is nearly always new: to look first would cost more than to do its work in vain now and then. */
+const FEW_EVENTS = 16;
+
+export function append(context: StoreContext, batch: AppendBatch): AppendResult {
+  const prepared = new Map<AppendEvent, PreparedMessage>();
+  const prepare = (events: readonly AppendEvent[]): void => {
+    for (const event of events) if (!prepared.has(event)) prepared.set(event, event.prepare());
+  };
+  prepare(findNew(context, batch));
+  let isRepeated = false;
+  const plan = (): Plan<AppendPlanResult> => {
+    if (isRepeated) prepare(batch.events);
+    isRepeated = true;
+    const events = batch.events.map((event) => ({ event, prepared: prepared.get(event) ?? null }));
+    return planAppend({ ...batch, events, derive: context.derive });
+  };
+  const result = context.connection.write(() => {
+    const stored = writePlan(context, plan);
+    if (batch.import) noteStored(context.connection, batch.import, stored.results);
+    return stored;
+  });
+  return { ...result, indexProblem: result.duplicateTurn ? null : context.index.notedProblem() };
+}
+
+/** The events whose work is to be done now: those that look new, and those whose work is done. */
+function findNew(context: StoreContext, batch: AppendBatch): readonly AppendEvent[] {
+  const events = batch.events.filter((event) => !event.isPrepared);
+  if (events.length <= FEW_EVENTS) return batch.events;
+  const isNew = new Set(readPlan(context, () => planFindNew({ ...batch, events })));
+  return batch.events.filter((event) => event.isPrepared || isNew.has(event));
+}

@@ -1,0 +1,48 @@
+/**
+ * Bodies that were decoded lately. The context of a turn is nearly that of the turn before, and decompressing a short body costs more than
+ * reading and parsing it.
+ *
+ * Invariant: an answer is never older than the row. The stored bytes are read each time and compared with those that were decoded, so
+ * nothing has to be invalidated, whoever changes or erases a body.
+ */
+import { decodeBody } from "@lossless/core/adapter";
+import type { EncodedBody } from "@lossless/core/adapter";
+
+/** Decoded bytes that are kept: twice what the largest usual context shows. */
+const MAX_BYTES = 4_000_000;
+
+interface Entry {
+  readonly stored: Uint8Array;
+  readonly decoded: Uint8Array;
+}
+
+export class BodyCache {
+  /** In the order of use, the longest unused first. */
+  readonly #entries = new Map<number, Entry>();
+  #bytes = 0;
+
+  decode(messageId: number, encoded: EncodedBody, expectedBytes: number): Uint8Array {
+    const known = this.#entries.get(messageId);
+    if (known !== undefined) this.#drop(messageId, known);
+    const decoded =
+      known !== undefined && Buffer.compare(known.stored, encoded.body) === 0
+        ? known.decoded
+        : decodeBody(encoded, expectedBytes);
+    this.#keep(messageId, { stored: encoded.body, decoded });
+    return decoded;
+  }
+
+  #keep(messageId: number, entry: Entry): void {
+    this.#entries.set(messageId, entry);
+    this.#bytes += entry.decoded.byteLength;
+    for (const [id, oldest] of this.#entries) {
+      if (this.#bytes <= MAX_BYTES) return;
+      this.#drop(id, oldest);
+    }
+  }
+
+  #drop(messageId: number, entry: Entry): void {
+    this.#entries.delete(messageId);
+    this.#bytes -= entry.decoded.byteLength;
+  }
+}

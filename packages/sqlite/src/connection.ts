@@ -1,0 +1,605 @@
+/**
+ * One SQLite connection: opening with the pragmas we rely on, statements prepared once, transactions with retries, and
+ * SQLite's errors turned into ours. The connection is only used from the thread that opened it.
+ *
+ * Invariant: every write happens inside `write`, which begins IMMEDIATE, so a lock is waited for before anything is read and no
+ * transaction is ever upgraded half-way. A write returns only if the file it was committed to is still the file at the path.
+ */
+import { EngineError } from "@lossless/core/adapter";
+import type { Key, NextStep, RowWriter } from "@lossless/core/adapter";
+import type { Changes, Row as TableRow, TableName, Values } from "@lossless/core/ports";
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { deleteRows, insertRows, updateRow, writeChanges } from "./write-rows.ts";
+
+export type Row = Record<string, unknown>;
+
+export interface ConnectionOptions {
+  readonly path: string;
+  readonly create: boolean;
+  readonly readOnly: boolean;
+  /** How long a call keeps trying while another process holds the lock. */
+  readonly busyLimitMs: number;
+  /** Called once when a call has been waiting for another process for a while. */
+  readonly onBusy?: () => void;
+}
+
+const BUSY_SLICE_MS = 2_000;
+/** Shorter waits are everyday: nobody needs to hear of them. */
+const TELL_BUSY_AFTER_MS = 1_500;
+const SQL_ERROR = 1;
+const BUSY = 5;
+const LOCKED = 6;
+const CANNOT_OPEN = 14;
+const BEGIN_WRITE = "BEGIN IMMEDIATE";
+
+const sleepCell = new Int32Array(new SharedArrayBuffer(4));
+/** Sleeps this thread; only ever called off the host's thread, or in a command-line process. */
+const sleepMs = (ms: number): void => void Atomics.wait(sleepCell, 0, 0, ms);
+
+interface SqliteError extends Error {
+  errcode?: number;
+  errstr?: string;
+}
+
+const primaryCode = (error: unknown): number => ((error as SqliteError)?.errcode ?? 0) & 0xff;
+export const isBusy = (error: unknown): boolean =>
+  primaryCode(error) === BUSY || primaryCode(error) === LOCKED;
+
+export class Connection implements RowWriter {
+  readonly path: string;
+  readonly readOnly: boolean;
+  #database: DatabaseSync | null;
+  #busyLimitMs: number;
+  #onBusy: () => void;
+  #statements = new Map<string, StatementSync>();
+  #inTransaction = false;
+  #afterCommit: (() => void)[] = [];
+  readonly #afterRollback: (() => void)[] = [];
+  #onCommit: { readonly before: () => void; readonly ended: () => void } | null = null;
+  /** The newest schema that this program knows; null while the file has not proven to be an archive. */
+  #newestSchema: number | null = null;
+  /** The files that commits go to, with what identifies each. */
+  #files = new Map<string, string | null>();
+
+  constructor(options: ConnectionOptions) {
+    this.path = options.path;
+    this.readOnly = options.readOnly;
+    this.#busyLimitMs = options.busyLimitMs;
+    this.#onBusy = options.onBusy ?? (() => undefined);
+    this.#database = openFile(options);
+    try {
+      this.retry(() => this.#configure(), "open");
+    } catch (error) {
+      this.#database.close();
+      this.#database = null;
+      if (!options.readOnly || !isOnReadOnlyFolder(options.path, error)) throw error;
+      this.#database = openImmutable(options.path);
+      this.retry(() => this.#configure(), "open");
+    }
+    this.#files.set(this.path, identifyFile(this.path));
+  }
+
+  #configure(): void {
+    const database = this.database;
+    // Reading the header first: a file that is no database must be refused before any pragma could touch it.
+    database.prepare("PRAGMA schema_version").get();
+    database.exec(`
+      PRAGMA synchronous = FULL;
+      PRAGMA foreign_keys = ON;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA cache_size = -8192;
+      PRAGMA secure_delete = FAST;
+      -- A turn writes the same two dozen pages as the one before: folding the log back every 16 MB instead of 4 writes them less often.
+      PRAGMA wal_autocheckpoint = 4000;
+    `);
+  }
+
+  /** Switches to write-ahead logging, which changes the file: only after it has proven to be ours. */
+  enableWal(): void {
+    if (this.readOnly) return;
+    this.retry(() => this.exec("PRAGMA journal_mode = WAL"), "open");
+    // Reading anything opens the log, which then stays the same file for as long as this connection is open.
+    this.retry(() => this.get("PRAGMA user_version"), "open");
+    const log = `${this.path}-wal`;
+    const identity = identifyFile(log);
+    // A folder that cannot have a log (no shared memory) keeps a rollback journal instead.
+    if (identity !== null) this.#files.set(log, identity);
+  }
+
+  /** From now on, a schema newer than this one is an error: another program may upgrade the file while this one has it open. */
+  refuseNewerThan(version: number): void {
+    this.#newestSchema = version;
+    this.checkSchemaVersion();
+  }
+
+  checkSchemaVersion(): void {
+    const known = this.#newestSchema;
+    const { user_version: version = 0 } = this.get<{ user_version?: number }>("PRAGMA user_version") ?? {};
+    if (known === null || version <= known) return;
+    throw new EngineError(
+      "database_newer",
+      `cannot use the database ${this.path}: it has schema version ${version}, this program knows up to ${known}`,
+      {
+        hint: "close this program and install the newer version of lossless-claw; the file was left as it is",
+      },
+    );
+  }
+
+  /**
+   * Throws when the database or its log is no longer the file that was opened: somebody deleted or replaced it, and SQLite went on
+   * writing to a file without a name.
+   */
+  #checkFiles(): void {
+    for (const [path, identity] of this.#files) {
+      if (identifyFile(path) === identity) continue;
+      throw new EngineError(
+        "database_replaced",
+        `cannot write the database ${this.path}: ${path} was deleted or replaced while it was open`,
+        { hint: "nothing of this call is in the archive; open the database again, then repeat the call" },
+      );
+    }
+  }
+
+  get isOpen(): boolean {
+    return this.#database !== null;
+  }
+
+  get database(): DatabaseSync {
+    if (!this.#database) {
+      throw new EngineError("database_closed", `cannot use the database ${this.path}: it is closed`);
+    }
+    return this.#database;
+  }
+
+  statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.database.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  readonly #prepare = (sql: string): StatementSync => this.statement(sql);
+
+  run(sql: string, ...values: SQLInputValue[]): number {
+    return Number(this.statement(sql).run(...values).lastInsertRowid);
+  }
+
+  /** Runs a statement and returns how many rows it changed. */
+  change(sql: string, ...values: SQLInputValue[]): number {
+    return Number(this.statement(sql).run(...values).changes);
+  }
+
+  insert<T extends TableName>(table: T, row: TableRow<T>): void {
+    insertRows(this.#prepare, table, [row]);
+  }
+
+  update<T extends TableName>(table: T, key: Key<T>, set: Partial<TableRow<T>>): void {
+    updateRow(this.#prepare, table, key, set as Values);
+  }
+
+  delete<T extends TableName>(table: T, key: Partial<Key<T>>): void {
+    deleteRows(this.#prepare, table, key as Values);
+  }
+
+  /** Everything is written in the order in which it comes. */
+  divide(): void {}
+
+  writeChanges(changes: Changes): void {
+    writeChanges(this.#prepare, changes);
+  }
+
+  get<T = Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
+    return this.statement(sql).get(...values) as T | undefined;
+  }
+
+  all<T = Row>(sql: string, ...values: SQLInputValue[]): T[] {
+    return this.statement(sql).all(...values) as T[];
+  }
+
+  /** Rows as arrays, in the order of the columns: where many are read, half the cost of objects. */
+  walk<T extends readonly unknown[]>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
+    const statement = this.statement(sql);
+    statement.setReturnArrays(true);
+    return statement.iterate(...values) as unknown as Iterable<T>;
+  }
+
+  /** All rows as arrays. */
+  list<T extends readonly unknown[]>(sql: string, ...values: SQLInputValue[]): T[] {
+    const statement = this.statement(sql);
+    statement.setReturnArrays(true);
+    return statement.all(...values) as unknown as T[];
+  }
+
+  exec(sql: string): void {
+    this.database.exec(sql);
+  }
+
+  /** Forgets prepared statements; needed before a table they name is dropped. */
+  forgetStatements(): void {
+    this.#statements.clear();
+  }
+
+  /** Writes the log back into the file and empties it; false when others kept it in use for as long as a call may wait. */
+  emptyLog(): boolean {
+    const deadline = Date.now() + this.#busyLimitMs;
+    for (let attempt = 0; ; attempt++) {
+      const row = this.retry(
+        () => this.database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { busy: number },
+        "empty the log of",
+      );
+      if (row.busy === 0) return true;
+      if (Date.now() >= deadline) return false;
+      sleepMs(Math.min(50, 1 + attempt));
+    }
+  }
+
+  /** One read transaction: everything inside sees the same state of the archive. */
+  read<T>(work: () => T): T {
+    return this.#transact("BEGIN DEFERRED", work, "read");
+  }
+
+  /** One read transaction around work that waits in between. Nothing else may use the connection meanwhile. */
+  async readThroughout<T>(work: () => Promise<T>): Promise<T> {
+    this.exec("BEGIN DEFERRED");
+    this.#inTransaction = true;
+    try {
+      return await work();
+    } finally {
+      this.#inTransaction = false;
+      this.exec("COMMIT");
+    }
+  }
+
+  /** One write transaction; all or nothing. */
+  write<T>(work: () => T): T {
+    return this.#transact(BEGIN_WRITE, work, "write");
+  }
+
+  /** Begins a write transaction that later calls join, until it is released. Nothing else may use the connection meanwhile. */
+  holdWrites(): void {
+    this.retry(() => this.#begin(BEGIN_WRITE), "write");
+    this.#inTransaction = true;
+  }
+
+  /** Ends what {@link holdWrites} began: everything since is kept, or nothing, also if it cannot be committed. */
+  releaseWrites(isKept: boolean): void {
+    const follow = this.#afterCommit.splice(0);
+    const undo = this.#afterRollback.splice(0);
+    let isCommitted = false;
+    try {
+      if (isKept) {
+        this.#onCommit?.before();
+        this.exec("COMMIT");
+        isCommitted = true;
+      }
+    } finally {
+      this.#inTransaction = false;
+      if (!isCommitted) this.#undoHeld(undo);
+      this.#onCommit?.ended();
+    }
+    if (!isCommitted) return;
+    this.#checkFiles();
+    for (const work of follow) work();
+  }
+
+  /** While nobody else can write: what is removed now cannot be what another program has just stored. */
+  #undoHeld(undo: readonly (() => void)[]): void {
+    try {
+      for (const work of undo) work();
+    } finally {
+      // SQLite itself rolls back when the disk is full.
+      if (this.database.isTransaction) this.exec("ROLLBACK");
+    }
+  }
+
+  /** `before` runs inside every transaction, as its last work; `ended` after it, whether it was kept or not. */
+  onCommit(work: { readonly before: () => void; readonly ended: () => void }): void {
+    this.#onCommit = work;
+  }
+
+  /** Runs `work` when the transaction under way has been committed; never, if it fails. */
+  afterCommit(work: () => void): void {
+    this.#afterCommit.push(work);
+  }
+
+  /** Runs `work` if what {@link holdWrites} began is not kept. */
+  afterRollback(work: () => void): void {
+    this.#afterRollback.push(work);
+  }
+
+  /** One write transaction that waits for a lock only briefly, and whose failure is an outcome. Never inside another. */
+  tryWrite<T>(
+    work: () => T,
+  ): { kind: "done"; value: T } | { kind: "busy" } | { kind: "failed"; error: unknown } {
+    if (this.#inTransaction) return { kind: "busy" };
+    try {
+      return { kind: "done", value: this.#transactOnce(BEGIN_WRITE, work) };
+    } catch (error) {
+      return isBusy(error) ? { kind: "busy" } : { kind: "failed", error };
+    }
+  }
+
+  /** Runs `work` so that its failure undoes only itself. Must be called inside `write`. */
+  savepoint<T>(work: () => T): { kind: "done"; value: T } | { kind: "failed"; error: unknown } {
+    this.exec("SAVEPOINT attempt");
+    try {
+      const value = work();
+      this.exec("RELEASE attempt");
+      return { kind: "done", value };
+    } catch (error) {
+      this.exec("ROLLBACK TO attempt; RELEASE attempt");
+      return { kind: "failed", error };
+    }
+  }
+
+  #transact<T>(begin: string, work: () => T, verb: string): T {
+    if (this.#inTransaction) return work();
+    return this.retry(() => this.#transactOnce(begin, work), verb);
+  }
+
+  /** A program that does not know the schema would leave out rows that a newer one relies on, so the version is read inside the lock. */
+  #begin(begin: string): void {
+    this.run(begin);
+    if (begin !== BEGIN_WRITE) return;
+    try {
+      this.checkSchemaVersion();
+    } catch (error) {
+      this.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #transactOnce<T>(begin: string, work: () => T): T {
+    this.#begin(begin);
+    this.#inTransaction = true;
+    let result: T;
+    try {
+      result = work();
+      this.#onCommit?.before();
+      this.run("COMMIT");
+    } catch (error) {
+      this.#afterCommit.length = 0;
+      if (this.database.isTransaction) this.exec("ROLLBACK");
+      throw error;
+    } finally {
+      this.#inTransaction = false;
+      this.#onCommit?.ended();
+    }
+    const follow = this.#afterCommit.splice(0);
+    if (begin === BEGIN_WRITE) this.#checkFiles();
+    for (const work of follow) work();
+    return result;
+  }
+
+  /** Repeats `work` while another process holds the lock; any other failure is translated and thrown. */
+  retry<T>(work: () => T, verb: string): T {
+    const startedAt = Date.now();
+    let isTold = false;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return work();
+      } catch (error) {
+        const waitedMs = Date.now() - startedAt;
+        if (!isBusy(error) || waitedMs >= this.#busyLimitMs) throw this.explain(error, verb);
+        if (!isTold && waitedMs >= TELL_BUSY_AFTER_MS) {
+          isTold = true;
+          this.#onBusy();
+        }
+        sleepMs(Math.min(50, 1 + attempt));
+      }
+    }
+  }
+
+  /** The error in our words; a statement that fails because another program has upgraded the schema says that. */
+  explain(error: unknown, verb: string): unknown {
+    if (primaryCode(error) === SQL_ERROR && this.isOpen) {
+      try {
+        this.checkSchemaVersion();
+      } catch (newer) {
+        if (newer instanceof EngineError) return newer;
+      }
+    }
+    return translate(error, verb, this.path);
+  }
+
+  close(): void {
+    if (!this.#database) return;
+    const database = this.#database;
+    this.#database = null;
+    this.#statements.clear();
+    database.close();
+  }
+}
+
+/** A name for the file at a path that another file there does not have; null when there is none. */
+function identifyFile(path: string): string | null {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? null : `${found.dev}:${found.ino}`;
+}
+
+/** Whether a database could not be opened because SQLite wants to write beside it, to share it with writers, and nobody can. */
+function isOnReadOnlyFolder(path: string, error: unknown): boolean {
+  if (!(error instanceof EngineError) || primaryCode(error.cause) !== CANNOT_OPEN) return false;
+  try {
+    accessSync(dirname(path), constants.W_OK);
+    return false;
+  } catch {
+    return mayRead(path);
+  }
+}
+
+/**
+ * Opens a database in a folder that cannot be written. Whoever writes to it has a log beside it; without one the file cannot change, and is
+ * read as it is. A log with content and no -shm file cannot be read there: its rows must not be left out silently.
+ */
+function openImmutable(path: string): DatabaseSync {
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  if (log !== undefined && log.size > 0) {
+    throw new EngineError(
+      "database_unreadable",
+      `cannot open the database ${path}: its log ${path}-wal holds rows that cannot be read from a read-only folder`,
+      { hint: "copy the database and its -wal file to a folder that can be written, and open the copy" },
+    );
+  }
+  const url = pathToFileURL(path);
+  url.search = "immutable=1";
+  return new DatabaseSync(url, { readOnly: true, allowExtension: false });
+}
+
+function openFile(options: ConnectionOptions): DatabaseSync {
+  const { path } = options;
+  const exists = existsSync(path);
+  if (exists && statSync(path).isDirectory()) {
+    throw new EngineError("database_unreadable", `cannot open the database ${path}: it is a directory`, {
+      hint: "name a file, for example lcm.db inside that directory",
+    });
+  }
+  if (!exists && !options.create) {
+    throw new EngineError("database_missing", `cannot open the database ${path}: there is no such file`, {
+      step: { kind: "create_database" },
+    });
+  }
+  if (exists) refuseEmpty(path, options.create);
+  const oldMask = exists ? null : changeUmask(0o077);
+  try {
+    if (!exists) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const database = new DatabaseSync(path, {
+      readOnly: options.readOnly,
+      timeout: Math.min(BUSY_SLICE_MS, options.busyLimitMs),
+      allowExtension: false,
+    });
+    // SQLite gives -wal and -shm the mode of the database, so this one file decides for all three. A worker thread cannot set
+    // the umask; there the empty, just created file is chmod-ed by name, never through a second descriptor.
+    if (!exists && existsSync(path)) chmodSync(path, 0o600);
+    return database;
+  } catch (error) {
+    if (exists && !mayRead(path)) {
+      throw new EngineError("database_unreadable", `cannot open the database ${path}: permission denied`, {
+        hint: "check the permissions of the file and of its folder",
+        cause: error,
+      });
+    }
+    throw translate(error, "open", path);
+  } finally {
+    if (oldMask !== null) changeUmask(oldMask);
+  }
+}
+
+/** An archive is never zero bytes long: one that is was cut off, and SQLite would take it for a new one and drop its log. */
+function refuseEmpty(path: string, create: boolean): void {
+  if (statSync(path).size > 0) return;
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (create && log === 0) return;
+  throw new EngineError("database_corrupt", `cannot open the database ${path}: the file is empty (0 bytes)`, {
+    hint: "restore a backup; or, if nothing was ever stored there, delete the file and store something to create it",
+  });
+}
+
+function mayRead(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EACCES") return false;
+    throw error;
+  }
+}
+
+/** Worker threads may not change the umask; the file's mode is then set right after creation. */
+function changeUmask(mask: number): number | null {
+  try {
+    return process.umask(mask);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_WORKER_UNSUPPORTED_OPERATION") return null;
+    throw error;
+  }
+}
+
+/** SQLite's result codes in our words. Anything that is not SQLite's passes through unchanged. */
+export function translate(error: unknown, verb: string, path: string): unknown {
+  if (error instanceof EngineError) return error;
+  const system = (error as NodeJS.ErrnoException)?.code;
+  if (system === "EACCES" || system === "EPERM" || system === "EROFS") {
+    return new EngineError("database_unreadable", `cannot ${verb} the database ${path}: permission denied`, {
+      hint: "check the permissions of the file and of its folder",
+      cause: error,
+    });
+  }
+  if (system === "EEXIST" || system === "ENOTDIR") {
+    return new EngineError(
+      "database_unreadable",
+      `cannot ${verb} the database ${path}: a file is in the way of its folder`,
+      {
+        hint: "choose a path whose folder can be created",
+        cause: error,
+      },
+    );
+  }
+  if (system === "ENOSPC" || system === "EDQUOT") {
+    return new EngineError("database_full", `cannot ${verb} the database ${path}: no space left`, {
+      hint: "free some space; nothing of the failed call was stored",
+      cause: error,
+    });
+  }
+  if (system !== "ERR_SQLITE_ERROR") return error;
+  const text = (error as SqliteError).errstr ?? (error as Error).message;
+  const make = (
+    code: ConstructorParameters<typeof EngineError>[0],
+    why: string,
+    next?: string | NextStep,
+  ): EngineError =>
+    new EngineError(code, `cannot ${verb} the database ${path}: ${why}`, {
+      ...(typeof next === "string" ? { hint: next } : { step: next }),
+      cause: error,
+    });
+  switch (primaryCode(error)) {
+    case BUSY:
+    case LOCKED:
+      return make(
+        "database_busy",
+        "another process is holding it",
+        "retry when the other process has finished",
+      );
+    case 13:
+      return make("database_full", "no space left", "free some space; nothing of the failed call was stored");
+    case 26:
+      return make("database_foreign", "it is not a database", { kind: "choose_database" });
+    case 11:
+      return make("database_corrupt", "the file is damaged", { kind: "restore", backup: null });
+    case 8:
+    case 3:
+      return make(
+        "database_unreadable",
+        "it is read-only",
+        "reading needs to write beside it, too: check the permissions of the file and of its folder, or copy it elsewhere",
+      );
+    case SQL_ERROR:
+      // Our statements are right for our schema: what they do not find was removed.
+      if (/no such (?:table|column|index)|has no column/.test((error as Error).message))
+        return make("database_corrupt", `its schema is damaged (${(error as Error).message})`, {
+          kind: "restore",
+          backup: null,
+        });
+      return make("internal", `${(error as Error).message} (${text})`);
+    case CANNOT_OPEN:
+      return make(
+        "database_unreadable",
+        "it cannot be opened",
+        "check that its folder exists and may be written",
+      );
+    case 10:
+      return make(
+        "database_unreadable",
+        `the disk reported an error (${text})`,
+        "check the disk, then verify the archive",
+      );
+    default:
+      return make("internal", `${(error as Error).message} (${text})`);
+  }
+}

@@ -1,0 +1,427 @@
+/**
+ * Reading the cover. Choosing a context reads it from the newest end and folding from the oldest, each only as far as it needs;
+ * what neither end shows comes from counters.
+ */
+import { HIDDEN, isHiddenByBoundary } from "@lossless/core/adapter";
+import type { Boundary, CoverItem, ReserveSummary, Span } from "@lossless/core/adapter";
+import type { CoverCounters, CoverHead, CoverTail } from "@lossless/core/ports";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+
+/** Items are read in pages: fetching them one by one would cost half as much again. */
+const PAGE_ITEMS = 32;
+
+/**
+ * The tool calls of a message and the answers in it come along as JSON: one statement more for each item would cost more than the item.
+ * Their order among themselves tells nothing.
+ */
+const ITEM_COLUMNS = `
+  i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden, m.role,
+  coalesce(m.created_at, s.latest_at), CASE WHEN m.role <> 'system' THEN (
+    SELECT json_group_array(json_array(p.type, p.tool_call_id)) FROM message_parts p
+    WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.tool_call_id IS NOT NULL
+  ) END`;
+
+type ItemRow = readonly [
+  startPosition: number,
+  seq: number,
+  endPosition: number,
+  messageId: number | null,
+  summaryId: string | null,
+  tokens: number,
+  messages: number,
+  depth: number,
+  hidden: number,
+  role: string | null,
+  createdAt: number,
+  tools: string | null,
+];
+
+/** The time of a summary stands in the index, whose condition is repeated here. */
+const ITEM_JOINS = `
+  LEFT JOIN messages m ON m.message_id = i.message_id
+  LEFT JOIN summaries s INDEXED BY summary_times ON s.summary_id = i.summary_id AND s.depth >= 0`;
+const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
+const ITEMS_NEWEST_FIRST = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos >= ? AND (i.start_pos, i.seq) < (?, ?)
+  ORDER BY i.start_pos DESC, i.seq DESC LIMIT ${PAGE_ITEMS}`;
+const ITEMS_OLDEST_FIRST = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE} WHERE i.conversation_id = ? AND i.start_pos >= ? ORDER BY i.start_pos, i.seq`;
+/** By the index of summaries: the messages between them may be a million. */
+const FIRST_BETWEEN = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  WHERE i.conversation_id = ? AND i.hidden = 0 AND i.start_pos > ? AND i.start_pos < ? ORDER BY i.start_pos, i.seq LIMIT 1`;
+const SUMMARIES_BEFORE = `
+  SELECT ${ITEM_COLUMNS} FROM context_items i INDEXED BY items_by_depth ${ITEM_JOINS}
+  WHERE i.conversation_id = ? AND i.summary_id IS NOT NULL AND i.hidden = 0 AND i.start_pos < ? ORDER BY i.start_pos DESC`;
+/** Several formats hand tool results over under the user's role; those are no words of a person. */
+const USER_BEFORE = `
+  SELECT ${ITEM_COLUMNS} ${ITEM_SOURCE}
+  WHERE i.conversation_id = ?1 AND i.hidden = 0 AND (i.start_pos, i.seq) < (?2, ?3) AND m.role = 'user'
+    AND NOT EXISTS (
+      SELECT 1 FROM message_parts p
+      WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.type <> 'tool_call' AND p.tool_call_id IS NOT NULL)
+  ORDER BY i.start_pos DESC, i.seq DESC LIMIT 1`;
+const CONVERSATION =
+  "SELECT fold_revision, epoch_seq, shown_messages, shown_tokens, first_at FROM conversations WHERE conversation_id = ?";
+const BOUNDARIES = `
+  SELECT position, retain_depth FROM boundaries
+  WHERE conversation_id = ? AND undone_at IS NULL AND reason = 'new' ORDER BY position`;
+const SHOWN_FROM = `
+  SELECT coalesce(sum(messages), 0) AS messages, coalesce(sum(tokens), 0) AS tokens FROM context_items
+  WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ?`;
+const RESERVE = `
+  SELECT summary_id, start_pos, end_pos, messages, tokens, depth, is_root, made_at_seq, stale FROM summaries
+  WHERE conversation_id = ? AND state IN ('reserve', 'prepared') ORDER BY start_pos`;
+const STORED_LEAVES = `
+  SELECT start_pos, end_pos FROM summaries
+  WHERE conversation_id = ? AND state IN ('reserve', 'prepared') AND stale = 0 AND depth = 0 ORDER BY start_pos`;
+const SUMMARY_SPANS = `
+  SELECT start_pos, end_pos, tokens, messages, depth FROM context_items INDEXED BY items_by_depth
+  WHERE conversation_id = ? AND summary_id IS NOT NULL AND hidden = 0 ORDER BY start_pos`;
+const SHOWN_WITHIN = `
+  SELECT start_pos, end_pos, tokens, messages, depth FROM context_items
+  WHERE conversation_id = ? AND hidden = 0 AND start_pos >= ? AND start_pos <= ?`;
+const END_BEFORE = `
+  SELECT end_pos FROM context_items WHERE conversation_id = ? AND start_pos < ? ORDER BY start_pos DESC, seq DESC LIMIT 1`;
+
+/** Summaries looked at beyond what a budget holds: enough for any budget that is worth having. */
+const MAX_SUMMARIES_BEFORE = 400;
+
+export function readCoverTail(
+  { connection }: StoreContext,
+  request: { conversationId: number; maxTokens: number; maxMessages: number; withSummaries?: boolean },
+): CoverTail | null {
+  const { conversationId } = request;
+  return connection.read(() => {
+    const conversation = connection.get(CONVERSATION, conversationId);
+    if (!conversation) return null;
+    const boundaries = readBoundaries(connection, conversationId);
+    const items = readNewest(connection, request, boundaries);
+    const oldest = items.at(-1);
+    const before = oldest?.startPosition ?? Number.MAX_SAFE_INTEGER;
+    return {
+      conversationId,
+      foldRevision: conversation.fold_revision as number,
+      items,
+      counters: countShown(connection, conversationId, conversation, boundaries),
+      boundaries,
+      reserve: readReserve(connection, conversationId, conversation.epoch_seq as number, boundaries),
+      summariesBefore: [
+        ...takeFirst(
+          walkSummariesBefore(connection, conversationId, before, boundaries),
+          request.withSummaries ? MAX_SUMMARIES_BEFORE : 0,
+        ),
+      ],
+      newestUser: oldest ? readUserBefore(connection, conversationId, oldest, boundaries) : null,
+    };
+  });
+}
+
+/** Where the part of a cover begins that no boundary hides: what lies before it is reached by its deep summaries, not by walking. */
+function findFloor(boundaries: readonly Boundary[]): number {
+  return boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
+}
+
+function* walkNewestFirst(
+  connection: Connection,
+  conversationId: number,
+  boundaries: readonly Boundary[],
+): Generator<CoverItem, void> {
+  const floor = findFloor(boundaries);
+  let before: readonly [position: number, seq: number] = [Number.MAX_SAFE_INTEGER, 0];
+  for (let isLast = false; !isLast;) {
+    const page = connection.list<ItemRow>(ITEMS_NEWEST_FIRST, conversationId, floor, ...before);
+    for (const row of page) yield toItem(row);
+    const last = page.at(-1);
+    isLast = last === undefined || page.length < PAGE_ITEMS;
+    before = [last?.[0] ?? 0, last?.[1] ?? 0];
+  }
+  if (floor > 0) yield* walkSummariesBefore(connection, conversationId, floor, boundaries);
+}
+
+function* walkSummariesBefore(
+  connection: Connection,
+  conversationId: number,
+  before: number,
+  boundaries: readonly Boundary[],
+): Generator<CoverItem, void> {
+  for (const row of connection.walk<ItemRow>(SUMMARIES_BEFORE, conversationId, before)) {
+    const item = toItem(row);
+    if (!isHiddenByBoundary(item, boundaries)) yield item;
+  }
+}
+
+function* takeFirst<T>(items: Iterable<T>, count: number): Generator<T, void> {
+  let taken = 0;
+  if (count <= 0) return;
+  for (const item of items) {
+    yield item;
+    if (++taken >= count) return;
+  }
+}
+
+function readNewest(
+  connection: Connection,
+  request: { conversationId: number; maxTokens: number; maxMessages: number },
+  boundaries: readonly Boundary[],
+): CoverItem[] {
+  const items: CoverItem[] = [];
+  let tokens = 0;
+  let messages = 0;
+  for (const item of walkNewestFirst(connection, request.conversationId, boundaries)) {
+    items.push(item);
+    tokens += item.tokens;
+    messages += item.depth < 0 ? 1 : 0;
+    if (tokens > request.maxTokens && messages >= request.maxMessages) break;
+  }
+  return items;
+}
+
+function readUserBefore(
+  connection: Connection,
+  conversationId: number,
+  oldest: CoverItem,
+  boundaries: readonly Boundary[],
+): CoverItem | null {
+  const [row] = connection.walk<ItemRow>(USER_BEFORE, conversationId, oldest.startPosition, oldest.seq);
+  const item = row ? toItem(row) : null;
+  return item && !isHiddenByBoundary(item, boundaries) ? item : null;
+}
+
+function readBoundaries(connection: Connection, conversationId: number): Boundary[] {
+  return connection
+    .all<{ position: number; retain_depth: number }>(BOUNDARIES, conversationId)
+    .map((row) => ({ position: row.position, retainDepth: row.retain_depth }));
+}
+
+/** What the context of a conversation stands for. */
+export const readShownCounters = (
+  connection: Connection,
+  conversationId: number,
+  conversation: Row,
+): CoverCounters =>
+  countShown(connection, conversationId, conversation, readBoundaries(connection, conversationId));
+
+/** Where a boundary hides something, what is left is counted: it is little beside what may lie before a boundary. */
+function countShown(
+  connection: Connection,
+  conversationId: number,
+  conversation: Row,
+  boundaries: readonly Boundary[],
+): CoverCounters {
+  const firstAt = conversation.first_at as number | null;
+  const floor = findFloor(boundaries);
+  if (floor === 0) {
+    const { shown_messages: shownMessages, shown_tokens: shownTokens } = conversation;
+    return { shownMessages: shownMessages as number, shownTokens: shownTokens as number, firstAt };
+  }
+  const after = connection.get<{ messages: number; tokens: number }>(SHOWN_FROM, conversationId, floor);
+  let shownMessages = after?.messages ?? 0;
+  let shownTokens = after?.tokens ?? 0;
+  for (const item of walkSummariesBefore(connection, conversationId, floor, boundaries)) {
+    shownMessages += item.messages;
+    shownTokens += item.tokens;
+  }
+  return { shownMessages, shownTokens, firstAt };
+}
+
+/**
+ * Stand-ins; one made since the epoch began says so, because a context begun before it must not change. Stale ones too, but for those
+ * before a boundary: what it hides may be among what they tell.
+ */
+function readReserve(
+  connection: Connection,
+  conversationId: number,
+  epochSeq: number,
+  boundaries: readonly Boundary[],
+): ReserveSummary[] {
+  const floor = findFloor(boundaries);
+  const rows = connection
+    .all(RESERVE, conversationId)
+    .filter((row) => row.stale === 0 || (row.start_pos as number) >= floor);
+  return rows.map((row) => {
+    const reserve = {
+      summaryId: row.summary_id as string,
+      startPosition: row.start_pos as number,
+      endPosition: row.end_pos as number,
+      messages: row.messages as number,
+      tokens: row.tokens as number,
+      depth: row.depth as number,
+      isRoot: row.is_root === 1,
+      isStale: row.stale === 1,
+    };
+    return {
+      ...reserve,
+      held: reserve.isRoot ? countHeld(connection, conversationId, reserve, boundaries) : undefined,
+      ...((row.made_at_seq as number) >= epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
+    };
+  });
+}
+
+/** The shown messages between the ends of a stand-in; undefined where it does not begin and end where items do. */
+function countHeld(
+  connection: Connection,
+  conversationId: number,
+  reserve: Span,
+  boundaries: readonly Boundary[],
+): number | undefined {
+  const { startPosition, endPosition } = reserve;
+  const before = connection.get<{ end_pos: number }>(END_BEFORE, conversationId, startPosition);
+  if (before !== undefined && before.end_pos >= startPosition) return undefined;
+  let messages = 0;
+  for (const row of connection.all<SpanRow>(SHOWN_WITHIN, conversationId, startPosition, endPosition)) {
+    if (isHiddenByBoundary(toSpan(row), boundaries) || row.end_pos > endPosition) return undefined;
+    messages += row.messages;
+  }
+  return messages;
+}
+
+interface SpanRow {
+  start_pos: number;
+  end_pos: number;
+  tokens: number;
+  messages: number;
+  depth: number;
+}
+
+const toSpan = (row: SpanRow) => ({ endPosition: row.end_pos, depth: row.depth });
+
+const SOURCES = `
+  SELECT m.position, m.seq, m.position, m.message_id, NULL, coalesce(n.tokens, m.tokens), 1, -1, m.hidden_now, m.role, m.created_at,
+    CASE WHEN m.role <> 'system' THEN (
+      SELECT json_group_array(json_array(p.type, p.tool_call_id)) FROM message_parts p
+      WHERE p.message_id = coalesce(m.newest, m.message_id) AND p.tool_call_id IS NOT NULL
+    ) END, 0
+  FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest WHERE l.summary_id = ?1
+  UNION ALL
+  SELECT s.start_pos, s.start_seq, s.end_pos, NULL, s.summary_id, s.tokens, s.messages, s.depth,
+    CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, s.latest_at, NULL, s.state = 'retired'
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
+  ORDER BY 1, 2`;
+
+type SourceRow = readonly [...ItemRow, isRetired: number];
+
+/** What a summary was made from, as items of a cover; empty where one of them is no longer in force. */
+export function readSourceItems(
+  { connection }: StoreContext,
+  summaryIds: readonly string[],
+): Map<string, CoverItem[]> {
+  return connection.read(
+    () =>
+      new Map(
+        summaryIds.map((id) => {
+          const rows = connection.list<SourceRow>(SOURCES, id);
+          const isInForce = rows.every((row) => row[12] === 0);
+          return [
+            id,
+            isInForce ? rows.map(([...row]) => toItem(row.slice(0, 12) as unknown as ItemRow)) : [],
+          ];
+        }),
+      ),
+  );
+}
+
+const FIRST_MESSAGE = `
+  SELECT message_id AS id FROM messages WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL
+  ORDER BY position, seq LIMIT 1`;
+const LAST_MESSAGE = `
+  SELECT message_id AS id FROM messages WHERE conversation_id = ? AND position >= ? AND position <= ? AND revises IS NULL
+  ORDER BY position DESC, seq DESC LIMIT 1`;
+
+export function findEnds(
+  { connection }: StoreContext,
+  request: { conversationId: number; startPosition: number; endPosition: number },
+): { first: number | null; last: number | null } {
+  const range = [request.conversationId, request.startPosition, request.endPosition] as const;
+  return connection.read(() => ({
+    first: connection.get<{ id: number }>(FIRST_MESSAGE, ...range)?.id ?? null,
+    last: connection.get<{ id: number }>(LAST_MESSAGE, ...range)?.id ?? null,
+  }));
+}
+
+export function readCoverHead(
+  { connection }: StoreContext,
+  request: { conversationId: number; maxMessageTokens: number },
+): CoverHead {
+  const { conversationId, maxMessageTokens } = request;
+  return connection.read(() => {
+    const boundaries = readBoundaries(connection, conversationId);
+    const floor = findFloor(boundaries);
+    const items = floor > 0 ? readRetained(connection, conversationId, floor, boundaries) : [];
+    const stored = connection.all<{ start_pos: number; end_pos: number }>(STORED_LEAVES, conversationId);
+    let next = 0;
+    let tokens = 0;
+    let isWhole = true;
+    for (const row of connection.walk<ItemRow>(ITEMS_OLDEST_FIRST, conversationId, floor)) {
+      const item = toItem(row);
+      items.push(item);
+      while ((stored[next]?.end_pos ?? Number.MAX_SAFE_INTEGER) < item.startPosition) next++;
+      const isStored = (stored[next]?.start_pos ?? Number.MAX_SAFE_INTEGER) <= item.startPosition;
+      if (item.depth < 0 && item.hidden === 0 && !isStored) tokens += item.tokens;
+      if (tokens > maxMessageTokens) {
+        isWhole = false;
+        break;
+      }
+    }
+    const prefixTokens = connection
+      .all<SpanRow>(SUMMARY_SPANS, conversationId)
+      .reduce((sum, row) => sum + (isHiddenByBoundary(toSpan(row), boundaries) ? 0 : row.tokens), 0);
+    return { items, isWhole, prefixTokens };
+  });
+}
+
+/**
+ * What stays visible before a boundary, oldest first. Where hidden items lie between two such summaries, the first of them comes along:
+ * it is what keeps the two apart.
+ */
+function readRetained(
+  connection: Connection,
+  conversationId: number,
+  floor: number,
+  boundaries: readonly Boundary[],
+): CoverItem[] {
+  const summaries = [...walkSummariesBefore(connection, conversationId, floor, boundaries)].reverse();
+  return summaries.flatMap((summary, index) => {
+    const next = summaries[index + 1]?.startPosition ?? floor;
+    return [
+      summary,
+      ...[...connection.walk<ItemRow>(FIRST_BETWEEN, conversationId, summary.startPosition, next)].map(
+        toItem,
+      ),
+    ];
+  });
+}
+
+function toItem(row: ItemRow): CoverItem {
+  const [
+    startPosition,
+    seq,
+    endPosition,
+    messageId,
+    summaryId,
+    tokens,
+    messages,
+    depth,
+    hidden,
+    role,
+    createdAt,
+    tools,
+  ] = row;
+  const place = { startPosition, endPosition, seq, messageId, summaryId };
+  return { ...place, tokens, messages, depth, hidden, role, createdAt, ...readTools(tools) };
+}
+
+type Tools = Pick<CoverItem, "toolCalls" | "toolResults">;
+
+const NO_TOOLS: Tools = { toolCalls: [], toolResults: [] };
+
+function readTools(json: string | null): Tools {
+  if (json === null || json === "[]") return NO_TOOLS;
+  const toolCalls: string[] = [];
+  const toolResults: string[] = [];
+  for (const [type, id] of JSON.parse(json) as [string, string][])
+    (type === "tool_call" ? toolCalls : toolResults).push(id);
+  return { toolCalls, toolResults };
+}

@@ -1,0 +1,255 @@
+/**
+ * Where the clues of a question stand: ids from the full-text index, narrowed to what the caller may see. What is too common to be listed
+ * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards. Where the literals of a
+ * regular expression can stand, the blocks of words tell.
+ */
+import { EngineError } from "@lossless/core/adapter";
+import type { SpellingDoubt } from "@lossless/core/adapter";
+import type {
+  ClueListing,
+  ClueRequest,
+  CluesFound,
+  DocumentKind,
+  IdRange,
+  RecallScope,
+  TextClue,
+} from "@lossless/core/ports";
+import type { Connection } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { HEAD_COLUMNS, scopeTerm, toHead } from "./full-text-index.ts";
+import type { HeadRow, IndexHead } from "./full-text-index.ts";
+import { listBeyond } from "./inherited.ts";
+import { toMatch } from "./match.ts";
+import { HAS_RECALL_PARTS } from "./recall-parts.ts";
+import { findDoubtful } from "./word-blocks.ts";
+
+/** More conversations than this are filtered row by row; that many terms in one expression would be slower. */
+const MAX_SCOPE_TERMS = 200;
+
+const OWNED = "SELECT conversation_id AS id FROM conversations WHERE owner = ?";
+const HAS_OTHER_OWNERS = "SELECT 1 AS found FROM conversations WHERE owner <> ? LIMIT 1";
+/** The conversations of a scope, and whether those are all there are. */
+const CONVERSATIONS = `
+  scope AS MATERIALIZED (
+    SELECT conversation_id AS id FROM conversations
+    WHERE (:owner IS NULL OR owner = :owner) AND (:ids IS NULL OR conversation_id IN (SELECT value FROM json_each(:ids)))),
+  whole AS MATERIALIZED (
+    SELECT :ids IS NULL AND (:owner IS NULL OR NOT EXISTS (SELECT 1 FROM conversations WHERE owner <> :owner)) AS is_all)`;
+/** Ids grow with arrival, so the first and last of a conversation by `seq` are its lowest and highest. */
+const MESSAGE_RANGE = `
+  CASE WHEN is_all THEN (SELECT min(message_id) FROM messages) ELSE
+    (SELECT min((SELECT message_id FROM messages m WHERE m.conversation_id = s.id ORDER BY seq LIMIT 1)) FROM scope s) END AS low,
+  CASE WHEN is_all THEN (SELECT max(message_id) FROM messages) ELSE
+    (SELECT max((SELECT message_id FROM messages m WHERE m.conversation_id = s.id ORDER BY seq DESC LIMIT 1)) FROM scope s) END AS high`;
+const SUMMARY_RANGE = `
+  (SELECT min(summary_ref) FROM summary_refs) AS low, (SELECT max(summary_ref) FROM summary_refs) AS high`;
+/** Every version of a message but its newest. The hints keep the few revisions on the outside of the loop. */
+const SUPERSEDED = `
+  SELECT revises AS id FROM messages INDEXED BY messages_by_revision WHERE revises IS NOT NULL
+  UNION ALL SELECT m.message_id FROM messages m INDEXED BY messages_by_revision CROSS JOIN messages f ON f.message_id = m.revises
+  WHERE m.revises IS NOT NULL AND f.newest <> m.message_id`;
+/** Summaries nobody is shown: not published yet, or no longer. The index on states answers it without reading a text. */
+const UNSHOWN = `
+  SELECT r.summary_ref AS id FROM summaries s INDEXED BY summaries_by_conversation JOIN summary_refs r USING (summary_id)
+  WHERE s.state NOT IN ('cover', 'reserve')`;
+
+/** Messages that are stored and not in the index yet. */
+const PENDING = "SELECT message_id FROM index_pending ORDER BY message_id";
+const EXTENT = `
+  (SELECT coalesce(sum(message_count), 0) FROM conversations JOIN scope ON id = conversation_id) AS messages,
+  (SELECT coalesce(sum(summary_count), 0) FROM conversations JOIN scope ON id = conversation_id) AS summaries,
+  (SELECT min(first_at) FROM conversations JOIN scope ON id = conversation_id) AS first_at,
+  (SELECT max(last_at) FROM conversations JOIN scope ON id = conversation_id) AS last_at`;
+/** All that a listing has to know beforehand, in one statement; of a scope that is the whole archive no conversations. */
+const FACTS = {
+  message: `
+    WITH ${CONVERSATIONS}
+    SELECT ${HEAD_COLUMNS}, ${EXTENT}, ${MESSAGE_RANGE}, ${HAS_RECALL_PARTS} AS has_recall_parts,
+      iif(is_all, NULL, (SELECT json_group_array(id) FROM scope)) AS conversations,
+      (SELECT json_group_array(id) FROM (${SUPERSEDED})) AS unlisted,
+      (SELECT json_group_array(message_id) FROM (${PENDING})) AS pending
+    FROM whole`,
+  summary: `
+    WITH ${CONVERSATIONS}
+    SELECT ${HEAD_COLUMNS}, ${EXTENT}, ${SUMMARY_RANGE}, 0 AS has_recall_parts,
+      iif(is_all, NULL, (SELECT json_group_array(id) FROM scope)) AS conversations,
+      (SELECT json_group_array(id) FROM (${UNSHOWN})) AS unlisted, '[]' AS pending
+    FROM whole`,
+} as const;
+
+interface FactRow extends HeadRow {
+  readonly messages: number;
+  readonly summaries: number;
+  readonly first_at: number | null;
+  readonly last_at: number | null;
+  readonly low: number | null;
+  readonly high: number | null;
+  readonly has_recall_parts: number;
+  readonly conversations: string | null;
+  readonly unlisted: string;
+  readonly pending: string;
+}
+
+const parseIds = (text: string): number[] => JSON.parse(text) as number[];
+
+function readFacts(connection: Connection, kind: DocumentKind, scope: RecallScope): FactRow {
+  const { owner = null, conversationIds, inherited = [] } = scope;
+  const ids = conversationIds?.concat(inherited.map((part) => part.conversationId));
+  const row = connection
+    .statement(FACTS[kind])
+    .get({ owner, ids: ids === undefined ? null : JSON.stringify(ids) });
+  return row as unknown as FactRow;
+}
+
+export function findClues({ connection }: StoreContext, request: ClueRequest): CluesFound {
+  const { kind, scope, limit } = request;
+  return connection.read(() => {
+    const facts = readFacts(connection, kind, scope);
+    // They are few, so taking them out is cheaper than looking up every row.
+    const unlisted = new Set(parseIds(facts.unlisted));
+    for (const id of listBeyond(connection, scope, kind)) unlisted.add(id);
+    const list = makeLister(connection, request, facts);
+    return {
+      total: kind === "message" ? facts.messages : facts.summaries,
+      firstAt: facts.first_at,
+      lastAt: facts.last_at,
+      listings: request.clues.map((clue) => toListing(list(clue), unlisted, limit, facts)),
+      pendingIds: parseIds(facts.pending),
+      hasRecallParts: facts.has_recall_parts === 1,
+    };
+  });
+}
+
+export function findDoubts(
+  { connection }: StoreContext,
+  doubts: readonly SpellingDoubt[],
+  scope: RecallScope,
+): IdRange[] {
+  return connection.read(() => {
+    const { low, high } = readFacts(connection, "message", scope);
+    return low === null || high === null ? [] : findDoubtful(connection, doubts, { low, high });
+  });
+}
+
+function checkHead({ problem }: IndexHead): void {
+  if (problem === null) return;
+  throw new EngineError("database_corrupt", `cannot search: ${problem}`, {
+    step: { kind: "rebuild_index" },
+  });
+}
+
+/** The conversations of a scope, or null for all of them. */
+export function resolveConversations(connection: Connection, scope: RecallScope): readonly number[] | null {
+  const { owner, inherited = [] } = scope;
+  const conversationIds = scope.conversationIds?.concat(inherited.map((part) => part.conversationId));
+  if (owner === undefined) return conversationIds ?? null;
+  if (conversationIds === undefined && !connection.get(HAS_OTHER_OWNERS, owner)) return null;
+  const owned = connection.all<{ id: number }>(OWNED, owner).map(({ id }) => id);
+  if (conversationIds === undefined) return owned;
+  const mine = new Set(owned);
+  return conversationIds.filter((id) => mine.has(id));
+}
+
+type Lister = (clue: TextClue) => number[];
+
+/** Prepares the query that lists the documents of a clue, newest first. */
+function makeLister(connection: Connection, { kind, scope, limit }: ClueRequest, facts: FactRow): Lister {
+  const head = toHead(facts);
+  checkHead(head);
+  const { low, high } = facts;
+  const conversations = facts.conversations === null ? null : parseIds(facts.conversations);
+  if (conversations?.length === 0 || low === null || high === null) return () => [];
+  const table = head.tables[kind];
+  const isNamed = conversations !== null && conversations.length <= MAX_SCOPE_TERMS;
+  const named = isNamed
+    ? ` AND scope : (${conversations.map((id) => `"${scopeTerm(id)}"`).join(" OR ")})`
+    : "";
+  const filters = filterRows(kind, scope, conversations !== null && !isNamed);
+  const values = {
+    low,
+    high,
+    limit: limit + 1,
+    ...(filters.conversations ? { conversations: facts.conversations } : {}),
+    ...(scope.since === undefined ? {} : { since: scope.since }),
+    ...(scope.before === undefined ? {} : { before: scope.before }),
+    ...(scope.role === undefined || kind === "summary" ? {} : { role: scope.role }),
+  };
+  // Thousands of ids come as one text: rows one by one would cost several times what finding them costs.
+  const sql = `
+    SELECT json_group_array(id) AS ids FROM (
+      SELECT f.rowid AS id FROM ${table} f ${filters.join}
+      WHERE ${table} MATCH :match AND f.rowid BETWEEN :low AND :high ${filters.where} ORDER BY f.rowid DESC LIMIT :limit)`;
+  const statement = connection.statement(sql);
+  return (clue) => {
+    try {
+      const row = statement.get({ ...values, match: `(${toMatch(clue)})${named}` }) as { ids: string };
+      return JSON.parse(row.ids) as number[];
+    } catch (error) {
+      throw new EngineError("database_corrupt", `cannot search: ${(error as Error).message}`, {
+        step: { kind: "rebuild_index" },
+        cause: error,
+      });
+    }
+  };
+}
+
+/** What has to be looked up in the rows themselves; nothing, in the common case. */
+function filterRows(
+  kind: DocumentKind,
+  scope: RecallScope,
+  byConversation: boolean,
+): { join: string; where: string; conversations: boolean } {
+  const isMessage = kind === "message";
+  const row = isMessage ? "m" : "s";
+  const conditions = [
+    ...(byConversation ? [`${row}.conversation_id IN (SELECT value FROM json_each(:conversations))`] : []),
+    ...(scope.since === undefined ? [] : [isMessage ? "m.created_at >= :since" : "s.latest_at >= :since"]),
+    ...(scope.before === undefined ? [] : [isMessage ? "m.created_at < :before" : "s.latest_at < :before"]),
+    ...(scope.role === undefined || !isMessage ? [] : ["m.role = :role"]),
+  ];
+  const join = isMessage
+    ? "JOIN messages m ON m.message_id = f.rowid"
+    : "JOIN summary_refs r ON r.summary_ref = f.rowid JOIN summaries s ON s.summary_id = r.summary_id";
+  return {
+    join: conditions.length === 0 ? "" : join,
+    where: conditions.map((condition) => `AND ${condition}`).join(" "),
+    conversations: byConversation,
+  };
+}
+
+function toListing(
+  ids: readonly number[],
+  unlisted: ReadonlySet<number>,
+  limit: number,
+  { low, high }: FactRow,
+): ClueListing {
+  const current = unlisted.size === 0 ? ids : ids.filter((id) => !unlisted.has(id));
+  if (ids.length <= limit) return { ids: current, frequency: current.length, listedFrom: null };
+  const oldest = ids.at(-1) as number;
+  const last = high ?? oldest;
+  const frequency = Math.ceil((ids.length * (last - (low ?? oldest) + 1)) / (last - oldest + 1));
+  return { ids: current, frequency, listedFrom: oldest };
+}
+
+/** Which of some documents hold each clue. Reads the whole list of each: for words too common to be listed. */
+export function testClues(
+  { connection, index }: StoreContext,
+  { kind, clues, ids }: { kind: DocumentKind; clues: readonly TextClue[]; ids: readonly number[] },
+): number[][] {
+  if (ids.length === 0) return clues.map(() => []);
+  const low = ids.reduce((least, id) => Math.min(least, id), Number.MAX_SAFE_INTEGER);
+  const high = ids.reduce((most, id) => Math.max(most, id), 0);
+  return index.readTables((tables) => {
+    const table = tables[kind];
+    // One statement for all of them; the plus keeps SQLite from asking the index once per id.
+    const sql = clues
+      .map(
+        (_, at) => `
+          SELECT (SELECT json_group_array(f.rowid) FROM ${table} f WHERE ${table} MATCH ?${at + 4} AND f.rowid BETWEEN ?1 AND ?2
+                  AND +f.rowid IN (SELECT value FROM json_each(?3))) AS ids`,
+      )
+      .join(" UNION ALL ");
+    const rows = connection.all<{ ids: string }>(sql, low, high, JSON.stringify(ids), ...clues.map(toMatch));
+    return rows.map((row) => parseIds(row.ids));
+  });
+}

@@ -1,0 +1,76 @@
+/** Reading the runs that summaries are made from, and publishing what was made. The rules are in `archive/publish.ts`. */
+import { must, planPublishStored, planStoreSummary } from "@lossless/core/adapter";
+import type { LargeFiles } from "@lossless/core/adapter";
+import type {
+  ItemPlace,
+  PublishOutcome,
+  Row,
+  RunItem,
+  RunRow,
+  StoredFold,
+  StoreSummary,
+} from "@lossless/core/ports";
+import type { Connection } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { toSummary } from "./graph.ts";
+import { PlanReads } from "./plan-reads.ts";
+import { writePlan } from "./plans.ts";
+import { restoreBytes, SELECT_PARTS } from "./read.ts";
+
+const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHERE message_id = ?";
+const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
+
+export function readRun(
+  { connection, files }: StoreContext,
+  conversationId: number,
+  keys: readonly ItemPlace[],
+  withTexts = true,
+): RunItem[] {
+  const first = keys[0];
+  const last = keys.at(-1);
+  if (!first || !last) return [];
+  return connection.read(() => {
+    const rows = new PlanReads(connection).run(conversationId, first, last);
+    return toRunItems(connection, files, rows, withTexts);
+  });
+}
+
+export function toRunItems(
+  connection: Connection,
+  files: LargeFiles,
+  rows: readonly RunRow[],
+  withTexts = true,
+): RunItem[] {
+  return rows.map((row) => ({
+    startPosition: row.start_pos,
+    endPosition: row.end_pos,
+    seq: row.seq,
+    hidden: row.hidden,
+    tokens: row.tokens,
+    messages: row.messages,
+    createdAt: row.earliest_at,
+    messageId: row.message_id,
+    versionId: row.version_id,
+    bytes:
+      row.version_id === null || row.hidden !== 0 || !withTexts
+        ? null
+        : readBytes(connection, files, row.version_id),
+    summary:
+      row.summary_id === null
+        ? null
+        : toSummary(must(connection.get<Row<"summaries">>(SUMMARY, row.summary_id), "a summary")),
+  }));
+}
+
+function readBytes(connection: Connection, files: LargeFiles, messageId: number): Uint8Array | null {
+  const row = connection.get(MESSAGE, messageId);
+  return row ? restoreBytes(row, connection.all(SELECT_PARTS, messageId), (path) => files.read(path)) : null;
+}
+
+export const storeSummary = (context: StoreContext, request: StoreSummary): PublishOutcome =>
+  writePlan(context, () => planStoreSummary(request));
+
+export const publishStored = (
+  context: StoreContext,
+  request: { conversationId: number; folds: readonly StoredFold[]; now: number },
+): PublishOutcome[] => writePlan(context, () => planPublishStored(request));

@@ -1,0 +1,71 @@
+/**
+ * Forgetting on SQLite: the rules are in `archive/forget.ts`. Here is what the file itself must forget: pages, gaps in pages, the log and the terms
+ * of the index.
+ *
+ * Invariant: after the transaction no row and no term of the index holds the text; after `wipeFreed` no page of the file does.
+ */
+import { planForget, planForgetting } from "@lossless/core/adapter";
+import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
+import type { StoreContext } from "./context.ts";
+import { readPlan, writePlan } from "./plans.ts";
+import { dropUnfinished } from "./reindex.ts";
+import { watchSealed } from "./seals.ts";
+
+const DROP_DEBT = `
+  DELETE FROM compaction_debt WHERE conversation_id = ?1
+    AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ?1 AND forgotten_at IS NULL)`;
+const OPEN = "forgetting_open";
+const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = ?";
+const SET_OPEN =
+  "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
+const CLOSE = "DELETE FROM meta WHERE key = ?";
+
+export const readForgetPlan = (
+  context: StoreContext,
+  messageIds: readonly number[],
+  alsoSummaryIds: readonly string[],
+): ForgetPlan => readPlan(context, () => planForgetting(messageIds, alsoSummaryIds));
+
+export function forget(context: StoreContext, request: ForgetRequest): ForgetOutcome {
+  const { connection } = context;
+  const outcome = connection.write((): ForgetOutcome => {
+    // Deleted content is overwritten where it stood, not only where that is free of charge.
+    connection.exec("PRAGMA secure_delete = ON");
+    const planned = writePlan(context, () => planForget(request));
+    if (planned.kind === "stale") return planned;
+    const { conversationIds, summaries } = planned.plan;
+    connection.run(SET_OPEN, OPEN, request.now);
+    for (const id of new Set([...conversationIds, ...summaries.map(({ conversationId }) => conversationId)]))
+      connection.run(DROP_DEBT, id);
+    context.index.compress();
+    return planned;
+  });
+  if (outcome.kind === "forgotten")
+    for (const { storagePath } of outcome.plan.files) context.files.remove(storagePath);
+  return outcome;
+}
+
+export function isForgettingOpen({ connection }: StoreContext): boolean {
+  return connection.get(IS_OPEN, OPEN) !== undefined;
+}
+
+/**
+ * Writes the whole file anew and empties the write-ahead log, so that no freed page, no gap in a page and no old log frame is left. Other
+ * processes may go on reading and writing; one that holds a transaction open for long keeps the log from being emptied.
+ */
+export function wipeFreed(context: StoreContext): boolean {
+  const { connection } = context;
+  dropUnfinished(context);
+  connection.forgetStatements();
+  // On the disk, because the copy is as large as the database; it holds nothing but what is kept.
+  connection.exec("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE");
+  try {
+    connection.retry(() => connection.exec("VACUUM"), "rewrite");
+  } finally {
+    connection.exec("PRAGMA temp_store = MEMORY");
+    watchSealed(connection);
+  }
+  if (!connection.emptyLog()) return false;
+  connection.write(() => connection.run(CLOSE, OPEN));
+  return connection.emptyLog();
+}

@@ -1,0 +1,66 @@
+/**
+ * What forks have in common with the conversations they left. A fork's own rows begin where it left its parent; what was said before is
+ * stored once, with the parent, and belongs to both. A search in a fork reaches it, and nothing that the parent was told later.
+ */
+import type { DocumentKind, InheritedPart, RecallScope } from "@lossless/core/ports";
+import type { Connection } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+
+const INHERITED = `
+  WITH RECURSIVE parents (id, position) AS (
+    SELECT c.parent_id, c.fork_pos FROM json_each(?1) j JOIN conversations c ON c.conversation_id = j.value WHERE c.parent_id IS NOT NULL
+    UNION
+    SELECT c.parent_id, c.fork_pos FROM parents p JOIN conversations c ON c.conversation_id = p.id WHERE c.parent_id IS NOT NULL)
+  SELECT id, max(position) AS position FROM parents WHERE id NOT IN (SELECT value FROM json_each(?1)) GROUP BY id ORDER BY id DESC`;
+const BEYOND = {
+  message: `
+    SELECT m.message_id AS id FROM json_each(?1) p CROSS JOIN messages m
+    ON m.conversation_id = p.value ->> 'conversationId' AND m.position > p.value ->> 'position'`,
+  summary: `
+    SELECT r.summary_ref AS id FROM json_each(?1) p CROSS JOIN summaries s
+    ON s.conversation_id = p.value ->> 'conversationId' AND s.end_pos > p.value ->> 'position' JOIN summary_refs r USING (summary_id)`,
+} as const;
+const BEYOND_OF = {
+  message: `
+    SELECT m.message_id AS id FROM json_each(?2) j JOIN messages m ON m.message_id = j.value
+    JOIN json_each(?1) p ON m.conversation_id = p.value ->> 'conversationId' AND m.position > p.value ->> 'position'`,
+  summary: `
+    SELECT r.summary_ref AS id FROM json_each(?2) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id)
+    JOIN json_each(?1) p ON s.conversation_id = p.value ->> 'conversationId' AND s.end_pos > p.value ->> 'position'`,
+} as const;
+
+export function listInherited(
+  { connection }: StoreContext,
+  conversationIds: readonly number[],
+): InheritedPart[] {
+  return connection
+    .all<{ id: number; position: number }>(INHERITED, JSON.stringify(conversationIds))
+    .map(({ id, position }) => ({ conversationId: id, position }));
+}
+
+/** Documents of the parents that lie behind the place where the fork left: in a conversation of the scope, but not in the scope. */
+export function listBeyond(
+  connection: Connection,
+  { inherited = [] }: RecallScope,
+  kind: DocumentKind,
+): ReadonlySet<number> {
+  if (inherited.length === 0) return new Set();
+  const rows = connection.all<{ id: number }>(BEYOND[kind], JSON.stringify(inherited));
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** What was read of a scope, without those. */
+export function dropBeyond<T>(
+  connection: Connection,
+  { inherited = [] }: RecallScope,
+  kind: DocumentKind,
+  read: Iterable<T>,
+  idOf: (one: T) => number,
+): T[] {
+  const all = Array.isArray(read) ? (read as T[]) : Array.from(read);
+  if (inherited.length === 0) return all;
+  const ids = JSON.stringify(all.map(idOf));
+  const rows = connection.all<{ id: number }>(BEYOND_OF[kind], JSON.stringify(inherited), ids);
+  const beyond = new Set(rows.map(({ id }) => id));
+  return all.filter((one) => !beyond.has(idOf(one)));
+}

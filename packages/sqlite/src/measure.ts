@@ -1,0 +1,99 @@
+/**
+ * Counting: what a conversation holds and what of it the context leaves out, and what the database's pages are used for. Everything that
+ * tells people a number of messages asks here, so that no two of them mean something else by it.
+ */
+import { HIDDEN, hiddenReasons } from "@lossless/core/adapter";
+import type { HiddenReason } from "@lossless/core/adapter";
+import type { MessageCounts, StorageShares } from "@lossless/core/ports";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { readShownCounters } from "./cover.ts";
+
+const CONVERSATION = "SELECT * FROM conversations WHERE conversation_id = ?1 AND (?2 IS NULL OR owner = ?2)";
+const HIDDEN_ROWS = `
+  SELECT hidden_now AS hidden, count(*) AS n FROM messages
+  WHERE conversation_id = ? AND hidden_now <> 0 AND revises IS NULL GROUP BY hidden_now`;
+const REVISIONS = "SELECT count(*) AS n FROM messages WHERE conversation_id = ? AND revises IS NOT NULL";
+
+/** Conversations that are not there, or not the owner's, are left out. */
+export function countMessages(
+  { connection }: StoreContext,
+  conversationIds: readonly number[],
+  owner?: string,
+): MessageCounts[] {
+  return connection.read(() =>
+    conversationIds.flatMap((id) => {
+      const conversation = connection.get(CONVERSATION, id, owner ?? null);
+      return conversation ? [countOne(connection, id, conversation)] : [];
+    }),
+  );
+}
+
+function countOne(connection: Connection, conversationId: number, conversation: Row): MessageCounts {
+  const hidden = Object.fromEntries(Object.keys(HIDDEN).map((reason) => [reason, 0])) as Record<
+    HiddenReason,
+    number
+  >;
+  let hiddenMessages = 0;
+  for (const row of connection.all<{ hidden: number; n: number }>(HIDDEN_ROWS, conversationId)) {
+    hiddenMessages += row.n;
+    for (const reason of hiddenReasons(row.hidden)) hidden[reason] += row.n;
+  }
+  const revisions = connection.get<{ n: number }>(REVISIONS, conversationId)?.n ?? 0;
+  const messages = (conversation.message_count as number) - revisions;
+  const shownMessages = readShownCounters(connection, conversationId, conversation).shownMessages;
+  return {
+    conversationId,
+    messages,
+    revisions,
+    shownMessages,
+    hiddenMessages,
+    hidden,
+    beforeBoundary: Math.max(0, messages - hiddenMessages - shownMessages),
+  };
+}
+
+const PAGES = `
+  SELECT s.name, s.pgsize AS bytes, coalesce(o.type, 'table') AS type FROM dbstat s LEFT JOIN sqlite_schema o ON o.name = s.name
+  WHERE s.aggregate = TRUE`;
+const TEXTS = "SELECT kind, sum(octet_length(content)) AS bytes FROM summaries GROUP BY kind";
+const ARRIVED = "SELECT coalesce(sum(arrival_bytes), 0) AS bytes FROM conversations";
+const FILES = "SELECT coalesce(sum(byte_size), 0) AS bytes FROM large_files";
+
+/** Tables that hold messages; those of the index, which hold terms; the rest is order, proof and accounts. */
+const OF_MESSAGES = /^(messages|message_parts|redactions)$/;
+const OF_INDEX = /_fts_|^word_blocks$|^vectors$/;
+
+export function measureStorage({ connection }: StoreContext): StorageShares {
+  return connection.read(() => {
+    const handedIn = connection.get<{ bytes: number }>(ARRIVED)?.bytes ?? 0;
+    const kinds = { messages: 0, summaries: 0, indexes: 0, other: 0 };
+    for (const { name, bytes, type } of connection.all<{ name: string; bytes: number; type: string }>(
+      PAGES,
+    )) {
+      const isIndex = type === "index" || name.startsWith("sqlite_autoindex") || OF_INDEX.test(name);
+      if (isIndex) kinds.indexes += bytes;
+      else if (OF_MESSAGES.test(name)) kinds.messages += bytes;
+      else kinds[name === "summaries" ? "summaries" : "other"] += bytes;
+    }
+    const texts = connection.all<{ kind: string; bytes: number }>(TEXTS);
+    const written = texts.reduce((sum, { bytes }) => sum + bytes, 0);
+    const leafText = texts.find(({ kind }) => kind === "leaf")?.bytes ?? 0;
+    const leaves = written === 0 ? 0 : Math.round((kinds.summaries * leafText) / written);
+    const largeFiles = connection.get<{ bytes: number }>(FILES)?.bytes ?? 0;
+    const share = (bytes: number): { bytes: number; share: number | null } => ({
+      bytes,
+      share: handedIn === 0 ? null : bytes / handedIn,
+    });
+    return {
+      handedInBytes: handedIn,
+      messages: share(kinds.messages),
+      leaves: share(leaves),
+      condensed: share(kinds.summaries - leaves),
+      indexes: share(kinds.indexes),
+      other: share(kinds.other),
+      largeFiles: share(largeFiles),
+      all: share(kinds.messages + kinds.summaries + kinds.indexes + kinds.other + largeFiles),
+    };
+  });
+}

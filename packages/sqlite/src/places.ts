@@ -1,0 +1,445 @@
+/** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
+import { PLAIN } from "@lossless/core/adapter";
+import type {
+  DatedId,
+  DocumentKind,
+  DocumentPlace,
+  FoundSummary,
+  IdRange,
+  LargeFileRow,
+  MessageText,
+  RecallScope,
+  ScannedText,
+  Store,
+} from "@lossless/core/ports";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { dropBeyond } from "./inherited.ts";
+import { PARTS_OF, readFile, restoreBytes } from "./read.ts";
+
+const IS_CURRENT = `
+  m.forgotten_at IS NULL AND m.newest IS NULL
+  AND (m.revises IS NULL OR m.message_id = (SELECT f.newest FROM messages f WHERE f.message_id = m.revises))`;
+/** The conversations of a scope, which is given as an object of an owner and ids, either of which may be absent. */
+const SCOPED = `
+  SELECT conversation_id FROM conversations
+  WHERE (?1 ->> 'owner' IS NULL OR owner = ?1 ->> 'owner')
+    AND (?1 -> 'ids' IS NULL OR conversation_id IN (SELECT value FROM json_each(?1, '$.ids')))`;
+const IN_SCOPE = `
+  (?1 IS NULL OR m.conversation_id IN (${SCOPED}))
+  AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3) AND (?4 IS NULL OR m.role = ?4)`;
+/** A revision stands where its first version stood. */
+const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
+const SEEDS = `
+  SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS place
+  FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+/** The first bytes of a row's lengths; as text, because thousands of small blobs are slow to make. */
+const LENGTH = "hex(substr(d.sz, 1, 4))";
+/** What arrived beside the seeds, themselves included, each once. The length of the words is the first number the index keeps for a row. */
+const BESIDE = (table: string): string => `
+  WITH seeds AS MATERIALIZED (${SEEDS}),
+  rows AS (
+    SELECT m.message_id FROM seeds s JOIN messages m
+    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - ?6 AND s.place + ?6
+    UNION SELECT id FROM seeds)
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, ${LENGTH}
+  FROM rows r JOIN messages m USING (message_id) LEFT JOIN ${table}_docsize d ON d.id = m.message_id
+  WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+const SUMMARY_SCOPE = `
+  s.state IN ('cover', 'reserve') AND (?1 IS NULL OR s.conversation_id IN (${SCOPED}))
+  AND (?2 IS NULL OR s.latest_at >= ?2) AND (?3 IS NULL OR s.latest_at < ?3)`;
+/** By the index alone: a way through the texts, for thousands of summaries, would take longer than finding them. */
+const SUMMARY_SOURCE = `
+  FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
+  JOIN summaries s INDEXED BY summary_times ON s.summary_id = r.summary_id AND s.depth >= 0`;
+const SUMMARY_PLACES = (table: string): string => `
+  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at, ${LENGTH} ${SUMMARY_SOURCE}
+  LEFT JOIN ${table}_docsize d ON d.id = r.summary_ref WHERE ${SUMMARY_SCOPE}`;
+const TIMES = `
+  SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times
+  FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+const SUMMARY_TIMES = `
+  SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
+const SUMMARIES = `
+  SELECT r.summary_ref, s.* FROM json_each(?4) j JOIN summary_refs r ON r.summary_ref = j.value
+  JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE} ORDER BY j.key`;
+const PLACE_OF = "SELECT conversation_id, position, seq FROM messages WHERE message_id = ?";
+const RUN = `
+  SELECT message_id AS id FROM messages
+  WHERE conversation_id = ?1 AND (position, seq) >= (?2, ?3) AND (position, seq) <= (?4, ?5)
+    AND revises IS NULL AND forgotten_at IS NULL
+  ORDER BY position, seq`;
+const SUMMARIES_OF = `
+  SELECT l.summary_id AS id FROM summary_messages l JOIN summaries s USING (summary_id)
+  WHERE l.message_id = ? AND s.state IN ('cover', 'reserve') ORDER BY s.depth, l.summary_id`;
+const FILE_MESSAGES =
+  "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = ? ORDER BY message_id";
+const FILES = `
+  SELECT f.file_id FROM large_files f
+  WHERE (?1 IS NULL OR f.conversation_id IN (${SCOPED})) AND (?2 IS NULL OR f.created_at >= ?2)
+    AND (?3 IS NULL OR f.created_at < ?3) AND (?4 IS NULL OR f.file_id IN (SELECT value FROM json_each(?4)))
+  ORDER BY f.created_at DESC, f.file_id`;
+const TEXT_COLUMNS = `
+  m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.role, m.tokens, m.created_at, m.body, m.encoding,
+  m.arrival_bytes`;
+/** A body that is stored as it came is text already. */
+const SCANNED = `
+  m.message_id, m.seq, m.role, m.created_at, m.encoding, m.arrival_bytes,
+  iif(m.encoding = ${PLAIN} AND length(m.body) = m.arrival_bytes, CAST(m.body AS TEXT), m.body)`;
+const TEXTS_WITHIN = `
+  SELECT ${SCANNED} FROM json_each(?5) j
+  CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
+  WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
+/**
+ * From indexes alone where all are listed: rows are as long as their texts. Where ranges are given, the plus keeps SQLite from walking
+ * whole conversations for each of them.
+ */
+const NEWEST = {
+  message: {
+    all: `
+      SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times FROM messages m INDEXED BY messages_by_time
+      WHERE m.conversation_id IN (${SCOPED})
+        AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3)`,
+    within: `
+      SELECT json_group_array(json_array(m.message_id, m.created_at)) AS times FROM json_each(?4) j
+      CROSS JOIN messages m ON m.message_id BETWEEN j.value ->> 0 AND j.value ->> 1
+      WHERE +m.conversation_id IN (${SCOPED})
+        AND (?2 IS NULL OR m.created_at >= ?2) AND (?3 IS NULL OR m.created_at < ?3)`,
+  },
+  summary: {
+    all: `
+      SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times
+      FROM summary_refs r JOIN summaries s INDEXED BY summary_times ON s.summary_id = r.summary_id AND s.depth >= 0
+      WHERE ${SUMMARY_SCOPE}`,
+    within: `
+      SELECT json_group_array(json_array(r.summary_ref, s.latest_at)) AS times FROM json_each(?4) j
+      CROSS JOIN summary_refs r ON r.summary_ref BETWEEN j.value ->> 0 AND j.value ->> 1
+      JOIN summaries s INDEXED BY summary_times ON s.summary_id = r.summary_id AND s.depth >= 0
+      WHERE ${SUMMARY_SCOPE}`,
+  },
+} as const;
+const TEXTS = `
+  SELECT ${TEXT_COLUMNS} FROM json_each(?5) j JOIN messages m ON m.message_id = j.value WHERE ${IN_SCOPE} AND m.forgotten_at IS NULL ORDER BY j.key`;
+const WRITTEN = `
+  SELECT DISTINCT m.message_id AS id, m.created_at FROM json_each(?4) r CROSS JOIN (${SCOPED}) c
+  CROSS JOIN messages m INDEXED BY messages_by_time ON m.conversation_id = c.conversation_id
+    AND m.created_at >= max(coalesce(?2, 0), r.value ->> 'since')
+    AND m.created_at < min(coalesce(?3, ${Number.MAX_SAFE_INTEGER}), r.value ->> 'before')
+  ORDER BY m.created_at DESC LIMIT ?5`;
+const SCOPE = `
+  SELECT conversation_id AS id FROM conversations
+  WHERE (?1 IS NULL OR owner = ?1) AND (?2 IS NULL OR session_key = ?2) ORDER BY conversation_id DESC`;
+
+/** Summaries have no neighbours: they stand farther apart than any reaches. */
+const GAP = 100;
+
+type PlaceRow = readonly [
+  id: number,
+  conversationId: number,
+  sessionRef: number,
+  place: number,
+  createdAt: number,
+  length: string,
+];
+type SummaryPlaceRow = readonly [id: number, conversationId: number, latestAt: number, length: string];
+
+type ScopeValues = [string | null, number | null, number | null, string | null];
+
+function bindScope({ owner, conversationIds, inherited = [], ...rest }: RecallScope): ScopeValues {
+  const ids = conversationIds?.concat(inherited.map((part) => part.conversationId));
+  return [
+    owner === undefined && ids === undefined ? null : JSON.stringify({ owner, ids }),
+    rest.since ?? null,
+    rest.before ?? null,
+    rest.role ?? null,
+  ];
+}
+
+export function readPlaces(
+  { connection, index }: StoreContext,
+  request: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
+): DocumentPlace[] {
+  const scope = bindScope(request.scope);
+  return index.readTables((tables) => {
+    if (request.kind === "summary") {
+      const found = readSummaryPlaces(connection, tables.summary, scope, request.ids);
+      return dropBeyond(connection, request.scope, "summary", found, ({ id }) => id);
+    }
+    const rows = connection.walk<PlaceRow>(
+      BESIDE(tables.message),
+      ...scope,
+      JSON.stringify(request.ids),
+      request.reach,
+    );
+    return groupPlaces(dropBeyond(connection, request.scope, "message", rows, ([id]) => id));
+  });
+}
+
+/** Messages of one session and conversation are a group; their order of arrival numbers them. */
+function groupPlaces(rows: Iterable<PlaceRow>): DocumentPlace[] {
+  const groups = new Map<string, number>();
+  return Array.from(rows, ([id, conversationId, sessionRef, position, createdAt, length]) => {
+    const name = `${sessionRef}.${conversationId}`;
+    let group = groups.get(name);
+    if (group === undefined) groups.set(name, (group = groups.size));
+    return { id, conversationId, group, position, words: readLength(length), createdAt };
+  });
+}
+
+function readSummaryPlaces(
+  connection: Connection,
+  table: string,
+  [conversations, since, before]: ScopeValues,
+  ids: readonly number[],
+): DocumentPlace[] {
+  const sql = SUMMARY_PLACES(table);
+  const rows = connection.walk<SummaryPlaceRow>(sql, conversations, since, before, JSON.stringify(ids));
+  return Array.from(rows, ([id, conversationId, createdAt, length], at) => ({
+    id,
+    conversationId,
+    group: conversationId,
+    position: at * GAP,
+    words: readLength(length),
+    createdAt,
+  }));
+}
+
+/** The index keeps the length of each column as a number of seven bits a byte, the highest first; the first is the words. */
+function readLength(hex: string): number {
+  let length = 0;
+  for (let at = 0; at < hex.length; at += 2) {
+    const byte = Number.parseInt(hex.slice(at, at + 2), 16);
+    length = length * 128 + (byte & 0x7f);
+    if ((byte & 0x80) === 0) break;
+  }
+  return length;
+}
+
+export function readTimes(
+  { connection }: StoreContext,
+  { kind, ids, scope }: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope },
+): { id: number; createdAt: number }[] {
+  const [conversations, since, before, role] = bindScope(scope);
+  const list = JSON.stringify(ids);
+  const row =
+    kind === "message"
+      ? connection.get<{ times: string }>(TIMES, conversations, since, before, role, list)
+      : connection.get<{ times: string }>(SUMMARY_TIMES, conversations, since, before, list);
+  const times = JSON.parse(row?.times ?? "[]") as [number, number][];
+  return dropBeyond(connection, scope, kind, times, ([id]) => id).map(([id, createdAt]) => ({
+    id,
+    createdAt,
+  }));
+}
+
+export function readTexts(
+  context: StoreContext,
+  messageIds: readonly number[],
+  scope: RecallScope,
+): MessageText[] {
+  const { connection } = context;
+  if (messageIds.length === 0) return [];
+  const read = connection.all<TextRow>(TEXTS, ...bindScope(scope), JSON.stringify(messageIds));
+  const rows = dropBeyond(connection, scope, "message", read, (row) => row.message_id);
+  const bodies = restoreAll(context, rows);
+  return rows.map((row, at) => toText(row, bodies[at] as Uint8Array));
+}
+
+export function listNewest(
+  { connection }: StoreContext,
+  { kind, scope, within }: Parameters<Store["listNewest"]>[0],
+): DatedId[] {
+  const [conversations, since, before] = bindScope(scope);
+  const values = [conversations ?? "{}", since, before, ...(within === null ? [] : [JSON.stringify(within)])];
+  const sql = NEWEST[kind][within === null ? "all" : "within"];
+  const row = connection.get<{ times: string }>(sql, ...values);
+  const times = JSON.parse(row?.times ?? "[]") as [number, number][];
+  return dropBeyond(connection, scope, kind, times, ([id]) => id)
+    .map(([id, createdAt]) => ({ id, createdAt }))
+    .sort((a, b) => b.createdAt - a.createdAt || b.id - a.id);
+}
+
+export function readTextsWithin(
+  context: StoreContext,
+  ranges: readonly IdRange[],
+  scope: RecallScope,
+): ScannedText[] {
+  const { connection } = context;
+  const values = [...bindScope(scope), JSON.stringify(ranges)];
+  const rows = connection.walk<ScannedRow>(TEXTS_WITHIN, ...values);
+  return toScannedTexts(
+    context,
+    dropBeyond(connection, scope, "message", rows, ([messageId]) => messageId),
+  );
+}
+
+/** Everything passes through here, so rows come without the names of their columns. */
+function toScannedTexts(context: StoreContext, rows: readonly ScannedRow[]): ScannedText[] {
+  const stored = rows.flatMap(([message_id, , , , encoding, arrival_bytes, body]) =>
+    typeof body === "string" ? [] : [{ message_id, body, encoding, arrival_bytes }],
+  );
+  const bodies = restoreAll(context, stored).values();
+  return rows.map(([messageId, seq, role, createdAt, , , body]) => ({
+    messageId,
+    seq,
+    role,
+    createdAt,
+    arrival: typeof body === "string" ? body : decodeText(bodies.next().value as Uint8Array),
+  }));
+}
+
+const decodeText = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+
+type ScannedRow = readonly [
+  messageId: number,
+  seq: number,
+  role: string,
+  createdAt: number,
+  encoding: number,
+  arrivalBytes: number,
+  body: Uint8Array | string,
+];
+
+/** What a body is stored as. */
+type StoredBody = Pick<TextRow, "message_id" | "body" | "encoding" | "arrival_bytes">;
+
+/** The bytes handed in with each message. Payloads that live in files are looked up together, however many there are. */
+function restoreAll({ connection, files }: StoreContext, rows: readonly StoredBody[]): Uint8Array[] {
+  const read = (path: string): Buffer | null => files.read(path);
+  const bodies = rows.map((row) => restoreBytes(row, [], read));
+  const cut = rows.filter(({ arrival_bytes }, at) => bodies[at]?.byteLength !== arrival_bytes);
+  if (cut.length === 0) return bodies;
+  const ids = cut.map(({ message_id }) => message_id);
+  const parts = Map.groupBy(
+    connection.all(PARTS_OF, JSON.stringify(ids)),
+    ({ message_id }) => message_id as number,
+  );
+  return rows.map((row, at) => {
+    const own = parts.get(row.message_id);
+    return own === undefined ? (bodies[at] as Uint8Array) : restoreBytes(row, own, read);
+  });
+}
+
+type TextRow = {
+  readonly message_id: number;
+  readonly conversation_id: number;
+  readonly seq: number;
+  readonly position: number;
+  readonly event_id: string;
+  readonly role: string;
+  readonly tokens: number;
+  readonly created_at: number;
+  readonly body: Uint8Array;
+  readonly encoding: number;
+  readonly arrival_bytes: number;
+};
+
+const toText = (row: TextRow, bytes: Uint8Array): MessageText => ({
+  messageId: row.message_id,
+  conversationId: row.conversation_id,
+  seq: row.seq,
+  position: row.position,
+  eventId: row.event_id,
+  role: row.role,
+  tokens: row.tokens,
+  createdAt: row.created_at,
+  bytes,
+});
+
+export function readFoundSummaries(
+  { connection }: StoreContext,
+  refs: readonly number[],
+  scope: RecallScope,
+): FoundSummary[] {
+  if (refs.length === 0) return [];
+  const [conversations, since, before] = bindScope(scope);
+  const rows = connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
+  return dropBeyond(connection, scope, "summary", rows.map(toFoundSummary), ({ ref }) => ref);
+}
+
+export function listFiles(
+  context: StoreContext,
+  scope: RecallScope,
+  fileIds: readonly string[] | null,
+): LargeFileRow[] {
+  const { connection } = context;
+  return connection.read(() => {
+    const [conversations, since, before] = bindScope(scope);
+    const wanted = fileIds === null ? null : JSON.stringify(fileIds);
+    const isInScope = (fileId: string): boolean =>
+      scope.inherited === undefined ||
+      dropBeyond(connection, scope, "message", readFileMessages(context, fileId), (id) => id).length > 0;
+    return connection
+      .all<{ file_id: string }>(FILES, conversations, since, before, wanted)
+      .filter(({ file_id }) => isInScope(file_id))
+      .flatMap(({ file_id }) => readFile(context, file_id) ?? []);
+  });
+}
+
+function toFoundSummary(row: Row): FoundSummary {
+  return {
+    ref: row.summary_ref as number,
+    summaryId: row.summary_id as string,
+    conversationId: row.conversation_id as number,
+    kind: row.kind as FoundSummary["kind"],
+    depth: row.depth as number,
+    tokens: row.tokens as number,
+    earliestAt: row.earliest_at as number,
+    latestAt: row.latest_at as number,
+    createdAt: row.created_at as number,
+    content: row.content as string,
+  };
+}
+
+export function findWritten(
+  { connection }: StoreContext,
+  request: { scope: RecallScope; ranges: readonly { since: number; before: number }[]; limit: number },
+): { messageId: number; createdAt: number }[] {
+  const [conversations, since, before] = bindScope(request.scope);
+  const rows = connection.all<{ id: number; created_at: number }>(
+    WRITTEN,
+    conversations ?? "{}",
+    since,
+    before,
+    JSON.stringify(request.ranges),
+    request.limit,
+  );
+  return dropBeyond(connection, request.scope, "message", rows, ({ id }) => id).map((row) => ({
+    messageId: row.id,
+    createdAt: row.created_at,
+  }));
+}
+
+export function listRun({ connection }: StoreContext, firstId: number, lastId: number): number[] {
+  return connection.read(() => {
+    const ends = [firstId, lastId]
+      .flatMap(
+        (id) =>
+          connection.get<{ conversation_id: number; position: number; seq: number }>(PLACE_OF, id) ?? [],
+      )
+      .toSorted((a, b) => a.position - b.position || a.seq - b.seq);
+    const [first, last] = ends;
+    if (!first || !last || first.conversation_id !== last.conversation_id) return [];
+    return connection
+      .all<{ id: number }>(RUN, first.conversation_id, first.position, first.seq, last.position, last.seq)
+      .map(({ id }) => id);
+  });
+}
+
+export function listSummariesOf({ connection }: StoreContext, messageId: number): string[] {
+  return connection.all<{ id: string }>(SUMMARIES_OF, messageId).map(({ id }) => id);
+}
+
+export function readFileMessages({ connection }: StoreContext, fileId: string): number[] {
+  return connection.all<{ id: number }>(FILE_MESSAGES, fileId).map(({ id }) => id);
+}
+
+export function listScope(
+  { connection }: StoreContext,
+  request: { owner?: string; sessionKey?: string },
+): number[] {
+  return connection
+    .all<{ id: number }>(SCOPE, request.owner ?? null, request.sessionKey ?? null)
+    .map(({ id }) => id);
+}

@@ -1,0 +1,335 @@
+/** The questions of plans, answered at once from the connection, inside the transaction of the plan. */
+import { ATTACHMENT_PREFIX, HIDDEN } from "@lossless/core/adapter";
+import type { SessionRef } from "@lossless/core/adapter";
+import type {
+  Covering,
+  ForgettableVersion,
+  HeadRow,
+  ItemPlace,
+  NumberedTable,
+  Place,
+  PlacedLink,
+  Reads,
+  Row,
+  RunRow,
+  SessionPlace,
+  SourceLink,
+  SummarySpan,
+  TouchedSummary,
+  Version,
+} from "@lossless/core/ports";
+import type { Connection } from "./connection.ts";
+import { nextId } from "./next-id.ts";
+
+const HEAD = `
+  c.conversation_id, c.session_id, c.head_seq, c.head_chain, c.message_count, c.shown_messages, c.shown_tokens, c.arrival_bytes,
+  c.last_position, c.first_at, c.last_at, c.summary_count, c.fold_revision, c.epoch_seq, c.archived_at`;
+const SELECT_HEAD = `SELECT ${HEAD} FROM conversations c WHERE conversation_id = ?`;
+const SELECT_ACTIVE = `SELECT ${HEAD} FROM conversations c WHERE owner = ? AND session_key = ? AND archived_at IS NULL`;
+const SELECT_SESSION = "SELECT session_ref FROM sessions WHERE owner = ? AND session_id = ?";
+/** In one statement: every turn asks for it. */
+const SELECT_PLACE = `
+  SELECT s.session_ref, s.base_tokens, p.start_position, p.base_position, ${HEAD}
+  FROM sessions s LEFT JOIN placements p USING (session_ref) LEFT JOIN conversations c USING (conversation_id)
+  WHERE s.owner = ? AND s.session_id = ? ORDER BY p.start_position DESC`;
+const NEXT_ID: Readonly<Record<NumberedTable, string>> = {
+  sessions: `SELECT ${nextId("sessions")} AS id`,
+  conversations: `SELECT ${nextId("conversations")} AS id`,
+  messages: `SELECT ${nextId("messages")} AS id`,
+};
+const SELECT_TURN = "SELECT advancement_key FROM turns WHERE advancement_key = ?";
+const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
+const SELECT_EVENTS = `
+  SELECT event_id, message_id FROM event_ids
+  WHERE session_ref = ? AND event_id IN (SELECT value FROM json_each(?))`;
+const SELECT_VERSIONS = `
+  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, r.key_id, r.keyed, r.sealed
+  FROM messages m LEFT JOIN redactions r USING (message_id) WHERE m.message_id = ?1 OR m.revises = ?1 ORDER BY m.seq`;
+const SELECT_FILE = "SELECT * FROM large_files WHERE file_id = ?";
+const SELECT_CALIBRATION = "SELECT model, factor, samples, updated_at FROM token_calibration WHERE model = ?";
+const SELECT_USAGE = "SELECT * FROM cache_usage WHERE conversation_id = ?";
+const ITEM_BEFORE = `
+  SELECT conversation_id, start_pos, seq, end_pos, message_id, summary_id, tokens, messages, depth, hidden FROM context_items
+  WHERE conversation_id = ?1 AND (start_pos, seq) <= (?2, ?3) ORDER BY start_pos DESC, seq DESC LIMIT 1`;
+const RUN = `
+  SELECT i.start_pos, i.seq, i.end_pos, i.message_id, i.summary_id, i.tokens, i.messages, i.depth, i.hidden,
+         coalesce(m.newest, m.message_id) AS version_id, coalesce(m.created_at, s.earliest_at) AS earliest_at,
+         coalesce(m.created_at, s.latest_at) AS latest_at, s.descendant_count, s.end_seq, s.stale
+  FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id
+  WHERE i.conversation_id = ?1 AND (i.start_pos, i.seq) >= (?2, ?3) AND (i.start_pos, i.seq) <= (?4, ?5)
+  ORDER BY i.start_pos, i.seq`;
+const SPAN = `
+  summary_id, conversation_id, depth, state, start_pos, start_seq, end_pos, end_seq, messages, descendant_count, tokens, earliest_at, latest_at, stale, is_root`;
+const SUMMARY = `SELECT ${SPAN} FROM summaries WHERE summary_id = ?`;
+const SOURCES = `
+  SELECT summary_id, ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
+  UNION ALL SELECT summary_id, ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
+const PLACED_SOURCES = `
+  SELECT l.summary_id, l.ordinal, l.message_id, NULL AS source_id, m.position, m.seq
+  FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ?1
+  UNION ALL
+  SELECT p.summary_id, p.ordinal, NULL, p.parent_summary_id, s.start_pos, s.start_seq
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1 ORDER BY 2`;
+const SOURCE_AROUND = `
+  SELECT ${SPAN} FROM summaries WHERE summary_id = (
+    SELECT s.summary_id FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
+    WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) AND (s.end_pos, s.end_seq) >= (?2, ?3))`;
+const IS_SAME_SPAN = `
+  w.conversation_id = s.conversation_id AND w.depth = s.depth AND w.messages = s.messages
+  AND (w.start_pos, w.start_seq, w.end_pos, w.end_seq) = (s.start_pos, s.start_seq, s.end_pos, s.end_seq)`;
+/** `w` waits to replace the stale summary `s`. */
+export const IS_WAITING = `w.state = 'prepared' AND w.stale = 0 AND ${IS_SAME_SPAN}`;
+/** The sources of a summary as they are now; with ?2, what waits to replace them stands in their place. */
+const CURRENT_SOURCES = `
+  SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL AS summary_id,
+         coalesce(n.tokens, m.tokens) AS tokens, 1 AS messages, -1 AS depth, m.hidden_now AS hidden,
+         coalesce(m.newest, m.message_id) AS version_id, m.created_at AS earliest_at, m.created_at AS latest_at,
+         NULL AS descendant_count, NULL AS end_seq, 0 AS stale
+  FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest
+  WHERE l.summary_id = ?1
+  UNION ALL
+  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, coalesce(w.summary_id, s.summary_id), coalesce(w.tokens, s.tokens),
+         s.messages, s.depth, CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, coalesce(w.earliest_at, s.earliest_at),
+         coalesce(w.latest_at, s.latest_at), s.descendant_count, s.end_seq, coalesce(w.stale, s.stale)
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
+  LEFT JOIN summaries w ON ?2 = 1 AND s.stale = 1 AND ${IS_WAITING}
+  WHERE p.summary_id = ?1 ORDER BY 1`;
+const DERIVED =
+  "SELECT summary_id, ordinal, parent_summary_id FROM summary_parents WHERE parent_summary_id = ?";
+/** All versions of the events that the given ids belong to, and of what is attached to them: `media:<event id>:<number>`. */
+const FORGETTABLE = `
+  WITH named AS (SELECT DISTINCT coalesce(m.revises, m.message_id) AS id FROM json_each(?1) j JOIN messages m ON m.message_id = j.value),
+  attachments AS (
+    SELECT a.message_id, a.session_ref, rtrim(substr(a.event_id, length('${ATTACHMENT_PREFIX}') + 1), '0123456789') AS owner
+    FROM event_ids a
+    WHERE a.session_ref IN (SELECT m.session_ref FROM named n JOIN messages m ON m.message_id = n.id)
+      AND a.event_id >= '${ATTACHMENT_PREFIX}' AND a.event_id < '${ATTACHMENT_PREFIX}' || char(1114111)),
+  firsts AS (
+    SELECT id FROM named
+    UNION SELECT a.message_id FROM attachments a
+      JOIN event_ids o ON o.session_ref = a.session_ref AND o.event_id = substr(a.owner, 1, length(a.owner) - 1)
+      WHERE o.message_id IN (SELECT id FROM named))
+  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.revises, m.hidden_now, m.arrival_bytes
+  FROM firsts f JOIN messages m ON m.message_id = f.id OR m.revises = f.id
+  WHERE m.forgotten_at IS NULL ORDER BY m.conversation_id, m.seq`;
+const FILES_ONLY_OF = `
+  SELECT DISTINCT f.*
+  FROM json_each(?1) j JOIN message_parts p ON p.message_id = j.value JOIN large_files f ON f.file_id = p.file_id
+  WHERE NOT EXISTS (SELECT 1 FROM message_parts o WHERE o.file_id = f.file_id AND o.message_id NOT IN (SELECT value FROM json_each(?1)))
+  ORDER BY f.file_id`;
+/** Every summary above the messages, however high and whatever its state. */
+const SUMMARIES_ABOVE = `
+  WITH RECURSIVE touched (id) AS (
+    SELECT l.summary_id FROM json_each(?1) j JOIN summary_messages l ON l.message_id = j.value
+    UNION SELECT value FROM json_each(?2)
+    UNION SELECT p.summary_id FROM touched t JOIN summary_parents p ON p.parent_summary_id = t.id)
+  SELECT s.summary_id, s.conversation_id, s.kind, s.depth, s.state, s.tokens, s.model, s.level, s.created_at, s.previous_id FROM touched t JOIN summaries s ON s.summary_id = t.id
+  ORDER BY s.depth, s.conversation_id, s.start_pos, s.summary_id`;
+const MADE_AHEAD = `SELECT ${SPAN} FROM summaries WHERE conversation_id = ? AND state IN ('prepared', 'reserve')`;
+const STALE = `
+  SELECT ${SPAN} FROM summaries INDEXED BY stale_summaries WHERE conversation_id = ? AND state = 'cover' AND stale = 1`;
+
+/** As arrays, which cost half as much as objects. */
+type HeadTuple = readonly [
+  conversationId: number,
+  sessionId: string,
+  headSeq: number,
+  headChain: Uint8Array,
+  messageCount: number,
+  shownMessages: number,
+  shownTokens: number,
+  arrivalBytes: number,
+  lastPosition: number,
+  firstAt: number | null,
+  lastAt: number | null,
+  summaryCount: number,
+  foldRevision: number,
+  epochSeq: number,
+  archivedAt: number | null,
+];
+type PlaceTuple = readonly [
+  sessionRef: number,
+  baseTokens: number | null,
+  startPosition: number | null,
+  basePosition: number | null,
+  conversationId: number | null,
+  ...rest: unknown[],
+];
+
+const toHead = (row: HeadTuple): HeadRow => ({
+  conversation_id: row[0],
+  session_id: row[1],
+  head_seq: row[2],
+  head_chain: row[3],
+  message_count: row[4],
+  shown_messages: row[5],
+  shown_tokens: row[6],
+  arrival_bytes: row[7],
+  last_position: row[8],
+  first_at: row[9],
+  last_at: row[10],
+  summary_count: row[11],
+  fold_revision: row[12],
+  epoch_seq: row[13],
+  archived_at: row[14],
+});
+
+/** Up to here, asking for each is the faster way. */
+const FEW_EVENTS = 16;
+
+export class PlanReads implements Reads {
+  readonly #connection: Connection;
+  #session: { readonly owner: string; readonly id: string; readonly ref: number } | null = null;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  place({ owner, id, key }: SessionRef): SessionPlace {
+    const rows = this.#connection.list<PlaceTuple>(SELECT_PLACE, owner, id);
+    const [first] = rows;
+    if (first === undefined) return { session: null, placements: [], head: this.#findActive(owner, key) };
+    const [session_ref, base_tokens] = first;
+    this.#session = { owner, id, ref: session_ref };
+    const placements = rows.flatMap(([, , start_position, base_position, conversation_id]) =>
+      start_position === null || base_position === null || conversation_id === null
+        ? []
+        : [{ session_ref, start_position, conversation_id, base_position }],
+    );
+    const head =
+      placements.length > 0 ? toHead(first.slice(4) as unknown as HeadTuple) : this.#findActive(owner, key);
+    return { session: { session_ref, base_tokens }, placements, head };
+  }
+
+  #findActive(owner: string, key: string): HeadRow | null {
+    return this.#connection.list<HeadTuple>(SELECT_ACTIVE, owner, key).map(toHead)[0] ?? null;
+  }
+
+  /** Several questions of the same set want it, and it is read once. */
+  #findSession(owner: string, id: string): number | null {
+    if (this.#session?.owner === owner && this.#session.id === id) return this.#session.ref;
+    return this.#connection.get<{ session_ref: number }>(SELECT_SESSION, owner, id)?.session_ref ?? null;
+  }
+
+  /** The write transaction is the lock. */
+  lockHeads(conversationIds: readonly number[]): HeadRow[] {
+    return conversationIds.flatMap((id) => this.#connection.list<HeadTuple>(SELECT_HEAD, id).map(toHead));
+  }
+
+  ids(table: NumberedTable, count: number): number[] {
+    if (count === 0) return [];
+    const first = this.#connection.get<{ id: number }>(NEXT_ID[table])?.id ?? 1;
+    return Array.from({ length: count }, (_, i) => first + i);
+  }
+
+  turns(keys: readonly string[]): string[] {
+    return this.#each<{ advancement_key: string }>(SELECT_TURN, keys).map((row) => row.advancement_key);
+  }
+
+  versions({ owner, id }: SessionRef, eventIds: readonly string[]): Version[] {
+    const sessionRef = this.#findSession(owner, id);
+    if (sessionRef === null) return [];
+    return this.#findEvents(sessionRef, [...new Set(eventIds)]).flatMap(([event_id, messageId]) =>
+      this.#connection
+        .all<Omit<Version, "event_id">>(SELECT_VERSIONS, messageId)
+        .map((row) => ({ ...row, event_id })),
+    );
+  }
+
+  /** A turn asks for each of its few events, an import for all of a batch at once: hundreds of questions take longer than storing. */
+  #findEvents(sessionRef: number, eventIds: readonly string[]): [eventId: string, messageId: number][] {
+    const isMany = eventIds.length > FEW_EVENTS;
+    const apart = isMany ? eventIds.filter((eventId) => !isPlain(eventId)) : eventIds;
+    const found = apart.flatMap((eventId): [string, number][] => {
+      const row = this.#connection.get<{ message_id: number }>(SELECT_EVENT, sessionRef, eventId);
+      return row === undefined ? [] : [[eventId, row.message_id]];
+    });
+    if (!isMany) return found;
+    const asked = JSON.stringify(eventIds.filter(isPlain));
+    return [...found, ...this.#connection.list<[string, number]>(SELECT_EVENTS, sessionRef, asked)];
+  }
+
+  files(fileIds: readonly string[]): Row<"large_files">[] {
+    return this.#each(SELECT_FILE, fileIds);
+  }
+
+  calibrations(models: readonly string[]): Row<"token_calibration">[] {
+    return this.#each(SELECT_CALIBRATION, models);
+  }
+
+  cacheUsage(conversationIds: readonly number[]): Row<"cache_usage">[] {
+    return this.#each(SELECT_USAGE, conversationIds);
+  }
+
+  covering(places: readonly Place[]): Covering[] {
+    return places.map(({ conversationId, position, seq }) => {
+      const item =
+        this.#connection.get<Row<"context_items">>(ITEM_BEFORE, conversationId, position, seq) ?? null;
+      const isAround = item !== null && item.summary_id !== null && position <= item.end_pos;
+      return { item, path: isAround ? this.#findPath(item.summary_id, position, seq) : [] };
+    });
+  }
+
+  #findPath(topId: string | null, position: number, seq: number): SummarySpan[] {
+    const path = topId === null ? [] : this.summaries([topId]);
+    for (let lowest = path[0]; lowest !== undefined;) {
+      lowest = this.#connection.get<SummarySpan>(SOURCE_AROUND, lowest.summary_id, position, seq);
+      if (lowest) path.push(lowest);
+    }
+    return path;
+  }
+
+  run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[] {
+    const range = [first.startPosition, first.seq, last.startPosition, last.seq] as const;
+    return this.#connection.all<RunRow>(RUN, conversationId, ...range);
+  }
+
+  summaries(summaryIds: readonly string[]): SummarySpan[] {
+    return this.#each(SUMMARY, summaryIds);
+  }
+
+  sources(summaryIds: readonly string[]): SourceLink[] {
+    return this.#each(SOURCES, summaryIds);
+  }
+
+  placedSources(summaryIds: readonly string[]): PlacedLink[] {
+    return this.#each(PLACED_SOURCES, summaryIds);
+  }
+
+  currentSources(summaryId: string, withWaiting: boolean): RunRow[] {
+    return this.#connection.all<RunRow>(CURRENT_SOURCES, summaryId, withWaiting ? 1 : 0);
+  }
+
+  derivedFrom(summaryId: string): Row<"summary_parents">[] {
+    return this.#connection.all<Row<"summary_parents">>(DERIVED, summaryId);
+  }
+
+  forgettable(messageIds: readonly number[]): ForgettableVersion[] {
+    return this.#connection.all<ForgettableVersion>(FORGETTABLE, JSON.stringify(messageIds));
+  }
+
+  filesOnlyOf(messageIds: readonly number[]): Row<"large_files">[] {
+    return this.#connection.all<Row<"large_files">>(FILES_ONLY_OF, JSON.stringify(messageIds));
+  }
+
+  summariesAbove(messageIds: readonly number[], summaryIds: readonly string[]): TouchedSummary[] {
+    const asked = [JSON.stringify(messageIds), JSON.stringify(summaryIds)] as const;
+    return this.#connection.all<TouchedSummary>(SUMMARIES_ABOVE, ...asked);
+  }
+
+  madeAhead(conversationId: number): SummarySpan[] {
+    return this.#connection.all<SummarySpan>(MADE_AHEAD, conversationId);
+  }
+
+  staleSummaries(conversationId: number): SummarySpan[] {
+    return this.#connection.all<SummarySpan>(STALE, conversationId);
+  }
+
+  /** One statement for each key: for the few that a write asks for, that is faster than a set. */
+  #each<T>(sql: string, keys: readonly (string | number)[]): T[] {
+    return keys.flatMap((key) => this.#connection.all<T>(sql, key));
+  }
+}
+
+/** Other ids do not come out of JSON, or of the database, as they went in. */
+const isPlain = (eventId: string): boolean => eventId.isWellFormed() && !eventId.includes("\0");

@@ -1,0 +1,58 @@
+/**
+ * Runs plans on SQLite: questions are answered at once inside BEGIN IMMEDIATE, and the change set is written in the same transaction. A
+ * transaction that is repeated, because another process held the lock or the plan met a conflict, begins the plan anew.
+ */
+import { Conflict } from "@lossless/core/adapter";
+import type { Asking } from "@lossless/core/adapter";
+import { answerAll } from "@lossless/core/ports";
+import type { Changes, Plan } from "@lossless/core/ports";
+import type { StoreContext } from "./context.ts";
+import type { IndexDocument } from "./full-text-index.ts";
+import { PlanReads } from "./plan-reads.ts";
+
+/** Nobody else writes meanwhile: what conflicts was guessed before the lock was taken, and is not guessed a second time. */
+const ATTEMPTS = 2;
+
+export function writePlan<T>(context: StoreContext, plan: () => Plan<T>): T {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return context.connection.write(() => runPlan(context, plan()));
+    } catch (error) {
+      if (!(error instanceof Conflict) || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+function runPlan<T>(context: StoreContext, plan: Plan<T>): T {
+  const apply = (changes: Changes): void => applyChanges(context, changes);
+  const { value, asks } = answerAll(plan, new PlanReads(context.connection), apply);
+  applyChanges(context, value.changes);
+  context.onPlan?.(asks);
+  return value.result;
+}
+
+const refuse = (): never => {
+  throw new Error("what only reads has nothing to write");
+};
+
+/** A plan that writes nothing, in one read transaction. */
+export const readPlan = <T>({ connection }: StoreContext, plan: () => Asking<T>): T =>
+  connection.read(() => answerAll(plan(), new PlanReads(connection), refuse).value);
+
+/** A part of a plan for a verb that is none itself: what it asks is answered now, inside the transaction of the caller. */
+export const answerNow = <T>({ connection }: Pick<StoreContext, "connection">, part: Asking<T>): T =>
+  answerAll(part, new PlanReads(connection), refuse).value;
+
+/** Inside the caller's transaction. */
+export function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {
+  for (const { storagePath, content } of changes.files) files.write(storagePath, content);
+  connection.writeChanges(changes);
+  const documents: IndexDocument[] = [];
+  for (const work of changes.index) {
+    if (work.kind === "add-message") documents.push(work);
+    else if (work.kind === "add-summary") index.addSummary(work);
+    else if (work.kind === "remove-summary") index.removeSummary(work.summaryId);
+    else index.remove(work.messageId);
+  }
+  index.add(documents);
+}

@@ -1,0 +1,534 @@
+/** Reading conversations, messages, files and the state of the archive. Every read that serves a caller is filtered by its owner. */
+import { statSync } from "node:fs";
+import {
+  decodeBody,
+  EngineError,
+  HIDDEN,
+  hiddenReasons,
+  renderReference,
+  spliceRanges,
+} from "@lossless/core/adapter";
+import type { HiddenReason } from "@lossless/core/adapter";
+import type {
+  ArchiveStatus,
+  ConversationRow,
+  CutPayload,
+  LargeFileRow,
+  ListMessages,
+  MessageBody,
+  MessageRow,
+  Outline,
+  OutlineRequest,
+  Page,
+  PayloadEncoding,
+  SessionState,
+  ShownMessage,
+  StoredPart,
+} from "@lossless/core/ports";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { findEvent } from "./event-ids.ts";
+import { SCHEMA_VERSION } from "./migrate.ts";
+import { findSession } from "./placement.ts";
+
+const CONVERSATION_COLUMNS = `
+  c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause, c.message_count,
+  c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
+const LIST_CONVERSATIONS = `
+  SELECT ${CONVERSATION_COLUMNS} FROM conversations c
+  WHERE c.conversation_id < ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR c.session_key = ?3)
+  ORDER BY c.conversation_id DESC LIMIT ?4`;
+const SELECT_CONVERSATION = `
+  SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
+
+const MESSAGE_COLUMNS = `
+  m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, m.created_at, m.arrival_bytes,
+  m.revises, m.newest, m.forgotten_at, m.hidden_now AS hidden`;
+const MESSAGE_SOURCE = "FROM messages m JOIN sessions s USING (session_ref)";
+const SELECT_MESSAGE = `
+  SELECT ${MESSAGE_COLUMNS}, m.body, m.encoding, c.owner
+  ${MESSAGE_SOURCE} JOIN conversations c ON c.conversation_id = m.conversation_id
+  WHERE m.message_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
+const SELECT_REVISIONS = `
+  SELECT ${MESSAGE_COLUMNS} ${MESSAGE_SOURCE} JOIN conversations c ON c.conversation_id = m.conversation_id
+  WHERE (m.message_id = ?1 OR m.revises = ?1) AND (?2 IS NULL OR c.owner = ?2) ORDER BY m.seq`;
+/** The parts of a message, each payload with its file. */
+const PART_COLUMNS = `
+  p.ordinal, p.type, p.at, p.length, p.tool_call_id, p.tool_name, p.file_id, p.encoding, f.storage_path, f.file_name,
+  f.mime_type, f.byte_size, f.exploration_summary`;
+export const SELECT_PARTS = `
+  SELECT ${PART_COLUMNS}
+  FROM message_parts p LEFT JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.ordinal`;
+/** The same for many messages. */
+export const PARTS_OF = `
+  SELECT p.message_id, ${PART_COLUMNS} FROM json_each(?1) j CROSS JOIN message_parts p ON p.message_id = j.value
+  LEFT JOIN large_files f USING (file_id) ORDER BY p.message_id, p.ordinal`;
+const SELECT_FILE = `
+  SELECT f.* FROM large_files f JOIN conversations c USING (conversation_id)
+  WHERE f.file_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
+/** One look per session: event ids are random, and an index over all of them would cost every import more than this. */
+const SESSIONS_WITH = `
+  SELECT s.session_id FROM sessions s
+  WHERE s.owner = ?1 AND EXISTS (SELECT 1 FROM event_ids e WHERE e.session_ref = s.session_ref AND e.event_id = ?2)
+  ORDER BY s.session_ref`;
+const SELECT_SESSION_STATE = `
+  SELECT s.cursor, s.last_event, s.base_tokens,
+         (SELECT p.conversation_id FROM placements p WHERE p.session_ref = s.session_ref ORDER BY p.start_position DESC LIMIT 1)
+           AS conversation_id
+  FROM sessions s WHERE s.session_ref = ?`;
+const SESSION_BY_ID = "SELECT session_ref FROM sessions WHERE session_id = ? ORDER BY session_ref LIMIT 1";
+const STATUS_CONVERSATIONS = `
+  SELECT count(*) AS conversations, count(*) FILTER (WHERE archived_at IS NULL) AS active, coalesce(sum(message_count), 0) AS messages,
+         coalesce(sum(summary_count), 0) AS summaries, coalesce(sum(shown_tokens), 0) AS tokens,
+         coalesce(sum(arrival_bytes), 0) AS arrival, max(stored_at) AS stored_at, max(last_at) AS last_at
+  FROM conversations WHERE ?1 IS NULL OR owner = ?1`;
+const COUNT_HIDDEN = `
+  SELECT hidden_now AS hidden, count(*) AS n FROM messages m JOIN conversations c USING (conversation_id)
+  WHERE m.hidden_now <> 0 AND (?1 IS NULL OR c.owner = ?1) GROUP BY hidden_now`;
+const COUNT_REVISIONS = `
+  SELECT count(*) AS n FROM messages m JOIN conversations c USING (conversation_id)
+  WHERE revises IS NOT NULL AND (?1 IS NULL OR c.owner = ?1)`;
+const COUNT_FILES = `
+  SELECT count(*) AS n, coalesce(sum(byte_size), 0) AS bytes FROM large_files f JOIN conversations c USING (conversation_id)
+  WHERE ?1 IS NULL OR c.owner = ?1`;
+
+export function listConversations(
+  { connection }: StoreContext,
+  request: { after: string | null; limit: number; owner?: string; sessionKey?: string },
+): Page<ConversationRow> {
+  const before = request.after === null ? Number.MAX_SAFE_INTEGER : parseCursor(request.after, 1)[0]!;
+  const rows = connection.all(
+    LIST_CONVERSATIONS,
+    before,
+    request.owner ?? null,
+    request.sessionKey ?? null,
+    request.limit + 1,
+  );
+  return makePage(rows.map(toConversation), request.limit, (row) => `${row.conversationId}`);
+}
+
+export function readConversation(
+  { connection }: StoreContext,
+  id: number,
+  owner?: string,
+): ConversationRow | null {
+  const row = connection.get(SELECT_CONVERSATION, id, owner ?? null);
+  return row ? toConversation(row) : null;
+}
+
+/** Which conversation it is, and whether it has ended. Archives are written in this order. */
+export function toIdentity(
+  row: Row,
+): Pick<
+  ConversationRow,
+  "conversationId" | "owner" | "sessionKey" | "sessionId" | "createdAt" | "archivedAt" | "archiveCause"
+> {
+  return {
+    conversationId: row.conversation_id as number,
+    owner: row.owner as string,
+    sessionKey: row.session_key as string,
+    sessionId: row.session_id as string,
+    createdAt: row.created_at as number,
+    archivedAt: row.archived_at as number | null,
+    archiveCause: row.archive_cause as string | null,
+  };
+}
+
+function toConversation(row: Row): ConversationRow {
+  return {
+    ...toIdentity(row),
+    messages: row.message_count as number,
+    shownMessages: row.shown_messages as number,
+    shownTokens: row.shown_tokens as number,
+    summaries: row.summary_count as number,
+    foldRevision: row.fold_revision as number,
+    firstAt: row.first_at as number | null,
+    lastAt: row.last_at as number | null,
+    arrivalBytes: row.arrival_bytes as number,
+  };
+}
+
+export function listMessages({ connection }: StoreContext, request: ListMessages): Page<MessageRow> {
+  const newest = request.direction === "newest";
+  const keys = request.order === "position" ? ["m.position", "m.seq"] : ["m.seq"];
+  const tuple = keys.join(", ");
+  const limitValue = newest ? Number.MAX_SAFE_INTEGER : -1;
+  const from = request.after === null ? keys.map(() => limitValue) : parseCursor(request.after, keys.length);
+  const places = keys.map((_, index) => `?${index + 4}`).join(", ");
+  const sql = `
+    SELECT ${MESSAGE_COLUMNS} ${MESSAGE_SOURCE} JOIN conversations c ON c.conversation_id = m.conversation_id
+    WHERE m.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (${tuple}) ${newest ? "<" : ">"} (${places})
+    ORDER BY ${keys.map((key) => `${key} ${newest ? "DESC" : "ASC"}`).join(", ")} LIMIT ?3`;
+  const rows = connection.all(sql, request.conversationId, request.owner ?? null, request.limit + 1, ...from);
+  return makePage(rows.map(toMessage), request.limit, (row) =>
+    request.order === "position" ? `${row.position}.${row.seq}` : `${row.seq}`,
+  );
+}
+
+const OUTLINE = `
+  SELECT m.message_id, m.seq, m.position, CASE WHEN m.hidden_now = 0 AND m.revises IS NULL THEN m.tokens ELSE 0 END, m.created_at, m.role
+  FROM conversations c JOIN messages m USING (conversation_id)
+  WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (m.position, m.seq) > (?3, ?4)
+  ORDER BY m.position, m.seq LIMIT ?5`;
+
+type OutlineRow = readonly [
+  messageId: number,
+  seq: number,
+  position: number,
+  tokens: number,
+  createdAt: number,
+  role: string,
+];
+
+export function readOutline({ connection }: StoreContext, request: OutlineRequest): Outline {
+  const { conversationId, owner = null, after, limit } = request;
+  const rows = connection.list<OutlineRow>(OUTLINE, conversationId, owner, ...(after ?? [-1, -1]), limit);
+  const roleNames: string[] = [];
+  const numbers = new Map<string, number>();
+  const outline: Outline = {
+    messageIds: new Float64Array(rows.length),
+    seqs: new Float64Array(rows.length),
+    positions: new Float64Array(rows.length),
+    tokens: new Float64Array(rows.length),
+    createdAts: new Float64Array(rows.length),
+    roles: new Uint16Array(rows.length),
+    roleNames,
+  };
+  for (const [index, [messageId, seq, position, tokens, createdAt, role]] of rows.entries()) {
+    let number = numbers.get(role);
+    if (number === undefined) {
+      numbers.set(role, (number = numbers.size));
+      roleNames.push(role);
+    }
+    outline.messageIds[index] = messageId;
+    outline.seqs[index] = seq;
+    outline.positions[index] = position;
+    outline.tokens[index] = tokens;
+    outline.createdAts[index] = createdAt;
+    outline.roles[index] = number;
+  }
+  return outline;
+}
+
+/** Both walk the index of positions alone, so that a number far inside costs milliseconds. */
+const IDS_AT = `
+  SELECT m.message_id AS id FROM conversations c JOIN messages m USING (conversation_id)
+  WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)
+  ORDER BY m.position, m.seq LIMIT ?3 OFFSET ?4`;
+const NUMBER_OF = `
+  SELECT o.conversation_id AS conversationId,
+         (SELECT count(*) FROM messages m
+          WHERE m.conversation_id = o.conversation_id AND (m.position, m.seq) < (o.position, o.seq)) AS number
+  FROM messages o JOIN conversations c USING (conversation_id)
+  WHERE o.message_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
+
+export function listMessageIds(
+  { connection }: StoreContext,
+  { conversationId, at, limit, owner }: { conversationId: number; at: number; limit: number; owner?: string },
+): number[] {
+  return connection.all<{ id: number }>(IDS_AT, conversationId, owner ?? null, limit, at).map(({ id }) => id);
+}
+
+export function locateMessage(
+  { connection }: StoreContext,
+  messageId: number,
+  owner?: string,
+): { conversationId: number; number: number } | null {
+  return (
+    connection.get<{ conversationId: number; number: number }>(NUMBER_OF, messageId, owner ?? null) ?? null
+  );
+}
+
+export function readMessage(
+  { connection, files }: StoreContext,
+  messageId: number,
+  owner?: string,
+): MessageBody | null {
+  return connection.read(() => {
+    const row = connection.get(SELECT_MESSAGE, messageId, owner ?? null);
+    if (!row) return null;
+    const parts = connection.all(SELECT_PARTS, messageId);
+    const bytes = restoreBytes(row, parts, (path) => files.read(path));
+    return { row: toMessage(row), parts: parts.map(toPart), bytes };
+  });
+}
+
+/** The bytes handed in: the body decompressed, each payload put back from its file. */
+export function restoreBytes(
+  row: Row,
+  parts: readonly Row[],
+  readFile: (path: string) => Buffer | null,
+): Uint8Array {
+  const expectedBytes = row.arrival_bytes as number | undefined;
+  const body = decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number }, expectedBytes);
+  const splices = parts
+    .filter((part) => part.type === "payload")
+    .map((part) => {
+      const path = part.storage_path as string | null;
+      const content = path === null ? null : readFile(path);
+      if (content === null) {
+        throw new EngineError(
+          "not_found",
+          `cannot read msg_${row.message_id}: its large file ${part.file_id} is gone`,
+          {
+            hint: "restore the files folder from a backup",
+          },
+        );
+      }
+      return {
+        at: part.at as number,
+        length: part.length as number,
+        encoding: part.encoding as PayloadEncoding,
+        content,
+      };
+    });
+  return spliceRanges(body, splices);
+}
+
+/** The first version of each message, and what its newest holds. */
+const SELECT_SHOWN = `
+  SELECT f.message_id, f.seq, f.created_at, v.message_id, v.body, v.encoding, v.arrival_bytes, v.tokens
+  FROM json_each(?1) j CROSS JOIN messages f ON f.message_id = j.value
+  CROSS JOIN messages v ON v.message_id = coalesce(f.newest, f.message_id) ORDER BY j.key`;
+const PAYLOADS_OF = `
+  SELECT p.message_id, p.at, p.length, p.file_id, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
+  FROM json_each(?1) j CROSS JOIN message_parts p ON p.message_id = j.value JOIN large_files f USING (file_id)
+  ORDER BY p.message_id, p.at`;
+
+type ShownRow = readonly [
+  messageId: number,
+  seq: number,
+  createdAt: number,
+  versionId: number,
+  body: Uint8Array,
+  encoding: number,
+  arrivalBytes: number,
+  tokens: number,
+];
+
+export function readShown(
+  { connection, bodies }: StoreContext,
+  messageIds: readonly number[],
+): ShownMessage[] {
+  if (messageIds.length === 0) return [];
+  return connection.read(() => {
+    const rows = connection.list<ShownRow>(SELECT_SHOWN, JSON.stringify(messageIds));
+    const decoded = rows.map(([, , , versionId, body, encoding, arrivalBytes]) =>
+      bodies.decode(versionId, { body, encoding }, arrivalBytes),
+    );
+    // A body as long as what was handed in has lost nothing to a file.
+    const cut = rows.filter((row, at) => decoded[at]?.byteLength !== row[6]);
+    const references = readReferences(
+      connection,
+      cut.map((row) => row[3]),
+    );
+    return rows.map(([messageId, seq, createdAt, versionId, , , , tokens], at) => {
+      const body = decoded[at] as Uint8Array;
+      const own = references.get(versionId);
+      return own === undefined
+        ? { messageId, seq, createdAt, bytes: body, tokens }
+        : { messageId, seq, createdAt, bytes: spliceRanges(body, own), tokens: null };
+    });
+  });
+}
+
+/** What stands in shown messages for each payload that lives in a file. */
+function readReferences(
+  connection: Connection,
+  versionIds: readonly number[],
+): ReadonlyMap<number, Parameters<typeof spliceRanges>[1]> {
+  if (versionIds.length === 0) return new Map();
+  const parts = Map.groupBy(
+    connection.all(PAYLOADS_OF, JSON.stringify(versionIds)),
+    (part) => part.message_id as number,
+  );
+  return new Map(versionIds.map((id) => [id, (parts.get(id) ?? []).map(toReference)]));
+}
+
+function toReference(part: Row): Parameters<typeof spliceRanges>[1][number] {
+  return {
+    at: part.at as number,
+    length: part.length as number,
+    encoding: "json",
+    content: Buffer.from(
+      renderReference({
+        fileId: part.file_id as string,
+        fileName: part.file_name as string | null,
+        mimeType: part.mime_type as string,
+        byteSize: part.byte_size as number,
+        explorationSummary: part.exploration_summary as string,
+      }),
+    ),
+  };
+}
+
+/** What was cut out of a message, as far as its references tell. */
+export function toCuts(parts: readonly Row[]): CutPayload[] {
+  return parts
+    .filter((part) => part.type === "payload")
+    .map((part) => ({
+      at: part.at as number,
+      length: part.length as number,
+      fileName: part.file_name as string | null,
+      mimeType: part.mime_type as string,
+      byteSize: part.byte_size as number,
+      explorationSummary: part.exploration_summary as string,
+    }));
+}
+
+export function readRevisions({ connection }: StoreContext, messageId: number, owner?: string): MessageRow[] {
+  return connection.all(SELECT_REVISIONS, messageId, owner ?? null).map(toMessage);
+}
+
+function toMessage(row: Row): MessageRow {
+  return {
+    messageId: row.message_id as number,
+    conversationId: row.conversation_id as number,
+    sessionId: row.session_id as string,
+    eventId: row.event_id as string,
+    seq: row.seq as number,
+    position: row.position as number,
+    role: row.role as string,
+    tokens: row.tokens as number,
+    createdAt: row.created_at as number,
+    arrivalBytes: row.arrival_bytes as number,
+    hidden: hiddenReasons(row.hidden as number),
+    revises: row.revises as number | null,
+    newest: row.newest as number | null,
+    forgottenAt: row.forgotten_at as number | null,
+  };
+}
+
+function toPart(row: Row): StoredPart {
+  return {
+    ordinal: row.ordinal as number,
+    type: row.type as StoredPart["type"],
+    at: row.at as number,
+    length: row.length as number,
+    toolCallId: row.tool_call_id as string | null,
+    toolName: row.tool_name as string | null,
+    fileId: row.file_id as string | null,
+    encoding: row.encoding as PayloadEncoding | null,
+  };
+}
+
+export function readFile({ connection }: StoreContext, fileId: string, owner?: string): LargeFileRow | null {
+  const row = connection.get(SELECT_FILE, fileId, owner ?? null);
+  if (!row) return null;
+  return {
+    fileId: row.file_id as string,
+    conversationId: row.conversation_id as number,
+    fileName: row.file_name as string | null,
+    mimeType: row.mime_type as string,
+    byteSize: row.byte_size as number,
+    lineCount: row.line_count as number | null,
+    sha256: row.sha256 as string,
+    storagePath: row.storage_path as string,
+    explorationSummary: row.exploration_summary as string,
+    createdAt: row.created_at as number,
+  };
+}
+
+export function readFileContent(context: StoreContext, fileId: string, owner?: string): Uint8Array | null {
+  const file = readFile(context, fileId, owner);
+  return file ? context.files.read(file.storagePath) : null;
+}
+
+export function readSession(
+  { connection }: StoreContext,
+  owner: string | null,
+  sessionId: string,
+): SessionState | null {
+  const ref = findSessionRef(connection, owner, sessionId);
+  if (ref === null) return null;
+  const row = connection.get<{
+    cursor: string | null;
+    last_event: string | null;
+    base_tokens: number | null;
+    conversation_id: number | null;
+  }>(SELECT_SESSION_STATE, ref);
+  if (!row) return null;
+  return {
+    cursor: row.cursor,
+    conversationId: row.conversation_id,
+    lastEventId: row.last_event,
+    baseTokens: row.base_tokens,
+  };
+}
+
+export function knownEvents(
+  { connection }: StoreContext,
+  owner: string | null,
+  sessionId: string,
+  eventIds: readonly string[],
+): string[] {
+  const ref = findSessionRef(connection, owner, sessionId);
+  if (ref === null) return [];
+  return connection.read(() =>
+    eventIds.filter((eventId) => findEvent(connection, ref, eventId) !== undefined),
+  );
+}
+
+export function findSessions({ connection }: StoreContext, owner: string, eventId: string): string[] {
+  return connection
+    .all<{ session_id: string }>(SESSIONS_WITH, owner, eventId)
+    .map(({ session_id: sessionId }) => sessionId);
+}
+
+function findSessionRef(connection: Connection, owner: string | null, sessionId: string): number | null {
+  if (owner !== null) return findSession(connection, owner, sessionId);
+  return connection.get<{ session_ref: number }>(SESSION_BY_ID, sessionId)?.session_ref ?? null;
+}
+
+export function readStatus({ connection, index }: StoreContext, owner?: string): ArchiveStatus {
+  const scope = owner ?? null;
+  const totals = connection.get<Record<string, number | null>>(STATUS_CONVERSATIONS, scope) ?? {};
+  const hidden = Object.fromEntries(Object.keys(HIDDEN).map((reason) => [reason, 0])) as Record<
+    HiddenReason,
+    number
+  >;
+  for (const row of connection.all<{ hidden: number; n: number }>(COUNT_HIDDEN, scope)) {
+    for (const reason of hiddenReasons(row.hidden)) hidden[reason] += row.n;
+  }
+  const files = connection.get<{ n: number; bytes: number }>(COUNT_FILES, scope);
+  return {
+    databasePath: connection.path,
+    databaseBytes: fileBytes(connection.path) + fileBytes(`${connection.path}-wal`),
+    filesBytes: files?.bytes ?? 0,
+    arrivalBytes: totals.arrival ?? 0,
+    schemaVersion: SCHEMA_VERSION,
+    conversations: totals.conversations ?? 0,
+    activeConversations: totals.active ?? 0,
+    messages: totals.messages ?? 0,
+    hidden,
+    revisions: connection.get<{ n: number }>(COUNT_REVISIONS, scope)?.n ?? 0,
+    summaries: totals.summaries ?? 0,
+    largeFiles: files?.n ?? 0,
+    tokens: totals.tokens ?? 0,
+    lastStoredAt: totals.stored_at ?? null,
+    lastMessageAt: totals.last_at ?? null,
+    index: index.state(),
+  };
+}
+
+const fileBytes = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+export function makePage<T>(rows: T[], limit: number, cursorOf: (row: T) => string): Page<T> {
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+}
+
+export function parseCursor(cursor: string, length: number): number[] {
+  const pieces = cursor.split(".");
+  const numbers = pieces.map(Number);
+  // Positions and times may lie below 0; nothing else than digits is a number here.
+  const isNumber = (piece: string, index: number): boolean =>
+    /^-?\d+$/.test(piece) && Number.isSafeInteger(numbers[index]);
+  if (pieces.length !== length || !pieces.every(isNumber)) {
+    throw new EngineError("usage", `cannot continue after "${cursor}": it is not a cursor of this list`, {
+      hint: "use the value of pagination.next from the page before",
+    });
+  }
+  return numbers;
+}

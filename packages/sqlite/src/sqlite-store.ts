@@ -1,0 +1,748 @@
+/**
+ * The SQLite adapter of the store port. Work is synchronous inside, one transaction per method; it is meant to run on a worker
+ * thread, or in a command-line process, never on a host's main thread.
+ */
+import { LargeFiles } from "@lossless/core/adapter";
+import type { CoverItem, HiddenReason, SessionRef } from "@lossless/core/adapter";
+import type {
+  AppendBatch,
+  AppendResult,
+  ArchiveStatus,
+  BoundaryRequest,
+  ClueRequest,
+  CluesFound,
+  ConversationRow,
+  ConversationTies,
+  CoverHead,
+  CoverTail,
+  DatedId,
+  Debt,
+  Derive,
+  DissolveReport,
+  DocumentPlace,
+  DoubtfulSummary,
+  EventSink,
+  ForgetOutcome,
+  ForgetPlan,
+  ForgetRequest,
+  FoundSummary,
+  Grant,
+  Guard,
+  IdRange,
+  ImportedPart,
+  InheritedPart,
+  LargeFileRow,
+  ListedConversation,
+  ListMessages,
+  MessageBody,
+  MessageCounts,
+  MessageRow,
+  MessageText,
+  MoveChoice,
+  MovedRow,
+  MovedSummary,
+  OpenOutcome,
+  Outline,
+  OutlineRequest,
+  Page,
+  Problem,
+  ProveArrival,
+  PublishOutcome,
+  RecallParts,
+  RecallScope,
+  RedactedMessage,
+  RelabelSession,
+  RemovedCounts,
+  RunItem,
+  ScannedText,
+  SealedValue,
+  SessionState,
+  ShownMessage,
+  ShownSummary,
+  Snapshot,
+  SpendGroup,
+  SpendRecord,
+  StorageShares,
+  Store,
+  StoreSummary,
+  StoreVectors,
+  StoreVectorsOutcome,
+  SummaryGraph,
+  SummaryNode,
+  SummaryReplacement,
+  SummaryRow,
+  TransplantReport,
+  VectorCounts,
+  VectorSpace,
+  VerifyReport,
+} from "@lossless/core/ports";
+import { append } from "./append.ts";
+import { BodyCache } from "./body-cache.ts";
+import * as books from "./books.ts";
+import * as care from "./care.ts";
+import { Connection, translate } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { dissolveSummary } from "./dissolve.ts";
+import { dropSummaries } from "./drop-summaries.ts";
+import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
+import * as fold from "./fold.ts";
+import { findClues, findDoubts, testClues } from "./find-clues.ts";
+import * as forks from "./fork.ts";
+import * as forgetting from "./forget.ts";
+import { FullTextIndex } from "./full-text-index.ts";
+import * as grants from "./grants.ts";
+import * as graph from "./graph.ts";
+import * as imports from "./imports.ts";
+import { migrate } from "./migrate.ts";
+import { listInherited } from "./inherited.ts";
+import * as places from "./places.ts";
+import * as measure from "./measure.ts";
+import * as read from "./read.ts";
+import { listRecallParts } from "./recall-parts.ts";
+import { recordBoundary, relabel, relabelSession, setHidden } from "./records.ts";
+import * as redactions from "./redactions.ts";
+import { IndexQueue } from "./index-queue.ts";
+import { reindex } from "./reindex.ts";
+import * as remake from "./remake.ts";
+import { readTies, removeConversations } from "./remove-conversations.ts";
+import * as replacing from "./replace.ts";
+import { keepSeals } from "./seals.ts";
+import * as transfer from "./transfer.ts";
+import * as transferIn from "./transfer-in.ts";
+import { transplant } from "./transplant.ts";
+import * as vectors from "./vectors.ts";
+import { verify, verifyConversations } from "./verify.ts";
+
+export interface SqliteStoreOptions {
+  readonly path: string;
+  readonly filesDir: string;
+  readonly create?: boolean;
+  readonly readOnly?: boolean;
+  readonly busyLimitMs?: number;
+  /** Hears when another process holds the lock for long, and how far the upgrade of an older archive is. */
+  readonly onEvent?: EventSink;
+  /** Reads a stored message for the index: what another process stored and did not come to index. */
+  readonly derive?: Derive;
+  /** Hears how often each plan asked, for tests. */
+  readonly onPlan?: (asks: number) => void;
+}
+
+const DEFAULT_BUSY_LIMIT_MS = 60_000;
+
+export class SqliteStore implements Store {
+  readonly #options: SqliteStoreOptions;
+  #context: StoreContext;
+  #queue: IndexQueue;
+
+  constructor(options: SqliteStoreOptions) {
+    this.#options = options;
+    const connection = new Connection({
+      path: options.path,
+      create: options.create ?? false,
+      readOnly: options.readOnly ?? false,
+      busyLimitMs: options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS,
+      onBusy: () =>
+        options.onEvent?.({
+          kind: "waiting",
+          message: `another program is using the database ${options.path}; waiting until it lets go`,
+        }),
+    });
+    try {
+      migrate(connection, (done, total) =>
+        options.onEvent?.({ kind: "progress", operation: "upgrade", done, total }),
+      );
+      const index = new FullTextIndex(connection);
+      if (!connection.readOnly) {
+        keepSeals(connection);
+        index.ensure();
+      }
+      this.#context = {
+        connection,
+        files: new LargeFiles(options.filesDir),
+        index,
+        bodies: new BodyCache(),
+        derive: options.derive ?? null,
+        onPlan: options.onPlan,
+      };
+      this.#queue = new IndexQueue(this.#context, options.derive ?? null);
+    } catch (error) {
+      connection.close();
+      throw translate(error, "open", options.path);
+    }
+  }
+
+  async append(batch: AppendBatch): Promise<AppendResult> {
+    const result = await this.#do("write", () => append(this.#context, batch));
+    this.#queue.settleSoon();
+    return result;
+  }
+
+  async settleIndex(): Promise<void> {
+    this.#queue.settle();
+  }
+
+  async readSession(owner: string | null, sessionId: string): Promise<SessionState | null> {
+    return this.#do("read", () => read.readSession(this.#context, owner, sessionId));
+  }
+
+  async knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]> {
+    return this.#do("read", () => read.knownEvents(this.#context, owner, sessionId, eventIds));
+  }
+
+  async relabel(
+    session: SessionRef,
+    labels: readonly { from: string; to: string }[],
+    now: number,
+  ): Promise<number> {
+    return this.#do("write", () => relabel(this.#context, session, labels, now));
+  }
+
+  async findSessions(owner: string, eventId: string): Promise<string[]> {
+    return this.#do("read", () => read.findSessions(this.#context, owner, eventId));
+  }
+
+  async relabelSession(request: RelabelSession): Promise<boolean> {
+    return this.#do("write", () => relabelSession(this.#context, request));
+  }
+
+  async setHidden(
+    session: SessionRef,
+    reason: HiddenReason,
+    eventIds: readonly string[],
+    now: number,
+    mode: "exactly" | "add",
+  ): Promise<number> {
+    return this.#do("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
+  }
+
+  async recordBoundary(
+    request: BoundaryRequest,
+  ): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
+    return this.#do("write", () => recordBoundary(this.#context, request));
+  }
+
+  async listConversations(request: {
+    after: string | null;
+    limit: number;
+    owner?: string;
+    sessionKey?: string;
+  }): Promise<Page<ConversationRow>> {
+    return this.#do("read", () => read.listConversations(this.#context, request));
+  }
+
+  async readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null> {
+    return this.#do("read", () => read.readConversation(this.#context, conversationId, owner));
+  }
+
+  async listMessages(request: ListMessages): Promise<Page<MessageRow>> {
+    return this.#do("read", () => read.listMessages(this.#context, request));
+  }
+
+  async readOutline(request: OutlineRequest): Promise<Outline> {
+    return this.#do("read", () => read.readOutline(this.#context, request));
+  }
+
+  async listMessageIds(request: Parameters<Store["listMessageIds"]>[0]): Promise<number[]> {
+    return this.#do("read", () => read.listMessageIds(this.#context, request));
+  }
+
+  async locateMessage(messageId: number, owner?: string): ReturnType<Store["locateMessage"]> {
+    return this.#do("read", () => read.locateMessage(this.#context, messageId, owner));
+  }
+
+  async readMessage(messageId: number, owner?: string): Promise<MessageBody | null> {
+    return this.#do("read", () => read.readMessage(this.#context, messageId, owner));
+  }
+
+  async readShown(messageIds: readonly number[]): Promise<ShownMessage[]> {
+    return this.#do("read", () => read.readShown(this.#context, messageIds));
+  }
+
+  async readRevisions(messageId: number, owner?: string): Promise<MessageRow[]> {
+    return this.#do("read", () => read.readRevisions(this.#context, messageId, owner));
+  }
+
+  async readFile(fileId: string, owner?: string): Promise<LargeFileRow | null> {
+    return this.#do("read", () => read.readFile(this.#context, fileId, owner));
+  }
+
+  async readFileContent(fileId: string, owner?: string): Promise<Uint8Array | null> {
+    return this.#do("read", () => read.readFileContent(this.#context, fileId, owner));
+  }
+
+  async status(owner?: string): Promise<ArchiveStatus> {
+    return this.#do("read", () => read.readStatus(this.#context, owner));
+  }
+
+  async countMessages(conversationIds: readonly number[], owner?: string): Promise<MessageCounts[]> {
+    return this.#do("read", () => measure.countMessages(this.#context, conversationIds, owner));
+  }
+
+  async measureStorage(): Promise<StorageShares> {
+    return this.#do("read", () => measure.measureStorage(this.#context));
+  }
+
+  async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
+    return this.#do("read", () => books.readCalibration(this.#context, model));
+  }
+
+  async readCoverTail(request: Parameters<Store["readCoverTail"]>[0]): Promise<CoverTail | null> {
+    return this.#do("read", () => readCoverTail(this.#context, request));
+  }
+
+  async readCoverHead(request: { conversationId: number; maxMessageTokens: number }): Promise<CoverHead> {
+    return this.#do("read", () => readCoverHead(this.#context, request));
+  }
+
+  async findForkPoint(request: Parameters<Store["findForkPoint"]>[0]): ReturnType<Store["findForkPoint"]> {
+    return this.#do("read", () => forks.findForkPoint(this.#context, request));
+  }
+
+  async fork(request: Parameters<Store["fork"]>[0]): ReturnType<Store["fork"]> {
+    return this.#do("write", () => forks.fork(this.#context, request));
+  }
+
+  async readForkItems(conversationId: number): ReturnType<Store["readForkItems"]> {
+    return this.#do("read", () => forks.readForkItems(this.#context, conversationId));
+  }
+
+  async findEnds(request: Parameters<Store["findEnds"]>[0]): ReturnType<Store["findEnds"]> {
+    return this.#do("read", () => findEnds(this.#context, request));
+  }
+
+  async readRun(
+    conversationId: number,
+    keys: readonly { startPosition: number; seq: number }[],
+    withTexts?: boolean,
+  ): Promise<RunItem[]> {
+    return this.#do("read", () => fold.readRun(this.#context, conversationId, keys, withTexts));
+  }
+
+  async storeSummary(request: StoreSummary): Promise<PublishOutcome> {
+    // What is folded is found by search, not seen: it has to be in the index by then.
+    this.#queue.settle();
+    return this.#do("write", () => fold.storeSummary(this.#context, request));
+  }
+
+  async publishStored(request: Parameters<Store["publishStored"]>[0]): Promise<PublishOutcome[]> {
+    // What is folded is found by search, not seen: it has to be in the index by then.
+    this.#queue.settle();
+    return this.#do("write", () => fold.publishStored(this.#context, request));
+  }
+
+  async hasStale(conversationId: number): Promise<boolean> {
+    return this.#do("read", () => remake.hasStale(this.#context, conversationId));
+  }
+
+  async readStale(conversationId: number): ReturnType<Store["readStale"]> {
+    return this.#do("read", () => remake.readStale(this.#context, conversationId));
+  }
+
+  async storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
+    return this.#do("write", () => remake.storeRemade(this.#context, replacement, now));
+  }
+
+  async swapRemade(request: Parameters<Store["swapRemade"]>[0]): Promise<number> {
+    return this.#do("write", () => remake.swapRemade(this.#context, request));
+  }
+
+  async readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null> {
+    return this.#do("read", () => graph.readSummary(this.#context, summaryId, owner));
+  }
+
+  async readSourceItems(summaryIds: readonly string[]): Promise<Map<string, CoverItem[]>> {
+    return this.#do("read", () => readSourceItems(this.#context, summaryIds));
+  }
+
+  async readShownSummaries(summaryIds: readonly string[]): Promise<ShownSummary[]> {
+    return this.#do("read", () => graph.readShownSummaries(this.#context, summaryIds));
+  }
+
+  async listSummaries(request: Parameters<Store["listSummaries"]>[0]): Promise<Page<SummaryRow>> {
+    return this.#do("read", () => graph.listSummaries(this.#context, request));
+  }
+
+  async readGraph(request: Parameters<Store["readGraph"]>[0]): Promise<SummaryGraph> {
+    return this.#do("read", () => graph.readGraph(this.#context, request));
+  }
+
+  async countSummaries(conversationId: number): ReturnType<Store["countSummaries"]> {
+    return this.#do("read", () => graph.countSummaries(this.#context, conversationId));
+  }
+
+  async addDebt(debt: { conversationId: number; budgetTokens: number; now: number }): Promise<void> {
+    return this.#do("write", () => books.addDebt(this.#context, debt));
+  }
+
+  async readDebt(conversationId: number): Promise<Debt | null> {
+    return this.#do("read", () => books.readDebt(this.#context, conversationId));
+  }
+
+  async claimDebt(request: Parameters<Store["claimDebt"]>[0]): Promise<Debt | null> {
+    return this.#do("write", () => books.claimDebt(this.#context, request));
+  }
+
+  async renewDebt(request: Parameters<Store["renewDebt"]>[0]): Promise<boolean> {
+    return this.#do("write", () => books.renewDebt(this.#context, request));
+  }
+
+  async claimUpkeep(request: Parameters<Store["claimUpkeep"]>[0]): Promise<boolean> {
+    return this.#do("write", () => books.claimUpkeep(this.#context, request));
+  }
+
+  async releaseUpkeep(request: Parameters<Store["releaseUpkeep"]>[0]): Promise<void> {
+    return this.#do("write", () => books.releaseUpkeep(this.#context, request));
+  }
+
+  async settleDebt(request: Parameters<Store["settleDebt"]>[0]): Promise<void> {
+    return this.#do("write", () => books.settleDebt(this.#context, request));
+  }
+
+  async recordSpend(record: SpendRecord): Promise<void> {
+    return this.#do("write", () => books.recordSpend(this.#context, record));
+  }
+
+  async sumSpend(request: Parameters<Store["sumSpend"]>[0]): Promise<SpendGroup[]> {
+    return this.#do("read", () => books.sumSpend(this.#context, request));
+  }
+
+  async countSpendCalls(since: number): Promise<number> {
+    return this.#do("read", () => books.countSpendCalls(this.#context, since));
+  }
+
+  async readGuards(): Promise<Guard[]> {
+    return this.#do("read", () => books.readGuards(this.#context));
+  }
+
+  async saveGuard(guard: Guard): Promise<void> {
+    return this.#do("write", () => books.saveGuard(this.#context, guard));
+  }
+
+  async readCacheUsage(conversationId: number): ReturnType<Store["readCacheUsage"]> {
+    return this.#do("read", () => books.readCacheUsage(this.#context, conversationId));
+  }
+
+  async findClues(request: ClueRequest): Promise<CluesFound> {
+    return this.#do("search", () => findClues(this.#context, request));
+  }
+
+  async testClues(request: Parameters<Store["testClues"]>[0]): Promise<number[][]> {
+    return this.#do("search", () => testClues(this.#context, request));
+  }
+
+  async findWritten(request: Parameters<Store["findWritten"]>[0]): ReturnType<Store["findWritten"]> {
+    return this.#do("search", () => places.findWritten(this.#context, request));
+  }
+
+  async readPlaces(request: Parameters<Store["readPlaces"]>[0]): Promise<DocumentPlace[]> {
+    return this.#do("search", () => places.readPlaces(this.#context, request));
+  }
+
+  async readTimes(request: Parameters<Store["readTimes"]>[0]): ReturnType<Store["readTimes"]> {
+    return this.#do("search", () => places.readTimes(this.#context, request));
+  }
+
+  async listRecallParts(messageIds: readonly number[]): Promise<RecallParts[]> {
+    return this.#do("search", () => listRecallParts(this.#context, messageIds));
+  }
+
+  async readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]> {
+    return this.#do("read", () => places.readTexts(this.#context, messageIds, scope));
+  }
+
+  async listNewest(request: Parameters<Store["listNewest"]>[0]): Promise<DatedId[]> {
+    return this.#do("search", () => places.listNewest(this.#context, request));
+  }
+
+  async findDoubts(...[doubts, scope]: Parameters<Store["findDoubts"]>): Promise<IdRange[]> {
+    return this.#do("search", () => findDoubts(this.#context, doubts, scope));
+  }
+
+  async readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]> {
+    return this.#do("read", () => places.readTextsWithin(this.#context, ranges, scope));
+  }
+
+  async listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]> {
+    return this.#do("read", () => places.listFiles(this.#context, scope, fileIds));
+  }
+
+  async readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]> {
+    return this.#do("read", () => places.readFoundSummaries(this.#context, refs, scope));
+  }
+
+  async listRun(firstId: number, lastId: number): Promise<number[]> {
+    return this.#do("read", () => places.listRun(this.#context, firstId, lastId));
+  }
+
+  async listSummariesOf(messageId: number): Promise<string[]> {
+    return this.#do("read", () => places.listSummariesOf(this.#context, messageId));
+  }
+
+  async readFileMessages(fileId: string): Promise<number[]> {
+    return this.#do("read", () => places.readFileMessages(this.#context, fileId));
+  }
+
+  async listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]> {
+    return this.#do("read", () => places.listScope(this.#context, request));
+  }
+
+  async listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]> {
+    return this.#do("read", () => listInherited(this.#context, conversationIds));
+  }
+
+  async insertGrant(grant: Grant, now: number): Promise<boolean> {
+    return this.#do("write", () => grants.insertGrant(this.#context, grant, now));
+  }
+
+  async findGrantOf(holderKey: string, now: number): Promise<Grant | null> {
+    return this.#do("read", () => grants.findGrantOf(this.#context, holderKey, now));
+  }
+
+  async chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null> {
+    return this.#do("write", () => grants.chargeGrant(this.#context, grantId, tokens, now));
+  }
+
+  async revokeGrants(which: Parameters<Store["revokeGrants"]>[0], now: number): Promise<number> {
+    return this.#do("write", () => grants.revokeGrants(this.#context, which, now));
+  }
+
+  async sweepGrants(before: number): Promise<number> {
+    return this.#do("write", () => grants.sweepGrants(this.#context, before));
+  }
+
+  async backup(path: string, onProgress: (done: number, total: number) => void): Promise<void> {
+    // The copy is made beside this thread: nothing may be left for the index to write meanwhile.
+    this.#queue.settle();
+    return care.backup(this.#context, path, onProgress);
+  }
+
+  async listDebts(): Promise<Debt[]> {
+    return this.#do("read", () => care.listDebts(this.#context));
+  }
+
+  async closeDebt(conversationId: number): Promise<boolean> {
+    return this.#do("write", () => care.closeDebt(this.#context, conversationId));
+  }
+
+  async dropSummaries(...request: Parameters<Store["dropSummaries"]>): Promise<number | null> {
+    return this.#do("write", () => dropSummaries(this.#context, ...request));
+  }
+
+  async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
+    return this.#do("read", () => care.findUnproven(this.#context, ...request));
+  }
+
+  async readVersions(): ReturnType<Store["readVersions"]> {
+    return this.#do("read", () => care.readVersions(this.#context));
+  }
+
+  async readSources(summaryId: string): Promise<RunItem[]> {
+    return this.#do("read", () => replacing.readSources(this.#context, summaryId));
+  }
+
+  async replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
+    return this.#do("write", () => replacing.replaceSummary(this.#context, replacement, now));
+  }
+
+  async dissolveSummary(request: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveReport | null> {
+    return this.#do("write", () => dissolveSummary(this.#context, request));
+  }
+
+  async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {
+    const report = await this.#do("write", () => transplant(this.#context, request, derive));
+    this.#queue.settleSoon();
+    return report;
+  }
+
+  async planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan> {
+    return this.#do("read", () => forgetting.readForgetPlan(this.#context, messageIds, alsoSummaryIds));
+  }
+
+  async forget(request: ForgetRequest): Promise<ForgetOutcome> {
+    return this.#do("write", () => forgetting.forget(this.#context, request));
+  }
+
+  async isForgettingOpen(): Promise<boolean> {
+    return this.#do("read", () => forgetting.isForgettingOpen(this.#context));
+  }
+
+  async wipeFreed(): Promise<boolean> {
+    return this.#do("write", () => forgetting.wipeFreed(this.#context));
+  }
+
+  async listImports(): Promise<ImportedPart[]> {
+    return this.#do("read", () => imports.listImports(this.#context));
+  }
+
+  async readTies(conversationIds: readonly number[]): Promise<ConversationTies[]> {
+    return this.#do("read", () => readTies(this.#context, conversationIds));
+  }
+
+  async removeConversations(expected: readonly ConversationTies[]): Promise<RemovedCounts | null> {
+    this.#queue.settle();
+    return this.#do("write", () => removeConversations(this.#context, expected));
+  }
+
+  async listPublished(request: Parameters<Store["listPublished"]>[0]): Promise<DoubtfulSummary[]> {
+    return this.#do("read", () => care.listPublished(this.#context, request));
+  }
+
+  async listFilePaths(): Promise<string[]> {
+    return this.#do("read", () => care.listFilePaths(this.#context));
+  }
+
+  /** A connection of its own: what this one writes meanwhile stays outside. */
+  async withSnapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+    const snapshot = new SqliteStore({ ...this.#options, create: false, readOnly: true });
+    try {
+      return await snapshot.#context.connection.readThroughout(() => work(snapshot));
+    } finally {
+      await snapshot.close();
+    }
+  }
+
+  async holdWrites(): Promise<void> {
+    return this.#do("write", () => this.#context.connection.holdWrites());
+  }
+
+  async proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]> {
+    return this.#do("verify", () => verifyConversations(this.#context, conversationIds, derive));
+  }
+
+  async releaseWrites(isKept: boolean): Promise<void> {
+    return this.#do("write", () => this.#context.connection.releaseWrites(isKept));
+  }
+
+  async listMoved(choice: MoveChoice): Promise<ListedConversation[]> {
+    return this.#do("read", () => transfer.listMoved(this.#context, choice));
+  }
+
+  async readMovedSessions(conversationIds: readonly number[]): ReturnType<Store["readMovedSessions"]> {
+    return this.#do("read", () => transfer.readMovedSessions(this.#context, conversationIds));
+  }
+
+  async readMovedRows(conversationId: number, afterSeq: number, limit: number): Promise<MovedRow[]> {
+    return this.#do("read", () => transfer.readMovedRows(this.#context, conversationId, afterSeq, limit));
+  }
+
+  async readMovedFile(conversationId: number, sha256: string): ReturnType<Store["readMovedFile"]> {
+    return this.#do("read", () => transfer.readMovedFile(this.#context, conversationId, sha256));
+  }
+
+  async readMovedSummaries(conversationId: number, offset: number, limit: number): Promise<MovedSummary[]> {
+    return this.#do("read", () => transfer.readMovedSummaries(this.#context, conversationId, offset, limit));
+  }
+
+  async readMovedCover(conversationId: number): Promise<string[]> {
+    return this.#do("read", () => transfer.readMovedCover(this.#context, conversationId));
+  }
+
+  async moveSessions(...request: Parameters<Store["moveSessions"]>): Promise<void> {
+    return this.#do("write", () => transferIn.moveSessions(this.#context, ...request));
+  }
+
+  async openMoved(...request: Parameters<Store["openMoved"]>): Promise<OpenOutcome> {
+    return this.#do("write", () => transferIn.openMoved(this.#context, ...request));
+  }
+
+  async compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
+    return this.#do("read", () => transferIn.compareMoved(this.#context, conversationId, rows));
+  }
+
+  async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {
+    await this.#do("write", () => transferIn.moveRows(this.#context, ...request));
+    this.#queue.settleSoon();
+  }
+
+  async noteImported(...request: Parameters<Store["noteImported"]>): Promise<void> {
+    return this.#do("write", () => imports.noteImported(this.#context, ...request));
+  }
+
+  async moveSummaries(...request: Parameters<Store["moveSummaries"]>): ReturnType<Store["moveSummaries"]> {
+    return this.#do("write", () => transferIn.moveSummaries(this.#context, ...request));
+  }
+
+  async moveCover(...request: Parameters<Store["moveCover"]>): Promise<void> {
+    return this.#do("write", () => transferIn.moveCover(this.#context, ...request));
+  }
+
+  async listVectorSpaces(): Promise<VectorSpace[]> {
+    return this.#do("read", () => vectors.listVectorSpaces(this.#context));
+  }
+
+  async countVectors(): Promise<VectorCounts> {
+    return this.#do("read", () => vectors.countVectors(this.#context));
+  }
+
+  async claimVectorSpace(request: Parameters<Store["claimVectorSpace"]>[0]): Promise<VectorSpace | null> {
+    return this.#do("write", () => vectors.claimVectorSpace(this.#context, request));
+  }
+
+  async listPendingVectors(
+    request: Parameters<Store["listPendingVectors"]>[0],
+  ): ReturnType<Store["listPendingVectors"]> {
+    return this.#do("read", () => vectors.listPendingVectors(this.#context, request));
+  }
+
+  async listUnembedded(request: Parameters<Store["listUnembedded"]>[0]): Promise<number[]> {
+    return this.#do("read", () => vectors.listUnembedded(this.#context, request));
+  }
+
+  async storeVectors(request: StoreVectors): Promise<StoreVectorsOutcome> {
+    return this.#do("write", () => vectors.storeVectors(this.#context, request));
+  }
+
+  async releaseVectorSpace(request: Parameters<Store["releaseVectorSpace"]>[0]): Promise<void> {
+    return this.#do("write", () => vectors.releaseVectorSpace(this.#context, request));
+  }
+
+  async dropVectorSpace(spaceId: number, limit: number): Promise<boolean> {
+    return this.#do("write", () => vectors.dropVectorSpace(this.#context, spaceId, limit));
+  }
+
+  async scanVectors(request: Parameters<Store["scanVectors"]>[0]): ReturnType<Store["scanVectors"]> {
+    return this.#do("search", () => vectors.scanVectors(this.#context, request));
+  }
+
+  async readRedacted(messageId: number, owner?: string): Promise<RedactedMessage | null> {
+    return this.#do("read", () => redactions.readRedacted(this.#context, messageId, owner));
+  }
+
+  async listSealed(request: { after: number; limit: number }): Promise<number[]> {
+    return this.#do("read", () => redactions.listSealed(this.#context, request));
+  }
+
+  async recordUnsealing(messageId: number, ordinals: readonly number[], now: number): Promise<void> {
+    return this.#do("write", () => redactions.recordUnsealing(this.#context, messageId, ordinals, now));
+  }
+
+  async replaceSealed(messageId: number, values: readonly SealedValue[]): Promise<void> {
+    return this.#do("write", () => redactions.replaceSealed(this.#context, messageId, values));
+  }
+
+  async verify(
+    derive: Derive,
+    onProgress: (done: number, total: number) => void,
+    proveArrival?: ProveArrival,
+  ): Promise<VerifyReport> {
+    return this.#do("verify", () => verify(this.#context, derive, onProgress, proveArrival));
+  }
+
+  async reindex(
+    derive: Derive,
+    onProgress: (done: number, total: number) => void,
+    signal?: AbortSignal,
+  ): Promise<number> {
+    return reindex(this.#context, derive, onProgress, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#queue.close();
+    this.#context.connection.close();
+  }
+
+  async #do<T>(verb: string, work: () => T): Promise<T> {
+    const { connection } = this.#context;
+    return connection.retry(work, verb);
+  }
+}

@@ -1,0 +1,241 @@
+/** Reading whole conversations for an export: rows in canonical order, without the numbers of this database. */
+import { basename } from "node:path";
+import { decodeBody, hiddenReasons } from "@lossless/core/adapter";
+import type {
+  ListedConversation,
+  MoveChoice,
+  MovedCut,
+  MovedFile,
+  MovedMessage,
+  MovedRow,
+  MovedSession,
+  MovedSummary,
+  MovedTurn,
+  PayloadEncoding,
+  SummaryState,
+} from "@lossless/core/ports";
+import type { Connection, Row } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { toIdentity } from "./read.ts";
+import { readRedaction } from "./redactions.ts";
+
+const CONVERSATIONS = `
+  SELECT * FROM conversations
+  WHERE (?1 IS NULL OR owner = ?1) AND (?2 IS NULL OR conversation_id IN (SELECT value FROM json_each(?2)))
+  ORDER BY owner, session_key, conversation_id`;
+const PLACEMENTS = `
+  SELECT s.session_id, p.start_position, p.base_position FROM placements p JOIN sessions s USING (session_ref)
+  WHERE p.conversation_id = ? ORDER BY s.session_id, p.start_position`;
+const SESSIONS = `
+  SELECT s.* FROM sessions s WHERE s.session_ref IN (
+    SELECT session_ref FROM placements WHERE conversation_id IN (SELECT value FROM json_each(?1))
+    UNION SELECT session_ref FROM messages WHERE conversation_id IN (SELECT value FROM json_each(?1))
+    UNION SELECT session_ref FROM boundaries WHERE conversation_id IN (SELECT value FROM json_each(?1)))
+  ORDER BY s.owner, s.session_id`;
+const TURNS =
+  "SELECT advancement_key, committed_at FROM turns WHERE session_ref = ? ORDER BY advancement_key";
+const MESSAGES = `
+  SELECT m.*, s.session_id, e.kind AS event_kind, (SELECT f.seq FROM messages f WHERE f.message_id = m.revises) AS revises_seq
+  FROM messages m JOIN sessions s USING (session_ref)
+  LEFT JOIN event_ids e ON e.session_ref = m.session_ref AND e.event_id = m.event_id
+  WHERE m.conversation_id = ?1 AND m.seq > ?2 AND m.seq <= ?3 ORDER BY m.seq`;
+const LEDGER = `
+  SELECT seq, kind, body, at FROM ledger WHERE conversation_id = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq`;
+const CUTS = `
+  SELECT p.at, p.length, p.encoding, f.sha256 FROM message_parts p JOIN large_files f USING (file_id)
+  WHERE p.message_id = ? ORDER BY p.ordinal`;
+const FILE = "SELECT * FROM large_files WHERE conversation_id = ? AND sha256 = ?";
+const FILE_CONTENT_OF = "SELECT sha256 FROM large_files WHERE file_id = ?";
+const SUMMARIES = `
+  SELECT * FROM summaries WHERE conversation_id = ?1 ORDER BY depth, start_pos, start_seq, summary_id LIMIT ?3 OFFSET ?2`;
+const SOURCES = `
+  SELECT l.ordinal, m.seq AS source FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ?1
+  UNION ALL SELECT ordinal, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY 1`;
+const COVER = `
+  SELECT summary_id FROM context_items WHERE conversation_id = ? AND summary_id IS NOT NULL ORDER BY start_pos, seq`;
+
+export function listMoved({ connection }: StoreContext, choice: MoveChoice): ListedConversation[] {
+  const ids = choice.conversationIds === undefined ? null : JSON.stringify(choice.conversationIds);
+  return connection.all(CONVERSATIONS, choice.owner ?? null, ids).map((row) => ({
+    ...toIdentity(row),
+    rows: row.head_seq as number,
+    summaries: row.summary_count as number,
+    foldRevision: row.fold_revision as number,
+    epochSeq: row.epoch_seq as number,
+    lastAt: row.last_at as number | null,
+    placements: connection
+      .all<{ session_id: string; start_position: number; base_position: number }>(
+        PLACEMENTS,
+        row.conversation_id as number,
+      )
+      .map((place) => ({
+        sessionId: place.session_id,
+        start: place.start_position,
+        base: place.base_position,
+      })),
+  }));
+}
+
+export function readMovedSessions(
+  { connection }: StoreContext,
+  conversationIds: readonly number[],
+): { sessions: MovedSession[]; turns: MovedTurn[] } {
+  const rows = connection.all(SESSIONS, JSON.stringify(conversationIds));
+  const sessions = rows.map((row) => ({
+    owner: row.owner as string,
+    sessionId: row.session_id as string,
+    cursor: row.cursor as string | null,
+    lastEventId: row.last_event as string | null,
+    baseTokens: row.base_tokens as number | null,
+  }));
+  const turns = rows.flatMap((row) =>
+    connection
+      .all<{ advancement_key: string; committed_at: number }>(TURNS, row.session_ref as number)
+      .map((turn) => ({
+        owner: row.owner as string,
+        sessionId: row.session_id as string,
+        key: turn.advancement_key,
+        at: turn.committed_at,
+      })),
+  );
+  return { sessions, turns };
+}
+
+/** Messages and records of the ledger share one line of numbers; both are read by it. */
+export function readMovedRows(
+  { connection }: StoreContext,
+  conversationId: number,
+  afterSeq: number,
+  limit: number,
+): MovedRow[] {
+  const range = [conversationId, afterSeq, afterSeq + limit] as const;
+  const messages = connection.all(MESSAGES, ...range).map((row) => toMovedMessage(connection, row));
+  const records = connection.all(LEDGER, ...range).map((row) => ({
+    kind: "ledger" as const,
+    seq: row.seq as number,
+    change: row.kind as string,
+    body: nameFilesByContent(connection, row.kind as string, row.body as string),
+    at: row.at as number,
+  }));
+  return [...messages, ...records].sort((a, b) => a.seq - b.seq);
+}
+
+function toMovedMessage(connection: Connection, row: Row): MovedMessage {
+  const isForgotten = row.forgotten_at !== null;
+  return {
+    kind: "message",
+    seq: row.seq as number,
+    sessionId: row.session_id as string,
+    eventId: row.event_id as string,
+    eventKind: row.event_kind === 1 ? "provisional" : "entry",
+    position: row.position as number,
+    createdAt: row.created_at as number,
+    role: row.role as string,
+    tokens: row.tokens as number,
+    hidden: hiddenReasons(row.hidden as number),
+    revises: row.revises_seq as number | null,
+    body: isForgotten
+      ? new Uint8Array()
+      : decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number }),
+    cuts: isForgotten ? [] : readCuts(connection, row.message_id as number),
+    salt: row.salt as Uint8Array,
+    commitment: row.commitment as Uint8Array,
+    redaction: isForgotten ? null : readRedaction(connection, row.message_id as number),
+    forgottenAt: row.forgotten_at as number | null,
+  };
+}
+
+function readCuts(connection: Connection, messageId: number): MovedCut[] {
+  return connection.all(CUTS, messageId).map((row) => ({
+    at: row.at as number,
+    length: row.length as number,
+    encoding: row.encoding as PayloadEncoding,
+    sha256: row.sha256 as string,
+  }));
+}
+
+/**
+ * The ledger names files by ids that depend on this database; what moves names them by their content. A file that was forgotten has no
+ * content left: its id stays as it is, and names nothing in any archive.
+ */
+function nameFilesByContent(connection: Connection, change: string, body: string): string {
+  if (change !== "file" && change !== "forget") return body;
+  const shaOf = (fileId: string): string | null =>
+    connection.get<{ sha256: string }>(FILE_CONTENT_OF, fileId)?.sha256 ?? null;
+  const parsed = JSON.parse(body) as { fileId: string; files?: readonly string[] };
+  if (change === "file") {
+    const sha256 = shaOf(parsed.fileId);
+    return sha256 === null ? body : JSON.stringify({ sha256 });
+  }
+  const files = (parsed.files ?? []).map((fileId) => {
+    const sha256 = shaOf(fileId);
+    return sha256 === null ? fileId : { sha256 };
+  });
+  return JSON.stringify({ ...parsed, files });
+}
+
+export function readMovedFile(
+  { connection, files }: StoreContext,
+  conversationId: number,
+  sha256: string,
+): { file: MovedFile; content: Uint8Array | null } | null {
+  const row = connection.get(FILE, conversationId, sha256);
+  if (!row) return null;
+  return { file: toMovedFile(row), content: files.read(row.storage_path as string) };
+}
+
+export function toMovedFile(row: Row): MovedFile {
+  return {
+    sha256: row.sha256 as string,
+    fileName: row.file_name as string | null,
+    mimeType: row.mime_type as string,
+    byteSize: row.byte_size as number,
+    lineCount: row.line_count as number | null,
+    extension:
+      basename(row.storage_path as string)
+        .split(".")
+        .at(-1) ?? "bin",
+    explorationSummary: row.exploration_summary as string,
+    createdAt: row.created_at as number,
+  };
+}
+
+export function readMovedSummaries(
+  { connection }: StoreContext,
+  conversationId: number,
+  offset: number,
+  limit: number,
+): MovedSummary[] {
+  return connection.all(SUMMARIES, conversationId, offset, limit).map((row) => ({
+    summaryId: row.summary_id as string,
+    kind: row.kind as MovedSummary["kind"],
+    depth: row.depth as number,
+    state: row.state as SummaryState,
+    startPosition: row.start_pos as number,
+    startSeq: row.start_seq as number,
+    endPosition: row.end_pos as number,
+    endSeq: row.end_seq as number,
+    messages: row.messages as number,
+    descendantCount: row.descendant_count as number,
+    tokens: row.tokens as number,
+    sourceTokens: row.source_tokens as number,
+    earliestAt: row.earliest_at as number,
+    latestAt: row.latest_at as number,
+    content: row.content as string,
+    model: row.model as string,
+    level: row.level as string,
+    isStale: row.stale === 1,
+    isRoot: row.is_root === 1,
+    madeAtSeq: row.made_at_seq as number,
+    createdAt: row.created_at as number,
+    publishedSeq: row.published_seq as number | null,
+    previousId: row.previous_id as string | null,
+    sources: connection
+      .all<{ source: number | string }>(SOURCES, row.summary_id as string)
+      .map(({ source }) => source),
+  }));
+}
+
+export function readMovedCover({ connection }: StoreContext, conversationId: number): string[] {
+  return connection.all<{ summary_id: string }>(COVER, conversationId).map((row) => row.summary_id);
+}

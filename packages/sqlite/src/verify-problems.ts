@@ -1,0 +1,41 @@
+/** What the parts of `verify` share: the list of problems, the changes the ledger tells of, and the check of a counter. */
+import type { Problem } from "@lossless/core/ports";
+import type { Row } from "./connection.ts";
+
+const MAX_PROBLEMS = 1_000;
+
+/** Collects problems up to a limit; a badly damaged archive must not exhaust memory. */
+export class Problems {
+  readonly list: Problem[] = [];
+  #dropped = 0;
+
+  add(code: string, id: string, message: string): void {
+    if (this.list.length < MAX_PROBLEMS) this.list.push({ code, id, message });
+    else this.#dropped += 1;
+  }
+
+  finish(): Problem[] {
+    if (this.#dropped > 0) {
+      this.list.push({
+        code: "more_problems",
+        id: "archive",
+        message: `${this.#dropped} further problems are not listed`,
+      });
+    }
+    return this.list;
+  }
+}
+
+/** What the ledger says about messages: which were hidden or shown later. Small, because it only holds changes. */
+export type HiddenChanges = Map<number, { hide: boolean; mask: number }[]>;
+
+export function checkCounter(
+  row: Row,
+  column: string,
+  actual: number | null,
+  name: string,
+  problems: Problems,
+): void {
+  if (row[column] === actual) return;
+  problems.add("counter", name, `${column} of ${name} is ${row[column]}, counted ${actual}`);
+}

@@ -1,0 +1,197 @@
+/**
+ * Which blocks of messages can hold a literal as a part of a longer word. A block is the distinct words of 512 messages that follow each other by id, as their
+ * texts spell them, compressed: a hundredth of the raw archive, and read in milliseconds where the texts would take seconds. Like the
+ * full-text index it can be made again from the archive at any time.
+ *
+ * Invariant: a block that is stored spells every word of every message in its range that is not forgotten. Blocks may be missing: the
+ * newest until it is full, those with a forgotten message until they are made again, all in a database from before there were any.
+ * Messages of a missing block have to be read.
+ */
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { isDoubtful, Spelling } from "@lossless/core/adapter";
+import type { IndexTerms, ReadTerms, SpellingDoubt } from "@lossless/core/adapter";
+import type { IdRange } from "@lossless/core/ports";
+import type { Connection } from "./connection.ts";
+
+/** Larger blocks are smaller in sum and leave more to read where a literal stands. */
+const BLOCK_MESSAGES = 512;
+
+const PUT =
+  "INSERT INTO word_blocks (block, words) VALUES (?, ?) ON CONFLICT DO UPDATE SET words = excluded.words";
+const DROP = "DELETE FROM word_blocks WHERE block = ?";
+const DROP_RANGE = "DELETE FROM word_blocks WHERE block BETWEEN ? AND ?";
+const STORED = "SELECT block FROM word_blocks WHERE block >= ? AND block < ?";
+const WORDS = "SELECT words FROM word_blocks WHERE block = ?";
+const FORGOTTEN = "SELECT value FROM meta WHERE key = 'words_forgotten'";
+const COUNT_FORGOTTEN =
+  "INSERT INTO meta (key, value) VALUES ('words_forgotten', 1) ON CONFLICT DO UPDATE SET value = value + 1";
+/** A forgotten message has lost its salt, which the beginning of a row tells, and `forgotten_at` only its end. */
+const COUNT_MESSAGES =
+  "SELECT count(*) AS n FROM messages WHERE message_id BETWEEN ? AND ? AND length(salt) > 0";
+const LAST_INDEXED = `
+  SELECT coalesce((SELECT min(message_id) - 1 FROM index_pending), (SELECT max(message_id) FROM messages), 0) AS id`;
+const BLOCKS = "SELECT block, words FROM word_blocks WHERE block BETWEEN ? AND ? ORDER BY block";
+
+export const blockOf = (messageId: number): number => Math.floor((messageId - 1) / BLOCK_MESSAGES);
+const firstOf = (block: number): number => block * BLOCK_MESSAGES + 1;
+const lastOf = (block: number): number => (block + 1) * BLOCK_MESSAGES;
+
+/**
+ * Collects the words of messages that come in the order of their ids, and stores each block that is full, if all of its messages came by here:
+ * others may have been indexed by another process.
+ */
+export class BlockWriter {
+  #connection: Connection;
+  /** The last message taken. */
+  #reached = 0;
+  readonly #spelling = new Spelling();
+  #opaqueIds: number[] = [];
+  /** Messages of the block that passed through here. */
+  #taken = 0;
+  /** How many messages had been forgotten when the block was begun. */
+  #forgotten: number | null = null;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Takes the words of a message while its terms are read. */
+  add(messageId: number, readTerms: ReadTerms): IndexTerms {
+    // A transaction that was undone brings its messages again.
+    if (messageId <= this.#reached) this.#begin();
+    else if (blockOf(messageId) !== blockOf(this.#reached)) this.#close(blockOf(this.#reached));
+    this.#taken += 1;
+    this.#forgotten ??= countForgotten(this.#connection);
+    const terms = readTerms(this.#spelling);
+    if (this.#spelling.takeOpaque()) this.#opaqueIds.push(messageId);
+    this.#reached = messageId;
+    if (messageId === lastOf(blockOf(messageId))) this.#close(blockOf(messageId));
+    return terms;
+  }
+
+  /** The block will get no more. One that was collected in part, or may hold a forgotten word, is left to be made from the archive. */
+  #close(block: number): void {
+    const isWhole = this.#taken > 0 && this.#taken === countMessages(this.#connection, block);
+    if (isWhole && countForgotten(this.#connection) === (this.#forgotten ?? 0))
+      this.#connection.run(PUT, block, encodeBlock(this.#spelling, this.#opaqueIds));
+    this.#begin();
+  }
+
+  #begin(): void {
+    this.#spelling.clear();
+    this.#opaqueIds = [];
+    this.#taken = 0;
+    this.#forgotten = null;
+  }
+}
+
+const countMessages = (connection: Connection, block: number): number =>
+  connection.get<{ n: number }>(COUNT_MESSAGES, ...blockRange(block))?.n ?? 0;
+
+/** A block that is stored, and gets another message, no longer spells all of its words: takes those of some messages away. */
+export function dropOutdatedBlocks(connection: Connection, firstId: number, lastId: number): void {
+  if (connection.change(DROP_RANGE, blockOf(firstId), blockOf(lastId)) > 0) connection.run(COUNT_FORGOTTEN);
+}
+
+/** Blocks from the first on whose messages are all indexed. */
+export const countFullBlocks = (connection: Connection): number =>
+  Math.floor((connection.get<{ id: number }>(LAST_INDEXED)?.id ?? 0) / BLOCK_MESSAGES);
+
+/** Those of the blocks from one to before another that are not stored, oldest first. */
+export function listMissingBlocks(connection: Connection, from: number, to: number): number[] {
+  const stored = new Set(connection.all<{ block: number }>(STORED, from, to).map(({ block }) => block));
+  return Array.from({ length: to - from }, (_, index) => from + index).filter((block) => !stored.has(block));
+}
+
+/** Stores a block made of all its messages that are not forgotten. Inside the caller's transaction. */
+export function putBlock(
+  connection: Connection,
+  block: number,
+  messages: readonly { readonly messageId: number; readonly readTerms: ReadTerms }[],
+): void {
+  const spelling = new Spelling();
+  const opaqueIds: number[] = [];
+  for (const { messageId, readTerms } of messages) {
+    readTerms(spelling);
+    if (spelling.takeOpaque()) opaqueIds.push(messageId);
+  }
+  connection.run(PUT, block, encodeBlock(spelling, opaqueIds));
+}
+
+export const blockRange = (block: number): IdRange => [firstOf(block), lastOf(block)];
+
+/** Takes the block of a message away, because it spells what is to be forgotten; whoever collects words meanwhile learns it. */
+export function dropBlockOf(connection: Connection, messageId: number): void {
+  connection.run(DROP, blockOf(messageId));
+  connection.run(COUNT_FORGOTTEN);
+}
+
+/** The same for many messages. */
+export function dropBlocksOf(connection: Connection, messageIds: readonly number[]): void {
+  for (const block of new Set(messageIds.map(blockOf))) connection.run(DROP, block);
+  connection.run(COUNT_FORGOTTEN);
+}
+
+/** Grows whenever blocks are taken away. */
+export const countForgotten = (connection: Connection): number =>
+  connection.get<{ value: number }>(FORGOTTEN)?.value ?? 0;
+
+/** The messages from `low` to `high` whose spelling raises one of the doubts or is not known, as ranges in order. */
+export function findDoubtful(
+  connection: Connection,
+  doubts: readonly SpellingDoubt[],
+  { low, high }: { low: number; high: number },
+): IdRange[] {
+  const ranges: [number, number][] = [];
+  const add = (first: number, last: number): void => {
+    const [from, to] = [Math.max(first, low), Math.min(last, high)];
+    const before = ranges.at(-1);
+    if (from > to) return;
+    if (before && before[1] + 1 === from) before[1] = to;
+    else ranges.push([from, to]);
+  };
+  let next = blockOf(low);
+  for (const [block, words] of connection.walk<readonly [number, Uint8Array]>(BLOCKS, next, blockOf(high))) {
+    if (block > next) add(firstOf(next), lastOf(block - 1));
+    next = block + 1;
+    const text = decodeBlock(words);
+    if (text === null || doubts.some((doubt) => isDoubtful(text, doubt))) add(firstOf(block), lastOf(block));
+    else for (const id of readOpaqueIds(text)) add(id, id);
+  }
+  add(firstOf(next), high);
+  return ranges;
+}
+
+/** What a block spells, for whoever checks it: null when it is not stored, "damaged" when it cannot be read. */
+export function readBlock(
+  connection: Connection,
+  block: number,
+): { words: ReadonlySet<string>; opaqueIds: ReadonlySet<number> } | "damaged" | null {
+  const row = connection.get<{ words: Uint8Array }>(WORDS, block);
+  if (!row) return null;
+  const text = decodeBlock(row.words);
+  if (text === null) return "damaged";
+  const [, ...words] = text.toString().split("\n");
+  return { words: new Set(words), opaqueIds: new Set(readOpaqueIds(text)) };
+}
+
+function encodeBlock(spelling: Spelling, opaqueIds: readonly number[]): Uint8Array {
+  const words = spelling.encode();
+  const text = Buffer.concat([Buffer.from(opaqueIds.join(" ") + (words.length === 0 ? "" : "\n")), words]);
+  return zstdCompressSync(text, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
+}
+
+/** Null for one that is damaged. */
+function decodeBlock(words: Uint8Array): Buffer | null {
+  try {
+    return zstdDecompressSync(words);
+  } catch {
+    return null;
+  }
+}
+
+function readOpaqueIds(text: Buffer): number[] {
+  const end = text.indexOf(10);
+  const line = text.toString("latin1", 0, end < 0 ? text.length : end);
+  return line === "" ? [] : line.split(" ").map(Number);
+}

@@ -1,0 +1,54 @@
+/** Writes that are held together: what cannot be kept is undone whole, and the connection stays usable. */
+import { makeTemporaryFolder } from "@lossless/testkit";
+import { expect, test } from "vitest";
+import { Connection } from "../src/connection.ts";
+
+function openTable(path: string): Connection {
+  const connection = new Connection({ path, create: true, readOnly: false, busyLimitMs: 1_000 });
+  connection.enableWal();
+  connection.write(() => connection.exec("CREATE TABLE notes (text BLOB)"));
+  return connection;
+}
+
+const countNotes = (connection: Connection): unknown =>
+  connection.write(() => connection.get<{ n: number }>("SELECT count(*) AS n FROM notes")?.n);
+
+test("held writes that fill the disk are undone, with what lies outside the database", () => {
+  using folder = makeTemporaryFolder();
+  const connection = openTable(folder.file("lcm.db"));
+  connection.exec("PRAGMA max_page_count = 20");
+  connection.holdWrites();
+  let undone = 0;
+  connection.afterRollback(() => (undone += 1));
+  expect(() => {
+    for (;;) connection.run("INSERT INTO notes VALUES (zeroblob(5000))");
+  }).toThrow("full");
+  connection.releaseWrites(false);
+  expect([undone, countNotes(connection)]).toEqual([1, 0]);
+  connection.close();
+});
+
+test("held writes that cannot be committed are undone while nobody else can write", () => {
+  using folder = makeTemporaryFolder();
+  const path = folder.file("lcm.db");
+  const connection = openTable(path);
+  connection.holdWrites();
+  let couldOthersWrite: string | null = null;
+  connection.afterRollback(() => {
+    const other = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1 });
+    couldOthersWrite = other.tryWrite(() => undefined).kind;
+    other.close();
+  });
+  connection.run("INSERT INTO notes VALUES (1)");
+  const failure = new Error("cannot seal");
+  let isFailing = true;
+  connection.onCommit({
+    before: () => {
+      if (isFailing) throw failure;
+    },
+    ended: () => (isFailing = false),
+  });
+  expect(() => connection.releaseWrites(true)).toThrow(failure);
+  expect([couldOthersWrite, countNotes(connection)]).toEqual(["busy", 0]);
+  connection.close();
+});
