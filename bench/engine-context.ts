@@ -3,7 +3,7 @@
  * then finds in the archive. Each call has an archive of its own.
  */
 import { openEngine } from "@lossless/core";
-import type { Arrival, ContextMessage, Engine } from "@lossless/core";
+import type { Arrival, AssembledContext, ContextMessage, Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 
 export interface EngineContext {
@@ -39,7 +39,7 @@ export async function assembleAfterFolding(
     }
     const context = await engine.assemble({ conversationId: 1, budgetTokens });
     return {
-      text: (context?.messages ?? []).map(renderMessage).join("\n"),
+      text: renderContext(context),
       tokens: context?.estimatedTokens ?? 0,
       recalled: await recallEach(engine, questions),
     };
@@ -76,6 +76,10 @@ export async function assembleUpTo(
   }
   return best;
 }
+
+/** What a model reads of a context. */
+export const renderContext = (context: Pick<AssembledContext, "messages"> | null | undefined): string =>
+  (context?.messages ?? []).map(renderMessage).join("\n");
 
 /** What a model reads of a message. */
 function renderMessage({ role, content }: ContextMessage): string {

@@ -1,0 +1,150 @@
+/**
+ * Identifiers an agent goes on to use: which of them are in our context, in the host's own summary and in the last turns, at the size of the
+ * host's summary and at that size with a tail of 32,000 characters. The engine is given nothing but the budget, characters / 4 as tokens,
+ * and a context is cut at the size. Every compaction weighs the same. Without a model.
+ */
+import { writeFileSync } from "node:fs";
+import { openEngine } from "@lossless/core";
+import { importTranscript } from "@lossless/core/interchange";
+import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
+import { renderContext } from "./engine-context.ts";
+import { keptShare, lastChars, readNeedCases, TAIL_CHARS } from "./needs.ts";
+import type { NeedCase } from "./needs.ts";
+import { mean, percent } from "./retention-figures.ts";
+import type { Row } from "./retention-figures.ts";
+import { showProgress } from "./history.ts";
+
+/** Ours must keep at least so many times what the host keeps, at each of the two sizes. */
+const GOALS = { summary: 1.5, tail: 1.15 };
+/** At most this share of a summary is a list of names. */
+const MAX_NAMES = 0.25;
+
+/** `untouched`: the sessions that nothing was tuned on too; look at them rarely. `show` prints our contexts, of the others only. */
+export async function measureNeeds(options: {
+  readonly untouched: boolean;
+  readonly show: boolean;
+}): Promise<Row[]> {
+  const cases = [
+    ...readNeedCases({ untouched: false }),
+    ...(options.untouched ? readNeedCases({ untouched: true }) : []),
+  ];
+  const scores: Score[] = [];
+  for (const each of cases) {
+    showProgress(each.name);
+    scores.push(await scoreCase(each, options.show && !each.isUntouched));
+  }
+  showProgress("");
+  const compactions = scores.filter(({ of }) => of.kind === "compaction");
+  const groups: [string, Score[]][] = [
+    ["compactions tuned on", compactions.filter(({ of }) => !of.isUntouched)],
+    ["compactions untouched", compactions.filter(({ of }) => of.isUntouched)],
+    ["all compactions", options.untouched ? compactions : []],
+    ["cut points tuned on", scores.filter(({ of }) => of.kind === "cut")],
+  ];
+  return [
+    ...compactions.filter(({ of }) => !of.isUntouched).map((score) => scoreRow(score.of.name, [score])),
+    ...groups.filter(([, members]) => members.length > 0).map(([name, members]) => scoreRow(name, members)),
+  ];
+}
+
+interface SizeScore {
+  readonly ours: number;
+  readonly host: number | null;
+  readonly last: number;
+  readonly room: number;
+}
+
+interface Score {
+  readonly of: NeedCase;
+  readonly summary: SizeScore;
+  readonly tail: SizeScore;
+  /** Share of the characters of our summaries, at both sizes, that are names in a list. */
+  readonly names: number;
+}
+
+async function scoreCase(of: NeedCase, show: boolean): Promise<Score> {
+  const { host, chars, texts } = of;
+  const small = await assembleFor(of, chars);
+  const large = await assembleFor(of, chars + TAIL_CHARS);
+  if (show) console.log(`\n===== ${of.name}, ${chars} characters\n${small}\n`);
+  return {
+    of,
+    summary: scoreSize(of, small, chars, host),
+    tail: scoreSize(
+      of,
+      large,
+      chars + TAIL_CHARS,
+      host === null ? null : host + lastChars(texts, TAIL_CHARS),
+    ),
+    names: nameShare(`${small}\n${large}`),
+  };
+}
+
+function scoreSize(of: NeedCase, ours: string, chars: number, rival: string | null): SizeScore {
+  return {
+    ours: keptShare(of.need, ours.slice(0, chars)),
+    host: rival === null ? null : keptShare(of.need, rival),
+    last: keptShare(of.need, lastChars(of.texts, chars)),
+    room: Math.min(1, ours.length / chars),
+  };
+}
+
+/** The transcript up to the cut, imported and folded for the budget. */
+async function assembleFor(of: NeedCase, chars: number): Promise<string> {
+  using folder = makeTemporaryFolder("lossless-bench-");
+  const file = folder.file("before.jsonl");
+  writeFileSync(file, `${of.lines.join("\n")}\n`);
+  const budgetTokens = Math.floor(chars / 4);
+  const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
+  try {
+    await importTranscript({ engine, path: file });
+    // One sweep has a limit of passes; quiet moments come again and again.
+    while ((await engine.maintain({ conversationId: 1, budgetTokens })).changed);
+    return renderContext(await engine.assemble({ conversationId: 1, budgetTokens }));
+  } finally {
+    await engine.close();
+  }
+}
+
+const CONTENT = /<content>\n([\s\S]*?)\n {2}<\/content>/g;
+const NAME_LIST = /^Names: [^\n]*$|\((?:defines )?[^\s(),;]+(?:(?:, |; uses )[^\s(),;]+)+\)/gm;
+
+/** Lines of names and names in brackets. */
+function nameShare(context: string): number {
+  const summaries = [...context.matchAll(CONTENT)].map(([, content]) => content).join("\n");
+  const names = [...summaries.matchAll(NAME_LIST)].reduce((sum, [list]) => sum + list.length, 0);
+  return summaries === "" ? 0 : names / summaries.length;
+}
+
+function scoreRow(name: string, scores: readonly Score[]): Row {
+  const names = mean(scores.map((score) => score.names));
+  return {
+    case: name,
+    cases: scores.length,
+    needed: Math.round(mean(scores.map(({ of }) => of.need.size))),
+    ...sizeColumns(
+      "",
+      GOALS.summary,
+      scores.map(({ summary }) => summary),
+    ),
+    ...sizeColumns(
+      " + tail",
+      GOALS.tail,
+      scores.map(({ tail }) => tail),
+    ),
+    names: `${percent(names)}${names > MAX_NAMES ? " NO" : ""}`,
+  };
+}
+
+function sizeColumns(suffix: string, goal: number, sizes: readonly SizeScore[]): Row {
+  const ours = mean(sizes.map((size) => size.ours));
+  const hosts = sizes.map((size) => size.host).filter((host) => host !== null);
+  const times = hosts.length === 0 ? null : ours / mean(hosts);
+  return {
+    [`ours${suffix}`]: percent(ours),
+    [`host${suffix}`]: hosts.length === 0 ? "–" : percent(mean(hosts)),
+    [`last${suffix}`]: percent(mean(sizes.map((size) => size.last))),
+    [`× host${suffix}`]: times === null ? "–" : `${times.toFixed(2)}${times < goal ? " NO" : ""}`,
+    [`room${suffix}`]: percent(mean(sizes.map((size) => size.room))),
+  };
+}
