@@ -5,7 +5,9 @@ import type {
   Covering,
   ForgettableVersion,
   HeadRow,
+  HideableMessage,
   ItemPlace,
+  NamedMessage,
   NumberedTable,
   Place,
   PlacedLink,
@@ -45,6 +47,23 @@ const SELECT_EVENTS = `
 const SELECT_VERSIONS = `
   SELECT m.message_id, m.conversation_id, m.seq, m.position, m.salt, m.commitment, m.forgotten_at, r.key_id, r.keyed, r.sealed
   FROM messages m LEFT JOIN redactions r USING (message_id) WHERE m.message_id = ?1 OR m.revises = ?1 ORDER BY m.seq`;
+const SELECT_SESSION_ROW = `
+  SELECT session_ref, owner, session_id, cursor, last_event, base_tokens FROM sessions WHERE owner = ? AND session_id = ?`;
+const HIDEABLE = "m.message_id, m.conversation_id, m.seq, m.position, m.hidden_now, m.newest";
+const SELECT_NAMED = `
+  SELECT e.kind, ${HIDEABLE} FROM event_ids e JOIN messages m USING (message_id) WHERE e.session_ref = ? AND e.event_id = ?`;
+const ALL_NAMED = `
+  SELECT e.event_id, e.kind, ${HIDEABLE} FROM event_ids e JOIN messages m USING (message_id)
+  WHERE e.session_ref = ? ORDER BY m.conversation_id, m.seq, e.event_id`;
+const HIDDEN_FOR = `
+  SELECT DISTINCT ${HIDEABLE} FROM placements p JOIN messages m ON m.conversation_id = p.conversation_id
+  WHERE p.session_ref = ?1 AND (m.hidden_now & ?2) <> 0 AND m.revises IS NULL AND (m.session_ref = ?1 OR EXISTS (
+    SELECT 1 FROM event_ids e WHERE e.session_ref = ?1 AND e.event_id = m.event_id AND e.message_id = m.message_id))`;
+const SELECT_BOUNDARY = `
+  SELECT conversation_id, session_ref, event_id, position, reason, retain_depth, shown_before, at, undone_at
+  FROM boundaries WHERE session_ref = ? AND event_id = ?`;
+const SHOWN_BEFORE = `
+  SELECT coalesce(sum(messages), 0) AS n FROM context_items WHERE conversation_id = ? AND start_pos < ? AND hidden = 0`;
 const SELECT_FILE = "SELECT * FROM large_files WHERE file_id = ?";
 const SELECT_CALIBRATION = "SELECT model, factor, samples, updated_at FROM token_calibration WHERE model = ?";
 const SELECT_USAGE = "SELECT * FROM cache_usage WHERE conversation_id = ?";
@@ -109,7 +128,7 @@ const FORGETTABLE = `
     UNION SELECT a.message_id FROM attachments a
       JOIN event_ids o ON o.session_ref = a.session_ref AND o.event_id = substr(a.owner, 1, length(a.owner) - 1)
       WHERE o.message_id IN (SELECT id FROM named))
-  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.revises, m.hidden_now, m.arrival_bytes
+  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.revises, m.newest, m.hidden_now, m.arrival_bytes
   FROM firsts f JOIN messages m ON m.message_id = f.id OR m.revises = f.id
   WHERE m.forgotten_at IS NULL ORDER BY m.conversation_id, m.seq`;
 const FILES_ONLY_OF = `
@@ -188,7 +207,7 @@ export class PlanReads implements Reads {
   place({ owner, id, key }: SessionRef): SessionPlace {
     const rows = this.#connection.list<PlaceTuple>(SELECT_PLACE, owner, id);
     const [first] = rows;
-    if (first === undefined) return { session: null, placements: [], head: this.#findActive(owner, key) };
+    if (first === undefined) return { session: null, placements: [], head: this.active(owner, key) };
     const [session_ref, base_tokens] = first;
     this.#session = { owner, id, ref: session_ref };
     const placements = rows.flatMap(([, , start_position, base_position, conversation_id]) =>
@@ -197,11 +216,11 @@ export class PlanReads implements Reads {
         : [{ session_ref, start_position, conversation_id, base_position }],
     );
     const head =
-      placements.length > 0 ? toHead(first.slice(4) as unknown as HeadTuple) : this.#findActive(owner, key);
+      placements.length > 0 ? toHead(first.slice(4) as unknown as HeadTuple) : this.active(owner, key);
     return { session: { session_ref, base_tokens }, placements, head };
   }
 
-  #findActive(owner: string, key: string): HeadRow | null {
+  active(owner: string, key: string): HeadRow | null {
     return this.#connection.list<HeadTuple>(SELECT_ACTIVE, owner, key).map(toHead)[0] ?? null;
   }
 
@@ -247,6 +266,40 @@ export class PlanReads implements Reads {
     if (!isMany) return found;
     const asked = JSON.stringify(eventIds.filter(isPlain));
     return [...found, ...this.#connection.list<[string, number]>(SELECT_EVENTS, sessionRef, asked)];
+  }
+
+  sessions(owner: string, sessionIds: readonly string[]): Row<"sessions">[] {
+    return sessionIds.flatMap((id) => this.#connection.all<Row<"sessions">>(SELECT_SESSION_ROW, owner, id));
+  }
+
+  events(session: SessionRef, eventIds: readonly string[]): NamedMessage[] {
+    return this.#eachEvent<NamedMessage>(SELECT_NAMED, session, eventIds);
+  }
+
+  allEvents(sessionRef: number): NamedMessage[] {
+    return this.#connection.all<NamedMessage>(ALL_NAMED, sessionRef);
+  }
+
+  hiddenFor({ owner, id }: SessionRef, reasons: number): HideableMessage[] {
+    const ref = this.#findSession(owner, id);
+    return ref === null ? [] : this.#connection.all<HideableMessage>(HIDDEN_FOR, ref, reasons);
+  }
+
+  boundaries(session: SessionRef, eventIds: readonly string[]): Row<"boundaries">[] {
+    return this.#eachEvent<Row<"boundaries">>(SELECT_BOUNDARY, session, eventIds);
+  }
+
+  /** Under the id that was asked for: not every id comes out of the database as it went in. */
+  #eachEvent<T>(sql: string, { owner, id }: SessionRef, eventIds: readonly string[]): T[] {
+    const ref = this.#findSession(owner, id);
+    if (ref === null) return [];
+    return eventIds.flatMap((event_id) =>
+      this.#connection.all<T>(sql, ref, event_id).map((row) => ({ ...row, event_id })),
+    );
+  }
+
+  shownBefore(conversationId: number, position: number): number {
+    return this.#connection.get<{ n: number }>(SHOWN_BEFORE, conversationId, position)?.n ?? 0;
   }
 
   files(fileIds: readonly string[]): Row<"large_files">[] {

@@ -2,12 +2,19 @@
  * The SQLite adapter of the store port. Work is synchronous inside, one transaction per method; it is meant to run on a worker
  * thread, or in a command-line process, never on a host's main thread.
  */
-import { LargeFiles } from "@lossless/core/adapter";
+import {
+  LargeFiles,
+  planBoundary,
+  planRelabel,
+  planRelabelSession,
+  planSetHidden,
+} from "@lossless/core/adapter";
 import type { CoverItem, HiddenReason, SessionRef } from "@lossless/core/adapter";
 import type {
   AppendBatch,
   AppendResult,
   ArchiveStatus,
+  BoundaryOutcome,
   BoundaryRequest,
   ClueRequest,
   CluesFound,
@@ -45,6 +52,7 @@ import type {
   Outline,
   OutlineRequest,
   Page,
+  Plan,
   Problem,
   ProveArrival,
   PublishOutcome,
@@ -99,9 +107,9 @@ import * as places from "./places.ts";
 import * as measure from "./measure.ts";
 import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
-import { recordBoundary, relabel, relabelSession, setHidden } from "./records.ts";
 import * as redactions from "./redactions.ts";
 import { IndexQueue } from "./index-queue.ts";
+import { writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
 import { readTies, removeConversations } from "./remove-conversations.ts";
@@ -194,7 +202,7 @@ export class SqliteStore implements Store {
     labels: readonly { from: string; to: string }[],
     now: number,
   ): Promise<number> {
-    return this.#do("write", () => relabel(this.#context, session, labels, now));
+    return this.#write(() => planRelabel(session, labels, now));
   }
 
   async findSessions(owner: string, eventId: string): Promise<string[]> {
@@ -202,7 +210,7 @@ export class SqliteStore implements Store {
   }
 
   async relabelSession(request: RelabelSession): Promise<boolean> {
-    return this.#do("write", () => relabelSession(this.#context, request));
+    return this.#write(() => planRelabelSession(request));
   }
 
   async setHidden(
@@ -212,13 +220,11 @@ export class SqliteStore implements Store {
     now: number,
     mode: "exactly" | "add",
   ): Promise<number> {
-    return this.#do("write", () => setHidden(this.#context, session, reason, eventIds, now, mode));
+    return this.#write(() => planSetHidden({ session, reason, eventIds, now, mode }));
   }
 
-  async recordBoundary(
-    request: BoundaryRequest,
-  ): Promise<{ kind: "recorded" | "known"; conversationId: number }> {
-    return this.#do("write", () => recordBoundary(this.#context, request));
+  async recordBoundary(request: BoundaryRequest): Promise<BoundaryOutcome> {
+    return this.#write(() => planBoundary(request));
   }
 
   async listConversations(request: {
@@ -739,6 +745,10 @@ export class SqliteStore implements Store {
   async close(): Promise<void> {
     this.#queue.close();
     this.#context.connection.close();
+  }
+
+  async #write<T>(plan: () => Plan<T>): Promise<T> {
+    return this.#do("write", () => writePlan(this.#context, plan));
   }
 
   async #do<T>(verb: string, work: () => T): Promise<T> {

@@ -10,7 +10,9 @@ import type {
   Covering,
   ForgettableVersion,
   HeadRow,
+  HideableMessage,
   ItemPlace,
+  NamedMessage,
   NumberedTable,
   Place,
   PlacedLink,
@@ -47,7 +49,7 @@ export class MemoryArchive implements Reads {
   }
 
   list<T extends TableName>(table: T): Row<T>[] {
-    return [...this.#rowsOf(table).values()].map((row) => structuredClone(row) as Row<T>);
+    return [...this.#rowsOf(table).values()].map((row) => ({ ...row }) as Row<T>);
   }
 
   #apply({ parts }: Changes): void {
@@ -64,14 +66,14 @@ export class MemoryArchive implements Reads {
   #insert(table: TableName, row: Values): void {
     const name = nameOf(table, row);
     if (this.#rowsOf(table).has(name)) throw new Error(`${table} has a row ${name} already`);
-    this.#rowsOf(table).set(name, structuredClone(row));
+    this.#rowsOf(table).set(name, { ...row });
   }
 
   #update(table: TableName, key: Values, set: Values): void {
     const name = nameOf(table, key);
     const row = this.#rowsOf(table).get(name);
     if (row === undefined) throw new Error(`${table} has no row ${name}`);
-    this.#rowsOf(table).set(name, { ...row, ...structuredClone(set) });
+    this.#rowsOf(table).set(name, { ...row, ...set });
   }
 
   #delete(table: TableName, key: Values): void {
@@ -92,11 +94,16 @@ export class MemoryArchive implements Reads {
       .filter((row) => row.session_ref === session?.session_ref)
       .sort((a, b) => b.start_position - a.start_position);
     const [newest] = placements;
-    const isHere = (row: Row<"conversations">): boolean =>
-      newest
-        ? row.conversation_id === newest.conversation_id
-        : row.owner === owner && row.session_key === key && row.archived_at === null;
-    return { session, placements, head: this.list("conversations").find(isHere) ?? null };
+    const [head] = newest ? this.lockHeads([newest.conversation_id]) : [this.active(owner, key)];
+    return { session, placements, head: head ?? null };
+  }
+
+  active(owner: string, key: string): HeadRow | null {
+    return (
+      this.list("conversations").find(
+        (row) => row.owner === owner && row.session_key === key && row.archived_at === null,
+      ) ?? null
+    );
   }
 
   #findSession(owner: string, id: string): Row<"sessions"> | null {
@@ -133,6 +140,56 @@ export class MemoryArchive implements Reads {
   #findRedaction(messageId: number): Pick<Version, "key_id" | "keyed" | "sealed"> {
     const row = this.list("redactions").find((redaction) => redaction.message_id === messageId);
     return { key_id: row?.key_id ?? null, keyed: row?.keyed ?? null, sealed: row?.sealed ?? null };
+  }
+
+  sessions(owner: string, sessionIds: readonly string[]): Row<"sessions">[] {
+    return this.list("sessions").filter((row) => row.owner === owner && sessionIds.includes(row.session_id));
+  }
+
+  events({ owner, id }: SessionRef, eventIds: readonly string[]): NamedMessage[] {
+    const session = this.#findSession(owner, id);
+    return this.allEvents(session?.session_ref ?? 0).filter((event) => eventIds.includes(event.event_id));
+  }
+
+  allEvents(sessionRef: number): NamedMessage[] {
+    const messages = new Map(this.list("messages").map((row) => [row.message_id, row]));
+    return this.list("event_ids")
+      .flatMap((name) => {
+        const message = messages.get(name.message_id);
+        return name.session_ref === sessionRef && message ? [{ ...message, ...name }] : [];
+      })
+      .sort(
+        (a, b) =>
+          a.conversation_id - b.conversation_id || a.seq - b.seq || (a.event_id < b.event_id ? -1 : 1),
+      );
+  }
+
+  hiddenFor({ owner, id }: SessionRef, reasons: number): HideableMessage[] {
+    const ref = this.#findSession(owner, id)?.session_ref;
+    const places = this.list("placements").filter((row) => row.session_ref === ref);
+    const names = this.list("event_ids").filter((row) => row.session_ref === ref);
+    const isNamed = ({ message_id, event_id }: Row<"messages">): boolean =>
+      names.some((row) => row.message_id === message_id && row.event_id === event_id);
+    return this.list("messages").filter(
+      (row) =>
+        places.some((place) => place.conversation_id === row.conversation_id) &&
+        (row.hidden_now & reasons) !== 0 &&
+        row.revises === null &&
+        (row.session_ref === ref || isNamed(row)),
+    );
+  }
+
+  boundaries({ owner, id }: SessionRef, eventIds: readonly string[]): Row<"boundaries">[] {
+    const ref = this.#findSession(owner, id)?.session_ref;
+    return this.list("boundaries").filter(
+      (row) => row.session_ref === ref && eventIds.includes(row.event_id),
+    );
+  }
+
+  shownBefore(conversationId: number, position: number): number {
+    return this.list("context_items")
+      .filter((row) => row.conversation_id === conversationId && row.hidden === 0)
+      .reduce((sum, row) => sum + (row.start_pos < position ? row.messages : 0), 0);
   }
 
   files(fileIds: readonly string[]): Row<"large_files">[] {

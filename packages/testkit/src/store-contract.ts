@@ -219,6 +219,14 @@ export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTes
         expect(results[0]?.outcome).toBe("known");
       }));
 
+    test("keeps a message hidden that is named by the id it was given later", () =>
+      withStore(async (store) => {
+        await store.append(batchOf([makeEvent("turn:k:0", say("q"), { kind: "provisional" })]));
+        await store.relabel(session, [{ from: "turn:k:0", to: "entry-1" }], clock.now());
+        const hide = () => store.setHidden(session, "branch", ["entry-1"], clock.now(), "exactly");
+        expect([await hide(), await hide()]).toEqual([1, 0]);
+      }));
+
     test("hides and shows, and counts only what is shown", () =>
       withStore(async (store) => {
         const { conversationId } = await store.append(

@@ -2,7 +2,6 @@
  * Storing events: the one way a message enters the archive. Identity is decided by id, the place by the session; everything that takes long
  * (parsing, counting, compressing) is done before, for the events that {@link planFindNew} names.
  */
-import { must } from "../model/errors.ts";
 import { deriveFileId } from "../model/ids.ts";
 import type { IngestedMessage } from "../model/message.ts";
 import type {
@@ -18,7 +17,7 @@ import { Changes } from "./changes.ts";
 import { describeItem, readCover } from "./cover.ts";
 import type { LateMessage } from "./cover.ts";
 import type { Head } from "./head.ts";
-import { Heads } from "./heads.ts";
+import { answerHeads, Heads } from "./heads.ts";
 import type { HeadSource } from "./heads.ts";
 import { EVENT_KIND, KnownEvents } from "./identity.ts";
 import type { Changed } from "./identity.ts";
@@ -100,7 +99,7 @@ interface Answers extends HeadSource {
 
 /** Asks for what is only known to be needed once the place and the versions are known. */
 function* askRest(
-  { session, events }: AppendPlanRequest,
+  { events }: AppendPlanRequest,
   found: SessionPlace,
   versions: readonly Version[],
   messageIds: readonly number[],
@@ -131,18 +130,13 @@ function* askRest(
         read.ids("sessions", found.session ? 0 : 1),
         read.ids("conversations", isNew ? 1 : 0),
       );
-  const headRows = new Map(
-    [...rows, ...(found.head ? [found.head] : [])].map((row) => [row.conversation_id, row]),
-  );
-  const free = {
-    sessions: sessionIds.values(),
-    conversations: conversationIds.values(),
-    messages: messageIds.values(),
-  };
   return {
     versions,
-    readHead: (id) => headRows.get(id),
-    nextId: (table) => must(free[table].next().value, `a number of ${table} for ${session.id}`),
+    ...answerHeads([...rows, found.head], {
+      sessions: sessionIds,
+      conversations: conversationIds,
+      messages: messageIds,
+    }),
     files: new Map(files.map((file) => [file.file_id, file])),
     cacheUsage: new Map(usage.map((row) => [row.conversation_id, row])),
   };

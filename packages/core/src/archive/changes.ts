@@ -67,12 +67,20 @@ export class Changes implements RowWriter {
   readonly files: FileToWrite[] = [];
   readonly index: IndexWork[] = [];
   #part = this.#begin();
+  #rows = 0;
+
+  /** How many rows it changes; a row that is changed twice counts twice. */
+  get size(): number {
+    return this.#rows;
+  }
 
   insert<T extends TableName>(table: T, row: Row<T>): void {
+    this.#rows += 1;
     listOf(this.#part.inserts, table).push(row);
   }
 
   update<T extends TableName>(table: T, key: Key<T>, set: Partial<Row<T>>): void {
+    this.#rows += 1;
     let updates = this.#part.updates.get(table);
     if (!updates) this.#part.updates.set(table, (updates = new Map()));
     const name = nameOf(table, key);
@@ -83,6 +91,7 @@ export class Changes implements RowWriter {
   delete<T extends TableName>(table: T, key: Partial<Key<T>>): void {
     const front: readonly string[] = tables[table].key.slice(0, Object.keys(key).length);
     assert(front.length > 0 && front.every((column) => column in key), `the front of the key of ${table}`);
+    this.#rows += 1;
     listOf(this.#part.deletes, table).push(key as Values);
   }
 
@@ -97,6 +106,7 @@ export class Changes implements RowWriter {
     taken.files.push(...this.files.splice(0));
     taken.index.push(...this.index.splice(0));
     this.#part = this.#begin();
+    this.#rows = 0;
     return taken;
   }
 

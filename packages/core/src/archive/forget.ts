@@ -9,8 +9,9 @@ import { HIDDEN } from "../model/message.ts";
 import { estimateTextTokens } from "../model/tokens.ts";
 import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../store/care.ts";
 import { Changes } from "./changes.ts";
-import { readCover } from "./cover.ts";
-import { Heads } from "./heads.ts";
+import { lockHeads } from "./heads.ts";
+import type { Heads } from "./heads.ts";
+import { changeHidden } from "./hide.ts";
 import { flush, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import type { ForgettableVersion, TouchedSummary } from "./reads.ts";
@@ -65,12 +66,7 @@ export function* planForget(request: ForgetRequest): Plan<ForgetOutcome> {
   const { versions, files, summaries } = selection;
   if (!(yield* matches(summaries, request))) return changes.done({ kind: "stale" });
   const ids = [...versions, ...files, ...summaries].map((row) => row.conversation_id);
-  const rows = yield* read.lockHeads([...new Set(ids)]);
-  const source = {
-    readHead: (id: number) => rows.find((row) => row.conversation_id === id),
-    nextId: () => Number.NaN,
-  };
-  const heads = new Heads(source, changes);
+  const heads = yield* lockHeads(changes, ids);
   yield* eraseMessages(changes, heads, selection, request);
   yield* replaceSummaries(changes, heads, summaries, request);
   heads.save(request.now);
@@ -99,7 +95,9 @@ function* eraseMessages(
   { versions, files }: Selection,
   { reason, now }: ForgetRequest,
 ): Asking<void> {
-  yield* hide(changes, heads, versions);
+  const firsts = versions.filter(({ revises }) => revises === null);
+  const hidden = firsts.map((message) => ({ message, after: message.hidden_now | HIDDEN.forgotten }));
+  yield* changeHidden(changes, heads, hidden);
   for (const { message_id } of versions) {
     changes.delete("message_parts", { message_id });
     changes.delete("message_vectors", { message_id });
@@ -117,23 +115,6 @@ function* eraseMessages(
     const fileIds = files.filter(isHere).map(({ file_id }) => file_id);
     heads.of(id).takeRecord(changes, "forget", { reason, seqs, files: fileIds }, now);
   }
-}
-
-function* hide(changes: Changes, heads: Heads, versions: readonly ForgettableVersion[]): Asking<void> {
-  const firsts = versions.filter(({ revises }) => revises === null);
-  const places = firsts.map(({ conversation_id, position, seq }) => ({
-    conversationId: conversation_id,
-    position,
-    seq,
-  }));
-  const cover = yield* readCover(places, heads);
-  for (const [i, { message_id, hidden_now: before }] of firsts.entries()) {
-    const after = before | HIDDEN.forgotten;
-    changes.update("messages", { message_id }, { hidden_now: after });
-    const place = places[i];
-    if (place) cover.setHidden(place, before, after);
-  }
-  yield* cover.save();
 }
 
 /** From the finest up, so that each new one is made of new ones; what was written is handed over in between, to be read. */

@@ -131,6 +131,10 @@ export class Head {
     return this.#row.fold_revision;
   }
 
+  get isArchived(): boolean {
+    return this.#row.archived_at !== null;
+  }
+
   get seq(): number {
     return this.#row.head_seq;
   }

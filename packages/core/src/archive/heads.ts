@@ -2,14 +2,34 @@
 import type { ForkOrigin } from "../model/chain.ts";
 import { must } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
-import type { RowWriter } from "./changes.ts";
+import type { Changes, RowWriter } from "./changes.ts";
 import { describeConversation, Head } from "./head.ts";
+import { read } from "./plan.ts";
+import type { Asking } from "./plan.ts";
 import type { HeadRow, NumberedTable } from "./reads.ts";
 
 /** Where heads and new numbers come from: what a plan has asked for, or the connection. */
 export interface HeadSource {
   readHead(conversationId: number): HeadRow | undefined;
   nextId(table: NumberedTable): number;
+}
+
+/** Heads and numbers that a plan has asked for. */
+export function answerHeads(
+  rows: readonly (HeadRow | null)[],
+  numbers: Readonly<Partial<Record<NumberedTable, readonly number[]>>> = {},
+): HeadSource {
+  const byId = new Map(rows.flatMap((row) => (row ? [[row.conversation_id, row] as const] : [])));
+  const free = new Map(Object.entries(numbers).map(([table, ids]) => [table, ids.values()]));
+  return {
+    readHead: (id) => byId.get(id),
+    nextId: (table) => must(free.get(table)?.next().value, `a number of ${table}`),
+  };
+}
+
+/** The heads of conversations, for a plan that begins none. */
+export function* lockHeads(changes: Changes, conversationIds: readonly number[]): Asking<Heads> {
+  return new Heads(answerHeads(yield* read.lockHeads([...new Set(conversationIds)])), changes);
 }
 
 export class Heads {

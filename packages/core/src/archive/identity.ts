@@ -56,7 +56,7 @@ export class KnownEvents {
 }
 
 /** As a database keeps it: halves of a character that are no text are all the same there. */
-const nameEvent = (eventId: string): string => eventId.toWellFormed();
+export const nameEvent = (eventId: string): string => eventId.toWellFormed();
 
 /** Under the key it was stored with, a redacted message is compared with what arrived; else with what is stored of it. */
 function isSameArrival(version: Version, event: AppendEvent): boolean {

@@ -5,9 +5,12 @@
 import type { ForkOrigin } from "../model/chain.ts";
 import { must } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
+import type { Changes } from "./changes.ts";
 import type { Head } from "./head.ts";
-import type { Heads } from "./heads.ts";
-import type { SessionPlace } from "./reads.ts";
+import { answerHeads, Heads } from "./heads.ts";
+import { read, together } from "./plan.ts";
+import type { Asking } from "./plan.ts";
+import type { HeadRow, SessionPlace } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
 /** Each run of a scheduled job is a conversation of its own. */
@@ -21,6 +24,38 @@ export const findPlacement = (
   position === null
     ? placements[0]
     : (placements.find((candidate) => candidate.start_position <= position) ?? placements.at(-1));
+
+/** A session that nothing has been read of yet. */
+export const describeSession = (session_ref: number, owner: string, id: string): Row<"sessions"> => ({
+  session_ref,
+  owner,
+  session_id: id,
+  cursor: null,
+  last_event: null,
+  base_tokens: null,
+});
+
+/** Takes up the place of a session with the heads of all conversations it is in; others may be given. */
+export function* openPlacement(
+  changes: Changes,
+  session: SessionRef,
+  now: number,
+  found: SessionPlace,
+  others: readonly (HeadRow | null)[] = [],
+): Asking<{ readonly placement: Placement; readonly heads: Heads }> {
+  const ids = new Set(found.placements.map((row) => row.conversation_id));
+  const [rows, sessions, conversations] = yield* together(
+    read.lockHeads([...ids]),
+    read.ids("sessions", found.session ? 0 : 1),
+    // A session that begins with a reset begins two.
+    read.ids("conversations", 2),
+  );
+  const heads = new Heads(
+    answerHeads([found.head, ...others, ...rows], { sessions, conversations }),
+    changes,
+  );
+  return { placement: new Placement(session, now, found, heads), heads };
+}
 
 /** The placements of one session inside a write. */
 export class Placement {
@@ -90,14 +125,7 @@ export class Placement {
   #addSession(): number {
     const { owner, id } = this.#session;
     const session_ref = this.#heads.nextId("sessions");
-    this.#heads.writer.insert("sessions", {
-      session_ref,
-      owner,
-      session_id: id,
-      cursor: null,
-      last_event: null,
-      base_tokens: null,
-    });
+    this.#heads.writer.insert("sessions", describeSession(session_ref, owner, id));
     return session_ref;
   }
 

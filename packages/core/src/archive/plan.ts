@@ -65,6 +65,14 @@ export function* flush(changes: Changes): Asking<void> {
   yield [new Flush(changes.take())];
 }
 
+/** Rows that a plan gathers before it hands them over: enough that a trip is nothing beside them, and few enough for any memory. */
+const MAX_ROWS = 1_000;
+
+/** Has what there is written if it is much: work over a whole conversation must not gather it in memory. */
+export function* flushIfLong(changes: Changes): Asking<void> {
+  if (changes.size >= MAX_ROWS) yield* flush(changes);
+}
+
 /** `read.lockHead(7)` is a question. */
 export const read = Object.fromEntries(
   READ_NAMES.map((name) => [name, (...query: Query<ReadName>) => new Question(name, query)]),

@@ -47,6 +47,15 @@ export interface Version extends Pick<
   readonly sealed: number | null;
 }
 
+/** A message with what hides it now. */
+export type HideableMessage = Pick<
+  Row<"messages">,
+  "message_id" | "conversation_id" | "seq" | "position" | "hidden_now" | "newest"
+>;
+
+/** The first message of an event, by one of its names. */
+export interface NamedMessage extends HideableMessage, Pick<Row<"event_ids">, "event_id" | "kind"> {}
+
 /** A place in the order of a conversation. */
 export interface Place {
   readonly conversationId: number;
@@ -117,7 +126,14 @@ export interface SourceLink {
 /** A version of a message that is not forgotten yet. */
 export type ForgettableVersion = Pick<
   Row<"messages">,
-  "message_id" | "conversation_id" | "seq" | "position" | "revises" | "hidden_now" | "arrival_bytes"
+  | "message_id"
+  | "conversation_id"
+  | "seq"
+  | "position"
+  | "revises"
+  | "newest"
+  | "hidden_now"
+  | "arrival_bytes"
 >;
 
 /** A summary with all that its hash binds, but for its text. */
@@ -149,6 +165,18 @@ export interface Reads {
   /** All versions of those events that are stored, of each in the order of arrival. */
   versions(session: SessionRef, eventIds: readonly string[]): Version[];
   /** In any order, as the following: what is not known is left out. */
+  sessions(owner: string, sessionIds: readonly string[]): Row<"sessions">[];
+  /** What names of a session stand for, under the names that were asked for. */
+  events(session: SessionRef, eventIds: readonly string[]): NamedMessage[];
+  /** All names of a session, in the order of the messages they stand for, then of the names. */
+  allEvents(sessionRef: number): NamedMessage[];
+  /** Messages of a session, in the conversations it is in, that are hidden for any of these reasons. */
+  hiddenFor(session: SessionRef, reasons: number): HideableMessage[];
+  boundaries(session: SessionRef, eventIds: readonly string[]): Row<"boundaries">[];
+  /** How many messages the shown items before a position stand for. */
+  shownBefore(conversationId: number, position: number): number;
+  /** The active conversation of a key, for this write alone until it ends. */
+  active(owner: string, key: string): HeadRow | null;
   files(fileIds: readonly string[]): Row<"large_files">[];
   calibrations(models: readonly string[]): Row<"token_calibration">[];
   cacheUsage(conversationIds: readonly number[]): Row<"cache_usage">[];
@@ -184,6 +212,13 @@ const NAMES: Readonly<Record<keyof Reads, true>> = {
   ids: true,
   turns: true,
   versions: true,
+  sessions: true,
+  events: true,
+  allEvents: true,
+  hiddenFor: true,
+  boundaries: true,
+  shownBefore: true,
+  active: true,
   files: true,
   calibrations: true,
   cacheUsage: true,

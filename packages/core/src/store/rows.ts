@@ -286,6 +286,12 @@ export interface BoundaryRequest {
   readonly at: number;
 }
 
+export interface BoundaryOutcome {
+  readonly kind: "recorded" | "known";
+  /** Where the session goes on. */
+  readonly conversationId: number;
+}
+
 export interface Problem {
   readonly code: string;
   readonly id: string;

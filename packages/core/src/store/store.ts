@@ -21,6 +21,7 @@ import type {
   AppendBatch,
   AppendResult,
   ArchiveStatus,
+  BoundaryOutcome,
   BoundaryRequest,
   ConversationRow,
   Derive,
@@ -62,7 +63,7 @@ export interface Store
     now: number,
     mode: "exactly" | "add",
   ): Promise<number>;
-  recordBoundary(request: BoundaryRequest): Promise<{ kind: "recorded" | "known"; conversationId: number }>;
+  recordBoundary(request: BoundaryRequest): Promise<BoundaryOutcome>;
   listConversations(request: {
     after: string | null;
     limit: number;

@@ -7,7 +7,9 @@ import type { Random } from "@lossless/testkit";
 import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
 import { planAppend } from "../../src/archive/append.ts";
 import { planForget } from "../../src/archive/forget.ts";
+import type { Plan } from "../../src/archive/plan.ts";
 import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
+import { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "../../src/archive/records.ts";
 import type { Values } from "../../src/archive/changes.ts";
 import type { TableName } from "../../src/archive/tables.ts";
 import { deriveMessage, prepareMessage } from "../../src/ingest/prepare.ts";
@@ -39,6 +41,7 @@ const PLANNED: readonly TableName[] = [
   "summary_parents",
   "cache_usage",
   "token_calibration",
+  "boundaries",
 ];
 
 /** Each verb on both archives, compared. */
@@ -69,22 +72,12 @@ class Both {
     return stored.conversationId;
   }
 
-  async storeSummary(request: StoreSummary): Promise<void> {
-    const outcome = await this.store.storeSummary(request);
-    expect(this.memory.write(() => planStoreSummary(request))).toEqual(outcome);
-    this.#compare(2);
-  }
-
-  async publishStored(request: Parameters<SqliteStore["publishStored"]>[0]): Promise<void> {
-    const outcomes = await this.store.publishStored(request);
-    expect(this.memory.write(() => planPublishStored(request))).toEqual(outcomes);
-    this.#compare(2);
-  }
-
-  async forget(request: Parameters<SqliteStore["forget"]>[0]): Promise<void> {
-    const outcome = await this.store.forget(request);
-    expect(this.memory.write(() => planForget(request))).toEqual(outcome);
-    this.#compare(Infinity);
+  /** The same verb on the store and, as a plan, in memory. */
+  async run<T>(stored: Promise<T>, plan: () => Plan<T>, limit: number): Promise<T> {
+    const outcome = await stored;
+    expect(this.memory.write(plan)).toEqual(outcome);
+    this.#compare(limit);
+    return outcome;
   }
 
   async close(): Promise<void> {
@@ -106,8 +99,11 @@ class Both {
 const sorted = (rows: readonly Values[]): string[] =>
   rows
     .map((row) => Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)))
-    .map((row) => JSON.stringify(row, (_, value) => (ArrayBuffer.isView(value) ? `${String(value)}` : value)))
+    .map((row) => JSON.stringify(row.map(([column, value]) => [column, toText(value)])))
     .sort();
+
+const toText = (value: Values[string]): unknown =>
+  value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value;
 
 /** Events of a session: some come again, some changed, some late; what they are made of is the same however often it is asked for. */
 class Teller {
@@ -144,7 +140,13 @@ class Teller {
           ? { answer: `a${random.below(3)}`, promptTokens: 9, cachedTokens: random.below(9) }
           : null,
     };
-    return { eventId, kind: "entry", arrival, position, prepare: () => prepared };
+    return {
+      eventId,
+      kind: random.pick(["entry", "provisional"]),
+      arrival,
+      position,
+      prepare: () => prepared,
+    };
   }
 }
 
@@ -196,10 +198,46 @@ async function tellStory(both: Both, seed: number): Promise<void> {
         })),
     );
     const request = { messageIds, alsoSummaryIds: [], replacements, reason: "asked", now };
-    await both.forget(random.below(4) === 0 ? { ...request, replacements: replacements.slice(1) } : request);
+    const asked = random.below(4) === 0 ? { ...request, replacements: replacements.slice(1) } : request;
+    await both.run(both.store.forget(asked), () => planForget(asked), Infinity);
+  };
+  const changeSome = async (now: number): Promise<void> => {
+    const session = random.pick(SESSIONS);
+    const pickIds = (): string[] => Array.from({ length: 6 }, () => `e${random.below(30)}`);
+    const [reason, mode, eventIds] = [
+      random.pick(["branch", "heartbeat"] as const),
+      random.pick(["exactly", "add"] as const),
+      pickIds(),
+    ];
+    await both.run(
+      both.store.setHidden(session, reason, eventIds, now, mode),
+      () => planSetHidden({ session, reason, eventIds, now, mode }),
+      5,
+    );
+    const labels = pickIds().map((from) => ({ from, to: `${from} named ${random.below(3)}` }));
+    await both.run(both.store.relabel(session, labels, now), () => planRelabel(session, labels, now), 2);
+  };
+  const divide = async (at: number): Promise<void> => {
+    const request = {
+      session: random.pick(SESSIONS),
+      eventId: `b${random.below(12)}`,
+      reason: random.pick(["new", "reset", "idle", "deleted"] as const),
+      position: random.below(2) === 0 ? null : random.below(9 * POSITION_STEP),
+      retainDepth: random.below(3) - 1,
+      at,
+    };
+    await both.run(both.store.recordBoundary(request), () => planBoundary(request), 3);
+  };
+  const rename = async (now: number): Promise<void> => {
+    const session = { ...random.pick(SESSIONS), id: `renamed ${random.below(3)}` };
+    const request = { from: random.pick(SESSIONS).id, session, cursor: `c${now}`, now };
+    await both.run(both.store.relabelSession(request), () => planRelabelSession(request), 3);
   };
   for (let i = 0; i < 45; i++) {
     if (i > 10 && random.below(8) === 0) await forgetSome(i);
+    if (i > 5 && random.below(4) === 0) await changeSome(i);
+    if (i > 8 && random.below(9) === 0) await divide(i);
+    if (i > 8 && random.below(15) === 0) await rename(i);
     if (i < 4 || random.below(3) > 0) {
       await appendSome(i);
       continue;
@@ -212,20 +250,23 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     if (run[0]?.hidden !== 0) continue;
     const summaryId = `sum_${String(i).padStart(16, "0")}`;
     const state = random.pick(["cover", "cover", "prepared", "reserve"] as const);
-    await both.storeSummary({
+    const request: StoreSummary = {
       conversationId,
       run: random.below(6) === 0 ? run.map((key) => ({ ...key, hidden: 8 })) : run,
       state,
       isRoot: random.below(6) === 0,
       summary: { summaryId, content: `summary ${i}`, tokens: 3 + i, model: "m", level: "normal" },
       now: i,
-    });
+    };
+    await both.run(both.store.storeSummary(request), () => planStoreSummary(request), 2);
     const folds = [
       { summaryId, run },
       { summaryId, run: run.slice(0, 1) },
       { summaryId, run },
     ];
-    if (state !== "cover") await both.publishStored({ conversationId, folds, now: i });
+    if (state === "cover") continue;
+    const stored = { conversationId, folds, now: i };
+    await both.run(both.store.publishStored(stored), () => planPublishStored(stored), 2);
   }
 }
 
