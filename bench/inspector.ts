@@ -10,7 +10,7 @@ import path from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { findChromium, openPage, startChromium } from "@lossless/testkit/chromium.ts";
 import type { Browser, Page } from "playwright-core";
-import { loadPage } from "../packages/cli/src/web/page.ts";
+import { loadPage } from "../packages/web/src/page.ts";
 import { median, round as roundTo } from "./history.ts";
 import { makeLargeArchive } from "./inspector-archive.ts";
 import type { BenchResult } from "./report.ts";

@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { openEngine, resolveSettings } from "@lossless/core";
 import { findChromium, openPage, startChromium } from "@lossless/testkit/chromium.ts";
 import type { Page } from "playwright-core";
-import { startInspector } from "../packages/cli/src/web/server.ts";
+import { startInspector } from "../packages/web/src/server.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 

@@ -152,6 +152,18 @@ const ENTRIES = [
   "./testing",
 ];
 
+/** What each package may use of the others. A door uses what lies below it, and no other door but by the command line. */
+const USES: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  sqlite: ["core"],
+  models: ["core"],
+  tui: ["core"],
+  web: ["core"],
+  cli: ["core", "models", "tui", "web"],
+  openclaw: ["core"],
+  testkit: ["core", "sqlite"],
+};
+
 describe("the packages", () => {
   test("use core and each other by name, never by a path into it", () => {
     const others = allCode.filter((file) => packageOf(file.path) !== "core");
@@ -181,18 +193,26 @@ describe("the packages", () => {
     expect(offences).toEqual([]);
   });
 
-  test("do not use each other, but for the page and its server; what ships uses no test tools", () => {
+  test("use each other one way; what ships uses no test tools", () => {
     const offences = listOffences(sources, (file, specifier) => {
-      const other = /^(?:@lossless\/([^/]+)|lossless-claw)(\/|$)/.exec(specifier);
+      const other = /^(?:@lossless\/([^/]+)|lossless-claw)(?:\/|$)/.exec(specifier);
       if (!other) return false;
-      const name = other[1] ?? "openclaw";
-      // A page and its server speak of the same things.
-      if (file.path.startsWith("packages/inspector/src/") && specifier.startsWith("@lossless/cli/src/web/"))
-        return false;
-      if (name === "sqlite" && packageOf(file.path) === "testkit") return false;
-      return name !== "core" && name !== packageOf(file.path);
+      const own = packageOf(file.path) ?? "";
+      return !USES[own]?.includes(other[1] ?? "openclaw");
     });
     expect(offences.filter((offence) => !OPENS_SQLITE.test(offence))).toEqual([]);
+    const homeless = sources.filter((file) => !((packageOf(file.path) ?? "") in USES));
+    expect(homeless.map((file) => file.path)).toEqual([]);
+  });
+
+  test("leave the page of the inspector what runs in a browser", () => {
+    const offences = listOffences(
+      sources.filter((file) => file.path.startsWith("packages/web/page/")),
+      (_file, _specifier, target) =>
+        target === null ||
+        !(target.startsWith("packages/web/page/") || /\/src\/(answers|context-diff)\.ts$/.test(target)),
+    );
+    expect(offences).toEqual([]);
   });
 
   test("only the plugin names modules of OpenClaw", () => {
@@ -209,7 +229,7 @@ test("every source file opens by saying what it is", () => {
   // The sample is made by scripts, not part of the program; line comments do there.
   const openingOfSample = /^(\/\/ |\/\*\*)/;
   const silent = allCode
-    .filter((file) => /\/(src|live|sample)\/|^(bench|scripts|test)\//.test(file.path))
+    .filter((file) => /^packages\/web\/page\/|\/(src|live|sample)\/|^(bench|scripts|test)\//.test(file.path))
     .filter((file) => !(file.path.includes("/sample/") ? openingOfSample : opening).test(file.text))
     .map((file) => file.path);
   expect(silent).toEqual([]);

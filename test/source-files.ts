@@ -34,7 +34,7 @@ export function readProjectFile(path: string): string {
 /** The program's own sources: no tests, no benchmarks. */
 export function readSources(): SourceFile[] {
   return listProjectFiles()
-    .filter((path) => /^packages\/[^/]+\/src\/.*\.ts$/.test(path))
+    .filter((path) => /^packages\/[^/]+\/(src|page)\/.*\.ts$/.test(path))
     .map(readSource);
 }
 

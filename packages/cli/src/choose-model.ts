@@ -28,7 +28,7 @@ export async function chooseModel(invocation: Invocation, options: ModelOptions)
     ...(provider === undefined ? {} : { summaryProvider: provider }),
   });
   const { settings, places } = await invocation.settings();
-  const { openComplete } = await import("./models/open-complete.ts");
+  const { openComplete } = await import("@lossless/models");
   const { listCandidates } = await import("@lossless/core");
   const first = listCandidates(settings)[0] ?? null;
   const env = { ...process.env, ...(baseUrl === undefined ? {} : nameAddress(first?.provider, baseUrl)) };

@@ -6,12 +6,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { afterAll, expect } from "vitest";
 import type { WarmOrder, WarmResult } from "./warm-program.ts";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 export const LCM = join(ROOT, "packages/cli/bin/lcm.js");
-export const SAMPLE = join(ROOT, "packages/cli/sample/sample-session.jsonl");
+export { SAMPLE };
 
 /** Compiled modules are kept between runs: most of a short command's time is reading its own source. */
 const COMPILE_CACHE = join(ROOT, "node_modules/.cache/lcm-tests");

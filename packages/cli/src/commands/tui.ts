@@ -35,9 +35,9 @@ others on this machine, and imports them. lcm-tui is the same command.`,
 }
 
 async function runCommand(invocation: Invocation, options: TuiOptions): Promise<void> {
-  const { findSessionFolders, requireFolder } = await import("../tui/transcripts.ts");
+  const { findSessionFolders, requireFolder } = await import("@lossless/tui");
   const named = options.sessions === undefined ? null : await requireFolder(options.sessions);
-  const { requireTerminal, runTui } = await import("../tui/run-tui.ts");
+  const { requireTerminal, runTui } = await import("@lossless/tui");
   requireTerminal();
   const model = await chooseModel(invocation, options);
   const { settings, places, replaced: replacedSettings } = await invocation.settings();

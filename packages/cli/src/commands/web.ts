@@ -6,6 +6,7 @@ import type { Invocation } from "../context.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
 import type { ModelOptions } from "../choose-model.ts";
 import { style } from "../style.ts";
+import { readVersion } from "../version.ts";
 import { addExamples } from "./shared.ts";
 
 interface Options extends ModelOptions {
@@ -47,7 +48,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
   const { port, write = false } = options;
   const model = write ? await chooseModel(invocation, options) : null;
   const { settings, replaced: replacedSettings } = await invocation.settings();
-  const { runInspector } = await import("../web/run-inspector.ts");
+  const { runInspector } = await import("@lossless/web");
   const { findModelProblem } = await import("./repair/doctor.ts");
   const modelProblem = await findModelProblem(invocation);
   await invocation.withArchive(
@@ -58,6 +59,7 @@ async function runWeb(invocation: Invocation, options: Options): Promise<void> {
         settings,
         scope: invocation.scope,
         port,
+        version: readVersion(),
         modelProblem,
         replacedSettings,
         write: write ? { model: nameChosen(model) } : undefined,

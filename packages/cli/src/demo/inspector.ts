@@ -1,7 +1,8 @@
 /** The demo with `--web`: after the tour, the archive it made stays open in the web inspector. */
 import { openEngine, resolveSettings } from "@lossless/core";
 import { style } from "../style.ts";
-import { runInspector } from "../web/run-inspector.ts";
+import { runInspector } from "@lossless/web";
+import { readVersion } from "../version.ts";
 import type { Tour } from "./tour.ts";
 
 export async function showInspector(tour: Tour): Promise<void> {
@@ -14,6 +15,7 @@ export async function showInspector(tour: Tour): Promise<void> {
       settings,
       scope: {},
       port: 0,
+      version: readVersion(),
       onReady: ({ url }) => {
         tour.say("");
         tour.tell(`${style.title("Open in your browser")}  ${style.name(url)}`);

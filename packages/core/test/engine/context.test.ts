@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
 
 import { findSharedData, listTranscripts, makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import type { Random, TemporaryFolder } from "@lossless/testkit";
 import { someOf } from "@lossless/testkit/rounds.ts";
+import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { describe, expect, test } from "vitest";
 
 import { openEngine } from "../../src/index.ts";
@@ -22,7 +22,6 @@ const RANDOM_BUDGETS = 4;
 const TAKES_ALL = process.env.LCM_ALL_TRANSCRIPTS !== undefined;
 const MAX_BYTES = TAKES_ALL ? Number.POSITIVE_INFINITY : 300_000;
 
-const SAMPLE = fileURLToPath(new URL("../../../cli/sample/sample-session.jsonl", import.meta.url));
 const SHARED = findSharedData();
 const TRANSCRIPTS = [
   SAMPLE,

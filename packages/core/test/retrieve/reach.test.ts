@@ -1,4 +1,4 @@
-import path from "node:path";
+import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { describe, expect, test } from "vitest";
 import { importPaths } from "@lossless/core/interchange";
 import type { Engine } from "@lossless/core";
@@ -13,7 +13,6 @@ const SMALL = {
   freshTailCount: 16,
 };
 const OWNER = "main";
-const SAMPLE = path.join(import.meta.dirname, "../../../cli/sample/sample-session.jsonl");
 
 /** Everything that can be opened from some ids on, by describe alone. */
 async function walk(

@@ -97,7 +97,7 @@ async function runAsk(invocation: Invocation, options: AskOptions, words: readon
 /** The model that the settings name for answers or for anything else, or null. */
 async function findModel(invocation: Invocation): Promise<Model | null> {
   const { settings, places } = await invocation.settings();
-  const { openComplete } = await import("../../models/open-complete.ts");
+  const { openComplete } = await import("@lossless/models");
   const complete = openComplete({ settings, env: process.env, stateDir: places.stateDir });
   return complete && { complete, ref: null };
 }

@@ -52,7 +52,7 @@ the old ones, which serve until the new ones are complete. lcm spend shows what 
 export async function findEmbed(invocation: Invocation): Promise<Embed | null> {
   const { settings } = await invocation.settings();
   if (settings.embedding.baseUrl === null || settings.embedding.model === null) return null;
-  const { openEmbed } = await import("../../models/open-embed.ts");
+  const { openEmbed } = await import("@lossless/models");
   return openEmbed({ settings, env: process.env });
 }
 

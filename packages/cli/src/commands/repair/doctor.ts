@@ -104,7 +104,7 @@ async function buildOptions(
 export async function findModelProblem(invocation: Invocation): Promise<string | null> {
   const { settings, places } = await invocation.settings();
   const { listCandidates } = await import("@lossless/core");
-  const { findEndpoint } = await import("../../models/endpoints.ts");
+  const { findEndpoint } = await import("@lossless/models");
   const first = listCandidates(settings)[0];
   if (first === undefined || first === null) return null;
   const endpoint = await findEndpoint(first, { env: process.env, stateDir: places.stateDir });

@@ -1,0 +1,142 @@
+/** What the page asks of its server. The shapes of the answers are the server's own, see `../src/answers.ts`. */
+import type {
+  ActionPreview,
+  ActionResult,
+  ActionWish,
+  AskResult,
+  ContextAnswer,
+  ContextTurns,
+  ConversationDetail,
+  CountedConversation,
+  DoctorReply,
+  Graph,
+  GrowthAnswer,
+  MessageDetail,
+  MessagePage,
+  News,
+  Overview,
+  Page,
+  SearchReply,
+  SpendAnswer,
+  SummaryNode,
+  TimelineAnswer,
+  UnderSummary,
+  WriteAccess,
+} from "../src/answers.ts";
+import { fetchWithToken } from "./token.ts";
+
+export type * from "../src/answers.ts";
+
+type Query = Readonly<Record<string, string | number | undefined>>;
+
+async function ask<T>(path: string, query: Query = {}): Promise<T> {
+  const pairs = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  const search = new URLSearchParams(pairs).toString();
+  return readAnswer(
+    await fetchWithToken(search === "" ? path : `${path}?${search}`, {
+      headers: { accept: "application/json" },
+    }),
+  );
+}
+
+async function readAnswer<T>(response: Response): Promise<T> {
+  const text = await response.text();
+  const body = parse(text) as { error?: { message: string; hint?: string } } | null;
+  if (response.ok && body !== null) return body as T;
+  const hint = body?.error?.hint === undefined ? "" : ` (${body.error.hint})`;
+  throw new Error(
+    body?.error
+      ? body.error.message + hint
+      : text.trim() || `the inspector answered with status ${response.status}`,
+  );
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Refusals are plain text, and shown as that.
+    return null;
+  }
+}
+
+let write: WriteAccess | null = null;
+
+/** What the server said about changing things; null while it only reads. */
+export const writeAccess = (): WriteAccess | null => write;
+
+function post<T>(path: string, body: object): Promise<T> {
+  return fetchWithToken(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-lcm-write": write?.token ?? "" },
+    body: JSON.stringify(body),
+  }).then((response) => readAnswer<T>(response));
+}
+
+export async function readOverview(): Promise<Overview> {
+  const overview = await ask<Overview>("/api/overview");
+  write = overview.write;
+  return overview;
+}
+export const readGrowth = (): Promise<GrowthAnswer> => ask("/api/growth");
+export const listConversations = (after: string): Promise<Page<CountedConversation>> =>
+  ask("/api/conversations", { after });
+export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
+export const listMessages = (id: number, query: Query): Promise<MessagePage> =>
+  ask(`/api/conversations/${id}/messages`, query);
+export const readMessage = (id: number): Promise<MessageDetail> => ask(`/api/messages/${id}`);
+/** Without the way up to the root, which takes longer than the message. */
+export const readMessageAlone = (id: number): Promise<MessageDetail> =>
+  ask(`/api/messages/${id}`, { path: "none" });
+export const readGraph = (id: number): Promise<Graph> => ask(`/api/conversations/${id}/graph`);
+export const readSummary = (id: string): Promise<SummaryNode> => ask(`/api/summaries/${id}`);
+export const listUnder = (id: string, at: number): Promise<UnderSummary> =>
+  ask(`/api/summaries/${id}/messages`, { at });
+export const readContext = (id: number, budget: number): Promise<ContextAnswer> =>
+  ask(`/api/conversations/${id}/context`, { budget });
+export const readTurns = (id: number, budget: number): Promise<ContextTurns> =>
+  ask(`/api/conversations/${id}/turns`, { budget });
+export const readTimeline = (id: number): Promise<TimelineAnswer> => ask(`/api/conversations/${id}/timeline`);
+export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
+export const askArchive = (query: Query): Promise<AskResult> => ask("/api/ask", query);
+export const readSpend = (): Promise<SpendAnswer> => ask("/api/spend", { by: "day" });
+export const examine = (): Promise<DoctorReply> => ask("/api/doctor");
+export const previewAction = (wish: ActionWish): Promise<ActionPreview> => post("/api/actions/preview", wish);
+export const applyAction = (confirmation: string): Promise<ActionResult> =>
+  post("/api/actions/apply", { confirmation });
+
+/** The bytes of a picture, as an address that only this page can read. */
+export async function readPicture(messageId: number, ordinal: number): Promise<string> {
+  const response = await fetchWithToken(`/api/messages/${messageId}/image/${ordinal}`);
+  if (!response.ok) return readAnswer(response);
+  return URL.createObjectURL(await response.blob());
+}
+
+/** How long to wait before asking again for news that broke off. */
+const RETRY_MS = 2_000;
+
+/** Tells the news of the archive for as long as the page is open. An EventSource could not send the token. */
+export async function followNews(onNews: (news: News) => void, onEnd: () => void): Promise<void> {
+  for (;;) {
+    try {
+      const { ok, body } = await fetchWithToken("/api/events");
+      if (!ok || body === null) return onEnd();
+      let rest = "";
+      const pieces = body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let piece = await pieces.read(); !piece.done; piece = await pieces.read()) {
+        const lines = (rest + piece.value).split("\n");
+        rest = lines.pop() ?? "";
+        // The server writes the data of an event on one line.
+        for (const line of lines)
+          if (line.startsWith("data: ")) onNews(JSON.parse(line.slice("data: ".length)) as News);
+      }
+    } catch (error) {
+      // The server has gone, which onEnd says; anything else is a mistake in this page.
+      if (!(error instanceof TypeError)) throw error;
+    }
+    onEnd();
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}

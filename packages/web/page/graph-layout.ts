@@ -1,0 +1,137 @@
+/**
+ * Where summaries are drawn: across by the messages they cover, in order; up by depth. A summary is as wide as what it covers, so that what
+ * lies above what can be seen at once. Summaries of one depth that cover the same (a stand-in beside the one it stands in for) get lanes of
+ * their own. Pure, and fast enough to be done again at every change: sorting is the most of it.
+ */
+import type { GraphNode } from "../src/answers.ts";
+
+export interface PlacedNode {
+  readonly node: GraphNode;
+  /** In messages from the begin of the conversation. */
+  readonly x: number;
+  readonly width: number;
+  /** From the bottom, leaves first. */
+  readonly row: number;
+}
+
+export interface Placed {
+  readonly nodes: readonly PlacedNode[];
+  readonly byId: ReadonlyMap<string, PlacedNode>;
+  /** Per row, in order of x. */
+  readonly rows: readonly (readonly PlacedNode[])[];
+  /** Depth of each row. */
+  readonly depths: readonly number[];
+  /** Messages that lie under leaves. */
+  readonly foldedWidth: number;
+  /** Where a position is, in messages from the begin. */
+  readonly xOf: (position: number) => number;
+}
+
+export function placeGraph(nodes: readonly GraphNode[]): Placed {
+  const scale = buildScale(nodes);
+  const drafts = nodes.map((node) => {
+    const x = scale.at(node.startPosition, "start");
+    return { node, x, width: Math.max(0.5, scale.at(node.endPosition, "end") - x) };
+  });
+  const rows: PlacedNode[][] = [];
+  const depths: number[] = [];
+  const byDepth = Map.groupBy(drafts, ({ node }) => node.depth);
+  for (const depth of [...byDepth.keys()].sort((a, b) => a - b)) {
+    const lanes = assignLanes(byDepth.get(depth) ?? []);
+    for (const lane of lanes) {
+      rows.push(lane.map((draft) => ({ ...draft, row: rows.length })));
+      depths.push(depth);
+    }
+  }
+  const placed = rows.flat();
+  return {
+    nodes: placed,
+    byId: new Map(placed.map((one) => [one.node.summaryId, one])),
+    rows,
+    depths,
+    foldedWidth: scale.total,
+    xOf: (position) => scale.at(position, "start"),
+  };
+}
+
+interface Draft {
+  readonly node: GraphNode;
+  readonly x: number;
+  readonly width: number;
+}
+
+/** As few lanes as do without overlaps; those of the context come first. */
+function assignLanes(drafts: readonly Draft[]): Draft[][] {
+  const ordered = drafts.toSorted((a, b) => Number(isAside(a)) - Number(isAside(b)) || a.x - b.x);
+  const lanes: Draft[][] = [];
+  for (const draft of ordered) {
+    const lane = lanes.find((some) => isFree(some, draft));
+    if (lane) lane.push(draft);
+    else lanes.push([draft]);
+  }
+  return lanes.map((lane) => lane.sort((a, b) => a.x - b.x));
+}
+
+const isAside = ({ node }: Draft): boolean => node.state !== "cover";
+
+function isFree(lane: readonly Draft[], { x, width }: Draft): boolean {
+  // What was placed last is mostly the neighbour; only a stand-in has to look further.
+  const last = lane.at(-1);
+  if (last === undefined || last.x + last.width <= x + EPSILON) return true;
+  return lane.every((other) => other.x + other.width <= x + EPSILON || x + width <= other.x + EPSILON);
+}
+
+const EPSILON = 1e-6;
+
+interface Scale {
+  readonly total: number;
+  at(position: number, edge: "start" | "end"): number;
+}
+
+/** From positions, which have gaps, to numbers of messages, which have none. */
+function buildScale(nodes: readonly GraphNode[]): Scale {
+  const leaves = nodes
+    .filter(({ depth, state }) => depth === 0 && (state === "cover" || state === "reserve"))
+    .toSorted((a, b) => a.startPosition - b.startPosition || a.endPosition - b.endPosition);
+  const starts: number[] = [];
+  const ends: number[] = [];
+  const before: number[] = [];
+  const widths: number[] = [];
+  let total = 0;
+  for (const { startPosition, endPosition, messages } of leaves) {
+    if (startPosition <= (ends.at(-1) ?? Number.NEGATIVE_INFINITY)) continue;
+    starts.push(startPosition);
+    ends.push(endPosition);
+    before.push(total);
+    widths.push(Math.max(1, messages));
+    total += Math.max(1, messages);
+  }
+  return {
+    total,
+    at(position, edge) {
+      const index = lastAtMost(starts, position);
+      if (index < 0) return 0;
+      const [start, end, x, width] = [
+        starts[index] ?? 0,
+        ends[index] ?? 0,
+        before[index] ?? 0,
+        widths[index] ?? 0,
+      ];
+      if (position >= end) return edge === "end" || position > end ? x + width : x;
+      if (position === start && edge === "start") return x;
+      return x + (width * (position - start)) / Math.max(1, end - start);
+    },
+  };
+}
+
+/** The last of sorted values that is not above a limit; −1 when all are. */
+function lastAtMost(values: readonly number[], limit: number): number {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((values[middle] ?? 0) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

@@ -1,0 +1,327 @@
+/**
+ * Context: what a model gets for a budget. Each item is a block as large as its tokens and coloured by depth, with the reason why it is there.
+ * Against the turn before, and against another budget, it says what came, what went, and how much of the front stayed the same.
+ */
+import { compareContexts } from "../../src/context-diff.ts";
+import type { ContextDiff } from "../../src/context-diff.ts";
+import { readContext, readMessage, readSummary, readTurns } from "../api.ts";
+import type { ContextAnswer, ContextTurn, ExplainedItem } from "../api.ts";
+import { debounce, fill, h, textNodes } from "../dom.ts";
+import type { Child } from "../dom.ts";
+import { budgetOfSlider, countOf, formatCount, formatShare, formatShort, sliderOfBudget } from "../format.ts";
+import { renderMessage } from "../message.ts";
+import { drawBars } from "../plot.ts";
+import { renderSummary } from "../summary-detail.ts";
+import { TokenStrip } from "../token-strip.ts";
+import { depthClass, linkMessage, renderCard, renderFailure, renderLoading } from "../view.ts";
+import type { View } from "../view.ts";
+import { VirtualList } from "../virtual-list.ts";
+
+const START_BUDGET = 32_000;
+const BUDGETS = [8_000, 32_000, 128_000, 200_000, 1_000_000];
+const ROW_PX = 38;
+const REST_MS = 1_500;
+
+const MODES = {
+  whole: "everything that is not folded fits",
+  tight: "coarser where the budget ends",
+  least: "only the newest user message and open tool calls fit",
+};
+
+export const openContext = (conversationId: number, budget: number | null): View =>
+  new ContextView(conversationId, budget ?? START_BUDGET);
+
+class ContextView implements View {
+  readonly restMs = REST_MS;
+  readonly element: HTMLElement;
+  readonly #id: number;
+  readonly #slider = h("input", {
+    type: "range",
+    min: 0,
+    max: 1000,
+    step: 1,
+    "aria-label": "Budget in tokens",
+  });
+  readonly #budget = h("output", { class: "budget" });
+  readonly #cards = h("div", {}, renderLoading("the context"));
+  readonly #turns = h("div", { class: "turns" });
+  readonly #diff = h("p", { class: "diff", role: "status" });
+  readonly #strip = new TokenStrip((index) => this.#select(index));
+  readonly #list = h("div", { class: "fill" });
+  readonly #detail = h(
+    "aside",
+    { class: "detail", "aria-live": "polite", "aria-label": "Item", tabindex: 0 },
+    h("p", { class: "faint" }, "Click a block or a row to read it."),
+  );
+  #context: ContextAnswer | null = null;
+  #change: ContextDiff | null = null;
+  #newest: ReadonlySet<string> = new Set();
+  #selected = -1;
+  #asked = 0;
+
+  constructor(conversationId: number, budget: number) {
+    this.#id = conversationId;
+    const load = debounce((chosen: number) => void this.#load(chosen), 90);
+    this.#slider.addEventListener("input", () => {
+      this.#showBudget(this.#chosen);
+      load(this.#chosen);
+    });
+    this.element = h(
+      "section",
+      { class: "view column", "aria-label": "Context" },
+      h(
+        "div",
+        { class: "toolbar" },
+        h("h1", {}, "Context"),
+        h("span", { class: "slider" }, "2k", this.#slider, "1M"),
+        this.#budget,
+        ...BUDGETS.map((some) =>
+          h("button", { type: "button", onclick: () => this.#choose(some) }, formatShort(some)),
+        ),
+      ),
+      this.#cards,
+      this.#strip.element,
+      this.#diff,
+      this.#turns,
+      h("div", { class: "fill split" }, this.#list, this.#detail),
+    );
+    this.#choose(budget);
+  }
+
+  get #chosen(): number {
+    return budgetOfSlider(Number(this.#slider.value));
+  }
+
+  #choose(budget: number): void {
+    this.#slider.value = String(sliderOfBudget(budget));
+    this.#showBudget(budget);
+    void this.#load(budget);
+  }
+
+  #showBudget(budget: number): void {
+    this.#budget.value = `${formatCount(budget)} tokens`;
+    this.#slider.setAttribute("aria-valuetext", this.#budget.value);
+  }
+
+  async #load(budget: number): Promise<void> {
+    const asked = ++this.#asked;
+    try {
+      const context = await readContext(this.#id, budget);
+      // The slider may have moved on while this was made.
+      if (asked !== this.#asked) return;
+      const before = this.#context;
+      this.#change = before === null ? null : compareContexts(before.items, context.items);
+      const chosen = keyOf(before?.items[this.#selected]);
+      this.#context = context;
+      this.#selected = chosen === null ? -1 : context.items.findIndex((item) => keyOf(item) === chosen);
+      fill(this.#cards, renderTotals(context));
+      const isOther = before !== null && before.budgetTokens !== context.budgetTokens;
+      fill(this.#diff, isOther && this.#change !== null && describeChange(before, context, this.#change));
+      this.#renderList(context.items);
+      this.#showStrip();
+      await this.#loadTurns(budget, asked);
+    } catch (error) {
+      fill(this.#cards, renderFailure(error));
+    }
+  }
+
+  /** How the context came about, turn by turn; slower than the context itself, and therefore after it. */
+  async #loadTurns(budget: number, asked: number): Promise<void> {
+    const { turns } = await readTurns(this.#id, budget);
+    if (asked !== this.#asked) return;
+    this.#newest = new Set(turns.at(-1)?.newIds ?? []);
+    fill(this.#turns, ...renderTurns(turns));
+    this.#showStrip();
+    for (const row of this.#list.querySelectorAll<HTMLElement>(".item")) this.#markNew(row);
+  }
+
+  #showStrip(): void {
+    const { items = [], budgetTokens = 1 } = this.#context ?? {};
+    const isNew = (index: number): boolean => items[index]?.ids.some((id) => this.#newest.has(id)) ?? false;
+    this.#strip.show({ items, budgetTokens, isNew, selected: this.#selected });
+  }
+
+  #markNew(row: HTMLElement): void {
+    const ids = (row.dataset["ids"] ?? "").split(" ");
+    row.classList.toggle(
+      "is-new",
+      ids.some((id) => this.#newest.has(id)),
+    );
+  }
+
+  #renderList(items: readonly ExplainedItem[]): void {
+    const largest = Math.max(1, ...items.map(({ tokens }) => tokens));
+    const list = new VirtualList({
+      label: "Items of the context",
+      count: items.length,
+      estimate: ROW_PX,
+      render: (index) => this.#renderItem(items[index] as ExplainedItem, index, largest),
+    });
+    fill(this.#list, list.element);
+    list.update();
+  }
+
+  #renderItem(item: ExplainedItem, index: number, largest: number): HTMLElement {
+    const bar = h("i", { class: `bar ${depthClass(item.depth)}` });
+    bar.style.width = `${Math.max(2, (100 * item.tokens) / largest)}%`;
+    const row = h(
+      "button",
+      {
+        type: "button",
+        class: `item${index === this.#selected ? " chosen" : ""}`,
+        "data-ids": item.ids.join(" "),
+        onclick: () => this.#select(index),
+      },
+      h("span", { class: "item-kind" }, h("i", { class: `dot ${depthClass(item.depth)}` }), nameKind(item)),
+      h("span", { class: "item-id id" }, item.ids.join("…") || "–"),
+      h("span", { class: "item-tokens number" }, formatCount(item.tokens)),
+      h("span", { class: "item-bar" }, bar),
+      h(
+        "span",
+        { class: "item-why faint", title: item.reason },
+        item.messages === 1 ? null : `${formatShort(item.messages)} messages; `,
+        ...textNodes(item.reason),
+      ),
+    );
+    this.#markNew(row);
+    return row;
+  }
+
+  #select(index: number): void {
+    const item = this.#context?.items[index];
+    this.#selected = index;
+    this.#showStrip();
+    for (const row of this.#list.querySelectorAll(".vrow")) {
+      row.firstElementChild?.classList.toggle(
+        "chosen",
+        Number(row.getAttribute("aria-posinset")) === index + 1,
+      );
+    }
+    if (item) void this.#showItem(item);
+  }
+
+  async #showItem(item: ExplainedItem): Promise<void> {
+    const head = [
+      h(
+        "p",
+        { class: "tags" },
+        h("span", { class: `tag ${depthClass(item.depth)}` }, nameKind(item)),
+        h("span", { class: "tag" }, `${formatCount(item.tokens)} tokens`),
+      ),
+      h("p", {}, h("b", {}, "Why: "), ...textNodes(item.reason)),
+      h("p", { class: "faint" }, `Stands for ${countOf(item.messages, "message")}.`),
+    ];
+    fill(this.#detail, ...head);
+    try {
+      // A line for a range may name the summary that could not be shown.
+      const summaryId = item.summaryId ?? item.ids.find((id) => id.startsWith("sum_"));
+      if (summaryId !== undefined)
+        fill(this.#detail, ...head, ...renderSummary(await readSummary(summaryId), () => this.refresh()));
+      else if (item.messageId !== null)
+        fill(this.#detail, ...head, renderMessage((await readMessage(item.messageId)).message, null));
+    } catch (error) {
+      fill(this.#detail, ...head, renderFailure(error));
+    }
+  }
+
+  refresh(): void {
+    void this.#load(this.#chosen);
+  }
+
+  press(key: string): boolean {
+    const last = (this.#context?.items.length ?? 0) - 1;
+    if (key === "ArrowRight" || key === "ArrowDown") this.#select(Math.min(last, this.#selected + 1));
+    else if (key === "ArrowLeft" || key === "ArrowUp") this.#select(Math.max(0, this.#selected - 1));
+    else return false;
+    return true;
+  }
+
+  close(): void {
+    this.#strip.close();
+  }
+}
+
+const keyOf = (item: ExplainedItem | undefined): string | null =>
+  item === undefined ? null : `${item.kind} ${item.ids.join(" ")}`;
+
+const nameKind = ({ kind, depth, role }: ExplainedItem): string =>
+  kind === "summary" ? `depth ${depth}` : kind === "message" ? (role ?? "message") : kind;
+
+function renderTotals(context: ContextAnswer): HTMLElement {
+  const { items, estimatedTokens, budgetTokens, shownMessages } = context;
+  const count = (kind: ExplainedItem["kind"]): number => items.filter((item) => item.kind === kind).length;
+  const represented = items.reduce((sum, item) => sum + item.messages, 0);
+  return h(
+    "dl",
+    { class: "cards small" },
+    renderCard(
+      "Used",
+      formatShare(estimatedTokens, budgetTokens),
+      `${formatCount(estimatedTokens)} of ${formatCount(budgetTokens)} tokens`,
+    ),
+    renderCard(
+      "Stands for",
+      formatCount(represented),
+      represented === shownMessages ? "messages, all there are" : `of ${formatCount(shownMessages)} messages`,
+    ),
+    renderCard("Verbatim", formatCount(count("message")), `${formatCount(count("stub"))} cut short`),
+    renderCard(
+      "Summaries",
+      formatCount(count("summary")),
+      count("range") > 0 ? `and ${countOf(count("range"), "line")} for ranges` : "stand for the rest",
+    ),
+    renderCard("Mode", context.mode, MODES[context.mode]),
+    renderCard("Made in", `${context.tookMs.toFixed(1)} ms`, `front ${context.fingerprint.slice(0, 8)}`),
+  );
+}
+
+function describeChange(before: ContextAnswer, after: ContextAnswer, diff: ContextDiff): HTMLElement {
+  const total = after.items.reduce((sum, { tokens }) => sum + tokens, 0);
+  return h(
+    "span",
+    {},
+    h("b", {}, `Against ${formatCount(before.budgetTokens)} tokens: `),
+    `${formatCount(diff.added)} added, ${formatCount(diff.removed)} removed, ${formatCount(diff.kept)} kept; the front is the same for ${formatShort(diff.sharedTokens)} tokens (${formatShare(diff.sharedTokens, total)}).`,
+  );
+}
+
+/** What the last turn changed, and how stable the front was over the last ones. */
+function renderTurns(turns: readonly ContextTurn[]): Child[] {
+  const last = turns.at(-1);
+  if (last === undefined) return [];
+  const share = ({ sharedTokens, tokens }: ContextTurn): number => (100 * sharedTokens) / Math.max(1, tokens);
+  const mean = turns.reduce((sum, turn) => sum + share(turn), 0) / turns.length;
+  return [
+    h(
+      "div",
+      { class: "turn-text" },
+      h(
+        "p",
+        {},
+        h("b", {}, "Against the turn before: "),
+        `${formatCount(last.added)} added, ${formatCount(last.removed)} removed. The turn began with `,
+        linkMessage(last.messageId),
+        "; what it brought is marked.",
+      ),
+      h(
+        "p",
+        {},
+        h("b", {}, "Prefix stability: "),
+        `${formatShare(last.sharedTokens, last.tokens)} of the front stayed the same, `,
+        `${mean.toFixed(0)} % on average over ${countOf(turns.length, "turn")}. A provider's cache keeps that part.`,
+      ),
+    ),
+    drawBars({
+      label: `Share of the front that stayed the same with each of the last ${countOf(turns.length, "turn")}: ${turns.map((turn) => `${share(turn).toFixed(0)} %`).join(", ")}`,
+      bars: turns.map((turn) => ({
+        name: `msg_${turn.messageId}`,
+        value: share(turn),
+        says: `msg_${turn.messageId}: ${share(turn).toFixed(0)} % of ${formatShort(turn.tokens)} tokens stayed; ${turn.added} added, ${turn.removed} removed`,
+      })),
+      top: 100,
+      width: 560,
+      height: 96,
+      format: (value) => (value % 50 === 0 ? `${value} %` : ""),
+    }),
+  ];
+}

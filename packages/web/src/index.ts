@@ -1,0 +1,2 @@
+/** The web inspector, served until it is ended. */
+export { runInspector } from "./run-inspector.ts";

@@ -1,0 +1,66 @@
+/** Runs the inspector on an open archive until Ctrl-C. Shared by `lcm web` and the demo. */
+import { once } from "node:events";
+import type { Engine, Scope, Settings } from "@lossless/core";
+import type { ReplacedSetting } from "@lossless/core/settings";
+import { startInspector } from "./server.ts";
+
+export interface RunOptions {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly scope: Scope;
+  readonly port: number;
+  /** Of the program that serves the page. */
+  readonly version: string;
+  /** Why the model of the settings cannot be asked, for the doctor. */
+  readonly modelProblem?: string | null;
+  /** Settings that could not be used, for the doctor. */
+  readonly replacedSettings?: readonly ReplacedSetting[];
+  /** Absent: it only reads. */
+  readonly write?: { readonly model: string | null };
+  readonly onReady: (inspector: { readonly url: string; readonly port: number }) => void | Promise<void>;
+}
+
+export async function runInspector(options: RunOptions): Promise<void> {
+  const {
+    engine,
+    settings,
+    scope,
+    port,
+    version,
+    write,
+    modelProblem = null,
+    replacedSettings = [],
+    onReady,
+  } = options;
+  const inspector = await startInspector({
+    engine,
+    scope,
+    port,
+    timezone: settings.timezone,
+    version,
+    write: write === undefined ? null : { settings, ...write },
+    examine: async () => {
+      const { examine } = await import("@lossless/core/repair");
+      return examine({
+        engine,
+        settings,
+        databasePath: settings.databasePath,
+        filesDir: settings.largeFilesDir,
+        modelProblem,
+        replacedSettings,
+      });
+    },
+  });
+  const ended = waitForEnd();
+  try {
+    await onReady(inspector);
+    await ended;
+  } finally {
+    await inspector.close();
+  }
+}
+
+/** Ctrl-C, or a polite request of the system. */
+async function waitForEnd(): Promise<void> {
+  await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name)));
+}

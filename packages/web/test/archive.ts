@@ -1,0 +1,159 @@
+/**
+ * Archives to look into: a folded conversation with tools and a picture, and one that tries to be more than text; the sample that ships with
+ * the project; and one conversation of a hundred thousand messages.
+ */
+import { join } from "node:path";
+import { openEngine, resolveSettings } from "@lossless/core";
+import type { Complete, Engine } from "@lossless/core";
+import { importTranscript } from "@lossless/core/interchange";
+import { startInspector } from "../src/server.ts";
+import type { Inspector } from "../src/server.ts";
+import { SAMPLE } from "@lossless/testkit/sample.ts";
+
+export const MAIN = { key: "agent:main:main", id: "s1", owner: "main" };
+export const HOSTILE = { key: "agent:<b>hostile</b>", id: "s2", owner: "other" };
+export const HOSTILE_TEXT = `<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1"> \u202Eesrever\u202C ${"x".repeat(30_000)}`;
+/** One red point. */
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+export interface Site {
+  readonly inspector: Inspector;
+  /** The archive as an agent has it open. */
+  readonly writer: Engine;
+  readonly database: string;
+  readonly close: () => Promise<void>;
+}
+
+export async function openSite(folder: string, options: SiteOptions = {}): Promise<Site> {
+  return serve(join(folder, "lcm.db"), options, async (writer) => {
+    await writer.ingest({
+      session: MAIN,
+      messages: makeTalk(120).map((message, index) => ({ eventId: `e${index}`, message })),
+    });
+    await writer.compact({ sessionKey: MAIN.key, budgetTokens: 8_000, force: true });
+    await writer.ingest({
+      session: HOSTILE,
+      messages: makeHostile().map((message, index) => ({ eventId: `h${index}`, message })),
+    });
+  });
+}
+
+export async function openSample(folder: string): Promise<Site> {
+  return serve(join(folder, "lcm.db"), {}, async (writer) => {
+    await importTranscript({ engine: writer, path: SAMPLE });
+    await writer.compact({ conversationId: 1, budgetTokens: 32_000 });
+  });
+}
+
+export const LARGE_MESSAGES = 100_000;
+const LARGE_BATCH = 20_000;
+
+export async function openLarge(folder: string): Promise<Site> {
+  return serve(join(folder, "lcm.db"), {}, async (writer) => {
+    for (let first = 0; first < LARGE_MESSAGES; first += LARGE_BATCH) {
+      await writer.ingest({ session: MAIN, messages: makeSteps(first, LARGE_BATCH) });
+      await writer.compact({ sessionKey: MAIN.key, budgetTokens: 32_000 });
+    }
+  });
+}
+
+const makeSteps = (first: number, count: number): { eventId: string; message: object }[] =>
+  Array.from({ length: count }, (_, index) => {
+    const step = first + index;
+    const content = `Step ${step}: parcel ${(step * 7) % 1009} leaves the depot`;
+    const role = step % 2 === 0 ? "user" : "assistant";
+    return {
+      eventId: `e${step}`,
+      message: { role, content, timestamp: Date.UTC(2026, 0, 1) + step * 60_000 },
+    };
+  });
+
+interface SiteOptions {
+  /** Whether the page may change the archive. */
+  readonly write?: boolean;
+  /** The model that writes summaries anew. */
+  readonly complete?: Complete;
+}
+
+const MODEL = { provider: "test", model: "tiny" };
+
+async function serve(
+  database: string,
+  { write = false, complete }: SiteOptions,
+  fill: (writer: Engine) => Promise<unknown>,
+): Promise<Site> {
+  const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
+  const writer = await openEngine({ database, settings, thread: false });
+  await fill(writer);
+  const model = complete === undefined ? {} : { complete, hostModel: MODEL };
+  const engine = await openEngine({ database, settings, readOnly: !write, ...model });
+  const inspector = await startInspector({
+    engine,
+    scope: {},
+    port: 0,
+    pollMs: 20,
+    timezone: "UTC",
+    version: "0.0.0",
+    write: write ? { settings, model: complete === undefined ? null : "test/tiny" } : null,
+    examine: async () => {
+      const { examine } = await import("@lossless/core/repair");
+      return examine({ engine, settings, databasePath: database, filesDir: settings.largeFilesDir });
+    },
+  });
+  const close = async (): Promise<void> => {
+    await inspector.close();
+    await engine.close();
+    await writer.close();
+  };
+  return { inspector, writer, database, close };
+}
+
+function makeTalk(count: number): object[] {
+  return Array.from({ length: count }, (_, index) => {
+    const timestamp = Date.UTC(2026, 2, 1) + index * 3_600_000;
+    const words = `Step ${index}: the parcel label printer and the backoff of the carrier, number ${index * 7}. ${"More words about it. ".repeat(12)}`;
+    if (index % 4 === 0) return { role: "user", content: words, timestamp };
+    if (index % 4 === 1) {
+      const call = {
+        type: "toolCall",
+        id: `call_${index}`,
+        name: "read_file",
+        arguments: { path: `src/step-${index}.ts` },
+      };
+      return { role: "assistant", content: [{ type: "text", text: words }, call], timestamp };
+    }
+    if (index % 4 === 2) {
+      const content = [{ type: "text", text: `const step = ${index}; // printed\n${words}` }];
+      return {
+        role: "toolResult",
+        toolCallId: `call_${index - 1}`,
+        toolName: "read_file",
+        content,
+        timestamp,
+      };
+    }
+    return {
+      role: "assistant",
+      content: `${words}\n\`\`\`ts\nconst value = "${index}"; // a comment\n\`\`\``,
+      timestamp,
+    };
+  });
+}
+
+function makeHostile(): object[] {
+  return [
+    { role: "user", content: HOSTILE_TEXT },
+    { role: "user", content: [{ type: "image", data: PNG, mimeType: "image/png" }] },
+    {
+      role: "user",
+      content: [
+        {
+          type: "image",
+          data: Buffer.from("<svg onload=alert(1)>                ").toString("base64"),
+          mimeType: "image/png",
+        },
+      ],
+    },
+  ];
+}
