@@ -36,7 +36,7 @@ async function buildPlugin(): Promise<void> {
       "doctor-contract-api": join(plugin, "src", "doctor-contract.ts"),
       worker: join(core, "src", "engine", "worker.ts"),
       "chore-worker": join(plugin, "src", "chore-worker.ts"),
-      "regex-worker": join(core, "src", "retrieve", "regex-worker.ts"),
+      "regex-worker": join(core, "src", "recall", "regex-worker.ts"),
     },
     outdir,
     bundle: true,

@@ -13,15 +13,16 @@ import {
 } from "./source-files.ts";
 import type { SourceFile } from "./source-files.ts";
 
-const BASE = ["model", "text", "message", "store"] as const;
-const OPERATIONS = ["ingest", "compact", "summarize", "assemble", "retrieve"] as const;
+const BASE = ["model", "text", "message", "settings", "store"] as const;
+const OPERATIONS = ["ingest", "compact", "summarize", "assemble", "recall"] as const;
 const BELOW_TOP = [...BASE, ...OPERATIONS, "bulk", "engine"];
 
 /** What each layer of core may import besides itself. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   model: [],
   text: ["model"],
-  message: ["model"],
+  message: ["model", "text"],
+  settings: ["model", "text"],
   store: ["model", "text"],
   archive: ["model", "text", "store"],
   ...Object.fromEntries(OPERATIONS.map((operation) => [operation, BASE])),
@@ -29,9 +30,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   engine: [...BASE, ...OPERATIONS, "bulk"],
   tools: BELOW_TOP,
   transfer: BELOW_TOP,
-  maintain: [...BELOW_TOP, "transfer"],
-  doors: [...BELOW_TOP, "transfer", "maintain"],
-  entry: [...BELOW_TOP, "archive", "tools", "transfer", "maintain", "doors"],
+  repair: [...BELOW_TOP, "transfer"],
+  doors: [...BELOW_TOP, "transfer", "repair"],
+  entry: [...BELOW_TOP, "archive", "tools", "transfer", "repair", "doors"],
 };
 
 const CORE = "packages/core/src/";

@@ -1,6 +1,6 @@
 /**
  * Config files for programs that run outside a host. Ours is `<state>/lcm.json`; the host's `<state>/openclaw.json` is read
- * and never written. What the values mean is decided in core (`model/settings-resolve.ts`); here is only the reading and
+ * and never written. What the values mean is decided in core (`settings/settings-resolve.ts`); here is only the reading and
  * writing. A file is replaced whole or not at all.
  */
 import { randomBytes } from "node:crypto";

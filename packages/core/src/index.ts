@@ -22,8 +22,8 @@ export { LIBRARY_WORDS, wordNote, wordStep } from "./model/next-step.ts";
 export type { StepWords } from "./model/next-step.ts";
 
 // Settings: as much as opening needs; the rest is in `/settings`
-export { resolveSettings } from "./model/settings-resolve.ts";
-export type { Settings } from "./model/settings.ts";
+export { resolveSettings } from "./settings/settings-resolve.ts";
+export type { Settings } from "./settings/settings.ts";
 
 // Storing messages
 export type { IngestRequest, IngestResult } from "./engine/ingest.ts";
@@ -40,7 +40,7 @@ export type {
 // What is stored
 export { formatMessageId, isFileId, isSummaryId, makeImportId, parseMessageId } from "./model/ids.ts";
 export type { MessageView, PartType, PartView, Role } from "./model/message.ts";
-export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./model/tokens.ts";
+export { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "./text/tokens.ts";
 export type {
   ConversationRow,
   LargeFileRow,
@@ -71,10 +71,10 @@ export type { AssembleRequest } from "./engine/assemble.ts";
 // Finding and opening
 export type { EmbedMessagesResult } from "./engine/vector-fill.ts";
 export type { EmbedStatusResult } from "./engine/vectors.ts";
-export type { AskFailure, AskRequest, AskResult, Passage } from "./retrieve/ask.ts";
-export type { DescribedMessage, DescribeRequest, DescribeResult } from "./retrieve/describe.ts";
-export type { ExpandedSummary, ExpandRequest, ExpandResult } from "./retrieve/expand.ts";
-export type { GrantRequest, GrantResult } from "./retrieve/grants.ts";
+export type { AskFailure, AskRequest, AskResult, Passage } from "./recall/ask.ts";
+export type { DescribedMessage, DescribeRequest, DescribeResult } from "./recall/describe.ts";
+export type { ExpandedSummary, ExpandRequest, ExpandResult } from "./recall/expand.ts";
+export type { GrantRequest, GrantResult } from "./recall/grants.ts";
 export type {
   FileHit,
   GrepHit,
@@ -85,9 +85,9 @@ export type {
   GrepSort,
   MessageHit,
   SummaryHit,
-} from "./retrieve/grep.ts";
-export type { Caller, ScopeRequest } from "./retrieve/scope.ts";
-export type { SearchRequest, SearchResult, SearchResultHit } from "./retrieve/search.ts";
+} from "./recall/grep.ts";
+export type { Caller, ScopeRequest } from "./recall/scope.ts";
+export type { SearchRequest, SearchResult, SearchResultHit } from "./recall/search.ts";
 
 // How the archive is
 export type { FoldingStatus, StatusResult } from "./engine/status.ts";

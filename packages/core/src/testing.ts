@@ -2,7 +2,7 @@
 export { createLocalEngine } from "./engine/local-engine.ts";
 export { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
 export { viewMessage } from "./message/normalize.ts";
-export { filesDirBeside } from "./model/files-dir.ts";
+export { filesDirBeside } from "./settings/files-dir.ts";
 export { decodeBody, encodeBody } from "./store/body.ts";
 export { summarizeExtractively } from "./summarize/extractive.ts";
 export { speakerOf } from "./summarize/source.ts";

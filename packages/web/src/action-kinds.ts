@@ -1,5 +1,5 @@
 /**
- * What can be done from the page, each as the command of the same name does it: by the one implementation in the engine and in `maintain/`.
+ * What can be done from the page, each as the command of the same name does it: by the one implementation in the engine and in `repair/`.
  * Preparing changes nothing; it says what would be done, and gives back the way to do exactly that.
  */
 import { EngineError, formatMessageId } from "@lossless/core";

@@ -1,6 +1,6 @@
 /** What a batch teaches about how models count tokens: each model learns from its messages in order, and is written once. */
-import { calibrate, UNCALIBRATED } from "../model/tokens.ts";
-import type { Calibration } from "../model/tokens.ts";
+import { calibrate, UNCALIBRATED } from "../text/tokens.ts";
+import type { Calibration } from "../text/tokens.ts";
 import type { PreparedMessage } from "../store/rows.ts";
 import type { RowWriter } from "./changes.ts";
 import type { Row } from "./tables.ts";

@@ -6,7 +6,7 @@
  * Invariant: once the change set is written, no row and no term of the index holds the text.
  */
 import { HIDDEN } from "../model/message.ts";
-import { estimateTextTokens } from "../model/tokens.ts";
+import { estimateTextTokens } from "../text/tokens.ts";
 import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../store/care.ts";
 import { Changes } from "./changes.ts";
 import { lockHeads } from "./heads.ts";

@@ -11,7 +11,7 @@ import { isHiddenByBoundary } from "../model/boundaries.ts";
 import type { CoverItem } from "../model/cover.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import { explainFreshTail, findFreshTail, type TailLimit, type TailPolicy } from "../model/tail.ts";
-import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { applyFactor, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import { isSummaryItem, isUserMessage } from "../model/tool-groups.ts";
 import type { CoverTail, ShownSummary } from "../store/folding.ts";
 import type { ShownMessage, Store } from "../store/store.ts";

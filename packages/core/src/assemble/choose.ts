@@ -14,7 +14,7 @@ import type { CoverItem } from "../model/cover.ts";
 import { formatMessageId } from "../model/ids.ts";
 import type { ReserveSummary } from "../model/reserve.ts";
 import { measureFreshTail, type TailGroup, type TailPolicy } from "../model/tail.ts";
-import { applyFactor } from "../model/tokens.ts";
+import { applyFactor } from "../text/tokens.ts";
 import { isUserMessage } from "../model/tool-groups.ts";
 import { chooseFront, chooseLeast, type FrontChoice, type RangeNeed } from "./front.ts";
 import { openSummaries } from "./open.ts";

@@ -3,7 +3,7 @@
  * where the room is too small for it, one line stands for all of it.
  */
 import type { ForkItem } from "../store/forks.ts";
-import { applyFactor } from "../model/tokens.ts";
+import { applyFactor } from "../text/tokens.ts";
 import type { Store } from "../store/store.ts";
 import type { Choice, ChosenItem } from "./choose.ts";
 import { formatMessageId } from "../model/ids.ts";

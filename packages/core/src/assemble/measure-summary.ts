@@ -1,5 +1,5 @@
 /** How many tokens a summary has once the assembler has written it. */
-import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import type { RunItem } from "../store/folding.ts";
 import { renderSummary } from "./render.ts";
 

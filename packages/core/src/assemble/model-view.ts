@@ -6,7 +6,7 @@
  */
 import { partTokens, viewForModel, type SentPart } from "../message/normalize.ts";
 import type { ModelIdentity } from "../model/message.ts";
-import { MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import type { ModelMessage, ModelPart } from "./grammars.ts";
 import { renderMediaStub, renderStub } from "./render.ts";
 import type { StubText } from "./render.ts";

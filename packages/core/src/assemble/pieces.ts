@@ -3,7 +3,7 @@
  * it costs when sent. Pieces are pulled from the cover newest first and only as far as the choice needs them.
  */
 import type { CoverItem } from "../model/cover.ts";
-import { MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import { must } from "../model/errors.ts";
 import {
   groupItems,

@@ -3,9 +3,9 @@
  * and the stub in place of a bulky tool result. Text from the archive is escaped and marked untrusted; the same input
  * gives the same bytes.
  */
-import { escapeXml } from "../model/escape-xml.ts";
+import { escapeXml } from "../text/escape-xml.ts";
 import { formatMessageId } from "../model/ids.ts";
-import { splitMoment } from "../model/zone-format.ts";
+import { splitMoment } from "../text/zone-format.ts";
 
 export interface SummaryText {
   readonly summaryId: string;

@@ -6,10 +6,10 @@
 import { prepareMessage } from "../ingest/prepare.ts";
 import { PreparedPacker } from "./prepared-batch.ts";
 import { hiddenMask } from "../model/message.ts";
-import { drawRandom } from "../model/random.ts";
+import { drawRandom } from "../ingest/random.ts";
 import type { JsonObject } from "../message/readable.ts";
 import type { Arrival } from "../model/message.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { PackedPrepared } from "./prepared-batch.ts";
 
 /** Begins a batch. */

@@ -5,9 +5,9 @@
  *
  * Invariant: unpacking gives what was packed, field by field.
  */
-import { ByteWriter } from "../model/byte-writer.ts";
+import { ByteWriter } from "../text/byte-writer.ts";
 import { NumberWriter } from "./number-writer.ts";
-import type { Writable } from "../model/writable.ts";
+import type { Writable } from "../message/writable.ts";
 import { PLAIN } from "../store/body.ts";
 import type { PreparedMessage, PreparedPart } from "../store/store.ts";
 import { numberSink } from "../text/index.ts";

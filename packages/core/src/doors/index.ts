@@ -6,7 +6,7 @@
 
 // Files
 export { openVault } from "../ingest/vault.ts";
-export { writeNewFile } from "../maintain/new-file.ts";
+export { writeNewFile } from "../repair/new-file.ts";
 export { serializeExact } from "../message/json-text.ts";
 export { toWriteError } from "../model/errors.ts";
 export { flushPath } from "../store/flush-path.ts";
@@ -18,8 +18,8 @@ export { deserializeError, serializeError } from "../engine/thread-messages.ts";
 export type { SerializedError } from "../engine/thread-messages.ts";
 
 // Words
-export { findNearest } from "../model/nearest.ts";
-export { isObject } from "../model/setting-types.ts";
+export { findNearest } from "../text/nearest.ts";
+export { isObject } from "../settings/setting-types.ts";
 export { findDay } from "../summarize/time-of-day.ts";
 export { diffLines, renderDiff } from "./diff.ts";
 export type { DiffLine } from "./diff.ts";

@@ -1,7 +1,7 @@
 /** What models have cost and how far away the caps are, as every door shows it. */
 import { sumWindow } from "../summarize/guards.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { Guard, SpendGroup } from "../store/folding.ts";
 import { findDay } from "../summarize/time-of-day.ts";
 import { formatCount, formatSeconds, formatTime, toOneLine } from "./format.ts";

@@ -6,17 +6,10 @@
  */
 import type { Complete, CompleteRequest, CompleteResult } from "../model/complete.ts";
 import { EngineError } from "../model/errors.ts";
-import { DEFAULT_ANSWER_TOKENS, finishAnswer, gatherPassages } from "../retrieve/ask.ts";
-import type {
-  AskFailure,
-  AskFailureCode,
-  AskRequest,
-  AskResult,
-  Gathered,
-  Written,
-} from "../retrieve/ask.ts";
-import { checkCitations } from "../retrieve/citations.ts";
-import { ASK_SYSTEM, MAX_ROUNDS, Reading, readReply } from "../retrieve/read-on.ts";
+import { DEFAULT_ANSWER_TOKENS, finishAnswer, gatherPassages } from "../recall/ask.ts";
+import type { AskFailure, AskFailureCode, AskRequest, AskResult, Gathered, Written } from "../recall/ask.ts";
+import { checkCitations } from "../recall/citations.ts";
+import { ASK_SYSTEM, MAX_ROUNDS, Reading, readReply } from "../recall/read-on.ts";
 import { parseModelRef } from "../summarize/candidates.ts";
 import { callMetered } from "./metered-call.ts";
 import { capTokens, findReach } from "./reach.ts";

@@ -11,7 +11,7 @@ import { findLargePayloads } from "../ingest/large-payloads.ts";
 import type { Payload } from "../ingest/large-payloads.ts";
 import { viewMessage } from "../message/normalize.ts";
 import type { CompleteResult, ModelRef } from "../model/complete.ts";
-import { estimateTextTokens } from "../model/tokens.ts";
+import { estimateTextTokens } from "../text/tokens.ts";
 import type { AppendEvent } from "../store/store.ts";
 import { parseModelRef } from "../summarize/candidates.ts";
 import type { GuardBook } from "../summarize/guards.ts";

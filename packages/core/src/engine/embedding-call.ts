@@ -3,7 +3,7 @@
  * and by questions.
  */
 import type { EmbedRequest, EmbedResult } from "../model/embed.ts";
-import { estimateTextTokens } from "../model/tokens.ts";
+import { estimateTextTokens } from "../text/tokens.ts";
 import { normalizeVector } from "../model/vector.ts";
 import { callModel } from "../summarize/model-call.ts";
 import type { ModelFailure } from "../summarize/model-call.ts";

@@ -172,7 +172,7 @@ export const VERBS = {
   findUnproven: reader(archive.findUnproven, { flushedIndex: true }),
   /** Rebuilds the full-text index while everything else goes on. */
   reindex: writer(archive.reindex, { cancellable: true, progress: true }),
-  /** Writes a consistent copy of the database, while others go on writing. See `maintain/backup.ts` for whole backups. */
+  /** Writes a consistent copy of the database, while others go on writing. See `repair/backup.ts` for whole backups. */
   backup: writer(archive.backup, { progress: true }),
   /** The schema version of this program, and of the file. */
   readVersions: reader(({ store }) => store.readVersions()),

@@ -1,7 +1,7 @@
 /** How a conversation is folded and shown for a budget and a model: thresholds, targets and tails from the settings, and the model's factor. */
 import type { CompactionPolicy } from "../compact/policy.ts";
 import { nameModel } from "../model/complete.ts";
-import { resolveThreshold } from "../model/context-threshold.ts";
+import { resolveThreshold } from "../settings/context-threshold.ts";
 import type { ModelIdentity } from "../model/message.ts";
 import type { ConversationRow } from "../store/store.ts";
 import type { EngineState } from "./state.ts";

@@ -13,7 +13,7 @@ import { shouldCompact } from "../compact/policy.ts";
 import type { FoldContext } from "../compact/steps.ts";
 import { hasUpkeep, prepareNext, remakeNext, reserveNext } from "../compact/upkeep.ts";
 import { makeSummaryId } from "../model/ids.ts";
-import { applyFactor, removeFactor } from "../model/tokens.ts";
+import { applyFactor, removeFactor } from "../text/tokens.ts";
 import type { ConversationRow } from "../store/store.ts";
 import { needConversation } from "./conversations.ts";
 import type { ConversationChoice } from "./conversations.ts";

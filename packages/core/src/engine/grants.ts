@@ -1,6 +1,6 @@
 /** Grants: what the session of a sub-agent may read of what its issuer may read. */
-import { createGrant as issueGrant } from "../retrieve/grants.ts";
-import type { GrantRequest, GrantResult } from "../retrieve/grants.ts";
+import { createGrant as issueGrant } from "../recall/grants.ts";
+import type { GrantRequest, GrantResult } from "../recall/grants.ts";
 import type { EngineState } from "./state.ts";
 
 export interface RevokeGrantsRequest {

@@ -8,7 +8,7 @@ import { PreparedBatch } from "../bulk/index.ts";
 import type { PackedPrepared } from "../bulk/index.ts";
 import { serializeExact } from "../message/json-text.ts";
 import { viewMessage } from "../message/normalize.ts";
-import { checkArrival, checkSession } from "../model/check-arrival.ts";
+import { checkArrival, checkSession } from "../message/check-arrival.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeUlid } from "../model/ids.ts";
 import { hiddenMask } from "../model/message.ts";

@@ -7,9 +7,9 @@ import type { Complete, ModelRef } from "../model/complete.ts";
 import type { Embed } from "../model/embed.ts";
 import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
-import { filesDirBeside } from "../model/files-dir.ts";
-import type { Settings } from "../model/settings.ts";
-import { resolveSettings } from "../model/settings-resolve.ts";
+import { filesDirBeside } from "../settings/files-dir.ts";
+import type { Settings } from "../settings/settings.ts";
+import { resolveSettings } from "../settings/settings-resolve.ts";
 import type { Engine } from "./engine.ts";
 
 export interface OpenEngineOptions {

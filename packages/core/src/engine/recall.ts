@@ -1,18 +1,18 @@
 /**
  * The verbs that find and open what is stored: search, grep, describe, expand. Each resolves who asks and what they may see, keeps within what
- * a grant allows, and hands over to `retrieve/`, which ranks and renders.
+ * a grant allows, and hands over to `recall/`, which ranks and renders.
  */
 import { EngineError } from "../model/errors.ts";
-import { describe as describeItem } from "../retrieve/describe.ts";
-import type { DescribeRequest, DescribeResult } from "../retrieve/describe.ts";
-import { DEFAULT_EXPAND_DEPTH, expand as expandSummaries } from "../retrieve/expand.ts";
-import type { ExpandRequest, ExpandResult } from "../retrieve/expand.ts";
-import { grepFullText, MAX_LIMIT } from "../retrieve/grep.ts";
-import type { GrepRequest, GrepResult } from "../retrieve/grep.ts";
-import { grepRegex, readAsWords } from "../retrieve/regex.ts";
-import type { Reach } from "../retrieve/scope.ts";
-import { searchMessages } from "../retrieve/search.ts";
-import type { SearchRequest, SearchResult } from "../retrieve/search.ts";
+import { describe as describeItem } from "../recall/describe.ts";
+import type { DescribeRequest, DescribeResult } from "../recall/describe.ts";
+import { DEFAULT_EXPAND_DEPTH, expand as expandSummaries } from "../recall/expand.ts";
+import type { ExpandRequest, ExpandResult } from "../recall/expand.ts";
+import { grepFullText, MAX_LIMIT } from "../recall/grep.ts";
+import type { GrepRequest, GrepResult } from "../recall/grep.ts";
+import { grepRegex, readAsWords } from "../recall/regex.ts";
+import type { Reach } from "../recall/scope.ts";
+import { searchMessages } from "../recall/search.ts";
+import type { SearchRequest, SearchResult } from "../recall/search.ts";
 import { capTokens, findReach } from "./reach.ts";
 import type { EngineState } from "./state.ts";
 

@@ -9,7 +9,7 @@ import { KEY_VARIABLE, openVault, proveArrival } from "../ingest/vault.ts";
 import type { Vault } from "../ingest/vault.ts";
 import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { AppendEvent, ProveArrival, Store } from "../store/store.ts";
 
 export interface RedactionParts {

@@ -2,7 +2,7 @@
  * What a host reports about its sessions after their messages: copies, labels, branches, boundaries. All of it is ignored for sessions that the
  * settings leave out.
  */
-import { checkSession } from "../model/check-arrival.ts";
+import { checkSession } from "../message/check-arrival.ts";
 import type { SessionRef } from "../model/message.ts";
 import type { BoundaryRequest, RelabelSession, SessionState } from "../store/store.ts";
 import { chooseForFork } from "./assemble.ts";

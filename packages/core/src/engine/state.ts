@@ -8,11 +8,11 @@
 import type { Complete, ModelRef } from "../model/complete.ts";
 import type { Embed } from "../model/embed.ts";
 import type { Clock, EventSink } from "../model/events.ts";
-import { drawRandom } from "../model/random.ts";
-import { compileSessionPatterns } from "../model/session-patterns.ts";
-import type { Settings } from "../model/settings.ts";
-import type { Meaning } from "../retrieve/meaning.ts";
-import { RegexScanner } from "../retrieve/regex-scanner.ts";
+import { drawRandom } from "../ingest/random.ts";
+import { compileSessionPatterns } from "../settings/session-patterns.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { Meaning } from "../recall/meaning.ts";
+import { RegexScanner } from "../recall/regex-scanner.ts";
 import type { Guard, SpendRecord } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
 import { GuardBook } from "../summarize/guards.ts";

@@ -5,7 +5,7 @@ import { ERROR_CODES, EngineError } from "../model/errors.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
 import type { NextStep } from "../model/next-step.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { SqliteStoreOptions } from "@lossless/sqlite";
 import type { WriterPort } from "./state.ts";
 

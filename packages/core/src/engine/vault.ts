@@ -3,7 +3,7 @@ import { createVault, openValues, openVault, parseKey } from "../ingest/vault.ts
 import type { Vault } from "../ingest/vault.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { RedactedMessage } from "../store/store.ts";
 import { refuseWithoutKey } from "./redaction.ts";
 import type { EngineState } from "./state.ts";

@@ -7,7 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { callEmbedding, cutToChars, failWith } from "./embedding-call.ts";
 import type { Embedded } from "./embedding-call.ts";
 import { EngineError } from "../model/errors.ts";
-import { OwnWords } from "../retrieve/own-words.ts";
+import { OwnWords } from "../recall/own-words.ts";
 import type { StoreVectors, VectorSpace } from "../store/vectors.ts";
 import type { ModelFailure } from "../summarize/model-call.ts";
 import type { EngineState } from "./state.ts";

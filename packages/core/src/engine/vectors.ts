@@ -6,8 +6,8 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "../model/errors.ts";
-import { NO_MEANING } from "../retrieve/meaning.ts";
-import type { Meaning } from "../retrieve/meaning.ts";
+import { NO_MEANING } from "../recall/meaning.ts";
+import type { Meaning } from "../recall/meaning.ts";
 import type { VectorSpace } from "../store/vectors.ts";
 import { callEmbedding, cutToChars } from "./embedding-call.ts";
 import type { EmbedQuestionRequest, EngineState } from "./state.ts";

@@ -5,7 +5,7 @@ import type { CompleteResult } from "../model/complete.ts";
 import type { EmbedResult } from "../model/embed.ts";
 import { must } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
-import { NO_MEANING } from "../retrieve/meaning.ts";
+import { NO_MEANING } from "../recall/meaning.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import { openState } from "./local-engine.ts";

@@ -8,7 +8,7 @@ import { nameModel } from "../model/complete.ts";
 import { ANY_FILE_ID, renderReference } from "../model/large-file.ts";
 import { HIDDEN } from "../model/message.ts";
 import type { MessageView, PartView } from "../model/message.ts";
-import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
+import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
 import { encodeBody } from "../store/body.ts";
 import { cutRanges, spliceRanges } from "../store/splice.ts";
 import type {

@@ -11,7 +11,7 @@ import { isUtf8 } from "node:buffer";
 import { asBuffer, decodeLiteral, iterateStrings, mapTextOffsets } from "../message/json-spans.ts";
 import { EngineError } from "../model/errors.ts";
 import type { ByteRange } from "../model/message.ts";
-import type { REDACTION_SETS } from "../model/setting-types.ts";
+import type { REDACTION_SETS } from "../settings/setting-types.ts";
 import { runWithin } from "./time-limit.ts";
 
 /** A stretch of a text. */

@@ -9,7 +9,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from "node:cry
 import { readFileSync, statSync } from "node:fs";
 import { commit, commitRedacted } from "../model/chain.ts";
 import { EngineError } from "../model/errors.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { PreparedRedaction, RedactedMessage, SealedValue } from "../store/redaction.ts";
 import { restoreArrival } from "./redact.ts";
 import type { RedactedValue } from "./redact.ts";

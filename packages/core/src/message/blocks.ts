@@ -8,7 +8,7 @@
  * carries its block instead.
  */
 import type { ByteRange, PartType, PartView } from "../model/message.ts";
-import type { Writable } from "../model/writable.ts";
+import type { Writable } from "./writable.ts";
 import { base64ByteLength, hideBase64, type ReadableText } from "./base64.ts";
 import { blockKind } from "./block-kinds.ts";
 import { findMember, findSpan, listElements, type JsonSource } from "./json-spans.ts";

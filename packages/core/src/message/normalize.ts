@@ -4,10 +4,10 @@
  * and derived again, which is what verification does, so nothing here looks at a clock, a locale or a setting.
  * Invariant: any bytes give a view, never an exception.
  */
-import { isTime } from "../model/check-arrival.ts";
+import { isTime } from "./check-arrival.ts";
 import type { MessageView, ModelIdentity, PartView, ReportedUsage, Role } from "../model/message.ts";
-import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../model/tokens.ts";
-import type { Writable } from "../model/writable.ts";
+import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../text/tokens.ts";
+import type { Writable } from "./writable.ts";
 import { blockKind } from "./block-kinds.ts";
 import {
   makeReasoningPart,

@@ -1,6 +1,6 @@
 /**
  * The text index as a port: where clues stand. A clue is a value (`text/clue.ts`); how it is looked up is the adapter's business. What is
- * worth how much, and what is shown, is decided in `retrieve/`.
+ * worth how much, and what is shown, is decided in `recall/`.
  *
  * Invariant: a document is listed for a clue exactly when its text holds it (`holdsClue`), it is in the scope and current.
  */

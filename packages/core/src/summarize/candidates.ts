@@ -4,7 +4,7 @@
  */
 import { nameModel } from "../model/complete.ts";
 import type { ModelRef } from "../model/complete.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 
 /** Null lets the host choose. */
 export type Candidate = ModelRef | null;

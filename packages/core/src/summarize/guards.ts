@@ -6,7 +6,7 @@
  * lets the next call through but counts as open until that call went well. A ledger that cannot be read lets nothing through.
  */
 import type { Clock, EventSink } from "../model/events.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { FoldingStore, Guard, SpendGroup } from "../store/folding.ts";
 import { type Candidate, nameCandidate } from "./candidates.ts";
 import { findDay } from "./time-of-day.ts";

@@ -6,7 +6,7 @@
  */
 import type { CompleteFailureKind, CompleteRequest, CompleteResult } from "../model/complete.ts";
 import type { EngineEvent, EventSink } from "../model/events.ts";
-import { estimateTextTokens } from "../model/tokens.ts";
+import { estimateTextTokens } from "../text/tokens.ts";
 import type { SpendRecord } from "../store/folding.ts";
 import { nameCandidate } from "./candidates.ts";
 

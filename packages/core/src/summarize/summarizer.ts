@@ -14,8 +14,8 @@ import type {
 } from "../model/complete.ts";
 import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
-import type { Settings } from "../model/settings.ts";
-import { estimateTextTokens } from "../model/tokens.ts";
+import type { Settings } from "../settings/settings.ts";
+import { estimateTextTokens } from "../text/tokens.ts";
 import type { Store } from "../store/store.ts";
 import { type Candidate, listCandidates, nameCandidate } from "./candidates.ts";
 import { summarizeExtractively } from "./extractive.ts";

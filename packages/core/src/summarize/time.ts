@@ -1,5 +1,5 @@
 /** Dates and times as summaries write them, in the configured zone. */
-import { openZoneFormat, splitMoment } from "../model/zone-format.ts";
+import { openZoneFormat, splitMoment } from "../text/zone-format.ts";
 
 export interface ZonedTime {
   /** `2026-02-14` */

@@ -7,8 +7,8 @@
  * Beside the terms, the words are collected as the text spells them, for regular expressions (`spelled-words.ts`).
  */
 
-import { ByteWriter } from "../model/byte-writer.ts";
-import { returnUnits, takeUnits } from "../model/text-units.ts";
+import { ByteWriter } from "./byte-writer.ts";
+import { returnUnits, takeUnits } from "./text-units.ts";
 import { foldGlyph, foldWord } from "./fold.ts";
 import { scanUnits } from "./scan.ts";
 import type { ScanSink } from "./scan.ts";

@@ -1,5 +1,5 @@
 /**
- * Takes a question apart into clues, each with its weight, for the ranking in `retrieve/rank.ts`, which needs to know what was found
+ * Takes a question apart into clues, each with its weight, for the ranking in `recall/rank.ts`, which needs to know what was found
  * where. Nothing typed is ever an operator: a clue is a value (`clue.ts`).
  */
 

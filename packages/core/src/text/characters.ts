@@ -1,5 +1,5 @@
 /**
- * What kind of character stands at a place in a text (`model/text-units.ts`), as far as finding words is concerned. ASCII comes from a table made at
+ * What kind of character stands at a place in a text (`text/text-units.ts`), as far as finding words is concerned. ASCII comes from a table made at
  * load; everything else is decided once per character from its Unicode properties and remembered, so scanning stays fast.
  */
 

@@ -9,8 +9,8 @@
  * Invariant: time is linear in the text, whatever the text is, and every range lies within it.
  */
 
-import { returnUnits, takeUnits } from "../model/text-units.ts";
-import type { TextUnits } from "../model/text-units.ts";
+import { returnUnits, takeUnits } from "./text-units.ts";
+import type { TextUnits } from "./text-units.ts";
 import {
   APOSTROPHE,
   DIGIT,

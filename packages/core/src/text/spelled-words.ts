@@ -5,7 +5,7 @@
  * Invariant: every run of three or more ASCII letters and digits of a text, with a letter in it, is part of one of its spelled words, or
  * the text is marked opaque.
  */
-import { ByteWriter } from "../model/byte-writer.ts";
+import { ByteWriter } from "./byte-writer.ts";
 import { hashUnits, spreadHash } from "./units.ts";
 
 /** Longer runs are hardly words. */

@@ -1,4 +1,4 @@
-/** The units of words (`model/text-units.ts` has those of texts), and their hashes: the same for a word wherever it stands. */
+/** The units of words (`text/text-units.ts` has those of texts), and their hashes: the same for a word wherever it stands. */
 
 let copied = new Uint16Array(1_024);
 

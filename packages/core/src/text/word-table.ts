@@ -6,7 +6,7 @@
  *
  * Invariant: two words share a record only if they are equal unit by unit.
  */
-import type { ByteWriter } from "../model/byte-writer.ts";
+import type { ByteWriter } from "./byte-writer.ts";
 import type { SpelledSink } from "./spelled-words.ts";
 import { spreadHash } from "./units.ts";
 

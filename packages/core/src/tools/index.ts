@@ -1,7 +1,7 @@
 /** The tools an agent gets, and the few lines that teach it when to use which. */
 import { describeTool } from "./lcm-describe.ts";
 import { expandQueryTool } from "./lcm-expand-query.ts";
-import { isSubagentKey } from "../model/session-patterns.ts";
+import { isSubagentKey } from "../settings/session-patterns.ts";
 import { expandTool } from "./lcm-expand.ts";
 import { grepTool } from "./lcm-grep.ts";
 import type { ToolDefinition } from "./tool.ts";

@@ -1,5 +1,5 @@
 /** `lcm_describe`: opens what a search or a summary names. */
-import type { DescribeResult, DescribeRequest } from "../retrieve/describe.ts";
+import type { DescribeResult, DescribeRequest } from "../recall/describe.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 

@@ -1,5 +1,5 @@
 /** `lcm_expand_query`: a cited answer to a question about the past. For main agents; a sub-agent never gets it. */
-import type { AskResult, AskRequest } from "../retrieve/ask.ts";
+import type { AskResult, AskRequest } from "../recall/ask.ts";
 import { readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 

@@ -2,8 +2,8 @@
 import { TOOL_WORDS } from "./tool-words.ts";
 import { wordStep } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
-import { isSubagentKey } from "../model/session-patterns.ts";
-import type { ExpandResult, ExpandRequest } from "../retrieve/expand.ts";
+import { isSubagentKey } from "../settings/session-patterns.ts";
+import type { ExpandResult, ExpandRequest } from "../recall/expand.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 

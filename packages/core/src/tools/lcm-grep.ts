@@ -1,7 +1,7 @@
 /** `lcm_grep`: search, the first of the three steps taught to agents. */
 import { TOOL_WORDS } from "./tool-words.ts";
 import { wordNote } from "../model/next-step.ts";
-import type { GrepResult, GrepHit, GrepRequest } from "../retrieve/grep.ts";
+import type { GrepResult, GrepHit, GrepRequest } from "../recall/grep.ts";
 import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 

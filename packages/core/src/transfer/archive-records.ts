@@ -9,7 +9,7 @@
 
 import { isUtf8 } from "node:buffer";
 
-import { findNameProblem } from "../model/check-arrival.ts";
+import { findNameProblem } from "../message/check-arrival.ts";
 import { EngineError } from "../model/errors.ts";
 import { HIDDEN, type HiddenReason } from "../model/message.ts";
 import type { PreparedRedaction } from "../store/redaction.ts";

@@ -4,9 +4,9 @@
  */
 import type { Engine } from "../engine/engine.ts";
 import type { IngestOutcome } from "../model/message.ts";
-import type { Settings } from "../model/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { ImportTarget } from "./import.ts";
-import { compileSessionPatterns } from "../model/session-patterns.ts";
+import { compileSessionPatterns } from "../settings/session-patterns.ts";
 
 /** `engine` is null when there is no archive yet. */
 export function createDryTarget(engine: Engine | null, settings: Settings): ImportTarget {

@@ -3,7 +3,7 @@
  * (`claude-code.ts`, `pi-session.ts`, …) answers these questions about one line; `import.ts` does everything else once.
  */
 
-import { isTime } from "../model/check-arrival.ts";
+import { isTime } from "../message/check-arrival.ts";
 import type { HiddenReason } from "../model/message.ts";
 
 export const FORMAT_NAMES = [

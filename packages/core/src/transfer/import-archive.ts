@@ -12,7 +12,7 @@ import { open, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createZstdDecompress } from "node:zlib";
 
-import { findNameProblem } from "../model/check-arrival.ts";
+import { findNameProblem } from "../message/check-arrival.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeImportId } from "../model/ids.ts";
 import type { ImportMark } from "../model/message.ts";

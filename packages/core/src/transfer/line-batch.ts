@@ -2,7 +2,7 @@
  * The lines of one batch, from reading to storing. Their bytes are copied one behind the other into one block, which the engine may take as it
  * is: the buffer they were read into is used again for the next lines, and hardly anything is kept for a line but what it is called.
  */
-import { ByteWriter } from "../model/byte-writer.ts";
+import { ByteWriter } from "../text/byte-writer.ts";
 import type { BatchPreparer, PackedPrepared } from "../bulk/index.ts";
 import type { JsonObject } from "../message/readable.ts";
 import { must } from "../model/errors.ts";

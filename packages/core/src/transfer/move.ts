@@ -9,8 +9,8 @@ import { dirname, join, resolve } from "node:path";
 import { deriveMessage } from "../ingest/prepare.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeImportId } from "../model/ids.ts";
-import { filesDirBeside } from "../model/files-dir.ts";
-import type { Settings } from "../model/settings.ts";
+import { filesDirBeside } from "../settings/files-dir.ts";
+import type { Settings } from "../settings/settings.ts";
 import { recordCopy } from "../store/copies.ts";
 import { SqliteStore } from "@lossless/sqlite";
 

@@ -4,7 +4,7 @@
  * would then be called a repetition of the first, as it would be in every later import of the file.
  */
 
-import { hashHigh, hashLow } from "../model/name-hash.ts";
+import { hashHigh, hashLow } from "./name-hash.ts";
 
 /** Names are spread over tables that grow one after the other: a single one would for a moment need half as much again to grow. */
 const TABLES = 32;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { toModelMessage } from "../../src/assemble/model-view.ts";
 import { messageTokens, partTokens, viewMessage } from "../../src/message/normalize.ts";
-import { estimateTextTokens } from "../../src/model/tokens.ts";
+import { estimateTextTokens } from "../../src/text/tokens.ts";
 
 const MODEL = { provider: "leafgate", model: "fern-4" };
 

@@ -1,7 +1,7 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
-import { escapeXml } from "../../src/model/escape-xml.ts";
+import { escapeXml } from "../../src/text/escape-xml.ts";
 
 import { DEFAULT_LINE_COSTS, MISSING_HALF_TOKENS, STUB_TOKENS } from "../../src/assemble/pieces.ts";
 import {
@@ -12,7 +12,7 @@ import {
   renderSummary,
 } from "../../src/assemble/render.ts";
 import { repairMessages } from "../../src/assemble/repair.ts";
-import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../../src/model/tokens.ts";
+import { estimateTextTokens, MESSAGE_OVERHEAD_TOKENS } from "../../src/text/tokens.ts";
 
 const at = Date.UTC(2026, 1, 14, 11, 2, 7);
 

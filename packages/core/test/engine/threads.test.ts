@@ -11,7 +11,7 @@ import { VERBS } from "../../src/engine/engine.ts";
 import type { ToWorker } from "../../src/engine/thread-messages.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { longTalk, main, say } from "../retrieve/archive.ts";
+import { longTalk, main, say } from "../recall/archive.ts";
 
 interface OpenOptions {
   readonly thread?: boolean;

@@ -6,7 +6,7 @@ import { makeTemporaryFolder, type TemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { EngineError, openEngine, resolveSettings, type Engine } from "../../src/index.ts";
-import { buildSupportBundle } from "../../src/maintain/support.ts";
+import { buildSupportBundle } from "../../src/repair/support.ts";
 import { exportConversations, importHistory } from "../../src/transfer/move.ts";
 
 const KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";

@@ -1,7 +1,7 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { exploreContent, extensionFor } from "../../src/ingest/explore.ts";
-import { estimateTextTokens } from "../../src/model/tokens.ts";
+import { estimateTextTokens } from "../../src/text/tokens.ts";
 
 const explore = (text: string, fileName?: string, mimeType?: string): string =>
   exploreContent({ bytes: Buffer.from(text), fileName, mimeType });

@@ -2,7 +2,7 @@ import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { cutPayloads, findLargePayloads, type Payload } from "../../src/ingest/large-payloads.ts";
 import { viewMessage } from "../../src/message/normalize.ts";
-import { estimateTextTokens } from "../../src/model/tokens.ts";
+import { estimateTextTokens } from "../../src/text/tokens.ts";
 import { spliceRanges } from "../../src/store/splice.ts";
 import { anyText, jsonValue, writeLiteral } from "../message/arbitraries.ts";
 import { readTranscriptLines, transcriptFolder } from "../message/shared-data.ts";

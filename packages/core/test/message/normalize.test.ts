@@ -2,7 +2,7 @@ import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { messageTokens, searchText, viewMessage } from "../../src/message/normalize.ts";
 import type { MessageView, PartView } from "../../src/model/message.ts";
-import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../../src/model/tokens.ts";
+import { IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "../../src/text/tokens.ts";
 import { anyText, jsonValue } from "./arbitraries.ts";
 import { readTranscriptLines, transcriptFolder } from "./shared-data.ts";
 

@@ -3,7 +3,7 @@ import path from "node:path";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 import { viewMessage } from "../../src/message/normalize.ts";
-import { estimateTextTokens } from "../../src/model/tokens.ts";
+import { estimateTextTokens } from "../../src/text/tokens.ts";
 import { FALLBACK_MARKER, summarizeExtractively } from "../../src/summarize/extractive.ts";
 import type { SourceLine } from "../../src/summarize/source.ts";
 import { answer, estimate, say, summary, withParts, workSession } from "./sources.ts";

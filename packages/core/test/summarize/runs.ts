@@ -2,9 +2,9 @@
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { Complete, CompleteRequest, CompleteResult } from "../../src/model/complete.ts";
 import type { EngineEvent } from "../../src/model/events.ts";
-import type { Settings } from "../../src/model/settings.ts";
-import { resolveSettings } from "../../src/model/settings-resolve.ts";
-import { estimateTextTokens } from "../../src/model/tokens.ts";
+import type { Settings } from "../../src/settings/settings.ts";
+import { resolveSettings } from "../../src/settings/settings-resolve.ts";
+import { estimateTextTokens } from "../../src/text/tokens.ts";
 import type { RunItem, SpendRecord, SummaryRow } from "../../src/store/folding.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import type { Summarize, SummarizeRequest } from "../../src/summarize/summarize.ts";

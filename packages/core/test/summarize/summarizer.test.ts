@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../src/model/errors.ts";
-import { estimateTextTokens } from "../../src/model/tokens.ts";
+import { estimateTextTokens } from "../../src/text/tokens.ts";
 import { FALLBACK_MARKER } from "../../src/summarize/extractive.ts";
 import { createSummarizer } from "../../src/summarize/summarizer.ts";
 import {

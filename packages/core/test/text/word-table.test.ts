@@ -1,9 +1,9 @@
 /** Words are remembered by what they are, wherever they stand. */
 import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
-import { ByteWriter } from "../../src/model/byte-writer.ts";
+import { ByteWriter } from "../../src/text/byte-writer.ts";
 import { Spelling } from "../../src/text/index.ts";
-import { returnUnits, takeUnits } from "../../src/model/text-units.ts";
+import { returnUnits, takeUnits } from "../../src/text/text-units.ts";
 import { hashUnits } from "../../src/text/units.ts";
 import { WordTable } from "../../src/text/word-table.ts";
 

@@ -9,7 +9,7 @@ import {
   RECALL_GUIDANCE,
   SUBAGENT_TOOLS,
 } from "../../src/tools/index.ts";
-import { longTalk, main, openArchive, say } from "../retrieve/archive.ts";
+import { longTalk, main, openArchive, say } from "../recall/archive.ts";
 
 describe("the tools", () => {
   test("cost a prompt little", () => {

@@ -12,7 +12,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 
 import { openEngine, resolveSettings } from "../../src/index.ts";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
-import { createBackup } from "../../src/maintain/backup.ts";
+import { createBackup } from "../../src/repair/backup.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../../src/transfer/export-archive.ts";
 import { importArchive } from "../../src/transfer/import-archive.ts";

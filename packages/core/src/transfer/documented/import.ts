@@ -13,12 +13,12 @@ import { setImmediate } from "node:timers/promises";
 
 import { Redaction } from "../../engine/redaction.ts";
 import { deriveMessage, prepareMessage } from "../../ingest/prepare.ts";
-import { checkSession } from "../../model/check-arrival.ts";
+import { checkSession } from "../../message/check-arrival.ts";
 import { EngineError } from "../../model/errors.ts";
 import type { EngineEvent } from "../../model/events.ts";
 import { hiddenMask, POSITION_STEP, type ImportMark, type SessionRef } from "../../model/message.ts";
-import type { Settings } from "../../model/settings.ts";
-import { estimateTextTokens } from "../../model/tokens.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { estimateTextTokens } from "../../text/tokens.ts";
 import type { AppendEvent, PreparedMessage, Store } from "../../store/store.ts";
 import { describeFailure } from "../import-archive.ts";
 import type { ImportProblem, ImportProgress } from "../import.ts";

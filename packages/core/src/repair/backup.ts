@@ -1,0 +1,452 @@
+/**
+ * Backups: a folder with a copy of the database and of every large file, proven before it counts. Made while agents go on writing;
+ * restored only after the copy has been proven again, and the archive it replaces is kept beside it.
+ *
+ * Invariant: a folder under its final name is a whole, verified backup that is flushed to the disk. Whatever is interrupted leaves a
+ * `.partial` folder, which the doctor names and removes. Nothing older is removed or replaced before what takes its place is flushed.
+ */
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Engine } from "../engine/engine.ts";
+import { EngineError } from "../model/errors.ts";
+import { filesDirBeside } from "../settings/files-dir.ts";
+import { openEngine } from "../engine/open-engine.ts";
+import { formatMessageId } from "../model/ids.ts";
+import { listRecordedCopies, recordCopy } from "../store/copies.ts";
+import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
+import { LargeFiles } from "../store/large-files.ts";
+import { nameFolder } from "../transfer/documented/need.ts";
+import { listBroughtBack } from "./brought-back.ts";
+
+const DATABASE_NAME = "lcm.db";
+const FILES_NAME = "lcm-files";
+const PARTIAL = ".partial";
+/** More forgotten messages are counted, not named. */
+const NAMED_FORGOTTEN = 10;
+/** What a copy is called that was made before a repair, and not proven. */
+const RAW_COPY = ".before-repair-";
+const COPY_NAMES = [".backup-", RAW_COPY];
+
+export interface BackupEntry {
+  readonly path: string;
+  readonly createdAt: number;
+  readonly bytes: number;
+}
+
+export interface BackupReport {
+  readonly path: string;
+  readonly messages: number;
+  readonly conversations: number;
+  readonly files: number;
+  readonly bytes: number;
+  /** Older backups that were removed because more than `keep` were there. */
+  readonly removed: readonly string[];
+}
+
+export interface BackupOptions {
+  readonly engine: Engine;
+  readonly databasePath: string;
+  readonly filesDir: string;
+  /** Where to put it; beside the database, named by the time, when absent. */
+  readonly target?: string;
+  /** How many timestamped backups to keep; all when absent. */
+  readonly keep?: number;
+  readonly now?: number;
+  readonly onProgress?: (step: "database" | "files" | "verify", done: number, total: number) => void;
+}
+
+export async function createBackup(options: BackupOptions): Promise<BackupReport> {
+  const { databasePath, keep, onProgress } = options;
+  const target =
+    options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
+  if (existsSync(target)) {
+    throw new EngineError("usage", `cannot write the backup ${target}: something is there already`, {
+      step: { kind: "choose_output" },
+    });
+  }
+  const counts = await writeCopy(options, target, (copy) =>
+    prove(copy, (done, total) => onProgress?.("verify", done, total)),
+  );
+  const removed = keep === undefined ? [] : pruneBackups(databasePath, keep);
+  return { path: target, ...counts, bytes: folderBytes(target), removed };
+}
+
+/**
+ * Copies the archive as it is, damage included, before something is taken out of it: a backup, which is proven, could not be made of an
+ * archive that does not verify. `lcm restore` takes it back if it verifies.
+ */
+export async function createRawCopy(
+  options: Pick<BackupOptions, "engine" | "databasePath" | "filesDir" | "now">,
+): Promise<string> {
+  const stamp = formatStamp(options.now ?? Date.now());
+  const target = findFreeName(`${options.databasePath}${RAW_COPY}${stamp}`);
+  await writeCopy(options, target, () => undefined);
+  return target;
+}
+
+/** Writes a copy under another name, has it checked, and gives it its own once it is on the disk. */
+async function writeCopy<T>(
+  options: BackupOptions,
+  target: string,
+  check: (database: string) => Promise<T> | T,
+): Promise<T> {
+  const { databasePath, filesDir } = options;
+  const partial = `${target}${PARTIAL}`;
+  rmSync(partial, { recursive: true, force: true });
+  for (const path of [partial, target]) recordCopy(databasePath, "backup", path, options.now);
+  const firstMade = mkdirSync(partial, { recursive: true, mode: 0o700 }) ?? partial;
+  try {
+    const copy = join(partial, DATABASE_NAME);
+    await options.engine.backup({
+      path: copy,
+      onProgress: (done, total) => options.onProgress?.("database", done, total),
+    });
+    chmodSync(copy, 0o600);
+    // After the database: a file named by it was written before its row was.
+    copyFiles(filesDir, join(partial, FILES_NAME), (done, total) =>
+      options.onProgress?.("files", done, total),
+    );
+    const checked = await check(copy);
+    flushTreeSync(partial);
+    renameSync(partial, target);
+    flushFolders(dirname(target), dirname(firstMade));
+    return checked;
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Flushes a folder and those above it, up to and including `top`. */
+function flushFolders(folder: string, top: string): void {
+  flushPathSync(folder);
+  if (resolve(folder) !== resolve(top)) flushFolders(dirname(resolve(folder)), top);
+}
+
+/** Backups beside a database, newest first. */
+export function listBackups(databasePath: string): BackupEntry[] {
+  const folder = dirname(databasePath);
+  const prefix = `${basename(databasePath)}.backup-`;
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(prefix) && !name.endsWith(PARTIAL))
+    .sort()
+    .reverse()
+    .map((name) => join(folder, name))
+    .filter((path) => existsSync(join(path, DATABASE_NAME)))
+    .map((path) => ({
+      path,
+      createdAt: statSync(join(path, DATABASE_NAME)).mtimeMs,
+      bytes: folderBytes(path),
+    }));
+}
+
+/** Copies that were never finished, because their program was killed: backups, and archives on their way back. */
+export function listUnfinished(databasePath: string): { path: string; changedAt: number }[] {
+  const folder = dirname(databasePath);
+  const name = basename(databasePath);
+  return readdirSync(folder)
+    .filter(
+      (entry) =>
+        (COPY_NAMES.some((infix) => entry.startsWith(`${name}${infix}`)) && entry.endsWith(PARTIAL)) ||
+        entry === `${name}.restoring`,
+    )
+    .map((entry) => join(folder, entry))
+    .map((path) => ({ path, changedAt: newestChange(path) }));
+}
+
+function newestChange(path: string): number {
+  const stats = statSync(path);
+  if (!stats.isDirectory()) return stats.mtimeMs;
+  return Math.max(stats.mtimeMs, ...readdirSync(path).map((name) => statSync(join(path, name)).mtimeMs));
+}
+
+export interface ArchiveCopy {
+  readonly path: string;
+  /** The database in it and its large files; null for a copy in a format that is not ours. */
+  readonly archive: { readonly database: string; readonly filesDir: string } | null;
+  /** False for a copy that was never finished: what cannot be read of it may still be there. */
+  readonly isWhole: boolean;
+}
+
+/** Every copy of the archive beside it, by name, and every recorded one elsewhere; a recorded copy that cannot be found may still exist. */
+export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
+  const folder = dirname(databasePath);
+  const name = basename(databasePath);
+  const folderCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
+    path,
+    archive: { database: join(path, DATABASE_NAME), filesDir: join(path, FILES_NAME) },
+    isWhole,
+  });
+  const fileCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
+    path,
+    // Large files are set aside under the same ending.
+    archive: {
+      database: path,
+      filesDir: `${filesDirBeside(databasePath)}${basename(path).slice(name.length)}`,
+    },
+    isWhole,
+  });
+  const foreignCopy = (path: string): ArchiveCopy => ({ path, archive: null, isWhole: true });
+  const isLog = (entry: string): boolean => /-(?:wal|shm)$/.test(entry);
+  const beside = readdirSync(folder).filter((entry) => !isLog(entry));
+  const found = [
+    ...listBackups(databasePath).map(({ path }) => folderCopy(path, true)),
+    ...beside
+      .filter((entry) => entry.startsWith(`${name}${RAW_COPY}`) && !entry.endsWith(PARTIAL))
+      .map((entry) => folderCopy(join(folder, entry), true)),
+    ...listUnfinished(databasePath).map(({ path }) =>
+      path.endsWith(PARTIAL) ? folderCopy(path, false) : fileCopy(path, false),
+    ),
+    ...beside
+      .filter((entry) => entry.startsWith(`${name}.before-restore-`))
+      .map((entry) => fileCopy(join(folder, entry), true)),
+    // What an adoption kept of the database it took over, and the folder it worked in if it was killed.
+    ...beside
+      .filter((entry) => entry.startsWith(`${name}.before-adoption`) || entry.startsWith(nameFolder(name)))
+      .map((entry) => foreignCopy(join(folder, entry))),
+    ...listRecordedCopies(databasePath).map(({ path, kind }) => {
+      if (kind === "replaced") return fileCopy(path, true);
+      return kind === "backup" ? folderCopy(path, !path.endsWith(PARTIAL)) : foreignCopy(path);
+    }),
+  ];
+  return [...new Map(found.map((copy) => [resolve(copy.path), copy])).values()];
+}
+
+function pruneBackups(databasePath: string, keep: number): string[] {
+  const removed = listBackups(databasePath)
+    .slice(Math.max(1, keep))
+    .map((entry) => entry.path);
+  for (const path of removed) rmSync(path, { recursive: true });
+  return removed;
+}
+
+export interface RestoreReport {
+  readonly databasePath: string;
+  /** Where the archive that was replaced is now; null when there was none. */
+  readonly keptAt: string | null;
+  readonly messages: number;
+  readonly conversations: number;
+  readonly files: number;
+}
+
+export interface RestoreOptions {
+  readonly backupPath: string;
+  readonly databasePath: string;
+  readonly filesDir: string;
+  /** Also if messages come back that were forgotten since. */
+  readonly withForgotten?: boolean;
+  readonly now?: number;
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+/** Puts a backup in the place of the archive. Nobody else may have the database open. */
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const source = findDatabase(options.backupPath);
+  const { databasePath, filesDir } = options;
+  const incoming = `${databasePath}.restoring`;
+  const incomingFiles = `${filesDir}.restoring`;
+  for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
+  mkdirSync(dirname(databasePath), { recursive: true, mode: 0o700 });
+  recordCopy(databasePath, "backup", options.backupPath, options.now);
+  try {
+    copyFileSync(source, incoming, constants.COPYFILE_FICLONE);
+    chmodSync(incoming, 0o600);
+    mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
+    copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
+    const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
+    if (options.withForgotten !== true) await refuseForgotten(options, incoming, incomingFiles);
+    flushPathSync(incoming);
+    flushTreeSync(incomingFiles);
+    const keptAt = await keepPresent(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
+    // From here on the folder holds the files of both archives, so the one step that exchanges the database finds either whole.
+    addFiles(incomingFiles, filesDir);
+    flushTreeSync(filesDir);
+    flushPathSync(dirname(filesDir));
+    flushPathSync(dirname(databasePath));
+    renameSync(incoming, databasePath);
+    flushPathSync(dirname(databasePath));
+    dropOthers(filesDir, incomingFiles);
+    rmSync(incomingFiles, { recursive: true, force: true });
+    return { databasePath, keptAt, ...counts };
+  } catch (error) {
+    for (const path of [incoming, incomingFiles]) rmSync(path, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** What was forgotten must not come back by accident. */
+async function refuseForgotten(
+  { databasePath, filesDir, backupPath }: RestoreOptions,
+  database: string,
+  incomingFiles: string,
+): Promise<void> {
+  const present = { database: databasePath, filesDir };
+  const back = await listBroughtBack(present, { database, filesDir: incomingFiles });
+  if (back.length === 0) return;
+  const named = back.slice(0, NAMED_FORGOTTEN).map(formatMessageId).join(", ");
+  const more = back.length > NAMED_FORGOTTEN ? ` and ${back.length - NAMED_FORGOTTEN} more` : "";
+  throw new EngineError(
+    "usage",
+    `cannot restore ${backupPath}: it brings back messages that were forgotten since: ${named}${more}`,
+    { step: { kind: "restore_forgotten" } },
+  );
+}
+
+export interface RestorePlan {
+  readonly backup: BackupEntry;
+  /** The archive that would be set aside; null when there is none. */
+  readonly replaces: { readonly path: string; readonly bytes: number } | null;
+}
+
+/** What {@link restoreBackup} would do. Looks at names and sizes only; the proof comes with the restore itself. */
+export function planRestore(options: Pick<RestoreOptions, "backupPath" | "databasePath">): RestorePlan {
+  const { backupPath, databasePath } = options;
+  const source = findDatabase(backupPath);
+  const present = statSync(databasePath, { throwIfNoEntry: false });
+  return {
+    backup: { path: backupPath, createdAt: statSync(source).mtimeMs, bytes: folderBytes(backupPath) },
+    replaces: present === undefined ? null : { path: databasePath, bytes: present.size },
+  };
+}
+
+function findDatabase(backupPath: string): string {
+  const path = join(backupPath, DATABASE_NAME);
+  if (existsSync(path)) return path;
+  throw new EngineError("not_found", `cannot restore ${backupPath}: not a backup folder`, {
+    step: { kind: "list", what: "backups" },
+  });
+}
+
+/** Gives the present archive a second name, once nobody else has it open; null when there is none. */
+async function keepPresent(databasePath: string, filesDir: string, stamp: string): Promise<string | null> {
+  const suffix = `.before-restore-${stamp}`;
+  const isThere = existsSync(databasePath);
+  if (isThere) await claimAlone(databasePath);
+  if (existsSync(filesDir)) {
+    addFiles(filesDir, `${filesDir}${suffix}`);
+    flushTreeSync(`${filesDir}${suffix}`);
+  }
+  if (!isThere) return null;
+  recordCopy(databasePath, "replaced", `${databasePath}${suffix}`);
+  linkOrCopy(databasePath, `${databasePath}${suffix}`);
+  flushPathSync(`${databasePath}${suffix}`);
+  flushPathSync(dirname(databasePath));
+  // Everything is in the one file now; a log left beside it would be taken for the new one's.
+  for (const log of ["-wal", "-shm"]) rmSync(`${databasePath}${log}`, { force: true });
+  return `${databasePath}${suffix}`;
+}
+
+/** Large files are named by their content, so the files of two archives can lie in one folder. */
+function addFiles(from: string, to: string): void {
+  mkdirSync(to, { recursive: true, mode: 0o700 });
+  for (const path of new LargeFiles(from).list()) {
+    mkdirSync(dirname(join(to, path)), { recursive: true, mode: 0o700 });
+    if (!existsSync(join(to, path))) linkOrCopy(join(from, path), join(to, path));
+  }
+}
+
+function dropOthers(filesDir: string, wanted: string): void {
+  for (const path of new LargeFiles(filesDir).list()) {
+    if (!existsSync(join(wanted, path))) rmSync(join(filesDir, path));
+  }
+}
+
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "EPERM" && code !== "ENOSYS" && code !== "ENOTSUP" && code !== "EXDEV" && code !== "EMLINK")
+      throw error;
+    copyFileSync(from, to, constants.COPYFILE_FICLONE);
+  }
+}
+
+/** Fails when another process has the database open; leaves everything written to it in the one file. */
+async function claimAlone(databasePath: string): Promise<void> {
+  const { DatabaseSync } = await import("node:sqlite");
+  const database = new DatabaseSync(databasePath, { timeout: 500 });
+  try {
+    database.exec(
+      "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)",
+    );
+  } catch (error) {
+    throw new EngineError(
+      "database_busy",
+      `cannot replace the database ${databasePath}: another process has it open`,
+      {
+        step: { kind: "stop_other_programs" },
+        cause: error,
+      },
+    );
+  } finally {
+    database.close();
+  }
+}
+
+async function prove(
+  database: string,
+  onProgress: (done: number, total: number) => void,
+  filesDir = join(dirname(database), FILES_NAME),
+): Promise<{ messages: number; conversations: number; files: number }> {
+  const engine = await openEngine({ database, filesDir, create: false, thread: false });
+  try {
+    const report = await engine.verify({ onProgress });
+    const broken = report.problems.filter((problem) => problem.code !== "index");
+    if (broken.length > 0) {
+      throw new EngineError("verification_failed", `cannot use ${database}: ${broken[0]?.message}`, {
+        step: { kind: "verify" },
+      });
+    }
+    const { messages, conversations, files } = report;
+    return { messages, conversations, files };
+  } finally {
+    await engine.close();
+  }
+}
+
+function copyFiles(from: string, to: string, onProgress: (done: number, total: number) => void): void {
+  if (!existsSync(from)) return;
+  const folders = readdirSync(from).filter((name) => /^\d+$/.test(name));
+  for (const [done, folder] of folders.entries()) {
+    onProgress(done, folders.length);
+    cpSync(join(from, folder), join(to, folder), {
+      recursive: true,
+      mode: constants.COPYFILE_FICLONE,
+      filter: (path) => !path.endsWith(".tmp"),
+    });
+  }
+  onProgress(folders.length, folders.length);
+}
+
+function folderBytes(path: string): number {
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
+
+/** Two copies within a second have different names, too. */
+export function findFreeName(path: string): string {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? path : `${path}-${number}`;
+    if (!existsSync(name)) return name;
+  }
+}
+
+/** `20260214-110207`, in UTC, so that names sort by time. */
+export function formatStamp(at: number): string {
+  return new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-");
+}

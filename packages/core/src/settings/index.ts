@@ -1,0 +1,34 @@
+/**
+ * Settings for programs that show or change them: the table, where each value came from, reading and editing a configuration, what a host
+ * may be told as a schema. A program that only opens an engine needs `resolveSettings` of the library and nothing of this.
+ */
+export { resolveThreshold } from "./context-threshold.ts";
+export { compileSessionPatterns } from "./session-patterns.ts";
+export {
+  explainSetting,
+  findStateDir,
+  readSetting,
+  refuseConflicts,
+  setInConfig,
+  unsetInConfig,
+} from "./settings-resolve.ts";
+export type {
+  ConfigLayer,
+  ConfigObject,
+  Environment,
+  ReplacedSetting,
+  ResolvedSettings,
+  ResolveInput,
+  SettingExplanation,
+} from "./settings-resolve.ts";
+export { findConflictOf } from "./settings-rules.ts";
+export { settingsJsonSchema, settingsUiHints } from "./settings-schema.ts";
+export {
+  canonicalKey,
+  describeDefault,
+  describeLimits,
+  getSetting,
+  SETTING_GROUPS,
+  SETTING_KEYS,
+} from "./settings.ts";
+export type { SettingKey } from "./settings.ts";

@@ -1,0 +1,116 @@
+import { fc } from "@lossless/testkit/properties.ts";
+import { describe, expect, test } from "vitest";
+import { promoteVerbatim, rankPlaces, selectSeeds } from "../../src/recall/rank.ts";
+import type { FoundClue, Place } from "../../src/recall/rank.ts";
+
+const TOTAL = 100;
+
+function clue(ids: number[], more: Partial<FoundClue> = {}): FoundClue {
+  return { weight: 1, required: true, spreads: true, ids, frequency: ids.length, ...more };
+}
+
+/** Twenty short messages in two sessions. */
+const PLACES: Place[] = Array.from({ length: 20 }, (_, id) => ({
+  id,
+  group: id < 10 ? 1 : 2,
+  position: id,
+  words: 20,
+}));
+
+function order(clues: FoundClue[], places: readonly Place[] = PLACES, needsAll = false): number[] {
+  return rankPlaces({ clues, needsAll }, places, TOTAL).map(({ id }) => id);
+}
+
+describe("ranking", () => {
+  test("puts a document with a rare clue before one with a common clue", () => {
+    expect(order([clue([2], { frequency: 40 }), clue([15])])[0]).toBe(15);
+  });
+
+  test("puts more clues first", () => {
+    expect(order([clue([2, 15]), clue([15, 17]), clue([15])])[0]).toBe(15);
+  });
+
+  test("lets an answer without the words follow its question", () => {
+    const ranked = order([clue([4]), clue([4])]);
+    expect(ranked.slice(0, 3)).toEqual([4, 3, 5]);
+    expect(ranked).not.toContain(15);
+  });
+
+  test("does not reach into another session", () => {
+    expect(order([clue([9])])).not.toContain(10);
+  });
+
+  test("keeps clues that do not spread where they stand", () => {
+    const ranked = rankPlaces({ clues: [clue([4], { spreads: false })], needsAll: false }, PLACES, TOTAL);
+    const scoreOf = (id: number): number => ranked.find((document) => document.id === id)?.score ?? 0;
+    expect(scoreOf(3)).toBe(scoreOf(8));
+  });
+
+  test("prefers a short document to a long one, and short ones equally", () => {
+    const places = PLACES.map((place) => (place.id === 2 ? { ...place, words: 5000 } : place));
+    expect(order([clue([2, 15])], places)[0]).toBe(15);
+    const [one, other] = rankPlaces(
+      { clues: [clue([2, 15])], needsAll: false },
+      PLACES.map((place) => ({ ...place, words: place.id === 2 ? 3 : 70 })),
+      TOTAL,
+    );
+    expect(one?.score).toBe(other?.score);
+  });
+
+  test("puts complete documents first only when all is needed", () => {
+    const clues = [
+      clue([2, 15], { frequency: 60 }),
+      clue([2], { frequency: 60 }),
+      clue([15], { required: false, weight: 5 }),
+    ];
+    expect(order(clues, PLACES, false)[0]).toBe(15);
+    expect(order(clues, PLACES, true)[0]).toBe(2);
+  });
+
+  test("answers each of several questions among the first", () => {
+    const first = [clue([2]), clue([2]), clue([2, 3])];
+    const second = [clue([15])];
+    const ranked = rankPlaces(
+      { clues: [...first, ...second], parts: [first, second], needsAll: false },
+      PLACES,
+      TOTAL,
+    );
+    expect(ranked.slice(0, 2).map(({ id }) => id)).toEqual([2, 15]);
+  });
+
+  test("moves documents with the exact spelling up, within their tier", () => {
+    const ranked = [1, 2, 3, 4].map((id) => ({ id, score: 10 - id, complete: id < 4 }));
+    const share = (id: number): number => (id >= 3 ? 1 : 0);
+    expect(promoteVerbatim(ranked, share, { needsAll: true, limit: 4 }).map(({ id }) => id)).toEqual([
+      3, 1, 2, 4,
+    ]);
+    expect(promoteVerbatim(ranked, share, { needsAll: false, limit: 3 }).map(({ id }) => id)).toEqual([
+      3, 1, 2, 4,
+    ]);
+  });
+
+  test("selects as seeds the documents with the most and rarest clues", () => {
+    expect(selectSeeds([clue([1, 2, 3], { frequency: 50 }), clue([3])], TOTAL, 1)).toEqual([3]);
+  });
+
+  test("ranks only given places, each once, best first, for any input", () => {
+    const anyClue = fc.record({
+      weight: fc.double({ min: 0, max: 3, noNaN: true }),
+      required: fc.boolean(),
+      spreads: fc.boolean(),
+      ids: fc.uniqueArray(fc.nat(30), { maxLength: 10 }),
+      frequency: fc.nat(120),
+    });
+    fc.assert(
+      fc.property(fc.array(anyClue, { maxLength: 6 }), fc.boolean(), (clues, needsAll) => {
+        const ranked = rankPlaces({ clues, needsAll }, PLACES, TOTAL);
+        expect(new Set(ranked.map(({ id }) => id)).size).toBe(ranked.length);
+        expect(ranked.every(({ id, score }) => id < 20 && Number.isFinite(score) && score > 0)).toBe(true);
+        if (!needsAll)
+          expect(ranked.map(({ score }) => score)).toEqual(
+            ranked.map(({ score }) => score).toSorted((a, b) => b - a),
+          );
+      }),
+    );
+  });
+});
