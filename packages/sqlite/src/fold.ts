@@ -1,20 +1,11 @@
-/** Reading the runs that summaries are made from, and publishing what was made. The rules are in `archive/publish.ts`. */
-import { must, planPublishStored, planStoreSummary } from "@lossless/core/adapter";
+/** Reading the runs that summaries are made from, with their texts. */
+import { must } from "@lossless/core/adapter";
 import type { LargeFiles } from "@lossless/core/adapter";
-import type {
-  ItemPlace,
-  PublishOutcome,
-  Row,
-  RunItem,
-  RunRow,
-  StoredFold,
-  StoreSummary,
-} from "@lossless/core/ports";
+import type { ItemPlace, Row, RunItem, RunRow } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { toSummary } from "./graph.ts";
 import { PlanReads } from "./plan-reads.ts";
-import { writePlan } from "./plans.ts";
 import { restoreBytes, SELECT_PARTS } from "./read.ts";
 
 const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHERE message_id = ?";
@@ -34,6 +25,9 @@ export function readRun(
     return toRunItems(connection, files, rows, withTexts);
   });
 }
+
+export const readSources = ({ connection, files }: StoreContext, summaryId: string): RunItem[] =>
+  connection.read(() => toRunItems(connection, files, new PlanReads(connection).currentSources(summaryId)));
 
 export function toRunItems(
   connection: Connection,
@@ -66,11 +60,3 @@ function readBytes(connection: Connection, files: LargeFiles, messageId: number)
   const row = connection.get(MESSAGE, messageId);
   return row ? restoreBytes(row, connection.all(SELECT_PARTS, messageId), (path) => files.read(path)) : null;
 }
-
-export const storeSummary = (context: StoreContext, request: StoreSummary): PublishOutcome =>
-  writePlan(context, () => planStoreSummary(request));
-
-export const publishStored = (
-  context: StoreContext,
-  request: { conversationId: number; folds: readonly StoredFold[]; now: number },
-): PublishOutcome[] => writePlan(context, () => planPublishStored(request));

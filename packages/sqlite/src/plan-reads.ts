@@ -77,6 +77,9 @@ const RUN = `
   FROM context_items i LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id
   WHERE i.conversation_id = ?1 AND (i.start_pos, i.seq) >= (?2, ?3) AND (i.start_pos, i.seq) <= (?4, ?5)
   ORDER BY i.start_pos, i.seq`;
+const ITEMS_AROUND = `
+  SELECT count(*) FILTER (WHERE (start_pos, seq) < (?2, ?3)) AS before, count(*) FILTER (WHERE (start_pos, seq) > (?2, ?3)) AS behind
+  FROM context_items WHERE conversation_id = ?1`;
 const SPAN = `
   summary_id, conversation_id, depth, state, start_pos, start_seq, end_pos, end_seq, messages, descendant_count, tokens, earliest_at, latest_at, stale, is_root`;
 const SUMMARY = `SELECT ${SPAN} FROM summaries WHERE summary_id = ?`;
@@ -93,12 +96,7 @@ const SOURCE_AROUND = `
   SELECT ${SPAN} FROM summaries WHERE summary_id = (
     SELECT s.summary_id FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
     WHERE p.summary_id = ?1 AND (s.start_pos, s.start_seq) <= (?2, ?3) AND (s.end_pos, s.end_seq) >= (?2, ?3))`;
-const IS_SAME_SPAN = `
-  w.conversation_id = s.conversation_id AND w.depth = s.depth AND w.messages = s.messages
-  AND (w.start_pos, w.start_seq, w.end_pos, w.end_seq) = (s.start_pos, s.start_seq, s.end_pos, s.end_seq)`;
-/** `w` waits to replace the stale summary `s`. */
-export const IS_WAITING = `w.state = 'prepared' AND w.stale = 0 AND ${IS_SAME_SPAN}`;
-/** The sources of a summary as they are now; with ?2, what waits to replace them stands in their place. */
+/** The sources of a summary as they are now. */
 const CURRENT_SOURCES = `
   SELECT l.ordinal, m.position AS start_pos, m.seq, m.position AS end_pos, m.message_id, NULL AS summary_id,
          coalesce(n.tokens, m.tokens) AS tokens, 1 AS messages, -1 AS depth, m.hidden_now AS hidden,
@@ -107,12 +105,9 @@ const CURRENT_SOURCES = `
   FROM summary_messages l JOIN messages m USING (message_id) LEFT JOIN messages n ON n.message_id = m.newest
   WHERE l.summary_id = ?1
   UNION ALL
-  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, coalesce(w.summary_id, s.summary_id), coalesce(w.tokens, s.tokens),
-         s.messages, s.depth, CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, coalesce(w.earliest_at, s.earliest_at),
-         coalesce(w.latest_at, s.latest_at), s.descendant_count, s.end_seq, coalesce(w.stale, s.stale)
-  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id
-  LEFT JOIN summaries w ON ?2 = 1 AND s.stale = 1 AND ${IS_WAITING}
-  WHERE p.summary_id = ?1 ORDER BY 1`;
+  SELECT p.ordinal, s.start_pos, s.start_seq, s.end_pos, NULL, s.summary_id, s.tokens, s.messages, s.depth,
+         CASE WHEN s.messages = 0 THEN ${HIDDEN.branch} ELSE 0 END, NULL, s.earliest_at, s.latest_at, s.descendant_count, s.end_seq, s.stale
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1 ORDER BY 1`;
 const DERIVED =
   "SELECT summary_id, ordinal, parent_summary_id FROM summary_parents WHERE parent_summary_id = ?";
 /** All versions of the events that the given ids belong to, and of what is attached to them: `media:<event id>:<number>`. */
@@ -337,6 +332,16 @@ export class PlanReads implements Reads {
     return this.#connection.all<RunRow>(RUN, conversationId, ...range);
   }
 
+  itemsAround(conversationId: number, { startPosition, seq }: ItemPlace): { before: number; behind: number } {
+    const place = [conversationId, startPosition, seq] as const;
+    return (
+      this.#connection.get<{ before: number; behind: number }>(ITEMS_AROUND, ...place) ?? {
+        before: 0,
+        behind: 0,
+      }
+    );
+  }
+
   summaries(summaryIds: readonly string[]): SummarySpan[] {
     return this.#each(SUMMARY, summaryIds);
   }
@@ -349,8 +354,8 @@ export class PlanReads implements Reads {
     return this.#each(PLACED_SOURCES, summaryIds);
   }
 
-  currentSources(summaryId: string, withWaiting: boolean): RunRow[] {
-    return this.#connection.all<RunRow>(CURRENT_SOURCES, summaryId, withWaiting ? 1 : 0);
+  currentSources(summaryId: string): RunRow[] {
+    return this.#connection.all<RunRow>(CURRENT_SOURCES, summaryId);
   }
 
   derivedFrom(summaryId: string): Row<"summary_parents">[] {

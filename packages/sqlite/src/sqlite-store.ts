@@ -5,9 +5,16 @@
 import {
   LargeFiles,
   planBoundary,
+  planDissolution,
+  planDissolve,
+  planPublishStored,
   planRelabel,
   planRelabelSession,
+  planReplaceSummary,
   planSetHidden,
+  planStoreRemade,
+  planStoreSummary,
+  planSwapRemade,
 } from "@lossless/core/adapter";
 import type { CoverItem, HiddenReason, SessionRef } from "@lossless/core/adapter";
 import type {
@@ -90,7 +97,6 @@ import * as books from "./books.ts";
 import * as care from "./care.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { dissolveSummary } from "./dissolve.ts";
 import { dropSummaries } from "./drop-summaries.ts";
 import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
 import * as fold from "./fold.ts";
@@ -109,11 +115,10 @@ import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
 import * as redactions from "./redactions.ts";
 import { IndexQueue } from "./index-queue.ts";
-import { writePlan } from "./plans.ts";
+import { readPlan, writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
 import { readTies, removeConversations } from "./remove-conversations.ts";
-import * as replacing from "./replace.ts";
 import { keepSeals } from "./seals.ts";
 import * as transfer from "./transfer.ts";
 import * as transferIn from "./transfer-in.ts";
@@ -327,13 +332,13 @@ export class SqliteStore implements Store {
   async storeSummary(request: StoreSummary): Promise<PublishOutcome> {
     // What is folded is found by search, not seen: it has to be in the index by then.
     this.#queue.settle();
-    return this.#do("write", () => fold.storeSummary(this.#context, request));
+    return this.#write(() => planStoreSummary(request));
   }
 
   async publishStored(request: Parameters<Store["publishStored"]>[0]): Promise<PublishOutcome[]> {
     // What is folded is found by search, not seen: it has to be in the index by then.
     this.#queue.settle();
-    return this.#do("write", () => fold.publishStored(this.#context, request));
+    return this.#write(() => planPublishStored(request));
   }
 
   async hasStale(conversationId: number): Promise<boolean> {
@@ -345,11 +350,11 @@ export class SqliteStore implements Store {
   }
 
   async storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
-    return this.#do("write", () => remake.storeRemade(this.#context, replacement, now));
+    return this.#write(() => planStoreRemade(replacement, now));
   }
 
   async swapRemade(request: Parameters<Store["swapRemade"]>[0]): Promise<number> {
-    return this.#do("write", () => remake.swapRemade(this.#context, request));
+    return this.#write(() => planSwapRemade(request));
   }
 
   async readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null> {
@@ -543,15 +548,20 @@ export class SqliteStore implements Store {
   }
 
   async readSources(summaryId: string): Promise<RunItem[]> {
-    return this.#do("read", () => replacing.readSources(this.#context, summaryId));
+    return this.#do("read", () => fold.readSources(this.#context, summaryId));
   }
 
   async replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
-    return this.#do("write", () => replacing.replaceSummary(this.#context, replacement, now));
+    return this.#write(() => planReplaceSummary(replacement, now));
   }
 
-  async dissolveSummary(request: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveReport | null> {
-    return this.#do("write", () => dissolveSummary(this.#context, request));
+  async dissolveSummary({
+    summaryId,
+    isDry,
+    now,
+  }: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveReport | null> {
+    if (!isDry) return this.#write(() => planDissolve(summaryId, now));
+    return this.#do("read", () => readPlan(this.#context, () => planDissolution(summaryId)));
   }
 
   async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {

@@ -256,6 +256,14 @@ export class MemoryArchive implements Reads {
     };
   }
 
+  itemsAround(conversationId: number, place: ItemPlace): { before: number; behind: number } {
+    const items = this.list("context_items").filter((item) => item.conversation_id === conversationId);
+    return {
+      before: items.filter((item) => compare(item, place) < 0).length,
+      behind: items.filter((item) => compare(item, place) > 0).length,
+    };
+  }
+
   summaries(summaryIds: readonly string[]): SummarySpan[] {
     return this.list("summaries").filter((row) => summaryIds.includes(row.summary_id));
   }
@@ -272,17 +280,14 @@ export class MemoryArchive implements Reads {
       .sort((a, b) => a.ordinal - b.ordinal);
   }
 
-  currentSources(summaryId: string, withWaiting: boolean): RunRow[] {
+  currentSources(summaryId: string): RunRow[] {
     return this.sources([summaryId]).map((link) => {
       const message = this.list("messages").find((row) => row.message_id === link.message_id);
       if (message) return this.#toMessageSource(message);
-      const [summary] = this.list("summaries").filter((row) => row.summary_id === link.source_id);
+      const summary = this.list("summaries").find((row) => row.summary_id === link.source_id);
       if (summary === undefined) throw new Error(`there is no source ${link.source_id}`);
-      const waiting = withWaiting && summary.stale === 1 ? this.#findWaiting(summary) : undefined;
-      const { summary_id, tokens, earliest_at, latest_at, stale } = waiting ?? summary;
       const hidden = summary.messages === 0 ? HIDDEN_SUMMARY : 0;
-      const place = { ...summary, seq: summary.start_seq, message_id: null, version_id: null, hidden };
-      return { ...place, summary_id, tokens, earliest_at, latest_at, stale };
+      return { ...summary, seq: summary.start_seq, message_id: null, version_id: null, hidden };
     });
   }
 
@@ -305,14 +310,6 @@ export class MemoryArchive implements Reads {
       end_seq: null,
       stale: 0,
     };
-  }
-
-  #findWaiting(stale: Row<"summaries">): Row<"summaries"> | undefined {
-    const nameSpan = ({ conversation_id, depth, messages, ...row }: Row<"summaries">): string =>
-      [conversation_id, depth, messages, row.start_pos, row.start_seq, row.end_pos, row.end_seq].join(" ");
-    return this.list("summaries").find(
-      (row) => row.state === "prepared" && row.stale === 0 && nameSpan(row) === nameSpan(stale),
-    );
   }
 
   derivedFrom(summaryId: string): Row<"summary_parents">[] {

@@ -78,9 +78,7 @@ function* matches(summaries: readonly TouchedSummary[], { replacements }: Forget
   const published = summaries.filter((summary) => summary.state === "cover");
   const offered = new Map(replacements.map((replacement) => [replacement.oldId, replacement]));
   if (published.length !== offered.size) return false;
-  const sources = yield* together(
-    ...published.map(({ summary_id }) => read.currentSources(summary_id, false)),
-  );
+  const sources = yield* together(...published.map(({ summary_id }) => read.currentSources(summary_id)));
   return published.every(({ summary_id }, i) => {
     const replacement = offered.get(summary_id);
     return replacement !== undefined && isMadeFrom(sources[i] ?? [], replacement.sourceKeys);

@@ -184,13 +184,15 @@ export interface Reads {
   covering(places: readonly Place[]): Covering[];
   /** The items of a cover from one to another, in order. */
   run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[];
+  /** How many items of a cover stand before and behind a place. */
+  itemsAround(conversationId: number, place: ItemPlace): { readonly before: number; readonly behind: number };
   /** In any order; ids that are not known are left out. */
   summaries(summaryIds: readonly string[]): SummarySpan[];
   /** The sources of summaries, of each in order. */
   sources(summaryIds: readonly string[]): SourceLink[];
   placedSources(summaryIds: readonly string[]): PlacedLink[];
-  /** The sources of a summary as they are now; or, `withWaiting`, with what waits to replace a stale one in its place. */
-  currentSources(summaryId: string, withWaiting: boolean): RunRow[];
+  /** The sources of a summary as they are now. */
+  currentSources(summaryId: string): RunRow[];
   /** The links of summaries that were made from this one. */
   derivedFrom(summaryId: string): Row<"summary_parents">[];
   /** All versions of the events that messages belong to, and of what is attached to those; forgotten ones are left out. */
@@ -224,6 +226,7 @@ const NAMES: Readonly<Record<keyof Reads, true>> = {
   cacheUsage: true,
   covering: true,
   run: true,
+  itemsAround: true,
   summaries: true,
   sources: true,
   placedSources: true,

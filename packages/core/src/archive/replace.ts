@@ -1,6 +1,5 @@
 /**
- * One summary in the place of another, wherever that stands: in the cover or below another summary. What is replaced on request is replaced
- * at once; what upkeep made anew waits, stored as prepared, until an epoch begins.
+ * One summary in the place of another, wherever that stands: in the cover or below another summary.
  *
  * Invariant: a replacement has the span and the counts of what it replaces, and its sources or what replaces those; the old one is retired
  * and can still be opened. What was made from something stale is stale itself.
@@ -15,9 +14,9 @@ import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import type { RunRow, SummarySpan } from "./reads.ts";
-import { addSummary, describeSummary, nameSources } from "./summary.ts";
+import { addSummary, describeSummary, isSameSpan, nameSources } from "./summary.ts";
 
-const STALE: PublishOutcome = { kind: "stale" };
+export const STALE: PublishOutcome = { kind: "stale" };
 
 /** Whether these are the sources, in the versions, that a new text was made from. */
 export function isMadeFrom(rows: readonly RunRow[], sourceKeys: readonly string[]): boolean {
@@ -39,36 +38,11 @@ export function* planReplaceSummary(replacement: SummaryReplacement, now: number
   const [[headRow], [old], rows] = yield* together(
     read.lockHeads([known.conversation_id]),
     read.summaries([oldId]),
-    read.currentSources(oldId, false),
+    read.currentSources(oldId),
   );
   if (!headRow || old?.state !== "cover" || !isMadeFrom(rows, sourceKeys)) return changes.done(STALE);
   const head = new Head(headRow);
   yield* putInstead(changes, head, replacement, now);
-  head.save(changes, now);
-  const { summaryId, tokens } = summary;
-  return changes.done({ kind: "published", summaryId, tokensBefore: old.tokens, tokensAfter: tokens });
-}
-
-/** Stores what a stale summary is to be replaced by when an epoch begins. */
-export function* planStoreRemade(
-  { oldId, summary, sourceKeys }: SummaryReplacement,
-  now: number,
-): Plan<PublishOutcome> {
-  const changes = new Changes();
-  const [known] = yield* read.summaries([oldId]);
-  if (!known) return changes.done(STALE);
-  const conversationId = known.conversation_id;
-  const [[headRow], [old], rows] = yield* together(
-    read.lockHeads([conversationId]),
-    read.summaries([oldId]),
-    read.currentSources(oldId, true),
-  );
-  if (!headRow || old?.state !== "cover" || old.stale !== 1 || !isMadeFrom(rows, sourceKeys))
-    return changes.done(STALE);
-  const head = new Head(headRow);
-  const row = describeSummary(head, { conversationId, summary, now, state: "prepared" }, rows);
-  addSummary(changes, row, nameSources(rows));
-  head.noteSummary(false);
   head.save(changes, now);
   const { summaryId, tokens } = summary;
   return changes.done({ kind: "published", summaryId, tokensBefore: old.tokens, tokensAfter: tokens });
@@ -84,7 +58,7 @@ export function* putInstead(
   const { conversationId } = head;
   const [[found], rows, derived, ahead] = yield* together(
     read.summaries([oldId]),
-    read.currentSources(oldId, false),
+    read.currentSources(oldId),
     read.derivedFrom(oldId),
     read.madeAhead(conversationId),
   );
@@ -94,41 +68,49 @@ export function* putInstead(
   addSummary(changes, row, nameSources(rows));
   for (const { summary_id, ordinal } of derived)
     changes.update("summary_parents", { summary_id, ordinal }, { parent_summary_id: row.summary_id });
-  const isInCover = yield* takePlace(changes, head, old, row);
+  const item = yield* findItem(old);
+  if (item) takePlace(changes, head, oldId, row, item);
+  else putInForce(changes, head, oldId, row.summary_id);
   // A text that was made ahead for the same place is not wanted any more.
   for (const span of ahead)
     if (span.state === "prepared" && isSameSpan(span, old))
       changes.update("summaries", { summary_id: span.summary_id }, { state: "retired" });
-  head.noteSummary(isInCover);
+  head.noteSummary(item !== null);
 }
 
-const isSameSpan = (a: SummarySpan, b: SummarySpan): boolean =>
-  a.depth === b.depth &&
-  a.start_pos === b.start_pos &&
-  a.start_seq === b.start_seq &&
-  a.end_pos === b.end_pos &&
-  a.end_seq === b.end_seq;
+/** The item of a summary that stands in the cover itself. */
+export function* findItem({
+  conversation_id,
+  summary_id,
+  start_pos,
+  start_seq,
+}: SummarySpan): Asking<RunRow | null> {
+  const place = { startPosition: start_pos, seq: start_seq };
+  const [item] = yield* read.run(conversation_id, place, place);
+  return item?.summary_id === summary_id ? item : null;
+}
 
-/** A stored summary is in force from now on, and the old one is not. Whether it stands in the cover itself. */
-export function* takePlace(
+/** A stored summary is in force from now on, and the old one is not. */
+export function putInForce(writer: RowWriter, head: Head, oldId: string, summary_id: string): void {
+  writer.update("summaries", { summary_id }, { state: "cover", published_seq: head.seq });
+  writer.update("summaries", { summary_id: oldId }, { state: "retired" });
+}
+
+/** The same, where the old one stands in the cover itself, as this item. */
+export function takePlace(
   writer: RowWriter,
   head: Head,
-  old: SummarySpan,
+  oldId: string,
   { summary_id, tokens, messages }: Pick<SummarySpan, "summary_id" | "tokens" | "messages">,
-): Asking<boolean> {
-  const { conversationId } = head;
-  writer.update("summaries", { summary_id }, { state: "cover", published_seq: head.seq });
-  writer.update("summaries", { summary_id: old.summary_id }, { state: "retired" });
-  const place = { startPosition: old.start_pos, seq: old.start_seq };
-  const [item] = yield* read.run(conversationId, place, place);
-  if (item?.summary_id !== old.summary_id) return false;
+  item: RunRow,
+): void {
+  putInForce(writer, head, oldId, summary_id);
   // A summary of which nothing is shown any more is not shown either.
   const hidden = messages > 0 ? 0 : item.hidden || HIDDEN.branch;
-  const key = { conversation_id: conversationId, start_pos: item.start_pos, seq: item.seq };
+  const key = { conversation_id: head.conversationId, start_pos: item.start_pos, seq: item.seq };
   writer.update("context_items", key, { summary_id, tokens, messages, hidden });
   head.noteShown(
     messages - item.messages,
     (hidden === 0 ? tokens : 0) - (item.hidden === 0 ? item.tokens : 0),
   );
-  return true;
 }

@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 import { must } from "../model/errors.ts";
 import type { StoreSummary } from "../store/folding.ts";
 import type { Changes } from "./changes.ts";
-import type { RunRow } from "./reads.ts";
+import type { RunRow, SummarySpan } from "./reads.ts";
 import type { Row } from "./tables.ts";
 
 export type SummaryRequest = Pick<
@@ -46,6 +46,15 @@ export function hashSummary(row: BoundFacts): Buffer {
 
 export const total = <R>(rows: readonly R[], count: (row: R) => number | null): number =>
   rows.reduce((sum, row) => sum + (count(row) ?? 0), 0);
+
+type SpanEnds = Pick<SummarySpan, "depth" | "start_pos" | "start_seq" | "end_pos" | "end_seq">;
+
+export const isSameSpan = (a: SpanEnds, b: SpanEnds): boolean =>
+  a.depth === b.depth &&
+  a.start_pos === b.start_pos &&
+  a.start_seq === b.start_seq &&
+  a.end_pos === b.end_pos &&
+  a.end_seq === b.end_seq;
 
 /** The row of a new summary over these rows. */
 export function describeSummary(

@@ -6,10 +6,13 @@ import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
 import { planAppend } from "../../src/archive/append.ts";
+import { planDissolve } from "../../src/archive/dissolve.ts";
 import { planForget } from "../../src/archive/forget.ts";
 import type { Plan } from "../../src/archive/plan.ts";
 import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
 import { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "../../src/archive/records.ts";
+import { planStoreRemade, planSwapRemade } from "../../src/archive/remake.ts";
+import { planReplaceSummary } from "../../src/archive/replace.ts";
 import type { Values } from "../../src/archive/changes.ts";
 import type { TableName } from "../../src/archive/tables.ts";
 import { deriveMessage, prepareMessage } from "../../src/ingest/prepare.ts";
@@ -178,6 +181,13 @@ async function tellStory(both: Both, seed: number): Promise<void> {
       isOrdinary && isKnown ? 2 : 8,
     );
   };
+  const makeText = (name: string, k: number) => ({
+    summaryId: `sum_${name}${String(k).padStart(15, "0")}`,
+    content: `${name} ${k}`,
+    tokens: 4,
+    model: "m",
+    level: "extractive" as const,
+  });
   const forgetSome = async (now: number): Promise<void> => {
     const messages = both.memory.list("messages").filter((row) => row.forgotten_at === null);
     const messageIds = [random.pick(messages).message_id, random.pick(messages).message_id];
@@ -188,13 +198,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
         .map(async ({ summaryId: oldId }, k) => ({
           oldId,
           sourceKeys: (await both.store.readSources(oldId)).map(nameSource),
-          summary: {
-            summaryId: `sum_f${String(now * 100 + k).padStart(15, "0")}`,
-            content: `less ${k}`,
-            tokens: 4,
-            model: "m",
-            level: "extractive" as const,
-          },
+          summary: makeText("f", now * 100 + k),
         })),
     );
     const request = { messageIds, alsoSummaryIds: [], replacements, reason: "asked", now };
@@ -217,6 +221,41 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     const labels = pickIds().map((from) => ({ from, to: `${from} named ${random.below(3)}` }));
     await both.run(both.store.relabel(session, labels, now), () => planRelabel(session, labels, now), 2);
   };
+  const listCover = () => both.memory.list("context_items").filter((item) => item.summary_id !== null);
+  const remake = async (now: number): Promise<void> => {
+    const stale = await both.store.readStale(conversationId);
+    if (stale !== null) {
+      const replacement = {
+        oldId: stale.summary.summaryId,
+        sourceKeys: stale.run.map(nameSource),
+        summary: makeText("a", now),
+      };
+      await both.run(both.store.storeRemade(replacement, now), () => planStoreRemade(replacement, now), 2);
+    }
+    const request = { conversationId, now };
+    if (random.below(2) === 0)
+      await both.run(both.store.swapRemade(request), () => planSwapRemade(request), Infinity);
+  };
+  const replaceOne = async (now: number): Promise<void> => {
+    const published = both.memory.list("summaries").filter((row) => row.state === "cover");
+    if (published.length === 0) return;
+    const oldId = random.pick(published).summary_id;
+    const sourceKeys = (await both.store.readSources(oldId)).map(nameSource);
+    const replacement = { oldId, sourceKeys, summary: makeText("b", now) };
+    await both.run(
+      both.store.replaceSummary(replacement, now),
+      () => planReplaceSummary(replacement, now),
+      4,
+    );
+  };
+  const dissolveOne = async (now: number): Promise<void> => {
+    const summaryId = listCover()[0]?.summary_id;
+    if (!summaryId) return;
+    const dry = await both.store.dissolveSummary({ summaryId, isDry: true, now });
+    const request = { summaryId, isDry: false, now };
+    const done = await both.run(both.store.dissolveSummary(request), () => planDissolve(summaryId, now), 4);
+    expect(done).toEqual(dry);
+  };
   const divide = async (at: number): Promise<void> => {
     const request = {
       session: random.pick(SESSIONS),
@@ -237,6 +276,9 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     if (i > 10 && random.below(8) === 0) await forgetSome(i);
     if (i > 5 && random.below(4) === 0) await changeSome(i);
     if (i > 8 && random.below(9) === 0) await divide(i);
+    if (i > 8 && random.below(3) === 0) await remake(i);
+    if (i > 8 && random.below(9) === 0) await replaceOne(i);
+    if (i > 8 && random.below(12) === 0) await dissolveOne(i);
     if (i > 8 && random.below(15) === 0) await rename(i);
     if (i < 4 || random.below(3) > 0) {
       await appendSome(i);
