@@ -8,6 +8,7 @@ export { Changes } from "./archive/changes.ts";
 export type { RowWriter } from "./archive/changes.ts";
 export { planDissolution, planDissolve } from "./archive/dissolve.ts";
 export { planForget, planForgetting } from "./archive/forget.ts";
+export { hashForkItems, hashForkNames, planFork, planForkPoint } from "./archive/fork.ts";
 export type { Head } from "./archive/head.ts";
 export { Heads } from "./archive/heads.ts";
 export { EVENT_KIND } from "./archive/identity.ts";

@@ -39,6 +39,9 @@ const NEXT_ID: Readonly<Record<NumberedTable, string>> = {
   conversations: `SELECT ${nextId("conversations")} AS id`,
   messages: `SELECT ${nextId("messages")} AS id`,
 };
+const CHAIN_AT = `
+  SELECT chain FROM messages WHERE conversation_id = ?1 AND seq = ?2
+  UNION ALL SELECT chain FROM ledger WHERE conversation_id = ?1 AND seq = ?2`;
 const SELECT_TURN = "SELECT advancement_key FROM turns WHERE advancement_key = ?";
 const SELECT_EVENT = "SELECT message_id FROM event_ids WHERE session_ref = ? AND event_id = ?";
 const SELECT_EVENTS = `
@@ -228,6 +231,10 @@ export class PlanReads implements Reads {
   /** The write transaction is the lock. */
   lockHeads(conversationIds: readonly number[]): HeadRow[] {
     return conversationIds.flatMap((id) => this.#connection.list<HeadTuple>(SELECT_HEAD, id).map(toHead));
+  }
+
+  chainAt(conversationId: number, seq: number): Uint8Array | null {
+    return this.#connection.get<{ chain: Uint8Array }>(CHAIN_AT, conversationId, seq)?.chain ?? null;
   }
 
   ids(table: NumberedTable, count: number): number[] {

@@ -7,6 +7,8 @@ import {
   planBoundary,
   planDissolution,
   planDissolve,
+  planFork,
+  planForkPoint,
   planPublishStored,
   planRelabel,
   planRelabelSession,
@@ -306,11 +308,11 @@ export class SqliteStore implements Store {
   }
 
   async findForkPoint(request: Parameters<Store["findForkPoint"]>[0]): ReturnType<Store["findForkPoint"]> {
-    return this.#do("read", () => forks.findForkPoint(this.#context, request));
+    return this.#do("read", () => readPlan(this.#context, () => planForkPoint(request)));
   }
 
   async fork(request: Parameters<Store["fork"]>[0]): ReturnType<Store["fork"]> {
-    return this.#do("write", () => forks.fork(this.#context, request));
+    return this.#write(() => planFork(request));
   }
 
   async readForkItems(conversationId: number): ReturnType<Store["readForkItems"]> {

@@ -25,7 +25,8 @@ import type {
 import { isBusy } from "./connection.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { checkFork, readChainAt } from "./fork.ts";
+import { checkFork } from "./fork.ts";
+import { PlanReads } from "./plan-reads.ts";
 import { equalBytes } from "./verify-bytes.ts";
 import { checkCover } from "./verify-cover.ts";
 import { checkGraph, checkSummaryCount } from "./verify-graph.ts";
@@ -333,7 +334,7 @@ function checkChain(
 /** Where a fork starts; a parent that lost that place leaves a chain that starts from nothing, which shows. */
 function readOrigin(connection: Connection, { parent_id: parentId, fork_seq: seq }: Row): ForkOrigin | null {
   if (typeof parentId !== "number" || typeof seq !== "number") return null;
-  const chain = readChainAt(connection, parentId, seq) ?? new Uint8Array();
+  const chain = new PlanReads(connection).chainAt(parentId, seq) ?? new Uint8Array();
   return { conversationId: parentId, seq, chain };
 }
 

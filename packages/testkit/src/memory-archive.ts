@@ -114,6 +114,11 @@ export class MemoryArchive implements Reads {
     return this.list("conversations").filter((row) => conversationIds.includes(row.conversation_id));
   }
 
+  chainAt(conversationId: number, seq: number): Uint8Array | null {
+    const rows = [...this.list("messages"), ...this.list("ledger")];
+    return rows.find((row) => row.conversation_id === conversationId && row.seq === seq)?.chain ?? null;
+  }
+
   ids(table: NumberedTable, count: number): number[] {
     const [key = ""] = tables[table].key;
     const used = [...this.#rowsOf(table).values()].map((row) => Number(row[key]));

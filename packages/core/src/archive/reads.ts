@@ -158,6 +158,8 @@ export interface Reads {
   place(session: SessionRef): SessionPlace;
   /** The heads of conversations, for this write alone until it ends. */
   lockHeads(conversationIds: readonly number[]): HeadRow[];
+  /** The link of a chain that ends at a seq. */
+  chainAt(conversationId: number, seq: number): Uint8Array | null;
   /** Numbers that no row of the table has and nobody else gets. Those that are not used are lost. */
   ids(table: NumberedTable, count: number): number[];
   /** Those of the keys whose turn was committed before. */
@@ -211,6 +213,7 @@ export interface Reads {
 const NAMES: Readonly<Record<keyof Reads, true>> = {
   place: true,
   lockHeads: true,
+  chainAt: true,
   ids: true,
   turns: true,
   versions: true,

@@ -44,6 +44,11 @@ export interface ForkRequest {
   readonly now: number;
 }
 
+export interface ForkOutcome {
+  readonly kind: "forked" | "known";
+  readonly conversationId: number;
+}
+
 export interface ForkStore {
   /** The place where a list of events leaves a session that holds the first of them; null when it holds none. */
   findForkPoint(request: {
@@ -51,7 +56,7 @@ export interface ForkStore {
     parentSessionId: string;
     eventIds: readonly string[];
   }): Promise<ForkPoint | null>;
-  fork(request: ForkRequest): Promise<{ kind: "forked" | "known"; conversationId: number }>;
+  fork(request: ForkRequest): Promise<ForkOutcome>;
   /** What a conversation shows of its parent, without what was forgotten since. Empty when it is no fork. */
   readForkItems(conversationId: number): Promise<ForkItem[]>;
 }

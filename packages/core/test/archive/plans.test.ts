@@ -8,6 +8,7 @@ import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
 import { planAppend } from "../../src/archive/append.ts";
 import { planDissolve } from "../../src/archive/dissolve.ts";
 import { planForget } from "../../src/archive/forget.ts";
+import { planFork } from "../../src/archive/fork.ts";
 import type { Plan } from "../../src/archive/plan.ts";
 import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
 import { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "../../src/archive/records.ts";
@@ -45,6 +46,7 @@ const PLANNED: readonly TableName[] = [
   "cache_usage",
   "token_calibration",
   "boundaries",
+  "fork_items",
 ];
 
 /** Each verb on both archives, compared. */
@@ -267,6 +269,35 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     };
     await both.run(both.store.recordBoundary(request), () => planBoundary(request), 3);
   };
+  const forkOne = async (now: number): Promise<void> => {
+    const [parent, at] = [random.pick(SESSIONS), random.below(4)];
+    const session = { ...parent, key: random.pick([parent.key, `fork ${at}`]), id: `fork ${at}` };
+    const all = both.memory.list("event_ids").filter(({ kind }) => kind === 0);
+    const eventIds = [...new Set(all.map((row) => row.event_id))].slice(0, 1 + random.below(6));
+    const point = await both.store.findForkPoint({
+      owner: parent.owner,
+      parentSessionId: parent.id,
+      eventIds,
+    });
+    if (point === null) return;
+    const item = {
+      kind: "range" as const,
+      messageId: null,
+      summaryId: null,
+      firstId: 1,
+      lastId: 1,
+      startPosition: 0,
+      endPosition: point.position,
+      tokens: 3,
+      messages: 1,
+      depth: -1,
+      earliestAt: null,
+      latestAt: now,
+    };
+    const copied = eventIds.slice(0, point.copied);
+    const request = { session, parentSessionId: parent.id, eventIds: copied, point, items: [item], now };
+    await both.run(both.store.fork(request), () => planFork(request), 2);
+  };
   const rename = async (now: number): Promise<void> => {
     const session = { ...random.pick(SESSIONS), id: `renamed ${random.below(3)}` };
     const request = { from: random.pick(SESSIONS).id, session, cursor: `c${now}`, now };
@@ -280,6 +311,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     if (i > 8 && random.below(9) === 0) await replaceOne(i);
     if (i > 8 && random.below(12) === 0) await dissolveOne(i);
     if (i > 8 && random.below(15) === 0) await rename(i);
+    if (i > 8 && random.below(9) === 0) await forkOne(i);
     if (i < 4 || random.below(3) > 0) {
       await appendSome(i);
       continue;
