@@ -13,7 +13,6 @@ export type { Head } from "./archive/head.ts";
 export { Heads } from "./archive/heads.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
 export { addParts, addRedaction, addSealedValues, describeFile, recordFile } from "./archive/message-rows.ts";
-export { Placement } from "./archive/placement.ts";
 export { Conflict } from "./archive/plan.ts";
 export type { Asking } from "./archive/plan.ts";
 export { planPublishStored, planStoreSummary } from "./archive/publish.ts";

@@ -1,6 +1,5 @@
-/** Placing the events of a session for verbs that write as they go; the rules are in `archive/placement.ts`. */
-import { Heads, must, Placement } from "@lossless/core/adapter";
-import type { SessionRef } from "@lossless/core/adapter";
+/** Sessions and heads for verbs that write as they go. */
+import { Heads, must } from "@lossless/core/adapter";
 import type { Connection } from "./connection.ts";
 import { PlanReads } from "./plan-reads.ts";
 
@@ -18,15 +17,4 @@ export function openHeads(connection: Connection): Heads {
     nextId: (table: Parameters<PlanReads["ids"]>[0]) => must(reads.ids(table, 1)[0], `a number of ${table}`),
   };
   return new Heads(source, connection);
-}
-
-/** Inside the caller's transaction; the heads are the caller's to save. */
-export function openPlacement(
-  connection: Connection,
-  session: SessionRef,
-  now: number,
-): { readonly placement: Placement; readonly heads: Heads } {
-  const heads = openHeads(connection);
-  const found = new PlanReads(connection).place(session);
-  return { placement: new Placement(session, now, found, heads), heads };
 }
