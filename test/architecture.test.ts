@@ -160,7 +160,8 @@ const USES: Readonly<Record<string, readonly string[]>> = {
   models: ["core"],
   tui: ["core"],
   web: ["core"],
-  cli: ["core", "models", "tui", "web"],
+  mcp: ["core"],
+  cli: ["core", "mcp", "models", "tui", "web"],
   openclaw: ["core"],
   testkit: ["core", "sqlite"],
 };

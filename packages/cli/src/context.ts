@@ -92,13 +92,23 @@ export class Invocation {
     work: (engine: Engine) => Promise<T>,
     options: ArchiveOptions = {},
   ): Promise<T> {
+    const engine = await this.openArchive(access, options);
+    try {
+      return await work(engine);
+    } finally {
+      await engine.close();
+    }
+  }
+
+  /** For who closes it later; others take `withArchive`. */
+  async openArchive(access: Access, options: ArchiveOptions = {}): Promise<Engine> {
     const { settings } = await this.settings();
     await this.prepareArchive(access);
     const { openEngine } = await import("@lossless/core");
     this.#database = settings.databasePath;
     const note = options.onNote ?? printNote;
     const noteUpgrade = noteTenths("upgrading the archive to this version", note);
-    const engine = await openEngine({
+    return openEngine({
       database: settings.databasePath,
       filesDir: settings.largeFilesDir,
       settings,
@@ -114,11 +124,6 @@ export class Invocation {
         if (event.kind === "progress") noteUpgrade(event.done, event.total);
       },
     });
-    try {
-      return await work(engine);
-    } finally {
-      await engine.close();
-    }
   }
 
   /**

@@ -22,6 +22,7 @@ import { defineExport } from "./commands/archive/export.ts";
 import { defineForget } from "./commands/repair/forget.ts";
 import { defineHelp, renderWelcome } from "./commands/config/help.ts";
 import { defineImport } from "./commands/archive/import.ts";
+import { defineMcp } from "./commands/mcp.ts";
 import { defineMessages } from "./commands/archive/messages.ts";
 import { definePrompts } from "./commands/fold/prompts.ts";
 import { defineReindex } from "./commands/repair/reindex.ts";
@@ -73,6 +74,7 @@ export function buildProgram(): Command {
     defineSpend,
     defineTui,
     defineWeb,
+    defineMcp,
     defineVerify,
     defineReindex,
     defineEmbed,

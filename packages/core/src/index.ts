@@ -104,6 +104,16 @@ export { EXPORT_FORMATS, FORMAT_NAMES } from "./transfer/format.ts";
 export type { ExportFormat, FormatName } from "./transfer/format.ts";
 
 // Tools for agents
-export { MAIN_TOOLS, RECALL_GUIDANCE, SUBAGENT_TOOLS, toolsFor } from "./tools/index.ts";
-export type { ToolContext, ToolDefinition, ToolResult } from "./tools/index.ts";
+export {
+  describeTool,
+  expandQueryTool,
+  expandTool,
+  grepTool,
+  MAIN_TOOLS,
+  RECALL_GUIDANCE,
+  SUBAGENT_TOOLS,
+  toolsFor,
+} from "./tools/index.ts";
+export { formatTime, readParams } from "./tools/tool.ts";
+export type { ToolContext, ToolDefinition, ToolResult, ToolSchema } from "./tools/tool.ts";
 export { TOOL_WORDS } from "./tools/tool-words.ts";

@@ -6,7 +6,6 @@ import { expandTool } from "./lcm-expand.ts";
 import { grepTool } from "./lcm-grep.ts";
 import type { ToolDefinition } from "./tool.ts";
 
-export type { ToolContext, ToolDefinition, ToolResult } from "./tool.ts";
 export { describeTool, expandQueryTool, expandTool, grepTool };
 
 /** For a main agent. */

@@ -1,6 +1,6 @@
 /** `lcm_describe`: opens what a search or a summary names. */
 import type { DescribeResult, DescribeRequest } from "../recall/describe.ts";
-import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
+import { callerOf, formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
 interface Params extends Omit<DescribeRequest, "session" | "owner" | "delegated"> {
@@ -31,14 +31,14 @@ export const describeTool: ToolDefinition = {
     required: ["id"],
     additionalProperties: false,
   },
-  async run({ engine, session, timeZone }, params) {
+  async run(context, params) {
     const { expandFile, expandFileMaxBytes, ...request } = readParams<Params>(describeTool, params);
-    const described = await engine.describe({
+    const described = await context.engine.describe({
       ...request,
+      ...callerOf(context),
       byteLength: expandFileMaxBytes,
-      session,
     });
-    return { text: renderDescribed(described, expandFile ?? true, timeZone), details: described };
+    return { text: renderDescribed(described, expandFile ?? true, context.timeZone), details: described };
   },
 };
 

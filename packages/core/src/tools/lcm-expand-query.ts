@@ -1,6 +1,6 @@
 /** `lcm_expand_query`: a cited answer to a question about the past. For main agents; a sub-agent never gets it. */
 import type { AskResult, AskRequest } from "../recall/ask.ts";
-import { readParams, SCOPE_PROPERTIES } from "./tool.ts";
+import { callerOf, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
 type Params = Omit<AskRequest, "session" | "owner" | "delegated" | "signal">;
@@ -24,9 +24,9 @@ export const expandQueryTool: ToolDefinition = {
     required: ["prompt"],
     additionalProperties: false,
   },
-  async run({ engine, session, signal }, params) {
+  async run(context, params) {
     const request = readParams<Params>(expandQueryTool, params);
-    const answer = await engine.ask({ ...request, session, signal });
+    const answer = await context.engine.ask({ ...request, ...callerOf(context), signal: context.signal });
     return { text: renderAnswer(answer), details: answer };
   },
 };

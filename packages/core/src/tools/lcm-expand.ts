@@ -1,10 +1,13 @@
-/** `lcm_expand`: from summaries to their words, for sub-agents that hold a grant. */
+/**
+ * `lcm_expand`: from summaries to their words. In a host's session only for sub-agents that hold a grant, since the answer may be long; a
+ * door without sessions gives it to every caller.
+ */
 import { TOOL_WORDS } from "./tool-words.ts";
 import { wordStep } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
 import { isSubagentKey } from "../settings/session-patterns.ts";
 import type { ExpandResult, ExpandRequest } from "../recall/expand.ts";
-import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
+import { callerOf, formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
 type Params = Omit<ExpandRequest, "session" | "owner" | "delegated">;
@@ -24,15 +27,20 @@ export const expandTool: ToolDefinition = {
     },
     additionalProperties: false,
   },
-  async run({ engine, session, timeZone }, params) {
+  async run(context, params) {
     const request = readParams<Params>(expandTool, params);
-    if (!isSubagentKey(session.key)) {
+    const isInHost = "session" in context;
+    if (isInHost && !isSubagentKey(context.session.key)) {
       throw new EngineError("denied", "cannot run lcm_expand: it is for sub-agents", {
         hint: "use lcm_expand_query or lcm_describe",
       });
     }
-    const answer = await engine.expand({ ...request, session, delegated: true });
-    return { text: renderExpanded(answer, timeZone), details: answer };
+    const answer = await context.engine.expand({
+      ...request,
+      ...callerOf(context),
+      delegated: isInHost,
+    });
+    return { text: renderExpanded(answer, context.timeZone), details: answer };
   },
 };
 

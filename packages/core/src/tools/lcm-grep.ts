@@ -2,7 +2,7 @@
 import { TOOL_WORDS } from "./tool-words.ts";
 import { wordNote } from "../model/next-step.ts";
 import type { GrepResult, GrepHit, GrepRequest } from "../recall/grep.ts";
-import { formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
+import { callerOf, formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
 type Params = Omit<GrepRequest, "session" | "owner" | "delegated" | "signal" | "timeoutMs">;
@@ -37,10 +37,10 @@ export const grepTool: ToolDefinition = {
     required: ["pattern"],
     additionalProperties: false,
   },
-  async run({ engine, session, signal, timeZone }, params) {
+  async run(context, params) {
     const request = readParams<Params>(grepTool, params);
-    const answer = await engine.grep({ ...request, session, signal });
-    return { text: renderGrep(request.pattern, answer, timeZone), details: answer };
+    const answer = await context.engine.grep({ ...request, ...callerOf(context), signal: context.signal });
+    return { text: renderGrep(request.pattern, answer, context.timeZone), details: answer };
   },
 };
 

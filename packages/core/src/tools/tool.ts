@@ -1,18 +1,23 @@
 /**
  * What a tool is, for any host: a name, a description, a JSON Schema, and a function that gives compact text for the model and the same
- * as structured details. Who asks comes from the host's context, never from the arguments.
+ * as structured details. Who asks comes from the host's context, never from the arguments: a session of that host, or an owner where the
+ * door knows no session.
  */
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
-import type { SessionRef } from "../model/message.ts";
+import type { Caller } from "../recall/scope.ts";
 
-export interface ToolContext {
+/** A session of a host, or an owner, who sees all of its conversations. One is always named: nobody becomes the operator by omission. */
+export type ToolCaller =
+  | { readonly session: NonNullable<Caller["session"]> }
+  | { readonly owner: string | undefined };
+
+export type ToolContext = ToolCaller & {
   readonly engine: Pick<Engine, "grep" | "describe" | "expand" | "ask">;
-  readonly session: Pick<SessionRef, "key" | "owner"> & { readonly id?: string };
   readonly signal?: AbortSignal;
   /** How times are written; UTC when absent. */
   readonly timeZone?: string;
-}
+};
 
 export interface ToolResult {
   readonly text: string;
@@ -35,10 +40,14 @@ export interface ToolSchema {
   readonly additionalProperties: false;
 }
 
-export interface ToolDefinition {
+interface NamedSchema {
+  readonly name: string;
+  readonly parameters: ToolSchema;
+}
+
+export interface ToolDefinition extends NamedSchema {
   readonly name: "lcm_grep" | "lcm_describe" | "lcm_expand_query" | "lcm_expand";
   readonly description: string;
-  readonly parameters: ToolSchema;
   run(context: ToolContext, params: unknown): Promise<ToolResult>;
 }
 
@@ -48,8 +57,13 @@ export const SCOPE_PROPERTIES = {
   allConversations: { type: "boolean", description: "all your conversations, not only this session's" },
 } as const satisfies ToolSchema["properties"];
 
+/** Who asks, as the engine takes it. */
+export function callerOf(context: ToolContext): Caller {
+  return "session" in context ? { session: context.session } : { owner: context.owner };
+}
+
 /** Checks arguments against the schema; models send wrong ones, and the answer should teach. Null counts as absent. */
-export function readParams<T>(tool: Pick<ToolDefinition, "name" | "parameters">, params: unknown): T {
+export function readParams<T>(tool: NamedSchema, params: unknown): T {
   const given = (params ?? {}) as Record<string, unknown>;
   if (typeof given !== "object" || Array.isArray(given))
     throw refuse(tool.name, "its arguments are not an object", tool.parameters);
@@ -66,12 +80,7 @@ export function readParams<T>(tool: Pick<ToolDefinition, "name" | "parameters">,
   return checked as T;
 }
 
-function checkValue(
-  tool: Pick<ToolDefinition, "name" | "parameters">,
-  name: string,
-  schema: PropertySchema,
-  value: unknown,
-): unknown {
+function checkValue(tool: NamedSchema, name: string, schema: PropertySchema, value: unknown): unknown {
   if (schema.type === "integer") {
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
     const { minimum = -Infinity, maximum = Infinity } = schema;

@@ -1,0 +1,126 @@
+/** `lcm mcp`: the archive for agents that speak the Model Context Protocol, on stdin and stdout or on an address of this machine. */
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import { once } from "node:events";
+import { randomBytes } from "node:crypto";
+import type { Engine } from "@lossless/core";
+import type { McpServerFactory } from "@lossless/mcp";
+import { toAction } from "../context.ts";
+import type { Invocation } from "../context.ts";
+import { usageError } from "@lossless/core/doors";
+import { printNote } from "../output.ts";
+import { style } from "../style.ts";
+import { readVersion } from "../version.ts";
+import { addExamples } from "./shared.ts";
+
+/** Holds the token of the server, so that a host's configuration stays true when the server is started again. */
+const TOKEN_VARIABLE = "LCM_MCP_TOKEN";
+/** Shorter ones can be guessed. */
+const MIN_TOKEN_CHARS = 16;
+
+interface Options {
+  readonly http?: number;
+}
+
+export function defineMcp(program: Command): void {
+  const command = program
+    .command("mcp")
+    .description("Serve the archive to agents over the Model Context Protocol")
+    .option(
+      "--http <port>",
+      "listen on this port of this machine instead of stdin (0: any free port)",
+      parsePort,
+    )
+    .action(toAction(runMcp));
+  command.addHelpText(
+    "after",
+    `
+Agents start this command themselves and talk to it on stdin and stdout. It gives them tools to search, open and ask
+(lcm_grep, lcm_describe, lcm_expand, lcm_expand_query, lcm_recent, lcm_status), resources (lcm://conversation/3,
+lcm://summary/…, lcm://message/…, lcm://file/…) and two prompts. It changes nothing. Only lcm_expand_query asks a
+model, when the settings name one; otherwise it answers with passages. With --owner it reads only what belongs to that
+owner. Register it under the name lossless, since hosts put the name before those of the tools.
+
+With --http it answers on /mcp, to this machine only and only with the token, which it prints. ${TOKEN_VARIABLE} sets
+the token (at least ${MIN_TOKEN_CHARS} characters); otherwise each start makes a new one.`,
+  );
+  addExamples(command, [
+    ["claude mcp add lossless -- lcm mcp", "give it to Claude Code"],
+    ["codex mcp add lossless -- lcm mcp", "give it to Codex"],
+    ["lcm mcp --http 8124", "answer on an address of this machine"],
+  ]);
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError("It must be a port, a number up to 65535.");
+}
+
+async function runMcp(invocation: Invocation, { http }: Options): Promise<void> {
+  const { settings } = await invocation.settings();
+  const { makeFactory, openOnDemand } = await import("@lossless/mcp");
+  const archive = openOnDemand(() => openArchive(invocation));
+  const reader = { engine: archive.engine, owner: invocation.owner, timeZone: settings.timezone };
+  const factory = makeFactory(reader, readVersion());
+  try {
+    await (http === undefined ? serveStdio(factory) : serveHttp(invocation, factory, http));
+  } finally {
+    await archive.close();
+  }
+}
+
+async function openArchive(invocation: Invocation): Promise<Engine> {
+  const { findModel } = await import("./recall/ask.ts");
+  const { findEmbed } = await import("./recall/embed.ts");
+  const model = await findModel(invocation);
+  const embed = await findEmbed(invocation);
+  // What a model costs is written down.
+  const access = model === null && embed === null ? "read" : "change";
+  return invocation.openArchive(access, { thread: true, model, embed });
+}
+
+async function serveStdio(factory: McpServerFactory): Promise<void> {
+  const { runStdio } = await import("@lossless/mcp");
+  await Promise.race([
+    runStdio(factory, { input: process.stdin, output: process.stdout, onProblem: noteProblem }),
+    waitForEnd(),
+  ]);
+}
+
+async function serveHttp(invocation: Invocation, factory: McpServerFactory, port: number): Promise<void> {
+  const { startHttp } = await import("@lossless/mcp");
+  const token = chooseToken();
+  const ended = waitForEnd();
+  const server = await startHttp(factory, { port, token, onProblem: noteProblem });
+  try {
+    const { url } = server;
+    await invocation.print({
+      data: { url, port: server.port, token },
+      text: () =>
+        `${style.name(url)}\nAuthorization: Bearer ${token}\n\n${style.faint("Whoever has the token can read the archive. Ctrl-C ends it.")}`,
+    });
+    await ended;
+  } finally {
+    await server.close();
+  }
+}
+
+function chooseToken(): string {
+  const given = process.env[TOKEN_VARIABLE];
+  if (given === undefined || given === "") return randomBytes(24).toString("base64url");
+  if (/^[\x21-\x7e]+$/.test(given) && given.length >= MIN_TOKEN_CHARS) return given;
+  throw usageError(
+    `cannot use ${TOKEN_VARIABLE}: it needs at least ${MIN_TOKEN_CHARS} letters, digits or signs, without spaces`,
+  );
+}
+
+/** stdout belongs to the protocol. */
+function noteProblem(message: string): void {
+  printNote(`lcm mcp: ${message}`);
+}
+
+/** Ctrl-C, or a polite request of the system. */
+async function waitForEnd(): Promise<void> {
+  await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name)));
+}

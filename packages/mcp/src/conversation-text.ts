@@ -1,0 +1,129 @@
+/** Conversations in words: what one began with, what was asked and answered last, and its messages page by page. */
+import { formatMessageId } from "@lossless/core";
+import type { ConversationRow, DescribedMessage, Engine, MessageRow } from "@lossless/core";
+
+/** As much of a message as a list shows. */
+const CLIP_CHARS = 300;
+const TITLE_CHARS = 80;
+/** How far a list looks for words: a turn of an agent can have some dozens of tool rows. */
+const LOOK_ROWS = 200;
+/** Conversations are counted in thousands; their rows are small and read at once. */
+const LIST_ROWS = 10_000;
+
+export interface Scope {
+  readonly owner?: string | undefined;
+}
+
+export interface Said {
+  readonly id: string;
+  readonly createdAt: number;
+  readonly text: string;
+}
+
+export interface RecentConversation {
+  readonly conversationId: number;
+  readonly sessionKey: string;
+  readonly title: string;
+  readonly messages: number;
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  readonly lastRequest: Said | null;
+  readonly lastAnswer: Said | null;
+}
+
+/** All conversations that may be read, the one with the latest message first. */
+export async function listByLatest(engine: Engine, scope: Scope): Promise<ConversationRow[]> {
+  const rows: ConversationRow[] = [];
+  let after: string | null = null;
+  do {
+    const page = await engine.listConversations({ ...scope, after, limit: LIST_ROWS });
+    rows.push(...page.items);
+    after = page.next;
+  } while (after !== null);
+  return rows.toSorted((a, b) => latestOf(b) - latestOf(a) || b.conversationId - a.conversationId);
+}
+
+export const latestOf = ({ lastAt, createdAt }: ConversationRow): number => lastAt ?? createdAt;
+
+export async function outlineConversation(
+  engine: Engine,
+  scope: Scope,
+  row: ConversationRow,
+): Promise<RecentConversation> {
+  const { conversationId, sessionKey, messages, firstAt, lastAt } = row;
+  const newest = await listShown(engine, scope, conversationId, "newest");
+  return {
+    conversationId,
+    sessionKey,
+    title: await readTitle(engine, scope, row),
+    messages,
+    firstAt,
+    lastAt,
+    lastRequest: await findSaid(engine, scope, newest, "user"),
+    lastAnswer: await findSaid(engine, scope, newest, "assistant"),
+  };
+}
+
+/** The first request in a few words; the session's key where nobody asked anything. */
+export async function readTitle(engine: Engine, scope: Scope, row: ConversationRow): Promise<string> {
+  const oldest = await listShown(engine, scope, row.conversationId, "oldest");
+  const first = await findSaid(engine, scope, oldest, "user");
+  return first === null ? row.sessionKey : clip(first.text, TITLE_CHARS);
+}
+
+export interface ConversationPage {
+  readonly messages: readonly DescribedMessage[];
+  readonly next: string | null;
+}
+
+/** Messages word for word, from where the page before ended. Null: no such conversation, or one of somebody else. */
+export async function readPage(
+  engine: Engine,
+  scope: Scope,
+  conversationId: number,
+  after: string | undefined,
+): Promise<ConversationPage | null> {
+  if ((await engine.readConversation({ ...scope, conversationId })) === null) return null;
+  const [first, last] = await Promise.all(
+    (["oldest", "newest"] as const).map((direction) =>
+      engine.listMessages({ ...scope, conversationId, direction, order: "arrival", limit: 1 }),
+    ),
+  );
+  const ends = [first?.items[0], last?.items[0]].flatMap((row) =>
+    row === undefined ? [] : [formatMessageId(row.messageId)],
+  );
+  if (ends.length < 2) return { messages: [], next: null };
+  const described = await engine.describe({ ...scope, conversationId, id: ends.join(".."), after });
+  return described.type === "messages" ? described : null;
+}
+
+async function listShown(
+  engine: Engine,
+  scope: Scope,
+  conversationId: number,
+  direction: "oldest" | "newest",
+): Promise<MessageRow[]> {
+  const page = await engine.listMessages({ ...scope, conversationId, direction, limit: LOOK_ROWS });
+  return page.items.filter(({ hidden }) => hidden.length === 0);
+}
+
+/** The first of the rows in which somebody of this role says something in words. */
+async function findSaid(
+  engine: Engine,
+  scope: Scope,
+  rows: readonly MessageRow[],
+  role: string,
+): Promise<Said | null> {
+  for (const { messageId, createdAt } of rows.filter((row) => row.role === role)) {
+    const message = await engine.readMessage({ ...scope, messageId });
+    const texts = message?.view.parts.filter(({ type }) => type === "text").map(({ text }) => text) ?? [];
+    const text = clip(texts.join("\n"), CLIP_CHARS);
+    if (text !== "") return { id: formatMessageId(messageId), createdAt, text };
+  }
+  return null;
+}
+
+function clip(text: string, limit: number): string {
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  return line.length <= limit ? line : `${line.slice(0, limit - 1).trimEnd()}…`;
+}

@@ -1,0 +1,95 @@
+/**
+ * The server over HTTP, for hosts that connect to an address. Only this machine can reach it, and only with the token: whoever has it may
+ * read the archive. Host and Origin are checked, so that no page of another site gets an answer.
+ */
+import { EngineError } from "@lossless/core";
+import {
+  localhostHostValidation,
+  localhostOriginValidation,
+  toNodeHandler,
+} from "@modelcontextprotocol/node";
+import { createMcpHandler } from "@modelcontextprotocol/server";
+import type { McpServerFactory } from "@modelcontextprotocol/server";
+import { hash, timingSafeEqual } from "node:crypto";
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+const LOOPBACK = "127.0.0.1";
+const PATH = "/mcp";
+/** No request of ours comes near: the longest part of one is a search pattern. */
+const MAX_BODY_BYTES = 1024 * 1024;
+
+export interface HttpOptions {
+  /** 0 takes any that is free. */
+  readonly port: number;
+  readonly token: string;
+  /** Told of what cannot be answered. */
+  readonly onProblem: (message: string) => void;
+}
+
+export interface HttpServer {
+  readonly url: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export async function startHttp(factory: McpServerFactory, options: HttpOptions): Promise<HttpServer> {
+  const handler = createMcpHandler(factory, {
+    maxRequestBodySize: MAX_BODY_BYTES,
+    onerror: (error) => options.onProblem(error.message),
+  });
+  const answer = toNodeHandler(handler);
+  const mayPass = makeGate(options.token);
+  const server = createServer((request, response) => {
+    if (mayPass(request, response)) void answer(request, response);
+  });
+  const port = await listen(server, options.port);
+  return {
+    url: `http://${LOOPBACK}:${port}${PATH}`,
+    port,
+    close: async () => {
+      await handler.close();
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+    },
+  };
+}
+
+/** Answers a request that may not pass, and says whether it may. */
+function makeGate(token: string): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const isOurHost = localhostHostValidation();
+  const isOurOrigin = localhostOriginValidation();
+  return (request, response) => {
+    if (!isOurHost(request, response) || !isOurOrigin(request, response)) return false;
+    if (new URL(request.url ?? "/", `http://${LOOPBACK}`).pathname !== PATH)
+      return refuse(response, 404, `Nothing is here; the server answers on ${PATH}.`);
+    const [, given = ""] = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "") ?? [];
+    if (isSame(given, token)) return true;
+    response.setHeader("www-authenticate", "Bearer");
+    return refuse(response, 401, "Send the token that lcm mcp has printed: Authorization: Bearer …");
+  };
+}
+
+function refuse(response: ServerResponse, status: number, message: string): false {
+  response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
+  response.end(JSON.stringify({ jsonrpc: "2.0", error: { code: -32_600, message }, id: null }));
+  return false;
+}
+
+/** Compares in the same time whatever the difference is. */
+function isSame(given: string, wanted: string): boolean {
+  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", wanted, "buffer"));
+}
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const cause = error.code === "EADDRINUSE" ? "something else listens there" : error.message;
+      reject(new EngineError("usage", `cannot listen on port ${port}: ${cause}`, { cause: error }));
+    });
+    server.listen(port, LOOPBACK, () => resolve((server.address() as AddressInfo).port));
+  });
+}

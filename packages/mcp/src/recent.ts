@@ -1,0 +1,90 @@
+/** `lcm_recent`: what happened lately, so that an agent can go on where the last session ended without knowing what to search for. */
+import { EngineError, formatTime, readParams } from "@lossless/core";
+import type { ConversationRow, ToolResult } from "@lossless/core";
+import { latestOf, listByLatest, outlineConversation } from "./conversation-text.ts";
+import type { RecentConversation } from "./conversation-text.ts";
+import type { CallContext, McpTool } from "./tools.ts";
+
+const DEFAULT_LIMIT = 5;
+
+interface Params {
+  readonly limit?: number;
+  readonly since?: string;
+  readonly after?: string;
+}
+
+export const recentTool: McpTool = {
+  name: "lcm_recent",
+  title: "What happened lately",
+  description:
+    "The latest sessions, newest first: what each began with, the last request and the last answer, with ids to open. Use it to catch up.",
+  parameters: {
+    type: "object",
+    properties: {
+      limit: { type: "integer", minimum: 1, maximum: 50, description: "sessions, default 5" },
+      since: { type: "string", description: "ISO time" },
+      after: { type: "string", description: "next page" },
+    },
+    additionalProperties: false,
+  },
+  async run(context, params): Promise<ToolResult> {
+    const { limit = DEFAULT_LIMIT, since, after } = readParams<Params>(recentTool, params);
+    const { engine, owner } = context;
+    const rows = (await listByLatest(engine, { owner })).filter(wanted(since, after));
+    const shown: RecentConversation[] = [];
+    for (const row of rows.slice(0, limit)) shown.push(await outlineConversation(engine, { owner }, row));
+    const last = rows.length > limit ? rows[limit - 1] : undefined;
+    const next = last === undefined ? null : cursorOf(last);
+    return { text: render(shown, rows.length, next, context), details: { conversations: shown, next } };
+  },
+};
+
+const cursorOf = (row: ConversationRow): string => `${latestOf(row)}.${row.conversationId}`;
+
+/** Those that are new enough, and behind the cursor. */
+function wanted(since: string | undefined, after: string | undefined): (row: ConversationRow) => boolean {
+  const from = since === undefined ? -Infinity : readTime(since);
+  const [time, id] = after === undefined ? [Infinity, Infinity] : readCursor(after);
+  return (row) => {
+    const latest = latestOf(row);
+    return latest >= from && (latest < time || (latest === time && row.conversationId < id));
+  };
+}
+
+function readTime(text: string): number {
+  const time = Date.parse(text);
+  if (!Number.isNaN(time)) return time;
+  throw new EngineError("usage", `cannot run lcm_recent: since is not a time: "${text}"`, {
+    hint: "pass an ISO time such as 2026-11-16 or 2026-11-16T09:30:00Z",
+  });
+}
+
+function readCursor(text: string): [time: number, id: number] {
+  const found = /^(\d+)\.(\d+)$/.exec(text);
+  if (found) return [Number(found[1]), Number(found[2])];
+  throw new EngineError("usage", `cannot run lcm_recent: after is not a cursor of this list: "${text}"`, {
+    hint: "pass the value that the page before gave",
+  });
+}
+
+function render(
+  shown: readonly RecentConversation[],
+  total: number,
+  next: string | null,
+  { timeZone }: CallContext,
+): string {
+  const blocks = shown.map((conversation) => {
+    const { conversationId, title, messages, lastAt, lastRequest, lastAnswer } = conversation;
+    const time = lastAt === null ? "no message with a time" : formatTime(lastAt, timeZone);
+    return [
+      `[conv=${conversationId}] ${title} (${messages} messages, last ${time})`,
+      ...(lastRequest === null ? [] : [`  asked last [${lastRequest.id}]: ${lastRequest.text}`]),
+      ...(lastAnswer === null ? [] : [`  answered last [${lastAnswer.id}]: ${lastAnswer.text}`]),
+    ].join("\n");
+  });
+  return [
+    `${total} sessions, ${shown.length} shown.`,
+    ...blocks,
+    ...(next === null ? [] : [`More: after="${next}".`]),
+  ].join("\n");
+}

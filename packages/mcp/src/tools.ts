@@ -1,0 +1,60 @@
+/**
+ * The tools of the server. Four are the engine's own, told for a caller who has no session here: they look in all conversations of the
+ * owner. `lcm_recent` and `lcm_status` exist here only. All of them read and change nothing.
+ */
+import { describeTool, expandQueryTool, expandTool, grepTool, readParams } from "@lossless/core";
+import type { Engine, ToolContext, ToolDefinition, ToolResult, ToolSchema } from "@lossless/core";
+import { recentTool } from "./recent.ts";
+import { statusTool } from "./status.ts";
+
+/** A call as a tool gets it. */
+export type CallContext = Extract<ToolContext, { readonly owner: string | undefined }> & {
+  readonly engine: Engine;
+};
+
+export interface McpTool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly parameters: ToolSchema;
+  run(context: CallContext, params: unknown): Promise<ToolResult>;
+}
+
+export const MCP_TOOLS: readonly McpTool[] = [
+  tellForOwner(
+    grepTool,
+    "Search past sessions",
+    'Search everything you and the user said in past sessions, word for word. Mode full_text takes questions, words, "phrases" and identifiers. Hits carry ids; open them with lcm_describe.',
+  ),
+  tellForOwner(
+    describeTool,
+    "Open a message, summary or file",
+    "Open one id verbatim: sum_… (summary and its sources), file_…, msg_…, or a run msg_3..msg_9. Long ones come in pages.",
+  ),
+  tellForOwner(
+    expandTool,
+    "Open summaries down to their messages",
+    "Open summaries down to the messages they stand for, within tokenCap. Give summaryIds, or a query.",
+  ),
+  tellForOwner(
+    expandQueryTool,
+    "Ask past sessions",
+    "Answer a question about past sessions with cited, verbatim passages. Give query (what to look for) or summaryIds (where to look).",
+  ),
+  recentTool,
+  statusTool,
+];
+
+/** Without a session, all conversations of the owner are the default, and a switch for that has no meaning. */
+function tellForOwner(tool: ToolDefinition, title: string, description: string): McpTool {
+  const { allConversations: _, ...properties } = tool.parameters.properties;
+  const { name } = tool;
+  const parameters = { ...tool.parameters, properties };
+  return {
+    name,
+    title,
+    description,
+    parameters,
+    run: (context, params) => tool.run(context, readParams({ name, parameters }, params)),
+  };
+}
