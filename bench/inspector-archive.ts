@@ -4,7 +4,8 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Settings } from "@lossless/core";
 import { MessageSource } from "./archive-messages.ts";
 

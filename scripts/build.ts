@@ -16,6 +16,7 @@ interface Package {
 const root = join(import.meta.dirname, "..");
 const plugin = join(root, "packages", "openclaw");
 const core = join(root, "packages", "core");
+const library = join(root, "packages", "lossless-claw");
 
 await writeManifest();
 await buildPlugin();
@@ -34,7 +35,7 @@ async function buildPlugin(): Promise<void> {
     entryPoints: {
       index: join(plugin, "src", "index.ts"),
       "doctor-contract-api": join(plugin, "src", "doctor-contract.ts"),
-      worker: join(core, "src", "engine", "worker.ts"),
+      worker: join(library, "src", "worker.ts"),
       "chore-worker": join(plugin, "src", "chore-worker.ts"),
       "regex-worker": join(core, "src", "recall", "regex-worker.ts"),
     },

@@ -3,7 +3,7 @@
  * `packages/testkit/archives/messages.json`, fold the first session, and writes the database as a gzip file. That is how the archives of
  * earlier schema versions beside it were made; see "A migration" in CONTRIBUTING.md.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -11,8 +11,9 @@ import { gzipSync } from "node:zlib";
 import { readArchiveMessages } from "@lossless/testkit/older-archive.ts";
 
 const [tree = "", out = ""] = process.argv.slice(2);
-/** What the library of every version so far answers to. */
-const library = (await import(pathToFileURL(resolve(tree, "packages/core/src/index.ts")).href)) as {
+/** What the library of every version so far answers to; before adapters were packages, core was the library. */
+const entry = ["lossless-claw", "core"].map((name) => resolve(tree, `packages/${name}/src/index.ts`));
+const library = (await import(pathToFileURL(entry.find(existsSync) ?? "").href)) as {
   openEngine(options: { database: string; thread: false }): Promise<OldEngine>;
 };
 

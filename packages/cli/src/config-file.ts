@@ -7,7 +7,8 @@ import { randomBytes } from "node:crypto";
 import { mkdir, open, readFile, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { EngineError, resolveSettings } from "@lossless/core";
-import { flushPath, isObject, withFileLock } from "@lossless/core/doors";
+import { flushPath, isObject } from "@lossless/core/doors";
+import { withFileLock } from "@lossless/lossless-claw/file-lock";
 import { findStateDir } from "@lossless/core/settings";
 import type { ConfigLayer, ConfigObject, Environment, ResolvedSettings } from "@lossless/core/settings";
 

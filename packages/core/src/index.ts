@@ -1,15 +1,15 @@
 /**
- * The library: opening an engine, what its verbs take and give, errors, settings, and the tools that agents call.
+ * The engine: what its verbs take and give, errors, settings, and the tools that agents call. It is opened by the library above this
+ * package, which knows the databases there are.
  *
  * Loading this file loads no engine; `openEngine` does, where the engine runs. Beside it there are more ways in, each for those who
- * need more than the engine: `/ports` (to bring a database or a model), `/adapter` (what a database adapter is built from), `/settings` (to show and change settings), `/repair` (what an
- * operator asks for), `/interchange` (importing and exporting), `/doors` (what programs in front of the engine share) and `/testing`
- * (for test tools and benchmarks only). Nothing else of this package can be imported.
+ * need more than the engine: `/ports` (to bring a database or a model), `/adapter` (what a database adapter is built from), `/thread` (the
+ * thread an engine works in), `/settings` (to show and change settings), `/repair` (what an operator asks for), `/interchange` (importing
+ * and exporting), `/doors` (what programs in front of the engine share) and `/testing` (for test tools and benchmarks only). Nothing else of this package can be imported.
  */
 
 // Opening
-export { openEngine } from "./engine/open-engine.ts";
-export type { OpenEngineOptions } from "./engine/open-engine.ts";
+export type { OpenEngine, OpenEngineOptions } from "./engine/open-engine.ts";
 export type { ProgressFn } from "./engine/archive.ts";
 export type { ConversationChoice, Scope } from "./engine/conversations.ts";
 export type { Engine } from "./engine/engine.ts";

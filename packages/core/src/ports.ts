@@ -4,6 +4,12 @@
  */
 
 // A database. The port says what the engine asks of it; the rest are the rows that pass.
+export { parseAddress } from "./model/address.ts";
+export type { StoreAddress } from "./model/address.ts";
+export { filesDirBeside } from "./settings/files-dir.ts";
+export { makeOpenEngine } from "./engine/open-engine.ts";
+export type { EngineParts } from "./engine/open-engine.ts";
+export type * from "./store/open-store.ts";
 export type * from "./store/store.ts";
 export type * from "./store/care.ts";
 export type * from "./store/folding.ts";

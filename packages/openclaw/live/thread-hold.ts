@@ -22,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), "lossless-hold-"));
 const { settings } = resolveSettings({ config: {}, configSource: "bench", stateDir: folder });
 const lease = leaseEngine({
   settings,
-  workerUrl: new URL("../../core/src/engine/worker.ts", import.meta.url),
+  workerUrl: new URL("../../lossless-claw/src/worker.ts", import.meta.url),
   onEvent: () => undefined,
 });
 const transcript = new FakeTranscript();

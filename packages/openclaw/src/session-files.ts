@@ -6,7 +6,8 @@
 
 import { join } from "node:path";
 import type { Engine, Settings } from "@lossless/core";
-import { findSessionFiles, sweepSessionFiles } from "@lossless/core/repair";
+import { findSessionFiles } from "@lossless/core/repair";
+import { sweepSessionFiles } from "@lossless/lossless-claw/repair";
 
 export async function sweepHostFiles(request: {
   readonly open: () => Promise<Engine>;

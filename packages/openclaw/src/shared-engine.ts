@@ -6,7 +6,8 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { stat } from "node:fs/promises";
-import { EngineError, openEngine } from "@lossless/core";
+import { EngineError } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, EngineEvent, Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/core/doors";
 import type { Adoption } from "@lossless/core/interchange";

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";
 import { findShortfalls } from "../src/host-settings.ts";

@@ -2,6 +2,6 @@
 import { appendFileSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 
-const { store } = workerData as { store: { path: string; busyLimitMs?: number } };
-appendFileSync(`${store.path}.limits`, `${store.busyLimitMs}\n`);
-await import(new URL("../../core/src/engine/worker.ts", import.meta.url).href);
+const { store } = workerData as { store: { address: string; busyLimitMs?: number } };
+appendFileSync(`${store.address}.limits`, `${store.busyLimitMs}\n`);
+await import(new URL("../../lossless-claw/src/worker.ts", import.meta.url).href);

@@ -6,7 +6,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, HiddenReason } from "@lossless/core";
 import { fc } from "@lossless/testkit/properties.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";

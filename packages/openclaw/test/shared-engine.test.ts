@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HostLlm } from "../src/host.ts";
 import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
 
-const workerUrl = new URL("../../core/src/engine/worker.ts", import.meta.url);
+const workerUrl = new URL("../../lossless-claw/src/worker.ts", import.meta.url);
 
 let folder: string;
 

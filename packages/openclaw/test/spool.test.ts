@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFil
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { EngineError, openEngine, resolveSettings } from "@lossless/core";
+import { EngineError, resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ContextEngine } from "../src/host.ts";
@@ -135,7 +136,7 @@ describe("a turn on the real engine of the plugin", () => {
 
   test("goes to the spool when the file was replaced under the engine, and from there to the new file", async () => {
     const { lease, events, plugin, database } = await prepare(
-      new URL("../../core/src/engine/worker.ts", import.meta.url),
+      new URL("../../lossless-claw/src/worker.ts", import.meta.url),
     );
     expect(await plugin().commitTurn(speak("one"))).toEqual({ status: "committed" });
     events.beforeUse = async () => {

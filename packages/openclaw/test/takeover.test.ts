@@ -9,7 +9,7 @@ import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
 
-const workerUrl = new URL("../../core/src/engine/worker.ts", import.meta.url);
+const workerUrl = new URL("../../lossless-claw/src/worker.ts", import.meta.url);
 
 let folder: string;
 let path: string;

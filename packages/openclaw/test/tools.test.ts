@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { compileReadPolicy } from "../src/session.ts";

@@ -3,7 +3,8 @@
  * the project; and one conversation of a hundred thousand messages.
  */
 import { join } from "node:path";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Complete, Engine } from "@lossless/core";
 import { importTranscript } from "@lossless/core/interchange";
 import { startInspector } from "../src/server.ts";

@@ -1,5 +1,6 @@
 /** The demo with `--web`: after the tour, the archive it made stays open in the web inspector. */
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import { style } from "../style.ts";
 import { runInspector } from "@lossless/web";
 import { readVersion } from "../version.ts";

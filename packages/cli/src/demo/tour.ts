@@ -1,7 +1,8 @@
 /** What the steps of the demo share: where things are, a way to open the archive, and lines of at most 80 columns. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, MessageBody, MessageView } from "@lossless/core";
 import { wrapToWidth } from "@lossless/core/doors";
 

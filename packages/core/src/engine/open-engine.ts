@@ -1,19 +1,18 @@
 /**
- * Opening an engine: which store, which settings, in this thread or behind a worker. The engine's code is loaded where it runs, and not
+ * Opening an engine: which settings, in this thread or behind a worker. Stores are opened by whoever knows the databases there are. The engine's code is loaded where it runs, and not
  * before: a program that prints its help, or a host whose engine is behind a worker, never loads it.
  */
-import { resolve } from "node:path";
+import { parseAddress } from "../model/address.ts";
 import type { Complete, ModelRef } from "../model/complete.ts";
 import type { Embed } from "../model/embed.ts";
-import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
-import { filesDirBeside } from "../settings/files-dir.ts";
 import type { Settings } from "../settings/settings.ts";
 import { resolveSettings } from "../settings/settings-resolve.ts";
+import type { OpenStore } from "../store/open-store.ts";
 import type { Engine } from "./engine.ts";
 
 export interface OpenEngineOptions {
-  /** Path of the database file; created when it does not exist. */
+  /** Where the archive is: the path of a file, or `sqlite:` or `file:` and a path. Created when it does not exist. */
   readonly database: string;
   /** Folder of the large files; one of its own beside the database when absent (`lcm-files` for `lcm.db`). */
   readonly filesDir?: string;
@@ -42,53 +41,48 @@ export interface OpenEngineOptions {
   readonly embedRetryMs?: number;
 }
 
-export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
-  if (/^postgres(ql)?:\/\//.test(options.database)) {
-    throw new EngineError("config", "cannot open a PostgreSQL database: this version stores in SQLite only", {
-      hint: "name a file path as database",
-    });
-  }
-  const path = resolve(options.database);
-  const settings = options.settings ?? resolveSettings({ env: {}, config: { databasePath: path } }).settings;
-  const readOnly = options.readOnly ?? false;
-  const store = {
-    path,
-    filesDir: resolve(options.filesDir ?? filesDirBeside(path)),
-    create: (options.create ?? true) && !readOnly,
-    readOnly,
-    busyLimitMs: options.busyLimitMs,
-  };
-  const { complete = null, embed = null, hostModel, onEvent } = options;
-  if (options.thread !== false) {
-    const { openThreadedEngine } = await import("./threaded-engine.ts");
-    return openThreadedEngine({
-      start: { store, settings, hasComplete: complete !== null, hasEmbed: embed !== null, hostModel },
-      workerUrl: options.workerUrl ?? defaultWorkerUrl(),
-      complete,
-      embed,
-      onEvent,
-    });
-  }
-  const [{ createLocalEngine }, { SqliteStore }, { deriveMessage }] = await Promise.all([
-    import("./local-engine.ts"),
-    import("@lossless/sqlite"),
-    import("../ingest/prepare.ts"),
-  ]);
-  const { clock, leaseMs, embedRetryMs } = options;
-  return createLocalEngine({
-    store: new SqliteStore({ ...store, onEvent, derive: deriveMessage }),
-    settings,
-    complete,
-    embed,
-    hostModel,
-    onEvent,
-    clock,
-    leaseMs,
-    embedRetryMs,
-  });
+export type OpenEngine = (options: OpenEngineOptions) => Promise<Engine>;
+
+/** What an engine is made with: how stores are opened, and the file of the thread that opens them the same way. */
+export interface EngineParts {
+  readonly openStore: OpenStore;
+  readonly workerUrl: URL;
 }
 
-/** Beside this file: TypeScript when run from source, JavaScript when bundled. */
-function defaultWorkerUrl(): URL {
-  return new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
+export function makeOpenEngine(parts: EngineParts): OpenEngine {
+  return async (options) => {
+    const { path } = parseAddress(options.database);
+    const settings =
+      options.settings ?? resolveSettings({ env: {}, config: { databasePath: path } }).settings;
+    const { filesDir, readOnly = false, busyLimitMs } = options;
+    const create = (options.create ?? true) && !readOnly;
+    const store = { address: path, filesDir, create, readOnly, busyLimitMs };
+    const { complete = null, embed = null, hostModel, onEvent } = options;
+    if (options.thread !== false) {
+      const { openThreadedEngine } = await import("./threaded-engine.ts");
+      return openThreadedEngine({
+        start: { store, settings, hasComplete: complete !== null, hasEmbed: embed !== null, hostModel },
+        workerUrl: options.workerUrl ?? parts.workerUrl,
+        complete,
+        embed,
+        onEvent,
+      });
+    }
+    const [{ createLocalEngine }, { deriveMessage }] = await Promise.all([
+      import("./local-engine.ts"),
+      import("../ingest/prepare.ts"),
+    ]);
+    const { clock, leaseMs, embedRetryMs } = options;
+    return createLocalEngine({
+      store: await parts.openStore(path, { ...store, onEvent, derive: deriveMessage }),
+      settings,
+      complete,
+      embed,
+      hostModel,
+      onEvent,
+      clock,
+      leaseMs,
+      embedRetryMs,
+    });
+  };
 }

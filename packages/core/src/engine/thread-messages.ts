@@ -6,11 +6,11 @@ import type { ErrorCode } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
 import type { NextStep } from "../model/next-step.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { SqliteStoreOptions } from "@lossless/sqlite";
+import type { OpenStoreOptions } from "../store/open-store.ts";
 import type { WriterPort } from "./state.ts";
 
 export interface WorkerStart {
-  readonly store: Omit<SqliteStoreOptions, "derive" | "onEvent">;
+  readonly store: Omit<OpenStoreOptions, "derive" | "onEvent"> & { readonly address: string };
   readonly settings: Settings;
   /** The host has a way to a model; calls go back to its thread. */
   readonly hasComplete: boolean;

@@ -1,4 +1,7 @@
-/** The thread the engine works in: opens the store, serves verbs with one message each way, reports progress and events. */
+/**
+ * The thread the engine works in: opens the store, serves verbs with one message each way, reports progress and events. Loaded in a worker
+ * only, by the file that knows how stores are opened.
+ */
 import { parentPort, workerData } from "node:worker_threads";
 import { deriveMessage } from "../ingest/prepare.ts";
 import type { CompleteResult } from "../model/complete.ts";
@@ -6,7 +9,7 @@ import type { EmbedResult } from "../model/embed.ts";
 import { must } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
 import { NO_MEANING } from "../recall/meaning.ts";
-import { SqliteStore } from "@lossless/sqlite";
+import type { OpenStore } from "../store/open-store.ts";
 import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import { openState } from "./local-engine.ts";
 import type { EngineState, WriterPort } from "./state.ts";
@@ -29,10 +32,23 @@ let nextAsked = 1;
 /** Waking the other thread costs more than most calls, so events ride with the answer of the call that made them. */
 const waitingEvents: EngineEvent[] = [];
 
-try {
-  const start = workerData as WorkerStart;
-  const engine = openState({
-    store: new SqliteStore({
+export async function serveEngine(openStore: OpenStore): Promise<void> {
+  try {
+    const engine = await openEngineState(workerData as WorkerStart, openStore);
+    port.on("message", (message: ToWorker) => {
+      if (message.kind === "cancel") running.get(message.id)?.abort();
+      else if (message.kind === "served") askedOfHost.get(message.id)?.(message.outcome);
+      else void answer(engine, message);
+    });
+    send({ kind: "ready" });
+  } catch (error) {
+    send({ kind: "failed", error: serializeError(error) });
+  }
+}
+
+async function openEngineState(start: WorkerStart, openStore: OpenStore): Promise<EngineState> {
+  return openState({
+    store: await openStore(start.store.address, {
       ...start.store,
       derive: deriveMessage,
       // At once: the call it belongs to has no answer yet.
@@ -49,14 +65,6 @@ try {
     hostModel: start.hostModel,
     writer: start.isReader ? makeWriterPort(start.hasEmbed) : undefined,
   });
-  port.on("message", (message: ToWorker) => {
-    if (message.kind === "cancel") running.get(message.id)?.abort();
-    else if (message.kind === "served") askedOfHost.get(message.id)?.(message.outcome);
-    else void answer(engine, message);
-  });
-  send({ kind: "ready" });
-} catch (error) {
-  send({ kind: "failed", error: serializeError(error) });
 }
 
 function noteEvent(event: EngineEvent): void {

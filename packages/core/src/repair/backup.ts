@@ -22,12 +22,12 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../settings/files-dir.ts";
-import { openEngine } from "../engine/open-engine.ts";
 import { formatMessageId } from "../model/ids.ts";
 import { listRecordedCopies, recordCopy } from "../store/copies.ts";
 import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { LargeFiles } from "../store/large-files.ts";
 import { nameFolder } from "../transfer/documented/need.ts";
+import type { ArchiveAccess } from "./archive-access.ts";
 import { listBroughtBack } from "./brought-back.ts";
 
 const DATABASE_NAME = "lcm.db";
@@ -67,7 +67,7 @@ export interface BackupOptions {
   readonly onProgress?: (step: "database" | "files" | "verify", done: number, total: number) => void;
 }
 
-export async function createBackup(options: BackupOptions): Promise<BackupReport> {
+export async function createBackup(options: BackupOptions, access: ArchiveAccess): Promise<BackupReport> {
   const { databasePath, keep, onProgress } = options;
   const target =
     options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
@@ -77,7 +77,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
     });
   }
   const counts = await writeCopy(options, target, (copy) =>
-    prove(copy, (done, total) => onProgress?.("verify", done, total)),
+    prove(access, copy, (done, total) => onProgress?.("verify", done, total)),
   );
   const removed = keep === undefined ? [] : pruneBackups(databasePath, keep);
   return { path: target, ...counts, bytes: folderBytes(target), removed };
@@ -253,7 +253,7 @@ export interface RestoreOptions {
 }
 
 /** Puts a backup in the place of the archive. Nobody else may have the database open. */
-export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+export async function restoreBackup(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreReport> {
   const source = findDatabase(options.backupPath);
   const { databasePath, filesDir } = options;
   const incoming = `${databasePath}.restoring`;
@@ -266,11 +266,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     chmodSync(incoming, 0o600);
     mkdirSync(incomingFiles, { recursive: true, mode: 0o700 });
     copyFiles(join(options.backupPath, FILES_NAME), incomingFiles, () => undefined);
-    const counts = await prove(incoming, options.onProgress ?? (() => undefined), incomingFiles);
-    if (options.withForgotten !== true) await refuseForgotten(options, incoming, incomingFiles);
+    const counts = await prove(access, incoming, options.onProgress ?? (() => undefined), incomingFiles);
+    if (options.withForgotten !== true) await refuseForgotten(access, options, incoming, incomingFiles);
     flushPathSync(incoming);
     flushTreeSync(incomingFiles);
-    const keptAt = await keepPresent(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
+    if (existsSync(databasePath)) await access.claimAlone(databasePath);
+    const keptAt = keepPresent(databasePath, filesDir, formatStamp(options.now ?? Date.now()));
     // From here on the folder holds the files of both archives, so the one step that exchanges the database finds either whole.
     addFiles(incomingFiles, filesDir);
     flushTreeSync(filesDir);
@@ -289,12 +290,13 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
 
 /** What was forgotten must not come back by accident. */
 async function refuseForgotten(
+  access: ArchiveAccess,
   { databasePath, filesDir, backupPath }: RestoreOptions,
   database: string,
   incomingFiles: string,
 ): Promise<void> {
   const present = { database: databasePath, filesDir };
-  const back = await listBroughtBack(present, { database, filesDir: incomingFiles });
+  const back = await listBroughtBack(access, present, { database, filesDir: incomingFiles });
   if (back.length === 0) return;
   const named = back.slice(0, NAMED_FORGOTTEN).map(formatMessageId).join(", ");
   const more = back.length > NAMED_FORGOTTEN ? ` and ${back.length - NAMED_FORGOTTEN} more` : "";
@@ -331,10 +333,9 @@ function findDatabase(backupPath: string): string {
 }
 
 /** Gives the present archive a second name, once nobody else has it open; null when there is none. */
-async function keepPresent(databasePath: string, filesDir: string, stamp: string): Promise<string | null> {
+function keepPresent(databasePath: string, filesDir: string, stamp: string): string | null {
   const suffix = `.before-restore-${stamp}`;
   const isThere = existsSync(databasePath);
-  if (isThere) await claimAlone(databasePath);
   if (existsSync(filesDir)) {
     addFiles(filesDir, `${filesDir}${suffix}`);
     flushTreeSync(`${filesDir}${suffix}`);
@@ -375,29 +376,8 @@ function linkOrCopy(from: string, to: string): void {
   }
 }
 
-/** Fails when another process has the database open; leaves everything written to it in the one file. */
-async function claimAlone(databasePath: string): Promise<void> {
-  const { DatabaseSync } = await import("node:sqlite");
-  const database = new DatabaseSync(databasePath, { timeout: 500 });
-  try {
-    database.exec(
-      "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)",
-    );
-  } catch (error) {
-    throw new EngineError(
-      "database_busy",
-      `cannot replace the database ${databasePath}: another process has it open`,
-      {
-        step: { kind: "stop_other_programs" },
-        cause: error,
-      },
-    );
-  } finally {
-    database.close();
-  }
-}
-
 async function prove(
+  { openEngine }: ArchiveAccess,
   database: string,
   onProgress: (done: number, total: number) => void,
   filesDir = join(dirname(database), FILES_NAME),

@@ -5,9 +5,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
-import { openEngine } from "../engine/open-engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { parseMessageId } from "../model/ids.ts";
+import type { ArchiveAccess } from "./archive-access.ts";
 
 const PAGE = 1_000;
 
@@ -23,11 +23,15 @@ interface Forgotten {
 }
 
 /** Ids of the messages of `incoming` that the present archive has forgotten. */
-export async function listBroughtBack(present: ArchivePlace, incoming: ArchivePlace): Promise<number[]> {
-  const forgotten = await listForgotten(present);
+export async function listBroughtBack(
+  access: ArchiveAccess,
+  present: ArchivePlace,
+  incoming: ArchivePlace,
+): Promise<number[]> {
+  const forgotten = await listForgotten(access, present);
   if (forgotten.length === 0) return [];
   // Not read-only: that would leave files of SQLite beside it.
-  return withArchive(incoming, { readOnly: false }, async (engine) => {
+  return withArchive(access, incoming, { readOnly: false }, async (engine) => {
     const back: number[] = [];
     for (const { messageId, eventId } of forgotten) {
       const rows = await engine.readRevisions({ messageId });
@@ -38,10 +42,10 @@ export async function listBroughtBack(present: ArchivePlace, incoming: ArchivePl
   });
 }
 
-async function listForgotten(present: ArchivePlace): Promise<Forgotten[]> {
+async function listForgotten(access: ArchiveAccess, present: ArchivePlace): Promise<Forgotten[]> {
   if (!existsSync(present.database)) return readReceipts(present.database);
   try {
-    return await withArchive(present, { readOnly: true }, findForgotten);
+    return await withArchive(access, present, { readOnly: true }, findForgotten);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     return readReceipts(present.database);
@@ -86,6 +90,7 @@ function readReceipts(databasePath: string): Forgotten[] {
 }
 
 async function withArchive<T>(
+  { openEngine }: ArchiveAccess,
   place: ArchivePlace,
   { readOnly }: { readOnly: boolean },
   work: (engine: Engine) => Promise<T>,

@@ -9,6 +9,7 @@ import { chmodSync, rmSync } from "node:fs";
 import type { Engine } from "../engine/engine.ts";
 import { LargeFiles } from "../store/large-files.ts";
 import type { VerifyReport } from "../store/store.ts";
+import type { ArchiveAccess } from "./archive-access.ts";
 import { createBackup, createRawCopy } from "./backup.ts";
 import { checkBackups } from "./checks/backups.ts";
 import { checkDebt } from "./checks/debt.ts";
@@ -98,7 +99,11 @@ export interface MendReport {
 }
 
 /** Mends what findings say can be mended safely. */
-export async function mend(options: DoctorOptions, findings: readonly Finding[]): Promise<MendReport> {
+export async function mend(
+  options: DoctorOptions,
+  findings: readonly Finding[],
+  access: ArchiveAccess,
+): Promise<MendReport> {
   const mendable = findings.filter((finding) => finding.fix !== undefined);
   const isFirst = (finding: Finding): boolean =>
     finding.fix?.kind === "make_private" || finding.fix?.kind === "drop_summaries";
@@ -108,7 +113,7 @@ export async function mend(options: DoctorOptions, findings: readonly Finding[])
   const mended: Finding[] = [];
   for (const finding of ordered) {
     if (finding.fix?.kind === "drop_summaries") copyPath ??= await copyAsItIs(options);
-    else if (!isFirst(finding)) backupPath ??= await backUp(options);
+    else if (!isFirst(finding)) backupPath ??= await backUp(options, access);
     if (await apply(options, finding.fix as Fix)) mended.push(finding);
   }
   return { backupPath, copyPath, mended };
@@ -117,8 +122,11 @@ export async function mend(options: DoctorOptions, findings: readonly Finding[])
 const copyAsItIs = ({ engine, databasePath, filesDir }: DoctorOptions): Promise<string> =>
   createRawCopy({ engine, databasePath, filesDir });
 
-async function backUp({ engine, databasePath, filesDir }: DoctorOptions): Promise<string> {
-  return (await createBackup({ engine, databasePath, filesDir })).path;
+async function backUp(
+  { engine, databasePath, filesDir }: DoctorOptions,
+  access: ArchiveAccess,
+): Promise<string> {
+  return (await createBackup({ engine, databasePath, filesDir }, access)).path;
 }
 
 /** Those that do not prove, and if that is not enough, all of the conversation. False if a fork shows one of them: it still needs it. */

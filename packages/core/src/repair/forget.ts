@@ -19,9 +19,9 @@ import type { Engine } from "../engine/engine.ts";
 import { searchText, viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import { openEngine } from "../engine/open-engine.ts";
 import type { ForgetPlan } from "../store/care.ts";
 import type { ConversationRow, MessageRow } from "../store/store.ts";
+import type { ArchiveAccess } from "./archive-access.ts";
 import { formatStamp, listArchiveCopies } from "./backup.ts";
 import type { ArchiveCopy } from "./backup.ts";
 
@@ -259,6 +259,7 @@ export interface ForgetResult {
 /** Removes what the selection means. Cannot be undone. */
 export async function applyForget(
   options: ForgetOptions & { readonly reason: string; readonly now?: number },
+  access: ArchiveAccess,
 ): Promise<ForgetResult> {
   const { engine, databasePath, reason } = options;
   const now = options.now ?? Date.now();
@@ -283,23 +284,25 @@ export async function applyForget(
     files: plan.files.map((file) => file.fileId),
     spoolFiles,
     isWiped,
-    olderCopies: await checkCopies(databasePath, plan.messageIds),
+    olderCopies: await checkCopies(access, databasePath, plan.messageIds),
   };
   return { receipt, receiptPath: writeReceipt(databasePath, receipt, now) };
 }
 
 async function checkCopies(
+  access: ArchiveAccess,
   databasePath: string,
   messageIds: readonly number[],
 ): Promise<Receipt["olderCopies"]> {
   const copies: { path: string; holds: "yes" | "no" | "unknown" }[] = [];
   for (const copy of listArchiveCopies(databasePath)) {
-    copies.push({ path: copy.path, holds: await holdsAny(copy, messageIds) });
+    copies.push({ path: copy.path, holds: await holdsAny(access, copy, messageIds) });
   }
   return copies;
 }
 
 async function holdsAny(
+  { openEngine }: ArchiveAccess,
   { archive, isWhole }: ArchiveCopy,
   messageIds: readonly number[],
 ): Promise<"yes" | "no" | "unknown"> {

@@ -1,5 +1,7 @@
 /** What an operator asks for: backups, examining and mending, forgetting, writing summaries anew, rotating files, prompts, bug reports. */
 
+export type { ArchiveAccess } from "./archive-access.ts";
+
 // Backups
 export { createBackup, listBackups, planRestore, restoreBackup } from "./backup.ts";
 export type { BackupEntry, BackupReport, RestorePlan, RestoreReport } from "./backup.ts";

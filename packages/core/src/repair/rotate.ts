@@ -30,6 +30,7 @@ import { isJsonObject, readId } from "../transfer/format.ts";
 import type { JsonObject } from "../transfer/format.ts";
 import { importTranscript } from "../transfer/import.ts";
 import type { ImportTarget } from "../transfer/import.ts";
+import type { ArchiveAccess } from "./archive-access.ts";
 import { createBackup, findFreeName, formatStamp } from "./backup.ts";
 
 export interface RotateOptions {
@@ -61,7 +62,10 @@ export interface RotateReport {
   readonly backupPath: string | null;
 }
 
-export async function rotateSessionFile(options: RotateOptions): Promise<RotateReport> {
+export async function rotateSessionFile(
+  options: RotateOptions,
+  access: ArchiveAccess,
+): Promise<RotateReport> {
   const { path, isDry, engine } = options;
   const before = statSync(path, { throwIfNoEntry: false });
   if (!before?.isFile()) throw new EngineError("not_found", `cannot rotate ${path}: there is no such file`);
@@ -82,7 +86,7 @@ export async function rotateSessionFile(options: RotateOptions): Promise<RotateR
     bytesRemoved: content.byteLength - next.byteLength,
   };
   if (isDry || report.bytesRemoved <= 0) return { ...report, originalPath: null, backupPath: null };
-  const backupPath = options.backup ? (await createBackup({ engine, ...options.backup })).path : null;
+  const backupPath = options.backup ? (await createBackup({ engine, ...options.backup }, access)).path : null;
   // First: if the file is not replaced after all, an import finds that this is not its place, and reads from the start.
   await moveCursor(options, session, content, next, kept, relinked);
   const originalPath = replaceFile(options, before, content, next);
@@ -323,7 +327,10 @@ export async function findSessionFiles(folder: string): Promise<string[]> {
  * Looks at session files and does what the settings ask for: warns, unless they ask for rotation. Never throws for one file. Null when
  * they ask for nothing.
  */
-export async function sweepSessionFiles(options: SweepOptions): Promise<SweepTally | null> {
+export async function sweepSessionFiles(
+  options: SweepOptions,
+  access: ArchiveAccess,
+): Promise<SweepTally | null> {
   const { settings, phase, files, log } = options;
   const rules = settings.autoRotateSessionFiles;
   const mode = rules[phase];
@@ -350,15 +357,18 @@ export async function sweepSessionFiles(options: SweepOptions): Promise<SweepTal
     }
     const fileStartedAt = now();
     try {
-      const report = await rotateSessionFile({
-        engine: options.engine,
-        path,
-        freshTailCount: settings.freshTailCount,
-        isDry: false,
-        databasePath: options.databasePath,
-        owner: options.owner,
-        backup,
-      });
+      const report = await rotateSessionFile(
+        {
+          engine: options.engine,
+          path,
+          freshTailCount: settings.freshTailCount,
+          isDry: false,
+          databasePath: options.databasePath,
+          owner: options.owner,
+          backup,
+        },
+        access,
+      );
       // One backup is enough for a batch.
       if (report.backupPath !== null) backup = undefined;
       tally.rotated += 1;

@@ -5,6 +5,7 @@
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { readFileAddress } from "../model/address.ts";
 import { EngineError } from "../model/errors.ts";
 import { editDistance, findNearest } from "../text/nearest.ts";
 import { isObject, isTimezone } from "./setting-types.ts";
@@ -119,7 +120,8 @@ function settle(input: ResolveInput, env: Environment, given: ReadonlyMap<Settin
   const state = findStateDir(env, input.stateDir);
   const readGiven = (key: SettingKey): unknown => {
     const value = given.get(key)?.value;
-    return getSetting(key).type.isPath && typeof value === "string" ? expandHome(value, home) : value;
+    if (typeof value !== "string" || !getSetting(key).type.isPath) return value;
+    return expandHome((key === "databasePath" ? readFileAddress(value) : null) ?? value, home);
   };
   const defaults = computeDefaults({
     stateDir: state.path,

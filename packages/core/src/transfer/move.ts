@@ -12,7 +12,8 @@ import { makeImportId } from "../model/ids.ts";
 import { filesDirBeside } from "../settings/files-dir.ts";
 import type { Settings } from "../settings/settings.ts";
 import { recordCopy } from "../store/copies.ts";
-import { SqliteStore } from "@lossless/sqlite";
+import type { OpenStore } from "../store/open-store.ts";
+import type { Store } from "../store/store.ts";
 
 import { createAccessError } from "./detect.ts";
 import { exportDocumented } from "./documented/export.ts";
@@ -47,14 +48,17 @@ export interface ExportRequest extends ArchivePlace, ExportOptions {
  * @example
  * await exportConversations({ database: "lcm.db", format: "archive", out: "all.lcmx.zst" });
  */
-export async function exportConversations(request: ExportRequest): Promise<ExportReport> {
+export async function exportConversations(
+  request: ExportRequest,
+  openStore: OpenStore,
+): Promise<ExportReport> {
   const { format, out, overwrite = false } = request;
   if (format !== "remnic" && !overwrite && existsSync(out)) {
     throw new EngineError("usage", `cannot write ${out}: it exists`, {
       hint: "name another file, or say that it may be replaced",
     });
   }
-  const store = openStore(request, { readOnly: true, create: false });
+  const store = await openPlace(openStore, request, { readOnly: true, create: false });
   try {
     if (request.dryRun !== true) recordCopy(resolve(request.database), "export", out);
     switch (format) {
@@ -103,8 +107,12 @@ export interface HistoryReport extends DocumentedImportReport {
 }
 
 /** Reads an archive file, or a database of the documented schema, into an archive. */
-export async function importHistory(kind: HistoryKind, request: HistoryRequest): Promise<HistoryReport> {
-  const store = openStore(request, { readOnly: false, create: true });
+export async function importHistory(
+  kind: HistoryKind,
+  request: HistoryRequest,
+  openStore: OpenStore,
+): Promise<HistoryReport> {
+  const store = await openPlace(openStore, request, { readOnly: false, create: true });
   const now = Date.now();
   const { importId = makeImportId() } = request;
   try {
@@ -124,10 +132,14 @@ export async function importHistory(kind: HistoryKind, request: HistoryRequest):
  * A copy of an archive to try something on, in a folder of the caller's: the database page by page, large files as second names for the
  * same content where the disk allows it. Of an archive that does not exist yet the copy is empty.
  */
-export async function copyForTrial(place: ArchivePlace, folder: string): Promise<Required<ArchivePlace>> {
+export async function copyForTrial(
+  place: ArchivePlace,
+  folder: string,
+  openStore: OpenStore,
+): Promise<Required<ArchivePlace>> {
   const copy = { database: join(folder, "lcm.db"), filesDir: join(folder, "files") };
   if (!existsSync(place.database)) return copy;
-  const store = openStore(place, { readOnly: true, create: false });
+  const store = await openPlace(openStore, place, { readOnly: true, create: false });
   try {
     await store.backup(copy.database, () => undefined);
     const from = filesOf(place);
@@ -149,13 +161,12 @@ function linkOrCopy(from: string, to: string): void {
   }
 }
 
-function openStore(place: ArchivePlace, access: { readOnly: boolean; create: boolean }): SqliteStore {
-  return new SqliteStore({
-    path: resolve(place.database),
-    filesDir: filesOf(place),
-    derive: deriveMessage,
-    ...access,
-  });
+function openPlace(
+  openStore: OpenStore,
+  place: ArchivePlace,
+  access: { readOnly: boolean; create: boolean },
+): Promise<Store> {
+  return openStore(place.database, { filesDir: filesOf(place), derive: deriveMessage, ...access });
 }
 
 const filesOf = ({ database, filesDir }: ArchivePlace): string =>

@@ -2,7 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openEngine, resolveSettings } from "../../src/index.ts";
+import { resolveSettings } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import { importTranscript } from "../../src/transfer/import.ts";
 import { createPreparer } from "../../src/bulk/prepare-ahead.ts";
 import { generateSession, openTestEngine, readStoredLines } from "../transfer/archive.ts";

@@ -1,4 +1,5 @@
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { listRefusals } from "@lossless/testkit/provider-rules.ts";
 import { expect, test } from "vitest";

@@ -9,7 +9,7 @@ import { someOf } from "@lossless/testkit/rounds.ts";
 import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { describe, expect, test } from "vitest";
 
-import { openEngine } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import { importTranscript } from "../../src/transfer/import.ts";
 import type { Engine } from "../../src/index.ts";
 

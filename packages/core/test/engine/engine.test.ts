@@ -1,4 +1,5 @@
-import { EngineError, openEngine, resolveSettings } from "@lossless/core";
+import { EngineError, resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { EngineEvent } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";

@@ -3,7 +3,8 @@ import { DatabaseSync } from "node:sqlite";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine, POSITION_STEP } from "../../src/index.ts";
+import { POSITION_STEP } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "../../src/index.ts";
 
 import { makeTurns, SESSION, settingsFor } from "./conversation.ts";

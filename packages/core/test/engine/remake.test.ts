@@ -1,7 +1,8 @@
 import { makeClock, makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine, POSITION_STEP } from "../../src/index.ts";
+import { POSITION_STEP } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, SummaryRow } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

@@ -12,7 +12,8 @@ import { DatabaseSync } from "node:sqlite";
 import { makeClock, makeRandom } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 
-import { openEngine, POSITION_STEP, resolveSettings } from "../../src/index.ts";
+import { POSITION_STEP, resolveSettings } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Arrival, Complete, Engine, Settings } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

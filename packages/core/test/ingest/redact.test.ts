@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,7 @@
-import { openEngine } from "@lossless/core";
-import { createBackup, listBackups, restoreBackup } from "../../src/repair/backup.ts";
-import { applyForget } from "../../src/repair/forget.ts";
+import { openEngine } from "@lossless/lossless-claw";
+import { listBackups } from "../../src/repair/backup.ts";
+import { createBackup, restoreBackup } from "@lossless/lossless-claw/repair";
+import { applyForget } from "@lossless/lossless-claw/repair";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

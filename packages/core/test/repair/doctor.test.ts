@@ -2,10 +2,12 @@
 import { chmodSync, existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, Settings } from "@lossless/core";
 import { findDamage } from "../../src/repair/checks/summaries.ts";
-import { examine, mend } from "../../src/repair/doctor.ts";
+import { examine } from "../../src/repair/doctor.ts";
+import { createBackup, mend } from "@lossless/lossless-claw/repair";
 import type { DoctorOptions, Finding } from "../../src/repair/doctor.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
@@ -250,7 +252,6 @@ describe("summaries that do not prove", () => {
       await options.engine.reindex();
       expect((await options.engine.verify()).problems).toEqual([]);
       const { engine, databasePath, filesDir } = options;
-      const { createBackup } = await import("../../src/repair/backup.ts");
       expect(existsSync((await createBackup({ engine, databasePath, filesDir })).path)).toBe(true);
     }, edit(sql));
   });

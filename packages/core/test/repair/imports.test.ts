@@ -2,10 +2,13 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openEngine, resolveSettings } from "@lossless/core";
-import { exportConversations, importHistory, importTranscript } from "@lossless/core/interchange";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
+import { importTranscript } from "@lossless/core/interchange";
+import { exportConversations, importHistory } from "@lossless/lossless-claw/interchange";
 import type { Engine } from "@lossless/core";
-import { listArchiveCopies, restoreBackup } from "../../src/repair/backup.ts";
+import { listArchiveCopies } from "../../src/repair/backup.ts";
+import { restoreBackup } from "@lossless/lossless-claw/repair";
 import { decideRemoval, listImports, planRemoval, removeImports } from "../../src/repair/imports.ts";
 import type { ConversationTies, ImportedPart } from "../../src/store/care.ts";
 import { EMPTIED_TABLES } from "@lossless/sqlite/testing";

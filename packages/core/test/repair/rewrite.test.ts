@@ -1,7 +1,8 @@
 /** Summaries regenerated stand where the old ones stood; cover, graph and index stay right, and the old text is kept. */
 import { DatabaseSync } from "node:sqlite";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Complete, CompleteRequest, Engine } from "@lossless/core";
 import {
   exportPrompts,

@@ -1,8 +1,9 @@
 /** A session file is shortened only when all of it can be read back from the archive, and never half. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { openEngine, resolveSettings } from "@lossless/core";
+import { resolveSettings } from "@lossless/core";
+import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
-import { rotateSessionFile, sweepSessionFiles } from "../../src/repair/rotate.ts";
+import { rotateSessionFile, sweepSessionFiles } from "@lossless/lossless-claw/repair";
 import { importTranscript } from "../../src/transfer/import.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";

@@ -10,9 +10,10 @@ import { editArchive } from "@lossless/testkit/edit-archive.ts";
 import { rounds, someOf } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine, resolveSettings } from "../../src/index.ts";
+import { resolveSettings } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
-import { createBackup } from "../../src/repair/backup.ts";
+import { createBackup } from "@lossless/lossless-claw/repair";
 import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../../src/transfer/export-archive.ts";
 import { importArchive } from "../../src/transfer/import-archive.ts";

@@ -8,7 +8,8 @@ import { findSharedData } from "@lossless/testkit";
 import { someOf } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine, resolveSettings, type Engine } from "../../src/index.ts";
+import { resolveSettings, type Engine } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../../src/transfer/export-archive.ts";

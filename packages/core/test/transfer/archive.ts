@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { makeRandom } from "@lossless/testkit";
 import { onTestFinished } from "vitest";
 
-import { openEngine, POSITION_STEP, type Engine } from "../../src/index.ts";
+import { POSITION_STEP, type Engine } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 
 import { makeTemporaryDirectory } from "./support.ts";
 

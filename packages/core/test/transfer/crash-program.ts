@@ -1,6 +1,6 @@
 /** The program that `crash.test.ts` kills: imports a directory into a database and reports every step to its parent. */
 
-import { openEngine } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import { importPaths } from "../../src/transfer/import.ts";
 
 const [database, directory] = process.argv.slice(2);

@@ -6,7 +6,8 @@ import { DatabaseSync } from "node:sqlite";
 
 import { expect, onTestFinished, test } from "vitest";
 
-import { openEngine, resolveSettings, type Engine } from "../../src/index.ts";
+import { resolveSettings, type Engine } from "../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import { SqliteStore } from "@lossless/sqlite";
 import { importDocumented } from "../../src/transfer/documented/import.ts";
 import { exportText } from "../../src/transfer/export-text.ts";

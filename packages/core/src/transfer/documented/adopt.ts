@@ -15,7 +15,8 @@ import { deriveMessage } from "../../ingest/prepare.ts";
 import { EngineError } from "../../model/errors.ts";
 import { recordCopy } from "../../store/copies.ts";
 import { flushPathSync } from "../../store/flush-path.ts";
-import { SqliteStore } from "@lossless/sqlite";
+import type { OpenStore } from "../../store/open-store.ts";
+import type { Store } from "../../store/store.ts";
 
 import { importDocumented, type DocumentedImportOptions, type DocumentedImportReport } from "./import.ts";
 import { nameFolder, removeLeftovers } from "./need.ts";
@@ -51,7 +52,10 @@ function isDocumented(path: string): boolean {
   }
 }
 
-export async function adoptDocumentedDatabase(options: AdoptOptions): Promise<Adoption> {
+export async function adoptDocumentedDatabase(
+  options: AdoptOptions,
+  openStore: OpenStore,
+): Promise<Adoption> {
   const { path } = options;
   const complete = `${path}.adopted`;
   if (!existsSync(path)) {
@@ -62,13 +66,18 @@ export async function adoptDocumentedDatabase(options: AdoptOptions): Promise<Ad
   if (!existsSync(complete) && !isDocumentedDatabase(path)) return { kind: "not_needed" };
   const folder = mkdtempSync(join(dirname(path), nameFolder(path)));
   try {
-    return await adoptInside(folder, complete, options);
+    return await adoptInside(folder, complete, options, openStore);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function adoptInside(folder: string, complete: string, options: AdoptOptions): Promise<Adoption> {
+async function adoptInside(
+  folder: string,
+  complete: string,
+  options: AdoptOptions,
+  openStore: OpenStore,
+): Promise<Adoption> {
   const { path, filesDir } = options;
   const source = copyWithLog(path, folder);
   const lock = lockFile(path, folder);
@@ -84,7 +93,8 @@ async function adoptInside(folder: string, complete: string, options: AdoptOptio
     if (!isDocumented(source)) return { kind: "not_needed" };
     if (source !== path) checkUnchanged(path, source);
     const fresh = join(folder, "new.db");
-    const report = await importInto(fresh, filesDir, { ...options, path: source });
+    const store = await openStore(fresh, { filesDir, create: true, derive: deriveMessage });
+    const report = await importInto(store, { ...options, path: source });
     flushPathSync(fresh);
     renameSync(fresh, complete);
     const backup = chooseBackupName(path);
@@ -124,12 +134,8 @@ function isSameFile(a: string, b: string): boolean {
   return first.ino === second.ino && first.dev === second.dev;
 }
 
-async function importInto(
-  fresh: string,
-  filesDir: string,
-  options: AdoptOptions,
-): Promise<DocumentedImportReport> {
-  const store = new SqliteStore({ path: fresh, filesDir, create: true, derive: deriveMessage });
+/** Imports, proves and closes. */
+async function importInto(store: Store, options: AdoptOptions): Promise<DocumentedImportReport> {
   try {
     const report = await importDocumented(store, options);
     const proof = await store.verify(deriveMessage, () => undefined);

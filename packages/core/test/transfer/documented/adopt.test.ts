@@ -15,8 +15,8 @@ import { DatabaseSync } from "node:sqlite";
 
 import { expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "../../../src/index.ts";
-import { adoptDocumentedDatabase } from "../../../src/transfer/documented/adopt.ts";
+import { openEngine } from "@lossless/lossless-claw";
+import { adoptDocumentedDatabase } from "@lossless/lossless-claw/interchange";
 
 import { makeTemporaryDirectory } from "../support.ts";
 

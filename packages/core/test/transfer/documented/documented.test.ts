@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "../../../src/index.ts";
+import { openEngine } from "@lossless/lossless-claw";
 import { deriveMessage } from "../../../src/ingest/prepare.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import { exportDocumented } from "../../../src/transfer/documented/export.ts";

@@ -1,0 +1,2 @@
+/** A lock between processes that ends with its holder, for files that are no database. */
+export { withFileLock } from "@lossless/sqlite/file-lock";
