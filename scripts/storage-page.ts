@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { UNPROVEN } from "@lossless/sqlite/testing";
+import { UNPROVEN } from "@lossless/core/testing";
 
 interface Column {
   readonly name: string;

@@ -31,7 +31,7 @@ export { answerAll } from "./archive/plan.ts";
 export type { Plan } from "./archive/plan.ts";
 export type * from "./archive/reads.ts";
 export { TABLE_NAMES, tables } from "./archive/tables.ts";
-export type { Row, TableName } from "./archive/tables.ts";
+export type { Row, TableName, Value } from "./archive/tables.ts";
 
 // Models
 export type {

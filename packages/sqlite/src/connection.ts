@@ -202,6 +202,11 @@ export class Connection implements RowWriter {
     return this.statement(sql).all(...values) as T[];
   }
 
+  /** Rows one by one, for as long as somebody wants more. */
+  each<T = Row>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
+    return this.statement(sql).iterate(...values) as Iterable<T>;
+  }
+
   /** Rows as arrays, in the order of the columns: where many are read, half the cost of objects. */
   walk<T extends readonly unknown[]>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
     const statement = this.statement(sql);

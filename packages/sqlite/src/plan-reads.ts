@@ -1,27 +1,36 @@
 /** The questions of plans, answered at once from the connection, inside the transaction of the plan. */
-import { ATTACHMENT_PREFIX, HIDDEN } from "@lossless/core/adapter";
-import type { SessionRef } from "@lossless/core/adapter";
+import { ATTACHMENT_PREFIX, EVENT_KIND, HIDDEN, must, PAGE_ROWS } from "@lossless/core/adapter";
+import type { LargeFiles, SessionRef } from "@lossless/core/adapter";
 import type {
+  Arrival,
   Covering,
+  EventName,
+  FirstVersion,
   ForgettableVersion,
   HeadRow,
   HideableMessage,
   ItemPlace,
+  KeysQuery,
   NamedMessage,
   NumberedTable,
+  PageQuery,
   Place,
   PlacedLink,
   Reads,
-  Row,
   RunRow,
   SessionPlace,
   SourceLink,
+  SourceSpan,
   SummarySpan,
   TouchedSummary,
   Version,
+  Row,
+  TableName,
+  Values,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import { nextId } from "./next-id.ts";
+import { renderCount, renderKeys, renderPage } from "./table-reads.ts";
 
 const HEAD = `
   c.conversation_id, c.session_id, c.head_seq, c.head_chain, c.message_count, c.shown_messages, c.shown_tokens, c.arrival_bytes,
@@ -146,6 +155,40 @@ const MADE_AHEAD = `SELECT ${SPAN} FROM summaries WHERE conversation_id = ? AND 
 const STALE = `
   SELECT ${SPAN} FROM summaries INDEXED BY stale_summaries WHERE conversation_id = ? AND state = 'cover' AND stale = 1`;
 
+const ARRIVALS = `
+  SELECT m.message_id, m.conversation_id, m.seq, m.position, m.event_id, m.revises, m.newest, m.role, m.tokens, m.created_at, m.hidden,
+         m.hidden_now, m.arrival_bytes, m.encoding, m.body, m.salt, m.commitment, m.chain, m.forgotten_at, s.session_id,
+         (SELECT r.seq FROM messages r WHERE r.message_id = m.revises) AS revises_seq, e.message_id AS event_message,
+         (SELECT max(r.message_id) FROM messages r WHERE r.revises = m.message_id) AS last_revision
+  FROM messages m JOIN sessions s USING (session_ref)
+  LEFT JOIN event_ids e ON e.session_ref = m.session_ref AND e.event_id = m.event_id
+  WHERE m.conversation_id = ? AND m.seq > ? ORDER BY m.seq LIMIT ${PAGE_ROWS}`;
+/** Bodies of a page. */
+const MAX_PAGE_BYTES = 16_000_000;
+const FIRST_VERSIONS = `
+  SELECT m.message_id, m.position, m.seq, m.hidden, m.hidden_now, coalesce(n.tokens, m.tokens) AS tokens
+  FROM messages m LEFT JOIN messages n ON n.message_id = m.newest
+  WHERE m.conversation_id = ? AND m.revises IS NULL AND (m.position, m.seq) > (?, ?)
+  ORDER BY m.position, m.seq LIMIT ?`;
+const SOURCE_SPANS = `
+  SELECT l.summary_id, l.ordinal, m.position AS start_pos, m.seq AS start_seq, m.position AS end_pos, m.seq AS end_seq, m.hidden_now,
+         NULL AS depth, NULL AS messages, NULL AS descendant_count, NULL AS stale
+  FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ?1
+  UNION ALL
+  SELECT p.summary_id, p.ordinal, s.start_pos, s.start_seq, s.end_pos, s.end_seq, NULL, s.depth, s.messages, s.descendant_count, s.stale
+  FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ?1
+  ORDER BY 2`;
+const NAMED_SEQ = `
+  SELECT m.seq FROM event_ids e JOIN sessions s USING (session_ref) JOIN messages m USING (message_id)
+  WHERE s.session_id = ? AND e.event_id = ? AND m.conversation_id = ?`;
+const BORROWED_NAMES = `
+  SELECT e.event_id, e.message_id FROM event_ids e JOIN sessions s USING (session_ref) JOIN messages m USING (message_id)
+  WHERE s.owner = ? AND s.session_id = ? AND e.kind = ${EVENT_KIND.alias} AND m.session_ref <> e.session_ref ORDER BY e.event_id`;
+const COUNT_OWN_NAMES = `
+  SELECT count(*) AS n FROM event_ids e JOIN messages m USING (message_id)
+  WHERE m.conversation_id = ?1 AND (e.session_ref = m.session_ref OR EXISTS (
+    SELECT 1 FROM placements p WHERE p.session_ref = e.session_ref AND p.conversation_id = ?1))`;
+
 /** As arrays, which cost half as much as objects. */
 type HeadTuple = readonly [
   conversationId: number,
@@ -198,8 +241,12 @@ export class PlanReads implements Reads {
   readonly #connection: Connection;
   #session: { readonly owner: string; readonly id: string; readonly ref: number } | null = null;
 
-  constructor(connection: Connection) {
+  readonly #files: Pick<LargeFiles, "read"> | null;
+
+  /** Only proofs read large files. */
+  constructor(connection: Connection, files: Pick<LargeFiles, "read"> | null = null) {
     this.#connection = connection;
+    this.#files = files;
   }
 
   place({ owner, id, key }: SessionRef): SessionPlace {
@@ -388,6 +435,63 @@ export class PlanReads implements Reads {
 
   staleSummaries(conversationId: number): SummarySpan[] {
     return this.#connection.all<SummarySpan>(STALE, conversationId);
+  }
+
+  page(query: PageQuery): Values[] {
+    const { sql, values } = renderPage(query);
+    return this.#connection.all<Values>(sql, ...values);
+  }
+
+  rows(query: KeysQuery): Values[] {
+    const { sql, values } = renderKeys(query);
+    return this.#connection.all<Values>(sql, ...values);
+  }
+
+  count(table: TableName, where: Values): number {
+    const { sql, values } = renderCount(table, where);
+    return this.#connection.get<{ n: number }>(sql, ...values)?.n ?? 0;
+  }
+
+  content(storagePath: string): Uint8Array | null {
+    return must(this.#files, "the files of the archive").read(storagePath);
+  }
+
+  arrivals(conversationId: number, afterSeq: number): Arrival[] {
+    const page: Arrival[] = [];
+    let bytes = 0;
+    for (const row of this.#connection.each<Arrival>(ARRIVALS, conversationId, afterSeq)) {
+      page.push(row);
+      bytes += row.body.byteLength;
+      if (bytes > MAX_PAGE_BYTES) break;
+    }
+    return page;
+  }
+
+  firstVersions(
+    conversationId: number,
+    { position, seq }: { readonly position: number; readonly seq: number },
+    limit: number,
+  ): FirstVersion[] {
+    return this.#connection.all<FirstVersion>(FIRST_VERSIONS, conversationId, position, seq, limit);
+  }
+
+  sourceSpans(summaryIds: readonly string[]): SourceSpan[] {
+    return this.#each(SOURCE_SPANS, summaryIds);
+  }
+
+  namedSeqs(conversationId: number, names: readonly EventName[]): (number | null)[] {
+    return names.map(
+      ({ sessionId, eventId }) =>
+        this.#connection.get<{ seq: number }>(NAMED_SEQ, sessionId, eventId, conversationId)?.seq ?? null,
+    );
+  }
+
+  borrowedNames(owner: string, sessionId: string): Pick<Row<"event_ids">, "event_id" | "message_id">[] {
+    return this.#connection.all(BORROWED_NAMES, owner, sessionId);
+  }
+
+  countOwnNames(conversationId: number): number {
+    return this.#connection.get<{ n: number }>(COUNT_OWN_NAMES, conversationId)?.n ?? 0;
   }
 
   /** One statement for each key: for the few that a write asks for, that is faster than a set. */

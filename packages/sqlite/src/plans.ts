@@ -36,12 +36,14 @@ const refuse = (): never => {
 };
 
 /** A plan that writes nothing, in one read transaction. */
-export const readPlan = <T>({ connection }: StoreContext, plan: () => Asking<T>): T =>
-  connection.read(() => answerAll(plan(), new PlanReads(connection), refuse).value);
+export const readPlan = <T>(context: StoreContext, plan: () => Asking<T>): T =>
+  context.connection.read(() => answerNow(context, plan()));
 
 /** A part of a plan for a verb that is none itself: what it asks is answered now, inside the transaction of the caller. */
-export const answerNow = <T>({ connection }: Pick<StoreContext, "connection">, part: Asking<T>): T =>
-  answerAll(part, new PlanReads(connection), refuse).value;
+export const answerNow = <T>(
+  { connection, files }: Pick<StoreContext, "connection"> & Partial<Pick<StoreContext, "files">>,
+  part: Asking<T>,
+): T => answerAll(part, new PlanReads(connection, files), refuse).value;
 
 /** Inside the caller's transaction. */
 export function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {

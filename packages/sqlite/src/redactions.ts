@@ -2,15 +2,10 @@
  * The vault's rows: keyed commitments of redacted messages, and sealed values. Written with the message, moved with it, erased with it.
  * No key comes here.
  */
-import {
-  addSealedValues,
-  commit,
-  commitRedacted,
-  EngineError,
-  formatMessageId,
-} from "@lossless/core/adapter";
+import { addSealedValues, EngineError, formatMessageId, toRedaction } from "@lossless/core/adapter";
+import type { RedactionRow, SealedValueRow } from "@lossless/core/adapter";
 import type { PreparedRedaction, RedactedMessage, SealedValue } from "@lossless/core/ports";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { openHeads } from "./placement.ts";
 import { restoreBytes, SELECT_PARTS } from "./read.ts";
@@ -24,56 +19,9 @@ const SELECT_MESSAGE = `
 const SELECT_PLACE = "SELECT conversation_id, seq FROM messages WHERE message_id = ?";
 const LIST = `
   SELECT message_id FROM redactions WHERE message_id > ?1 AND sealed > 0 ORDER BY message_id LIMIT ?2`;
-const LOST = `
-  SELECT message_id FROM sealed_values v
-  WHERE NOT EXISTS (SELECT 1 FROM redactions r WHERE r.message_id = v.message_id) GROUP BY message_id`;
-
 export function readRedaction(connection: Connection, messageId: number): PreparedRedaction | null {
-  const row = connection.get(SELECT, messageId);
-  if (!row) return null;
-  return {
-    keyId: row.key_id as string,
-    keyed: row.keyed as Uint8Array,
-    values: connection.all(SELECT_VALUES, messageId).map(toValue),
-  };
-}
-
-function toValue(row: Row): SealedValue {
-  return {
-    ordinal: row.ordinal as number,
-    at: row.at as number,
-    length: row.length as number,
-    keyId: row.key_id as string,
-    nonce: row.nonce as Uint8Array,
-    sealed: row.sealed as Uint8Array,
-  };
-}
-
-/** What a stored message must be committed to, as far as that follows from what is stored. */
-export function commitStored(
-  salt: Uint8Array,
-  bytes: Uint8Array,
-  redaction: PreparedRedaction | null,
-): Buffer {
-  const plain = commit(salt, bytes);
-  return redaction === null ? plain : commitRedacted(plain, redaction.keyed, redaction.values.length);
-}
-
-const PLACEHOLDER = /^"?\[redacted:[\w-]+\]"?$/u;
-
-/** What is wrong with the entries of a message, as far as it can be told without the key; null when nothing is. */
-export function checkValues(bytes: Uint8Array, { values }: PreparedRedaction): string | null {
-  for (const [index, { ordinal, at, length }] of values.entries()) {
-    if (ordinal !== index) return `its sealed value ${index} is gone`;
-    const text = Buffer.from(bytes.subarray(at, at + length)).toString("latin1");
-    if (!PLACEHOLDER.test(text)) return `its sealed value ${index} belongs to no placeholder`;
-  }
-  return null;
-}
-
-/** Messages with sealed values and without the row that says so. */
-export function listLost(connection: Connection): number[] {
-  return connection.all<{ message_id: number }>(LOST).map((row) => row.message_id);
+  const row = connection.get<RedactionRow>(SELECT, messageId);
+  return row ? toRedaction(row, connection.all<SealedValueRow>(SELECT_VALUES, messageId)) : null;
 }
 
 export function readRedacted(

@@ -3,4 +3,3 @@ export { Connection } from "./connection.ts";
 export { toMatch } from "./match.ts";
 export { EMPTIED_TABLES } from "./remove-conversations.ts";
 export { keepSeals } from "./seals.ts";
-export { UNPROVEN } from "./unproven.ts";

@@ -6,6 +6,7 @@ import {
   addParts,
   addRedaction,
   chainGenesis,
+  commitStored,
   deriveFileId,
   encodeBody,
   EngineError,
@@ -38,7 +39,6 @@ import { writeFile } from "./file-rows.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { nextId } from "./next-id.ts";
 import { findSession, openHeads } from "./placement.ts";
-import { commitStored } from "./redactions.ts";
 import { writeSummary } from "./summary-rows.ts";
 import { readMovedRows } from "./transfer.ts";
 import { dropVectors } from "./vectors.ts";

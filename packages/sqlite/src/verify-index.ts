@@ -4,11 +4,10 @@
  * texts. Any posting added, lost or changed shifts one of the two. Every block of words must spell the words of its messages.
  */
 import { decodeTerms, encodeForIndex, formatMessageId, Spelling } from "@lossless/core/adapter";
-import type { IndexTerms, ReadTerms } from "@lossless/core/adapter";
+import type { IndexProof, IndexTerms, Problems, ReadTerms } from "@lossless/core/adapter";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { scopeTerm } from "./full-text-index.ts";
-import type { Problems } from "./verify-problems.ts";
 import { blockOf, readBlock } from "./word-blocks.ts";
 
 const COLUMNS = ["words", "idents", "scope"] as const;
@@ -19,7 +18,7 @@ const SUMMARIES = `
   SELECT s.summary_id, s.conversation_id, s.content, coalesce(r.summary_ref, 0) AS ref
   FROM summaries s LEFT JOIN summary_refs r USING (summary_id) WHERE s.summary_id > ? ORDER BY s.summary_id LIMIT 256`;
 
-export class IndexCheck {
+export class IndexCheck implements IndexProof {
   #connection: Connection;
   #messages: TableCheck | null = null;
   #summaries: TableCheck | null = null;

@@ -1,7 +1,7 @@
 /** Checks vectors: each belongs to the current version of a message that is shown, has the length of its space, and is of length one. */
 import { dotProduct, formatMessageId, vectorFromBytes } from "@lossless/core/adapter";
 import type { Connection } from "./connection.ts";
-import type { Problems } from "./verify-problems.ts";
+import type { Problems } from "@lossless/core/adapter";
 import { IS_EMBEDDABLE } from "./vectors.ts";
 
 const DANGLING = `

@@ -9,14 +9,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { SQLInputValue } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { deriveMessage } from "@lossless/core/testing";
+import { deriveMessage, isUnproven, UNPROVEN } from "@lossless/core/testing";
 import { LargeFiles } from "@lossless/core/adapter";
 import { BodyCache } from "../src/body-cache.ts";
 import { Connection } from "../src/connection.ts";
 import type { StoreContext } from "../src/context.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
 import { allowWrites } from "../src/seals.ts";
-import { isUnproven, UNPROVEN } from "../src/unproven.ts";
 import { verify } from "../src/verify.ts";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };

@@ -3,17 +3,24 @@
  * rows are copied on their way, so that nobody shares an object with the archive.
  */
 import type { SessionRef } from "@lossless/core";
+import { hashSeal, SEAL_KINDS, SEALED } from "@lossless/core/adapter";
+import type { Asking, Key, SealKind } from "@lossless/core/adapter";
 import { answerAll, nameOf, TABLE_NAMES, tables } from "@lossless/core/ports";
 import type {
+  Arrival,
   Changes,
   ChangePart,
   Covering,
+  EventName,
+  FirstVersion,
   ForgettableVersion,
   HeadRow,
   HideableMessage,
   ItemPlace,
+  KeysQuery,
   NamedMessage,
   NumberedTable,
+  PageQuery,
   Place,
   PlacedLink,
   Plan,
@@ -22,18 +29,25 @@ import type {
   RunRow,
   SessionPlace,
   SourceLink,
+  SourceSpan,
   SummarySpan,
   TableName,
   TouchedSummary,
+  Value,
   Values,
   Version,
 } from "@lossless/core/ports";
 
+/** The kind of an event id that names a message of another session. */
+const ALIAS = 2;
 /** The bit of a summary of which no message is shown. */
 const HIDDEN_SUMMARY = 4;
 
 export class MemoryArchive implements Reads {
   readonly #tables = new Map<TableName, Map<string, Values>>(TABLE_NAMES.map((name) => [name, new Map()]));
+  readonly #files = new Map<string, Uint8Array>();
+  /** What a write has changed and is to be sealed. */
+  readonly #unsealed = new Map<SealKind, Set<Value>>(SEAL_KINDS.map((kind) => [kind, new Set()]));
   /** How often the last plan asked. */
   asks = 0;
 
@@ -41,7 +55,15 @@ export class MemoryArchive implements Reads {
     const { value, asks } = answerAll(plan(), this, (changes) => this.#apply(changes));
     this.asks = asks;
     this.#apply(value.changes);
+    this.#seal();
     return value.result;
+  }
+
+  /** Runs a plan that only reads. */
+  read<T>(plan: () => Asking<T>): T {
+    return answerAll(plan(), this, () => {
+      throw new Error("a plan that only reads has changes");
+    }).value;
   }
 
   load(table: TableName, rows: readonly Values[]): void {
@@ -52,8 +74,37 @@ export class MemoryArchive implements Reads {
     return [...this.#rowsOf(table).values()].map((row) => ({ ...row }) as Row<T>);
   }
 
-  #apply({ parts }: Changes): void {
+  /** As somebody else would, who seals nothing. */
+  edit<T extends TableName>(table: T, key: Key<T>, set: Partial<Row<T>>): void {
+    this.#update(table, key, set as Values);
+    for (const ids of this.#unsealed.values()) ids.clear();
+  }
+
+  #apply({ parts, files }: Changes): void {
+    for (const { storagePath, content } of files) this.#files.set(storagePath, content);
     for (const part of parts) this.#applyPart(part);
+  }
+
+  #note(table: TableName, row: Values): void {
+    for (const kind of SEAL_KINDS)
+      for (const sealed of SEALED[kind])
+        if (sealed.table === table) this.#unsealed.get(kind)?.add(row[sealed.id] ?? null);
+  }
+
+  #seal(): void {
+    for (const [kind, ids] of this.#unsealed) {
+      for (const id of ids) this.#sealOne(kind, id);
+      ids.clear();
+    }
+  }
+
+  #sealOne(kind: SealKind, id: Value): void {
+    const facts = SEALED[kind].map(({ table, columns, order, id: column }) =>
+      this.#select(table, { [column]: id }, order).map((row) => columns.map((name) => row[name] ?? null)),
+    );
+    const row = { kind, id: String(id), hash: hashSeal(kind, facts) };
+    if (facts[0]?.length === 0) this.#rowsOf("seals").delete(nameOf("seals", row));
+    else this.#rowsOf("seals").set(nameOf("seals", row), row);
   }
 
   #applyPart({ deletes, inserts, updates }: ChangePart): void {
@@ -67,19 +118,26 @@ export class MemoryArchive implements Reads {
     const name = nameOf(table, row);
     if (this.#rowsOf(table).has(name)) throw new Error(`${table} has a row ${name} already`);
     this.#rowsOf(table).set(name, { ...row });
+    this.#note(table, row);
   }
 
   #update(table: TableName, key: Values, set: Values): void {
     const name = nameOf(table, key);
     const row = this.#rowsOf(table).get(name);
     if (row === undefined) throw new Error(`${table} has no row ${name}`);
-    this.#rowsOf(table).set(name, { ...row, ...set });
+    const changed = { ...row, ...set };
+    this.#rowsOf(table).set(name, changed);
+    this.#note(table, row);
+    this.#note(table, changed);
   }
 
   #delete(table: TableName, key: Values): void {
     const rows = this.#rowsOf(table);
     for (const [name, row] of rows)
-      if (Object.entries(key).every(([column, value]) => row[column] === value)) rows.delete(name);
+      if (Object.entries(key).every(([column, value]) => row[column] === value)) {
+        rows.delete(name);
+        this.#note(table, row);
+      }
   }
 
   #rowsOf(table: TableName): Map<string, Values> {
@@ -373,6 +431,148 @@ export class MemoryArchive implements Reads {
       (row) => row.conversation_id === conversationId && row.state === "cover" && row.stale === 1,
     );
   }
+
+  page({ table, columns, where, order, after, limit }: PageQuery): Values[] {
+    return this.#select(table, where, order)
+      .filter((row) => after === null || compareRows(row, after, order) > 0)
+      .slice(0, limit)
+      .map((row) => pick(row, columns));
+  }
+
+  rows({ table, columns, where, order, column, keys }: KeysQuery): Values[] {
+    const asked = new Set<Value | undefined>(keys);
+    return this.#select(table, where, order)
+      .filter((row) => asked.has(row[column]))
+      .map((row) => pick(row, columns));
+  }
+
+  count(table: TableName, where: Values): number {
+    return this.#select(table, where, []).length;
+  }
+
+  #select(table: TableName, where: Values, order: readonly string[]): Values[] {
+    return [...this.#rowsOf(table).values()]
+      .filter((row) => Object.entries(where).every(([column, value]) => row[column] === value))
+      .sort((a, b) =>
+        compareRows(
+          a,
+          order.map((column) => b[column] ?? null),
+          order,
+        ),
+      );
+  }
+
+  content(storagePath: string): Uint8Array | null {
+    return this.#files.get(storagePath) ?? null;
+  }
+
+  arrivals(conversationId: number, afterSeq: number): Arrival[] {
+    const messages = this.list("messages");
+    const sessions = new Map(this.list("sessions").map((row) => [row.session_ref, row.session_id]));
+    const events = new Map(
+      this.list("event_ids").map((row) => [nameOf("event_ids", row), row.message_id] as const),
+    );
+    const seqs = new Map(messages.map((row) => [row.message_id, row.seq]));
+    return messages
+      .filter((row) => row.conversation_id === conversationId && row.seq > afterSeq)
+      .sort((a, b) => a.seq - b.seq)
+      .flatMap((row) => {
+        const session_id = sessions.get(row.session_ref);
+        const revisions = messages.filter((other) => other.revises === row.message_id);
+        const named = {
+          revises_seq: row.revises === null ? null : (seqs.get(row.revises) ?? null),
+          event_message: events.get(nameOf("event_ids", row)) ?? null,
+          last_revision: revisions.reduce<number | null>(
+            (last, { message_id: id }) => Math.max(last ?? 0, id),
+            null,
+          ),
+        };
+        return session_id === undefined ? [] : [{ ...row, session_id, ...named }];
+      });
+  }
+
+  firstVersions(
+    conversationId: number,
+    after: { readonly position: number; readonly seq: number },
+    limit: number,
+  ): FirstVersion[] {
+    const messages = new Map(this.list("messages").map((row) => [row.message_id, row]));
+    return [...messages.values()]
+      .filter((row) => row.conversation_id === conversationId && row.revises === null)
+      .filter(
+        (row) => row.position > after.position || (row.position === after.position && row.seq > after.seq),
+      )
+      .sort((a, b) => a.position - b.position || a.seq - b.seq)
+      .slice(0, limit)
+      .map((row) => ({ ...row, tokens: messages.get(row.newest ?? row.message_id)?.tokens ?? row.tokens }));
+  }
+
+  sourceSpans(summaryIds: readonly string[]): SourceSpan[] {
+    const messages = new Map<number | null, Row<"messages">>();
+    for (const row of this.list("messages")) messages.set(row.message_id, row);
+    const summaries = new Map<string | null, Row<"summaries">>();
+    for (const row of this.list("summaries")) summaries.set(row.summary_id, row);
+    const none = { hidden_now: null, depth: null, messages: null, descendant_count: null, stale: null };
+    return this.sources(summaryIds).flatMap(
+      ({ summary_id, ordinal, message_id, source_id }): SourceSpan[] => {
+        const message = this.list("messages").find((row) => row.message_id === message_id);
+        const summary = this.list("summaries").find((row) => row.summary_id === source_id);
+        if (summary) return [{ ...summary, hidden_now: null, summary_id, ordinal }];
+        if (!message) return [];
+        const { position, seq, hidden_now } = message;
+        const place = { start_pos: position, start_seq: seq, end_pos: position, end_seq: seq };
+        return [{ ...none, ...place, summary_id, ordinal, hidden_now }];
+      },
+    );
+  }
+
+  namedSeqs(conversationId: number, names: readonly EventName[]): (number | null)[] {
+    return names.map(({ sessionId, eventId }) => {
+      const sessions = this.list("sessions").filter((row) => row.session_id === sessionId);
+      const events = this.list("event_ids").filter(
+        (row) =>
+          row.event_id === eventId && sessions.some(({ session_ref }) => session_ref === row.session_ref),
+      );
+      const message = this.list("messages").find(
+        (row) =>
+          row.conversation_id === conversationId &&
+          events.some(({ message_id }) => message_id === row.message_id),
+      );
+      return message?.seq ?? null;
+    });
+  }
+
+  borrowedNames(owner: string, sessionId: string): Row<"event_ids">[] {
+    const session = this.#findSession(owner, sessionId);
+    const own = new Map(this.list("messages").map((row) => [row.message_id, row.session_ref]));
+    return this.list("event_ids")
+      .filter((row) => row.session_ref === session?.session_ref && row.kind === ALIAS)
+      .filter((row) => own.get(row.message_id) !== row.session_ref)
+      .sort((a, b) => (a.event_id < b.event_id ? -1 : 1));
+  }
+
+  countOwnNames(conversationId: number): number {
+    const messages = new Map(this.list("messages").map((row) => [row.message_id, row]));
+    const placements = this.list("placements").filter((row) => row.conversation_id === conversationId);
+    return this.list("event_ids").filter((row) => {
+      const message = messages.get(row.message_id);
+      const isPlaced = placements.some(({ session_ref }) => session_ref === row.session_ref);
+      return (
+        message?.conversation_id === conversationId && (message.session_ref === row.session_ref || isPlaced)
+      );
+    }).length;
+  }
+}
+
+const pick = (row: Values, columns: readonly string[]): Values =>
+  structuredClone(Object.fromEntries(columns.map((column) => [column, row[column] ?? null])));
+
+function compareRows(row: Values, to: readonly Value[], order: readonly string[]): number {
+  for (const [at, column] of order.entries()) {
+    const [a, b] = [row[column] ?? 0, to[at] ?? 0];
+    if (a !== b) return a < b ? -1 : 1;
+  }
+  return 0;
 }
 
 const holds = (span: SummarySpan, { position, seq }: Place): boolean =>

@@ -71,7 +71,7 @@ export function describeFile(
 }
 
 /** What the ledger says of a file that is new. */
-export const recordFile = (row: Row<"large_files">): object => ({
+export const recordFile = (row: Row<"large_files">): { readonly fileId: string; readonly facts: string } => ({
   fileId: row.file_id,
   facts: hashFacts([
     row.file_id,

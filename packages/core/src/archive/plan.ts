@@ -78,7 +78,7 @@ export const read = Object.fromEntries(
   READ_NAMES.map((name) => [name, (...query: Query<ReadName>) => new Question(name, query)]),
 ) as { readonly [K in ReadName]: (...query: Query<K>) => Question<K> };
 
-/** Runs a plan where answers come at once, and counts how often it asks. */
+/** Runs a plan where answers come at once, and counts how often it asks. What fails is thrown at the question, so that a plan can go on. */
 export function answerAll<T>(
   plan: Asking<T>,
   reads: Reads,
@@ -87,10 +87,16 @@ export function answerAll<T>(
   let asks = 0;
   let step = plan.next([]);
   while (!step.done) {
-    if (step.value.some((part) => part instanceof Question)) asks += 1;
-    step = plan.next(
-      step.value.map((part) => (part instanceof Flush ? apply(part.changes) : answer(reads, part))),
-    );
+    const asked = step.value;
+    if (asked.some((part) => part instanceof Question)) asks += 1;
+    let answers: unknown[];
+    try {
+      answers = asked.map((part) => (part instanceof Flush ? apply(part.changes) : answer(reads, part)));
+    } catch (error) {
+      step = plan.throw(error);
+      continue;
+    }
+    step = plan.next(answers);
   }
   return { value: step.value, asks };
 }

@@ -3,7 +3,8 @@
  * number of these reads decides how much a further database has to bring.
  */
 import type { SessionRef } from "../model/message.ts";
-import type { Row } from "./tables.ts";
+import type { Values } from "./changes.ts";
+import type { Row, TableName, Value } from "./tables.ts";
 
 /** The growing end of a conversation: all that a write advances. */
 export type HeadRow = Pick<
@@ -151,6 +152,70 @@ export type TouchedSummary = Pick<
   | "previous_id"
 >;
 
+/** Rows of one table whose columns equal these values, null included. */
+interface TableQuery {
+  readonly table: TableName;
+  readonly columns: readonly string[];
+  readonly where: Values;
+  /** Columns that give the order. */
+  readonly order: readonly string[];
+}
+
+/** The next rows in order. The columns of the order tell these rows apart. */
+export interface PageQuery extends TableQuery {
+  /** The values of those columns in the last row of the page before. */
+  readonly after: readonly Value[] | null;
+  readonly limit: number;
+}
+
+/** All rows with one of these keys in a column. */
+export interface KeysQuery extends TableQuery {
+  readonly column: string;
+  readonly keys: readonly (number | string)[];
+}
+
+/** A message with what its place in the chain, and its columns that follow from other rows, are checked against. */
+export interface Arrival extends Omit<Row<"messages">, "session_ref"> {
+  readonly session_id: string;
+  /** seq of the message that it revises. */
+  readonly revises_seq: number | null;
+  /** The message that its event id names. */
+  readonly event_message: number | null;
+  readonly last_revision: number | null;
+}
+
+/** The first version of a message, as a cover shows it. */
+export interface FirstVersion extends Pick<
+  Row<"messages">,
+  "message_id" | "position" | "seq" | "hidden" | "hidden_now"
+> {
+  /** Of its newest version. */
+  readonly tokens: number;
+}
+
+/** A direct source of a summary: what the summary's columns follow from. */
+export interface SourceSpan {
+  readonly summary_id: string;
+  readonly ordinal: number;
+  readonly start_pos: number;
+  readonly start_seq: number;
+  readonly end_pos: number;
+  readonly end_seq: number;
+  /** Of a message. */
+  readonly hidden_now: number | null;
+  /** Of a summary, as the following. */
+  readonly depth: number | null;
+  readonly messages: number | null;
+  readonly descendant_count: number | null;
+  readonly stale: number | null;
+}
+
+/** The name of an event in a session. */
+export interface EventName {
+  readonly sessionId: string;
+  readonly eventId: string;
+}
+
 export type NumberedTable = "sessions" | "conversations" | "messages";
 
 export interface Reads {
@@ -207,6 +272,30 @@ export interface Reads {
   madeAhead(conversationId: number): SummarySpan[];
   /** Published summaries of a conversation that tell something old. */
   staleSummaries(conversationId: number): SummarySpan[];
+
+  /** Rows in order, page by page. */
+  page(query: PageQuery): Values[];
+  /** Rows by a set of keys. */
+  rows(query: KeysQuery): Values[];
+  count(table: TableName, where: Values): number;
+  /** The content of a large file; null when it is gone. */
+  content(storagePath: string): Uint8Array | null;
+  /** Messages of a conversation in the order of arrival, as many as fit in a page; none at the end. */
+  arrivals(conversationId: number, afterSeq: number): Arrival[];
+  /** First versions in the order of the conversation, at most `limit`. */
+  firstVersions(
+    conversationId: number,
+    after: { readonly position: number; readonly seq: number },
+    limit: number,
+  ): FirstVersion[];
+  /** The direct sources that exist, of each summary in order. */
+  sourceSpans(summaryIds: readonly string[]): SourceSpan[];
+  /** For each name, in the order asked: seq of the message of the conversation that it names, or null. */
+  namedSeqs(conversationId: number, names: readonly EventName[]): (number | null)[];
+  /** The names that a session gives to messages of other sessions, by event id. */
+  borrowedNames(owner: string, sessionId: string): Pick<Row<"event_ids">, "event_id" | "message_id">[];
+  /** How many names the sessions of a conversation give to its messages; those that forks give are not counted. */
+  countOwnNames(conversationId: number): number;
 }
 
 /** Every read by its name; the compiler sees to it that none is missing. */
@@ -240,6 +329,16 @@ const NAMES: Readonly<Record<keyof Reads, true>> = {
   summariesAbove: true,
   madeAhead: true,
   staleSummaries: true,
+  page: true,
+  rows: true,
+  count: true,
+  content: true,
+  arrivals: true,
+  firstVersions: true,
+  sourceSpans: true,
+  namedSeqs: true,
+  borrowedNames: true,
+  countOwnNames: true,
 };
 
 export const READ_NAMES = Object.keys(NAMES) as readonly (keyof Reads)[];

@@ -1,6 +1,5 @@
 /** What the parts of `verify` share: the list of problems, the changes the ledger tells of, and the check of a counter. */
-import type { Problem } from "@lossless/core/ports";
-import type { Row } from "./connection.ts";
+import type { Problem } from "../store/rows.ts";
 
 const MAX_PROBLEMS = 1_000;
 
@@ -29,13 +28,25 @@ export class Problems {
 /** What the ledger says about messages: which were hidden or shown later. Small, because it only holds changes. */
 export type HiddenChanges = Map<number, { hide: boolean; mask: number }[]>;
 
-export function checkCounter(
-  row: Row,
-  column: string,
+export function checkCounter<C extends string>(
+  row: Readonly<Record<C, number | null>>,
+  column: C,
   actual: number | null,
   name: string,
   problems: Problems,
 ): void {
   if (row[column] === actual) return;
   problems.add("counter", name, `${column} of ${name} is ${row[column]}, counted ${actual}`);
+}
+
+export function noteHidden(
+  changes: HiddenChanges,
+  seqs: readonly number[],
+  change: { hide: boolean; mask: number },
+): void {
+  for (const seq of seqs) {
+    const list = changes.get(seq) ?? [];
+    list.push(change);
+    changes.set(seq, list);
+  }
 }

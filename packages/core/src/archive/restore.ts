@@ -1,0 +1,53 @@
+/** Puts a stored message together again: its body, with each payload put back from its file. */
+import { EngineError } from "../model/errors.ts";
+import { decodeBody } from "../store/body.ts";
+import type { CutPayload, PayloadEncoding } from "../store/rows.ts";
+import { spliceRanges } from "../store/splice.ts";
+import type { Row } from "./tables.ts";
+
+export interface StoredBody extends Pick<Row<"messages">, "message_id" | "body" | "encoding"> {
+  readonly arrival_bytes?: number;
+}
+
+/** A payload that was cut out of a message, with the row of its file. */
+export interface CutPart extends Pick<Row<"message_parts">, "at" | "length" | "encoding" | "file_id"> {
+  readonly file: Omit<Row<"large_files">, "conversation_id"> | null;
+}
+
+/** The bytes handed in. `contents` has what the file of each payload holds, or null. */
+export function putTogether(
+  message: StoredBody,
+  payloads: readonly CutPart[],
+  contents: readonly (Uint8Array | null)[],
+): Uint8Array {
+  const body = decodeBody(message, message.arrival_bytes);
+  const splices = payloads.map(({ at, length, encoding, file_id: fileId }, index) => {
+    const content = contents[index] ?? null;
+    if (content === null) {
+      throw new EngineError(
+        "not_found",
+        `cannot read msg_${message.message_id}: its large file ${fileId} is gone`,
+        { hint: "restore the files folder from a backup" },
+      );
+    }
+    return { at, length, encoding: encoding as PayloadEncoding, content };
+  });
+  return spliceRanges(body, splices);
+}
+
+/** What the references of a message say about what was cut out. */
+export const toCuts = (payloads: readonly CutPart[]): CutPayload[] =>
+  payloads.flatMap(({ at, length, file }) =>
+    file === null
+      ? []
+      : [
+          {
+            at,
+            length,
+            fileName: file.file_name,
+            mimeType: file.mime_type,
+            byteSize: file.byte_size,
+            explorationSummary: file.exploration_summary,
+          },
+        ],
+  );
