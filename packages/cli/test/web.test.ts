@@ -1,6 +1,7 @@
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createRunner, makeFolder, parseEnvelope, parseError, ROOT, SAMPLE } from "./support.ts";
+import { createRunner, makeFolder, parseEnvelope, parseError, readSampleLines, ROOT } from "./support.ts";
 import type { RunOptions } from "./support.ts";
 
 const folder = makeFolder();
@@ -8,7 +9,8 @@ const run = createRunner(folder.path);
 const database = join(folder.path, "lcm.db");
 
 beforeAll(async () => {
-  await run(["import", SAMPLE, "--db", database]);
+  writeFileSync(join(folder.path, "session.jsonl"), readSampleLines(12));
+  await run(["import", join(folder.path, "session.jsonl"), "--db", database]);
 });
 afterAll(folder.remove);
 
@@ -52,7 +54,7 @@ test("with --write it says that it can change the archive", async () => {
 
 test("the demo leaves it open with --web", async () => {
   const seen: string[] = [];
-  const script = join(ROOT, "packages/cli/src/demo/main.ts");
+  const script = join(ROOT, "packages/cli/test/short-demo-program.ts");
   const ended = await run(["--folder", join(folder.path, "demo"), "--web"], {
     script,
     onStart: endWhenReady(seen),

@@ -1,0 +1,46 @@
+/** The demo as a program: its options, its folder, and its steps one after the other. Which steps there are is said in `main.ts`. */
+import { mkdirSync, rmSync } from "node:fs";
+import { tmpdir, userInfo } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { style } from "../style.ts";
+import { showInspector } from "./inspector.ts";
+import { Tour } from "./tour.ts";
+import type { Step } from "./tour.ts";
+
+const HELP = `npm start [-- --folder DIR] [--web]
+
+Shows what lossless-claw does, on a sample conversation. Everything is written to one folder:
+  --folder DIR   a folder that does not exist yet (default: one in the system's folder for temporary files)
+  --web          then leave the archive open in the web inspector, until Ctrl-C
+`;
+
+/** A new folder, the steps in it, and with `--web` the archive they made left open. */
+export async function runDemo(args: readonly string[], steps: readonly Step[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { folder: { type: "string" }, web: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
+  const tour = new Tour(prepareFolder(values.folder));
+  tour.say(`${style.title("lossless-claw")}: every message kept, folded, found and proven. A short tour.`);
+  tour.say(style.faint(`Everything happens in ${tour.folder}`));
+  for (const [index, step] of steps.entries()) {
+    tour.say(`\n${style.name(String(index + 1))}  ${style.title(step.title)}\n`);
+    await step.run(tour);
+  }
+  if (values.web) await showInspector(tour);
+}
+
+/** A folder that was named is never emptied; our own is. */
+function prepareFolder(named: string | undefined): string {
+  const folder =
+    named === undefined ? join(tmpdir(), `lossless-claw-demo-${userInfo().uid}`) : resolve(named);
+  if (named === undefined) rmSync(folder, { recursive: true, force: true });
+  // Fails when somebody else has put something there, which is right.
+  mkdirSync(folder, { mode: 0o700 });
+  return folder;
+}
