@@ -1,10 +1,14 @@
 /** `lcm export` and `lcm import` of what it wrote. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { createRunner, makeFolder, parseEnvelope } from "./support.ts";
 
-function prepare(): { at: (name: string) => string; run: ReturnType<typeof createRunner> } {
+const home = makeFolder();
+const run = createRunner(home.path);
+afterAll(home.remove);
+
+function prepare(): { at: (name: string) => string } {
   const folder = makeFolder();
   onTestFinished(folder.remove);
   const at = (name: string): string => join(folder.path, name);
@@ -12,11 +16,11 @@ function prepare(): { at: (name: string) => string; run: ReturnType<typeof creat
     at("chat.jsonl"),
     '{"role":"user","content":"hello"}\n{"role":"assistant","content":"good day"}\n',
   );
-  return { at, run: createRunner(folder.path) };
+  return { at };
 }
 
 test("an archive moves to another database and back, byte for byte", async () => {
-  const { at, run } = prepare();
+  const { at } = prepare();
   const imported = await run(["import", at("chat.jsonl"), "--db", at("a.db"), "--json"]);
   expect(parseEnvelope(imported)).toMatchObject({ ok: true, data: { imported: 2, problems: [] } });
   const exported = await run(["export", "--out", at("a.lcmx"), "--db", at("a.db"), "--json"]);
@@ -38,7 +42,7 @@ test("an archive moves to another database and back, byte for byte", async () =>
 });
 
 test("every other format is written, and the documented database is read back", async () => {
-  const { at, run } = prepare();
+  const { at } = prepare();
   await run(["import", at("chat.jsonl"), "--db", at("a.db")]);
   for (const format of ["markdown", "html", "openai", "lossless-claw", "remnic"]) {
     const result = await run([
@@ -60,7 +64,7 @@ test("every other format is written, and the documented database is read back", 
 });
 
 test("a documented database with a large table in it is proven when it was read back", async () => {
-  const { at, run } = prepare();
+  const { at } = prepare();
   const table = Array.from({ length: 9000 }, (_, row) => `row ${row},"Value ${row * 7}",${row % 13}`).join(
     "\n",
   );
@@ -74,7 +78,7 @@ test("a documented database with a large table in it is proven when it was read 
 });
 
 test("a compressed archive that was cut off is refused in one line", async () => {
-  const { at, run } = prepare();
+  const { at } = prepare();
   await run(["import", at("chat.jsonl"), "--db", at("a.db")]);
   await run(["export", "--out", at("a.lcmx.zst"), "--db", at("a.db")]);
   const whole = readFileSync(at("a.lcmx.zst"));

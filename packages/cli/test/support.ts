@@ -38,8 +38,9 @@ export function makeFolder(): { readonly path: string; readonly remove: () => vo
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** A program runner whose state folder is `home`, so that nobody's own settings play a part. */
+/** A program runner whose state folder is `home`, so that nobody's own settings play a part. Made by a test file, not within a test. */
 export function createRunner(home: string): (args: readonly string[], options?: RunOptions) => Promise<Run> {
+  afterAll(() => warm.end());
   return (args, options = {}) => {
     const env = {
       PATH: process.env["PATH"] ?? "",
@@ -93,6 +94,7 @@ class WarmProgram {
     if (this.#process === null) return;
     const ended = once(this.#process, "exit");
     this.#process.disconnect();
+    this.#process = null;
     await ended;
   }
 
@@ -119,7 +121,6 @@ class WarmProgram {
 }
 
 const warm = new WarmProgram();
-afterAll(() => warm.end());
 
 /** What a test file asks of its archive: a run as it comes, or one that must succeed in silence, as text or as an envelope. */
 export function commandsFor(

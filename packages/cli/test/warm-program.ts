@@ -1,10 +1,23 @@
 /**
  * The program in a process that has read its source once, and then runs one command line after the other: reading the source is most of
  * what a short command costs. Each run has its own arguments, environment, folder, output and exit status, and is over when nothing of
- * it is left that would keep a process alive.
+ * it is left that would keep a process alive. No command has threads of its own here: what one does behind threads is tested by processes of
+ * their own (`threads.test.ts`).
  */
+import { registerHooks } from "node:module";
 import { setTimeout } from "node:timers/promises";
-import { main } from "../src/main.ts";
+
+const CONTEXT = new URL("../src/context.ts", import.meta.url).href;
+const THREADLESS = new URL("./threadless-engine.ts", import.meta.url).href;
+
+registerHooks({
+  resolve: (specifier, context, next) =>
+    next(
+      specifier === "@lossless/lossless-claw" && context.parentURL === CONTEXT ? THREADLESS : specifier,
+      context,
+    ),
+});
+const { main } = await import("../src/main.ts");
 
 export interface WarmOrder {
   readonly args: readonly string[];
