@@ -3,6 +3,7 @@
  * belongs to the browser suite when it imports the browser, and to the soak suite when it asks how often to repeat itself.
  */
 import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { HANG_LIMIT_MS } from "./packages/testkit/src/hang-limit.ts";
 
@@ -27,6 +28,10 @@ export default defineConfig({
     hookTimeout: HANG_LIMIT_MS,
     expect: { poll: { timeout: HANG_LIMIT_MS } },
     pool: "forks",
+    // A process for each file would read and compile the same modules two hundred times. What a file changes in its process, it changes back.
+    isolate: false,
+    // Processes and threads that tests start find what was compiled before.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/lcm-tests") },
     maxWorkers: "100%",
   },
 });

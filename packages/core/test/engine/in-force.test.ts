@@ -4,9 +4,10 @@
  */
 import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import * as zlib from "node:zlib";
+import { syncBuiltinESMExports } from "node:module";
+import zlib from "node:zlib";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { IngestRequest } from "../../src/index.ts";
 import { resolveSettings } from "../../src/index.ts";
 import { openEngine } from "@lossless/lossless-claw";
@@ -15,8 +16,14 @@ import { importTranscript } from "../../src/transfer/import.ts";
 import { createPreparer } from "../../src/bulk/index.ts";
 import { generateSession, openTestEngine } from "../transfer/archive.ts";
 
-vi.mock("node:zlib", { spy: true });
+const compress = vi.spyOn(zlib, "zstdCompressSync");
+const decompress = vi.spyOn(zlib, "zstdDecompressSync");
+syncBuiltinESMExports();
 beforeEach(() => vi.clearAllMocks());
+afterAll(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+});
 
 const session = { key: "agent:main:main", id: "s1", owner: "main" };
 
@@ -32,11 +39,11 @@ test("bodies are compressed by the compressor that is kept, not by one made for 
   const bodyOf = (n: number) => Buffer.from(JSON.stringify(say(n)));
   // The first body of a process makes the compressor and tries it out.
   encodeBody(bodyOf(0));
-  vi.mocked(zlib.zstdCompressSync).mockClear();
+  compress.mockClear();
   for (let n = 1; n <= 50; n++) encodeBody(bodyOf(n));
-  expect(zlib.zstdCompressSync).not.toHaveBeenCalled();
+  expect(compress).not.toHaveBeenCalled();
   encodeBody(Buffer.alloc(300_000, JSON.stringify(say(1))));
-  expect(zlib.zstdCompressSync).toHaveBeenCalled();
+  expect(compress).toHaveBeenCalled();
 });
 
 test("the bodies of the context before are not decompressed again", async () => {
@@ -44,13 +51,13 @@ test("the bodies of the context before are not decompressed again", async () => 
   for (let n = 0; n < 20; n++) await engine.ingest(say(n));
   const assemble = () => engine.assemble({ conversationId: 1, budgetTokens: 100_000 });
   const first = await assemble();
-  expect(vi.mocked(zlib.zstdDecompressSync).mock.calls.length).toBeGreaterThanOrEqual(20);
-  vi.mocked(zlib.zstdDecompressSync).mockClear();
+  expect(decompress.mock.calls.length).toBeGreaterThanOrEqual(20);
+  decompress.mockClear();
   expect(await assemble()).toEqual(first);
-  expect(zlib.zstdDecompressSync).not.toHaveBeenCalled();
+  expect(decompress).not.toHaveBeenCalled();
   await engine.ingest(say(20));
   await assemble();
-  expect(zlib.zstdDecompressSync).toHaveBeenCalledOnce();
+  expect(decompress).toHaveBeenCalledOnce();
 });
 
 test("turns are indexed together: many of them make one piece of the full-text index", async () => {
