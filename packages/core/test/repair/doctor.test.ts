@@ -236,6 +236,7 @@ describe("summaries that do not prove", () => {
     ["counts", "UPDATE summaries SET messages = messages + 5, descendant_count = 9"],
     ["a text", "UPDATE summaries SET content = content || ' forged'"],
     ["a state", "UPDATE summaries SET state = 'retired' WHERE state = 'cover'"],
+    ["a time, which only the seal shows", "UPDATE summaries SET latest_at = latest_at + 1 WHERE depth = 0"],
   ])("are removed by --fix, and the archive proves and can be backed up again (%s)", async (_name, sql) => {
     await withArchive(async (options) => {
       const before = await examine(options);

@@ -23,7 +23,7 @@ export async function checkProof({ verify, databasePath, engine }: CheckInput): 
 }
 
 /** What can be wrong with a summary: it is made from messages, which are whole, and can be made again. */
-const GRAPH_CODES: ReadonlySet<string> = new Set(["graph", "cover", "altered"]);
+const GRAPH_CODES: ReadonlySet<string> = new Set(["graph", "cover", "altered", "seal"]);
 const DROP: NextStep = { kind: "drop_summaries" };
 
 /** The summaries that do not prove, by conversation. */
