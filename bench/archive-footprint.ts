@@ -4,7 +4,7 @@ import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } f
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { openEngine } from "@lossless/lossless-claw";
-import { importPaths } from "@lossless/core/interchange";
+import { importPaths } from "@lossless/interchange";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { renderSessionFile } from "./archive-messages.ts";

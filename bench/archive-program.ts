@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { openEngine } from "@lossless/lossless-claw";
-import { importTranscript } from "@lossless/core/interchange";
+import { importTranscript } from "@lossless/interchange";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 
 export interface ProgramReport {

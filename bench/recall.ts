@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Arrival, Engine } from "@lossless/core";
-import { importPaths } from "@lossless/core/interchange";
+import { importPaths } from "@lossless/interchange";
 import { findSharedData } from "@lossless/testkit";
 import type { BenchResult } from "./report.ts";
 

@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { openEngine } from "@lossless/lossless-claw";
-import { importTranscript } from "@lossless/core/interchange";
+import { importTranscript } from "@lossless/interchange";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { renderContext } from "./engine-context.ts";
 import { keptShare, lastChars, readNeedCases, TAIL_CHARS } from "./needs.ts";

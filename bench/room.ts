@@ -9,7 +9,7 @@
 import { basename } from "node:path";
 import { openEngine } from "@lossless/lossless-claw";
 import type { AssembledContext, Engine } from "@lossless/core";
-import { importTranscript } from "@lossless/core/interchange";
+import { importTranscript } from "@lossless/interchange";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";

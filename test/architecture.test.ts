@@ -29,10 +29,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   bulk: [...BASE, "ingest"],
   engine: [...BASE, ...OPERATIONS, "bulk"],
   tools: BELOW_TOP,
-  transfer: BELOW_TOP,
-  repair: [...BELOW_TOP, "transfer"],
-  doors: [...BELOW_TOP, "transfer", "repair"],
-  entry: [...BELOW_TOP, "archive", "tools", "transfer", "repair", "doors"],
+  repair: BELOW_TOP,
+  doors: [...BELOW_TOP, "repair"],
+  entry: [...BELOW_TOP, "archive", "tools", "repair", "doors"],
 };
 
 const CORE = "packages/core/src/";
@@ -40,6 +39,7 @@ const sources = readSources();
 const core = sources.filter((file) => file.path.startsWith(CORE));
 const ADAPTER = "packages/sqlite/src/";
 const adapter = sources.filter((file) => file.path.startsWith(ADAPTER));
+const INTERCHANGE = "packages/interchange/src/";
 const allCode = readAllCode();
 
 /** A folder of core is a layer; the files beside the folders are ways in for other packages. */
@@ -106,8 +106,9 @@ describe("the layers of core", () => {
   });
 
   test("SQL stands in the adapter only, and where other programs' databases are read and written", () => {
-    const homes = ["transfer/documented/", "transfer/remnic"].map((folder) => CORE + folder);
-    const offenders = core
+    const homes = [ADAPTER, `${INTERCHANGE}documented/`, `${INTERCHANGE}formats/`];
+    const offenders = sources
+      .filter((file) => packageOf(file.path) !== "testkit")
       .filter((file) => !homes.some((home) => file.path.startsWith(home)))
       .filter((file) =>
         /["'`]\s*(SELECT |INSERT INTO |UPDATE \w+ SET |DELETE FROM )/.test(removeBlockComments(file.text)),
@@ -146,7 +147,7 @@ const ENTRIES = [
   "./thread",
   "./settings",
   "./repair",
-  "./interchange",
+  "./formats",
   "./doors",
   "./testing",
 ];
@@ -158,16 +159,17 @@ const ENTRIES = [
 const USES: Readonly<Record<string, readonly string[]>> = {
   core: [],
   sqlite: ["core"],
-  "lossless-claw": ["core", "sqlite"],
+  interchange: ["core"],
+  "lossless-claw": ["core", "sqlite", "interchange"],
   models: ["core"],
-  tui: ["core", "lossless-claw"],
+  tui: ["core", "lossless-claw", "interchange"],
   web: ["core", "lossless-claw"],
   mcp: ["core", "lossless-claw"],
-  cli: ["core", "lossless-claw", "mcp", "models", "tui", "web"],
-  openclaw: ["core", "lossless-claw"],
+  cli: ["core", "lossless-claw", "interchange", "mcp", "models", "tui", "web"],
+  openclaw: ["core", "lossless-claw", "interchange"],
   testkit: ["core", "sqlite", "lossless-claw"],
 };
-const SQLITE_HOMES = [ADAPTER, `${CORE}transfer/`, "packages/testkit/src/"];
+const SQLITE_HOMES = [ADAPTER, INTERCHANGE, "packages/testkit/src/"];
 
 describe("the packages", () => {
   test("use core and each other by name, never by a path into it", () => {

@@ -5,8 +5,9 @@
 import { existsSync } from "node:fs";
 import { EngineError } from "@lossless/core";
 import type { Settings } from "@lossless/core";
-import { countOf, needsAdoption, removeLeftovers } from "@lossless/core/doors";
-import type { Adoption } from "@lossless/core/interchange";
+import { countOf } from "@lossless/core/doors";
+import type { Adoption } from "@lossless/interchange";
+import { needsAdoption, removeLeftovers } from "@lossless/interchange/need";
 import { printNote } from "./output.ts";
 import { startProgress } from "./progress.ts";
 

@@ -4,8 +4,7 @@
  *
  * Loading this file loads no engine; `openEngine` does, where the engine runs. Beside it there are more ways in, each for those who
  * need more than the engine: `/ports` (to bring a database or a model), `/adapter` (what a database adapter is built from), `/thread` (the
- * thread an engine works in), `/settings` (to show and change settings), `/repair` (what an operator asks for), `/interchange` (importing
- * and exporting), `/doors` (what programs in front of the engine share) and `/testing` (for test tools and benchmarks only). Nothing else of this package can be imported.
+ * thread an engine works in), `/settings` (to show and change settings), `/repair` (what an operator asks for), `/formats` (to read or write a format of conversations), `/doors` (what programs in front of the engine share) and `/testing` (for test tools and benchmarks only). Nothing else of this package can be imported.
  */
 
 // Opening
@@ -98,10 +97,6 @@ export { nameModel } from "./model/complete.ts";
 export type { Complete, CompleteRequest, CompleteResult, ModelRef } from "./model/complete.ts";
 export type { Embed, EmbedRequest, EmbedResult } from "./model/embed.ts";
 export { listCandidates, parseModelRef } from "./summarize/candidates.ts";
-
-// Names of the formats that `/interchange` reads and writes
-export { EXPORT_FORMATS, FORMAT_NAMES } from "./transfer/format.ts";
-export type { ExportFormat, FormatName } from "./transfer/format.ts";
 
 // Tools for agents
 export {

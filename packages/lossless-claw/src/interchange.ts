@@ -1,19 +1,13 @@
-/** Importing and exporting: everything of `@lossless/core/interchange`, with archives opened by address. */
-import * as interchange from "@lossless/core/interchange";
-import type { OpenStore } from "@lossless/core/ports";
+/** Importing and exporting: everything of `@lossless/interchange`, with archives opened by address. */
+import * as interchange from "@lossless/interchange";
+import { ACCESS } from "./access.ts";
+import { bind } from "./bind.ts";
 import { openStore } from "./open-store.ts";
 
-/** A verb that is told how stores are opened. */
-// @__NO_SIDE_EFFECTS__ (what a bundle does not use stays out of it)
-const bind =
-  <Request extends readonly unknown[], Result>(
-    verb: (...request: [...Request, openStore: OpenStore]) => Result,
-  ) =>
-  (...request: Request): Result =>
-    verb(...request, openStore);
-
-export * from "@lossless/core/interchange";
-export const adoptDocumentedDatabase = bind(interchange.adoptDocumentedDatabase);
-export const copyForTrial = bind(interchange.copyForTrial);
-export const exportConversations = bind(interchange.exportConversations);
-export const importHistory = bind(interchange.importHistory);
+export * from "@lossless/interchange";
+export const adoptDocumentedDatabase = /* @__PURE__ */ bind(interchange.adoptDocumentedDatabase, openStore);
+export const copyForTrial = /* @__PURE__ */ bind(interchange.copyForTrial, openStore);
+export const exportConversations = /* @__PURE__ */ bind(interchange.exportConversations, openStore);
+export const importHistory = /* @__PURE__ */ bind(interchange.importHistory, openStore);
+export const rotateSessionFile = /* @__PURE__ */ bind(interchange.rotateSessionFile, ACCESS);
+export const sweepSessionFiles = /* @__PURE__ */ bind(interchange.sweepSessionFiles, ACCESS);

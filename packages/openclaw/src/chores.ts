@@ -7,7 +7,7 @@ import { Worker } from "node:worker_threads";
 import type { Settings } from "@lossless/core";
 import { deserializeError } from "@lossless/core/doors";
 import type { SerializedError } from "@lossless/core/doors";
-import type { Adoption } from "@lossless/core/interchange";
+import type { Adoption } from "@lossless/interchange";
 import type { BackupReport } from "@lossless/core/repair";
 
 export type Chore = { readonly kind: "adopt" | "backup"; readonly settings: Settings };

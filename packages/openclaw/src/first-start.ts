@@ -2,7 +2,7 @@
 
 import { basename, isAbsolute, relative } from "node:path";
 import type { Settings } from "@lossless/core";
-import { needsAdoption } from "@lossless/core/doors";
+import { needsAdoption } from "@lossless/interchange/need";
 import { describeEstimate } from "./fold-estimate.ts";
 import type { Notes } from "./notes.ts";
 

@@ -7,8 +7,8 @@
 import { CHAT_WORDS } from "./chat-words.ts";
 import { EngineError, hintFor } from "@lossless/core";
 import type { Engine, EngineEvent, SessionRef, Settings } from "@lossless/core";
-import { needsAdoption } from "@lossless/core/doors";
-import type { Adoption } from "@lossless/core/interchange";
+import { needsAdoption } from "@lossless/interchange/need";
+import type { Adoption } from "@lossless/interchange";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";

@@ -6,8 +6,8 @@
 
 import { join } from "node:path";
 import type { Engine, Settings } from "@lossless/core";
-import { findSessionFiles } from "@lossless/core/repair";
-import { sweepSessionFiles } from "@lossless/lossless-claw/repair";
+import { findSessionFiles } from "@lossless/interchange";
+import { sweepSessionFiles } from "@lossless/lossless-claw/interchange";
 
 export async function sweepHostFiles(request: {
   readonly open: () => Promise<Engine>;

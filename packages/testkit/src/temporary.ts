@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onTestFinished } from "vitest";
 
 export interface TemporaryFolder {
   readonly path: string;
@@ -16,4 +17,11 @@ export function makeTemporaryFolder(prefix = "lossless-test-"): TemporaryFolder 
     file: (name) => join(path, name),
     [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
   };
+}
+
+/** A directory that is gone after the test. */
+export function makeTemporaryDirectory(): string {
+  const folder = makeTemporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  return folder.path;
 }

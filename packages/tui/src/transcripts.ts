@@ -5,7 +5,7 @@
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { EngineError } from "@lossless/core";
-import { listTranscripts } from "@lossless/core/interchange";
+import { listTranscripts } from "@lossless/interchange";
 
 /** Below the home folder. OpenClaw's are below its state folder. */
 const PLACES = [

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Complete, Engine } from "@lossless/core";
-import { importTranscript } from "@lossless/core/interchange";
+import { importTranscript } from "@lossless/interchange";
 import { startInspector } from "../src/server.ts";
 import type { Inspector } from "../src/server.ts";
 import { SAMPLE } from "@lossless/testkit/sample.ts";

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { LargeFileRow, StatusResult } from "@lossless/core";
-import { importTranscript } from "@lossless/core/interchange";
+import { importTranscript } from "@lossless/interchange";
 import { countOf, formatBytes, formatCount, toOneLine, truncateToWidth } from "@lossless/core/doors";
 import { style } from "../style.ts";
 import { renderPairs } from "../table.ts";

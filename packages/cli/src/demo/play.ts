@@ -4,8 +4,8 @@
  */
 import { assert, must } from "@lossless/core";
 import type { Arrival, AssembledContext, Engine } from "@lossless/core";
-import { importTranscript } from "@lossless/core/interchange";
-import type { ImportTarget } from "@lossless/core/interchange";
+import { importTranscript } from "@lossless/interchange";
+import type { ImportTarget } from "@lossless/interchange";
 import { viewMessage } from "@lossless/core/testing";
 import {
   countOf,

@@ -10,7 +10,6 @@ export { writeNewFile } from "../repair/new-file.ts";
 export { serializeExact } from "../message/json-text.ts";
 export { toWriteError } from "../model/errors.ts";
 export { flushPath } from "../store/flush-path.ts";
-export { needsAdoption, removeLeftovers } from "../transfer/documented/need.ts";
 
 // Threads
 export { deserializeError, serializeError } from "../engine/thread-messages.ts";

@@ -23,10 +23,9 @@ import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../settings/files-dir.ts";
 import { formatMessageId } from "../model/ids.ts";
-import { listRecordedCopies, recordCopy } from "../store/copies.ts";
+import { listRecordedCopies, recordCopy, nameAdoptionFolder } from "../store/copies.ts";
 import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
 import { LargeFiles } from "../store/large-files.ts";
-import { nameFolder } from "../transfer/documented/need.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
 import { listBroughtBack } from "./brought-back.ts";
 
@@ -215,7 +214,9 @@ export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
       .map((entry) => fileCopy(join(folder, entry), true)),
     // What an adoption kept of the database it took over, and the folder it worked in if it was killed.
     ...beside
-      .filter((entry) => entry.startsWith(`${name}.before-adoption`) || entry.startsWith(nameFolder(name)))
+      .filter(
+        (entry) => entry.startsWith(`${name}.before-adoption`) || entry.startsWith(nameAdoptionFolder(name)),
+      )
       .map((entry) => foreignCopy(join(folder, entry))),
     ...listRecordedCopies(databasePath).map(({ path, kind }) => {
       if (kind === "replaced") return fileCopy(path, true);

@@ -32,7 +32,3 @@ export {
 export type { PromptEntry } from "./prompts.ts";
 export { planRewrite, rewriteAll } from "./rewrite.ts";
 export type { RewriteSelection, RewriteTarget } from "./rewrite.ts";
-
-// Session files of hosts
-export { findSessionFiles, rotateSessionFile, sweepSessionFiles } from "./rotate.ts";
-export type { RotateReport, SweepTally } from "./rotate.ts";

@@ -6,7 +6,7 @@
  * Invariant: a copy is recorded, and the record flushed, before its first byte is written.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { toWriteError } from "../model/errors.ts";
 import { flushPathSync } from "./flush-path.ts";
 
@@ -27,6 +27,9 @@ export interface RecordedCopy {
   /** The disk its folder was on. */
   readonly device: string;
 }
+
+/** How the name of the folder begins in which an adoption of this database works. */
+export const nameAdoptionFolder = (path: string): string => `.lcm-adopt-${basename(path)}-`;
 
 const fileOf = (databasePath: string): string => `${databasePath}.copies`;
 

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { resolveSettings } from "../../src/index.ts";
 import { openEngine } from "@lossless/lossless-claw";
-import { importTranscript } from "../../src/transfer/import.ts";
+import { importTranscript } from "@lossless/interchange";
 import { createPreparer } from "../../src/bulk/prepare-ahead.ts";
-import { generateSession, openTestEngine, readStoredLines } from "../transfer/archive.ts";
-import { makeTemporaryDirectory } from "../transfer/support.ts";
+import { generateSession, openTestEngine, readStoredLines } from "@lossless/testkit/session-archive.ts";
+import { makeTemporaryDirectory } from "@lossless/testkit";
 
 test("stores the same through a thread as an engine that does everything itself", async () => {
   const folder = makeTemporaryDirectory();

@@ -10,7 +10,7 @@ import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { describe, expect, test } from "vitest";
 
 import { openEngine } from "@lossless/lossless-claw";
-import { importTranscript } from "../../src/transfer/import.ts";
+import { importTranscript } from "@lossless/interchange";
 import type { Engine } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

@@ -12,9 +12,9 @@ import type { IngestRequest } from "../../src/index.ts";
 import { resolveSettings } from "../../src/index.ts";
 import { openEngine } from "@lossless/lossless-claw";
 import { encodeBody } from "../../src/store/body.ts";
-import { importTranscript } from "../../src/transfer/import.ts";
+import { importTranscript } from "@lossless/interchange";
 import { createPreparer } from "../../src/bulk/index.ts";
-import { generateSession, openTestEngine } from "../transfer/archive.ts";
+import { generateSession, openTestEngine } from "@lossless/testkit/session-archive.ts";
 
 const compress = vi.spyOn(zlib, "zstdCompressSync");
 const decompress = vi.spyOn(zlib, "zstdDecompressSync");

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
-import { importTranscript } from "../../src/transfer/import.ts";
+import { importTranscript } from "@lossless/interchange";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, test } from "vitest";
 

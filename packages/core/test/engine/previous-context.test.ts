@@ -10,8 +10,7 @@ import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
 import { SqliteStore } from "@lossless/sqlite";
-import { exportArchive } from "../../src/transfer/export-archive.ts";
-import { importArchive } from "../../src/transfer/import-archive.ts";
+import { exportArchive, importArchive } from "@lossless/interchange/testing";
 
 const session = { key: "agent:main:main", id: "s1", owner: "main" };
 const target = { key: "agent:main:other", id: "s2", owner: "main" };

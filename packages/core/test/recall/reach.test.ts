@@ -1,6 +1,6 @@
 import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { describe, expect, test } from "vitest";
-import { importPaths } from "@lossless/core/interchange";
+import { importPaths } from "@lossless/interchange";
 import type { Engine } from "@lossless/core";
 import { findSharedData, listTranscripts } from "@lossless/testkit";
 import { searchText } from "../../src/message/normalize.ts";

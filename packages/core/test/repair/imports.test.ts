@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
-import { importTranscript } from "@lossless/core/interchange";
+import { importTranscript } from "@lossless/interchange";
 import { exportConversations, importHistory } from "@lossless/lossless-claw/interchange";
 import type { Engine } from "@lossless/core";
 import { listArchiveCopies } from "../../src/repair/backup.ts";

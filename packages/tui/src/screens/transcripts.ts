@@ -1,7 +1,7 @@
 /** Transcripts in the folders where agents keep their sessions: what is not in the archive yet, and importing it after a look. */
 import { EngineError, makeImportId } from "@lossless/core";
-import { createDryTarget, importTranscript } from "@lossless/core/interchange";
-import type { ImportReport } from "@lossless/core/interchange";
+import { createDryTarget, importTranscript } from "@lossless/interchange";
+import type { ImportReport } from "@lossless/interchange";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";

@@ -2,9 +2,9 @@
 import { resolve } from "node:path";
 import { Option } from "commander";
 import type { Command } from "commander";
-import { EXPORT_FORMATS } from "@lossless/core";
-import type { ExportFormat } from "@lossless/core";
-import type { ExportReport } from "@lossless/core/interchange";
+import { EXPORT_FORMATS } from "@lossless/interchange/names";
+import type { ExportFormat } from "@lossless/interchange/names";
+import type { ExportReport } from "@lossless/interchange";
 import { runCancellable, toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
 import { countOf, formatBytes, toOneLine, usageError } from "@lossless/core/doors";

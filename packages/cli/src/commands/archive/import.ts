@@ -8,15 +8,16 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { Option } from "commander";
 import type { Command } from "commander";
-import { EngineError, ERROR_CODES, FORMAT_NAMES, makeImportId } from "@lossless/core";
-import type { FormatName } from "@lossless/core";
+import { EngineError, ERROR_CODES, makeImportId } from "@lossless/core";
+import { FORMAT_NAMES } from "@lossless/interchange/names";
+import type { FormatName } from "@lossless/interchange/names";
 import type {
   HistoryKind,
   HistoryReport,
   ImportReport,
   ImportTarget,
   PrepareAhead,
-} from "@lossless/core/interchange";
+} from "@lossless/interchange";
 import { runCancellable, toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
 import { countOf, formatBytes, formatCount, toOneLine } from "@lossless/core/doors";
@@ -187,7 +188,7 @@ async function withTarget(
 ): Promise<void> {
   if (!isDry) return invocation.withArchive("create", work, { thread: true });
   const { settings } = await invocation.settings();
-  const { createDryTarget } = await import("@lossless/core/interchange");
+  const { createDryTarget } = await import("@lossless/interchange");
   try {
     return await invocation.withArchive("read", (engine) => work(createDryTarget(engine, settings)));
   } catch (error) {
@@ -201,7 +202,7 @@ async function listSources(
   { format }: ImportOptions,
   tally: Tally,
 ): Promise<Source[]> {
-  const { detectHistory, listTranscripts } = await import("@lossless/core/interchange");
+  const { detectHistory, listTranscripts } = await import("@lossless/interchange");
   const sources: Source[] = [];
   for (const path of paths) {
     try {
@@ -244,7 +245,7 @@ async function refuseUnreadable<T>(
 /** Refuses a file that is no transcript before anything is opened for it. */
 async function checkTranscript(path: string): Promise<void> {
   const { detectFormat, holdsSessionLines, isDocumentName, openTranscript } =
-    await import("@lossless/core/interchange");
+    await import("@lossless/interchange");
   const transcript = await openTranscript(path);
   try {
     if (!isDocumentName(path) && !(await holdsSessionLines(transcript))) await detectFormat(transcript);
@@ -334,7 +335,7 @@ interface ImportSituation {
 }
 
 async function loadPreparer(invocation: Invocation): Promise<PrepareAhead | undefined> {
-  const { createPreparer } = await import("@lossless/core/interchange");
+  const { createPreparer } = await import("@lossless/interchange");
   return createPreparer((await invocation.settings()).settings);
 }
 
@@ -345,7 +346,7 @@ async function importSource(
   { path, isNamed }: Source,
   { progress, before, total, prepareAhead }: ImportSituation,
 ): Promise<ImportReport | null> {
-  const { importTranscript } = await import("@lossless/core/interchange");
+  const { importTranscript } = await import("@lossless/interchange");
   try {
     return await importTranscript({
       engine: target,

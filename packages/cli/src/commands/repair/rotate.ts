@@ -6,7 +6,7 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
-import type { RotateReport, SweepTally } from "@lossless/core/repair";
+import type { RotateReport, SweepTally } from "@lossless/interchange";
 import { toAction } from "../../context.ts";
 import type { Invocation } from "../../context.ts";
 import { countOf, formatBytes, formatCount, usageError } from "@lossless/core/doors";
@@ -60,7 +60,7 @@ async function runRotate(
   const [file] = paths;
   if (file === undefined || paths.length > 1)
     throw usageError("cannot run lcm rotate: it takes one session file", "With --auto it takes several.");
-  const { rotateSessionFile } = await import("@lossless/lossless-claw/repair");
+  const { rotateSessionFile } = await import("@lossless/lossless-claw/interchange");
   const { settings } = await invocation.settings();
   const isDry = options.apply !== true;
   const { databasePath, largeFilesDir: filesDir, freshTailCount } = settings;
@@ -92,7 +92,7 @@ async function runSweep(
       "cannot run lcm rotate --auto --apply: the settings decide what is done",
       "lcm config set autoRotateSessionFiles.startup rotate",
     );
-  const { sweepSessionFiles } = await import("@lossless/lossless-claw/repair");
+  const { sweepSessionFiles } = await import("@lossless/lossless-claw/interchange");
   const { settings, places } = await invocation.settings();
   const { databasePath, largeFilesDir: filesDir } = settings;
   const files = await listSessionFiles(paths, places.stateDir);
@@ -118,7 +118,7 @@ async function runSweep(
 
 /** Session files below folders, and the files that were named. A folder of the host that is not there holds none. */
 async function listSessionFiles(named: readonly string[], stateDir: string): Promise<string[]> {
-  const { findSessionFiles } = await import("@lossless/core/repair");
+  const { findSessionFiles } = await import("@lossless/interchange");
   const isNamed = named.length > 0;
   const paths = isNamed ? named : [join(stateDir, "agents")];
   const files: string[] = [];

@@ -1,0 +1,21 @@
+/**
+ * What importers and exporters are built from, beside the ports: reading JSON where it lies, checking what is about to be stored, preparing
+ * it ahead of the engine, recording copies. Whatever is the same for every format stands here; a format itself is a file of
+ * the package `interchange`.
+ */
+export { createPreparer } from "./bulk/index.ts";
+export type { BatchPreparer, PackedPrepared, PrepareAhead } from "./bulk/index.ts";
+export { Redaction } from "./engine/redaction.ts";
+export { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
+export { readCallArguments } from "./message/blocks.ts";
+export { checkSession, findNameProblem, isTime } from "./message/check-arrival.ts";
+export { asBuffer, findRoot, iterateElements, mapMembers } from "./message/json-spans.ts";
+export { viewMessage } from "./message/normalize.ts";
+export type { JsonObject } from "./message/readable.ts";
+export { hiddenMask } from "./model/message.ts";
+export type { ByteRange, ImportMark } from "./model/message.ts";
+export { findFreeName, formatStamp } from "./repair/backup.ts";
+export { APPLICATION_ID } from "./store/application-id.ts";
+export { nameAdoptionFolder, recordCopy } from "./store/copies.ts";
+export { flushPathSync } from "./store/flush-path.ts";
+export { ByteWriter } from "./text/byte-writer.ts";

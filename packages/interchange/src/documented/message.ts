@@ -1,0 +1,141 @@
+/**
+ * A message of the documented schema as one event: the message as the host had it, rebuilt as well as its rows allow, and beside it
+ * the rows themselves, so that nothing of them is lost and the same rows can be written again.
+ */
+
+import { isJsonObject, type JsonObject } from "../formats/format.ts";
+
+import { numberOf, textOf, timeOf, type SourceRow } from "./source.ts";
+
+/** Where the original rows stand in an event. */
+const ROWS_KEY = "lossless_claw";
+
+export interface MessageRows {
+  readonly message: SourceRow;
+  readonly parts: readonly SourceRow[];
+}
+
+export function renderMessageEvent({ message, parts }: MessageRows): Buffer {
+  const metadata = parts.map((part) => parseObject(textOf(part, "metadata")));
+  const role = textOf(message, "role") ?? "user";
+  const createdAt = timeOf(message, "created_at");
+  const event = {
+    role: role === "tool" ? "toolResult" : role,
+    ...(role === "tool" ? readToolFrame(parts, metadata) : {}),
+    content:
+      parts.length === 0
+        ? (textOf(message, "content") ?? "")
+        : parts.map((part, index) => readBlock(part, metadata[index] ?? null, role)),
+    ...(createdAt === null ? {} : { timestamp: createdAt }),
+    ...readModel(metadata[0] ?? null),
+    [ROWS_KEY]: { message, parts },
+  };
+  return Buffer.from(JSON.stringify(event));
+}
+
+/** The rows an event was made from; null for a message that came from elsewhere. */
+export function readMessageRows(event: JsonObject): MessageRows | null {
+  const rows = event[ROWS_KEY];
+  if (!isJsonObject(rows) || !isJsonObject(rows["message"]) || !Array.isArray(rows["parts"])) return null;
+  return { message: rows["message"] as SourceRow, parts: rows["parts"] as SourceRow[] };
+}
+
+/** The block a part was made from, when it is kept; otherwise one that says the same. */
+function readBlock(part: SourceRow, metadata: JsonObject | null, role: string): unknown {
+  const raw = metadata?.["raw"];
+  if (isJsonObject(raw)) return raw;
+  const text = textOf(part, "text_content");
+  switch (textOf(part, "part_type")) {
+    case "reasoning":
+      return { type: "thinking", thinking: text ?? "" };
+    case "tool":
+      return readToolBlock(part, text, role);
+    case "file":
+      return {
+        type: "file",
+        fileName: textOf(part, "file_name") ?? undefined,
+        mimeType: textOf(part, "file_mime") ?? undefined,
+        url: textOf(part, "file_url") ?? undefined,
+        text: text ?? undefined,
+      };
+    default:
+      return { type: "text", text: text ?? (typeof raw === "string" ? raw : "") };
+  }
+}
+
+function readToolBlock(part: SourceRow, text: string | null, role: string): unknown {
+  const output = textOf(part, "tool_output") ?? textOf(part, "tool_error");
+  if (role === "tool") return { type: "text", text: output ?? text ?? "" };
+  const input = textOf(part, "tool_input");
+  const call = {
+    type: "toolCall",
+    id: textOf(part, "tool_call_id") ?? undefined,
+    name: textOf(part, "tool_name") ?? undefined,
+    arguments: input === null ? {} : (parseObject(input) ?? input),
+  };
+  return output === null ? call : { ...call, output };
+}
+
+function readToolFrame(parts: readonly SourceRow[], metadata: readonly (JsonObject | null)[]): JsonObject {
+  const [first] = metadata;
+  const callId =
+    first?.["toolCallId"] ?? parts.map((part) => textOf(part, "tool_call_id")).find((id) => id !== null);
+  const name =
+    first?.["toolName"] ?? parts.map((part) => textOf(part, "tool_name")).find((id) => id !== null);
+  const isError = first?.["isError"];
+  return {
+    ...(typeof callId === "string" ? { toolCallId: callId } : {}),
+    ...(typeof name === "string" ? { toolName: name } : {}),
+    ...(typeof isError === "boolean" ? { isError } : {}),
+  };
+}
+
+function readModel(metadata: JsonObject | null): JsonObject {
+  const names = {
+    provider: metadata?.["modelProvider"],
+    api: metadata?.["modelApi"],
+    model: metadata?.["modelId"],
+  };
+  return Object.fromEntries(Object.entries(names).filter(([, value]) => typeof value === "string"));
+}
+
+function parseObject(text: string | null): JsonObject | null {
+  if (text === null || !text.startsWith("{")) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/** A row of another table as a hidden event. */
+export function renderRowEvent(table: string, row: SourceRow, content?: unknown): Buffer {
+  return Buffer.from(
+    JSON.stringify({ [ROWS_KEY]: { table, row }, ...(content === undefined ? {} : { content }) }),
+  );
+}
+
+/** Several short rows of a table as one hidden event. */
+export function renderRowsEvent(table: string, rows: readonly SourceRow[]): Buffer {
+  return Buffer.from(JSON.stringify({ [ROWS_KEY]: { table, rows } }));
+}
+
+export function readRowEvent(event: JsonObject): { table: string; rows: readonly SourceRow[] } | null {
+  const rows = event[ROWS_KEY];
+  if (!isJsonObject(rows) || typeof rows["table"] !== "string") return null;
+  if (isJsonObject(rows["row"])) return { table: rows["table"], rows: [rows["row"] as SourceRow] };
+  return Array.isArray(rows["rows"]) ? { table: rows["table"], rows: rows["rows"] as SourceRow[] } : null;
+}
+
+/** The event id of a message: the host's entry id where it has one of its own, else its place. */
+export function nameMessage(message: SourceRow, taken: Set<string>): string {
+  const entry = textOf(message, "transcript_entry_id");
+  const name =
+    entry !== null && entry !== "" && !taken.has(entry)
+      ? entry
+      : `seq:${numberOf(message, "seq") ?? textOf(message, "message_id") ?? "?"}`;
+  taken.add(name);
+  return name;
+}

@@ -1,0 +1,51 @@
+/**
+ * Whether a database has to be adopted. Looks through SQLite alone: a handle of one's own on the file, once closed, would give up the locks
+ * that this process holds on it, and an engine may have it open.
+ */
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+import { APPLICATION_ID, nameAdoptionFolder } from "@lossless/core/formats";
+
+import { DocumentedSource } from "./source.ts";
+
+/** True for a database of the documented schema, and for what a killed adoption left. */
+export function needsAdoption(path: string): boolean {
+  if (existsSync(`${path}.adopted`)) return true;
+  return existsSync(path) && readApplicationId(path) !== APPLICATION_ID && isDocumented(path);
+}
+
+/** Removes folders of adoptions that were killed. For where none can be at work: under its lock, or where there is nothing to adopt. */
+export function removeLeftovers(path: string, own: string | null = null): void {
+  if (!existsSync(dirname(path))) return;
+  for (const name of readdirSync(dirname(path))) {
+    const folder = join(dirname(path), name);
+    if (name.startsWith(nameAdoptionFolder(path)) && folder !== own)
+      rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+// What cannot be read is not adopted: what is wrong with it is told by whoever opens it.
+
+function readApplicationId(path: string): number | null {
+  try {
+    const database = new DatabaseSync(path, { readOnly: true });
+    try {
+      return (database.prepare("PRAGMA application_id").get() as { application_id: number }).application_id;
+    } finally {
+      database.close();
+    }
+  } catch {
+    return null;
+  }
+}
+
+function isDocumented(path: string): boolean {
+  try {
+    new DocumentedSource(path).close();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * A database of the documented lossless-claw schema, opened so that nothing is written to it. Generations differ in their columns, so
+ * every row is read whole, as it is, and a column that is missing reads as null.
+ */
+
+import { existsSync, openSync, readSync, closeSync, statSync } from "node:fs";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+
+import { EngineError } from "@lossless/core";
+import { APPLICATION_ID } from "@lossless/core/formats";
+
+export type SourceValue = string | number | null | { readonly base64: string };
+/** A row with every column it has, in the order of the table. */
+export type SourceRow = Readonly<Record<string, SourceValue>>;
+
+/** Tables whose rows are imported; of all others the report says how many rows they have. */
+const IMPORTED_TABLES = [
+  "conversations",
+  "messages",
+  "message_parts",
+  "summaries",
+  "summary_messages",
+  "summary_parents",
+  "context_items",
+  "large_files",
+] as const;
+
+type ImportedTable = (typeof IMPORTED_TABLES)[number];
+
+/** What identifies a row. */
+const UNIQUE_COLUMNS: readonly (readonly [ImportedTable, readonly string[]])[] = [
+  ["conversations", ["conversation_id"]],
+  ["messages", ["message_id"]],
+  ["message_parts", ["part_id"]],
+  ["summaries", ["summary_id"]],
+  ["summary_messages", ["summary_id", "message_id"]],
+  ["summary_parents", ["summary_id", "parent_summary_id"]],
+  ["large_files", ["file_id"]],
+];
+
+const SQLITE_MAGIC = "SQLite format 3\0";
+
+export function isSqliteFile(path: string): boolean {
+  if (!existsSync(path) || !statSync(path).isFile()) return false;
+  const handle = openSync(path, "r");
+  try {
+    const head = Buffer.alloc(SQLITE_MAGIC.length);
+    return (
+      readSync(handle, head, 0, head.length, 0) === head.length && head.toString("latin1") === SQLITE_MAGIC
+    );
+  } finally {
+    closeSync(handle);
+  }
+}
+
+export class DocumentedSource {
+  readonly path: string;
+  readonly #database: DatabaseSync;
+  readonly #tables: ReadonlySet<string>;
+  readonly #columns = new Map<string, ReadonlySet<string>>();
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(path: string) {
+    this.path = path;
+    this.#database = openForReading(path);
+    try {
+      this.#tables = this.#readTables();
+      this.#check();
+    } catch (error) {
+      this.#database.close();
+      throw error;
+    }
+  }
+
+  has(table: string): boolean {
+    return this.#tables.has(table);
+  }
+
+  /** Rows of a table, one at a time; none when the generation has no such table. Columns it lacks order nothing. */
+  *rows(
+    table: ImportedTable,
+    { where, order }: { where?: string; order: readonly string[] },
+    ...values: SQLInputValue[]
+  ): Generator<SourceRow> {
+    if (!this.has(table)) return;
+    const columns = order.filter((column) => this.#hasColumn(table, column));
+    const clauses = [
+      where === undefined ? "" : `WHERE ${where}`,
+      columns.length === 0 ? "" : `ORDER BY ${columns.join(", ")}`,
+    ];
+    const sql = `SELECT * FROM ${table} ${clauses.join(" ")}`;
+    const statement = this.#statements.get(sql) ?? this.#database.prepare(sql);
+    // A statement that is being read cannot be started again; nested reads get one of their own.
+    this.#statements.delete(sql);
+    for (const row of statement.iterate(...values)) yield toSourceRow(row);
+    this.#statements.set(sql, statement);
+  }
+
+  #hasColumn(table: ImportedTable, column: string): boolean {
+    const known = this.#columns.get(table) ?? new Set(this.#readColumns(table));
+    this.#columns.set(table, known);
+    return known.has(column);
+  }
+
+  #readColumns(table: string): string[] {
+    return this.#database
+      .prepare("SELECT name FROM pragma_table_info(?)")
+      .all(table)
+      .map((row) => String(row["name"]));
+  }
+
+  count(table: string): number {
+    const row = this.#database.prepare(`SELECT count(*) AS n FROM "${table.replaceAll('"', '""')}"`).get();
+    return Number(row?.["n"] ?? 0);
+  }
+
+  /** Tables with rows that no import reads; those of the full-text index hold nothing of their own. */
+  listOtherTables(): { table: string; rows: number }[] {
+    const isOther = (name: string): boolean =>
+      !IMPORTED_TABLES.some((table) => table === name) &&
+      !name.startsWith("sqlite_") &&
+      !/_fts(?:_|$)/u.test(name);
+    return [...this.#tables]
+      .filter(isOther)
+      .map((table) => ({ table, rows: this.count(table) }))
+      .filter(({ rows }) => rows > 0);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #readTables(): Set<string> {
+    const rows = this.#database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+    return new Set(rows.map((row) => String(row["name"])));
+  }
+
+  #check(): void {
+    const own = this.#database.prepare("PRAGMA application_id").get()?.["application_id"];
+    if (own === APPLICATION_ID) {
+      throw new EngineError("invalid_input", `cannot import ${this.path}: it is an archive of this program`, {
+        step: { kind: "export_archive" },
+      });
+    }
+    const missing = ["conversations", "messages", "summaries"].filter((table) => !this.#tables.has(table));
+    if (missing.length > 0)
+      throw new EngineError(
+        "invalid_input",
+        `cannot import ${this.path}: it is a database, but not of lossless-claw (no ${missing.join(", ")})`,
+      );
+    this.#checkRows();
+  }
+
+  /** The documented schema forbids these rows. Where its constraints are gone, one of two rows with one id would get lost. */
+  #checkRows(): void {
+    for (const [table, columns] of UNIQUE_COLUMNS) {
+      if (!this.has(table) || !columns.every((column) => this.#hasColumn(table, column))) continue;
+      const names = columns.join(", ");
+      const row = this.#database
+        .prepare(`SELECT ${names}, count(*) AS n FROM ${table} GROUP BY ${names} HAVING n > 1 LIMIT 1`)
+        .get();
+      if (row === undefined) continue;
+      const id = columns.map((column) => `${column} ${String(row[column])}`).join(", ");
+      throw this.#refuseRows(`${table} has ${String(row["n"])} rows with ${id}`);
+    }
+    if (!this.has("summary_parents")) return;
+    const own = this.#database
+      .prepare("SELECT summary_id FROM summary_parents WHERE summary_id = parent_summary_id LIMIT 1")
+      .get();
+    if (own !== undefined) throw this.#refuseRows(`${String(own["summary_id"])} is made from itself`);
+  }
+
+  #refuseRows(reason: string): EngineError {
+    return new EngineError("invalid_input", `cannot import ${this.path}: ${reason}`, {
+      hint: "the database was changed or damaged; nothing of it was stored; remove these rows from a copy and import the copy",
+    });
+  }
+}
+
+/**
+ * Without a write-ahead log the file is opened as immutable, so that not even lock files appear beside it. With one, the log has to be
+ * read, and SQLite keeps its shared-memory file as any reader does.
+ */
+function openForReading(path: string): DatabaseSync {
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  const url = pathToFileURL(path);
+  if (log === undefined || log.size === 0) url.search = "?immutable=1";
+  try {
+    return new DatabaseSync(url, { readOnly: true });
+  } catch (error) {
+    throw new EngineError("database_unreadable", `cannot open ${path}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+function toSourceRow(row: Record<string, unknown>): SourceRow {
+  const result: Record<string, SourceValue> = {};
+  for (const [column, value] of Object.entries(row)) {
+    result[column] =
+      value instanceof Uint8Array
+        ? { base64: Buffer.from(value).toString("base64") }
+        : (value as SourceValue);
+  }
+  return result;
+}
+
+export function textOf(row: SourceRow, column: string): string | null {
+  const value = row[column];
+  return typeof value === "string" ? value : typeof value === "number" ? String(value) : null;
+}
+
+export function numberOf(row: SourceRow, column: string): number | null {
+  const value = row[column];
+  if (typeof value === "number") return value;
+  return typeof value === "string" && /^-?\d+$/u.test(value) ? Number(value) : null;
+}
+
+/** ms UTC. Text without a zone is UTC, as SQLite writes it. */
+export function timeOf(row: SourceRow, column: string): number | null {
+  const text = textOf(row, column);
+  if (text === null || text.trim() === "") return null;
+  if (/^\d{10,}$/u.test(text)) return Number(text) < 1e11 ? Number(text) * 1000 : Number(text);
+  const hasZone = /(?:Z|[+-]\d\d:?\d\d)$/iu.test(text);
+  const time = Date.parse(hasZone ? text : `${text.replace(" ", "T")}Z`);
+  return Number.isNaN(time) ? null : time;
+}

@@ -1,0 +1,101 @@
+/**
+ * Claude Code transcripts: one JSON object per line, rows linked by `uuid` and `parentUuid`, and lines of its own household
+ * (snapshots, progress, titles) between them. Parallel tool calls fork the tree as well as edited prompts do, so that only
+ * forks at prompts say which branch is the active one.
+ */
+
+import type { HiddenReason } from "@lossless/core";
+
+import {
+  isJsonObject,
+  readId,
+  readParentId,
+  readTime,
+  type EntryFacts,
+  type JsonObject,
+  type Recognition,
+  type TranscriptFormat,
+  type TranscriptSession,
+} from "./format.ts";
+
+/** Lines that often open a file and carry neither `uuid` nor `parentUuid`. */
+const HOUSEHOLD_TYPES: ReadonlySet<unknown> = new Set([
+  "agent-name",
+  "ai-title",
+  "attachment",
+  "bridge-session",
+  "custom-title",
+  "file-history-snapshot",
+  "last-prompt",
+  "mode",
+  "permission-mode",
+  "pr-link",
+  "progress",
+  "queue-operation",
+  "summary",
+  "worktree-state",
+]);
+
+export const CLAUDE_CODE: TranscriptFormat = {
+  name: "claude-code",
+  title: "Claude Code JSONL",
+  branchRule: "prompts",
+  namesSession: true,
+  recognise,
+  readSession,
+  readFacts,
+};
+
+function recognise(entry: JsonObject): Recognition {
+  const isRow = typeof entry["uuid"] === "string" && "parentUuid" in entry;
+  if (isRow && typeof entry["isSidechain"] === "boolean") return "certain";
+  const isHousehold = HOUSEHOLD_TYPES.has(entry["type"]);
+  const hasMark = [entry["sessionId"], entry["leafUuid"], entry["messageId"]].some(
+    (mark) => typeof mark === "string",
+  );
+  return isHousehold && hasMark ? "likely" : "no";
+}
+
+/** A sub-agent's file repeats its parent's session id; its rows are told apart by the agent's own. */
+function readSession(entry: JsonObject): TranscriptSession | null {
+  const sessionId = readId(entry["sessionId"]);
+  if (sessionId === undefined) return null;
+  const agentId = entry["isSidechain"] === true ? readId(entry["agentId"]) : undefined;
+  return agentId === undefined
+    ? { id: sessionId, isSubAgent: false }
+    : { id: `agent-${agentId}`, isSubAgent: true };
+}
+
+function readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean }): EntryFacts {
+  const id = readId(entry["uuid"]);
+  const isSidechain = entry["isSidechain"] === true && !session.isSubAgent;
+  const isMeta = entry["isMeta"] === true || !holdsMessage(entry);
+  const hidden: HiddenReason[] = [];
+  if (isSidechain) hidden.push("branch");
+  if (isMeta) hidden.push("meta");
+  return {
+    id,
+    parentId: readParentId(entry["parentUuid"]),
+    createdAt: readTime(entry["timestamp"]) ?? readSnapshotTime(entry["snapshot"]),
+    hidden,
+    // A sidechain line is off the branch even when it has no id to be found by.
+    place: id === undefined && !isSidechain ? "none" : "entry",
+    isPrompt: entry["type"] === "user" && !isMeta && !isSidechain && !holdsToolResult(entry["message"]),
+  };
+}
+
+function holdsMessage(entry: JsonObject): boolean {
+  const isTurn = entry["type"] === "user" || entry["type"] === "assistant";
+  return isTurn && isJsonObject(entry["message"]) && typeof entry["message"]["role"] === "string";
+}
+
+function holdsToolResult(message: unknown): boolean {
+  const content = isJsonObject(message) ? message["content"] : undefined;
+  return (
+    Array.isArray(content) && content.some((block) => isJsonObject(block) && block["type"] === "tool_result")
+  );
+}
+
+function readSnapshotTime(snapshot: unknown): number | undefined {
+  return isJsonObject(snapshot) ? readTime(snapshot["timestamp"]) : undefined;
+}

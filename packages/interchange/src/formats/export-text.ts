@@ -1,0 +1,234 @@
+/**
+ * Exports for people and for other tools: Markdown and one HTML page to read, OpenAI messages to feed to programs. All show what the
+ * conversation said, newest versions, hidden rows left out. Text of others is only ever quoted: in Markdown inside fences
+ * that it cannot close, in HTML escaped, without script, style or address of its own.
+ */
+
+import type { MessageView, PartView } from "@lossless/core";
+import type { ListedConversation, Snapshot, Store } from "@lossless/core/ports";
+
+import { readMessages, type ReadMessage } from "../archive/conversation-reader.ts";
+import { chooseConversations, type ExportOptions, type ExportReport } from "../archive/export-archive.ts";
+import { readToolArguments } from "./tool-arguments.ts";
+import { writeWholeFile } from "./whole-file.ts";
+
+export type TextFormat = "markdown" | "html" | "openai";
+
+/** How one format writes the pieces of an export. */
+interface TextStyle {
+  readonly begin: (conversations: readonly ListedConversation[]) => string;
+  readonly conversation: (conversation: ListedConversation) => string;
+  readonly message: (message: ReadMessage) => string;
+  readonly endConversation: () => string;
+  readonly end: () => string;
+}
+
+export async function exportText(
+  store: Store,
+  format: TextFormat,
+  options: ExportOptions,
+): Promise<ExportReport> {
+  const counts = { conversations: 0, messages: 0, summaries: 0, files: 0 };
+  const { bytes } = await store.withSnapshot((snapshot) =>
+    writeWholeFile(options.out, renderAll(snapshot, STYLES[format](), options, counts), {
+      signal: options.signal,
+    }),
+  );
+  return { path: options.out, ...counts, bytes };
+}
+
+async function* renderAll(
+  store: Snapshot,
+  style: TextStyle,
+  options: ExportOptions,
+  counts: { conversations: number; messages: number },
+): AsyncGenerator<string> {
+  const conversations = await chooseConversations(store, options);
+  const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
+  yield style.begin(conversations);
+  let done = 0;
+  for (const conversation of conversations) {
+    counts.conversations += 1;
+    yield style.conversation(conversation);
+    for await (const message of readMessages(store, conversation.conversationId)) {
+      if (message.row.hidden.length > 0) continue;
+      counts.messages += 1;
+      yield style.message(message);
+      if (counts.messages % 100 === 0)
+        options.onProgress?.({ done: Math.min(total, done + message.row.seq), total });
+    }
+    done += conversation.rows;
+    options.onProgress?.({ done, total });
+    yield style.endConversation();
+  }
+  yield style.end();
+}
+
+const TITLES: Readonly<Record<PartView["type"], string>> = {
+  text: "Text",
+  reasoning: "Reasoning",
+  tool_call: "Tool call",
+  tool_result: "Tool result",
+  image: "Image",
+  file: "File",
+  other: "Other",
+};
+
+const titleOf = (part: PartView): string =>
+  part.toolName === undefined ? TITLES[part.type] : `${TITLES[part.type]}: ${part.toolName}`;
+const describeMedia = (part: PartView): string =>
+  [part.mimeType, part.payloadBytes === undefined ? undefined : `${part.payloadBytes} bytes`]
+    .filter(Boolean)
+    .join(", ");
+const toIso = (time: number): string => new Date(time).toISOString();
+const nothing = (): string => "";
+
+const MARKDOWN: TextStyle = {
+  begin: nothing,
+  conversation: ({ sessionKey, owner, createdAt }) =>
+    `# ${escapeMarkdown(sessionKey)}\n\nOwner ${escapeMarkdown(owner)}, since ${toIso(createdAt)}.\n\n`,
+  message: ({ row, view }) => {
+    const parts = view.parts.map((part) => (part.type === "text" ? quote(part.text) : fold(part))).join("\n");
+    return `## ${nameSpeaker(view)} · ${toIso(row.createdAt)} · msg_${row.messageId}\n\n${parts}\n`;
+  },
+  endConversation: () => "---\n\n",
+  end: nothing,
+};
+
+/** A fence longer than any run of backticks inside, so that no text can end it. */
+function fence(text: string): string {
+  const longest = (text.match(/`+/gu) ?? []).reduce((most, run) => Math.max(most, run.length), 2);
+  const mark = "`".repeat(longest + 1);
+  return `${mark}text\n${text}\n${mark}\n`;
+}
+
+const quote = (text: string): string => fence(text);
+const fold = (part: PartView): string =>
+  `<details><summary>${escapeHtml([titleOf(part), describeMedia(part)].filter((word) => word !== "").join(", "))}</summary>\n\n${fence(part.text)}\n</details>\n`;
+
+const nameSpeaker = (view: MessageView): string =>
+  ({ user: "User", assistant: "Assistant", system: "System", tool: "Tool", other: "Other" })[view.role];
+
+function escapeMarkdown(text: string): string {
+  return text.replaceAll(/[\\`*_{}[\]<>#|!]/gu, String.raw`\$&`).replaceAll(/[\r\n]+/gu, " ");
+}
+
+function escapeHtml(text: string): string {
+  const names: Record<string, string> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+  };
+  return text.replaceAll(/[&<>"']/gu, (sign) => names[sign] ?? sign);
+}
+
+/** One page that needs nothing else, and may load nothing else. */
+const HTML: TextStyle = {
+  begin: (conversations) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>${escapeHtml(conversations.length === 1 ? (conversations[0]?.sessionKey ?? "") : `${conversations.length} conversations`)}</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+article { border-top: 1px solid #8886; padding: .75rem 0; }
+header { font-size: .85rem; opacity: .75; }
+header b { font-size: 1rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .5rem 0; }
+details pre { font: .85rem/1.45 ui-monospace, monospace; padding: .5rem; background: #8882; border-radius: .3rem; }
+summary { cursor: pointer; font-size: .9rem; }
+</style>
+</head>
+<body>
+<main>
+`,
+  conversation: ({ sessionKey, owner, createdAt }) =>
+    `<section>\n<h1>${escapeHtml(sessionKey)}</h1>\n<p>Owner ${escapeHtml(owner)}, since <time>${toIso(createdAt)}</time>.</p>\n`,
+  message: ({ row, view }) => {
+    const parts = view.parts.map((part) => {
+      const body = `<pre>${escapeHtml(part.text)}</pre>`;
+      if (part.type === "text") return body;
+      const title = [titleOf(part), describeMedia(part)].filter((word) => word !== "").join(", ");
+      return `<details><summary>${escapeHtml(title)}</summary>${body}</details>`;
+    });
+    return `<article id="msg_${row.messageId}">\n<header><b>${nameSpeaker(view)}</b> <time>${toIso(row.createdAt)}</time> msg_${row.messageId}</header>\n${parts.join("\n")}\n</article>\n`;
+  },
+  endConversation: () => "</section>\n",
+  end: () => "</main>\n</body>\n</html>\n",
+};
+
+/** One conversation per line, in the shape that training and evaluation tools read. */
+function createOpenAiStyle(): TextStyle {
+  let isFirst = true;
+  return {
+    begin: nothing,
+    conversation: ({ sessionKey, owner }) => {
+      isFirst = true;
+      return `{"session_key":${JSON.stringify(sessionKey)},"owner":${JSON.stringify(owner)},"messages":[`;
+    },
+    message: ({ view, bytes }) => {
+      const messages = toOpenAi(view, bytes).map((message) => JSON.stringify(message));
+      const comma = isFirst || messages.length === 0 ? "" : ",";
+      if (messages.length > 0) isFirst = false;
+      return comma + messages.join(",");
+    },
+    endConversation: () => "]}\n",
+    end: nothing,
+  };
+}
+
+const STYLES: Readonly<Record<TextFormat, () => TextStyle>> = {
+  markdown: () => MARKDOWN,
+  html: () => HTML,
+  openai: createOpenAiStyle,
+};
+
+/** A message in OpenAI's chat dialect; results of several calls become a message each. */
+function toOpenAi(view: MessageView, bytes: Uint8Array): object[] {
+  const textOf = (parts: readonly PartView[]): string =>
+    parts
+      .map((part) => part.text)
+      .filter((text) => text !== "")
+      .join("\n");
+  const results = view.parts.filter((part) => part.type === "tool_result");
+  const answers = [...new Set(results.map((part) => part.toolCallId))].map((id) => ({
+    role: "tool",
+    tool_call_id: id,
+    content: textOf(results.filter((part) => part.toolCallId === id)),
+  }));
+  const spoken = textOf(
+    view.parts.filter(
+      (part) =>
+        part.type === "text" || part.type === "other" || part.type === "image" || part.type === "file",
+    ),
+  );
+  const calls = view.parts.filter((part) => part.type === "tool_call");
+  const role = view.role === "other" ? "system" : view.role;
+  const toolCalls = calls.map((part) => ({
+    id: part.toolCallId ?? "",
+    type: "function",
+    function: { name: part.toolName ?? "", arguments: renderArguments(readToolArguments(part, bytes)) },
+  }));
+  const isEmpty = spoken === "" && calls.length === 0;
+  const own =
+    isEmpty && answers.length > 0
+      ? []
+      : [
+          {
+            role: role === "tool" ? "user" : role,
+            content: spoken,
+            tool_calls: calls.length === 0 ? undefined : toolCalls,
+          },
+        ];
+  if (role === "tool" && answers.length === 0) return [{ role: "tool", content: spoken }];
+  // A message that makes calls and holds their results says its own words first.
+  return calls.length > 0 ? [...own, ...answers] : [...answers, ...own];
+}
+
+const renderArguments = (value: unknown): string =>
+  typeof value === "string" ? value : JSON.stringify(value ?? {});

@@ -1,0 +1,101 @@
+/**
+ * What an importer must know about a transcript format, and the reading that all line formats share. One object per format
+ * (`claude-code.ts`, `pi-session.ts`, …) answers these questions about one line; `import.ts` does everything else once.
+ */
+
+import type { HiddenReason } from "@lossless/core";
+import { isTime } from "@lossless/core/formats";
+import type { FormatName } from "./names.ts";
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** `certain`: no other known format writes this. `likely`: fits, and counts when nothing before it speaks against it. */
+export type Recognition = "certain" | "likely" | "no";
+
+/**
+ * How the active branch follows from the tree of entries.
+ * `path`: the entries from the last one up to its root. `prompts`: everything but the subtrees of replaced user prompts.
+ */
+export type BranchRule = "path" | "prompts";
+
+/** Whose transcript a file is, as its own lines say. */
+export interface TranscriptSession {
+  readonly id: string;
+  /** A sub-agent's own file: all of it is side work for its parent, and for itself the main line. */
+  readonly isSubAgent: boolean;
+}
+
+/** One readable line, as far as identity, order and visibility go. */
+export interface EntryFacts {
+  readonly id?: string | undefined;
+  /** `null`: the entry says that it has no parent. `undefined`: it says nothing. */
+  readonly parentId?: string | null | undefined;
+  readonly createdAt?: number | undefined;
+  readonly hidden: readonly HiddenReason[];
+  /** `entry`: stands in the tree. `header`: may be named as a parent, never leaves the branch. `none`: outside the tree. */
+  readonly place: "entry" | "header" | "none";
+  /** A prompt of the user, not a tool result and not written by the host in the user's name. */
+  readonly isPrompt: boolean;
+}
+
+export interface TranscriptFormat {
+  readonly name: FormatName;
+  /** For people. */
+  readonly title: string;
+  readonly branchRule: BranchRule;
+  /** True if a file of this format names its session sooner or later. */
+  readonly namesSession: boolean;
+  recognise(entry: JsonObject): Recognition;
+  readSession(entry: JsonObject): TranscriptSession | null;
+  readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean }): EntryFacts;
+}
+
+export type ParsedLine =
+  | { readonly kind: "entry"; readonly entry: JsonObject }
+  | { readonly kind: "blank" }
+  | { readonly kind: "unreadable"; readonly reason: string };
+
+const BYTE_ORDER_MARK = "\uFEFF";
+/** Longer than any id seen; a line that claims more is known by its bytes instead. */
+const MAX_ID_LENGTH = 256;
+
+export function parseLine(bytes: Uint8Array): ParsedLine {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const json = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+  if (json.trim() === "") return { kind: "blank" };
+  try {
+    const value: unknown = JSON.parse(json);
+    return isJsonObject(value)
+      ? { kind: "entry", entry: value }
+      : { kind: "unreadable", reason: "JSON, but no object" };
+  } catch (error) {
+    return { kind: "unreadable", reason: describeParseError(error) };
+  }
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** An id that a database gives back unchanged; anything else is treated as no id. */
+export function readId(value: unknown): string | undefined {
+  if (typeof value !== "string" || value === "" || value.length > MAX_ID_LENGTH) return undefined;
+  return value.isWellFormed() && !value.includes("\0") ? value : undefined;
+}
+
+/** `null` stays `null`, because it says that there is no parent; a value that is no id says nothing. */
+export function readParentId(value: unknown): string | null | undefined {
+  return value === null ? null : readId(value);
+}
+
+/** Milliseconds UTC from an ISO text or a number of milliseconds. */
+export function readTime(value: unknown): number | undefined {
+  const time = typeof value === "string" ? Date.parse(value) : value;
+  return isTime(time) && time > 0 ? Math.trunc(time) : undefined;
+}
+
+function describeParseError(error: unknown): string {
+  // The parser quotes the line; its first words say enough and keep the report to one line.
+  const message = error instanceof Error ? error.message : String(error);
+  return `not JSON (${message.split(/[,:"(\n]/u, 1)[0]?.trim() ?? "unreadable"})`;
+}

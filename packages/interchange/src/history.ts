@@ -1,0 +1,170 @@
+/**
+ * Whole histories in and out of an archive file: the entrance for the command line and for programs. Opens the store itself, because
+ * a move works on rows and not through the engine's verbs; agents may go on using the archive meanwhile.
+ */
+
+import { copyFileSync, existsSync, linkSync, mkdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+import { EngineError, makeImportId } from "@lossless/core";
+import type { Settings } from "@lossless/core";
+import { deriveMessage, recordCopy } from "@lossless/core/formats";
+import { filesDirBeside } from "@lossless/core/ports";
+import type { OpenStore, Store } from "@lossless/core/ports";
+
+import { createAccessError } from "./transcript/detect.ts";
+import { exportDocumented } from "./documented/export.ts";
+import { importDocumented } from "./documented/import.ts";
+import type { DocumentedImportReport } from "./documented/import.ts";
+import { isSqliteFile } from "./documented/source.ts";
+import { exportArchive, type ExportOptions, type ExportReport } from "./archive/export-archive.ts";
+import { exportText } from "./formats/export-text.ts";
+import type { ExportFormat } from "./formats/names.ts";
+import { importArchive, isArchive } from "./archive/import-archive.ts";
+import type { ImportProgress } from "./transcript/import-report.ts";
+import { exportRemnic } from "./formats/remnic.ts";
+
+/** Where an archive is. */
+export interface ArchivePlace {
+  readonly database: string;
+  /** The folder of its own beside the database when absent. */
+  readonly filesDir?: string | undefined;
+}
+
+export interface ExportRequest extends ArchivePlace, ExportOptions {
+  readonly format: ExportFormat;
+  /** Replaces a file that is in the way; Remnic databases are always added to. */
+  readonly overwrite?: boolean | undefined;
+  /** For Remnic: does everything and keeps nothing. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/**
+ * Writes conversations to a file.
+ *
+ * @example
+ * await exportConversations({ database: "lcm.db", format: "archive", out: "all.lcmx.zst" });
+ */
+export async function exportConversations(
+  request: ExportRequest,
+  openStore: OpenStore,
+): Promise<ExportReport> {
+  const { format, out, overwrite = false } = request;
+  if (format !== "remnic" && !overwrite && existsSync(out)) {
+    throw new EngineError("usage", `cannot write ${out}: it exists`, {
+      hint: "name another file, or say that it may be replaced",
+    });
+  }
+  const store = await openPlace(openStore, request, { readOnly: true, create: false });
+  try {
+    if (request.dryRun !== true) recordCopy(resolve(request.database), "export", out);
+    switch (format) {
+      case "archive":
+        return await exportArchive(store, request);
+      case "lossless-claw":
+        return await exportDocumented(store, { ...request, filesDir: filesOf(request) });
+      case "remnic":
+        return await exportRemnic(store, { ...request, now: Date.now() });
+      default:
+        return await exportText(store, format, request);
+    }
+  } finally {
+    await store.close();
+  }
+}
+
+export type HistoryKind = "archive" | "lossless-claw";
+
+/** What a file is, when it holds whole histories and not one transcript. */
+export async function detectHistory(path: string): Promise<HistoryKind | null> {
+  try {
+    if (isSqliteFile(path)) return "lossless-claw";
+    return existsSync(path) && (await isArchive(path)) ? "archive" : null;
+  } catch (error) {
+    throw error instanceof EngineError ? error : createAccessError(path, error);
+  }
+}
+
+export interface HistoryRequest extends ArchivePlace {
+  readonly path: string;
+  readonly owner?: string | undefined;
+  readonly sessionFilter?: readonly string[] | undefined;
+  readonly since?: number | undefined;
+  readonly largeFileThresholdTokens: number;
+  /** Whose patterns decide what is redacted; archives are copies of archives and taken as they are. */
+  readonly settings?: Settings | undefined;
+  /** Shared by what is imported together. */
+  readonly importId?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+}
+
+export interface HistoryReport extends DocumentedImportReport {
+  readonly kind: HistoryKind;
+}
+
+/** Reads an archive file, or a database of the documented schema, into an archive. */
+export async function importHistory(
+  kind: HistoryKind,
+  request: HistoryRequest,
+  openStore: OpenStore,
+): Promise<HistoryReport> {
+  const store = await openPlace(openStore, request, { readOnly: false, create: true });
+  const now = Date.now();
+  const { importId = makeImportId() } = request;
+  try {
+    if (kind === "lossless-claw")
+      return { kind, ...(await importDocumented(store, { ...request, importId, now })) };
+    return {
+      kind,
+      revisions: 0,
+      ...(await importArchive(store, { ...request, importId, derive: deriveMessage, now })),
+    };
+  } finally {
+    await store.close();
+  }
+}
+
+/**
+ * A copy of an archive to try something on, in a folder of the caller's: the database page by page, large files as second names for the
+ * same content where the disk allows it. Of an archive that does not exist yet the copy is empty.
+ */
+export async function copyForTrial(
+  place: ArchivePlace,
+  folder: string,
+  openStore: OpenStore,
+): Promise<Required<ArchivePlace>> {
+  const copy = { database: join(folder, "lcm.db"), filesDir: join(folder, "files") };
+  if (!existsSync(place.database)) return copy;
+  const store = await openPlace(openStore, place, { readOnly: true, create: false });
+  try {
+    await store.backup(copy.database, () => undefined);
+    const from = filesOf(place);
+    for (const path of await store.listFilePaths()) linkOrCopy(join(from, path), join(copy.filesDir, path));
+  } finally {
+    await store.close();
+  }
+  return copy as Required<ArchivePlace>;
+}
+
+function linkOrCopy(from: string, to: string): void {
+  if (!existsSync(from)) return;
+  mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
+  try {
+    linkSync(from, to);
+  } catch {
+    // Another disk, or one without second names: then the content is copied, and says so itself if it cannot be.
+    copyFileSync(from, to);
+  }
+}
+
+function openPlace(
+  openStore: OpenStore,
+  place: ArchivePlace,
+  access: { readOnly: boolean; create: boolean },
+): Promise<Store> {
+  return openStore(place.database, { filesDir: filesOf(place), derive: deriveMessage, ...access });
+}
+
+const filesOf = ({ database, filesDir }: ArchivePlace): string =>
+  resolve(filesDir ?? filesDirBeside(database));

@@ -1,0 +1,25 @@
+/** Importing and exporting: transcripts of agents, archives, databases of other programs. */
+
+// Finding out what a file is
+export { detectFormat, isDocumentName, listTranscripts, openTranscript } from "./transcript/detect.ts";
+export { holdsSessionLines } from "./transcript/import-documents.ts";
+
+// Transcripts
+export { importPaths, importTranscript } from "./transcript/import.ts";
+export type { ImportReport, ImportTarget } from "./transcript/import.ts";
+export { createDryTarget } from "./transcript/dry-run.ts";
+export { createPreparer } from "@lossless/core/formats";
+export type { PrepareAhead } from "@lossless/core/formats";
+
+// Whole histories and archives
+export { copyForTrial, detectHistory, exportConversations, importHistory } from "./history.ts";
+export type { ExportRequest, HistoryKind, HistoryReport, HistoryRequest } from "./history.ts";
+export type { ExportReport } from "./archive/export-archive.ts";
+
+// Session files of hosts
+export { findSessionFiles, rotateSessionFile, sweepSessionFiles } from "./transcript/rotate.ts";
+export type { RotateReport, SweepTally } from "./transcript/rotate.ts";
+
+// Databases of the documented schema
+export { adoptDocumentedDatabase, isDocumentedDatabase } from "./documented/adopt.ts";
+export type { Adoption } from "./documented/adopt.ts";

@@ -1,0 +1,100 @@
+/**
+ * Stores the events of one session in batches and counts what became of them: for sources that are no lines, and so have no place
+ * to resume from. Their events are named by id or by content, so that storing them again adds nothing.
+ */
+
+import { POSITION_STEP } from "@lossless/core";
+import type { Arrival, HiddenReason, SessionRef } from "@lossless/core";
+import type { ImportMark } from "@lossless/core/formats";
+
+import { renderCursor, START } from "./cursor.ts";
+import { EventIds, nameLine } from "./event-ids.ts";
+import type { FormatName } from "../formats/names.ts";
+import type { ImportTarget } from "./import-target.ts";
+import { createAbortError } from "./lines.ts";
+
+const BATCH_EVENTS = 500;
+const BATCH_BYTES = 2 * 1024 * 1024;
+
+export interface SourceEvent {
+  /** In a buffer of their own. */
+  readonly bytes: Uint8Array;
+  readonly id?: string | undefined;
+  readonly createdAt?: number | undefined;
+  readonly hidden: readonly HiddenReason[];
+}
+
+export interface WrittenCounts {
+  imported: number;
+  skipped: number;
+  revisions: number;
+}
+
+export class SessionWriter {
+  readonly counts: WrittenCounts = { imported: 0, skipped: 0, revisions: 0 };
+  conversationId: number | null = null;
+  /** Why the settings keep the engine from storing this session. */
+  refusal: string | null = null;
+  readonly #target: ImportTarget;
+  readonly #session: SessionRef;
+  readonly #cursor: string;
+  readonly #path: string;
+  readonly #mark: ImportMark;
+  readonly #signal: AbortSignal | undefined;
+  readonly #ids = new EventIds();
+  #pending: Arrival[] = [];
+  #pendingBytes = 0;
+  #placed = 0;
+  #lastTime: number | null = null;
+
+  constructor(options: {
+    target: ImportTarget;
+    session: SessionRef;
+    format: FormatName;
+    path: string;
+    mark: ImportMark;
+    signal?: AbortSignal | undefined;
+  }) {
+    this.#target = options.target;
+    this.#session = options.session;
+    this.#cursor = renderCursor(options.format, START);
+    this.#path = options.path;
+    this.#mark = options.mark;
+    this.#signal = options.signal;
+  }
+
+  /** The next event of the session, in order. */
+  async add(event: SourceEvent): Promise<void> {
+    this.#placed += 1;
+    this.#lastTime = event.createdAt ?? this.#lastTime;
+    this.#pending.push({
+      eventId: this.#ids.assign(nameLine(event.bytes, event.id)),
+      bytes: event.bytes,
+      position: this.#placed * POSITION_STEP,
+      hidden: event.hidden,
+      createdAt: this.#lastTime ?? undefined,
+    });
+    this.#pendingBytes += event.bytes.byteLength;
+    if (this.#pending.length >= BATCH_EVENTS || this.#pendingBytes >= BATCH_BYTES) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    if (this.#pending.length === 0 || this.refusal !== null) return;
+    if (this.#signal?.aborted) throw createAbortError(this.#path);
+    const messages = this.#pending;
+    [this.#pending, this.#pendingBytes] = [[], 0];
+    const { conversationId, results, skipped } = await this.#target.ingest({
+      session: this.#session,
+      messages,
+      cursor: { value: this.#cursor },
+      import: this.#mark,
+    });
+    this.refusal = skipped ?? null;
+    if (this.refusal === null) this.conversationId = conversationId;
+    for (const { outcome } of results) {
+      if (outcome === "stored") this.counts.imported += 1;
+      else if (outcome === "revision") this.counts.revisions += 1;
+      else this.counts.skipped += 1;
+    }
+  }
+}

@@ -1,0 +1,6 @@
+/** How verbs that open archives besides the one in use come at them. */
+import type { ArchiveAccess } from "@lossless/core/repair";
+import { openEngine } from "./open-engine.ts";
+import { claimAlone } from "./open-store.ts";
+
+export const ACCESS: ArchiveAccess = { openEngine, claimAlone };
