@@ -12,20 +12,27 @@ export { planFork, planForkPoint } from "./archive/fork.ts";
 export type { Head } from "./archive/head.ts";
 export { Heads } from "./archive/heads.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
-export { addParts, addRedaction, addSealedValues, describeFile, recordFile } from "./archive/message-rows.ts";
 export { PAGE_ROWS } from "./archive/pages.ts";
+export { addRedaction, addSealedValues, describeFile, recordFile } from "./archive/message-rows.ts";
+export {
+  planMoveCover,
+  planMoveSessions,
+  planMoveSummaries,
+  planOpenMoved,
+} from "./archive/move-conversation.ts";
+export { planMoveRows, prepareMoved } from "./archive/move-in.ts";
 export { Conflict } from "./archive/plan.ts";
 export type { Asking } from "./archive/plan.ts";
 export { planPublishStored, planStoreSummary } from "./archive/publish.ts";
 export { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "./archive/records.ts";
 export { planNextStale, planStoreRemade, planSwapRemade } from "./archive/remake.ts";
-export { commitStored, toRedaction } from "./archive/redaction.ts";
+export { toRedaction } from "./archive/redaction.ts";
 export type { RedactionRow, SealedValueRow } from "./archive/redaction.ts";
 export { planReplaceSummary } from "./archive/replace.ts";
 export { hashSeal, SEAL_KINDS, SEALED } from "./archive/seals.ts";
 export type { SealedRow, SealKind } from "./archive/seals.ts";
 export type { IndexProof, StorageProof } from "./archive/storage-proof.ts";
-export { addSummary, hashSummary } from "./archive/summary.ts";
+export { addSummary, describeMoved, hashSummary } from "./archive/summary.ts";
 export type { Key } from "./archive/tables.ts";
 export { proveArchive, proveConversations } from "./archive/verify.ts";
 export type { Problems } from "./archive/verify-problems.ts";

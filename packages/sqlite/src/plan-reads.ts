@@ -11,6 +11,7 @@ import type {
   HideableMessage,
   ItemPlace,
   KeysQuery,
+  MessageAt,
   NamedMessage,
   NumberedTable,
   PageQuery,
@@ -34,7 +35,7 @@ import { renderCount, renderKeys, renderPage } from "./table-reads.ts";
 
 const HEAD = `
   c.conversation_id, c.session_id, c.head_seq, c.head_chain, c.message_count, c.shown_messages, c.shown_tokens, c.arrival_bytes,
-  c.last_position, c.first_at, c.last_at, c.summary_count, c.fold_revision, c.epoch_seq, c.archived_at`;
+  c.last_position, c.first_at, c.last_at, c.summary_count, c.fold_revision, c.epoch_seq, c.archived_at, c.owner`;
 const SELECT_HEAD = `SELECT ${HEAD} FROM conversations c WHERE conversation_id = ?`;
 const SELECT_ACTIVE = `SELECT ${HEAD} FROM conversations c WHERE owner = ? AND session_key = ? AND archived_at IS NULL`;
 const SELECT_SESSION = "SELECT session_ref FROM sessions WHERE owner = ? AND session_id = ?";
@@ -67,6 +68,10 @@ const SELECT_NAMED = `
 const ALL_NAMED = `
   SELECT e.event_id, e.kind, ${HIDEABLE} FROM event_ids e JOIN messages m USING (message_id)
   WHERE e.session_ref = ? ORDER BY m.conversation_id, m.seq, e.event_id`;
+const MESSAGE_AT = `SELECT ${HIDEABLE}, m.revises FROM messages m WHERE m.conversation_id = ?1 AND m.seq = ?2`;
+const HAS_EVENTS = "SELECT session_ref FROM event_ids WHERE session_ref = ? LIMIT 1";
+const BEGUN = `
+  SELECT ${HEAD} FROM conversations c WHERE c.owner = ? AND c.session_key = ? AND c.created_at = ? ORDER BY c.conversation_id`;
 const HIDDEN_FOR = `
   SELECT DISTINCT ${HIDEABLE} FROM placements p JOIN messages m ON m.conversation_id = p.conversation_id
   WHERE p.session_ref = ?1 AND (m.hidden_now & ?2) <> 0 AND m.revises IS NULL AND (m.session_ref = ?1 OR EXISTS (
@@ -95,6 +100,9 @@ const ITEMS_AROUND = `
 const SPAN = `
   summary_id, conversation_id, depth, state, start_pos, start_seq, end_pos, end_seq, messages, descendant_count, tokens, earliest_at, latest_at, stale, is_root`;
 const SUMMARY = `SELECT ${SPAN} FROM summaries WHERE summary_id = ?`;
+const CONTENT = "SELECT summary_id, conversation_id, content FROM summaries WHERE summary_id = ?";
+const WITH_PREVIOUS = `
+  SELECT summary_id, start_pos, start_seq, previous_id FROM summaries WHERE conversation_id = ? AND previous_id IS NOT NULL`;
 const SOURCES = `
   SELECT summary_id, ordinal, message_id, NULL AS source_id FROM summary_messages WHERE summary_id = ?1
   UNION ALL SELECT summary_id, ordinal, NULL, parent_summary_id FROM summary_parents WHERE summary_id = ?1 ORDER BY ordinal`;
@@ -206,6 +214,7 @@ type HeadTuple = readonly [
   foldRevision: number,
   epochSeq: number,
   archivedAt: number | null,
+  owner: string,
 ];
 type PlaceTuple = readonly [
   sessionRef: number,
@@ -232,6 +241,7 @@ const toHead = (row: HeadTuple): HeadRow => ({
   fold_revision: row[12],
   epoch_seq: row[13],
   archived_at: row[14],
+  owner: row[15],
 });
 
 /** Up to here, asking for each is the faster way. */
@@ -329,6 +339,18 @@ export class PlanReads implements Reads {
     return this.#connection.all<NamedMessage>(ALL_NAMED, sessionRef);
   }
 
+  messagesAt(conversationId: number, seqs: readonly number[]): MessageAt[] {
+    return seqs.flatMap((seq) => this.#connection.all<MessageAt>(MESSAGE_AT, conversationId, seq));
+  }
+
+  sessionsWithEvents(sessionRefs: readonly number[]): number[] {
+    return this.#each<{ session_ref: number }>(HAS_EVENTS, sessionRefs).map((row) => row.session_ref);
+  }
+
+  conversationsBegun(owner: string, key: string, at: number): HeadRow[] {
+    return this.#connection.list<HeadTuple>(BEGUN, owner, key, at).map(toHead);
+  }
+
   hiddenFor({ owner, id }: SessionRef, reasons: number): HideableMessage[] {
     const ref = this.#findSession(owner, id);
     return ref === null ? [] : this.#connection.all<HideableMessage>(HIDDEN_FOR, ref, reasons);
@@ -398,6 +420,16 @@ export class PlanReads implements Reads {
 
   summaries(summaryIds: readonly string[]): SummarySpan[] {
     return this.#each(SUMMARY, summaryIds);
+  }
+
+  contents(summaryIds: readonly string[]): ReturnType<Reads["contents"]> {
+    return this.#each(CONTENT, summaryIds);
+  }
+
+  withPrevious(conversationId: number): ReturnType<Reads["withPrevious"]> {
+    return this.#connection.all(WITH_PREVIOUS, conversationId) as unknown as ReturnType<
+      Reads["withPrevious"]
+    >;
   }
 
   sources(summaryIds: readonly string[]): SourceLink[] {

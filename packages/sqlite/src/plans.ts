@@ -47,7 +47,10 @@ export const answerNow = <T>(
 
 /** Inside the caller's transaction. */
 export function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {
-  for (const { storagePath, content } of changes.files) files.write(storagePath, content);
+  for (const { storagePath, content, isNew } of changes.files) {
+    files.write(storagePath, content);
+    if (isNew) connection.afterRollback(() => files.discard(storagePath));
+  }
   connection.writeChanges(changes);
   const documents: IndexDocument[] = [];
   for (const work of changes.index) {

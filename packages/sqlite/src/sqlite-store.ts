@@ -9,6 +9,11 @@ import {
   planDissolve,
   planFork,
   planForkPoint,
+  planMoveCover,
+  planMoveRows,
+  planMoveSessions,
+  planMoveSummaries,
+  planOpenMoved,
   planPublishStored,
   planRelabel,
   planRelabelSession,
@@ -17,6 +22,7 @@ import {
   planStoreRemade,
   planStoreSummary,
   planSwapRemade,
+  prepareMoved,
 } from "@lossless/core/adapter";
 import type { CoverItem, HiddenReason, SessionRef } from "@lossless/core/adapter";
 import type {
@@ -123,7 +129,6 @@ import * as remake from "./remake.ts";
 import { readTies, removeConversations } from "./remove-conversations.ts";
 import { keepSeals } from "./seals.ts";
 import * as transfer from "./transfer.ts";
-import * as transferIn from "./transfer-in.ts";
 import { transplant } from "./transplant.ts";
 import * as vectors from "./vectors.ts";
 import { verify, verifyConversations } from "./verify.ts";
@@ -656,19 +661,20 @@ export class SqliteStore implements Store {
   }
 
   async moveSessions(...request: Parameters<Store["moveSessions"]>): Promise<void> {
-    return this.#do("write", () => transferIn.moveSessions(this.#context, ...request));
+    await this.#write(() => planMoveSessions(...request));
   }
 
   async openMoved(...request: Parameters<Store["openMoved"]>): Promise<OpenOutcome> {
-    return this.#do("write", () => transferIn.openMoved(this.#context, ...request));
+    return this.#write(() => planOpenMoved(...request));
   }
 
-  async compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
-    return this.#do("read", () => transferIn.compareMoved(this.#context, conversationId, rows));
-  }
-
-  async moveRows(...request: Parameters<Store["moveRows"]>): Promise<void> {
-    await this.#do("write", () => transferIn.moveRows(this.#context, ...request));
+  async moveRows(
+    ...[conversationId, rows, files, derive, now]: Parameters<Store["moveRows"]>
+  ): Promise<void> {
+    await this.#do("write", () => {
+      const ready = rows.map((row) => prepareMoved(row, files, derive));
+      writePlan(this.#context, () => planMoveRows(conversationId, ready, now));
+    });
     this.#queue.settleSoon();
   }
 
@@ -677,11 +683,11 @@ export class SqliteStore implements Store {
   }
 
   async moveSummaries(...request: Parameters<Store["moveSummaries"]>): ReturnType<Store["moveSummaries"]> {
-    return this.#do("write", () => transferIn.moveSummaries(this.#context, ...request));
+    return this.#write(() => planMoveSummaries(...request));
   }
 
   async moveCover(...request: Parameters<Store["moveCover"]>): Promise<void> {
-    return this.#do("write", () => transferIn.moveCover(this.#context, ...request));
+    await this.#write(() => planMoveCover(...request));
   }
 
   async listVectorSpaces(): Promise<VectorSpace[]> {

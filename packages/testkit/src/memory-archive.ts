@@ -18,6 +18,7 @@ import type {
   HideableMessage,
   ItemPlace,
   KeysQuery,
+  MessageAt,
   NamedMessage,
   NumberedTable,
   PageQuery,
@@ -227,6 +228,22 @@ export class MemoryArchive implements Reads {
       );
   }
 
+  messagesAt(conversationId: number, seqs: readonly number[]): MessageAt[] {
+    return this.list("messages").filter(
+      (row) => row.conversation_id === conversationId && seqs.includes(row.seq),
+    );
+  }
+
+  sessionsWithEvents(sessionRefs: readonly number[]): number[] {
+    return sessionRefs.filter((ref) => this.list("event_ids").some((row) => row.session_ref === ref));
+  }
+
+  conversationsBegun(owner: string, key: string, at: number): HeadRow[] {
+    return this.list("conversations")
+      .filter((row) => row.owner === owner && row.session_key === key && row.created_at === at)
+      .sort((a, b) => a.conversation_id - b.conversation_id);
+  }
+
   hiddenFor({ owner, id }: SessionRef, reasons: number): HideableMessage[] {
     const ref = this.#findSession(owner, id)?.session_ref;
     const places = this.list("placements").filter((row) => row.session_ref === ref);
@@ -329,6 +346,16 @@ export class MemoryArchive implements Reads {
 
   summaries(summaryIds: readonly string[]): SummarySpan[] {
     return this.list("summaries").filter((row) => summaryIds.includes(row.summary_id));
+  }
+
+  contents(summaryIds: readonly string[]): Row<"summaries">[] {
+    return this.list("summaries").filter((row) => summaryIds.includes(row.summary_id));
+  }
+
+  withPrevious(conversationId: number): ReturnType<Reads["withPrevious"]> {
+    return this.list("summaries").flatMap(({ previous_id, ...row }) =>
+      row.conversation_id === conversationId && previous_id !== null ? [{ ...row, previous_id }] : [],
+    );
   }
 
   sources(summaryIds: readonly string[]): SourceLink[] {

@@ -73,7 +73,7 @@ const UNTESTED: ReadonlySet<string> = new Set(
     closeDebt dropSummaries findUnproven readVersions readSources replaceSummary dissolveSummary transplant planForget
     forget isForgettingOpen wipeFreed listImports readTies removeConversations listPublished listFilePaths holdWrites
     proveMoved releaseWrites listMoved readMovedSessions readMovedRows readMovedFile readMovedSummaries readMovedCover
-    moveSessions openMoved compareMoved moveRows noteImported moveSummaries moveCover readRedacted listSealed
+    moveSessions openMoved moveRows noteImported moveSummaries moveCover readRedacted listSealed
     recordUnsealing replaceSealed
   `
     .trim()

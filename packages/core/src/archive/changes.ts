@@ -22,6 +22,8 @@ export interface Update {
 export interface FileToWrite {
   readonly storagePath: string;
   readonly content: Uint8Array;
+  /** Nothing names it but this change set: where that is undone with others, it goes too. */
+  readonly isNew?: boolean;
 }
 
 /** What the text index of the adapter has to do, in the same transaction. */

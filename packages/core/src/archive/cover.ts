@@ -45,6 +45,9 @@ export const describeItem = ({
   hidden,
 });
 
+/** A summary of which nothing is shown is not shown either: it would tell what is hidden. */
+export const hideSummary = (shownMessages: number): number => (shownMessages === 0 ? HIDDEN.branch : 0);
+
 const nameOf = ({ conversationId, position, seq }: Place): string => `${conversationId} ${position} ${seq}`;
 
 /** Asks for what stands over some places, and for what was made ahead in their conversations. */
@@ -158,8 +161,7 @@ export class CoverChanges {
     const draft = this.#draftItem(item);
     const tokensBefore = draft.hidden === 0 ? draft.tokens : 0;
     draft.messages += shown;
-    // A summary of which nothing is shown any more is not shown either: it would tell what is hidden.
-    draft.hidden = draft.messages === 0 ? HIDDEN.branch : 0;
+    draft.hidden = hideSummary(draft.messages);
     this.#heads.of(place.conversationId).noteShown(0, (draft.hidden === 0 ? draft.tokens : 0) - tokensBefore);
   }
 

@@ -164,7 +164,7 @@ export class Head {
 }
 
 /** What grows, and nothing else: a conversation that begins now comes with its whole row, and may have been archived since. */
-const pickGrown = (row: HeadRow): Omit<HeadRow, "conversation_id" | "archived_at"> => ({
+const pickGrown = (row: HeadRow): Omit<HeadRow, "conversation_id" | "owner" | "archived_at"> => ({
   session_id: row.session_id,
   head_seq: row.head_seq,
   head_chain: row.head_chain,

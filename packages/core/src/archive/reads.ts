@@ -24,6 +24,7 @@ export type HeadRow = Pick<
   | "fold_revision"
   | "epoch_seq"
   | "archived_at"
+  | "owner"
 >;
 
 /** Where the events of a session go. */
@@ -53,6 +54,9 @@ export type HideableMessage = Pick<
   Row<"messages">,
   "message_id" | "conversation_id" | "seq" | "position" | "hidden_now" | "newest"
 >;
+
+/** A message by its place in the order of arrival. */
+export type MessageAt = HideableMessage & Pick<Row<"messages">, "revises">;
 
 /** The first message of an event, by one of its names. */
 export interface NamedMessage extends HideableMessage, Pick<Row<"event_ids">, "event_id" | "kind"> {}
@@ -237,6 +241,11 @@ export interface Reads {
   events(session: SessionRef, eventIds: readonly string[]): NamedMessage[];
   /** All names of a session, in the order of the messages they stand for, then of the names. */
   allEvents(sessionRef: number): NamedMessage[];
+  messagesAt(conversationId: number, seqs: readonly number[]): MessageAt[];
+  /** Those of the sessions that events are known of. */
+  sessionsWithEvents(sessionRefs: readonly number[]): number[];
+  /** Conversations of an age, in the order of their numbers. */
+  conversationsBegun(owner: string, key: string, at: number): HeadRow[];
   /** Messages of a session, in the conversations it is in, that are hidden for any of these reasons. */
   hiddenFor(session: SessionRef, reasons: number): HideableMessage[];
   boundaries(session: SessionRef, eventIds: readonly string[]): Row<"boundaries">[];
@@ -255,6 +264,13 @@ export interface Reads {
   itemsAround(conversationId: number, place: ItemPlace): { readonly before: number; readonly behind: number };
   /** In any order; ids that are not known are left out. */
   summaries(summaryIds: readonly string[]): SummarySpan[];
+  contents(
+    summaryIds: readonly string[],
+  ): Pick<Row<"summaries">, "summary_id" | "conversation_id" | "content">[];
+  /** Those of a conversation that were written after another. */
+  withPrevious(
+    conversationId: number,
+  ): (Pick<Row<"summaries">, "summary_id" | "start_pos" | "start_seq"> & { readonly previous_id: string })[];
   /** The sources of summaries, of each in order. */
   sources(summaryIds: readonly string[]): SourceLink[];
   placedSources(summaryIds: readonly string[]): PlacedLink[];
@@ -309,6 +325,9 @@ const NAMES: Readonly<Record<keyof Reads, true>> = {
   sessions: true,
   events: true,
   allEvents: true,
+  messagesAt: true,
+  sessionsWithEvents: true,
+  conversationsBegun: true,
   hiddenFor: true,
   boundaries: true,
   shownBefore: true,
@@ -320,6 +339,8 @@ const NAMES: Readonly<Record<keyof Reads, true>> = {
   run: true,
   itemsAround: true,
   summaries: true,
+  contents: true,
+  withPrevious: true,
   sources: true,
   placedSources: true,
   currentSources: true,

@@ -6,6 +6,7 @@
 import { hash } from "node:crypto";
 import { must } from "../model/errors.ts";
 import type { StoreSummary } from "../store/folding.ts";
+import type { MovedSummary } from "../store/transfer.ts";
 import type { Changes } from "./changes.ts";
 import type { RunRow, SummarySpan } from "./reads.ts";
 import type { Row } from "./tables.ts";
@@ -104,6 +105,44 @@ export function describeSummary(
         ? head.seq
         : Math.max(0, head.epochSeq - 1),
     published_seq: state === "cover" ? head.seq : null,
+  };
+}
+
+/** Everything the row of a summary says that comes from elsewhere, but for its sources. */
+export interface MovedSummaryFacts extends Omit<MovedSummary, "sources"> {
+  readonly conversationId: number;
+}
+
+export function describeMoved(facts: MovedSummaryFacts): Row<"summaries"> {
+  const bound = {
+    summary_id: facts.summaryId,
+    conversation_id: facts.conversationId,
+    kind: facts.kind,
+    depth: facts.depth,
+    content: facts.content,
+    tokens: facts.tokens,
+    model: facts.model,
+    level: facts.level,
+    created_at: facts.createdAt,
+    previous_id: facts.previousId,
+  };
+  return {
+    ...bound,
+    state: facts.state,
+    start_pos: facts.startPosition,
+    start_seq: facts.startSeq,
+    end_pos: facts.endPosition,
+    end_seq: facts.endSeq,
+    messages: facts.messages,
+    descendant_count: facts.descendantCount,
+    source_tokens: facts.sourceTokens,
+    earliest_at: facts.earliestAt,
+    latest_at: facts.latestAt,
+    hash: hashSummary(bound),
+    stale: facts.isStale ? 1 : 0,
+    is_root: facts.isRoot ? 1 : 0,
+    made_at_seq: facts.madeAtSeq,
+    published_seq: facts.publishedSeq,
   };
 }
 

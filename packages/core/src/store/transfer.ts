@@ -161,8 +161,6 @@ export interface TransferStore {
   moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
   /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
   openMoved(conversation: MovedConversation, nth: number | null, now: number): Promise<OpenOutcome>;
-  /** The seq of the first of these rows that is not what is stored; null when all are. */
-  compareMoved(conversationId: number, rows: readonly MovedRow[]): Promise<number | null>;
   moveRows(
     conversationId: number,
     rows: readonly MovedRow[],

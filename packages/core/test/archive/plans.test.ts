@@ -9,6 +9,13 @@ import { planAppend } from "../../src/archive/append.ts";
 import { planDissolve } from "../../src/archive/dissolve.ts";
 import { planForget } from "../../src/archive/forget.ts";
 import { planFork } from "../../src/archive/fork.ts";
+import {
+  planMoveCover,
+  planMoveSessions,
+  planMoveSummaries,
+  planOpenMoved,
+} from "../../src/archive/move-conversation.ts";
+import { planMoveRows, prepareMoved } from "../../src/archive/move-in.ts";
 import type { Plan } from "../../src/archive/plan.ts";
 import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
 import { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "../../src/archive/records.ts";
@@ -24,6 +31,7 @@ import { nameSource } from "../../src/store/folding.ts";
 import type { FoldRun, RunItem, StoreSummary } from "../../src/store/folding.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import type { AppendBatch, AppendEvent, Problem, VerifyReport } from "../../src/store/store.ts";
+import type { MovedFile, MovedMessage, MovedRow } from "../../src/store/transfer.ts";
 
 const SESSIONS = [
   { owner: "main", key: "agent:main:chat", id: "first" },
@@ -387,6 +395,85 @@ async function tellStory(both: Both, seed: number): Promise<void> {
   }
 }
 
+/** Rows in pieces that begin with a message: one and the records of its files belong together. */
+function cutRows(rows: readonly MovedRow[], length: number): MovedRow[][] {
+  const pieces: MovedRow[][] = [[]];
+  for (const row of rows) {
+    if (row.kind === "message" && (pieces.at(-1)?.length ?? 0) >= length) pieces.push([]);
+    pieces.at(-1)?.push(row);
+  }
+  return pieces;
+}
+
+/** Brings everything over to another pair, then rows that come to what is folded there. */
+async function moveAll(from: SqliteStore, to: Both): Promise<void> {
+  const now = 99;
+  const listed = await from.listMoved({});
+  const { sessions, turns } = await from.readMovedSessions(listed.map((row) => row.conversationId));
+  const done = (work: Promise<void>): Promise<null> => work.then(() => null);
+  await to.run(done(to.store.moveSessions(sessions, turns)), () => planMoveSessions(sessions, turns), 4);
+  for (const { conversationId: source, ...moved } of listed) {
+    const outcome = await to.run(
+      to.store.openMoved(moved, null, now),
+      () => planOpenMoved(moved, null, now),
+      2,
+    );
+    if (outcome.kind === "conflict") continue;
+    const { conversationId } = outcome;
+    const rows = await from.readMovedRows(source, 0, 1e6);
+    const files = new Map<string, { file: MovedFile; content: Uint8Array }>();
+    for (const { sha256 } of rows.flatMap((row) => (row.kind === "message" ? row.cuts : []))) {
+      const found = await from.readMovedFile(source, sha256);
+      if (found?.content) files.set(sha256, { file: found.file, content: found.content });
+    }
+    const move = async (some: readonly MovedRow[], limit: number): Promise<null> => {
+      const ready = some.map((row) => prepareMoved(row, files, deriveMessage));
+      const stored = done(to.store.moveRows(conversationId, some, files, deriveMessage, now));
+      return to.run(stored, () => planMoveRows(conversationId, ready, now), limit);
+    };
+    for (const some of cutRows(rows, 9)) await move(some, 3);
+    const summaries = await from.readMovedSummaries(source, 0, 1e6);
+    await to.run(
+      to.store.moveSummaries(conversationId, summaries),
+      () => planMoveSummaries(conversationId, summaries),
+      1,
+    );
+    const cover = await from.readMovedCover(source);
+    const put = done(to.store.moveCover(conversationId, cover, moved));
+    await to.run(put, () => planMoveCover(conversationId, cover, moved), 4 + cover.length);
+    await move(makeLateRows(rows, `late ${source}`), Infinity);
+  }
+}
+
+/** A message inside what is there already, another version of the first, and what hides both. */
+function makeLateRows(rows: readonly MovedRow[], eventId: string): MovedRow[] {
+  const messages = rows.filter(
+    (row) =>
+      row.kind === "message" && row.revises === null && row.forgottenAt === null && row.cuts.length === 0,
+  ) as MovedMessage[];
+  const [first, second] = messages;
+  if (!first || !second) return [];
+  const seq = rows.length;
+  const late = { ...second, seq: seq + 1, eventId, position: first.position + 1 };
+  const revision = { ...first, seq: seq + 2, revises: first.seq, body: second.body, hidden: [] };
+  const { salt, commitment, redaction, sessionId } = second;
+  const hide = { reason: "branch", seqs: [first.seq, late.seq] };
+  const record = (n: number, change: string, body: object): MovedRow => ({
+    kind: "ledger",
+    seq: seq + n,
+    change,
+    body: JSON.stringify(body),
+    at: 7,
+  });
+  return [
+    late,
+    { ...revision, salt, commitment, redaction, sessionId: first.sessionId },
+    record(3, "hide", hide),
+    record(4, "show", { ...hide, seqs: [first.seq] }),
+    record(5, "relabel", { sessionId, seq: late.seq, from: eventId, to: `${eventId} named` }),
+  ];
+}
+
 test.each([1, 2, 3, 4])(
   "a story of turns and folds leaves the same rows in memory as in SQLite (seed %i)",
   async (seed) => {
@@ -396,6 +483,10 @@ test.each([1, 2, 3, 4])(
     expect(
       both.memory.list("summary_parents").length + both.memory.list("summary_messages").length,
     ).toBeGreaterThan(9);
+    using otherFolder = makeTemporaryFolder();
+    const other = new Both(otherFolder.path);
+    await moveAll(both.store, other);
+    await other.close();
     await both.close();
   },
 );

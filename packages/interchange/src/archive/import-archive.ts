@@ -350,7 +350,7 @@ class ArchiveImport {
     if (current === null || rows.length === 0 || this.#isLeftOut) return;
     const known = rows.filter((row) => row.seq <= current.present);
     const added = rows.filter((row) => row.seq > current.present);
-    const different = await this.#store.compareMoved(current.conversationId, known);
+    const different = await this.#findDifference(current.conversationId, known);
     if (different !== null) {
       const message = `conversation ${current.conversationId} (${current.moved.sessionKey}) differs from row ${different} on; nothing more of it is stored`;
       this.#problems.push({ code: "conflict", line: 0, message });
@@ -372,6 +372,14 @@ class ArchiveImport {
     this.#counts.skipped += countMessages(known);
     this.#counts.imported += countMessages(added);
     for (const { sha256 } of listCuts(rows)) this.#files.delete(sha256);
+  }
+
+  /** The seq of the first of these rows that is not what is stored; null when all are. */
+  async #findDifference(conversationId: number, rows: readonly MovedRow[]): Promise<number | null> {
+    const [first] = rows;
+    if (!first) return null;
+    const stored = await this.#store.readMovedRows(conversationId, first.seq - 1, rows.length);
+    return rows.find((row, i) => !isSameRow(row, stored[i]))?.seq ?? null;
   }
 
   /** A file stands in the archive once, before the first message that holds it; for later ones it is read back from the store. */
@@ -424,6 +432,19 @@ class ArchiveImport {
     const message = `conversation ${conversationId} was folded further since; the summaries of the archive are stored beside its own`;
     this.#problems.push({ code: "conflict", line: lineNumber, message });
   }
+}
+
+function isSameRow(a: MovedRow, b: MovedRow | undefined): boolean {
+  if (a.kind === "message" && b?.kind === "message")
+    return a.seq === b.seq && a.eventId === b.eventId && Buffer.compare(a.commitment, b.commitment) === 0;
+  return (
+    a.kind === "ledger" &&
+    b?.kind === "ledger" &&
+    a.seq === b.seq &&
+    a.change === b.change &&
+    a.body === b.body &&
+    a.at === b.at
+  );
 }
 
 const listCuts = (rows: readonly MovedRow[]): readonly MovedCut[] =>

@@ -1,0 +1,253 @@
+/**
+ * What surrounds the rows of a conversation that comes from another archive: its sessions, its place here, its summaries and its cover.
+ * Rows that are here already are left as they are.
+ */
+import { chainGenesis } from "../model/chain.ts";
+import { EngineError, must } from "../model/errors.ts";
+import type {
+  MovedConversation,
+  MovedSession,
+  MovedSummary,
+  MovedTurn,
+  OpenOutcome,
+} from "../store/transfer.ts";
+import { Changes } from "./changes.ts";
+import { hideSummary } from "./cover.ts";
+import { describeConversation, Head } from "./head.ts";
+import { describeSession } from "./placement.ts";
+import { flush, flushIfLong, read, together } from "./plan.ts";
+import type { Asking, Plan } from "./plan.ts";
+import type { RunRow, SummarySpan } from "./reads.ts";
+import { addSummary, describeMoved, total } from "./summary.ts";
+
+/** What is asked for at once. */
+const NAMES_AT_ONCE = 500;
+
+function* inPieces<T>(all: readonly T[]): Generator<readonly T[], void> {
+  for (let at = 0; at < all.length; at += NAMES_AT_ONCE) yield all.slice(at, at + NAMES_AT_ONCE);
+}
+
+export function* planMoveSessions(
+  sessions: readonly MovedSession[],
+  turns: readonly MovedTurn[],
+): Plan<null> {
+  const changes = new Changes();
+  for (const owner of new Set([...sessions, ...turns].map((row) => row.owner))) {
+    const isHere = (row: { readonly owner: string }): boolean => row.owner === owner;
+    const refs = yield* moveSessionsOf(changes, owner, sessions.filter(isHere), turns.filter(isHere));
+    yield* moveTurns(changes, turns.filter(isHere), refs);
+  }
+  return changes.done(null);
+}
+
+function* moveSessionsOf(
+  changes: Changes,
+  owner: string,
+  sessions: readonly MovedSession[],
+  turns: readonly MovedTurn[],
+): Asking<Map<string, number>> {
+  const told = new Map(sessions.map((session) => [session.sessionId, session]));
+  const refs = new Map<string, number>();
+  for (const names of inPieces([...new Set([...sessions, ...turns].map((row) => row.sessionId))])) {
+    yield* flush(changes);
+    const [known, ids] = yield* together(read.sessions(owner, names), read.ids("sessions", names.length));
+    for (const row of known) refs.set(row.session_id, row.session_ref);
+    for (const [i, name] of names.filter((sessionId) => !refs.has(sessionId)).entries()) {
+      const ref = must(ids[i], "a number of sessions");
+      const { cursor = null, lastEventId = null, baseTokens = null } = told.get(name) ?? {};
+      const read = { cursor, last_event: lastEventId, base_tokens: baseTokens };
+      changes.insert("sessions", { ...describeSession(ref, owner, name), ...read });
+      refs.set(name, ref);
+    }
+  }
+  return refs;
+}
+
+function* moveTurns(
+  changes: Changes,
+  turns: readonly MovedTurn[],
+  refs: ReadonlyMap<string, number>,
+): Asking<void> {
+  for (const some of inPieces(turns)) {
+    yield* flush(changes);
+    const known = new Set(yield* read.turns(some.map(({ key }) => key)));
+    for (const { key, sessionId, at } of some) {
+      if (known.has(key)) continue;
+      known.add(key);
+      const session_ref = must(refs.get(sessionId), `the session ${sessionId}`);
+      changes.insert("turns", { advancement_key: key, session_ref, committed_at: at });
+    }
+  }
+}
+
+/** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
+export function* planOpenMoved(moved: MovedConversation, nth: number | null, now: number): Plan<OpenOutcome> {
+  const changes = new Changes();
+  const { owner, sessionKey, sessionId, createdAt, placements } = moved;
+  const [same, active, sessions, [id = 0], sessionIds] = yield* together(
+    read.conversationsBegun(owner, sessionKey, createdAt),
+    read.active(owner, sessionKey),
+    read.sessions(
+      owner,
+      placements.map((place) => place.sessionId),
+    ),
+    read.ids("conversations", 1),
+    read.ids("sessions", placements.length),
+  );
+  const known = nth === null ? undefined : same[nth];
+  if (known) {
+    const { conversation_id: conversationId, head_seq: rows } = known;
+    return changes.done({ kind: "opened", conversationId, rows, archivedInstead: false });
+  }
+  const refs = new Map(sessions.map((row) => [row.session_id, row.session_ref]));
+  const reason = yield* findConflict(moved, refs);
+  if (reason !== null) return changes.done({ kind: "conflict", reason });
+  const isTaken = moved.archivedAt === null && active !== null;
+  const session = { owner, key: sessionKey, id: sessionId };
+  changes.insert("conversations", {
+    ...describeConversation(id, session, createdAt, null),
+    archived_at: isTaken ? now : moved.archivedAt,
+    archive_cause: isTaken ? "import" : moved.archiveCause,
+    head_chain: chainGenesis({ conversationId: id, owner, sessionKey, createdAt }),
+  });
+  const free = sessionIds.values();
+  for (const { sessionId: name, start, base } of placements) {
+    let ref = refs.get(name);
+    if (ref === undefined) {
+      refs.set(name, (ref = must(free.next().value, "a number of sessions")));
+      changes.insert("sessions", describeSession(ref, owner, name));
+    }
+    const place = { session_ref: ref, start_position: start, conversation_id: id, base_position: base };
+    changes.insert("placements", place);
+  }
+  return changes.done({ kind: "opened", conversationId: id, rows: 0, archivedInstead: isTaken });
+}
+
+/** Events are known by their session; a session that is placed elsewhere would be stored twice. */
+function* findConflict(
+  { owner, sessionKey, placements }: MovedConversation,
+  refs: ReadonlyMap<string, number>,
+): Asking<string | null> {
+  const here = placements.filter(({ sessionId }) => refs.has(sessionId));
+  const [withEvents, ...places] = yield* together(
+    read.sessionsWithEvents([...refs.values()]),
+    ...here.map(({ sessionId: id }) => read.place({ owner, key: sessionKey, id })),
+  );
+  for (const [i, { sessionId, start }] of here.entries()) {
+    const taken = places[i]?.placements.find((row) => row.start_position === start);
+    if (taken) return `session ${sessionId} is already stored, in conversation ${taken.conversation_id}`;
+    if (start === 0 && withEvents.includes(refs.get(sessionId) ?? 0))
+      return `session ${sessionId} is already stored`;
+  }
+  return null;
+}
+
+export function* planMoveSummaries(
+  conversationId: number,
+  summaries: readonly MovedSummary[],
+): Plan<{ readonly stored: number; readonly known: number }> {
+  const changes = new Changes();
+  const seqs = new Set(
+    summaries.flatMap(({ sources }) => sources.filter((source) => typeof source === "number")),
+  );
+  const [[headRow], present, messages] = yield* together(
+    read.lockHeads([conversationId]),
+    read.contents(summaries.map(({ summaryId }) => summaryId)),
+    read.messagesAt(conversationId, [...seqs]),
+  );
+  const head = new Head(must(headRow, `conversation ${conversationId}`));
+  const byId = new Map(present.map((row) => [row.summary_id, row]));
+  const ids = new Map(messages.map((row) => [row.seq, row.message_id]));
+  let stored = 0;
+  for (const summary of summaries) {
+    const known = byId.get(summary.summaryId);
+    if (known && (known.conversation_id !== conversationId || known.content !== summary.content))
+      throw new EngineError(
+        "invalid_input",
+        `cannot store ${summary.summaryId}: this archive has another summary of that id`,
+      );
+    if (known) continue;
+    const row = describeMoved({ ...summary, conversationId });
+    byId.set(row.summary_id, row);
+    const sources = summary.sources.map((source) =>
+      typeof source === "string" ? source : must(ids.get(source), `the message at seq ${source}`),
+    );
+    addSummary(changes, row, sources);
+    stored += 1;
+  }
+  head.noteSummary(false, stored);
+  head.save(changes, 0);
+  return changes.done({ stored, known: summaries.length - stored });
+}
+
+/** Puts exactly these summaries into the cover, in the place of what lies under them. */
+export function* planMoveCover(
+  conversationId: number,
+  cover: readonly string[],
+  folds: { readonly foldRevision: number; readonly epochSeq: number },
+): Plan<null> {
+  const changes = new Changes();
+  const [headRow] = yield* read.lockHeads([conversationId]);
+  const head = new Head(must(headRow, `conversation ${conversationId}`));
+  yield* checkPrevious(conversationId);
+  for (const some of inPieces(cover)) {
+    const spans = new Map((yield* read.summaries(some)).map((span) => [span.summary_id, span]));
+    const chosen = some.map((id) => must(spans.get(id), id));
+    for (const span of chosen) {
+      if (span.conversation_id !== conversationId) must(null, span.summary_id);
+      const items = yield* read.run(conversationId, startOf(span), endOf(span));
+      if (!items.some((item) => item.summary_id === span.summary_id)) putInCover(changes, head, span, items);
+      yield* flushIfLong(changes);
+    }
+  }
+  head.save(changes, 0);
+  const { foldRevision: fold_revision, epochSeq: epoch_seq } = folds;
+  changes.update("conversations", { conversation_id: conversationId }, { fold_revision, epoch_seq });
+  return changes.done(null);
+}
+
+const startOf = ({ start_pos: startPosition, start_seq: seq }: SummarySpan) => ({ startPosition, seq });
+const endOf = ({ end_pos: startPosition, end_seq: seq }: SummarySpan) => ({ startPosition, seq });
+
+function putInCover(changes: Changes, head: Head, span: SummarySpan, items: readonly RunRow[]): void {
+  const { conversationId: conversation_id } = head;
+  const { start_pos, start_seq: seq, end_pos, summary_id, tokens, messages, depth } = span;
+  for (const item of items)
+    changes.delete("context_items", { conversation_id, start_pos: item.start_pos, seq: item.seq });
+  const place = { conversation_id, start_pos, seq, end_pos };
+  const hidden = hideSummary(messages);
+  changes.insert("context_items", {
+    ...place,
+    message_id: null,
+    summary_id,
+    tokens,
+    messages,
+    depth,
+    hidden,
+  });
+  head.noteShown(
+    0,
+    (hidden === 0 ? tokens : 0) - total(items, (item) => (item.hidden === 0 ? item.tokens : 0)),
+  );
+}
+
+/** A summary that was written after another comes after it. */
+function* checkPrevious(conversationId: number): Asking<void> {
+  const later = yield* read.withPrevious(conversationId);
+  for (const some of inPieces(later)) {
+    const spans = new Map(
+      (yield* read.summaries(some.map((row) => row.previous_id))).map((span) => [span.summary_id, span]),
+    );
+    for (const { summary_id, previous_id, start_pos, start_seq } of some) {
+      const previous = spans.get(previous_id);
+      const isBefore =
+        previous?.conversation_id === conversationId &&
+        (previous.end_pos < start_pos || (previous.end_pos === start_pos && previous.end_seq < start_seq));
+      if (isBefore) continue;
+      throw new EngineError(
+        "invalid_input",
+        `cannot store ${summary_id}: its previous context, ${previous_id}, does not come before it`,
+      );
+    }
+  }
+}
