@@ -1,7 +1,7 @@
 /**
  * Vectors in SQLite: one blob for each message and space, and exact search over them, one stretch at a time so that it can be cancelled.
  *
- * Invariant: a vector belongs to the current version of a message that is shown; `dropVectors` is called wherever that ends.
+ * Invariant: a vector belongs to the current version of a message that is shown; plans drop it wherever that ends.
  */
 import { dotProduct, NearestList, vectorFromBytes, vectorToBytes } from "@lossless/core/adapter";
 import type { Neighbour } from "@lossless/core/adapter";
@@ -58,8 +58,6 @@ const END_UNWANTED = `
 const ADD_VECTOR = `
   INSERT INTO message_vectors (space_id, message_id, vector)
   SELECT ?1, m.message_id, ?3 FROM messages m WHERE m.message_id = ?2 AND ${IS_EMBEDDABLE} ON CONFLICT DO NOTHING`;
-const DROP_OF_MESSAGE = `
-  DELETE FROM message_vectors WHERE message_id = ?1 OR message_id IN (SELECT message_id FROM messages WHERE revises = ?1)`;
 const DROP_SOME = `
   DELETE FROM message_vectors WHERE vector_id IN (SELECT vector_id FROM message_vectors WHERE space_id = ? LIMIT ?)`;
 const DROP_SPACE = "DELETE FROM vector_spaces WHERE space_id = ?";
@@ -162,11 +160,6 @@ export function dropVectorSpace({ connection }: StoreContext, spaceId: number, l
     connection.run(DROP_SPACE, spaceId);
     return true;
   });
-}
-
-/** Removes the vectors of all versions of a message, given its first. Must be called inside `write`. */
-export function dropVectors(connection: Connection, firstId: number): void {
-  connection.run(DROP_OF_MESSAGE, firstId);
 }
 
 export function scanVectors(
