@@ -6,7 +6,7 @@
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { build } from "esbuild";
-import { renderManifest } from "../packages/openclaw/src/manifest.ts";
+import { renderManifest } from "../packages/openclaw/src/host/manifest.ts";
 
 interface Package {
   readonly version: string;
@@ -36,7 +36,7 @@ async function buildPlugin(): Promise<void> {
       index: join(plugin, "src", "index.ts"),
       "doctor-contract-api": join(plugin, "src", "doctor-contract.ts"),
       worker: join(library, "src", "worker.ts"),
-      "chore-worker": join(plugin, "src", "chore-worker.ts"),
+      "chore-worker": join(plugin, "src", "host", "chore-worker.ts"),
       "regex-worker": join(core, "src", "recall", "regex-worker.ts"),
     },
     outdir,

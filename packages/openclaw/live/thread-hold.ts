@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout } from "node:timers/promises";
 import { resolveSettings } from "@lossless/core";
-import { leaseEngine } from "../src/shared-engine.ts";
+import { leaseEngine } from "../src/host/shared-engine.ts";
 import { makeEngine } from "../test/engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "../test/fake-transcript.ts";
 
@@ -29,7 +29,7 @@ const transcript = new FakeTranscript();
 transcript.pageSize = 200;
 const words = "the crane at the harbour was moved to the second pier before noon ".repeat(12);
 for (let row = 0; row < ROWS; row++) transcript.say(row % 2 === 0 ? "user" : "assistant", `${row} ${words}`);
-const engine = makeEngine({ settings, folder, open: () => lease.open(), transcript, notes: lease.notes });
+const engine = makeEngine({ settings, folder, open: () => lease.open(), transcript, memory: lease.memory });
 
 console.log(
   `load of the machine: ${loadavg()
@@ -42,7 +42,7 @@ try {
   await report(`bootstrap of ${ROWS} rows`, async () => {
     await engine.bootstrap(session);
     // The older rows follow in the background; they are part of what is measured.
-    while (lease.notes.importing.size > 0) await setTimeout(1);
+    while (lease.memory.importing.size > 0) await setTimeout(1);
   });
   await report(`${TURNS} turns: assemble, commit, maintain`, async () => {
     for (let turn = 0; turn < TURNS; turn++) await playTurn(turn);

@@ -9,11 +9,11 @@
 import { nameModel, RECALL_GUIDANCE } from "@lossless/core";
 import type { SessionRef, Settings } from "@lossless/core";
 import { resolveThreshold } from "@lossless/core/settings";
-import { Attempt, readModel, type Snapshot } from "./attempt.ts";
-import type { CatchUpResult } from "./catch-up.ts";
-import { Capture } from "./capture.ts";
-import { estimateTokens } from "./context-view.ts";
-import { compactSession, describeMaintenance, maintainSession, noteAnswered } from "./folding.ts";
+import { Attempt, readModel, type Snapshot } from "./assemble/attempt.ts";
+import type { CatchUpResult } from "./capture/catch-up.ts";
+import { Capture } from "./capture/capture.ts";
+import { estimateTokens } from "./assemble/context-view.ts";
+import { compactSession, describeMaintenance, maintainSession, noteAnswered } from "./assemble/folding.ts";
 import type {
   AssembleParams,
   AssembleResult,
@@ -24,21 +24,21 @@ import type {
   ContextEngineInfo,
   IngestBatchParams,
   PluginLogger,
-} from "./host.ts";
-import type { MediaSource } from "./media.ts";
-import { findBase, findCap, learnFromTurn, readLearned, readSituation } from "./room.ts";
-import { compileCapturePolicy, readAddress } from "./session.ts";
-import type { EngineLease } from "./shared-engine.ts";
-import type { Spool } from "./spool.ts";
-import type { SubagentGrants } from "./subagents.ts";
-import type { TranscriptReader } from "./transcript.ts";
-import { describeError, Troubles } from "./troubles.ts";
+} from "./host/host.ts";
+import type { MediaSource } from "./capture/media.ts";
+import { findBase, findCap, learnFromTurn, readLearned, readSituation } from "./assemble/token-room.ts";
+import { compileCapturePolicy, readAddress } from "./host/session.ts";
+import type { EngineLease } from "./host/shared-engine.ts";
+import type { Spool } from "./capture/spool.ts";
+import type { SubagentGrants } from "./host/subagents.ts";
+import type { TranscriptReader } from "./capture/transcript.ts";
+import { describeError, Outages } from "./host/outages.ts";
 
 export const ENGINE_ID = "lossless-claw";
 
 export interface ContextEngineParts {
   readonly settings: Settings;
-  readonly lease: Pick<EngineLease, "open" | "inOrder" | "discard" | "notes" | "models">;
+  readonly lease: Pick<EngineLease, "open" | "inOrder" | "discard" | "memory" | "models">;
   readonly reader: TranscriptReader;
   /** Where the host keeps files that messages name. */
   readonly media?: MediaSource | undefined;
@@ -61,8 +61,8 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
   const { lease, reader, logger } = parts;
   const isCaptured = compileCapturePolicy(parts.settings);
   const attempts = new Map<string, Attempt>();
-  const troubles = new Troubles(lease.notes, logger);
-  const capture = new Capture({ ...parts, troubles });
+  const outages = new Outages(lease.memory, logger);
+  const capture = new Capture({ ...parts, outages });
 
   function startAttempt(sessionId: string): Attempt {
     const attempt = new Attempt();
@@ -87,10 +87,10 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       try {
         const read = await capture.read(params);
         attempt.caughtUp = read.kind === "caught-up";
-        if (attempt.caughtUp) troubles.end("archive");
+        if (attempt.caughtUp) outages.end("archive");
         return describeRead(read);
       } catch (error) {
-        troubles.begin("archive", error);
+        outages.begin("archive", error);
         return { bootstrapped: false, reason: describeError(error) };
       }
     },
@@ -98,8 +98,8 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
     async commitTurn(params) {
       const { session } = readAddress(params);
       if (!isCaptured(session.key)) return { status: "committed" };
-      learnFromTurn(lease.notes.session(session.id), params);
-      noteAnswered(troubles, session);
+      learnFromTurn(lease.memory.session(session.id), params);
+      noteAnswered(outages, session);
       return { status: await capture.commit(params) };
     },
 
@@ -107,28 +107,25 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       const { session, target } = readAddress(params);
       if (!isCaptured(session.key)) return passThrough(params);
       const attempt = attempts.get(session.id) ?? startAttempt(session.id);
-      const note = lease.notes.session(session.id);
-      note.model = readModel(params) ?? note.model;
-      const learned = readLearned(note);
-      const { model, contextWindow } = readSituation(params, note);
+      const sessionMemory = lease.memory.session(session.id);
+      sessionMemory.model = readModel(params) ?? sessionMemory.model;
+      const learned = readLearned(sessionMemory);
+      const { model, contextWindow } = readSituation(params, sessionMemory);
       const snapshot = await attempt.assemble(
         { open: () => lease.open(), reader, session, target, contextWindow },
         params,
         findCap(learned),
-        note.heldTokens,
+        sessionMemory.heldTokens,
       );
-      if (attempt.chosenFor !== undefined) note.heldTokens = attempt.chosenFor;
-      if (snapshot.fallback === null) troubles.end("context");
+      if (attempt.chosenFor !== undefined) sessionMemory.heldTokens = attempt.chosenFor;
+      if (snapshot.fallback === null) outages.end("context");
       else
-        troubles.begin(
-          "context",
-          new Error(`the host's own messages were used because ${snapshot.fallback}`),
-        );
+        outages.begin("context", new Error(`the host's own messages were used because ${snapshot.fallback}`));
       const situation = { model: nameModel(model), sessionKey: session.key, contextWindow };
       const { contextThreshold } = resolveThreshold(parts.settings, situation);
-      note.baseTokens = findBase(learned, attempt.baseTokens ?? Infinity, contextThreshold);
-      note.sentTokens = snapshot.estimatedTokens;
-      note.wasTight = snapshot.isTight;
+      sessionMemory.baseTokens = findBase(learned, attempt.baseTokens ?? Infinity, contextThreshold);
+      sessionMemory.sentTokens = snapshot.estimatedTokens;
+      sessionMemory.wasTight = snapshot.isTight;
       return describeSnapshot(snapshot, params);
     },
 
@@ -148,14 +145,14 @@ export function createContextEngine(parts: ContextEngineParts): ContextEngine {
       const { session } = readAddress(params);
       if (!isCaptured(session.key)) return await parts.delegateCompaction(params);
       attempts.delete(session.id);
-      return await compactSession({ lease, troubles }, params, session);
+      return await compactSession({ lease, outages }, params, session);
     },
 
     async maintain(params) {
       const { session } = readAddress(params);
       const isLent = params.runtimeContext?.allowDeferredCompactionExecution === true;
       if (!isCaptured(session.key) || !isLent) return describeMaintenance("nothing to maintain");
-      return await maintainSession({ lease, troubles }, params, session);
+      return await maintainSession({ lease, outages }, params, session);
     },
 
     async prepareSubagentSpawn(params) {

@@ -4,7 +4,7 @@
  * and opens nothing; the archive is opened by the first turn.
  */
 
-import { CHAT_WORDS } from "./chat-words.ts";
+import { CHAT_WORDS } from "./commands/chat-words.ts";
 import { EngineError, hintFor } from "@lossless/core";
 import type { Engine, EngineEvent, SessionRef, Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/interchange/need";
@@ -14,24 +14,29 @@ import { join } from "node:path";
 import { buildMemorySystemPromptAddition, delegateCompactionToRuntime } from "openclaw/plugin-sdk/core";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import manifest from "../package.json" with { type: "json" };
-import { createCommands } from "./command.ts";
+import { createCommands } from "./commands/command.ts";
 import { createContextEngine, ENGINE_ID } from "./context-engine.ts";
 import { findRefusedModels, readHostModels } from "./doctor-contract.ts";
-import { describeFirstStart } from "./first-start.ts";
-import type { PluginApi, PluginLogger } from "./host.ts";
-import { LogFile, logTo } from "./log-file.ts";
-import { openMediaFolder, type MediaSource } from "./media.ts";
-import { explainOverride } from "./model-access.ts";
-import { findShortfalls, resolveForHost, type HostSettings } from "./host-settings.ts";
-import { compileCapturePolicy, compileReadPolicy } from "./session.ts";
-import { importSessions, listHostSessions, noteSessionEnd, type SessionHookParts } from "./session-hooks.ts";
-import { sweepHostFiles } from "./session-files.ts";
-import { leaseEngine, type EngineLease } from "./shared-engine.ts";
-import { Spool } from "./spool.ts";
-import { SubagentGrants } from "./subagents.ts";
-import { TOOL_NAMES } from "./tool-names.ts";
-import { createTools } from "./tools.ts";
-import { createHostReader, type TranscriptReader } from "./transcript.ts";
+import { describeFirstStart } from "./host/first-start.ts";
+import type { PluginApi, PluginLogger } from "./host/host.ts";
+import { LogFile, logTo } from "./host/log-file.ts";
+import { openMediaFolder, type MediaSource } from "./capture/media.ts";
+import { explainOverride } from "./host/model-access.ts";
+import { findShortfalls, resolveForHost, type HostSettings } from "./host/host-settings.ts";
+import { compileCapturePolicy, compileReadPolicy } from "./host/session.ts";
+import {
+  importSessions,
+  listHostSessions,
+  noteSessionEnd,
+  type SessionHookParts,
+} from "./capture/session-hooks.ts";
+import { sweepHostFiles } from "./host/session-files.ts";
+import { leaseEngine, type EngineLease } from "./host/shared-engine.ts";
+import { Spool } from "./capture/spool.ts";
+import { SubagentGrants } from "./host/subagents.ts";
+import { TOOL_NAMES } from "./commands/tool-names.ts";
+import { createTools } from "./commands/tools.ts";
+import { createHostReader, type TranscriptReader } from "./capture/transcript.ts";
 
 export default definePluginEntry({
   id: ENGINE_ID,
@@ -199,7 +204,7 @@ function describeRefusal(model: string): string {
 }
 
 /**
- * Looks at the archive when the gateway starts, so that trouble shows before the first turn, and reads the sessions of the host that are not
+ * Looks at the archive when the gateway starts, so that outage shows before the first turn, and reads the sessions of the host that are not
  * in it, or not wholly: all of them at the first start, later those that an end came in between. Nobody waits for this.
  */
 function startArchive(
@@ -215,7 +220,7 @@ function startArchive(
   const sessions = listHostSessions(api);
   const isNew = !existsSync(settings.databasePath);
   if (isFirstStart(settings))
-    logger.info(describeFirstStart({ settings, sessions: sessions.length, notes: lease.notes }));
+    logger.info(describeFirstStart({ settings, sessions: sessions.length, memory: lease.memory }));
   if (isNew && sessions.length === 0) return;
   const run = async (): Promise<void> => {
     try {
@@ -224,7 +229,7 @@ function startArchive(
       if (messages > 0) logger.info(`${messages} earlier messages of ${sessions.length} sessions are stored`);
       await sweep();
     } catch (error) {
-      if (parts.lease.notes.fail("archive", error)) logger.warn(`archive: ${describeError(error)}`);
+      if (parts.lease.memory.fail("archive", error)) logger.warn(`archive: ${describeError(error)}`);
     }
   };
   void run();
@@ -272,7 +277,7 @@ function introduceOnce(api: PluginApi, settings: Settings, lease: EngineLease): 
     return {
       payload: {
         ...payload,
-        text: `${payload.text}\n\nLossless Claw: ${describeFirstStart({ settings, sessions, notes: lease.notes, stateDir })}`,
+        text: `${payload.text}\n\nLossless Claw: ${describeFirstStart({ settings, sessions, memory: lease.memory, stateDir })}`,
       },
     };
   });

@@ -5,9 +5,9 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { holdRoom } from "../src/attempt.ts";
-import type { AgentMessage, AssembleParams, ContextEngine } from "../src/host.ts";
-import { Notes } from "../src/notes.ts";
+import { holdRoom } from "../src/assemble/attempt.ts";
+import type { AgentMessage, AssembleParams, ContextEngine } from "../src/host/host.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
@@ -17,14 +17,14 @@ const written = { api: "fake-api", provider: "fake", model: "fake-1" };
 let folder: string;
 let archive: Engine;
 let transcript: FakeTranscript;
-let notes: Notes;
+let memory: ProcessMemory;
 let failure: Error | null;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-assemble-"));
   archive = await openEngine({ database: join(folder, "lcm.db"), settings: makeSettings(), thread: false });
   transcript = new FakeTranscript();
-  notes = new Notes();
+  memory = new ProcessMemory();
   failure = null;
 });
 
@@ -43,7 +43,7 @@ function newEngine(): ContextEngine {
       return archive;
     },
     transcript,
-    notes,
+    memory,
     describeMemory: () => "Ask the memory first.",
   });
 }
@@ -274,10 +274,10 @@ describe("without the archive", () => {
     const { messages } = await engine.assemble(ask(300, { messages: history }));
     expect(messages).toEqual(history.slice(3));
     expect((await engine.assemble(ask(3000, { messages }))).messages).toEqual(messages);
-    expect(notes.troubles.map((trouble) => trouble.part)).toEqual(["archive", "context"]);
+    expect(memory.outages.map((outage) => outage.part)).toEqual(["archive", "context"]);
     failure = null;
     await newEngine().assemble(ask(300));
-    expect(notes.troubles.map((trouble) => trouble.part)).toEqual(["archive"]);
+    expect(memory.outages.map((outage) => outage.part)).toEqual(["archive"]);
   });
 
   test("all of them are handed through when they fit", async () => {
@@ -291,6 +291,6 @@ describe("without the archive", () => {
     const engine = newEngine();
     await engine.bootstrap(session);
     expect((await engine.assemble(ask(9000, { messages: history }))).messages).toEqual(history);
-    expect(notes.troubles[0]?.message).toContain("behind");
+    expect(memory.outages[0]?.message).toContain("behind");
   });
 });

@@ -7,21 +7,21 @@ import { openEngine } from "@lossless/lossless-claw";
 import type { Complete, Engine } from "@lossless/core";
 import { listBackups, planRewrite } from "@lossless/core/repair";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createCommands } from "../src/command.ts";
-import type { CommandContext } from "../src/host.ts";
-import { resolveForHost } from "../src/host-settings.ts";
-import { Notes } from "../src/notes.ts";
-import { Spool } from "../src/spool.ts";
+import { createCommands } from "../src/commands/command.ts";
+import type { CommandContext } from "../src/host/host.ts";
+import { resolveForHost } from "../src/host/host-settings.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
+import { Spool } from "../src/capture/spool.ts";
 
 const session = { key: "agent:main:chat", id: "s1", owner: "main" };
 
 let folder: string;
 let archive: Engine;
-let notes: Notes;
+let memory: ProcessMemory;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-command-"));
-  notes = new Notes();
+  memory = new ProcessMemory();
   archive = await openEngine({ database: join(folder, "lcm.db"), thread: false });
 });
 
@@ -42,7 +42,7 @@ async function ask(
     settings,
     resolved,
     preflight: () => resolved.replaced.map(({ message }) => message),
-    lease: { open, notes },
+    lease: { open, memory },
     spool: new Spool(join(folder, "lcm.db")),
   });
   return (await command!.handler({ args, agentId: "main", sessionKey: session.key, ...context })).text;
@@ -53,7 +53,7 @@ test("both names are registered", () => {
   const commands = createCommands({
     settings: resolved.settings,
     resolved,
-    lease: { open: async () => archive, notes },
+    lease: { open: async () => archive, memory },
     spool: new Spool(join(folder, "lcm.db")),
   });
   expect(commands.map((command) => command.name)).toEqual(["lcm", "lossless"]);
@@ -153,15 +153,15 @@ async function fill(turns: number): Promise<void> {
 }
 
 test("status and doctor tell of a turn that the host refused, and what to do", async () => {
-  notes.fail(`turns of ${session.key}`, new Error("the host refused a turn: too large"), "Say it shorter.");
+  memory.fail(`turns of ${session.key}`, new Error("the host refused a turn: too large"), "Say it shorter.");
   expect(await ask("status")).toContain(`! turns of ${session.key}: the host refused a turn: too large`);
   expect(await ask("doctor")).toContain("Say it shorter.");
-  notes.recover(`turns of ${session.key}`);
+  memory.recover(`turns of ${session.key}`);
   expect(await ask("status")).toContain("All parts work.");
 });
 
 test("status and doctor tell what does not work, and that turns wait", async () => {
-  notes.fail("archive", new Error("the disk is full"));
+  memory.fail("archive", new Error("the disk is full"));
   await new Spool(join(folder, "lcm.db")).add({
     advancementKey: "k",
     admission: {
@@ -186,7 +186,7 @@ test("status and doctor tell what does not work, and that turns wait", async () 
     expect(text).toContain("the disk is full");
     expect(text).toContain("1 turn waits");
   }
-  notes.recover("archive");
+  memory.recover("archive");
 });
 
 test("doctor has nothing to say about an archive that works", async () => {
@@ -253,7 +253,7 @@ test("compact folds the chat, with instructions or through the host, for known s
   expect(await ask("compact", {}, undefined, { isAuthorizedSender: false })).toContain(
     "Only senders known to the host",
   );
-  notes.session(session.id).baseTokens = 100_000;
+  memory.session(session.id).baseTokens = 100_000;
   expect(await ask("compact keep names")).toMatch(/^Folded: about [\d,]+ tokens became/);
   expect(await ask("status")).toMatch(/Folded: \d+ summar/);
   const compactCurrent = async () => ({ compacted: false, reason: "asked the host" });
@@ -277,7 +277,7 @@ test("compact folds for the room of the session's model, also after a restart, a
   expect(await ask("compact keep names")).toMatch(/^Folded: .* Every message is still there\.$/);
   expect(await count()).toBeLessThan(whole);
   // Too small for anything: what folding cannot reach is said.
-  notes.session(session.id).baseTokens = 20;
+  memory.session(session.id).baseTokens = 20;
   const answer = await ask("compact keep names");
   expect(answer).toContain("Target not reached: it was to have at most 14 tokens");
   expect(answer).toContain(`became ${(await count()).toLocaleString("en")}.`);

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { describeOutcome, explainRefusal, readTrigger, type FoldOutcome } from "../src/compact-answer.ts";
+import {
+  describeOutcome,
+  explainRefusal,
+  readTrigger,
+  type FoldOutcome,
+} from "../src/assemble/compact-answer.ts";
 import { classifyReason, letsTurnGoOn } from "./host-rules.ts";
 
 const byKind: { readonly [Kind in FoldOutcome["kind"]]: readonly Extract<FoldOutcome, { kind: Kind }>[] } = {

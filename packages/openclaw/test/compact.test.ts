@@ -5,10 +5,10 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { CompactParams, CompactResult, ContextEngine, HostLlm, LlmParams } from "../src/host.ts";
-import { ModelAccess, readFailure } from "../src/model-access.ts";
-import { Notes } from "../src/notes.ts";
-import { readLearned } from "../src/room.ts";
+import type { CompactParams, CompactResult, ContextEngine, HostLlm, LlmParams } from "../src/host/host.ts";
+import { ModelAccess, readFailure } from "../src/host/model-access.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
+import { readLearned } from "../src/assemble/token-room.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { letsTurnGoOn } from "./host-rules.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
@@ -18,7 +18,7 @@ const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
 let folder: string;
 let archive: Engine;
 let transcript: FakeTranscript;
-let notes: Notes;
+let memory: ProcessMemory;
 let models: ModelAccess;
 
 beforeEach(async () => {
@@ -26,7 +26,7 @@ beforeEach(async () => {
   models = new ModelAccess();
   archive = await openEngine({ database: join(folder, "lcm.db"), thread: false, complete: models.complete });
   transcript = new FakeTranscript();
-  notes = new Notes();
+  memory = new ProcessMemory();
 });
 
 afterEach(() => closeProven(archive, folder));
@@ -37,7 +37,7 @@ function newEngine(config: Record<string, unknown> = {}): ContextEngine {
     folder,
     open: async () => archive,
     transcript,
-    notes,
+    memory,
     models,
   });
 }
@@ -120,7 +120,7 @@ describe("compact", () => {
     const last = transcript.say("assistant", "many", { usage });
     const runtimeContext = { modelContextWindow: 64_000 };
     await engine.commitTurn({ ...transcript.turn(first, last), runtimeContext });
-    const { roomTokens } = readLearned(notes.session(SESSION_ID));
+    const { roomTokens } = readLearned(memory.session(SESSION_ID));
     expect(roomTokens).toBeGreaterThan(17_000);
     expect(roomTokens).toBeLessThan(19_000);
   });
@@ -131,7 +131,7 @@ describe("compact", () => {
     await engine.bootstrap(session);
     const { estimatedTokens } = await engine.assemble({ ...session, messages: [], tokenBudget: 42_000 });
     await engine.compact(ask("overflow", { tokenBudget: 64_000 }));
-    const { capTokens } = readLearned(notes.session(SESSION_ID));
+    const { capTokens } = readLearned(memory.session(SESSION_ID));
     expect(capTokens).toBe(Math.round(0.7 * estimatedTokens));
 
     const first = transcript.say("user", "and now?");
@@ -139,20 +139,20 @@ describe("compact", () => {
     const last = transcript.say("assistant", "better", { usage });
     const runtimeContext = { modelContextWindow: 200_000, tokenBudget: 64_000 };
     await engine.commitTurn({ ...transcript.turn(first, last), runtimeContext });
-    const learned = readLearned(notes.session(SESSION_ID));
+    const learned = readLearned(memory.session(SESSION_ID));
     expect(learned).toMatchObject({ windowTokens: 64_000, overflows: [estimatedTokens] });
     expect(learned.capTokens).toBeGreaterThanOrEqual(capTokens!);
     expect(learned.roomTokens).toBeLessThan(19_000);
 
     await engine.compact(ask("budget", { currentTokenCount: 50_000, tokenBudget: 48_000 }));
-    expect(readLearned(notes.session(SESSION_ID))).toEqual(learned);
+    expect(readLearned(memory.session(SESSION_ID))).toEqual(learned);
   });
 
   test("two overflows are a limit where folding begins, by the threshold of the session", async () => {
     await playTurns(30);
     const contextThresholdOverrides = [{ match: { sessionPattern: SESSION_KEY }, contextThreshold: 0.5 }];
     const { settings } = resolveSettings({ config: { contextThresholdOverrides }, stateDir: folder });
-    const engine = makeEngine({ settings, folder, open: async () => archive, transcript, notes });
+    const engine = makeEngine({ settings, folder, open: async () => archive, transcript, memory });
     const params = { ...session, messages: [], tokenBudget: 42_000 };
     for (let time = 1; time <= 2; time++) {
       await engine.bootstrap(session);
@@ -161,8 +161,8 @@ describe("compact", () => {
     }
     await engine.bootstrap(session);
     await engine.assemble(params);
-    const note = notes.session(SESSION_ID);
-    expect(note.baseTokens).toBe(Math.ceil(readLearned(note).capTokens! / 0.5));
+    const sessionMemory = memory.session(SESSION_ID);
+    expect(sessionMemory.baseTokens).toBe(Math.ceil(readLearned(sessionMemory).capTokens! / 0.5));
   });
 
   test("before a turn, the turn goes on whatever there is to fold", async () => {
@@ -177,17 +177,17 @@ describe("compact", () => {
       await measure(12_000);
     }
     // After a restart nothing is remembered.
-    notes = new Notes();
+    memory = new ProcessMemory();
     expect(letsTurnGoOn(await preflight())).toBe(true);
     const broken = makeEngine({
       settings: resolveSettings({ config: {}, configSource: "test", stateDir: folder }).settings,
       folder,
       open: async () => Promise.reject(new Error("the guard of the disk said no")),
       transcript,
-      notes,
+      memory,
     });
     expect(letsTurnGoOn(await broken.compact(ask("budget")))).toBe(true);
-    expect(notes.troubles).toMatchObject([{ part: "archive", message: "the guard of the disk said no" }]);
+    expect(memory.outages).toMatchObject([{ part: "archive", message: "the guard of the disk said no" }]);
   });
 
   test("before a turn, the host is answered before it stops waiting, also by an archive that never answers", async () => {
@@ -197,11 +197,11 @@ describe("compact", () => {
       const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
       const open = (): Promise<Engine> => new Promise(() => undefined);
       const answers: CompactResult[] = [];
-      const engine = makeEngine({ settings, folder, open, transcript, notes });
+      const engine = makeEngine({ settings, folder, open, transcript, memory });
       void engine.compact(ask("budget")).then((answer) => answers.push(answer));
       await vi.advanceTimersByTimeAsync(179_000);
       expect(answers.map(letsTurnGoOn)).toEqual([true]);
-      expect(notes.troubles).toMatchObject([
+      expect(memory.outages).toMatchObject([
         { part: "archive", message: "a compaction did not end within 165 s" },
       ]);
     } finally {
@@ -212,7 +212,7 @@ describe("compact", () => {
   test("before a turn, folds until what the host counts is under its limit", async () => {
     await playTurns(60);
     const before = await measure(40_000);
-    notes = new Notes();
+    memory = new ProcessMemory();
     const own = 36_000;
     const params = ask("budget", { currentTokenCount: own + before, tokenBudget: 64_000 });
     expect(await newEngine().compact(params)).toMatchObject({ ok: true, compacted: true });
@@ -220,15 +220,15 @@ describe("compact", () => {
     expect(await newEngine().compact(params)).toMatchObject({ reason: "already under target" });
   });
 
-  test("a turn that the host refuses is a trouble until one is answered", async () => {
+  test("a turn that the host refuses is an outage until one is answered", async () => {
     await playTurns(1);
     await measure();
     await newEngine().compact(ask("overflow"));
-    expect(notes.troubles).toMatchObject([
+    expect(memory.outages).toMatchObject([
       { part: `turns of ${SESSION_KEY}`, message: expect.stringContaining("the host refused a turn") },
     ]);
     await playTurns(1);
-    expect(notes.troubles).toEqual([]);
+    expect(memory.outages).toEqual([]);
   });
 
   test.each([

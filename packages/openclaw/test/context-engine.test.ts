@@ -5,8 +5,8 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, MessageRow } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ContextEngine } from "../src/host.ts";
-import { Notes } from "../src/notes.ts";
+import type { ContextEngine } from "../src/host/host.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
@@ -17,7 +17,7 @@ let archive: Engine;
 let transcript: FakeTranscript;
 let warnings: string[];
 let opened: number;
-let notes: Notes;
+let memory: ProcessMemory;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-plugin-"));
@@ -25,7 +25,7 @@ beforeEach(async () => {
   transcript = new FakeTranscript();
   warnings = [];
   opened = 0;
-  notes = new Notes();
+  memory = new ProcessMemory();
 });
 
 afterEach(() => closeProven(archive, folder));
@@ -46,7 +46,7 @@ function newEngine(config: Record<string, unknown> = {}, open?: () => Promise<En
         return archive;
       }),
     transcript,
-    notes,
+    memory,
     warn: (text) => warnings.push(text),
   });
 }

@@ -5,13 +5,13 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Engine, Settings } from "@lossless/core";
 import { createContextEngine, type ContextEngineParts } from "../src/context-engine.ts";
-import type { ContextEngine } from "../src/host.ts";
-import type { MediaSource } from "../src/media.ts";
-import { ModelAccess } from "../src/model-access.ts";
-import { Notes } from "../src/notes.ts";
-import { Spool } from "../src/spool.ts";
-import { SubagentGrants } from "../src/subagents.ts";
-import type { TranscriptReader } from "../src/transcript.ts";
+import type { ContextEngine } from "../src/host/host.ts";
+import type { MediaSource } from "../src/capture/media.ts";
+import { ModelAccess } from "../src/host/model-access.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
+import { Spool } from "../src/capture/spool.ts";
+import { SubagentGrants } from "../src/host/subagents.ts";
+import type { TranscriptReader } from "../src/capture/transcript.ts";
 
 export interface TestParts {
   readonly settings: Settings;
@@ -19,7 +19,7 @@ export interface TestParts {
   readonly open: () => Promise<Engine>;
   readonly transcript: { readonly reader: TranscriptReader };
   readonly media?: MediaSource;
-  readonly notes?: Notes;
+  readonly memory?: ProcessMemory;
   readonly models?: ModelAccess;
   readonly warn?: (text: string) => void;
   readonly tell?: (text: string) => void;
@@ -35,7 +35,7 @@ export function makeEngine(parts: TestParts): ContextEngine {
       open,
       inOrder: async (_sessionId, task) => await task(),
       discard: () => undefined,
-      notes: parts.notes ?? new Notes(),
+      memory: parts.memory ?? new ProcessMemory(),
       models: parts.models ?? new ModelAccess(),
     },
     reader: transcript.reader,

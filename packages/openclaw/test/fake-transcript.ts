@@ -3,8 +3,8 @@
  * that stop fitting when it does, a fence before the current turn. Built by tests, read through the plugin's reader port.
  */
 
-import type { AgentMessage, CommitTurnParams, EntryAnchor } from "../src/host.ts";
-import type { RawEvent, TranscriptPage, TranscriptReader, VisibleEntry } from "../src/transcript.ts";
+import type { AgentMessage, CommitTurnParams, EntryAnchor } from "../src/host/host.ts";
+import type { RawEvent, TranscriptPage, TranscriptReader, VisibleEntry } from "../src/capture/transcript.ts";
 
 export const SESSION_KEY = "agent:main:test";
 export const SESSION_ID = "session-1";

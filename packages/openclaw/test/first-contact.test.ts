@@ -5,10 +5,10 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Complete, Engine, MessageRow } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { importOlder, readOlder } from "../src/first-contact.ts";
-import type { AgentMessage, ContextEngine } from "../src/host.ts";
-import { Notes } from "../src/notes.ts";
-import { catchUp } from "../src/catch-up.ts";
+import { importOlder, readOlder } from "../src/capture/first-contact.ts";
+import type { AgentMessage, ContextEngine } from "../src/host/host.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
+import { catchUp } from "../src/capture/catch-up.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
@@ -20,20 +20,20 @@ const ROWS = 1_500;
 let folder: string;
 let archive: Engine;
 let transcript: FakeTranscript;
-let notes: Notes;
+let memory: ProcessMemory;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-first-"));
   archive = await openEngine({ database: join(folder, "lcm.db"), thread: false });
   transcript = new FakeTranscript();
-  notes = new Notes();
+  memory = new ProcessMemory();
 });
 
 afterEach(() => closeProven(archive, folder));
 
 function newEngine(): ContextEngine {
   const { settings } = resolveSettings({ config: {}, configSource: "test", stateDir: folder });
-  return makeEngine({ settings, folder, open: async () => archive, transcript, notes });
+  return makeEngine({ settings, folder, open: async () => archive, transcript, memory });
 }
 
 function speak(rows: number): void {
@@ -180,17 +180,17 @@ describe("first contact with a long session", () => {
     transcript.pageSize = 50;
     const engine = newEngine();
     const said: string[] = [];
-    const fail = notes.fail.bind(notes);
-    notes.fail = (part, error) => {
+    const fail = memory.fail.bind(memory);
+    memory.fail = (part, error) => {
       said.push(`${part}: ${String(error)}`);
       return fail(part, error);
     };
     expect(await engine.bootstrap(session)).toMatchObject({ bootstrapped: true });
-    expect(notes.importing.has(SESSION_ID)).toBe(true);
-    while (notes.importing.size > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(memory.importing.has(SESSION_ID)).toBe(true);
+    while (memory.importing.size > 0) await new Promise((resolve) => setImmediate(resolve));
     expect((await readStored()).length).toBe(ROWS);
     expect(said.some((line) => /import: .*is being read, [\d,]+ of 1,200 rows/.test(line))).toBe(true);
-    expect(notes.troubles).toEqual([]);
+    expect(memory.outages).toEqual([]);
   });
 
   test("shows all of it when the transcript is rewritten meanwhile", async () => {
@@ -199,7 +199,7 @@ describe("first contact with a long session", () => {
     await readRest({ stopAfter: 2 });
     transcript.rewrite();
     await newEngine().bootstrap(session);
-    while (notes.importing.size > 0) await new Promise((resolve) => setImmediate(resolve));
+    while (memory.importing.size > 0) await new Promise((resolve) => setImmediate(resolve));
     const stored = await readStored();
     expect(stored.map((row) => row.eventId)).toEqual(transcript.messages.map((row) => row.id));
     expect(stored.every((row) => row.hidden.length === 0)).toBe(true);

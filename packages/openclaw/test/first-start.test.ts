@@ -1,13 +1,13 @@
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { describeFirstStart } from "../src/first-start.ts";
-import { Notes } from "../src/notes.ts";
+import { describeFirstStart } from "../src/host/first-start.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
 
 const stateDir = resolve("/home/somebody/.openclaw");
 const settings = { databasePath: join(stateDir, "lcm.db"), largeFilesDir: join(stateDir, "lcm-files") };
 
 test("the first reply in a chat names what is kept where without the folders of the machine", () => {
-  const text = describeFirstStart({ settings, sessions: 3, notes: new Notes(), stateDir });
+  const text = describeFirstStart({ settings, sessions: 3, memory: new ProcessMemory(), stateDir });
   expect(text).toContain("every message is kept from now on in lcm.db, large files in lcm-files.");
   expect(text).not.toContain("somebody");
 });
@@ -17,11 +17,18 @@ test("a database elsewhere is named by its file alone", () => {
     databasePath: resolve("/mnt/disk/archive.db"),
     largeFilesDir: resolve("/mnt/disk/archive-files"),
   };
-  const text = describeFirstStart({ settings: elsewhere, sessions: 0, notes: new Notes(), stateDir });
+  const text = describeFirstStart({
+    settings: elsewhere,
+    sessions: 0,
+    memory: new ProcessMemory(),
+    stateDir,
+  });
   expect(text).toContain("kept from now on in archive.db, large files in archive-files.");
   expect(text).not.toContain("/mnt");
 });
 
 test("the log names whole paths", () => {
-  expect(describeFirstStart({ settings, sessions: 0, notes: new Notes() })).toContain(settings.databasePath);
+  expect(describeFirstStart({ settings, sessions: 0, memory: new ProcessMemory() })).toContain(
+    settings.databasePath,
+  );
 });

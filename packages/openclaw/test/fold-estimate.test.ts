@@ -1,6 +1,11 @@
 import { resolveSettings } from "@lossless/core";
 import { expect, test } from "vitest";
-import { addEstimates, describeEstimate, estimateFolding, NO_FOLDING } from "../src/fold-estimate.ts";
+import {
+  addEstimates,
+  describeEstimate,
+  estimateFolding,
+  NO_FOLDING,
+} from "../src/assemble/fold-estimate.ts";
 
 const { settings } = resolveSettings({ env: {}, config: {} });
 

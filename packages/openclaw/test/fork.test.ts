@@ -7,7 +7,7 @@ import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { exportConversations, importHistory } from "@lossless/lossless-claw/interchange";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AgentMessage, ContextEngine } from "../src/host.ts";
+import type { AgentMessage, ContextEngine } from "../src/host/host.ts";
 import { makeEngine } from "./engine-parts.ts";
 import { FakeTranscript } from "./fake-transcript.ts";
 

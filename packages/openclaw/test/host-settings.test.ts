@@ -3,8 +3,8 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";
-import { findShortfalls } from "../src/host-settings.ts";
-import { sweepHostFiles } from "../src/session-files.ts";
+import { findShortfalls } from "../src/host/host-settings.ts";
+import { sweepHostFiles } from "../src/host/session-files.ts";
 
 const settingsWith = (config: object) => resolveSettings({ config, configSource: "test" }).settings;
 

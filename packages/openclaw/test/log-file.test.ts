@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { dirname } from "node:path";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";
-import { LogFile, logTo } from "../src/log-file.ts";
+import { LogFile, logTo } from "../src/host/log-file.ts";
 
 const readLines = (file: string): Record<string, unknown>[] =>
   readFileSync(file, "utf8")

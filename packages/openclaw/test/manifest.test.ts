@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import plugin from "../package.json" with { type: "json" };
-import { renderManifest } from "../src/manifest.ts";
+import { renderManifest } from "../src/host/manifest.ts";
 
 test("the manifest that the host reads is made from the settings table", async () => {
   const written = await readFile(new URL("../openclaw.plugin.json", import.meta.url), "utf8");

@@ -5,8 +5,8 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AgentMessage, ContextEngine } from "../src/host.ts";
-import { listMediaReferences, openMediaFolder, type MediaSource } from "../src/media.ts";
+import type { AgentMessage, ContextEngine } from "../src/host/host.ts";
+import { listMediaReferences, openMediaFolder, type MediaSource } from "../src/capture/media.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 

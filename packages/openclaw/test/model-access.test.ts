@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { CompleteRequest, CompleteResult } from "@lossless/core";
-import type { HostLlm, HostSubagents } from "../src/host.ts";
-import { ModelAccess, type Delegate } from "../src/model-access.ts";
+import type { HostLlm, HostSubagents } from "../src/host/host.ts";
+import { ModelAccess, type Delegate } from "../src/host/model-access.ts";
 
 const QUESTION: CompleteRequest = {
   model: { provider: "acme", model: "small-1" },

@@ -12,7 +12,7 @@ import type { Engine, HiddenReason } from "@lossless/core";
 import { fc } from "@lossless/testkit/properties.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
-import type { CommitTurnParams, ContextEngine } from "../src/host.ts";
+import type { CommitTurnParams, ContextEngine } from "../src/host/host.ts";
 import { makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 

@@ -5,7 +5,7 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AgentMessage, ContextEngine } from "../src/host.ts";
+import type { AgentMessage, ContextEngine } from "../src/host/host.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { readRecordedCalls, RecordedTranscripts, type RecordedCall } from "./recorded-calls.ts";
 

@@ -12,8 +12,8 @@ import type {
   CommitTurnParams,
   CompactParams,
   SessionParams,
-} from "../src/host.ts";
-import type { RawEvent, TranscriptPage, TranscriptReader, VisibleEntry } from "../src/transcript.ts";
+} from "../src/host/host.ts";
+import type { RawEvent, TranscriptPage, TranscriptReader, VisibleEntry } from "../src/capture/transcript.ts";
 
 export type RecordedCall =
   | { readonly name: "bootstrap"; readonly params: SessionParams }

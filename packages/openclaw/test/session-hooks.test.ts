@@ -4,20 +4,20 @@ import { join } from "node:path";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Notes } from "../src/notes.ts";
-import { importSessions, listHostSessions, noteSessionEnd } from "../src/session-hooks.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
+import { importSessions, listHostSessions, noteSessionEnd } from "../src/capture/session-hooks.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
 let folder: string;
 let archive: Engine;
 let transcript: FakeTranscript;
-let notes: Notes;
+let memory: ProcessMemory;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-hooks-"));
   archive = await openEngine({ database: join(folder, "lcm.db"), thread: false });
   transcript = new FakeTranscript();
-  notes = new Notes();
+  memory = new ProcessMemory();
 });
 
 afterEach(async () => {
@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 const parts = (isCaptured = true) => ({
-  lease: { open: async () => archive, inOrder: <T>(_id: string, task: () => Promise<T>) => task(), notes },
+  lease: { open: async () => archive, inOrder: <T>(_id: string, task: () => Promise<T>) => task(), memory },
   reader: transcript.reader,
   isCaptured: () => isCaptured,
   logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
@@ -86,5 +86,5 @@ test("sessions that were there before are read once, the newest first", async ()
   const signal = new AbortController().signal;
   expect(await importSessions(parts(), sessions.slice(0, 1), signal)).toBe(6);
   expect(await importSessions(parts(), sessions.slice(0, 1), signal)).toBe(0);
-  expect(notes.troubles).toEqual([]);
+  expect(memory.outages).toEqual([]);
 });

@@ -5,8 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
 import { writeLongInterruptedArchive } from "@lossless/testkit/older-archive.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { HostLlm } from "../src/host.ts";
-import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
+import type { HostLlm } from "../src/host/host.ts";
+import { leaseEngine, type EngineLease } from "../src/host/shared-engine.ts";
 
 const workerUrl = new URL("../../lossless-claw/src/worker.ts", import.meta.url);
 

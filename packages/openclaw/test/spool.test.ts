@@ -8,10 +8,10 @@ import { EngineError, resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ContextEngine } from "../src/host.ts";
-import { Notes } from "../src/notes.ts";
-import { leaseEngine } from "../src/shared-engine.ts";
-import { Spool } from "../src/spool.ts";
+import type { ContextEngine } from "../src/host/host.ts";
+import { ProcessMemory } from "../src/host/process-memory.ts";
+import { leaseEngine } from "../src/host/shared-engine.ts";
+import { Spool } from "../src/capture/spool.ts";
 import { closeProven, makeEngine } from "./engine-parts.ts";
 import { FakeTranscript, SESSION_ID, SESSION_KEY } from "./fake-transcript.ts";
 
@@ -20,7 +20,7 @@ const session = { sessionId: SESSION_ID, sessionKey: SESSION_KEY };
 let folder: string;
 let archive: Engine;
 let transcript: FakeTranscript;
-let notes: Notes;
+let memory: ProcessMemory;
 let isDown: boolean;
 let told: string[];
 
@@ -28,7 +28,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "lossless-spool-"));
   archive = await openEngine({ database: join(folder, "lcm.db"), thread: false });
   transcript = new FakeTranscript();
-  notes = new Notes();
+  memory = new ProcessMemory();
   isDown = false;
   told = [];
 });
@@ -45,7 +45,7 @@ function newEngine(): ContextEngine {
       return archive;
     },
     transcript,
-    notes,
+    memory,
     tell: (text) => told.push(text),
   });
 }
@@ -76,7 +76,7 @@ describe("a database that cannot take a turn", () => {
     expect(told).toHaveLength(1);
     const [name] = await listSpool();
     expect((await stat(join(folder, "lcm-spool", name!))).mode & 0o777).toBe(0o600);
-    expect(notes.troubles.map((trouble) => trouble.part)).toContain("spool");
+    expect(memory.outages.map((outage) => outage.part)).toContain("spool");
   });
 
   test("gets the turns in order when it is back, before the next one", async () => {
@@ -88,7 +88,7 @@ describe("a database that cannot take a turn", () => {
     expect(await newEngine().commitTurn(speak("three"))).toEqual({ status: "committed" });
     expect(await listStored()).toEqual(transcript.messages.map((row) => row.id));
     expect(await listSpool()).toEqual([]);
-    expect(notes.troubles).toEqual([]);
+    expect(memory.outages).toEqual([]);
   });
 
   test("gets them also when the transcript cannot show them any more", async () => {
@@ -130,7 +130,7 @@ describe("a turn on the real engine of the plugin", () => {
       await events.beforeUse();
       return noteBusy(engine, events.busy);
     };
-    const plugin = (): ContextEngine => makeEngine({ settings, folder: stateDir, open, transcript, notes });
+    const plugin = (): ContextEngine => makeEngine({ settings, folder: stateDir, open, transcript, memory });
     return { lease, events, plugin, database: settings.databasePath };
   }
 
@@ -177,7 +177,7 @@ describe("a turn on the real engine of the plugin", () => {
   });
 });
 
-/** Notes which calls waited in vain for the lock. */
+/** ProcessMemory which calls waited in vain for the lock. */
 function noteBusy(engine: Engine, busy: string[]): Engine {
   const noted =
     (name: string, call: (...args: unknown[]) => Promise<unknown>) =>
@@ -216,7 +216,7 @@ describe("a damaged file in the spool", () => {
     expect(await listStored()).toEqual(transcript.messages.map((row) => row.id));
     expect(await listSpool()).toEqual([`${name}.damaged`]);
     expect(await new Spool(join(folder, "lcm.db")).listAside()).toEqual([`${name}.damaged`]);
-    expect(notes.troubles).toEqual([]);
+    expect(memory.outages).toEqual([]);
   });
 
   test("is reported once to whoever logs", async () => {
@@ -262,7 +262,7 @@ describe("a damaged file in the spool", () => {
       const [name] = await listSpool();
       const program = `
         import { openSync } from "node:fs";
-        import { Spool } from ${JSON.stringify(new URL("../src/spool.ts", import.meta.url).href)};
+        import { Spool } from ${JSON.stringify(new URL("../src/capture/spool.ts", import.meta.url).href)};
         const spool = new Spool(${JSON.stringify(join(folder, "lcm.db"))});
         await spool.size();
         try { for (;;) openSync("/dev/null"); } catch {}
@@ -292,7 +292,7 @@ describe("temporary files", () => {
     const first = transcript.say("user", "one");
     const turn = JSON.stringify(transcript.turn(first, first));
     const program = `
-      import { Spool } from ${JSON.stringify(new URL("../src/spool.ts", import.meta.url).href)};
+      import { Spool } from ${JSON.stringify(new URL("../src/capture/spool.ts", import.meta.url).href)};
       await new Spool(${JSON.stringify(join(folder, "lcm.db"))}).add({ ...${turn}, messages: ["x".repeat(200_000)] }).catch((error) => {
         console.log(error.code);
       });`;

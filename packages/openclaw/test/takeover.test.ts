@@ -7,7 +7,7 @@ import { needsAdoption } from "@lossless/interchange/need";
 import type { Adoption } from "@lossless/interchange";
 import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { leaseEngine, type EngineLease } from "../src/shared-engine.ts";
+import { leaseEngine, type EngineLease } from "../src/host/shared-engine.ts";
 
 const workerUrl = new URL("../../lossless-claw/src/worker.ts", import.meta.url);
 

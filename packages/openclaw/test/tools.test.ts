@@ -5,10 +5,10 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { compileReadPolicy } from "../src/session.ts";
-import { SubagentGrants } from "../src/subagents.ts";
-import { ModelAccess } from "../src/model-access.ts";
-import { createTools } from "../src/tools.ts";
+import { compileReadPolicy } from "../src/host/session.ts";
+import { SubagentGrants } from "../src/host/subagents.ts";
+import { ModelAccess } from "../src/host/model-access.ts";
+import { createTools } from "../src/commands/tools.ts";
 
 const session = { key: "agent:main:chat", id: "s1", owner: "main" };
 const child = "agent:main:subagent:1234";

@@ -4,7 +4,7 @@
  */
 
 import { settingsJsonSchema, settingsUiHints } from "@lossless/core/settings";
-import { TOOL_NAMES } from "./tool-names.ts";
+import { TOOL_NAMES } from "../commands/tool-names.ts";
 
 export function renderManifest(plugin: { version: string; description: string }): string {
   const manifest = {

@@ -5,7 +5,7 @@
 
 import { estimateTextTokens, IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS } from "@lossless/core";
 import type { ContextMessage, ModelIdentity } from "@lossless/core";
-import type { AgentMessage } from "./host.ts";
+import type { AgentMessage } from "../host/host.ts";
 
 /** The host counts on these fields; what a call of long ago cost says nothing about this one. */
 const NO_USAGE = {

@@ -8,15 +8,15 @@ import type { Engine, SessionRef, Settings } from "@lossless/core";
 import { noteImport } from "./capture.ts";
 import { catchUp } from "./catch-up.ts";
 import { importOlder } from "./first-contact.ts";
-import { addEstimates, estimateFolding, NO_FOLDING, type FoldEstimate } from "./fold-estimate.ts";
-import type { PluginApi, PluginLogger, SessionEndEvent } from "./host.ts";
+import { addEstimates, estimateFolding, NO_FOLDING, type FoldEstimate } from "../assemble/fold-estimate.ts";
+import type { PluginApi, PluginLogger, SessionEndEvent } from "../host/host.ts";
 import type { MediaSource } from "./media.ts";
-import { readAddress } from "./session.ts";
-import type { EngineLease } from "./shared-engine.ts";
+import { readAddress } from "../host/session.ts";
+import type { EngineLease } from "../host/shared-engine.ts";
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
 
 export interface SessionHookParts {
-  readonly lease: Pick<EngineLease, "open" | "inOrder" | "notes">;
+  readonly lease: Pick<EngineLease, "open" | "inOrder" | "memory">;
   readonly reader: TranscriptReader;
   readonly media?: MediaSource | undefined;
   readonly isCaptured: (sessionKey: string) => boolean;
@@ -60,7 +60,7 @@ async function settle(
   try {
     await lease.inOrder(sessionId, async () => await task(await lease.open()));
   } catch (error) {
-    if (lease.notes.fail("sessions", error)) logger.warn(`sessions: ${String(error)}`);
+    if (lease.memory.fail("sessions", error)) logger.warn(`sessions: ${String(error)}`);
   }
 }
 
@@ -93,9 +93,9 @@ async function importRest(
   target: TranscriptTarget,
   signal: AbortSignal,
 ): Promise<number> {
-  const { notes } = lease;
-  if (notes.importing.has(session.id)) return 0;
-  notes.importing.add(session.id);
+  const { memory } = lease;
+  if (memory.importing.has(session.id)) return 0;
+  memory.importing.add(session.id);
   try {
     return await importOlder({
       engine: await lease.open(),
@@ -105,14 +105,14 @@ async function importRest(
       session,
       signal,
       inOrder: (task) => lease.inOrder(session.id, task),
-      onProgress: (done, rows) => noteImport(notes, session.key, done, rows),
+      onProgress: (done, rows) => noteImport(memory, session.key, done, rows),
     });
   } catch (error) {
     if (!signal.aborted)
       logger.warn(`the history of ${session.key} is read at its next turn: ${String(error)}`);
     return 0;
   } finally {
-    notes.importing.delete(session.id);
+    memory.importing.delete(session.id);
   }
 }
 
@@ -145,14 +145,14 @@ export async function importSessions(
   const { lease } = parts;
   let imported = 0;
   const wanted = sessions.filter(({ sessionKey }) => parts.isCaptured(sessionKey));
-  let { folding } = lease.notes.earlier;
+  let { folding } = lease.memory.earlier;
   for (const [index, { sessionId, sessionKey }] of wanted.entries()) {
     if (signal.aborted) break;
     const { reader, media } = parts;
     const { session, target } = readAddress({ sessionId, sessionKey });
     await settle(parts, sessionId, async (engine) => {
       if ((await engine.readSession({ sessionId, owner: session.owner })) !== null) return;
-      lease.notes.fail(
+      lease.memory.fail(
         "import",
         new Error(`history of earlier sessions is being read: ${index + 1} of ${wanted.length}`),
       );
@@ -161,8 +161,8 @@ export async function importSessions(
     });
     imported += await importRest(parts, session, target, signal);
     folding = addEstimates(folding, await estimateSession(parts, session));
-    lease.notes.earlier = { sessions: wanted.length, read: index + 1, messages: imported, folding };
+    lease.memory.earlier = { sessions: wanted.length, read: index + 1, messages: imported, folding };
   }
-  lease.notes.recover("import");
+  lease.memory.recover("import");
   return imported;
 }

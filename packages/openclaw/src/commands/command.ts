@@ -8,13 +8,13 @@ import { EngineError, hintFor } from "@lossless/core";
 import type { Engine, Settings } from "@lossless/core";
 import { planRewrite } from "@lossless/core/repair";
 import type { RewriteTarget } from "@lossless/core/repair";
-import { backUpInThread } from "./chores.ts";
-import { describeEstimate, estimateFolding } from "./fold-estimate.ts";
-import type { CommandContext, CommandDefinition } from "./host.ts";
-import type { HostSettings } from "./host-settings.ts";
-import { compileCapturePolicy, readAgentId } from "./session.ts";
-import type { EngineLease } from "./shared-engine.ts";
-import type { Spool } from "./spool.ts";
+import { backUpInThread } from "../host/chores.ts";
+import { describeEstimate, estimateFolding } from "../assemble/fold-estimate.ts";
+import type { CommandContext, CommandDefinition } from "../host/host.ts";
+import type { HostSettings } from "../host/host-settings.ts";
+import { compileCapturePolicy, readAgentId } from "../host/session.ts";
+import type { EngineLease } from "../host/shared-engine.ts";
+import type { Spool } from "../capture/spool.ts";
 import {
   cutAnswer,
   renderConfig,
@@ -31,7 +31,7 @@ export interface CommandParts {
   readonly settings: Settings;
   /** Where the settings came from, and what could not be used of them. */
   readonly resolved: Pick<HostSettings, "defaults" | "stopped">;
-  readonly lease: Pick<EngineLease, "open" | "notes">;
+  readonly lease: Pick<EngineLease, "open" | "memory">;
   readonly spool: Pick<Spool, "size" | "listAside">;
   /** Why a configured model cannot be used, from the check at start; empty when nothing is wrong. */
   readonly preflight?: () => readonly string[];
@@ -147,7 +147,7 @@ async function examine({ parts, context }: Ask): Promise<Findings> {
   return {
     status,
     isKept: sessionKey === undefined || compileCapturePolicy(settings)(sessionKey),
-    troubles: lease.notes.troubles,
+    outages: lease.memory.outages,
     spooledTurns: await spool.size(),
     asideFiles: await spool.listAside(),
     preflight: parts.preflight?.() ?? [],
@@ -220,8 +220,9 @@ async function answerCompact(ask: Ask): Promise<string> {
   const [conversation] = items;
   if (conversation === undefined) return "Nothing of this chat is stored yet.";
   const { conversationId, sessionId } = conversation;
-  const note = parts.lease.notes.session(sessionId);
-  const budgetTokens = note.baseTokens ?? (await engine.readSession({ owner, sessionId }))?.baseTokens;
+  const sessionMemory = parts.lease.memory.session(sessionId);
+  const budgetTokens =
+    sessionMemory.baseTokens ?? (await engine.readSession({ owner, sessionId }))?.baseTokens;
   if (budgetTokens == null)
     return "The room of the model is not known before its first answer. Send a message, then try again.";
   const folded = await engine.compact({
@@ -229,7 +230,7 @@ async function answerCompact(ask: Ask): Promise<string> {
     owner,
     budgetTokens,
     force: true,
-    model: note.model,
+    model: sessionMemory.model,
     customInstructions: rest || undefined,
   });
   return describeFold(folded);

@@ -9,7 +9,7 @@ import { constants } from "node:fs";
 import { lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { ATTACHMENT_PREFIX } from "@lossless/core";
-import type { AgentMessage } from "./host.ts";
+import type { AgentMessage } from "../host/host.ts";
 import type { MessageRow } from "./transcript-rows.ts";
 
 /** Where bytes behind a reference come from; null when there are none to be had. */

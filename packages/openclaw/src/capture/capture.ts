@@ -16,7 +16,7 @@ import type {
   IngestBatchParams,
   PluginLogger,
   SessionParams,
-} from "./host.ts";
+} from "../host/host.ts";
 import {
   nameTurnRows,
   parseReaderState,
@@ -25,21 +25,21 @@ import {
   type UnnamedTurn,
 } from "./reader-state.ts";
 import type { MediaSource } from "./media.ts";
-import type { Notes } from "./notes.ts";
-import { readSituation } from "./room.ts";
-import { readAddress, type SessionAddress } from "./session.ts";
-import { isDatabaseFailure, isThreadFailure, type EngineLease } from "./shared-engine.ts";
+import type { ProcessMemory } from "../host/process-memory.ts";
+import { readSituation } from "../assemble/token-room.ts";
+import { readAddress, type SessionAddress } from "../host/session.ts";
+import { isDatabaseFailure, isThreadFailure, type EngineLease } from "../host/shared-engine.ts";
 import type { Spool, SpooledTurn } from "./spool.ts";
 import type { CatchUpTurn, TurnSituation } from "./store-rows.ts";
 import type { TranscriptReader } from "./transcript.ts";
-import { describeError, type Troubles } from "./troubles.ts";
+import { describeError, type Outages } from "../host/outages.ts";
 
 export interface CaptureParts {
-  readonly lease: Pick<EngineLease, "open" | "inOrder" | "discard" | "notes">;
+  readonly lease: Pick<EngineLease, "open" | "inOrder" | "discard" | "memory">;
   readonly reader: TranscriptReader;
   readonly media?: MediaSource | undefined;
   readonly spool: Spool;
-  readonly troubles: Troubles;
+  readonly outages: Outages;
   readonly logger: PluginLogger;
   /** Tells the people of a chat something, through their agent. */
   readonly tell: (session: SessionRef, text: string) => void;
@@ -59,7 +59,7 @@ export class Capture {
 
   /** Reads what is new in a session's transcript, for as long as a turn may wait. */
   async read(params: SessionParams): Promise<CatchUpResult | { kind: "later" }> {
-    const { lease, reader, media, troubles } = this.#parts;
+    const { lease, reader, media, outages } = this.#parts;
     const { session, target } = readAddress(params);
     const reading = lease.inOrder(session.id, async (): Promise<CatchUpResult> => {
       const engine = await lease.open();
@@ -70,10 +70,10 @@ export class Capture {
     const timer = setTimeout(() => limit.resolve({ kind: "later" }), READ_LIMIT_MS);
     const first = await Promise.race([reading, limit.promise]).finally(() => clearTimeout(timer));
     if (first.kind === "later") {
-      troubles.begin("import", new Error(`the history of ${session.key} is being read in the background`));
+      outages.begin("import", new Error(`the history of ${session.key} is being read in the background`));
       reading.then(
-        () => troubles.end("import"),
-        (error: unknown) => troubles.begin("archive", error),
+        () => outages.end("import"),
+        (error: unknown) => outages.begin("archive", error),
       );
     } else if (first.kind === "caught-up") await this.#readOlder(params);
     return first;
@@ -83,13 +83,13 @@ export class Capture {
   async #readOlder(params: SessionParams): Promise<void> {
     const { lease, reader, media, logger } = this.#parts;
     const { session, target } = readAddress(params);
-    const { notes } = lease;
-    if (notes.importing.has(session.id)) return;
+    const { memory } = lease;
+    if (memory.importing.has(session.id)) return;
     const engine = await lease.open();
     if ((await readOlder(engine, session)) === null) return;
-    notes.importing.add(session.id);
+    memory.importing.add(session.id);
     const inOrder = <T>(task: () => Promise<T>): Promise<T> => lease.inOrder(session.id, task);
-    const onProgress = (done: number, rows: number): void => noteImport(notes, session.key, done, rows);
+    const onProgress = (done: number, rows: number): void => noteImport(memory, session.key, done, rows);
     importOlder({ engine, reader, media, target, session, inOrder, onProgress })
       .then(
         (stored) => logger.info(`${stored} older messages of ${session.key} are stored`),
@@ -99,8 +99,8 @@ export class Capture {
           ),
       )
       .finally(() => {
-        notes.importing.delete(session.id);
-        notes.recover("import");
+        memory.importing.delete(session.id);
+        memory.recover("import");
       });
   }
 
@@ -125,40 +125,40 @@ export class Capture {
 
   /** Stores a turn, and before it the turns of its session that wait. What the database cannot take goes to the spool. */
   async commit(params: CommitTurnParams): Promise<Committed> {
-    const { lease, troubles, tell } = this.#parts;
+    const { lease, outages, tell } = this.#parts;
     const address = readAddress(params);
     const { session } = address;
     return await lease.inOrder(session.id, async () => {
       try {
         const engine = await lease.open();
         await this.#drainSpool(engine, session.id);
-        const situation = readSituation(params, lease.notes.session(session.id));
+        const situation = readSituation(params, lease.memory.session(session.id));
         const status = await this.#store(engine, address, params, situation);
-        troubles.end("archive");
+        outages.end("archive");
         return status;
       } catch (error) {
         if (isThreadFailure(error)) lease.discard();
-        troubles.begin("archive", error);
+        outages.begin("archive", error);
         const status = await this.#spool(params, error);
-        if (lease.notes.tellOnce(`spool ${session.key}`)) tell(session, describeTrouble(error));
+        if (lease.memory.tellOnce(`spool ${session.key}`)) tell(session, describeTrouble(error));
         return status;
       }
     });
   }
 
   async #drainSpool(engine: Engine, sessionId: string): Promise<void> {
-    const { spool, troubles, logger } = this.#parts;
+    const { spool, outages, logger } = this.#parts;
     const drained = await spool.drain(sessionId, async (turn) => {
       try {
         await this.#store(engine, readAddress(turn), turn);
       } catch (error) {
         if (isDatabaseFailure(error)) throw error;
-        troubles.begin("a turn in the spool", error);
+        outages.begin("a turn in the spool", error);
         await spool.setAside(turn);
       }
     });
     if (drained > 0) logger.info(`${drained} turns that had waited in the spool are stored`);
-    if ((await spool.size()) === 0) troubles.end("spool");
+    if ((await spool.size()) === 0) outages.end("spool");
   }
 
   async #store(
@@ -182,7 +182,7 @@ export class Capture {
 
   /** Keeps a turn that the database cannot take. Throws when the spool cannot either: then the host keeps it. */
   async #spool(params: CommitTurnParams, cause: unknown): Promise<Committed> {
-    const { spool, troubles } = this.#parts;
+    const { spool, outages } = this.#parts;
     const { advancementKey, admission, terminal, messages, sessionKey, sessionTarget, isHeartbeat } = params;
     const isNew = await spool.add({
       advancementKey,
@@ -194,14 +194,14 @@ export class Capture {
       sessionTarget: sessionTarget === undefined ? undefined : pickTarget(sessionTarget),
       isHeartbeat,
     });
-    troubles.begin("spool", new Error(`turns wait in lcm-spool because ${describeError(cause)}`));
+    outages.begin("spool", new Error(`turns wait in lcm-spool because ${describeError(cause)}`));
     return isNew ? "committed" : "duplicate";
   }
 }
 
-export function noteImport(notes: Notes, sessionKey: string, done: number, rows: number): void {
+export function noteImport(memory: ProcessMemory, sessionKey: string, done: number, rows: number): void {
   const count = (value: number): string => value.toLocaleString("en");
-  notes.fail(
+  memory.fail(
     "import",
     new Error(`the history of ${sessionKey} is being read, ${count(done)} of ${count(rows)} rows`),
   );

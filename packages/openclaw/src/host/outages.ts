@@ -1,23 +1,23 @@
 /** What does not work right now: noted for `status`, and logged when it begins and when it ends, not at every turn. */
 
 import type { PluginLogger } from "./host.ts";
-import type { Notes } from "./notes.ts";
+import type { ProcessMemory } from "./process-memory.ts";
 
-export class Troubles {
-  #notes: Notes;
+export class Outages {
+  #memory: ProcessMemory;
   #logger: PluginLogger;
 
-  constructor(notes: Notes, logger: PluginLogger) {
-    this.#notes = notes;
+  constructor(memory: ProcessMemory, logger: PluginLogger) {
+    this.#memory = memory;
     this.#logger = logger;
   }
 
   begin(part: string, error: unknown, remedy?: string): void {
-    if (this.#notes.fail(part, error, remedy)) this.#logger.warn(`${part}: ${describeError(error)}`);
+    if (this.#memory.fail(part, error, remedy)) this.#logger.warn(`${part}: ${describeError(error)}`);
   }
 
   end(part: string): void {
-    if (this.#notes.recover(part)) this.#logger.info(`${part}: works again`);
+    if (this.#memory.recover(part)) this.#logger.info(`${part}: works again`);
   }
 }
 

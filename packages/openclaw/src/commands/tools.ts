@@ -7,10 +7,10 @@
 import { EngineError, hintFor, TOOL_WORDS, toolsFor } from "@lossless/core";
 import type { Settings, ToolDefinition } from "@lossless/core";
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { AgentTool, HostSubagents, ToolFactoryContext } from "./host.ts";
-import type { RunInScope } from "./model-access.ts";
-import { readAgentId } from "./session.ts";
-import type { EngineLease } from "./shared-engine.ts";
+import type { AgentTool, HostSubagents, ToolFactoryContext } from "../host/host.ts";
+import type { RunInScope } from "../host/model-access.ts";
+import { readAgentId } from "../host/session.ts";
+import type { EngineLease } from "../host/shared-engine.ts";
 
 export interface ToolParts {
   readonly settings: Settings;

@@ -4,7 +4,7 @@
  * meaning; only this file writes and reads it.
  */
 
-import type { AgentMessage } from "./host.ts";
+import type { AgentMessage } from "../host/host.ts";
 
 /** Where a read goes on. Both cursors always point at the same place of the transcript. */
 export interface ReaderState {

@@ -3,22 +3,22 @@
 import { basename, isAbsolute, relative } from "node:path";
 import type { Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/interchange/need";
-import { describeEstimate } from "./fold-estimate.ts";
-import type { Notes } from "./notes.ts";
+import { describeEstimate } from "../assemble/fold-estimate.ts";
+import type { ProcessMemory } from "./process-memory.ts";
 
 export interface FirstStart {
   readonly settings: Pick<Settings, "databasePath" | "largeFilesDir">;
   /** How many sessions the host has already. */
   readonly sessions: number;
-  readonly notes: Pick<Notes, "earlier">;
+  readonly memory: Pick<ProcessMemory, "earlier">;
   /** Given for a text that people of a chat read: paths are named relative to it, because the rest is none of their business. */
   readonly stateDir?: string;
 }
 
 /** What is kept where, what is being read, and what folding that would cost. */
-export function describeFirstStart({ settings, sessions, notes, stateDir }: FirstStart): string {
+export function describeFirstStart({ settings, sessions, memory, stateDir }: FirstStart): string {
   const { databasePath, largeFilesDir } = settings;
-  const { read, folding } = notes.earlier;
+  const { read, folding } = memory.earlier;
   const name = (path: string): string => (stateDir === undefined ? path : nameInside(stateDir, path));
   const older = needsAdoption(databasePath)
     ? " The database of another version there is taken over first; the old file stays beside it."

@@ -9,7 +9,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { flushPath, serializeExact } from "@lossless/core/doors";
-import type { CommitTurnParams } from "./host.ts";
+import type { CommitTurnParams } from "../host/host.ts";
 
 /** A turn as the host handed it over, without what only lives as long as the call. */
 export type SpooledTurn = Pick<

@@ -1,13 +1,13 @@
 /**
  * How much room a session's messages have, beyond what the host's budget says: what was learned from prompts that providers counted and from
- * prompts that were too large. Pure functions; only the last three write, and only to the session's note.
+ * prompts that were too large. Pure functions; only the last three write, and only to the session's memory.
  */
 
 import { nameModel } from "@lossless/core";
 import { estimateTokens } from "./context-view.ts";
-import type { CommitTurnParams, RuntimeContext, SessionParams } from "./host.ts";
-import type { Learned, SessionNote } from "./notes.ts";
-import type { TurnSituation } from "./store-rows.ts";
+import type { CommitTurnParams, RuntimeContext, SessionParams } from "../host/host.ts";
+import type { Learned, SessionMemory } from "../host/process-memory.ts";
+import type { TurnSituation } from "../capture/store-rows.ts";
 
 /** After an overflow the next context is at most this share of the one that was too large. */
 export const OVERFLOW_SHARE = 0.7;
@@ -83,13 +83,16 @@ export function findBase(learned: Learned, budgetTokens: number, contextThreshol
 }
 
 /** What is known of the model a turn was for. Without a room there is no threshold to watch. */
-export function readSituation({ runtimeContext }: SessionParams, note: SessionNote): TurnSituation {
-  const model = runtimeContext?.modelId ?? runtimeContext?.model ?? note.model?.model;
-  const provider = runtimeContext?.provider ?? note.model?.provider;
+export function readSituation(
+  { runtimeContext }: SessionParams,
+  sessionMemory: SessionMemory,
+): TurnSituation {
+  const model = runtimeContext?.modelId ?? runtimeContext?.model ?? sessionMemory.model?.model;
+  const provider = runtimeContext?.provider ?? sessionMemory.model?.provider;
   return {
-    budgetTokens: note.baseTokens,
+    budgetTokens: sessionMemory.baseTokens,
     model: model === undefined ? undefined : { model, provider },
-    contextWindow: readWindow(runtimeContext) ?? readLearned(note).contextWindow,
+    contextWindow: readWindow(runtimeContext) ?? readLearned(sessionMemory).contextWindow,
   };
 }
 
@@ -97,39 +100,45 @@ function readWindow(runtimeContext: RuntimeContext | undefined): number | undefi
   return runtimeContext?.modelContextWindow ?? runtimeContext?.tokenBudget;
 }
 
-export function readLearned(note: SessionNote): Learned {
-  return note.learned?.[nameLast(note)] ?? NOTHING_LEARNED;
+export function readLearned(sessionMemory: SessionMemory): Learned {
+  return sessionMemory.learned?.[nameLast(sessionMemory)] ?? NOTHING_LEARNED;
 }
 
-export function writeLearned(note: SessionNote, learned: Learned): void {
-  note.learned = { ...note.learned, [nameLast(note)]: learned };
+export function writeLearned(sessionMemory: SessionMemory, learned: Learned): void {
+  sessionMemory.learned = { ...sessionMemory.learned, [nameLast(sessionMemory)]: learned };
 }
 
 /**
  * What a turn that was answered teaches. The host's budget for messages leaves out its tools' schemas, which may be as large as the rest.
  * What a provider counted for the last prompt of a turn, less what we sent and the turn itself, is the host's own part.
  */
-export function learnFromTurn(note: SessionNote, { messages, runtimeContext }: CommitTurnParams): void {
+export function learnFromTurn(
+  sessionMemory: SessionMemory,
+  { messages, runtimeContext }: CommitTurnParams,
+): void {
   // The host's settings may use less of a model's window than there is.
   const windowTokens = runtimeContext?.tokenBudget ?? runtimeContext?.modelContextWindow;
   const usage = messages.at(-1)?.usage as
     | Partial<Record<"input" | "cacheRead" | "cacheWrite", number>>
     | undefined;
   const prompt = (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0);
-  const { sentTokens } = note;
-  let learned = learnWindow(readLearned(note), windowTokens);
+  const { sentTokens } = sessionMemory;
+  let learned = learnWindow(readLearned(sessionMemory), windowTokens);
   learned = { ...learned, contextWindow: readWindow(runtimeContext) ?? learned.contextWindow };
   if (windowTokens !== undefined && sentTokens !== undefined && prompt > 0) {
     const ownTokens = Math.max(0, prompt - sentTokens - estimateTokens(messages.slice(0, -1)));
     learned = learnRoom(learned, { ownTokens, windowTokens });
   }
   // Whole messages rarely fill a room to the brim: one that had to leave something out used all of it.
-  const usedTokens = Math.max(sentTokens ?? 0, note.wasTight === true ? (note.heldTokens ?? 0) : 0);
+  const usedTokens = Math.max(
+    sentTokens ?? 0,
+    sessionMemory.wasTight === true ? (sessionMemory.heldTokens ?? 0) : 0,
+  );
   const raised = raiseCap(learned, usedTokens);
   // The held room differs little from the raised one, and would be held on.
-  if (raised.capTokens !== learned.capTokens) delete note.heldTokens;
-  writeLearned(note, raised);
+  if (raised.capTokens !== learned.capTokens) delete sessionMemory.heldTokens;
+  writeLearned(sessionMemory, raised);
 }
 
 /** The name of the model of the last turn; empty where the host named none. */
-const nameLast = ({ model }: SessionNote): string => nameModel(model) ?? "";
+const nameLast = ({ model }: SessionMemory): string => nameModel(model) ?? "";

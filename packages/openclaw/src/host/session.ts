@@ -5,7 +5,7 @@
 import type { SessionRef, Settings } from "@lossless/core";
 import { compileSessionPatterns } from "@lossless/core/settings";
 import type { SessionParams } from "./host.ts";
-import type { TranscriptTarget } from "./transcript.ts";
+import type { TranscriptTarget } from "../capture/transcript.ts";
 
 export interface SessionAddress {
   readonly session: SessionRef;

@@ -11,8 +11,8 @@ import {
   type FoldOutcome,
   type Trigger,
 } from "./compact-answer.ts";
-import type { CompactParams, CompactResult, MaintainParams, MaintainResult } from "./host.ts";
-import type { SessionNote } from "./notes.ts";
+import type { CompactParams, CompactResult, MaintainParams, MaintainResult } from "../host/host.ts";
+import type { SessionMemory } from "../host/process-memory.ts";
 import {
   findCap,
   findHostLimit,
@@ -23,13 +23,13 @@ import {
   readLearned,
   readSituation,
   writeLearned,
-} from "./room.ts";
-import type { EngineLease } from "./shared-engine.ts";
-import { describeError, type Troubles } from "./troubles.ts";
+} from "./token-room.ts";
+import type { EngineLease } from "../host/shared-engine.ts";
+import { describeError, type Outages } from "../host/outages.ts";
 
 export interface FoldingParts {
-  readonly lease: Pick<EngineLease, "open" | "notes" | "models">;
-  readonly troubles: Troubles;
+  readonly lease: Pick<EngineLease, "open" | "memory" | "models">;
+  readonly outages: Outages;
 }
 
 interface Fold {
@@ -51,27 +51,30 @@ const REFUSED_REMEDY =
   "What was said is kept. Say it again, shorter, or choose a model with a larger window; with tool search on, the host's tools take less of it.";
 
 export async function compactSession(
-  { lease, troubles }: FoldingParts,
+  { lease, outages }: FoldingParts,
   params: CompactParams,
   session: SessionRef,
 ): Promise<CompactResult> {
-  const note = lease.notes.session(session.id);
+  const sessionMemory = lease.memory.session(session.id);
   const trigger = readTrigger(params.runtimeContext?.trigger);
   // Before a turn the host's budget may be the window less what it keeps for the answer.
-  let learned = learnWindow(readLearned(note), trigger === "budget" ? undefined : params.tokenBudget);
-  if (trigger === "overflow") learned = learnOverflow(learned, note.sentTokens ?? 0);
-  writeLearned(note, learned);
-  const fold = await tryToFold({ lease, troubles }, params, session, trigger);
+  let learned = learnWindow(
+    readLearned(sessionMemory),
+    trigger === "budget" ? undefined : params.tokenBudget,
+  );
+  if (trigger === "overflow") learned = learnOverflow(learned, sessionMemory.sentTokens ?? 0);
+  writeLearned(sessionMemory, learned);
+  const fold = await tryToFold({ lease, outages }, params, session, trigger);
   // Without the archive the host's messages are sent, cut to what is left.
-  const taken = Math.max(0, (note.sentTokens ?? 0) - findCap(readLearned(note)));
+  const taken = Math.max(0, (sessionMemory.sentTokens ?? 0) - findCap(readLearned(sessionMemory)));
   const { kind } = fold.outcome;
   const isShrunk = trigger !== "manual" && taken > 0 && kind !== "folded" && kind !== "cancelled";
   const outcome: FoldOutcome = isShrunk ? { kind: "shrunk" } : fold.outcome;
   const refusal = explainRefusal(outcome, trigger);
   if (refusal !== null)
-    troubles.begin(nameTurns(session), new Error(`the host refused a turn: ${refusal}`), REFUSED_REMEDY);
+    outages.begin(nameTurns(session), new Error(`the host refused a turn: ${refusal}`), REFUSED_REMEDY);
   // A person is told what the archive holds; the host compares with the prompt it counted.
-  const counted = trigger === "manual" ? undefined : (params.currentTokenCount ?? note.sentTokens);
+  const counted = trigger === "manual" ? undefined : (params.currentTokenCount ?? sessionMemory.sentTokens);
   const tokensBefore = counted ?? fold.tokensBefore;
   const saved = Math.max(0, fold.tokensBefore - fold.tokensAfter, isShrunk ? taken : 0);
   return {
@@ -81,8 +84,8 @@ export async function compactSession(
 }
 
 /** A turn of the session was answered. */
-export function noteAnswered(troubles: Troubles, session: SessionRef): void {
-  troubles.end(nameTurns(session));
+export function noteAnswered(outages: Outages, session: SessionRef): void {
+  outages.end(nameTurns(session));
 }
 
 function nameTurns({ key }: SessionRef): string {
@@ -90,7 +93,7 @@ function nameTurns({ key }: SessionRef): string {
 }
 
 async function tryToFold(
-  { lease, troubles }: FoldingParts,
+  { lease, outages }: FoldingParts,
   params: CompactParams,
   session: SessionRef,
   trigger: Trigger,
@@ -98,7 +101,7 @@ async function tryToFold(
   const none = { tokensBefore: 0, tokensAfter: 0 };
   const late = Promise.withResolvers<Fold>();
   const timer = setTimeout(() => {
-    troubles.begin("archive", new Error(`a compaction did not end within ${ANSWER_WITHIN_MS / 1000} s`));
+    outages.begin("archive", new Error(`a compaction did not end within ${ANSWER_WITHIN_MS / 1000} s`));
     late.resolve({ ...none, outcome: { kind: "no-more" } });
   }, ANSWER_WITHIN_MS);
   try {
@@ -108,7 +111,7 @@ async function tryToFold(
     return { ...fold, outcome: { kind: "cancelled" } };
   } catch (error) {
     if (params.abortSignal?.aborted === true) return { ...none, outcome: { kind: "cancelled" } };
-    troubles.begin("archive", error);
+    outages.begin("archive", error);
     return { ...none, outcome: { kind: "failed", message: describeError(error) } };
   } finally {
     clearTimeout(timer);
@@ -127,14 +130,14 @@ async function foldSession(
   const conversationId = known?.conversationId ?? null;
   if (conversationId === null)
     return { outcome: { kind: "nothing-stored" }, tokensBefore: 0, tokensAfter: 0 };
-  const note = lease.notes.session(session.id);
+  const sessionMemory = lease.memory.session(session.id);
   const shownTokens = await countShown(engine, conversationId, owner);
-  if (trigger === "budget") learnFromCount(note, params, shownTokens);
+  if (trigger === "budget") learnFromCount(sessionMemory, params, shownTokens);
   const base =
-    note.baseTokens ??
+    sessionMemory.baseTokens ??
     known?.baseTokens ??
     Math.floor(SHARE_OF_WINDOW * (params.tokenBudget ?? DEFAULT_WINDOW_TOKENS));
-  const room = Math.min(base, findCap(readLearned(note)));
+  const room = Math.min(base, findCap(readLearned(sessionMemory)));
   if (trigger === "budget" && shownTokens <= PROMPT_SHARE * room)
     return { outcome: { kind: "under-target" }, tokensBefore: shownTokens, tokensAfter: shownTokens };
   // Just under the limit, the host would ask again at the next turn.
@@ -143,7 +146,7 @@ async function foldSession(
   const fold = await engine.compact({
     conversationId,
     owner,
-    ...readSituation(params, note),
+    ...readSituation(params, sessionMemory),
     ...(trigger === "manual" ? { budgetTokens: base, force: true } : { budgetTokens: room, targetTokens }),
     customInstructions: params.customInstructions,
     signal: params.abortSignal ? AbortSignal.any([params.abortSignal, patience]) : patience,
@@ -160,23 +163,23 @@ async function countShown(engine: Engine, conversationId: number, owner: string)
 }
 
 /** The host counted a whole prompt. Where no provider did before, this shows how much of it is not ours. */
-function learnFromCount(note: SessionNote, params: CompactParams, shownTokens: number): void {
-  const learned = readLearned(note);
+function learnFromCount(sessionMemory: SessionMemory, params: CompactParams, shownTokens: number): void {
+  const learned = readLearned(sessionMemory);
   const { currentTokenCount: whole } = params;
   const windowTokens = learned.windowTokens ?? params.tokenBudget;
   if (learned.roomTokens !== undefined || whole === undefined || windowTokens === undefined) return;
   if (whole < findHostLimit(windowTokens)) return;
-  const ownTokens = Math.max(0, whole - (note.sentTokens ?? shownTokens));
-  writeLearned(note, learnRoom(learned, { ownTokens, windowTokens }));
+  const ownTokens = Math.max(0, whole - (sessionMemory.sentTokens ?? shownTokens));
+  writeLearned(sessionMemory, learnRoom(learned, { ownTokens, windowTokens }));
 }
 
 export async function maintainSession(
-  { lease, troubles }: FoldingParts,
+  { lease, outages }: FoldingParts,
   params: MaintainParams,
   session: SessionRef,
 ): Promise<MaintainResult> {
-  const note = lease.notes.session(session.id);
-  const { baseTokens } = note;
+  const sessionMemory = lease.memory.session(session.id);
+  const { baseTokens } = sessionMemory;
   if (baseTokens === undefined) return describeMaintenance("the room of the model is not known yet");
   try {
     const engine = await lease.open();
@@ -186,7 +189,7 @@ export async function maintainSession(
     const request = {
       conversationId,
       owner: session.owner,
-      ...readSituation(params, note),
+      ...readSituation(params, sessionMemory),
       budgetTokens: baseTokens,
       signal: params.abortSignal,
     };
@@ -196,7 +199,7 @@ export async function maintainSession(
     );
   } catch (error) {
     if (params.abortSignal?.aborted === true) throw error;
-    troubles.begin("folding", error);
+    outages.begin("folding", error);
     return describeMaintenance(describeError(error));
   }
 }

@@ -10,7 +10,7 @@ import {
   NOTHING_LEARNED,
   OVERFLOW_SHARE,
   raiseCap,
-} from "../src/room.ts";
+} from "../src/assemble/token-room.ts";
 
 describe("a learned limit", () => {
   test("after an overflow the next context is smaller, and each turn that fills it gives a tenth back", () => {

@@ -7,8 +7,8 @@
  */
 
 import type { Engine, ModelIdentity, SessionRef } from "@lossless/core";
-import { readAttachedTo } from "./media.ts";
-import { parseReaderState } from "./reader-state.ts";
+import { readAttachedTo } from "../capture/media.ts";
+import { parseReaderState } from "../capture/reader-state.ts";
 import {
   cutToBudget,
   estimateTokens,
@@ -16,9 +16,9 @@ import {
   restoreImages,
   toHostMessages,
 } from "./context-view.ts";
-import type { AgentMessage, AssembleParams, AssembleResult } from "./host.ts";
-import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
-import { readNewRows, type TranscriptRow } from "./transcript-rows.ts";
+import type { AgentMessage, AssembleParams, AssembleResult } from "../host/host.ts";
+import type { TranscriptReader, TranscriptTarget } from "../capture/transcript.ts";
+import { readNewRows, type TranscriptRow } from "../capture/transcript-rows.ts";
 
 export interface Snapshot {
   readonly messages: AgentMessage[];

@@ -12,10 +12,10 @@ import type { Engine, EngineEvent, Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/interchange/need";
 import type { Adoption } from "@lossless/interchange";
 import type { HostLlm } from "./host.ts";
-import type { HostModels } from "./doctor-contract.ts";
+import type { HostModels } from "../doctor-contract.ts";
 import { adoptInThread } from "./chores.ts";
 import { ModelAccess } from "./model-access.ts";
-import { Notes } from "./notes.ts";
+import { ProcessMemory } from "./process-memory.ts";
 
 export interface SharedEngineOptions {
   readonly settings: Settings;
@@ -34,7 +34,7 @@ export interface SharedEngineOptions {
 /** One user's hold on a shared engine. */
 export interface EngineLease {
   /** What this process remembers, shared by all instances of the plugin. */
-  readonly notes: Notes;
+  readonly memory: ProcessMemory;
   readonly models: ModelAccess;
   /** Opens the database on first use. A failed attempt is not remembered: the next call tries again. */
   open(): Promise<Engine>;
@@ -53,7 +53,7 @@ interface Entry {
   takeover: Takeover | null;
   opening: Opening | null;
   users: number;
-  readonly notes: Notes;
+  readonly memory: ProcessMemory;
   readonly models: ModelAccess;
   readonly lastTasks: Map<string, Promise<void>>;
 }
@@ -98,12 +98,12 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
   const runHere = AsyncLocalStorage.snapshot() as <T>(task: () => T) => T;
   if (options.isGateway === true) offerModels(entryOf());
 
-  function offerModels({ models, notes }: Entry): void {
+  function offerModels({ models, memory }: Entry): void {
     models.useOwn(options.llm, runHere, options.isGateway === true);
     if (options.hostModels !== undefined) models.hostModels = options.hostModels;
-    models.onSuccess = () => void notes.recover("models");
+    models.onSuccess = () => void memory.recover("models");
     models.onFailure = (message) => {
-      if (notes.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });
+      if (memory.fail("models", message)) options.onEvent({ kind: "degraded", part: "summariser", message });
     };
   }
 
@@ -114,7 +114,7 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
         takeover: null,
         opening: null,
         users: 0,
-        notes: new Notes(),
+        memory: new ProcessMemory(),
         models: new ModelAccess(),
         lastTasks: new Map(),
       };
@@ -208,8 +208,8 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
   }
 
   return {
-    get notes() {
-      return entryOf().notes;
+    get memory() {
+      return entryOf().memory;
     },
     get models() {
       return entryOf().models;

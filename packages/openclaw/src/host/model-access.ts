@@ -8,7 +8,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { nameModel, parseModelRef } from "@lossless/core";
 import type { Complete, CompleteRequest, CompleteResult, ModelRef } from "@lossless/core";
 import type { CompleteFailureKind } from "@lossless/core/ports";
-import type { HostModels } from "./doctor-contract.ts";
+import type { HostModels } from "../doctor-contract.ts";
 import type { HostLlm, HostSubagents, LlmAnswer, LlmParams, SessionParams } from "./host.ts";
 
 /** A capability and the host's scope it belongs to: outside of it, or after its end, the host refuses the call. */

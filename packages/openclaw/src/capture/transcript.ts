@@ -6,7 +6,7 @@
  * Reading never changes the transcript. Cursors are opaque and belong to the view that gave them.
  */
 
-import type { AgentMessage } from "./host.ts";
+import type { AgentMessage } from "../host/host.ts";
 
 export interface TranscriptTarget {
   readonly agentId: string;

@@ -10,7 +10,7 @@
 import { setImmediate } from "node:timers/promises";
 import { POSITION_STEP } from "@lossless/core";
 import type { HiddenReason } from "@lossless/core";
-import type { AgentMessage } from "./host.ts";
+import type { AgentMessage } from "../host/host.ts";
 import { UNREAD, type ReaderState } from "./reader-state.ts";
 import type { RawEvent, ReadPage, TranscriptPage, TranscriptReader, TranscriptTarget } from "./transcript.ts";
 
@@ -235,7 +235,7 @@ function findHiddenReasons(event: RawEvent, seq: number | null): HiddenReason[] 
   return seq === null ? ["branch"] : [];
 }
 
-/** Notes for people only, and facts about a running turn, which the host hands to every request itself. */
+/** ProcessMemory for people only, and facts about a running turn, which the host hands to every request itself. */
 function isKeptFromModel(event: RawEvent): boolean {
   const details = event.details as { runtimeContextCarrier?: unknown } | undefined;
   return event.excludeFromContext === true || details?.runtimeContextCarrier === true;

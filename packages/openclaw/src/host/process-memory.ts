@@ -3,10 +3,10 @@
  * now. The host makes a new engine for every turn, so this outlives them; it is never the only place of anything that must not be lost.
  */
 
-import { NO_FOLDING, type FoldEstimate } from "./fold-estimate.ts";
+import { NO_FOLDING, type FoldEstimate } from "../assemble/fold-estimate.ts";
 import type { ModelIdentity } from "@lossless/core";
 
-export interface SessionNote {
+export interface SessionMemory {
   /** Room for messages at the first call of the last turn: the base of the threshold. */
   baseTokens?: number;
   /** The room that the last context was chosen for. */
@@ -43,7 +43,7 @@ export interface EarlierSessions {
 }
 
 /** A part that does not work: since when, how often it failed, what was said last. */
-export interface Trouble {
+export interface Outage {
   readonly part: string;
   readonly message: string;
   readonly since: number;
@@ -55,42 +55,42 @@ export interface Trouble {
 /** Sessions are many over months; only the recent ones matter. */
 const MAX_SESSIONS = 500;
 
-export class Notes {
-  #sessions = new Map<string, SessionNote>();
-  #troubles = new Map<string, Trouble>();
+export class ProcessMemory {
+  #sessions = new Map<string, SessionMemory>();
+  #outages = new Map<string, Outage>();
   #told = new Set<string>();
   /** What was read of earlier sessions since the start of the process. */
   earlier: EarlierSessions = { sessions: 0, read: 0, messages: 0, folding: NO_FOLDING };
   /** Sessions whose older history is being read. */
   readonly importing = new Set<string>();
 
-  /** The note of a session, to read and to write. */
-  session(sessionId: string): SessionNote {
-    const note = this.#sessions.get(sessionId) ?? {};
+  /** The memory of a session, to read and to write. */
+  session(sessionId: string): SessionMemory {
+    const sessionMemory = this.#sessions.get(sessionId) ?? {};
     this.#sessions.delete(sessionId);
-    this.#sessions.set(sessionId, note);
+    this.#sessions.set(sessionId, sessionMemory);
     const oldest = this.#sessions.keys().next().value;
     if (this.#sessions.size > MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
-    return note;
+    return sessionMemory;
   }
 
-  /** Notes that a part failed. True when it worked before. */
+  /** ProcessMemory that a part failed. True when it worked before. */
   fail(part: string, error: unknown, remedy?: string): boolean {
-    const before = this.#troubles.get(part);
+    const before = this.#outages.get(part);
     const message = error instanceof Error ? error.message : String(error);
     const since = before?.since ?? Date.now();
     const times = (before?.times ?? 0) + 1;
-    this.#troubles.set(part, { part, message, since, times, remedy });
+    this.#outages.set(part, { part, message, since, times, remedy });
     return before === undefined;
   }
 
-  /** Notes that a part works. True when it did not before. */
+  /** ProcessMemory that a part works. True when it did not before. */
   recover(part: string): boolean {
-    return this.#troubles.delete(part);
+    return this.#outages.delete(part);
   }
 
-  get troubles(): readonly Trouble[] {
-    return [...this.#troubles.values()];
+  get outages(): readonly Outage[] {
+    return [...this.#outages.values()];
   }
 
   /** True the first time it is asked for a subject: some things are said once. */

@@ -4,13 +4,13 @@ import type { SearchResult, Settings, SpendGroup, StatusResult, VerifyReport } f
 import { describeDamage } from "@lossless/core/repair";
 import type { RewriteTarget } from "@lossless/core/repair";
 import { readSetting, SETTING_KEYS } from "@lossless/core/settings";
-import type { Trouble } from "./notes.ts";
+import type { Outage } from "../host/process-memory.ts";
 
 /** All that `status` and `doctor` speak of. */
 export interface Findings {
   readonly status: StatusResult;
   readonly isKept: boolean;
-  readonly troubles: readonly Trouble[];
+  readonly outages: readonly Outage[];
   readonly spooledTurns: number;
   /** Files of the spool that were moved aside because they could not be read or stored. */
   readonly asideFiles: readonly string[];
@@ -51,17 +51,17 @@ interface Problem {
 
 function listProblems({
   status,
-  troubles,
+  outages,
   spooledTurns,
   asideFiles,
   preflight,
   damaged = [],
 }: Findings): Problem[] {
-  const problems: Problem[] = troubles
-    .filter((trouble) => trouble.part !== "spool")
-    .map((trouble) => ({
-      what: `${trouble.part}: ${trouble.message} (since ${formatTime(trouble.since)}, ${trouble.times}×)`,
-      remedy: trouble.remedy ?? "The chat goes on; what was said is stored as soon as this works again.",
+  const problems: Problem[] = outages
+    .filter((outage) => outage.part !== "spool")
+    .map((outage) => ({
+      what: `${outage.part}: ${outage.message} (since ${formatTime(outage.since)}, ${outage.times}×)`,
+      remedy: outage.remedy ?? "The chat goes on; what was said is stored as soon as this works again.",
     }));
   if (spooledTurns > 0)
     problems.push({
