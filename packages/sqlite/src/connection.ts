@@ -266,14 +266,26 @@ export class Connection implements RowWriter {
     return this.#transact(BEGIN_WRITE, work, "write");
   }
 
-  /** Begins a write transaction that later calls join, until it is released. Nothing else may use the connection meanwhile. */
-  holdWrites(): void {
+  /** One write transaction around `work`, which every call joins meanwhile: all is kept, or nothing, also if it cannot be committed. */
+  async writeThroughout<T>(work: () => Promise<T>): Promise<T> {
     this.retry(() => this.#begin(BEGIN_WRITE), "write");
     this.#inTransaction = true;
+    let result: T;
+    try {
+      result = await work();
+    } catch (error) {
+      this.#endHeld(false);
+      throw error;
+    }
+    try {
+      this.#endHeld(true);
+    } catch (error) {
+      throw this.explain(error, "write");
+    }
+    return result;
   }
 
-  /** Ends what {@link holdWrites} began: everything since is kept, or nothing, also if it cannot be committed. */
-  releaseWrites(isKept: boolean): void {
+  #endHeld(isKept: boolean): void {
     const follow = this.#afterCommit.splice(0);
     const undo = this.#afterRollback.splice(0);
     let isCommitted = false;
@@ -313,7 +325,7 @@ export class Connection implements RowWriter {
     this.#afterCommit.push(work);
   }
 
-  /** Runs `work` if what {@link holdWrites} began is not kept. */
+  /** Runs `work` if what {@link writeThroughout} holds together is not kept. */
   afterRollback(work: () => void): void {
     this.#afterRollback.push(work);
   }

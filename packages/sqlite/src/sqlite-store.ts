@@ -53,6 +53,7 @@ import type {
   IdRange,
   ImportedPart,
   InheritedPart,
+  Intake,
   LargeFileRow,
   ListedConversation,
   ListMessages,
@@ -63,12 +64,10 @@ import type {
   MoveChoice,
   MovedRow,
   MovedSummary,
-  OpenOutcome,
   Outline,
   OutlineRequest,
   Page,
   Plan,
-  Problem,
   ProveArrival,
   PublishOutcome,
   RecallParts,
@@ -624,16 +623,34 @@ export class SqliteStore implements Store {
     }
   }
 
-  async holdWrites(): Promise<void> {
-    return this.#do("write", () => this.#context.connection.holdWrites());
+  async bringIn<T>(work: (into: Intake) => Promise<T>): Promise<T> {
+    const result = await this.#context.connection.writeThroughout(() => work(this.#makeIntake()));
+    this.#queue.settleSoon();
+    return result;
   }
 
-  async proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]> {
-    return this.#do("verify", () => verifyConversations(this.#context, conversationIds, derive));
-  }
-
-  async releaseWrites(isKept: boolean): Promise<void> {
-    return this.#do("write", () => this.#context.connection.releaseWrites(isKept));
+  #makeIntake(): Intake {
+    const context = this.#context;
+    return {
+      append: (batch) => this.append(batch),
+      readSession: (owner, sessionId) => this.readSession(owner, sessionId),
+      listMessages: (request) => this.listMessages(request),
+      listMoved: (choice) => this.listMoved(choice),
+      readMovedRows: (...request) => this.readMovedRows(...request),
+      readMovedFile: (conversationId, sha256) => this.readMovedFile(conversationId, sha256),
+      proveMoved: (conversationIds, derive) =>
+        this.#do("verify", () => verifyConversations(context, conversationIds, derive)),
+      moveSessions: async (...request) => void (await this.#write(() => planMoveSessions(...request))),
+      openMoved: (...request) => this.#write(() => planOpenMoved(...request)),
+      moveRows: (conversationId, rows, files, derive, now) =>
+        this.#do("write", () => {
+          const ready = rows.map((row) => prepareMoved(row, files, derive));
+          writePlan(context, () => planMoveRows(conversationId, ready, now));
+        }),
+      noteImported: (...request) => this.#do("write", () => imports.noteImported(context, ...request)),
+      moveSummaries: (...request) => this.#write(() => planMoveSummaries(...request)),
+      moveCover: async (...request) => void (await this.#write(() => planMoveCover(...request))),
+    };
   }
 
   async listMoved(choice: MoveChoice): Promise<ListedConversation[]> {
@@ -658,36 +675,6 @@ export class SqliteStore implements Store {
 
   async readMovedCover(conversationId: number): Promise<string[]> {
     return this.#do("read", () => transfer.readMovedCover(this.#context, conversationId));
-  }
-
-  async moveSessions(...request: Parameters<Store["moveSessions"]>): Promise<void> {
-    await this.#write(() => planMoveSessions(...request));
-  }
-
-  async openMoved(...request: Parameters<Store["openMoved"]>): Promise<OpenOutcome> {
-    return this.#write(() => planOpenMoved(...request));
-  }
-
-  async moveRows(
-    ...[conversationId, rows, files, derive, now]: Parameters<Store["moveRows"]>
-  ): Promise<void> {
-    await this.#do("write", () => {
-      const ready = rows.map((row) => prepareMoved(row, files, derive));
-      writePlan(this.#context, () => planMoveRows(conversationId, ready, now));
-    });
-    this.#queue.settleSoon();
-  }
-
-  async noteImported(...request: Parameters<Store["noteImported"]>): Promise<void> {
-    return this.#do("write", () => imports.noteImported(this.#context, ...request));
-  }
-
-  async moveSummaries(...request: Parameters<Store["moveSummaries"]>): ReturnType<Store["moveSummaries"]> {
-    return this.#write(() => planMoveSummaries(...request));
-  }
-
-  async moveCover(...request: Parameters<Store["moveCover"]>): Promise<void> {
-    await this.#write(() => planMoveCover(...request));
   }
 
   async listVectorSpaces(): Promise<VectorSpace[]> {

@@ -13,33 +13,25 @@ function openTable(path: string): Connection {
 const countNotes = (connection: Connection): unknown =>
   connection.write(() => connection.get<{ n: number }>("SELECT count(*) AS n FROM notes")?.n);
 
-test("held writes that fill the disk are undone, with what lies outside the database", () => {
+test("held writes that fill the disk are undone, with what lies outside the database", async () => {
   using folder = makeTemporaryFolder();
   const connection = openTable(folder.file("lcm.db"));
   connection.exec("PRAGMA max_page_count = 20");
-  connection.holdWrites();
   let undone = 0;
-  connection.afterRollback(() => (undone += 1));
-  expect(() => {
+  const held = connection.writeThroughout(async () => {
+    connection.afterRollback(() => (undone += 1));
     for (;;) connection.run("INSERT INTO notes VALUES (zeroblob(5000))");
-  }).toThrow("full");
-  connection.releaseWrites(false);
+  });
+  await expect(held).rejects.toThrow("full");
   expect([undone, countNotes(connection)]).toEqual([1, 0]);
   connection.close();
 });
 
-test("held writes that cannot be committed are undone while nobody else can write", () => {
+test("held writes that cannot be committed are undone while nobody else can write", async () => {
   using folder = makeTemporaryFolder();
   const path = folder.file("lcm.db");
   const connection = openTable(path);
-  connection.holdWrites();
   let couldOthersWrite: string | null = null;
-  connection.afterRollback(() => {
-    const other = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1 });
-    couldOthersWrite = other.tryWrite(() => undefined).kind;
-    other.close();
-  });
-  connection.run("INSERT INTO notes VALUES (1)");
   const failure = new Error("cannot seal");
   let isFailing = true;
   connection.onCommit({
@@ -48,7 +40,15 @@ test("held writes that cannot be committed are undone while nobody else can writ
     },
     ended: () => (isFailing = false),
   });
-  expect(() => connection.releaseWrites(true)).toThrow(failure);
+  const held = connection.writeThroughout(async () => {
+    connection.afterRollback(() => {
+      const other = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1 });
+      couldOthersWrite = other.tryWrite(() => undefined).kind;
+      other.close();
+    });
+    connection.run("INSERT INTO notes VALUES (1)");
+  });
+  await expect(held).rejects.toThrow(failure);
   expect([couldOthersWrite, countNotes(connection)]).toEqual(["busy", 0]);
   connection.close();
 });

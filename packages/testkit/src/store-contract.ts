@@ -71,9 +71,8 @@ const UNTESTED: ReadonlySet<string> = new Set(
     listRecallParts readTexts listNewest findDoubts readTextsWithin listFiles readFoundSummaries listRun listSummariesOf
     readFileMessages listScope listInherited insertGrant findGrantOf chargeGrant revokeGrants sweepGrants listDebts
     closeDebt dropSummaries findUnproven readVersions readSources replaceSummary dissolveSummary transplant planForget
-    forget isForgettingOpen wipeFreed listImports readTies removeConversations listPublished listFilePaths holdWrites
-    proveMoved releaseWrites listMoved readMovedSessions readMovedRows readMovedFile readMovedSummaries readMovedCover
-    moveSessions openMoved moveRows noteImported moveSummaries moveCover readRedacted listSealed
+    forget isForgettingOpen wipeFreed listImports readTies removeConversations listPublished listFilePaths
+    listMoved readMovedSessions readMovedRows readMovedFile readMovedSummaries readMovedCover readRedacted listSealed
     recordUnsealing replaceSealed
   `
     .trim()
@@ -702,6 +701,31 @@ export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTes
         expect((await store.measureStorage()).all.bytes).toBeGreaterThan(0);
       }),
     );
+
+    test("what is brought in counts when all of it is there, and not at all if that fails", () =>
+      withStore(async (store) => {
+        const bring = (id: string, fails: boolean): Promise<string[]> =>
+          store.bringIn(async (into) => {
+            const own = { session: { ...session, key: `agent:main:${id}`, id } };
+            await into.append(batchOf([makeEvent("a", say("one"))], own));
+            await into.append(batchOf([makeEvent("b", say("two"))], own));
+            if (fails) throw new Error("the second half is missing");
+            const state = await into.readSession("main", id);
+            const { items } = await into.listMessages({
+              conversationId: state?.conversationId ?? 0,
+              after: null,
+              limit: 10,
+              order: "position",
+              direction: "oldest",
+            });
+            return items.map((row) => row.eventId);
+          });
+        expect(await bring("kept", false)).toEqual(["a", "b"]);
+        await expect(bring("failed", true)).rejects.toThrow("the second half is missing");
+        expect(await store.knownEvents("main", "kept", ["a", "b"])).toEqual(["a", "b"]);
+        expect(await store.readSession("main", "failed")).toBe(null);
+        expect((await store.status()).messages).toBe(2);
+      }));
 
     test("every verb is used by a test above, or is on the list of those that wait for one", () => {
       const unused = verbs.filter((verb) => !used.has(verb));

@@ -15,7 +15,7 @@ import type { ForkStore } from "./forks.ts";
 import type { Page } from "./page.ts";
 import type { RecallStore } from "./recall.ts";
 import type { ProveArrival, RedactionStore } from "./redaction.ts";
-import type { TransferStore } from "./transfer.ts";
+import type { TransferIn, TransferStore } from "./transfer.ts";
 import type { VectorStore } from "./vectors.ts";
 import type {
   AppendBatch,
@@ -114,6 +114,12 @@ export interface Store
   ): Promise<number>;
   /** Runs `work` on one state of the archive. This store goes on meanwhile. */
   withSnapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>;
+  /**
+   * Runs `work`, which stores what makes a whole only together, through the object it is given. Nobody sees any of it before `work` ends; if it
+   * fails or the process dies, nothing is kept. Nothing else may use this store meanwhile. Other programs go on, but where a database has one
+   * writer at a time, theirs wait.
+   */
+  bringIn<T>(work: (into: Intake) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -130,3 +136,7 @@ export type Snapshot = Pick<
   | "readMovedSessions"
   | "readMovedSummaries"
 >;
+
+/** What can be stored and read while it is brought in: what is there so far counts. */
+export type Intake = TransferIn &
+  Pick<Store, "append" | "readSession" | "listMessages" | "listMoved" | "readMovedRows" | "readMovedFile">;

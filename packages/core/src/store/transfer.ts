@@ -2,7 +2,7 @@
  * The part of the store port that moves whole conversations between archives: rows as they are, in a canonical order, with numbers
  * that mean nothing outside the file. What a database adds of its own (row ids, chain links, file ids) is left out and made anew.
  *
- * Moving in is held together and proven before it is released: rows come as they are, and only together make a whole. Moving a conversation in
+ * What is moved in is seen by nobody until it is whole and proven: rows come as they are, and only together make a whole. Moving a conversation in
  * again goes on after its last row, once every row before has been compared.
  */
 import type { HiddenReason, ImportMark } from "../model/message.ts";
@@ -149,15 +149,12 @@ export interface TransferStore {
   readMovedSummaries(conversationId: number, offset: number, limit: number): Promise<MovedSummary[]>;
   /** The summaries that stand in the cover, oldest first. */
   readMovedCover(conversationId: number): Promise<string[]>;
+}
 
-  /**
-   * From here on everything that is moved in is stored together, when it is released, or not at all. For rows that make a whole only with
-   * rows that come much later. Nobody else can write meanwhile.
-   */
-  holdWrites(): Promise<void>;
+/** Moving in: verbs that exist only inside `bringIn`. */
+export interface TransferIn {
   /** What `verify` would say of these conversations, as they are written so far. */
   proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]>;
-  releaseWrites(isKept: boolean): Promise<void>;
   moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
   /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
   openMoved(conversation: MovedConversation, nth: number | null, now: number): Promise<OpenOutcome>;

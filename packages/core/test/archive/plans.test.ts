@@ -411,10 +411,14 @@ async function moveAll(from: SqliteStore, to: Both): Promise<void> {
   const listed = await from.listMoved({});
   const { sessions, turns } = await from.readMovedSessions(listed.map((row) => row.conversationId));
   const done = (work: Promise<void>): Promise<null> => work.then(() => null);
-  await to.run(done(to.store.moveSessions(sessions, turns)), () => planMoveSessions(sessions, turns), 4);
+  await to.run(
+    done(to.store.bringIn((into) => into.moveSessions(sessions, turns))),
+    () => planMoveSessions(sessions, turns),
+    4,
+  );
   for (const { conversationId: source, ...moved } of listed) {
     const outcome = await to.run(
-      to.store.openMoved(moved, null, now),
+      to.store.bringIn((into) => into.openMoved(moved, null, now)),
       () => planOpenMoved(moved, null, now),
       2,
     );
@@ -428,18 +432,20 @@ async function moveAll(from: SqliteStore, to: Both): Promise<void> {
     }
     const move = async (some: readonly MovedRow[], limit: number): Promise<null> => {
       const ready = some.map((row) => prepareMoved(row, files, deriveMessage));
-      const stored = done(to.store.moveRows(conversationId, some, files, deriveMessage, now));
+      const stored = done(
+        to.store.bringIn((into) => into.moveRows(conversationId, some, files, deriveMessage, now)),
+      );
       return to.run(stored, () => planMoveRows(conversationId, ready, now), limit);
     };
     for (const some of cutRows(rows, 9)) await move(some, 3);
     const summaries = await from.readMovedSummaries(source, 0, 1e6);
     await to.run(
-      to.store.moveSummaries(conversationId, summaries),
+      to.store.bringIn((into) => into.moveSummaries(conversationId, summaries)),
       () => planMoveSummaries(conversationId, summaries),
       1,
     );
     const cover = await from.readMovedCover(source);
-    const put = done(to.store.moveCover(conversationId, cover, moved));
+    const put = done(to.store.bringIn((into) => into.moveCover(conversationId, cover, moved)));
     await to.run(put, () => planMoveCover(conversationId, cover, moved), 4 + cover.length);
     await move(makeLateRows(rows, `late ${source}`), Infinity);
   }

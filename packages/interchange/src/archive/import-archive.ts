@@ -2,7 +2,7 @@
  * Reads an archive (`.lcmx`, `.lcmx.zst`) into a store. A conversation that is there already is compared row by row: equal rows add
  * nothing, rows after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left alone and named.
  *
- * Invariant: one transaction. What was imported is proven, by the checks of `verify`, before it is committed; until then nobody sees it, and a
+ * Invariant: all or nothing. What was imported is proven, by the checks of `verify`, before it is committed; until then nobody sees it, and a
  * file that is refused, or an import that is killed, leaves nothing. Other programs can read meanwhile, and wait to write.
  */
 
@@ -17,12 +17,13 @@ import { findNameProblem } from "@lossless/core/formats";
 import type { ImportMark } from "@lossless/core/formats";
 import type {
   Derive,
+  Intake,
   MovedConversation,
   MovedCut,
   MovedFile,
   MovedRow,
   MovedSummary,
-  TransferStore,
+  Store,
 } from "@lossless/core/ports";
 
 import { ARCHIVE_VERSION, parseRecord, type ArchiveRecord } from "./archive-records.ts";
@@ -73,25 +74,22 @@ export async function isArchive(path: string): Promise<boolean> {
 }
 
 export async function importArchive(
-  store: TransferStore,
+  store: Pick<Store, "bringIn">,
   options: ArchiveImportOptions,
 ): Promise<ArchiveImportReport> {
   const ownerProblem = options.owner === undefined ? null : findNameProblem(options.owner);
   if (ownerProblem !== null)
     throw new EngineError("invalid_input", `cannot import ${options.path}: its owner ${ownerProblem}`);
-  const run = new ArchiveImport(store, options);
-  await store.holdWrites();
-  let isKept = false;
-  try {
-    for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);
-    await run.prove();
-    isKept = true;
-  } catch (error) {
-    throw describeFailure(error, options.path);
-  } finally {
-    await store.releaseWrites(isKept);
-  }
-  return run.finish((await stat(options.path)).size);
+  return store.bringIn(async (into) => {
+    const run = new ArchiveImport(into, options);
+    try {
+      for await (const { record, lineNumber } of readArchive(options)) await run.take(record, lineNumber);
+      await run.prove();
+    } catch (error) {
+      throw describeFailure(error, options.path);
+    }
+    return run.finish((await stat(options.path)).size);
+  });
 }
 
 interface NumberedRecord {
@@ -193,7 +191,7 @@ interface OpenConversation {
 }
 
 class ArchiveImport {
-  readonly #store: TransferStore;
+  readonly #store: Intake;
   readonly #options: ArchiveImportOptions;
   readonly #mark: ImportMark;
   readonly #problems: ImportProblem[] = [];
@@ -214,7 +212,7 @@ class ArchiveImport {
   #summaries: MovedSummary[] = [];
   #storedSummaries = 0;
 
-  constructor(store: TransferStore, options: ArchiveImportOptions) {
+  constructor(store: Intake, options: ArchiveImportOptions) {
     this.#store = store;
     this.#options = options;
     const { importId = makeImportId(), path, now } = options;

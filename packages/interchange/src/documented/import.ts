@@ -15,7 +15,7 @@ import { EngineError, POSITION_STEP, estimateTextTokens } from "@lossless/core";
 import type { EngineEvent, SessionRef, Settings } from "@lossless/core";
 import { Redaction, checkSession, deriveMessage, hiddenMask, prepareMessage } from "@lossless/core/formats";
 import type { ImportMark } from "@lossless/core/formats";
-import type { AppendEvent, PreparedMessage, Store } from "@lossless/core/ports";
+import type { AppendEvent, Intake, PreparedMessage, Store } from "@lossless/core/ports";
 import { describeFailure } from "../archive/import-archive.ts";
 import type { ImportProblem, ImportProgress } from "../transcript/import.ts";
 import { createAbortError } from "../transcript/lines.ts";
@@ -156,29 +156,26 @@ class DocumentedImport {
   /** All of a conversation, proven, or nothing of it: rows that contradict each other leave no part of one. */
   async #importConversation(conversation: SourceRow): Promise<void> {
     const session = this.#describeSession(conversation);
-    let isKept = false;
-    await this.#store.holdWrites();
-    try {
-      await this.#storeConversation(conversation, session);
-      isKept = true;
-    } catch (error) {
-      throw describeFailure(error, this.#options.path);
-    } finally {
-      await this.#store.releaseWrites(isKept);
-    }
+    await this.#store.bringIn(async (into) => {
+      try {
+        await this.#storeConversation(into, conversation, session);
+      } catch (error) {
+        throw describeFailure(error, this.#options.path);
+      }
+    });
   }
 
-  async #storeConversation(conversation: SourceRow, session: SessionRef): Promise<void> {
+  async #storeConversation(into: Intake, conversation: SourceRow, session: SessionRef): Promise<void> {
     const id = numberOf(conversation, "conversation_id") ?? 0;
-    const opened = await this.#open(conversation, session);
+    const opened = await this.#open(into, conversation, session);
     if (opened === null) return;
     this.#conversationIds.push(opened);
     const before = this.#countStored();
     const names = new Map<number, string>();
-    await this.#storeEvents(session, this.#readEvents(conversation, names));
-    await this.#storeGraph(id, opened, names);
+    await this.#storeEvents(into, session, this.#readEvents(conversation, names));
+    await this.#storeGraph(into, id, opened, names);
     if (this.#countStored() === before) return;
-    const [problem] = await this.#store.proveMoved([opened], deriveMessage);
+    const [problem] = await into.proveMoved([opened], deriveMessage);
     if (problem !== undefined)
       throw new EngineError(
         "invalid_input",
@@ -202,16 +199,16 @@ class DocumentedImport {
     return session;
   }
 
-  async #open(conversation: SourceRow, session: SessionRef): Promise<number | null> {
+  async #open(into: Intake, conversation: SourceRow, session: SessionRef): Promise<number | null> {
     const { now } = this.#options;
     const createdAt = timeOf(conversation, "created_at") ?? now;
     const isActive = conversation["active"] === undefined || numberOf(conversation, "active") !== 0;
     const archivedAt = isActive
       ? null
       : (timeOf(conversation, "archived_at") ?? timeOf(conversation, "updated_at") ?? createdAt);
-    const known = await this.#store.readSession(session.owner, session.id);
+    const known = await into.readSession(session.owner, session.id);
     if (known !== null && known.conversationId !== null) return known.conversationId;
-    const outcome = await this.#store.openMoved(
+    const outcome = await into.openMoved(
       {
         owner: session.owner,
         sessionKey: session.key,
@@ -339,13 +336,13 @@ class DocumentedImport {
     return [{ type: "file", source: { type: "base64", media_type: media, data: bytes.toString("base64") } }];
   }
 
-  async #storeEvents(session: SessionRef, events: Iterable<PendingEvent>): Promise<void> {
+  async #storeEvents(into: Intake, session: SessionRef, events: Iterable<PendingEvent>): Promise<void> {
     let batch: AppendEvent[] = [];
     let bytes = 0;
     const flush = async (): Promise<void> => {
       const { signal, now, path } = this.#options;
       if (signal?.aborted) throw createAbortError(path);
-      const { results } = await this.#store.append({ session, events: batch, now, import: this.#mark });
+      const { results } = await into.append({ session, events: batch, now, import: this.#mark });
       // The store works in this thread: without a pause nobody could cancel.
       await setImmediate();
       for (const { outcome } of results) {
@@ -391,11 +388,12 @@ class DocumentedImport {
   }
 
   async #storeGraph(
+    into: Intake,
     sourceId: number,
     conversationId: number,
     names: ReadonlyMap<number, string>,
   ): Promise<void> {
-    const { messages, indexes } = await this.#listMessages(conversationId, names);
+    const { messages, indexes } = await this.#listMessages(into, conversationId, names);
     const summaries = this.#readSummaries(sourceId, indexes);
     if (summaries.length === 0) return;
     this.#noteLostLinks(sourceId, indexes);
@@ -410,15 +408,14 @@ class DocumentedImport {
       this.#note("conflict", `${id} overlaps or has gaps; it is kept, and its messages are shown instead`);
     let stored = 0;
     for (let at = 0; at < graph.summaries.length; at += BATCH_SUMMARIES) {
-      stored += (
-        await this.#store.moveSummaries(conversationId, graph.summaries.slice(at, at + BATCH_SUMMARIES))
-      ).stored;
+      stored += (await into.moveSummaries(conversationId, graph.summaries.slice(at, at + BATCH_SUMMARIES)))
+        .stored;
     }
     this.#counts.summaries += stored;
-    const [listed] = await this.#store.listMoved({ conversationIds: [conversationId] });
+    const [listed] = await into.listMoved({ conversationIds: [conversationId] });
     // A conversation that was folded here since keeps its own cover.
     if (listed === undefined || listed.summaries > graph.summaries.length || stored === 0) return;
-    await this.#store.moveCover(conversationId, graph.cover, {
+    await into.moveCover(conversationId, graph.cover, {
       foldRevision: listed.foldRevision + 1,
       epochSeq: listed.rows,
     });
@@ -437,6 +434,7 @@ class DocumentedImport {
 
   /** The messages of the conversation in order, and where each row of the source stands among them. */
   async #listMessages(
+    into: Intake,
     conversationId: number,
     names: ReadonlyMap<number, string>,
   ): Promise<{ messages: GraphMessage[]; indexes: Map<number, number> }> {
@@ -444,7 +442,7 @@ class DocumentedImport {
     const byEvent = new Map<string, number>();
     let after: string | null = null;
     do {
-      const page = await this.#store.listMessages({
+      const page = await into.listMessages({
         conversationId,
         after,
         limit: PAGE,
