@@ -19,7 +19,7 @@ let token = "";
 let number = 0;
 
 async function open(write: boolean, complete?: Complete): Promise<void> {
-  const options = { write, complete };
+  const options = { write, complete, thread: false };
   site = await openSite(`${folder.path}/${++number}`, options);
   origin = new URL(site.inspector.url).origin;
   headers = { "x-lcm-token": new URL(site.inspector.url).searchParams.get("token") ?? "" };

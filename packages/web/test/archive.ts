@@ -75,20 +75,22 @@ interface SiteOptions {
   readonly write?: boolean;
   /** The model that writes summaries anew. */
   readonly complete?: Complete;
+  /** False where an archive of its own for each test matters, and threads do not: two of them cost more than most tests. */
+  readonly thread?: boolean;
 }
 
 const MODEL = { provider: "test", model: "tiny" };
 
 async function serve(
   database: string,
-  { write = false, complete }: SiteOptions,
+  { write = false, complete, thread }: SiteOptions,
   fill: (writer: Engine) => Promise<unknown>,
 ): Promise<Site> {
   const { settings } = resolveSettings({ env: {}, config: { databasePath: database } });
   const writer = await openEngine({ database, settings, thread: false });
   await fill(writer);
   const model = complete === undefined ? {} : { complete, hostModel: MODEL };
-  const engine = await openEngine({ database, settings, readOnly: !write, ...model });
+  const engine = await openEngine({ database, settings, readOnly: !write, thread, ...model });
   const inspector = await startInspector({
     engine,
     scope: {},
