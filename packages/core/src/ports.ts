@@ -12,6 +12,7 @@ export type { EngineParts } from "./engine/open-engine.ts";
 export type * from "./store/open-store.ts";
 export type * from "./store/store.ts";
 export type * from "./store/care.ts";
+export { nameSource } from "./store/folding.ts";
 export type * from "./store/folding.ts";
 export type * from "./store/forks.ts";
 export type * from "./store/recall.ts";

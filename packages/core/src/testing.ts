@@ -2,6 +2,8 @@
 export { isUnproven, UNPROVEN } from "./archive/unproven.ts";
 export { createLocalEngine } from "./engine/local-engine.ts";
 export { deriveMessage, prepareMessage } from "./ingest/prepare.ts";
+export { compileRedaction } from "./ingest/redact.ts";
+export { createVault } from "./ingest/vault.ts";
 export { viewMessage } from "./message/normalize.ts";
 export { filesDirBeside } from "./settings/files-dir.ts";
 export { decodeBody, encodeBody } from "./store/body.ts";

@@ -4,80 +4,19 @@
  */
 import { POSITION_STEP } from "@lossless/core";
 import type { SessionRef } from "@lossless/core";
-import type { AppendBatch, AppendEvent, RecallScope, Store } from "@lossless/core/ports";
+import type { Store } from "@lossless/core/ports";
 import { mkdirSync } from "node:fs";
-import { deriveMessage, prepareMessage } from "@lossless/core/testing";
+import { deriveMessage } from "@lossless/core/testing";
 import { describe, expect, test } from "vitest";
-import { makeClock } from "./random.ts";
+import { testCare } from "./contract/care.ts";
+import { testFolding } from "./contract/folding.ts";
+import { allMessages, batchOf, clock, findWord, makeEvent, say, session } from "./contract/parts.ts";
+import type { WithStore } from "./contract/parts.ts";
+import { testRecall } from "./contract/recall.ts";
+import { testTransfer } from "./contract/transfer.ts";
 import { makeTemporaryFolder } from "./temporary.ts";
 
-const session: SessionRef = { key: "agent:main:test", id: "session-1", owner: "main" };
-const clock = makeClock(7);
-
-/** An event as `ingest` would hand it to the store. */
-export function makeEvent(
-  eventId: string,
-  message: unknown,
-  extra: Partial<AppendEvent> & { hidden?: number } = {},
-): AppendEvent {
-  const arrival = Buffer.from(JSON.stringify(message));
-  return {
-    eventId,
-    kind: "entry",
-    arrival,
-    position: null,
-    prepare: () =>
-      prepareMessage(arrival, {
-        hidden: extra.hidden ?? 0,
-        createdAt: 1_700_000_000_000,
-        largeFileThresholdTokens: 25_000,
-        random: clock.random,
-      }),
-    ...extra,
-  };
-}
-
-const say = (text: string, role = "user"): unknown => ({ role, content: text });
-const batchOf = (events: AppendEvent[], extra: Partial<AppendBatch> = {}): AppendBatch => ({
-  session,
-  events,
-  now: clock.now(),
-  ...extra,
-});
-
-async function allMessages(store: Store, conversationId: number) {
-  return (
-    await store.listMessages({
-      conversationId,
-      after: null,
-      limit: 10_000,
-      order: "position",
-      direction: "oldest",
-    })
-  ).items;
-}
-
-/** The messages of a scope that hold an index word. */
-async function findWord(store: Store, word: string, scope: RecallScope): Promise<readonly number[]> {
-  const clues = [{ kind: "run", words: [word] } as const];
-  const { listings } = await store.findClues({ kind: "message", clues, scope, limit: 10 });
-  return listings[0]?.ids ?? [];
-}
-
-/** Verbs without a sentence here yet. A verb that gets one leaves the list; nothing is added to it. */
-const UNTESTED: ReadonlySet<string> = new Set(
-  `
-    readCalibration publishStored storeRemade swapRemade readCacheUsage testClues findWritten readPlaces readTimes
-    listRecallParts readTexts listNewest findDoubts readTextsWithin listFiles readFoundSummaries listRun listSummariesOf
-    readFileMessages listScope listInherited insertGrant findGrantOf chargeGrant revokeGrants sweepGrants listDebts
-    closeDebt dropSummaries findUnproven readVersions readSources replaceSummary dissolveSummary transplant planForget
-    forget isForgettingOpen wipeFreed listImports readTies removeConversations listPublished listFilePaths
-    listMoved readMovedSessions readMovedRows readMovedFile readMovedSummaries readMovedCover readRedacted listSealed
-    recordUnsealing replaceSealed
-  `
-    .trim()
-    .split(/\s+/),
-);
+export { makeEvent } from "./contract/parts.ts";
 
 /** Notes which verbs are called, and passes every call on. */
 function watchVerbs(store: Store, used: Set<string>): Store {
@@ -101,15 +40,22 @@ export interface StoreUnderTest {
 
 export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTest): void {
   const used = new Set<string>();
-  const withStore = async (work: (store: Store, folder: string) => Promise<void>): Promise<void> => {
+  const withStore: WithStore = async (work) => {
     using folder = makeTemporaryFolder();
-    const store = watchVerbs(await open(folder.path), used);
+    const stores: Store[] = [];
+    const openIn = async (path: string): Promise<Store> => {
+      mkdirSync(path, { recursive: true });
+      const store = watchVerbs(await open(path), used);
+      stores.push(store);
+      return store;
+    };
     try {
-      await work(store, folder.path);
-      const report = await store.verify(deriveMessage, () => undefined);
-      expect(report.problems).toEqual([]);
+      const openAnother = (): Promise<Store> => openIn(`${folder.path}/${stores.length}`);
+      await work(await openIn(folder.path), { folder: folder.path, openAnother });
+      for (const store of stores)
+        expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
     } finally {
-      await store.close();
+      for (const store of stores) await store.close();
     }
   };
 
@@ -688,7 +634,7 @@ export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTes
       }));
 
     test.runIf(hasFiles)("copies itself while it goes on", () =>
-      withStore(async (store, folder) => {
+      withStore(async (store, { folder }) => {
         await store.append(batchOf([makeEvent("a", say("one"))]));
         const copy = `${folder}/copy`;
         mkdirSync(copy);
@@ -727,10 +673,13 @@ export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTes
         expect((await store.status()).messages).toBe(2);
       }));
 
-    test("every verb is used by a test above, or is on the list of those that wait for one", () => {
-      const unused = verbs.filter((verb) => !used.has(verb));
-      expect(unused.filter((verb) => !UNTESTED.has(verb))).toEqual([]);
-      expect([...UNTESTED].filter((verb) => used.has(verb))).toEqual([]);
+    testFolding(withStore);
+    testRecall(withStore, hasFiles);
+    testCare(withStore, hasFiles);
+    testTransfer(withStore, hasFiles);
+
+    test("every verb is used by a test above", () => {
+      expect(verbs.filter((verb) => !used.has(verb))).toEqual([]);
     });
   });
 }

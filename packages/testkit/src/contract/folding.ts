@@ -1,0 +1,151 @@
+/** What every store must do with summaries after they were made, and with what is owed and counted. */
+import { POSITION_STEP } from "@lossless/core";
+import { expect, test } from "vitest";
+import { batchOf, clock, fold, makeEvent, readContext, readItems, replace, say, session } from "./parts.ts";
+import { tell, textOf } from "./parts.ts";
+import type { WithStore } from "./parts.ts";
+
+export function testFolding(withStore: WithStore): void {
+  test("publishes stored summaries together, and leaves out the one whose run changed", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c", "d", "e"]);
+      const runs = [
+        await readItems(store, conversationId, 0, 2),
+        await readItems(store, conversationId, 2, 4),
+      ] as const;
+      for (const [n, run] of runs.entries())
+        await store.storeSummary({
+          conversationId,
+          run,
+          summary: textOf(n),
+          state: "prepared",
+          now: clock.now(),
+        });
+      expect(await readContext(store, conversationId)).toEqual(ids);
+      await store.append(batchOf([makeEvent("e2", say("c, corrected"))]));
+      const folds = runs.map((run, n) => ({ summaryId: textOf(n).summaryId, run }));
+      const outcomes = await store.publishStored({ conversationId, folds, now: clock.now() });
+      expect(outcomes.map(({ kind }) => kind)).toEqual(["published", "stale"]);
+      expect(await readContext(store, conversationId)).toEqual([textOf(0).summaryId, ...ids.slice(2)]);
+    }));
+
+  test("remakes a summary under which a late row came, and shows the new one when it is swapped in", () =>
+    withStore(async (store) => {
+      const at = (n: number) => makeEvent(`m${n}`, say(`place ${n}`), { position: n * POSITION_STEP });
+      const { conversationId } = await store.append(batchOf([at(1), at(2), at(4), at(5)]));
+      await fold(store, conversationId, { count: 3, text: textOf(1) });
+      expect(await store.hasStale(conversationId)).toBe(false);
+      await store.append(batchOf([at(3)]));
+      expect(await store.hasStale(conversationId)).toBe(true);
+      const stale = await store.readStale(conversationId);
+      expect(stale?.summary.summaryId).toBe(textOf(1).summaryId);
+      expect(stale?.run).toHaveLength(4);
+      const remade = replace(textOf(1).summaryId, textOf(2), stale?.run ?? []);
+      const tooFew = { ...remade, sourceKeys: remade.sourceKeys.slice(1) };
+      expect(await store.storeRemade(tooFew, clock.now())).toEqual({ kind: "stale" });
+      expect(await store.storeRemade(remade, clock.now())).toMatchObject({ kind: "published" });
+      expect((await readContext(store, conversationId))[0]).toBe(textOf(1).summaryId);
+      expect(await store.swapRemade({ conversationId, now: clock.now() })).toBe(1);
+      expect(await store.swapRemade({ conversationId, now: clock.now() })).toBe(0);
+      expect((await readContext(store, conversationId))[0]).toBe(textOf(2).summaryId);
+      expect(await store.readSummary(textOf(2).summaryId)).toMatchObject({ messages: 4, isStale: false });
+      expect(await store.hasStale(conversationId)).toBe(false);
+    }));
+
+  test("replaces a summary by a better one, made from the same sources, and keeps the old one", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c"]);
+      await fold(store, conversationId, { count: 2, text: textOf(1) });
+      const sources = await store.readSources(textOf(1).summaryId);
+      expect(sources.map(({ messageId }) => messageId)).toEqual(ids.slice(0, 2));
+      expect(Buffer.from(sources[1]?.bytes ?? []).toString()).toBe(JSON.stringify(say("b")));
+      const better = replace(textOf(1).summaryId, textOf(2, "better"), sources);
+      expect(await store.replaceSummary(better, clock.now())).toMatchObject({ kind: "published" });
+      expect(await store.replaceSummary(better, clock.now())).toEqual({ kind: "stale" });
+      expect(await readContext(store, conversationId)).toEqual([textOf(2).summaryId, ids[2]]);
+      expect(await store.readSummary(textOf(1).summaryId)).toMatchObject({ state: "retired" });
+      const published = await store.listPublished({ after: "", limit: 10 });
+      expect(published).toMatchObject([
+        { summaryId: textOf(2).summaryId, content: "better", isStale: false },
+      ]);
+      expect(await store.listPublished({ after: textOf(2).summaryId, limit: 10 })).toEqual([]);
+      expect(await store.listSummariesOf(ids[0] ?? 0)).toContain(textOf(2).summaryId);
+      expect(await store.listSummariesOf(ids[2] ?? 0)).toEqual([]);
+    }));
+
+  test("puts the sources of a summary back, after it was told what that would change", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c"]);
+      await fold(store, conversationId, { count: 2, text: textOf(1) });
+      const request = { summaryId: textOf(1).summaryId, now: clock.now() };
+      const told = await store.dissolveSummary({ ...request, isDry: true });
+      expect(told).toMatchObject({ conversationId, ordinal: 0, itemsBehind: 1 });
+      expect(await readContext(store, conversationId)).toEqual([textOf(1).summaryId, ids[2]]);
+      expect(await store.dissolveSummary({ ...request, isDry: false })).toEqual(told);
+      expect(await readContext(store, conversationId)).toEqual(ids);
+      expect(await store.dissolveSummary({ ...request, isDry: false })).toBeNull();
+    }));
+
+  test("drops summaries with those above them, and shows what they stood for", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c", "d", "e"]);
+      await fold(store, conversationId, { count: 2, text: textOf(1) });
+      const run = await readItems(store, conversationId, 1, 3);
+      await store.storeSummary({
+        conversationId,
+        run,
+        summary: textOf(2),
+        state: "cover",
+        now: clock.now(),
+      });
+      await fold(store, conversationId, { count: 2, text: textOf(3) });
+      expect(await readContext(store, conversationId)).toEqual([textOf(3).summaryId, ids[4]]);
+      expect(await store.dropSummaries(conversationId, [textOf(1).summaryId])).toBe(2);
+      expect(await readContext(store, conversationId)).toEqual([ids[0], ids[1], textOf(2).summaryId, ids[4]]);
+      expect(await store.dropSummaries(conversationId, null)).toBe(1);
+      expect(await readContext(store, conversationId)).toEqual(ids);
+    }));
+
+  test("closes what a conversation owes once it has ended", () =>
+    withStore(async (store) => {
+      const { conversationId } = await tell(store, ["a"]);
+      expect(await store.closeDebt(conversationId)).toBe(false);
+      await store.addDebt({ conversationId, budgetTokens: 1_000, now: clock.now() });
+      expect(await store.listDebts()).toMatchObject([{ conversationId, budgetTokens: 1_000, attempts: 0 }]);
+      expect(await store.closeDebt(conversationId)).toBe(false);
+      await store.recordBoundary({
+        session,
+        eventId: "end",
+        reason: "reset",
+        position: null,
+        retainDepth: 0,
+        at: clock.now(),
+      });
+      expect(await store.closeDebt(conversationId)).toBe(true);
+      expect(await store.listDebts()).toEqual([]);
+    }));
+
+  test("learns how a model counts, and adds up what its prompt cache saved, an answer once", () =>
+    withStore(async (store) => {
+      const answer = (eventId: string, name: string) => {
+        const event = makeEvent(eventId, say(`answer ${eventId}`, "assistant"));
+        const cacheUsage = { answer: name, promptTokens: 1_000, cachedTokens: 800 };
+        const calibration = { model: "m", estimated: 1_000, reported: 1_200 };
+        return { ...event, prepare: () => ({ ...event.prepare(), cacheUsage, calibration }) };
+      };
+      expect(await store.readCalibration("m")).toBeNull();
+      const { conversationId } = await store.append(batchOf([answer("a", "one"), answer("b", "one")]));
+      expect(await store.readCacheUsage(conversationId)).toEqual({
+        requests: 1,
+        promptTokens: 1_000,
+        cachedTokens: 800,
+      });
+      await store.append(batchOf([answer("c", "two")]));
+      expect(await store.readCacheUsage(conversationId)).toMatchObject({ requests: 2, cachedTokens: 1_600 });
+      expect(await store.readCacheUsage(conversationId + 1)).toBeNull();
+      const learned = await store.readCalibration("m");
+      expect(learned?.samples).toBe(3);
+      expect(learned?.factor).toBeGreaterThan(1);
+      expect(await store.readCalibration("another")).toBeNull();
+    }));
+}
