@@ -10,7 +10,7 @@ import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, Settings } from "@lossless/core";
 import { App } from "../packages/tui/src/app.ts";
 import { readMove, type Key } from "../packages/tui/src/keys.ts";
-import { keepInList, LIST_START, moveInList } from "../packages/tui/src/list-place.ts";
+import { keepInList, LIST_START, moveInList } from "../packages/tui/src/list-cursor.ts";
 import { createNavigator } from "../packages/tui/src/navigation.ts";
 import { createPaint, renderRow, span, type Paint } from "../packages/tui/src/paint.ts";
 import type { Screen, Size } from "../packages/tui/src/screen.ts";

@@ -10,7 +10,7 @@ import { describeDefault, describeLimits, getSetting, SETTING_GROUPS } from "@lo
 import type { SettingKey } from "@lossless/core/settings";
 import { helpOf } from "../packages/cli/src/commands/config/help.ts";
 import { buildProgram, DESCRIPTION, listCommands } from "../packages/cli/src/program.ts";
-import { commandPath } from "../packages/cli/src/context.ts";
+import { commandPath } from "../packages/cli/src/invocation.ts";
 import { renderStorage } from "./storage-page.ts";
 
 interface Page {

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { join, posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { buildProgram, listCommands } from "../packages/cli/src/program.ts";
-import { commandPath } from "../packages/cli/src/context.ts";
+import { commandPath } from "../packages/cli/src/invocation.ts";
 import { listProjectFiles, readProjectFile, ROOT } from "./source-files.ts";
 
 const files = listProjectFiles();

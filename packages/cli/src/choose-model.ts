@@ -1,7 +1,7 @@
 /** The model for a command: what was typed, else what the settings name, else none. */
 import type { Command } from "commander";
 import { nameModel } from "@lossless/core";
-import type { Invocation, Model } from "./context.ts";
+import type { Invocation, Model } from "./invocation.ts";
 import { usageError } from "@lossless/core/doors";
 
 export interface ModelOptions {

@@ -41,7 +41,7 @@ import { defineUnseal, defineVault } from "./commands/archive/vault.ts";
 import { defineVerify } from "./commands/repair/verify.ts";
 import { defineVersion } from "./commands/config/version.ts";
 import { defineWeb } from "./commands/web.ts";
-import { commandPath } from "./context.ts";
+import { commandPath } from "./invocation.ts";
 import { readVersion } from "./version.ts";
 
 export const DESCRIPTION =

@@ -389,7 +389,7 @@ describe("help and version", () => {
   test("every command has help with examples, by option and by command", async () => {
     const { buildProgram, listCommands } = await import("../src/program.ts");
     const { helpOf } = await import("../src/commands/config/help.ts");
-    const { commandPath } = await import("../src/context.ts");
+    const { commandPath } = await import("../src/invocation.ts");
     for (const command of listCommands(buildProgram())) {
       if (command.commands.length > 0) continue;
       expect(helpOf(command), commandPath(command)).toContain("Examples:");

@@ -7,7 +7,7 @@
 import { registerHooks } from "node:module";
 import { setTimeout } from "node:timers/promises";
 
-const CONTEXT = new URL("../src/context.ts", import.meta.url).href;
+const CONTEXT = new URL("../src/invocation.ts", import.meta.url).href;
 const THREADLESS = new URL("./threadless-engine.ts", import.meta.url).href;
 
 registerHooks({

@@ -56,7 +56,7 @@ export type { SummaryGraph, SummaryNode, SummaryOutline, SummaryRow, SummaryStat
 // Folding
 export type { CompactRequest, CompactResult } from "./engine/folding.ts";
 export type { RewriteResult } from "./engine/rewrite.ts";
-export type { DissolveReport } from "./store/care.ts";
+export type { DissolveReport } from "./store/repair.ts";
 export type { Debt, Guard, SpendGroup } from "./store/folding.ts";
 export { sumWindow } from "./summarize/guards.ts";
 
@@ -85,7 +85,7 @@ export type {
   MessageHit,
   SummaryHit,
 } from "./recall/grep.ts";
-export type { Caller, ScopeRequest } from "./recall/scope.ts";
+export type { Caller, ScopeRequest } from "./recall/reach.ts";
 export type { SearchRequest, SearchResult, SearchResultHit } from "./recall/search.ts";
 
 // How the archive is

@@ -25,13 +25,13 @@ import type { ImportProgress } from "./transcript/import-report.ts";
 import { exportRemnic } from "./formats/remnic.ts";
 
 /** Where an archive is. */
-export interface ArchivePlace {
+export interface ArchiveLocation {
   readonly database: string;
   /** The folder of its own beside the database when absent. */
   readonly filesDir?: string | undefined;
 }
 
-export interface ExportRequest extends ArchivePlace, ExportOptions {
+export interface ExportRequest extends ArchiveLocation, ExportOptions {
   readonly format: ExportFormat;
   /** Replaces a file that is in the way; Remnic databases are always added to. */
   readonly overwrite?: boolean | undefined;
@@ -85,7 +85,7 @@ export async function detectHistory(path: string): Promise<HistoryKind | null> {
   }
 }
 
-export interface HistoryRequest extends ArchivePlace {
+export interface HistoryRequest extends ArchiveLocation {
   readonly path: string;
   readonly owner?: string | undefined;
   readonly sessionFilter?: readonly string[] | undefined;
@@ -130,10 +130,10 @@ export async function importHistory(
  * same content where the disk allows it. Of an archive that does not exist yet the copy is empty.
  */
 export async function copyForTrial(
-  place: ArchivePlace,
+  place: ArchiveLocation,
   folder: string,
   openStore: OpenStore,
-): Promise<Required<ArchivePlace>> {
+): Promise<Required<ArchiveLocation>> {
   const copy = { database: join(folder, "lcm.db"), filesDir: join(folder, "files") };
   if (!existsSync(place.database)) return copy;
   const store = await openPlace(openStore, place, { readOnly: true, create: false });
@@ -144,7 +144,7 @@ export async function copyForTrial(
   } finally {
     await store.close();
   }
-  return copy as Required<ArchivePlace>;
+  return copy as Required<ArchiveLocation>;
 }
 
 function linkOrCopy(from: string, to: string): void {
@@ -160,11 +160,11 @@ function linkOrCopy(from: string, to: string): void {
 
 function openPlace(
   openStore: OpenStore,
-  place: ArchivePlace,
+  place: ArchiveLocation,
   access: { readOnly: boolean; create: boolean },
 ): Promise<Store> {
   return openStore(place.database, { filesDir: filesOf(place), derive: deriveMessage, ...access });
 }
 
-const filesOf = ({ database, filesDir }: ArchivePlace): string =>
+const filesOf = ({ database, filesDir }: ArchiveLocation): string =>
   resolve(filesDir ?? filesDirBeside(database));

@@ -7,7 +7,7 @@
 import { POSITION_STEP } from "@lossless/core";
 import type { Engine, MessageRow, Scope } from "@lossless/core";
 import type { Move } from "./keys.ts";
-import { keepInList, LIST_START, type ListPlace } from "./list-place.ts";
+import { keepInList, LIST_START, type ListCursor } from "./list-cursor.ts";
 
 export const PAGE = 150;
 /** Rows that are kept at most. */
@@ -27,7 +27,7 @@ export class MessageWindow {
   rows: MessageRow[] = [];
   isAtStart = false;
   isAtEnd = false;
-  place: ListPlace = LIST_START;
+  place: ListCursor = LIST_START;
 
   constructor(engine: Engine, scope: Scope, conversationId: number) {
     this.#engine = engine;

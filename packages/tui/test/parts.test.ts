@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { diffLines, displayWidth } from "@lossless/core/doors";
 import { readKey, readMove } from "../src/keys.ts";
 import { startInput, typeKey, type LineInput } from "../src/line-input.ts";
-import { keepInList, moveInList } from "../src/list-place.ts";
+import { keepInList, moveInList } from "../src/list-cursor.ts";
 import { createPaint, renderRow, renderSpans, span } from "../src/paint.ts";
 import { pairLines, renderSideBySide } from "../src/side-by-side.ts";
 import { toTextLines, WrappedText } from "../src/wrapped-text.ts";

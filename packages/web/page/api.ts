@@ -1,4 +1,4 @@
-/** What the page asks of its server. The shapes of the answers are the server's own, see `../src/answers.ts`. */
+/** What the page asks of its server. The shapes of the answers are the server's own, see `../src/api-types.ts`. */
 import type {
   ActionPreview,
   ActionResult,
@@ -22,10 +22,10 @@ import type {
   TimelineAnswer,
   UnderSummary,
   WriteAccess,
-} from "../src/answers.ts";
+} from "../src/api-types.ts";
 import { fetchWithToken } from "./token.ts";
 
-export type * from "../src/answers.ts";
+export type * from "../src/api-types.ts";
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 

@@ -3,7 +3,7 @@
  * lies above what can be seen at once. Summaries of one depth that cover the same (a stand-in beside the one it stands in for) get lanes of
  * their own. Pure, and fast enough to be done again at every change: sorting is the most of it.
  */
-import type { GraphNode } from "../src/answers.ts";
+import type { GraphNode } from "../src/api-types.ts";
 
 export interface PlacedNode {
   readonly node: GraphNode;

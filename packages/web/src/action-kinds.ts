@@ -8,7 +8,7 @@ import { examine, listBackups, planRewrite, previewForget, rewriteAll } from "@l
 import { applyForget, createBackup, mend } from "@lossless/lossless-claw/repair";
 import type { DoctorOptions, ForgetSelection, RewriteSelection, RewriteTarget } from "@lossless/core/repair";
 import { countOf, diffLines, formatBytes, formatCount, renderCommandLine } from "@lossless/core/doors";
-import type { ActionPreview, ActionResult, ActionWish } from "./answers.ts";
+import type { ActionPreview, ActionResult, ActionWish } from "./api-types.ts";
 
 export interface ActionOptions {
   readonly engine: Engine;

@@ -7,7 +7,7 @@ import { hash, randomBytes } from "node:crypto";
 import { EngineError, isSummaryId } from "@lossless/core";
 import { prepare } from "./action-kinds.ts";
 import type { ActionOptions, Prepared } from "./action-kinds.ts";
-import type { ActionPreview, ActionResult, ActionWish } from "./answers.ts";
+import type { ActionPreview, ActionResult, ActionWish } from "./api-types.ts";
 
 interface Promised {
   readonly wish: ActionWish;

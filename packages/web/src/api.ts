@@ -36,16 +36,16 @@ import type {
   TimelineAnswer,
   UnderSummary,
   WriteAccess,
-} from "./answers.ts";
+} from "./api-types.ts";
 import { readTurns } from "./context-turns.ts";
 import { readPicture, toMessageJson } from "./message-json.ts";
 import type { Picture } from "./message-json.ts";
 import { MessagePages } from "./message-pages.ts";
 import { findFrom, Outlines, rowAt } from "./outline.ts";
 import { ANY_ID, readNumber, readWord } from "./query.ts";
-import { rehearse } from "./rehearse.ts";
-import { RightOfWay } from "./right-of-way.ts";
-import type { Piece } from "./right-of-way.ts";
+import { warmUp } from "./warm-up.ts";
+import { RequestPriority } from "./request-priority.ts";
+import type { Piece } from "./request-priority.ts";
 import { addUpGrowth, planTimeline } from "./timeline.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -121,7 +121,7 @@ export class Api {
   readonly #outlines: Outlines;
   readonly #pages: MessagePages;
   readonly #write: WriteAccess | null;
-  readonly #way = new RightOfWay();
+  readonly #priority = new RequestPriority();
   readonly #graphs = new Map<number, Versioned<Promise<SummaryGraph>>>();
   readonly #timelines = new Map<number, Versioned<Timeline>>();
   #examining: Promise<DoctorReport> | null = null;
@@ -136,17 +136,17 @@ export class Api {
   }
 
   /** Makes ready what whoever asks first would wait for longer than those who come later. What fails here is told when it is asked for. */
-  async rehearse(): Promise<void> {
-    const waitForTime = (): Promise<void> => this.#way.stepAside("long");
+  async warmUp(): Promise<void> {
+    const waitForTime = (): Promise<void> => this.#priority.stepAside("long");
     // The outline and the graph, which several views need, are read from the start, between what is asked for.
     const growth = this.readGrowth().catch(() => undefined);
     await waitForTime();
-    await Promise.allSettled([rehearse(this.#engine, this.#scope, waitForTime), growth]);
+    await Promise.allSettled([warmUp(this.#engine, this.#scope, waitForTime), growth]);
   }
 
   /** Somebody opens the page: questions will follow. */
   noteVisit(): void {
-    this.#way.note();
+    this.#priority.note();
   }
 
   /** Null when nothing has this address. */
@@ -155,7 +155,7 @@ export class Api {
       const match = path.exec(url.pathname);
       if (!match) continue;
       const answer = (): Promise<Answer> => handler(this, match[1] ?? "", url.searchParams, match[2] ?? "");
-      return pace === "patient" ? answer() : this.#way.serve(answer);
+      return pace === "patient" ? answer() : this.#priority.serve(answer);
     }
     return null;
   }
@@ -192,7 +192,7 @@ export class Api {
     const { items } = await this.#engine.listConversations({ ...this.#scope, limit: MAX_CONVERSATIONS });
     const largest = items.toSorted((a, b) => b.messages - a.messages).slice(0, GROWTH_CONVERSATIONS);
     const lines: Timeline["points"][] = [];
-    const pause: Pause = (piece) => this.#way.stepAside(piece);
+    const pause: Pause = (piece) => this.#priority.stepAside(piece);
     for (const conversation of largest) lines.push((await this.#planTimeline(conversation, pause)).points);
     return {
       json: {
@@ -211,7 +211,7 @@ export class Api {
 
   async readConversation(conversationId: number): Promise<Json<ConversationDetail>> {
     const conversation = await this.#need(conversationId);
-    await this.#way.stepAside("short");
+    await this.#priority.stepAside("short");
     const rawTokens = conversation.shownTokens + measureSaved(await this.#readGraph(conversation));
     return { json: { conversation, rawTokens } };
   }

@@ -2,7 +2,7 @@
  * What is different between two contexts of one conversation. Pure; the server and the page both use it. The shared front is what a
  * provider's cache can keep.
  */
-import type { ExplainedItem } from "./answers.ts";
+import type { ExplainedItem } from "./api-types.ts";
 
 export interface ContextDiff {
   readonly added: number;

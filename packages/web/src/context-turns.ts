@@ -3,7 +3,7 @@
  * front stayed the same. With today's fold: where a turn was followed by a fold, its front is the one of today.
  */
 import type { Outline } from "@lossless/core";
-import type { ContextTurn, ExplainedItem, OutlineRow } from "./answers.ts";
+import type { ContextTurn, ExplainedItem, OutlineRow } from "./api-types.ts";
 import { compareContexts } from "./context-diff.ts";
 import { rowAt } from "./outline.ts";
 

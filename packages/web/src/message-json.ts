@@ -5,7 +5,7 @@
  */
 import type { MessageBody, MessageView, PartView } from "@lossless/core";
 import { isObject } from "@lossless/core/doors";
-import type { MessageJson, PartJson } from "./answers.ts";
+import type { MessageJson, PartJson } from "./api-types.ts";
 
 export function toMessageJson(
   { row, parts, bytes, view }: MessageBody & { readonly view: MessageView },

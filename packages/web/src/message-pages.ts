@@ -1,7 +1,7 @@
 /** Messages by the page: by number, by key, the page that holds one, or the one that ends with the newest. */
 import { EngineError } from "@lossless/core";
 import type { ConversationRow, Engine, Scope } from "@lossless/core";
-import type { MessageJson, MessagePage } from "./answers.ts";
+import type { MessageJson, MessagePage } from "./api-types.ts";
 import { toMessageJson, toUnreadable } from "./message-json.ts";
 import { ANY_ID, readNumber } from "./query.ts";
 

@@ -4,7 +4,7 @@
  * It is read in slices. Whoever needs it reads on from where others are; who is in no hurry may pause between two of them.
  */
 import type { ConversationRow, Engine, Outline, Scope } from "@lossless/core";
-import type { OutlineRow } from "./answers.ts";
+import type { OutlineRow } from "./api-types.ts";
 
 /** Short, so that what somebody waits for gets its turn in between. */
 const SLICE = 5_000;

@@ -49,7 +49,7 @@ export async function startInspector(options: InspectorOptions): Promise<Inspect
   const desk = new Desk(gate, page, api, actions);
   const live = new Live(options.engine, options.scope, options.pollMs ?? POLL_MS);
   server.on("request", (request, response) => void desk.receive(request, response, live));
-  void api.rehearse();
+  void api.warmUp();
   return {
     url: `http://${LOOPBACK}:${port}/?token=${gate.token}`,
     port,

@@ -4,7 +4,7 @@
  * was. Pure; as many points as a screen can show, however long the conversation is.
  */
 import type { Outline, SummaryGraph, SummaryOutline } from "@lossless/core";
-import type { Compaction, TimelineAnswer, TimelinePoint } from "./answers.ts";
+import type { Compaction, TimelineAnswer, TimelinePoint } from "./api-types.ts";
 import { findFrom } from "./outline.ts";
 
 export type Timeline = Omit<TimelineAnswer, "conversation">;

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Complete } from "@lossless/core";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ActionPreview, ActionResult, Graph, Overview } from "../src/answers.ts";
+import type { ActionPreview, ActionResult, Graph, Overview } from "../src/api-types.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { MAIN, openSite } from "./archive.ts";
 import type { Site } from "./archive.ts";

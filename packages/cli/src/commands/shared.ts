@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
 import type { ConversationRow, Engine, MessageRow } from "@lossless/core";
-import type { Invocation } from "../context.ts";
+import type { Invocation } from "../invocation.ts";
 import { parseTime, readTokenCount, toIso, TOKEN_COUNT_RULE, usageError } from "@lossless/core/doors";
 
 const MAX_LIMIT = 10_000;

@@ -1,8 +1,8 @@
 /** `lcm tui`, also `lcm-tui`: the archive in the terminal, driven by keys. */
 import { homedir } from "node:os";
 import type { Command } from "commander";
-import { toAction } from "../context.ts";
-import type { Invocation } from "../context.ts";
+import { toAction } from "../invocation.ts";
+import type { Invocation } from "../invocation.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
 import type { ModelOptions } from "../choose-model.ts";
 import { findModelProblem } from "./repair/doctor.ts";

@@ -1,8 +1,8 @@
 /** `lcm web`: the archive as a page in your browser, on this machine only, until Ctrl-C. */
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
-import { toAction } from "../context.ts";
-import type { Invocation } from "../context.ts";
+import { toAction } from "../invocation.ts";
+import type { Invocation } from "../invocation.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
 import type { ModelOptions } from "../choose-model.ts";
 import { style } from "../style.ts";

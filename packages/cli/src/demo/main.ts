@@ -5,7 +5,7 @@
 import { describeFailure } from "@lossless/core/doors";
 import { printFailure } from "../output.ts";
 import { compareBytes, importAgain, showStored } from "./archive.ts";
-import { searchSample } from "./find.ts";
+import { searchSample } from "./search-sample.ts";
 import { suggestNext } from "./next.ts";
 import { openFolded } from "./open-folded.ts";
 import { playConversation, showBudgets } from "./play.ts";

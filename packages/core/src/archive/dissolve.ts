@@ -4,7 +4,7 @@
  */
 import { EngineError, must } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import type { DissolveReport } from "../store/care.ts";
+import type { DissolveReport } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
 import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";

@@ -7,7 +7,7 @@
  */
 import { HIDDEN } from "../model/message.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
-import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../store/care.ts";
+import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
 import { lockHeads } from "./heads.ts";
 import type { Heads } from "./heads.ts";

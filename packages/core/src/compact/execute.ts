@@ -11,7 +11,7 @@ import type { PublishOutcome } from "../store/folding.ts";
 import { explainStop, planRound, planStoredLeaves, planSweep, recordPass, recordSweep } from "./plan.ts";
 import type { FoldStep, RoundsState, StopReason, SweepState } from "./plan.ts";
 import type { CompactionPolicy } from "./policy.ts";
-import type { PlanScope } from "./runs.ts";
+import type { PlanFacts } from "./runs.ts";
 import { foldSteps, readView } from "./steps.ts";
 import type { FoldContext } from "./steps.ts";
 import { prepareNext } from "./upkeep.ts";
@@ -62,10 +62,10 @@ async function sweep(context: FoldContext, start: SweepState, onlyStored = false
   for (;;) {
     if (context.signal.aborted && !onlyStored) return report(stopReason(context.signal));
     if (stale >= MAX_STALE_IN_A_ROW) return report("stale");
-    const scope = withoutRefused(view.scope, refused);
-    const steps = planSteps(view.items, context.policy, state, scope);
+    const facts = withoutRefused(view.facts, refused);
+    const steps = planSteps(view.items, context.policy, state, facts);
     if (steps.length === 0)
-      return report(explainStop(view.items, context.policy, state, scope) ?? "nothing_to_fold");
+      return report(explainStop(view.items, context.policy, state, facts) ?? "nothing_to_fold");
     if (onlyStored && steps[0]?.publishId === null) return report(stopReason(context.signal));
     let outcomes: PublishOutcome[];
     try {
@@ -84,17 +84,17 @@ function planSteps(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
   state: SweepState,
-  scope: PlanScope,
+  facts: PlanFacts,
 ): FoldStep[] {
-  const stored = planStoredLeaves(items, policy, state, scope);
+  const stored = planStoredLeaves(items, policy, state, facts);
   if (stored.length > 0) return stored;
-  const step = planSweep(items, policy, state, scope);
+  const step = planSweep(items, policy, state, facts);
   return step === null ? [] : [step];
 }
 
-function withoutRefused(scope: PlanScope, refused: ReadonlySet<string>): PlanScope {
-  if (refused.size === 0) return scope;
-  return { ...scope, reserve: (scope.reserve ?? []).filter(({ summaryId }) => !refused.has(summaryId)) };
+function withoutRefused(facts: PlanFacts, refused: ReadonlySet<string>): PlanFacts {
+  if (refused.size === 0) return facts;
+  return { ...facts, reserve: (facts.reserve ?? []).filter(({ summaryId }) => !refused.has(summaryId)) };
 }
 
 const stopReason = (signal: AbortSignal): "deadline" | "aborted" =>

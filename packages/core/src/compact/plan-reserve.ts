@@ -9,7 +9,7 @@ import { must } from "../model/errors.ts";
 import { matchReserve, type ReserveSummary, type Span } from "../model/reserve.ts";
 import { isSummaryItem } from "../model/tool-groups.ts";
 import { condensedTarget, type CompactionPolicy } from "./policy.ts";
-import { findSummaryRuns, readField, type Bundle, type Field, type PlanScope } from "./runs.ts";
+import { findSummaryRuns, readField, type Bundle, type Field, type PlanFacts } from "./runs.ts";
 
 /** A root is remade when more than this share of the budget lies between it and the tail. */
 const ROOT_LAG_SHARE = 0.15;
@@ -34,9 +34,9 @@ export function planReserve(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
   budgetTokens: number,
-  scope: PlanScope = {},
+  facts: PlanFacts = {},
 ): ReserveStep | null {
-  const field = readField(items, policy, scope);
+  const field = readField(items, policy, facts);
   for (const segment of splitSegments(field, policy).reverse()) {
     const step = planSegmentRoot(field, segment, policy, budgetTokens);
     if (step !== null) return step;
@@ -59,7 +59,7 @@ interface Tile extends Span {
 }
 
 function splitSegments(field: Field, policy: CompactionPolicy): Segment[] {
-  const { boundaries } = field.scope;
+  const { boundaries } = field.facts;
   const summaries = findSummaryRuns(field, policy, isSummaryItem).map((run) =>
     run.map((bundle) => toTile(field, bundle)),
   );
@@ -117,7 +117,7 @@ function planSegmentRoot(
 
 /** The root in force: valid on the cover as it is, and reaching furthest. */
 function findRoot(field: Field, summaries: readonly Tile[]): ReserveSummary | null {
-  const valid = field.scope.reserve.filter(
+  const valid = field.facts.reserve.filter(
     (reserve) => reserve.isRoot && matchReserve(reserve, summaries, 0)?.from === 0,
   );
   return valid.sort((a, b) => b.endPosition - a.endPosition)[0] ?? null;
@@ -126,7 +126,7 @@ function findRoot(field: Field, summaries: readonly Tile[]): ReserveSummary | nu
 /** Covers the summaries with the coarsest stand-ins that are not roots, oldest first. */
 function layTiles(field: Field, summaries: readonly Tile[]): Tile[] {
   const widest = new Map<number, { reserve: ReserveSummary; to: number }>();
-  for (const reserve of field.scope.reserve) {
+  for (const reserve of field.facts.reserve) {
     const match = reserve.isRoot ? null : matchReserve(reserve, summaries, 0);
     if (match === null || match.to <= (widest.get(match.from)?.to ?? match.from + 1)) continue;
     widest.set(match.from, { reserve, to: match.to });

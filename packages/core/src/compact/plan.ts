@@ -30,7 +30,7 @@ import {
   type Bundle,
   type Chunk,
   type Field,
-  type PlanScope,
+  type PlanFacts,
 } from "./runs.ts";
 
 export type SweepPhase = "leaf" | "routine" | "pressure";
@@ -107,9 +107,9 @@ export function planSweep(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
   state: SweepState,
-  scope: PlanScope = {},
+  facts: PlanFacts = {},
 ): FoldStep | null {
-  const result = planNext(items, policy, state, scope);
+  const result = planNext(items, policy, state, facts);
   return typeof result === "string" ? null : result;
 }
 
@@ -121,11 +121,11 @@ export function planStoredLeaves(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
   state: SweepState,
-  scope: PlanScope = {},
+  facts: PlanFacts = {},
 ): FoldStep[] {
   const steps: FoldStep[] = [];
   if (state.phase !== "leaf" || state.isStalled) return steps;
-  const field = readField(items, policy, scope);
+  const field = readField(items, policy, facts);
   let { shownTokens } = field;
   for (const chunk of cutAllLeaves(field, policy)) {
     if (!isWorthFolding(chunk, policy, state.isForced)) continue;
@@ -144,9 +144,9 @@ export function explainStop(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
   state: SweepState,
-  scope: PlanScope = {},
+  facts: PlanFacts = {},
 ): StopReason | null {
-  const result = planNext(items, policy, state, scope);
+  const result = planNext(items, policy, state, facts);
   return typeof result === "string" ? result : null;
 }
 
@@ -158,10 +158,10 @@ export function explainStop(
 export function planPrepared(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
-  scope: PlanScope = {},
+  facts: PlanFacts = {},
   when: "ahead" | "due" = "ahead",
 ): FoldStep | null {
-  const field = readField(items, policy, scope);
+  const field = readField(items, policy, facts);
   let stored = 0;
   for (const chunk of cutAllLeaves(field, policy)) {
     if (chunk.stored !== null && ++stored >= policy.maxSweepIterations) return null;
@@ -224,11 +224,11 @@ function planNext(
   items: readonly CoverItem[],
   policy: CompactionPolicy,
   state: SweepState,
-  scope: PlanScope,
+  facts: PlanFacts,
 ): FoldStep | StopReason {
   if (state.isStalled) return "no_progress";
   if (state.passes >= policy.maxSweepIterations) return "pass_limit";
-  const field = readField(items, policy, scope);
+  const field = readField(items, policy, facts);
   const isOver = state.stopAtTokens !== null && field.shownTokens > state.stopAtTokens;
   if (state.stopAtTokens !== null && !isOver) return "target_reached";
   const leaf = state.phase === "leaf" ? planLeaf(field, policy, state) : null;

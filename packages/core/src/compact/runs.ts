@@ -15,7 +15,7 @@ import type { CompactionPolicy } from "./policy.ts";
 const MIN_LEAF_INPUT_TOKENS = 256;
 
 /** What the planner must know beside the items. */
-export interface PlanScope {
+export interface PlanFacts {
   readonly boundaries?: readonly Boundary[];
   /** Prepared and reserve summaries that are neither stale nor retired. */
   readonly reserve?: readonly ReserveSummary[];
@@ -46,7 +46,7 @@ export function countShownTokens(items: readonly CoverItem[], boundaries: readon
 
 export interface Field {
   readonly items: readonly CoverItem[];
-  readonly scope: Required<Omit<PlanScope, "window">>;
+  readonly facts: Required<Omit<PlanFacts, "window">>;
   readonly tail: Pick<FreshTail, "startIndex" | "pinned">;
   readonly shownTokens: number;
   /** Tokens of the shown summaries before the tail. */
@@ -55,11 +55,11 @@ export interface Field {
   readonly depths: readonly number[];
 }
 
-export function readField(items: readonly CoverItem[], policy: CompactionPolicy, scope: PlanScope): Field {
-  const boundaries = scope.boundaries ?? [];
+export function readField(items: readonly CoverItem[], policy: CompactionPolicy, facts: PlanFacts): Field {
+  const boundaries = facts.boundaries ?? [];
   const isShown = (item: CoverItem) => item.hidden === 0 && !isHiddenByBoundary(item, boundaries);
   const shown = items.filter(isShown);
-  const { window } = scope;
+  const { window } = facts;
   const tail = window === undefined ? findFreshTail(items, policy, isShown) : locateTail(items, window);
   let shownTokens = 0;
   let prefixTokens = 0;
@@ -73,9 +73,9 @@ export function readField(items: readonly CoverItem[], policy: CompactionPolicy,
   }
   return {
     items,
-    scope: {
+    facts: {
       boundaries,
-      reserve: (scope.reserve ?? []).filter((reserve) => isInForce(reserve, shown, boundaries)),
+      reserve: (facts.reserve ?? []).filter((reserve) => isInForce(reserve, shown, boundaries)),
     },
     tail,
     shownTokens: window?.shownTokens ?? shownTokens,
@@ -127,7 +127,7 @@ function locateTail(
  * boundary, what a boundary hides, the pinned message and every other shown item do.
  */
 export function findRuns(field: Field, belongs: (item: CoverItem) => boolean): number[][] {
-  const { boundaries } = field.scope;
+  const { boundaries } = field.facts;
   const runs: number[][] = [];
   let run: number[] = [];
   const close = () => {
@@ -173,8 +173,8 @@ export function findSummaryRuns(
   for (let index = 0; index < field.tail.startIndex; index++) {
     const item = must(field.items[index], "item of the cover");
     const before = field.items[index - 1];
-    if (before !== undefined && isDivided(before, item, field.scope.boundaries)) close();
-    if (isHiddenByBoundary(item, field.scope.boundaries) || isPinned(field, index)) close();
+    if (before !== undefined && isDivided(before, item, field.facts.boundaries)) close();
+    if (isHiddenByBoundary(item, field.facts.boundaries) || isPinned(field, index)) close();
     else if (item.hidden !== 0 && (isMessageItem(item) || belongs(item))) continue;
     else if (isMessageItem(item)) {
       stranded.push(index);
@@ -331,7 +331,7 @@ interface StoredRun {
 function findStored(field: Field, rest: RunRest, depth: number): StoredRun | null {
   let best: StoredRun | null = null;
   const first = readMember(field, rest, 0);
-  for (const reserve of field.scope.reserve) {
+  for (const reserve of field.facts.reserve) {
     const holdsFirst =
       reserve.startPosition <= first.startPosition && first.endPosition <= reserve.endPosition;
     if (reserve.depth !== depth || !holdsFirst) continue;
@@ -351,7 +351,7 @@ const readMember = (field: Field, rest: RunRest, at: number): CoverItem =>
 function cutsAcross(field: Field, rest: RunRest, count: number): boolean {
   const start = readMember(field, rest, 0).startPosition;
   const end = readMember(field, rest, count - 1).endPosition;
-  return field.scope.reserve.some(({ startPosition, endPosition }) => {
+  return field.facts.reserve.some(({ startPosition, endPosition }) => {
     const overlaps = startPosition <= end && endPosition >= start;
     const holds = start <= startPosition && endPosition <= end;
     const lies = startPosition <= start && end <= endPosition;
@@ -402,13 +402,13 @@ function canTakeAlong(
   if (stored && (item.startPosition < stored.startPosition || item.endPosition > stored.endPosition))
     return false;
   if (stored === null && isUnderStoredLeaf(field, item)) return false;
-  const { boundaries } = field.scope;
+  const { boundaries } = field.facts;
   const beside = must(field.items[neighbour], "neighbour");
   if (isHiddenByBoundary(item, boundaries)) return false;
   return !(index < neighbour ? isDivided(item, beside, boundaries) : isDivided(beside, item, boundaries));
 }
 
-const isUnderStoredLeaf = ({ scope }: Field, { startPosition, endPosition }: CoverItem): boolean =>
-  (scope.reserve ?? []).some(
+const isUnderStoredLeaf = ({ facts }: Field, { startPosition, endPosition }: CoverItem): boolean =>
+  (facts.reserve ?? []).some(
     (leaf) => leaf.depth === 0 && leaf.startPosition <= startPosition && endPosition <= leaf.endPosition,
   );

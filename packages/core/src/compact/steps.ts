@@ -21,7 +21,7 @@ import type {
 import type { Store } from "../store/store.ts";
 import type { FoldStep } from "./plan.ts";
 import type { CompactionPolicy } from "./policy.ts";
-import type { PlanScope, PlanWindow } from "./runs.ts";
+import type { PlanFacts, PlanWindow } from "./runs.ts";
 
 /** One summary of one run; see `summarize/summarize.ts`. Passed in, because folding knows no models. */
 export type SummarizeRun = (request: {
@@ -60,7 +60,7 @@ export interface FoldContext {
 
 export interface CoverView {
   readonly items: readonly CoverItem[];
-  readonly scope: PlanScope;
+  readonly facts: PlanFacts;
   readonly shownTokens: number;
 }
 
@@ -86,9 +86,9 @@ export async function readView({ store, policy, conversationId }: FoldContext): 
   const { boundaries } = tail;
   const reserve = tail.reserve.filter(({ isStale }) => isStale !== true);
   const { shownTokens } = tail.counters;
-  if (head.isWhole) return { items: head.items, scope: { boundaries, reserve }, shownTokens };
+  if (head.isWhole) return { items: head.items, facts: { boundaries, reserve }, shownTokens };
   const window = { ...findTailWindow(tail, policy), shownTokens, prefixTokens: head.prefixTokens };
-  return { items: head.items, scope: { boundaries, reserve, window }, shownTokens };
+  return { items: head.items, facts: { boundaries, reserve, window }, shownTokens };
 }
 
 function findTailWindow(
@@ -191,7 +191,7 @@ async function readPrevious(
 ): Promise<SummaryRow | null> {
   const before = view.items.slice(0, step.startIndex).findLast((item) => item.hidden === 0);
   if (before === undefined) return null;
-  const prepared = view.scope.reserve?.find(
+  const prepared = view.facts.reserve?.find(
     ({ depth, endPosition }) => depth === 0 && endPosition === before.endPosition,
   );
   const summaryId = before.summaryId ?? prepared?.summaryId;

@@ -14,17 +14,17 @@ import type { FoldContext } from "./steps.ts";
 export async function hasUpkeep(context: FoldContext, prepares: boolean): Promise<boolean> {
   const { store, policy, conversationId, budgetTokens } = context;
   if (await store.readStale(conversationId)) return true;
-  const { items, scope } = await readView(context);
+  const { items, facts } = await readView(context);
   return (
-    (prepares && planPrepared(items, policy, scope) !== null) ||
-    planReserve(items, policy, budgetTokens, scope) !== null
+    (prepares && planPrepared(items, policy, facts) !== null) ||
+    planReserve(items, policy, budgetTokens, facts) !== null
   );
 }
 
 /** Makes, ahead of need, the next leaf a sweep will want. Stored unpublished: the context does not change. False: nothing to prepare. */
 export async function prepareNext(context: FoldContext, when: "ahead" | "due" = "ahead"): Promise<boolean> {
   const view = await readView(context);
-  const step = planPrepared(view.items, context.policy, view.scope, when);
+  const step = planPrepared(view.items, context.policy, view.facts, when);
   if (step === null) return false;
   const outcome = await summarizeStep(context, view, step, "prepared");
   return outcome.kind === "published";
@@ -34,7 +34,7 @@ export async function prepareNext(context: FoldContext, when: "ahead" | "due" = 
 export async function reserveNext(context: FoldContext): Promise<boolean> {
   const { store, policy, conversationId, budgetTokens } = context;
   const view = await readView(context);
-  const step = planReserve(view.items, policy, budgetTokens, view.scope);
+  const step = planReserve(view.items, policy, budgetTokens, view.facts);
   if (step === null) return false;
   const items = view.items.filter(
     (item) => item.startPosition >= step.startPosition && item.endPosition <= step.endPosition,

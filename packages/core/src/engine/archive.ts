@@ -1,6 +1,6 @@
 /** Verbs over the archive as a whole: flush and rebuild the index, prove it, copy it, close it. */
 import { deriveMessage } from "../ingest/prepare.ts";
-import type { TransplantReport } from "../store/care.ts";
+import type { TransplantReport } from "../store/repair.ts";
 import type { VerifyReport } from "../store/store.ts";
 import { noteReindexed } from "./ingest.ts";
 import type { SessionRequest } from "./sessions.ts";

@@ -10,7 +10,7 @@
  * const report = await engine.verify();
  * await engine.close();
  */
-import type { ConversationTies } from "../store/care.ts";
+import type { ConversationTies } from "../store/repair.ts";
 import type { Guard, SpendRecord } from "../store/folding.ts";
 import type { OutlineRequest } from "../store/store.ts";
 import * as archive from "./archive.ts";

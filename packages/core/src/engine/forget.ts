@@ -3,7 +3,7 @@ import { searchText, viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { HIDDEN } from "../model/message.ts";
-import type { ForgetPlan } from "../store/care.ts";
+import type { ForgetPlan } from "../store/repair.ts";
 import { nameSource } from "../store/folding.ts";
 import type { RunItem, SummaryNode, SummaryReplacement } from "../store/folding.ts";
 import type { SummarizeResult } from "../summarize/summarize.ts";

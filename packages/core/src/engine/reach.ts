@@ -1,7 +1,7 @@
 /** What a call may read: who asks, and how many tokens it may give back. */
 import { EngineError } from "../model/errors.ts";
-import { resolveReach } from "../recall/scope.ts";
-import type { Reach, ScopeRequest } from "../recall/scope.ts";
+import { resolveReach } from "../recall/reach.ts";
+import type { Reach, ScopeRequest } from "../recall/reach.ts";
 import type { EngineState } from "./state.ts";
 
 /** Of a grant's tokens, what one call gets that does not say how much it wants: the grant must last for more than one. */

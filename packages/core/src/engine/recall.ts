@@ -10,7 +10,7 @@ import type { ExpandRequest, ExpandResult } from "../recall/expand.ts";
 import { grepFullText, MAX_LIMIT } from "../recall/grep.ts";
 import type { GrepRequest, GrepResult } from "../recall/grep.ts";
 import { grepRegex, readAsWords } from "../recall/regex.ts";
-import type { Reach } from "../recall/scope.ts";
+import type { Reach } from "../recall/reach.ts";
 import { searchMessages } from "../recall/search.ts";
 import type { SearchRequest, SearchResult } from "../recall/search.ts";
 import { capTokens, findReach } from "./reach.ts";

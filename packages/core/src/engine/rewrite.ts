@@ -4,7 +4,7 @@ import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { nameSource } from "../store/folding.ts";
 import type { RunItem, SummaryNode, SummaryText } from "../store/folding.ts";
-import type { DissolveReport } from "../store/care.ts";
+import type { DissolveReport } from "../store/repair.ts";
 import { FALLBACK_MARKER } from "../summarize/extractive.ts";
 import type { BriefTexts } from "../summarize/prompts.ts";
 import type { SummarizeResult } from "../summarize/summarize.ts";

@@ -11,7 +11,7 @@ import type { Clock, EventSink } from "../model/events.ts";
 import { drawRandom } from "../ingest/random.ts";
 import { compileSessionPatterns } from "../settings/session-patterns.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Meaning } from "../recall/meaning.ts";
+import type { QuestionVector } from "../recall/vector-search.ts";
 import { RegexScanner } from "../recall/regex-scanner.ts";
 import type { Guard, SpendRecord } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
@@ -48,7 +48,7 @@ export interface WriterPort {
   saveGuard(guard: Guard): Promise<void>;
   chargeGrant(charge: GrantCharge): Promise<void>;
   /** The vector of a question: it costs tokens, and after a failure no question waits for a while, whoever asks. */
-  embedQuestion(request: EmbedQuestionRequest): Promise<Meaning>;
+  embedQuestion(request: EmbedQuestionRequest): Promise<QuestionVector>;
 }
 
 export interface GrantCharge {

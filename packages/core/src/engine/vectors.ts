@@ -6,8 +6,8 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "../model/errors.ts";
-import { NO_MEANING } from "../recall/meaning.ts";
-import type { Meaning } from "../recall/meaning.ts";
+import { NO_QUESTION_VECTOR } from "../recall/vector-search.ts";
+import type { QuestionVector } from "../recall/vector-search.ts";
 import type { VectorSpace } from "../store/vectors.ts";
 import { callEmbedding, cutToChars } from "./embedding-call.ts";
 import type { EmbedQuestionRequest, EngineState } from "./state.ts";
@@ -159,12 +159,12 @@ async function fillInBackground(engine: EngineState, model: string): Promise<voi
 export async function embedQuestion(
   engine: EngineState,
   { text, signal }: EmbedQuestionRequest,
-): Promise<Meaning> {
+): Promise<QuestionVector> {
   const { embed, settings, store, clock } = engine;
   const question = cutToChars(text.trim(), MAX_QUESTION_CHARS);
-  if (embed === null || settings.embedding.model === null || question === "") return NO_MEANING;
+  if (embed === null || settings.embedding.model === null || question === "") return NO_QUESTION_VECTOR;
   const space = chooseSpace(await store.listVectorSpaces(), settings.embedding.model);
-  if (space === null) return NO_MEANING;
+  if (space === null) return NO_QUESTION_VECTOR;
   if (clock.now() < engine.vectors.questionsPausedUntil) return without("the last call failed a moment ago");
   const result = await callEmbedding(
     engine,
@@ -183,7 +183,7 @@ export async function embedQuestion(
   );
 }
 
-const without = (why: string): Meaning => ({
+const without = (why: string): QuestionVector => ({
   kind: "none",
   note: `Only words were searched, not meaning: ${why}.`,
 });

@@ -8,7 +8,7 @@ import type { CompleteResult } from "../model/complete.ts";
 import type { EmbedResult } from "../model/embed.ts";
 import { must } from "../model/errors.ts";
 import type { EngineEvent } from "../model/events.ts";
-import { NO_MEANING } from "../recall/meaning.ts";
+import { NO_QUESTION_VECTOR } from "../recall/vector-search.ts";
 import type { OpenStore } from "../store/open-store.ts";
 import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import { openState } from "./local-engine.ts";
@@ -82,7 +82,7 @@ function makeWriterPort(hasEmbed: boolean): WriterPort {
     const { sent, signal } = splitRequest(verb, request);
     return askHost({ port: "writer", verb: name, request: sent }, signal);
   });
-  return hasEmbed ? remote : { ...remote, embedQuestion: async () => NO_MEANING };
+  return hasEmbed ? remote : { ...remote, embedQuestion: async () => NO_QUESTION_VECTOR };
 }
 
 function askHost<Result>(call: HostCall, signal: AbortSignal | undefined): Promise<Result> {

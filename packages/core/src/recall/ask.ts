@@ -12,11 +12,11 @@ import { analyzeQuery, makeSnippet } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
 import type { CheckedAnswer } from "./citations.ts";
 import { readReference, readScope, readSummary } from "./describe.ts";
-import { findDocuments } from "./find.ts";
-import { findNearest, fuseDocuments, NO_MEANING } from "./meaning.ts";
-import type { Meaning } from "./meaning.ts";
+import { findDocuments } from "./find-documents.ts";
+import { findNearest, fuseDocuments, NO_QUESTION_VECTOR } from "./vector-search.ts";
+import type { QuestionVector } from "./vector-search.ts";
 import { OwnWords } from "./own-words.ts";
-import type { Reach, ScopeRequest } from "./scope.ts";
+import type { Reach, ScopeRequest } from "./reach.ts";
 
 export interface AskRequest extends ScopeRequest {
   /** What to answer. */
@@ -113,7 +113,7 @@ export async function gatherPassages(
   store: Store,
   request: AskRequest,
   reach: Reach,
-  options: { readonly tokenCap: number; readonly embedQuestion?: (text: string) => Promise<Meaning> },
+  options: { readonly tokenCap: number; readonly embedQuestion?: (text: string) => Promise<QuestionVector> },
 ): Promise<Gathered> {
   const { tokenCap } = options;
   const question = checkQuestion(request);
@@ -122,16 +122,16 @@ export async function gatherPassages(
   const scope: RecallScope = below
     ? { ...readScope(reach), conversationIds: below.conversationIds }
     : reach.scope;
-  const meaning = (await options.embedQuestion?.(question)) ?? NO_MEANING;
+  const questionVector = (await options.embedQuestion?.(question)) ?? NO_QUESTION_VECTOR;
   const own = new OwnWords(store, request);
   const worded = await findDocuments(own, { kind: "message", query, scope });
   const found =
-    meaning.kind === "none"
+    questionVector.kind === "none"
       ? worded
       : await fuseDocuments(
           own,
           worded,
-          await findNearest(store, meaning, scope, { signal: request.signal }),
+          await findNearest(store, questionVector, scope, { signal: request.signal }),
           {
             scope,
             needsAll: !query.isQuestion,
@@ -152,7 +152,7 @@ export async function gatherPassages(
     expandedSummaryCount: summaries.size,
     truncated: cut.isFull || bounded.skipped > 0,
     skippedConversations: bounded.skipped,
-    notes: meaning.kind === "none" && meaning.note !== null ? [meaning.note] : [],
+    notes: questionVector.kind === "none" && questionVector.note !== null ? [questionVector.note] : [],
   };
 }
 

@@ -9,8 +9,8 @@ import { estimateTextTokens } from "../text/tokens.ts";
 import type { SummaryNode } from "../store/folding.ts";
 import type { Grant, MessageText, RecallScope } from "../store/recall.ts";
 import type { LargeFileRow, Store } from "../store/store.ts";
-import { mayRead } from "./scope.ts";
-import type { Reach, ScopeRequest } from "./scope.ts";
+import { mayRead } from "./reach.ts";
+import type { Reach, ScopeRequest } from "./reach.ts";
 import { measureSubtree } from "./subtree.ts";
 import type { SubtreeNode } from "./subtree.ts";
 

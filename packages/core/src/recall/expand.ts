@@ -10,7 +10,7 @@ import type { SummaryNode } from "../store/folding.ts";
 import type { Store } from "../store/store.ts";
 import { cutMessage, readReference, readScope, readSummary } from "./describe.ts";
 import type { DescribedMessage } from "./describe.ts";
-import type { Reach, ScopeRequest } from "./scope.ts";
+import type { Reach, ScopeRequest } from "./reach.ts";
 
 export interface ExpandRequest extends ScopeRequest {
   readonly summaryIds?: readonly string[];

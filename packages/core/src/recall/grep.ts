@@ -9,17 +9,17 @@ import type { RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
-import { findDocuments } from "./find.ts";
-import type { FoundDocuments } from "./find.ts";
+import { findDocuments } from "./find-documents.ts";
+import type { FoundDocuments } from "./find-documents.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { GrepHit } from "./hits.ts";
-import { findNearest, fuseDocuments, scoreByRank } from "./meaning.ts";
-import type { FoundBy, FusedDocuments, Meaning } from "./meaning.ts";
+import { findNearest, fuseDocuments, scoreByRank } from "./vector-search.ts";
+import type { FoundBy, FusedDocuments, QuestionVector } from "./vector-search.ts";
 import { OwnWords } from "./own-words.ts";
 import { promoteVerbatim } from "./rank.ts";
 import type { RankedDocument } from "./rank.ts";
-import { readTime } from "./scope.ts";
-import type { Reach, ScopeRequest } from "./scope.ts";
+import { readTime } from "./reach.ts";
+import type { Reach, ScopeRequest } from "./reach.ts";
 
 export type GrepMode = "regex" | "full_text";
 export type GrepScope = "messages" | "summaries" | "both" | "files";
@@ -166,7 +166,7 @@ export interface FullTextOptions {
   readonly now: number;
   readonly commonAbove?: number;
   /** Asked for a vector only when words alone do not settle it. */
-  readonly embedQuestion?: () => Promise<Meaning>;
+  readonly embedQuestion?: () => Promise<QuestionVector>;
 }
 
 export async function grepFullText(
@@ -181,11 +181,11 @@ export async function grepFullText(
   const worded = await findByWords(store, own, query, checked, options);
   const complete = worded.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
-  const meaning =
+  const questionVector =
     isStrict || !checked.kinds.includes("message") ? undefined : await options.embedQuestion?.();
-  const isFused = meaning?.kind === "vector";
+  const isFused = questionVector?.kind === "vector";
   const found = isFused
-    ? await addNearest(store, own, worded, meaning, query, checked, request.signal)
+    ? await addNearest(store, own, worded, questionVector, query, checked, request.signal)
     : worded;
   const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
   const candidates: Candidate[] = [];
@@ -213,7 +213,9 @@ export async function grepFullText(
     truncated: false,
     notes: [
       ...noteQuery(checked.pattern, query, { complete, found: isFused ? 0 : ordered.length, isStrict }),
-      ...(meaning?.kind === "none" && meaning.note !== null ? [{ text: meaning.note, step: null }] : []),
+      ...(questionVector?.kind === "none" && questionVector.note !== null
+        ? [{ text: questionVector.note, step: null }]
+        : []),
       ...notePending(found.reduce((sum, { documents }) => sum + documents.pending, 0)),
     ],
     searched: reach.label,
@@ -250,12 +252,12 @@ async function addNearest(
   store: Store,
   own: OwnWords,
   found: readonly FoundOfKind[],
-  meaning: Extract<Meaning, { kind: "vector" }>,
+  questionVector: Extract<QuestionVector, { kind: "vector" }>,
   query: Query,
   { scope }: CheckedGrep,
   signal: AbortSignal | undefined,
 ): Promise<FoundOfKind[]> {
-  const nearest = await findNearest(store, meaning, scope, { signal });
+  const nearest = await findNearest(store, questionVector, scope, { signal });
   const needsAll = !query.isQuestion;
   return Promise.all(
     found.map(async ({ kind, documents }) => ({

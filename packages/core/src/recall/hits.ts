@@ -2,7 +2,7 @@
 import { formatMessageId } from "../model/ids.ts";
 import type { FoundSummary, MessageText } from "../store/recall.ts";
 import type { SnippetRange } from "../text/index.ts";
-import type { FoundBy } from "./meaning.ts";
+import type { FoundBy } from "./vector-search.ts";
 
 interface HitBase {
   readonly id: string;

@@ -14,7 +14,7 @@ import type { DescribeResult, DescribedMessage } from "./describe.ts";
 import { expand } from "./expand.ts";
 import type { ExpandedSummary } from "./expand.ts";
 import { grepFullText } from "./grep.ts";
-import type { Reach } from "./scope.ts";
+import type { Reach } from "./reach.ts";
 
 /** Calls to the model for one question; the last one must answer. */
 export const MAX_ROUNDS = 4;

@@ -15,7 +15,7 @@ import type { CheckedGrep, FileHit, GrepResult, GrepHit, GrepRequest } from "./g
 import { OwnWords } from "./own-words.ts";
 import type { RegexScanner, ScanOutcome } from "./regex-scanner.ts";
 import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
-import type { Reach } from "./scope.ts";
+import type { Reach } from "./reach.ts";
 
 const MAX_PATTERN_CHARS = 500;
 const DEFAULT_TIMEOUT_MS = 30_000;

@@ -11,7 +11,7 @@ import type { ArchiveAccess } from "./archive-access.ts";
 
 const PAGE = 1_000;
 
-export interface ArchivePlace {
+export interface ArchiveLocation {
   readonly database: string;
   readonly filesDir: string;
 }
@@ -25,8 +25,8 @@ interface Forgotten {
 /** Ids of the messages of `incoming` that the present archive has forgotten. */
 export async function listBroughtBack(
   access: ArchiveAccess,
-  present: ArchivePlace,
-  incoming: ArchivePlace,
+  present: ArchiveLocation,
+  incoming: ArchiveLocation,
 ): Promise<number[]> {
   const forgotten = await listForgotten(access, present);
   if (forgotten.length === 0) return [];
@@ -42,7 +42,7 @@ export async function listBroughtBack(
   });
 }
 
-async function listForgotten(access: ArchiveAccess, present: ArchivePlace): Promise<Forgotten[]> {
+async function listForgotten(access: ArchiveAccess, present: ArchiveLocation): Promise<Forgotten[]> {
   if (!existsSync(present.database)) return readReceipts(present.database);
   try {
     return await withArchive(access, present, { readOnly: true }, findForgotten);
@@ -91,7 +91,7 @@ function readReceipts(databasePath: string): Forgotten[] {
 
 async function withArchive<T>(
   { openEngine }: ArchiveAccess,
-  place: ArchivePlace,
+  place: ArchiveLocation,
   { readOnly }: { readOnly: boolean },
   work: (engine: Engine) => Promise<T>,
 ): Promise<T> {

@@ -19,7 +19,7 @@ import type { Engine } from "../engine/engine.ts";
 import { searchText, viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import type { ForgetPlan } from "../store/care.ts";
+import type { ForgetPlan } from "../store/repair.ts";
 import type { ConversationRow, MessageRow } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
 import { formatStamp, listArchiveCopies } from "./backup.ts";

@@ -6,10 +6,10 @@
  */
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
-import type { ConversationTies, ImportedPart, RemovedCounts } from "../store/care.ts";
+import type { ConversationTies, ImportedPart, RemovedCounts } from "../store/repair.ts";
 import { createRawCopy } from "./backup.ts";
 
-export interface ImportRun {
+export interface ListedImport {
   readonly importId: string;
   /** When it began. */
   readonly at: number;
@@ -20,7 +20,7 @@ export interface ImportRun {
 }
 
 /** Imports that left something, the newest first. */
-export async function listImports(engine: Engine): Promise<ImportRun[]> {
+export async function listImports(engine: Engine): Promise<ListedImport[]> {
   const runs = new Map<string, ImportedPart[]>();
   for (const part of await engine.listImports())
     runs.set(part.importId, [...(runs.get(part.importId) ?? []), part]);

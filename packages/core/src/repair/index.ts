@@ -17,7 +17,7 @@ export type { ForgetPreview, ForgetResult, ForgetSelection, Receipt } from "./fo
 export { listCleanable } from "./clean.ts";
 export type { Cleanable, CleanKind } from "./clean.ts";
 export { listImports, planRemoval, removeImports } from "./imports.ts";
-export type { ImportRun, RemovalPlan, RemovalResult } from "./imports.ts";
+export type { ListedImport, RemovalPlan, RemovalResult } from "./imports.ts";
 
 // Summaries and prompts
 export { describeDamage, estimateCost, findDamage } from "./checks/summaries.ts";

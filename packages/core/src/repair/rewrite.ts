@@ -5,7 +5,7 @@
 import type { RewriteResult } from "../engine/rewrite.ts";
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
-import type { DoubtfulSummary } from "../store/care.ts";
+import type { DoubtfulSummary } from "../store/repair.ts";
 import type { BriefTexts } from "../summarize/prompts.ts";
 import { findDamage } from "./checks/summaries.ts";
 import type { Damage } from "./checks/summaries.ts";

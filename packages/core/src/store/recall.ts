@@ -4,7 +4,7 @@
  * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
  */
 import type { LargeFileRow } from "./rows.ts";
-import type { IdRange, InheritedPart, RecallScope } from "./scope.ts";
+import type { IdRange, InheritedPart, RecallScope } from "./recall-scope.ts";
 import type { DocumentKind, TextIndex } from "./text-index.ts";
 
 export type { IdRange, InheritedPart, RecallScope };

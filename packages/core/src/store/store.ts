@@ -9,7 +9,7 @@
  * - every row of `messages` and `ledger` is a link of its conversation's hash chain, whose head stands in `conversations`.
  */
 import type { HiddenReason, SessionRef } from "../model/message.ts";
-import type { CareStore } from "./care.ts";
+import type { RepairStore } from "./repair.ts";
 import type { FoldingStore } from "./folding.ts";
 import type { ForkStore } from "./forks.ts";
 import type { Page } from "./page.ts";
@@ -44,7 +44,7 @@ export type * from "./redaction.ts";
 export type { Page } from "./page.ts";
 
 export interface Store
-  extends FoldingStore, RecallStore, TransferStore, CareStore, VectorStore, RedactionStore, ForkStore {
+  extends FoldingStore, RecallStore, TransferStore, RepairStore, VectorStore, RedactionStore, ForkStore {
   append(batch: AppendBatch): Promise<AppendResult>;
   readSession(owner: string | null, sessionId: string): Promise<SessionState | null>;
   knownEvents(owner: string | null, sessionId: string, eventIds: readonly string[]): Promise<string[]>;

@@ -5,7 +5,7 @@
  * Invariant: a document is listed for a clue exactly when its text holds it (`holdsClue`), it is in the scope and current.
  */
 import type { SpellingDoubt, TextClue } from "../text/index.ts";
-import type { IdRange, RecallScope } from "./scope.ts";
+import type { IdRange, RecallScope } from "./recall-scope.ts";
 
 export type DocumentKind = "message" | "summary";
 

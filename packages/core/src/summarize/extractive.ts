@@ -11,8 +11,8 @@ import type { SourceLine } from "./source.ts";
 import { renderNames } from "./summary-lines.ts";
 import { isPlain, type Term, Vocabulary } from "./terms.ts";
 import { zoneClock } from "./time.ts";
-import type { Unit, UnitSet } from "./units.ts";
-import { cutUnits } from "./units.ts";
+import type { Unit, UnitSet } from "./summary-units.ts";
+import { cutUnits } from "./summary-units.ts";
 
 export interface ExtractiveInput {
   readonly sources: readonly SourceLine[];

@@ -3,7 +3,7 @@
  * afterwards, so repetition loses by itself; a message that already gave much gives way to others. Pure and deterministic: ties
  * fall to the earlier unit. The picks come in order of value, so any prefix of them is the best summary of a smaller size.
  */
-import type { Unit } from "./units.ts";
+import type { Unit } from "./summary-units.ts";
 import type { Term, Vocabulary } from "./terms.ts";
 import { isPlain } from "./terms.ts";
 

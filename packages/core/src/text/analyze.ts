@@ -3,19 +3,19 @@
  * every rule about what a word is lives here and in `scan.ts`, the same for indexing and for questions and for every backend.
  *
  * `words` holds, in text order, stems, pieces of identifiers and single glyphs, so that phrases and parts of identifiers are found as runs
- * of words. `idents` holds identifiers whole, folded, each once. A term contains letters, digits, marks, emoji and `_ - . / @` only.
+ * of words. `idents` holds identifiers whole, in plain letters, each once. A term contains letters, digits, marks, emoji and `_ - . / @` only.
  * Beside the terms, the words are collected as the text spells them, for regular expressions (`spelled-words.ts`).
  */
 
 import { ByteWriter } from "./byte-writer.ts";
 import { returnUnits, takeUnits } from "./text-units.ts";
-import { foldGlyph, foldWord } from "./fold.ts";
+import { toPlainGlyph, toPlainWord } from "./plain-letters.ts";
 import { scanUnits } from "./scan.ts";
 import type { ScanSink } from "./scan.ts";
 import { MAX_SPELLED_LENGTH } from "./spelled-words.ts";
 import type { SpelledSink } from "./spelled-words.ts";
 import { stem } from "./stem.ts";
-import { addToHash, copyUnits, HASH_SEED, hashUnits } from "./units.ts";
+import { addToHash, copyUnits, HASH_SEED, hashUnits } from "./word-units.ts";
 import { WordTable } from "./word-table.ts";
 
 /** Changes whenever the same text would give other terms: an index built with another version has to be rebuilt. */
@@ -36,7 +36,7 @@ export type ReadTerms = (spelling: SpelledSink | null) => IndexTerms;
 /** Decimals and times: logs and tables are full of them, and their pieces in `words` find them just as well. */
 const NUMERIC = /^(?:[+-]?\d+(?:[.:]\d+)?z?|\d{4}-\d\d-\d\d(?:t\d\d)?)$/;
 
-/** ASCII that no term may contain: the index would split there. Folding can bring it in (㈱ becomes "(株)"). */
+/** ASCII that no term may contain: the index would split there. Plain letters can bring it in (㈱ becomes "(株)"). */
 // oxlint-disable-next-line no-control-regex -- the control characters are among them
 const FOREIGN = /[\u0000-\u002c\u003a-\u003f\u005b-\u005e\u0060\u007b-\u007f]/g;
 /** "go-git's" speaks of "go-git". */
@@ -57,11 +57,11 @@ export function termOfWord(word: string): string {
 
 function learnWord(word: string, units: Uint16Array, start: number, hash: number): number {
   knownWords.trim();
-  const term = stem(foldWord(word)).replaceAll(FOREIGN, "");
+  const term = stem(toPlainWord(word)).replaceAll(FOREIGN, "");
   return knownWords.add(units, [start, start + word.length], hash, { term, spelled: word.toLowerCase() });
 }
 
-/** What most identifiers are made of, and what folding makes of it: small letters. 0 for every other unit. */
+/** What most identifiers are made of, and what their plain form is: small letters. 0 for every other unit. */
 const plainFolds = new Uint8Array(0x10000);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./@-")
   plainFolds[character.charCodeAt(0)] = character.toLowerCase().charCodeAt(0);
@@ -71,7 +71,7 @@ const PLAIN_IDENTIFIER = /^[A-Za-z0-9_./@-]+$/;
 /** The index term of an identifier as a whole. */
 export function termOfIdentifier(identifier: string): string {
   if (PLAIN_IDENTIFIER.test(identifier)) return identifier.toLowerCase();
-  return foldWord(identifier.replace(CONTRACTION, "")).replaceAll("\\", "/").replaceAll(FOREIGN, "");
+  return toPlainWord(identifier.replace(CONTRACTION, "")).replaceAll("\\", "/").replaceAll(FOREIGN, "");
 }
 
 /**
@@ -109,11 +109,11 @@ class TermReader implements ScanSink {
   readonly #terms = new ByteWriter(KEPT_BYTES);
   /** Records of the identifiers, each once. */
   readonly #idents: number[] = [];
-  readonly #folded = new Uint16Array(MAX_SPELLED_LENGTH);
+  readonly #plainUnits = new Uint16Array(MAX_SPELLED_LENGTH);
   #text = "";
   #units = NO_UNITS;
   #spelling: SpelledSink | null = null;
-  /** What was folded last: an identifier is mostly a run as well. */
+  /** What was made plain last: an identifier is mostly a run as well. */
   #plainStart = 0;
   #plainEnd = 0;
   #plain = 0;
@@ -176,11 +176,11 @@ class TermReader implements ScanSink {
   #learnGlyph(start: number, end: number, hash: number): number {
     knownGlyphs.trim();
     const glyph = this.#text.slice(start, end);
-    const term = foldGlyph(glyph).toLowerCase().replaceAll(FOREIGN, "");
+    const term = toPlainGlyph(glyph).toLowerCase().replaceAll(FOREIGN, "");
     return knownGlyphs.add(this.#units, [start, end], hash, { term, spelled: "" });
   }
 
-  /** The record of what is plain, which is folded here without making a string; 0 for what is not. */
+  /** The record of what is plain, which is made plain here without making a string; 0 for what is not. */
   #findPlain(start: number, end: number): number {
     if (start !== this.#plainStart || end !== this.#plainEnd) {
       this.#plain = this.#foldPlain(start, end);
@@ -192,22 +192,22 @@ class TermReader implements ScanSink {
 
   #foldPlain(start: number, end: number): number {
     const units = this.#units;
-    const folded = this.#folded;
+    const plainUnits = this.#plainUnits;
     const length = end - start;
     let hash = HASH_SEED;
     for (let index = 0; index < length; index++) {
       const unit = plainFolds[units[start + index] as number] as number;
       if (unit === 0) return 0;
-      folded[index] = unit;
+      plainUnits[index] = unit;
       hash = addToHash(hash, unit);
     }
-    return knownWholes.find(folded, 0, length, hash) || this.#learnPlain(start, end, hash);
+    return knownWholes.find(plainUnits, 0, length, hash) || this.#learnPlain(start, end, hash);
   }
 
   #learnPlain(start: number, end: number, hash: number): number {
     const isNumeric =
-      startsWithDigit(this.#folded) && NUMERIC.test(this.#text.slice(start, end).toLowerCase());
-    return knownWholes.addAsItIs(this.#folded, 0, end - start, hash, !isNumeric);
+      startsWithDigit(this.#plainUnits) && NUMERIC.test(this.#text.slice(start, end).toLowerCase());
+    return knownWholes.addAsItIs(this.#plainUnits, 0, end - start, hash, !isNumeric);
   }
 }
 

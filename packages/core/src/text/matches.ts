@@ -4,7 +4,7 @@
  */
 
 import { termOfIdentifier, termOfWord } from "./analyze.ts";
-import { foldGlyph } from "./fold.ts";
+import { toPlainGlyph } from "./plain-letters.ts";
 import { segmentGlyphs } from "./query.ts";
 import type { Query } from "./query.ts";
 import { scan } from "./scan.ts";
@@ -83,7 +83,7 @@ export function findTermMatches(text: string, query: Query): { matches: TermMatc
   if (wants.count === 0) return { matches, asked: 0 };
   scan(text, {
     word: (start, end) => found.push({ start, end, term: termOfWord(text.slice(start, end)) }),
-    glyph: (start, end) => found.push({ start, end, term: foldGlyph(text.slice(start, end)) }),
+    glyph: (start, end) => found.push({ start, end, term: toPlainGlyph(text.slice(start, end)) }),
     identifier(start, end) {
       const asked = wants.idents.get(termOfIdentifier(text.slice(start, end)));
       if (asked !== undefined) matches.push({ start, end, asked, whole: true });
@@ -137,7 +137,7 @@ export function findMatches(text: string, query: Query): TextRange[] {
 
 /**
  * How much of what was asked for stands in `text` exactly as typed, capitals included: 1 for all identifiers, 0 for none
- * or when none was asked for. The index folds case, so this tells `CHECKPOINT_ID` from `checkpointId` among documents found.
+ * or when none was asked for. The index ignores case, so this tells `CHECKPOINT_ID` from `checkpointId` among documents found.
  */
 export function verbatimShare(text: string, query: Query): number {
   const exact = query.terms.filter(({ kind }) => kind === "identifier").map((term) => term.text);

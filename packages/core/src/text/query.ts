@@ -6,7 +6,7 @@
 import { termOfIdentifier, termOfWord } from "./analyze.ts";
 import { findDates } from "./dates.ts";
 import type { NamedDate } from "./dates.ts";
-import { foldGlyph, foldWord } from "./fold.ts";
+import { toPlainGlyph, toPlainWord } from "./plain-letters.ts";
 import { scan } from "./scan.ts";
 import { QUESTION_GLYPHS, STOP_GLYPHS, STOP_WORDS_BY_LANGUAGE } from "./vocabulary.ts";
 
@@ -18,7 +18,7 @@ export interface TermForm {
 
 /**
  * One thing the question asks for.
- * - `word`: a word; `words` has its stem, `ident` its folded form, in case the text writes it as an identifier (`GitStore` for "gitstore").
+ * - `word`: a word; `words` has its stem, `ident` its plain form, in case the text writes it as an identifier (`GitStore` for "gitstore").
  * - `identifier`: a compound; `words` has its pieces in order, `ident` the whole.
  * - `glyphs`: a run of a script without spaces; `words` has its characters in order.
  */
@@ -91,7 +91,7 @@ export function wordsOf(text: string): string[] {
   const words: string[] = [];
   for (const { kind, start, end } of lexemesOf(text)) {
     if (kind === "word") words.push(termOfWord(text.slice(start, end)));
-    if (kind === "glyph") words.push(foldGlyph(text.slice(start, end)));
+    if (kind === "glyph") words.push(toPlainGlyph(text.slice(start, end)));
   }
   return words.filter((word) => word !== "");
 }
@@ -118,7 +118,9 @@ function belongTogether(last: Lexeme, next: Lexeme): boolean {
 }
 
 function glyphsTerm(text: string, run: readonly Lexeme[]): QueryTerm {
-  const words = run.map(({ start, end }) => foldGlyph(text.slice(start, end))).filter((word) => word !== "");
+  const words = run
+    .map(({ start, end }) => toPlainGlyph(text.slice(start, end)))
+    .filter((word) => word !== "");
   return { kind: "glyphs", text: text.slice(run[0]?.start, run.at(-1)?.end), words, ident: "" };
 }
 
@@ -131,7 +133,7 @@ function chainTerm(text: string, run: readonly Lexeme[]): QueryTerm {
     .toSorted((a, b) => b.length - a.length)[0];
   const typed = text.slice(run[0]?.start, Math.max(...run.map(({ end }) => end)));
   if (whole === undefined) {
-    const ident = words.length === 1 ? foldWord(words[0] as string) : "";
+    const ident = words.length === 1 ? toPlainWord(words[0] as string) : "";
     return {
       kind: "word",
       text: typed,

@@ -23,7 +23,7 @@ import {
   kindAt,
   unitsAt,
 } from "./characters.ts";
-import { addToHash, HASH_SEED, hashUnits } from "./units.ts";
+import { addToHash, HASH_SEED, hashUnits } from "./word-units.ts";
 
 /** Longer words and identifiers are cut or skipped: nobody types them, and each would be a term of its own. */
 const MAX_TERM_LENGTH = 64;

@@ -6,7 +6,7 @@
  * the text is marked opaque.
  */
 import { ByteWriter } from "./byte-writer.ts";
-import { hashUnits, spreadHash } from "./units.ts";
+import { hashUnits, spreadHash } from "./word-units.ts";
 
 /** Longer runs are hardly words. */
 export const MAX_SPELLED_LENGTH = 512;

@@ -2,7 +2,7 @@
  * A compact English stemmer in the spirit of Porter's: endings come off while enough of the word stays to tell it from others,
  * and irregular forms go to their base. It is meant for finding, not for reading: "decide", "decided" and "deciding" share a stem that is
  * no word. Words with other than plain letters a–z are returned as they are, since the rules are English.
- * Invariant: the stem of a folded word is a folded word, never empty, and longer than the word by one letter at most unless the word is an
+ * Invariant: the stem of a plain word is a plain word, never empty, and longer than the word by one letter at most unless the word is an
  * irregular form ("lit" becomes "light").
  */
 
@@ -131,7 +131,7 @@ function dropFinalLetter(word: string): string {
   return word.endsWith("ll") && measure(word) > 1 ? word.slice(0, -1) : word;
 }
 
-/** The stem of a folded word. */
+/** The stem of a plain word. */
 export function stem(word: string): string {
   if (word.length < 3 || word.length > 40 || !PLAIN_LETTERS.test(word)) return word;
   const irregular = IRREGULAR_FORMS.get(word);

@@ -1,6 +1,6 @@
 /**
- * Word lists: words that carry no content in a question, and English forms that no suffix rule reaches. Lists are folded
- * (lower case, no diacritics) because they are looked up after folding.
+ * Word lists: words that carry no content in a question, and English forms that no suffix rule reaches. Lists are plain
+ * (lower case, no diacritics) because they are looked up with plain words.
  */
 
 /**

@@ -8,7 +8,7 @@
  */
 import type { ByteWriter } from "./byte-writer.ts";
 import type { SpelledSink } from "./spelled-words.ts";
-import { spreadHash } from "./units.ts";
+import { spreadHash } from "./word-units.ts";
 
 /** What a record begins with. Behind that stand the units of the word, how it is spelled, and its term. */
 const HASH = 0;

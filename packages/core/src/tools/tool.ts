@@ -5,7 +5,7 @@
  */
 import type { Engine } from "../engine/engine.ts";
 import { EngineError } from "../model/errors.ts";
-import type { Caller } from "../recall/scope.ts";
+import type { Caller } from "../recall/reach.ts";
 
 /** A session of a host, or an owner, who sees all of its conversations. One is always named: nobody becomes the operator by omission. */
 export type ToolCaller =

@@ -26,7 +26,7 @@ import {
   shouldCompact,
   type CompactionPolicy,
 } from "../../src/compact/policy.ts";
-import { countShownTokens, type PlanScope } from "../../src/compact/runs.ts";
+import { countShownTokens, type PlanFacts } from "../../src/compact/runs.ts";
 import {
   FakeConversation,
   message,
@@ -50,8 +50,8 @@ const policy = (overrides: Partial<CompactionPolicy> = {}): CompactionPolicy => 
 const withTail = (items: readonly CoverItem[]): CoverItem[] => [...items, message(10_000, user)];
 const TAIL_OF_ONE = policy({ freshTailCount: 1 });
 
-const planOver = (items: readonly CoverItem[], p = TAIL_OF_ONE, state = sweep(), scope: PlanScope = {}) =>
-  planSweep(withTail(items), p, state, scope);
+const planOver = (items: readonly CoverItem[], p = TAIL_OF_ONE, state = sweep(), facts: PlanFacts = {}) =>
+  planSweep(withTail(items), p, state, facts);
 
 describe("the threshold", () => {
   test.each([
@@ -571,8 +571,8 @@ function runSweep(conversation: FakeConversation, p: CompactionPolicy, start: Sw
   const steps = [];
   let state = start;
   for (;;) {
-    const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
-    const step = planSweep(conversation.items, p, state, scope);
+    const facts = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+    const step = planSweep(conversation.items, p, state, facts);
     if (step === null) return steps;
     const before = countShownTokens(conversation.items, conversation.boundaries);
     conversation.fold(step);
@@ -667,14 +667,14 @@ describe("whatever is appended and folded", () => {
   });
 
   function prepareOne(conversation: FakeConversation, p: CompactionPolicy): void {
-    const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
-    const step = planPrepared(conversation.items, p, scope);
+    const facts = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+    const step = planPrepared(conversation.items, p, facts);
     if (step !== null) conversation.prepare(step);
   }
 
   function reserveOne(conversation: FakeConversation, p: CompactionPolicy): void {
-    const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
-    const step = planReserve(conversation.items, p, 20_000, scope);
+    const facts = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+    const step = planReserve(conversation.items, p, 20_000, facts);
     if (step === null) return;
     expect(step.sourceIds.length).toBeGreaterThan(1);
     conversation.addReserve(step);
@@ -685,9 +685,9 @@ describe("whatever is appended and folded", () => {
     let together = planTogether(conversation, p, state);
     for (let passes = 0; ; passes++) {
       expect(passes).toBeLessThanOrEqual(p.maxSweepIterations);
-      const scope = { boundaries: conversation.boundaries, reserve: conversation.reserve };
+      const facts = { boundaries: conversation.boundaries, reserve: conversation.reserve };
       const { items } = conversation;
-      const step = planSweep(items, p, state, scope);
+      const step = planSweep(items, p, state, facts);
       const [next, ...rest] = together;
       if (next !== undefined) expect(step?.publishId).toBe(next);
       // What was not named to be published together is not a stored leaf.

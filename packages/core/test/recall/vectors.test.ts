@@ -9,7 +9,7 @@ import {
   vectorFromBytes,
   vectorToBytes,
 } from "../../src/model/vector.ts";
-import { findNearest } from "../../src/recall/meaning.ts";
+import { findNearest } from "../../src/recall/vector-search.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";

@@ -10,7 +10,7 @@ import type { Engine } from "@lossless/core";
 import { listArchiveCopies } from "../../src/repair/backup.ts";
 import { restoreBackup } from "@lossless/lossless-claw/repair";
 import { decideRemoval, listImports, planRemoval, removeImports } from "../../src/repair/imports.ts";
-import type { ConversationTies, ImportedPart } from "../../src/store/care.ts";
+import type { ConversationTies, ImportedPart } from "../../src/store/repair.ts";
 import { EMPTIED_TABLES } from "@lossless/sqlite/testing";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { ByteWriter } from "../../src/text/byte-writer.ts";
 import { Spelling } from "../../src/text/index.ts";
 import { returnUnits, takeUnits } from "../../src/text/text-units.ts";
-import { hashUnits } from "../../src/text/units.ts";
+import { hashUnits } from "../../src/text/word-units.ts";
 import { WordTable } from "../../src/text/word-table.ts";
 
 /** The record of the word at a place, which is made where there is none. */

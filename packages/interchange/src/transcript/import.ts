@@ -106,7 +106,7 @@ async function importLines(options: MarkedImport, transcript: OpenTranscript): P
   const session = { key, id: identity.id, owner };
   const leftOut = await whyLeftOut(options, session, transcript.path);
   if (leftOut !== null) return reportLeftOut(transcript, format.name, session.id, leftOut);
-  return new ImportRun(options, transcript, format, identity, session).finish();
+  return new ListedImport(options, transcript, format, identity, session).finish();
 }
 
 async function isStorageFolder(path: string): Promise<boolean> {
@@ -163,7 +163,7 @@ interface StoredBatch {
 type Outcome = { readonly error: unknown } | null;
 
 /** One import of one file, from its cursor or from its start. */
-class ImportRun {
+class ListedImport {
   readonly #options: MarkedImport;
   readonly #transcript: OpenTranscript;
   readonly #format: TranscriptFormat;

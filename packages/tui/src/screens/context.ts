@@ -17,7 +17,7 @@ import {
 import { ChosenText } from "../chosen-text.ts";
 import { listContextLines, putBack, type ContextLine } from "../context-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span, type Style } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -60,7 +60,7 @@ export class ContextScreen implements Screen {
   #report: DissolveReport | null = null;
   #note = "";
   #lines: readonly ContextLine[] = [];
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
   #isOpen = false;
 
   constructor(desk: Desk, conversation: ConversationRow, before: Before | null, budget = DEFAULT_BUDGET) {

@@ -4,7 +4,7 @@ import { formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { ConversationList } from "../conversation-list.ts";
 import { HealthBook } from "../health.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, type Paint, type Span } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 
@@ -36,7 +36,7 @@ export class ConversationsScreen implements Screen {
   readonly #desk: Desk;
   readonly #health: HealthBook;
   #list: ConversationList;
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
   #rest: NodeJS.Timeout | null = null;
 
   constructor(desk: Desk) {

@@ -3,7 +3,7 @@ import { countOf, formatCount, renderBar, SHELL_WORDS, toOneLine } from "@lossle
 import { isSummaryId, wordStep } from "@lossless/core";
 import type { DoctorReport, Finding, Severity } from "@lossless/core/repair";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Style } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -25,7 +25,7 @@ export class DoctorScreen implements Screen {
   #report: DoctorReport | null = null;
   #share = 0;
   #isRunning = false;
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
 
   constructor(desk: Desk) {
     this.#desk = desk;

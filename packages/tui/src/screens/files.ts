@@ -2,7 +2,7 @@
 import type { ConversationRow, DescribeResult, LargeFileRow } from "@lossless/core";
 import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -24,7 +24,7 @@ export class FilesScreen implements Screen {
   readonly #desk: Desk;
   readonly #pane = new TextPane();
   #files: readonly LargeFileRow[] = [];
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
 
   constructor(desk: Desk, conversation: ConversationRow) {
     this.#desk = desk;

@@ -5,7 +5,7 @@ import { countOf, formatCount, formatSpan, toOneLine } from "@lossless/core/door
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { drawGraph, listAbove, type GraphLine, type GraphNode } from "../graph-lines.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Span } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import { Previews } from "../previews.ts";
@@ -43,7 +43,7 @@ export class GraphScreen implements Screen {
   #nodes: ReadonlyMap<string, GraphNode> = new Map();
   #counts: ReadonlyMap<GraphNode["state"], number> = new Map();
   #lines: readonly GraphLine[] = [];
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
 
   constructor(desk: Desk, conversation: ConversationRow, summaryId?: string) {
     this.#desk = desk;

@@ -1,17 +1,17 @@
 /**
  * Rewrite and repair: which summaries would be regenerated and what that costs, the call, old and new side by side, accept or skip. What is
- * shown here is decided by `rewrite-run.ts`.
+ * shown here is decided by `rewrite-series.ts`.
  */
 import type { ConversationRow } from "@lossless/core";
 import type { RewriteTarget } from "@lossless/core/repair";
 import { countOf, describeFailure, formatCount, renderBar, toOneLine } from "@lossless/core/doors";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
 import { cell, renderSpans, span, type Paint } from "../paint.ts";
-import { RewriteRun } from "../rewrite-run.ts";
+import { RewriteSeries } from "../rewrite-series.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 import { renderSideBySide } from "../side-by-side.ts";
 
-const KEYS: Readonly<Record<RewriteRun["stage"]["kind"], readonly KeyHelp[]>> = {
+const KEYS: Readonly<Record<RewriteSeries["stage"]["kind"], readonly KeyHelp[]>> = {
   preview: [
     { keys: "Enter", does: "write them" },
     { keys: "S", does: "everything below, too" },
@@ -33,7 +33,7 @@ export class RewriteScreen implements Screen {
   readonly conversation: ConversationRow;
   readonly name: string;
   readonly #desk: Desk;
-  readonly #run: RewriteRun;
+  readonly #run: RewriteSeries;
   #top = 0;
   #isPlanned = false;
   #diff: { readonly key: string; readonly lines: readonly string[] } | null = null;
@@ -42,7 +42,7 @@ export class RewriteScreen implements Screen {
     this.#desk = desk;
     this.conversation = conversation;
     this.name = summaryId === null ? "repair" : "rewrite";
-    this.#run = new RewriteRun(
+    this.#run = new RewriteSeries(
       desk.archive,
       {
         conversationId: conversation.conversationId,
@@ -215,7 +215,7 @@ function describeReview({
   oldId,
   before,
   after,
-}: Extract<RewriteRun["stage"], { kind: "review" }>["answer"]): string {
+}: Extract<RewriteSeries["stage"], { kind: "review" }>["answer"]): string {
   const tokens = `${formatCount(before.tokens)} → ${formatCount(after.tokens)} tokens`;
   return `${oldId}  ${tokens}  ${toOneLine(before.model)} → ${toOneLine(after.model)}`;
 }

@@ -4,7 +4,7 @@ import { wordNote } from "@lossless/core";
 import type { ConversationRow, GrepHit, GrepResult, GrepScope } from "@lossless/core";
 import { ChosenText, type Choosable } from "../chosen-text.ts";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
 import { joinPanes, splitPanes } from "../panes.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
@@ -35,7 +35,7 @@ export class SearchScreen implements Screen {
   #scope: GrepScope = "both";
   #answer: GrepResult | null = null;
   #hits: GrepHit[] = [];
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
   #running: AbortController | null = null;
   #isOpened = false;
 

@@ -11,7 +11,7 @@ import {
 } from "@lossless/core/doors";
 import { EngineError } from "@lossless/core";
 import { readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 
@@ -30,7 +30,7 @@ export class SpendScreen implements Screen {
   #by: (typeof GROUPINGS)[number] = "day";
   #period = 2;
   #ledger: Ledger | null = null;
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
 
   constructor(desk: Desk) {
     this.#desk = desk;

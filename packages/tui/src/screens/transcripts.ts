@@ -4,7 +4,7 @@ import { createDryTarget, importTranscript } from "@lossless/interchange";
 import type { ImportReport } from "@lossless/interchange";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
-import { keepInList, LIST_START, moveInList, type ListPlace } from "../list-place.ts";
+import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint } from "../paint.ts";
 import type { Desk, Screen, Size } from "../screen.ts";
 import { listTranscriptFiles, type TranscriptFile } from "../transcripts.ts";
@@ -27,7 +27,7 @@ export class TranscriptsScreen implements Screen {
   readonly #desk: Desk;
   readonly #states = new Map<string, string>();
   #files: readonly TranscriptFile[] = [];
-  #place: ListPlace = LIST_START;
+  #place: ListCursor = LIST_START;
 
   constructor(desk: Desk) {
     this.#desk = desk;

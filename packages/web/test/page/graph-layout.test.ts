@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { GraphNode } from "../../src/answers.ts";
+import type { GraphNode } from "../../src/api-types.ts";
 import { placeGraph } from "../../page/graph-layout.ts";
 
 function node(

@@ -1,8 +1,8 @@
 /** `lcm adopt`: takes over the database of an older lossless-claw in place. Every command that writes does the same before it does. */
 import type { Command } from "commander";
 import { adoptOlder } from "../../adopt.ts";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { renderPairs } from "../../table.ts";

@@ -2,8 +2,8 @@
 import type { Command } from "commander";
 import { must } from "@lossless/core";
 import type { ConversationRow, MessageCounts } from "@lossless/core";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";

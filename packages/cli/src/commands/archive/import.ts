@@ -18,8 +18,8 @@ import type {
   ImportTarget,
   PrepareAhead,
 } from "@lossless/interchange";
-import { runCancellable, toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { runCancellable, toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, formatCount, toOneLine } from "@lossless/core/doors";
 import { printNote } from "../../output.ts";
 import { startProgress } from "../../progress.ts";

@@ -15,8 +15,8 @@ import type {
   PartView,
   StoredPart,
 } from "@lossless/core";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import {
   describePart,
   formatBytes,

@@ -14,8 +14,8 @@ import type {
   StatusResult,
   StorageShares,
 } from "@lossless/core";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import {
   countOf,
   describeGuard,

@@ -9,8 +9,8 @@ import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId } from "@lossless/core";
 import { countOf, renderCommandLine, usageError, writeNewFile } from "@lossless/core/doors";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { style } from "../../style.ts";
 import { addExamples, parseMessageName } from "../shared.ts";
 

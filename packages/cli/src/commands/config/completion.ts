@@ -4,7 +4,7 @@
  */
 import { Argument } from "commander";
 import type { Command } from "commander";
-import { commandPath, toAction } from "../../context.ts";
+import { commandPath, toAction } from "../../invocation.ts";
 import { settingKeys } from "./config.ts";
 import { addExamples } from "../shared.ts";
 

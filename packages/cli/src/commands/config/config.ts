@@ -17,8 +17,8 @@ import {
 } from "@lossless/core/settings";
 import type { ConfigObject, SettingExplanation, SettingKey } from "@lossless/core/settings";
 import { findConfigPlaces, loadSettings, readHostConfig, updateConfigFile } from "../../config-file.ts";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";

@@ -1,7 +1,7 @@
 /** `lcm help`, and what `lcm` alone says to somebody who has never used it. */
 import type { Command } from "commander";
 import { findNearest, usageError } from "@lossless/core/doors";
-import { toAction } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
 import { style } from "../../style.ts";
 import { addExamples } from "../shared.ts";
 

@@ -1,7 +1,7 @@
 /** `lcm version`: which versions are at work. */
 import type { Command } from "commander";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { readVersion } from "../../version.ts";
 import { addExamples } from "../shared.ts";
 

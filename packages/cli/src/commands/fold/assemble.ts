@@ -14,8 +14,8 @@ import type {
   ModelIdentity,
   Provider,
 } from "@lossless/core";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { printNote } from "../../output.ts";
 import {
   countOf,

@@ -6,8 +6,8 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { CompactResult, ConversationRow, Engine, SpendGroup } from "@lossless/core";
-import { runCancellable, toAction } from "../../context.ts";
-import type { Invocation, Model } from "../../context.ts";
+import { runCancellable, toAction } from "../../invocation.ts";
+import type { Invocation, Model } from "../../invocation.ts";
 import {
   countOf,
   describeFailure,

@@ -2,8 +2,8 @@
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { DissolveReport } from "@lossless/core";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf, formatCount } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";

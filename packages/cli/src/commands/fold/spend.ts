@@ -1,8 +1,8 @@
 /** `lcm spend`: what models have cost, from the ledger every call is written to, and how far away the caps are. */
 import { Option } from "commander";
 import type { Command } from "commander";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import {
   countOf,
   describeCaps,

@@ -3,8 +3,8 @@ import { Argument, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId } from "@lossless/core";
 import type { Engine, SummaryNode, SummaryRow, SummaryState } from "@lossless/core";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import {
   countOf,
   drawTree,

@@ -4,8 +4,8 @@
  */
 import type { Command } from "commander";
 import type { AskResult, Passage } from "@lossless/core";
-import { runCancellable, toAction } from "../../context.ts";
-import type { Invocation, Model } from "../../context.ts";
+import { runCancellable, toAction } from "../../invocation.ts";
+import type { Invocation, Model } from "../../invocation.ts";
 import { countOf, EXIT_CANCELLED, formatCount, makePrintable, wrapToWidth } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";

@@ -5,8 +5,8 @@
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { Embed, EmbedMessagesResult, EmbedStatusResult } from "@lossless/core";
-import { runCancellable, toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { runCancellable, toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf, EXIT_CANCELLED, formatCount, formatShare, toOneLine } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { countNote, startProgress } from "../../progress.ts";

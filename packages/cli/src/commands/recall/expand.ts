@@ -6,8 +6,8 @@ import { countOf, formatCount, formatSpan, indent, makePrintable, SHELL_WORDS } 
 import { wordStep } from "@lossless/core";
 import type { ExpandedSummary, ExpandResult } from "@lossless/core";
 import type { Command } from "commander";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { style } from "../../style.ts";
 import { parseSteps, renderFollowUp, renderHead, renderSaid, withIsoTimes } from "./recall-shared.ts";
 import type { ReachChoice } from "./recall-shared.ts";

@@ -6,7 +6,7 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
 import type { Engine, ScopeRequest } from "@lossless/core";
-import type { Invocation } from "../../context.ts";
+import type { Invocation } from "../../invocation.ts";
 import { formatTime, indent, makePrintable, renderCommandLine, toIso, toOneLine } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { findBySession, parseConversationId, requireConversation } from "../shared.ts";

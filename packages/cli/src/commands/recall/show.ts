@@ -5,8 +5,8 @@
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import type { DescribeRequest, DescribeResult, Engine } from "@lossless/core";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import {
   countOf,
   formatBytes,

@@ -2,8 +2,8 @@
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import type { Cleanable, CleanKind, Receipt } from "@lossless/core/repair";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";

@@ -1,8 +1,8 @@
 /** `lcm doctor imports`: list what each import brought in, and remove an import as a whole. */
 import type { Command } from "commander";
-import type { ImportRun, RemovalPlan, RemovalResult } from "@lossless/core/repair";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import type { ListedImport, RemovalPlan, RemovalResult } from "@lossless/core/repair";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { terminalColumns } from "../../output.ts";
 import { style } from "../../style.ts";
@@ -85,7 +85,7 @@ async function printList(invocation: Invocation): Promise<void> {
   await invocation.print({ data: { items }, text: () => renderList(items, settings.timezone) });
 }
 
-function renderList(runs: readonly ImportRun[], timezone: string): string {
+function renderList(runs: readonly ListedImport[], timezone: string): string {
   if (runs.length === 0) return `${style.good("ok")}  no imports`;
   return renderTable(
     [

@@ -1,7 +1,7 @@
 /** `lcm reindex`: builds the full-text index anew, beside the one in use. */
 import type { Command } from "commander";
-import { runCancellable, toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { runCancellable, toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf } from "@lossless/core/doors";
 import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";

@@ -2,8 +2,8 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { RestorePlan, RestoreReport } from "@lossless/core/repair";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, formatTime, toIso } from "@lossless/core/doors";
 import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";

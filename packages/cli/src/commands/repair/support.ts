@@ -2,8 +2,8 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { usageError, writeNewFile } from "@lossless/core/doors";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { style } from "../../style.ts";
 import { readVersion } from "../../version.ts";
 import { addExamples } from "../shared.ts";

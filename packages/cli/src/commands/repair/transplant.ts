@@ -1,8 +1,8 @@
 /** `lcm transplant`: copies a conversation, with its summaries, in front of another one. */
 import { Option } from "commander";
 import type { Command } from "commander";
-import { toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { addExamples, parseConversationId, requireConversation } from "../shared.ts";

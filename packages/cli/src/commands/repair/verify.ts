@@ -2,8 +2,8 @@
 import type { Command } from "commander";
 import { ERROR_CODES } from "@lossless/core";
 import type { Problem, VerifyReport } from "@lossless/core";
-import { runCancellable, toAction } from "../../context.ts";
-import type { Invocation } from "../../context.ts";
+import { runCancellable, toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
 import { countOf, toOneLine } from "@lossless/core/doors";
 import { countNote, startProgress } from "../../progress.ts";
 import { style } from "../../style.ts";

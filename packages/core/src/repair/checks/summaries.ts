@@ -4,7 +4,7 @@
  */
 import type { Settings } from "../../settings/settings.ts";
 import { estimateTextTokens } from "../../text/tokens.ts";
-import type { DoubtfulSummary } from "../../store/care.ts";
+import type { DoubtfulSummary } from "../../store/repair.ts";
 import { listCandidates } from "../../summarize/candidates.ts";
 import { FALLBACK_MARKER } from "../../summarize/extractive.ts";
 import { stripReasoning } from "../../summarize/gate.ts";

@@ -7,13 +7,13 @@ import type { Neighbour } from "../model/vector.ts";
 import { NearestList } from "../model/vector.ts";
 import type { RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
-import type { FoundDocuments } from "./find.ts";
+import type { FoundDocuments } from "./find-documents.ts";
 import { joinIds } from "./id-set.ts";
 import type { FindStore } from "./own-words.ts";
 import type { RankedDocument } from "./rank.ts";
 
 /** A question as a vector, or why there is none. */
-export type Meaning =
+export type QuestionVector =
   | {
       readonly kind: "vector";
       readonly spaceId: number;
@@ -22,7 +22,7 @@ export type Meaning =
     }
   | { readonly kind: "none"; readonly note: string | null };
 
-export const NO_MEANING: Meaning = { kind: "none", note: null };
+export const NO_QUESTION_VECTOR: QuestionVector = { kind: "none", note: null };
 
 /** What brought a document into an answer. */
 export type FoundBy = "words" | "vector" | "regex";
@@ -35,7 +35,7 @@ const RANK_OFFSET = 60;
 /** The nearest messages of a scope. Other work and a cancellation get their turn between two stretches. */
 export async function findNearest(
   store: Store,
-  { spaceId, vector }: Extract<Meaning, { kind: "vector" }>,
+  { spaceId, vector }: Extract<QuestionVector, { kind: "vector" }>,
   scope: RecallScope,
   options: { readonly limit?: number; readonly signal?: AbortSignal | undefined } = {},
 ): Promise<Neighbour[]> {

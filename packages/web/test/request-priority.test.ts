@@ -2,11 +2,11 @@
 import type { ConversationRow, Engine, Outline, OutlineRequest } from "@lossless/core";
 import { describe, expect, test } from "vitest";
 import { findFrom, joinOutlines, Outlines, rowAt } from "../src/outline.ts";
-import { RightOfWay } from "../src/right-of-way.ts";
+import { RequestPriority } from "../src/request-priority.ts";
 
 describe("work that nobody waits for", () => {
   test("is done when nobody asks for anything, and a long piece not while somebody is expected", async () => {
-    const way = new RightOfWay();
+    const way = new RequestPriority();
     const order: string[] = [];
     const long = way.stepAside("long").then(() => order.push("long"));
     await way.stepAside("short").then(() => order.push("short"));
@@ -16,7 +16,7 @@ describe("work that nobody waits for", () => {
   });
 
   test("steps aside until everybody has been served, a long piece for a while longer", async () => {
-    const way = new RightOfWay();
+    const way = new RequestPriority();
     const order: string[] = [];
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const served = [first, second].map(({ promise }, index) =>
@@ -33,7 +33,7 @@ describe("work that nobody waits for", () => {
   });
 
   test("goes on after something that failed", async () => {
-    const way = new RightOfWay();
+    const way = new RequestPriority();
     await expect(way.serve(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
     await way.stepAside("short");
   });

@@ -23,7 +23,7 @@ export type Stage =
 
 export type Outcome = "accepted" | "skipped" | "unchanged" | "no better";
 
-export class RewriteRun {
+export class RewriteSeries {
   readonly #archive: TuiArchive;
   readonly #onChange: () => void;
   readonly #stop = new AbortController();

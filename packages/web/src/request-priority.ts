@@ -9,7 +9,7 @@ const LOOK_MS = 5;
 
 export type Piece = "short" | "long";
 
-export class RightOfWay {
+export class RequestPriority {
   #waiting = 0;
   #askedAt = performance.now();
 

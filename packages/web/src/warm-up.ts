@@ -12,11 +12,7 @@ const WORDS = 3;
 /** First with little to show, so that no piece is long. */
 const HITS = [1, 10];
 
-export async function rehearse(
-  engine: Engine,
-  scope: Scope,
-  waitForTime: () => Promise<void>,
-): Promise<void> {
+export async function warmUp(engine: Engine, scope: Scope, waitForTime: () => Promise<void>): Promise<void> {
   const { items } = await engine.listConversations({ ...scope, limit: 1 });
   const conversationId = items[0]?.conversationId;
   if (conversationId === undefined) return;

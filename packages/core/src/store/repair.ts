@@ -108,7 +108,7 @@ export interface RemovedCounts {
   readonly files: number;
 }
 
-export interface CareStore {
+export interface RepairStore {
   /** Writes a consistent copy of the database to a path that does not exist yet, while others go on writing. */
   backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;
   listDebts(): Promise<Debt[]>;

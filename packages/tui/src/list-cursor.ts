@@ -1,21 +1,21 @@
 /** Where one is in a list: which row is chosen, which is the first on the screen. Pure; every list of the terminal UI moves by it. */
 import type { Move } from "./keys.ts";
 
-export interface ListPlace {
+export interface ListCursor {
   readonly selected: number;
   readonly top: number;
 }
 
-export const LIST_START: ListPlace = { selected: 0, top: 0 };
+export const LIST_START: ListCursor = { selected: 0, top: 0 };
 
 /** Moved, and kept inside the list and the screen. */
-export function moveInList(place: ListPlace, move: Move, count: number, rows: number): ListPlace {
+export function moveInList(place: ListCursor, move: Move, count: number, rows: number): ListCursor {
   const wanted = move.kind === "first" ? 0 : move.kind === "last" ? count - 1 : place.selected + move.rows;
   return keepInList({ ...place, selected: wanted }, count, rows);
 }
 
 /** The chosen row exists and is on the screen; the screen is as full as it can be. */
-export function keepInList({ selected, top }: ListPlace, count: number, rows: number): ListPlace {
+export function keepInList({ selected, top }: ListCursor, count: number, rows: number): ListCursor {
   const chosen = Math.max(0, Math.min(selected, count - 1));
   const height = Math.max(1, rows);
   const least = Math.max(0, chosen - height + 1);
