@@ -37,6 +37,19 @@ test("no file carries traces of the machine it was written on", () => {
   expect(offences).toEqual([]);
 });
 
+/** A cast to what a column may hold. What comes out of JSON is another matter. */
+const CAST = /^(?!.*JSON\.parse).*\bas (?:unknown as|string|number|bigint|Uint8Array|Row|SQLOutputValue)\b/;
+test("values of SQL get their type in one place of the adapter", () => {
+  const casts = files
+    .filter((path) => /^packages\/sqlite\/src\/.*\.ts$/.test(path) && !path.endsWith("/connection.ts"))
+    .flatMap((path) =>
+      readProjectFile(path)
+        .split("\n")
+        .flatMap((line, index) => (CAST.test(line) ? [`${path}:${index + 1}${line}`] : [])),
+    );
+  expect(casts).toEqual([]);
+});
+
 describe("the pages", () => {
   test("the ones a reader expects are there", () => {
     for (const page of [

@@ -29,6 +29,8 @@ export { planNextStale, planStoreRemade, planSwapRemade } from "./archive/remake
 export { toRedaction } from "./archive/redaction.ts";
 export type { RedactionRow, SealedValueRow } from "./archive/redaction.ts";
 export { planReplaceSummary } from "./archive/replace.ts";
+export { putTogether, toCutPayloads } from "./archive/restore.ts";
+export type { CutPart, StoredBody } from "./archive/restore.ts";
 export { hashSeal, SEAL_KINDS, SEALED } from "./archive/seals.ts";
 export type { SealedRow, SealKind } from "./archive/seals.ts";
 export type { IndexProof, StorageProof } from "./archive/storage-proof.ts";

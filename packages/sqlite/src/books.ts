@@ -1,6 +1,6 @@
 /** The books of folding: compaction owed, model calls made, guards that outlive a restart, and what caches were reported to do. */
-import type { Debt, Guard, SpendGroup, SpendRecord } from "@lossless/core/ports";
-import type { Row } from "./connection.ts";
+import { must } from "@lossless/core/adapter";
+import type { Debt, Guard, Row, SpendGroup, SpendRecord } from "@lossless/core/ports";
 import type { StoreContext } from "./context.ts";
 import { PlanReads } from "./plan-reads.ts";
 
@@ -58,7 +58,7 @@ export function addDebt(
 }
 
 export function readDebt({ connection }: StoreContext, conversationId: number): Debt | null {
-  const row = connection.get(SELECT_DEBT, conversationId);
+  const row = connection.get<DebtRow>(SELECT_DEBT, conversationId);
   return row ? toDebt(row) : null;
 }
 
@@ -68,10 +68,10 @@ export function claimDebt(
 ): Debt | null {
   const { conversationId, holder, now, leaseMs } = request;
   return connection.write(() => {
-    const row = connection.get(DUE_DEBT, conversationId, now, holder, request.force ? 1 : 0);
+    const row = connection.get<DebtRow>(DUE_DEBT, conversationId, now, holder, request.force ? 1 : 0);
     if (!row) return null;
-    connection.run(LEASE_DEBT, holder, now + leaseMs, row.conversation_id as number);
-    return toDebt(connection.get(SELECT_DEBT, row.conversation_id as number) as Row);
+    connection.run(LEASE_DEBT, holder, now + leaseMs, row.conversation_id);
+    return toDebt(must(connection.get<DebtRow>(SELECT_DEBT, row.conversation_id), "the debt"));
   });
 }
 
@@ -122,17 +122,19 @@ export function settleDebt(
   });
 }
 
-export function toDebt(row: Row): Debt {
+export type DebtRow = Row<"compaction_debt">;
+
+export function toDebt(row: DebtRow): Debt {
   return {
-    conversationId: row.conversation_id as number,
-    reason: row.reason as string,
-    budgetTokens: row.budget_tokens as number,
-    requestedAt: row.requested_at as number,
-    attempts: row.attempts as number,
-    nextAttemptAt: row.next_attempt_at as number,
-    leaseHolder: row.lease_holder as string | null,
-    leaseUntil: row.lease_until as number | null,
-    lastFailure: row.last_failure as string | null,
+    conversationId: row.conversation_id,
+    reason: row.reason,
+    budgetTokens: row.budget_tokens,
+    requestedAt: row.requested_at,
+    attempts: row.attempts,
+    nextAttemptAt: row.next_attempt_at,
+    leaseHolder: row.lease_holder,
+    leaseUntil: row.lease_until,
+    lastFailure: row.last_failure,
   };
 }
 

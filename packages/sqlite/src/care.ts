@@ -1,11 +1,13 @@
 /** Care: copying the database page by page, and the lists the doctor reads. */
 import { backup as backupDatabase } from "node:sqlite";
-import type { Debt, DoubtfulSummary } from "@lossless/core/ports";
+import type { StoredBody } from "@lossless/core/adapter";
+import type { Debt, DoubtfulSummary, Row } from "@lossless/core/ports";
 import { toDebt } from "./books.ts";
+import type { DebtRow } from "./books.ts";
 import { translate } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
-import { restoreBytes, SELECT_PARTS } from "./read.ts";
+import { readParts, restoreBytes } from "./read.ts";
 
 const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
 const PUBLISHED = `
@@ -34,7 +36,7 @@ export async function backup(
 }
 
 export function listDebts({ connection }: StoreContext): Debt[] {
-  return connection.all(DEBTS).map(toDebt);
+  return connection.all<DebtRow>(DEBTS).map(toDebt);
 }
 
 export function closeDebt({ connection }: StoreContext, conversationId: number): boolean {
@@ -61,8 +63,8 @@ export function findUnproven(
   events: readonly { eventId: string; bytes: Uint8Array }[],
 ): string[] {
   const isStored = ({ eventId, bytes }: { eventId: string; bytes: Uint8Array }): boolean =>
-    connection.all(VERSIONS_OF, owner, sessionId, eventId).some((row) => {
-      const parts = connection.all(SELECT_PARTS, row.message_id as number);
+    connection.all<StoredBody>(VERSIONS_OF, owner, sessionId, eventId).some((row) => {
+      const parts = readParts(connection, row.message_id);
       return (
         Buffer.compare(
           restoreBytes(row, parts, (path) => files.read(path)),
@@ -78,17 +80,17 @@ export function listPublished(
   request: { after: string; limit: number; conversationId?: number },
 ): DoubtfulSummary[] {
   return connection
-    .all(PUBLISHED, request.after, request.limit, request.conversationId ?? null)
+    .all<Row<"summaries">>(PUBLISHED, request.after, request.limit, request.conversationId ?? null)
     .map((row) => ({
-      summaryId: row.summary_id as string,
-      conversationId: row.conversation_id as number,
-      depth: row.depth as number,
-      tokens: row.tokens as number,
-      sourceTokens: row.source_tokens as number,
-      level: row.level as string,
-      model: row.model as string,
+      summaryId: row.summary_id,
+      conversationId: row.conversation_id,
+      depth: row.depth,
+      tokens: row.tokens,
+      sourceTokens: row.source_tokens,
+      level: row.level,
+      model: row.model,
       isStale: row.stale === 1,
-      content: row.content as string,
+      content: row.content,
     }));
 }
 

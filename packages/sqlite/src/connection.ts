@@ -15,7 +15,15 @@ import { pathToFileURL } from "node:url";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { deleteRows, insertRows, updateRow, writeChanges } from "./write-rows.ts";
 
-export type Row = Record<string, unknown>;
+/**
+ * The only place where a value of SQL gets a type. Every table is STRICT, so a column holds what its declaration says; the type of a row is
+ * made from the declared tables, or from what the statement computes.
+ */
+export const allRows = <T>(statement: StatementSync, ...values: SQLInputValue[]): T[] =>
+  statement.all(...values) as T[];
+
+export const eachRow = <T>(statement: StatementSync, ...values: SQLInputValue[]): Iterable<T> =>
+  statement.iterate(...values) as Iterable<T>;
 
 export interface ConnectionOptions {
   readonly path: string;
@@ -194,17 +202,21 @@ export class Connection implements RowWriter {
     writeChanges(this.#prepare, changes);
   }
 
-  get<T = Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
+  get<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
     return this.statement(sql).get(...values) as T | undefined;
   }
 
-  all<T = Row>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.statement(sql).all(...values) as T[];
+  getNamed<T>(sql: string, named: Readonly<Record<string, SQLInputValue>>): T | undefined {
+    return this.statement(sql).get(named) as T | undefined;
+  }
+
+  all<T>(sql: string, ...values: SQLInputValue[]): T[] {
+    return allRows<T>(this.statement(sql), ...values);
   }
 
   /** Rows one by one, for as long as somebody wants more. */
-  each<T = Row>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
-    return this.statement(sql).iterate(...values) as Iterable<T>;
+  each<T>(sql: string, ...values: SQLInputValue[]): Iterable<T> {
+    return eachRow<T>(this.statement(sql), ...values);
   }
 
   /** Rows as arrays, in the order of the columns: where many are read, half the cost of objects. */

@@ -4,8 +4,8 @@
  */
 import { HIDDEN, isHiddenByBoundary } from "@lossless/core/adapter";
 import type { Boundary, CoverItem, ReserveSummary, Span } from "@lossless/core/adapter";
-import type { CoverCounters, CoverHead, CoverTail } from "@lossless/core/ports";
-import type { Connection, Row } from "./connection.ts";
+import type { CoverCounters, CoverHead, CoverTail, Row } from "@lossless/core/ports";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 
 /** Items are read in pages: fetching them one by one would cost half as much again. */
@@ -95,7 +95,7 @@ export function readCoverTail(
 ): CoverTail | null {
   const { conversationId } = request;
   return connection.read(() => {
-    const conversation = connection.get(CONVERSATION, conversationId);
+    const conversation = connection.get<CoveredRow>(CONVERSATION, conversationId);
     if (!conversation) return null;
     const boundaries = readBoundaries(connection, conversationId);
     const items = readNewest(connection, request, boundaries);
@@ -103,11 +103,11 @@ export function readCoverTail(
     const before = oldest?.startPosition ?? Number.MAX_SAFE_INTEGER;
     return {
       conversationId,
-      foldRevision: conversation.fold_revision as number,
+      foldRevision: conversation.fold_revision,
       items,
       counters: countShown(connection, conversationId, conversation, boundaries),
       boundaries,
-      reserve: readReserve(connection, conversationId, conversation.epoch_seq as number, boundaries),
+      reserve: readReserve(connection, conversationId, conversation.epoch_seq, boundaries),
       summariesBefore: [
         ...takeFirst(
           walkSummariesBefore(connection, conversationId, before, boundaries),
@@ -197,10 +197,13 @@ function readBoundaries(connection: Connection, conversationId: number): Boundar
 }
 
 /** What the context of a conversation stands for. */
+type CoveredRow = ShownCounters & Pick<Row<"conversations">, "fold_revision" | "epoch_seq">;
+export type ShownCounters = Pick<Row<"conversations">, "shown_messages" | "shown_tokens" | "first_at">;
+
 export const readShownCounters = (
   connection: Connection,
   conversationId: number,
-  conversation: Row,
+  conversation: ShownCounters,
 ): CoverCounters =>
   countShown(connection, conversationId, conversation, readBoundaries(connection, conversationId));
 
@@ -208,14 +211,14 @@ export const readShownCounters = (
 function countShown(
   connection: Connection,
   conversationId: number,
-  conversation: Row,
+  conversation: ShownCounters,
   boundaries: readonly Boundary[],
 ): CoverCounters {
-  const firstAt = conversation.first_at as number | null;
+  const firstAt = conversation.first_at;
   const floor = findFloor(boundaries);
   if (floor === 0) {
     const { shown_messages: shownMessages, shown_tokens: shownTokens } = conversation;
-    return { shownMessages: shownMessages as number, shownTokens: shownTokens as number, firstAt };
+    return { shownMessages, shownTokens, firstAt };
   }
   const after = connection.get<{ messages: number; tokens: number }>(SHOWN_FROM, conversationId, floor);
   let shownMessages = after?.messages ?? 0;
@@ -226,6 +229,19 @@ function countShown(
   }
   return { shownMessages, shownTokens, firstAt };
 }
+
+type ReserveRow = Pick<
+  Row<"summaries">,
+  | "summary_id"
+  | "start_pos"
+  | "end_pos"
+  | "messages"
+  | "tokens"
+  | "depth"
+  | "is_root"
+  | "stale"
+  | "made_at_seq"
+>;
 
 /**
  * Stand-ins; one made since the epoch began says so, because a context begun before it must not change. Stale ones too, but for those
@@ -239,23 +255,23 @@ function readReserve(
 ): ReserveSummary[] {
   const floor = findFloor(boundaries);
   const rows = connection
-    .all(RESERVE, conversationId)
-    .filter((row) => row.stale === 0 || (row.start_pos as number) >= floor);
+    .all<ReserveRow>(RESERVE, conversationId)
+    .filter((row) => row.stale === 0 || row.start_pos >= floor);
   return rows.map((row) => {
     const reserve = {
-      summaryId: row.summary_id as string,
-      startPosition: row.start_pos as number,
-      endPosition: row.end_pos as number,
-      messages: row.messages as number,
-      tokens: row.tokens as number,
-      depth: row.depth as number,
+      summaryId: row.summary_id,
+      startPosition: row.start_pos,
+      endPosition: row.end_pos,
+      messages: row.messages,
+      tokens: row.tokens,
+      depth: row.depth,
       isRoot: row.is_root === 1,
       isStale: row.stale === 1,
     };
     return {
       ...reserve,
       held: reserve.isRoot ? countHeld(connection, conversationId, reserve, boundaries) : undefined,
-      ...((row.made_at_seq as number) >= epochSeq ? { madeAtSeq: row.made_at_seq as number } : {}),
+      ...(row.made_at_seq >= epochSeq ? { madeAtSeq: row.made_at_seq } : {}),
     };
   });
 }
@@ -314,10 +330,7 @@ export function readSourceItems(
         summaryIds.map((id) => {
           const rows = connection.list<SourceRow>(SOURCES, id);
           const isInForce = rows.every((row) => row[12] === 0);
-          return [
-            id,
-            isInForce ? rows.map(([...row]) => toItem(row.slice(0, 12) as unknown as ItemRow)) : [],
-          ];
+          return [id, isInForce ? rows.map((row) => toItem(row)) : []];
         }),
       ),
   );
@@ -394,7 +407,7 @@ function readRetained(
   });
 }
 
-function toItem(row: ItemRow): CoverItem {
+function toItem(row: readonly [...ItemRow, ...rest: unknown[]]): CoverItem {
   const [
     startPosition,
     seq,

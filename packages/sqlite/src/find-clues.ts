@@ -3,7 +3,7 @@
  * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards. Where the literals of a
  * regular expression can stand, the blocks of words tell.
  */
-import { EngineError } from "@lossless/core/adapter";
+import { EngineError, must } from "@lossless/core/adapter";
 import type { SpellingDoubt } from "@lossless/core/adapter";
 import type {
   ClueListing,
@@ -95,10 +95,8 @@ const parseIds = (text: string): number[] => JSON.parse(text) as number[];
 function readFacts(connection: Connection, kind: DocumentKind, scope: RecallScope): FactRow {
   const { owner = null, conversationIds, inherited = [] } = scope;
   const ids = conversationIds?.concat(inherited.map((part) => part.conversationId));
-  const row = connection
-    .statement(FACTS[kind])
-    .get({ owner, ids: ids === undefined ? null : JSON.stringify(ids) });
-  return row as unknown as FactRow;
+  const named = { owner, ids: ids === undefined ? null : JSON.stringify(ids) };
+  return must(connection.getNamed<FactRow>(FACTS[kind], named), "the facts of a search");
 }
 
 export function findClues({ connection }: StoreContext, request: ClueRequest): CluesFound {
@@ -179,11 +177,10 @@ function makeLister(connection: Connection, { kind, scope, limit }: ClueRequest,
     SELECT json_group_array(id) AS ids FROM (
       SELECT f.rowid AS id FROM ${table} f ${filters.join}
       WHERE ${table} MATCH :match AND f.rowid BETWEEN :low AND :high ${filters.where} ORDER BY f.rowid DESC LIMIT :limit)`;
-  const statement = connection.statement(sql);
   return (clue) => {
     try {
-      const row = statement.get({ ...values, match: `(${toMatch(clue)})${named}` }) as { ids: string };
-      return JSON.parse(row.ids) as number[];
+      const match = `(${toMatch(clue)})${named}`;
+      return parseIds(connection.getNamed<{ ids: string }>(sql, { ...values, match })?.ids ?? "[]");
     } catch (error) {
       throw new EngineError("database_corrupt", `cannot search: ${(error as Error).message}`, {
         step: { kind: "rebuild_index" },
@@ -225,7 +222,7 @@ function toListing(
 ): ClueListing {
   const current = unlisted.size === 0 ? ids : ids.filter((id) => !unlisted.has(id));
   if (ids.length <= limit) return { ids: current, frequency: current.length, listedFrom: null };
-  const oldest = ids.at(-1) as number;
+  const oldest = ids.at(-1) ?? 0;
   const last = high ?? oldest;
   const frequency = Math.ceil((ids.length * (last - (low ?? oldest) + 1)) / (last - oldest + 1));
   return { ids: current, frequency, listedFrom: oldest };

@@ -1,12 +1,12 @@
 /** Reading the runs that summaries are made from, with their texts. */
 import { must } from "@lossless/core/adapter";
-import type { LargeFiles } from "@lossless/core/adapter";
+import type { LargeFiles, StoredBody } from "@lossless/core/adapter";
 import type { ItemPlace, Row, RunItem, RunRow } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { toSummary } from "./graph.ts";
 import { PlanReads } from "./plan-reads.ts";
-import { restoreBytes, SELECT_PARTS } from "./read.ts";
+import { readParts, restoreBytes } from "./read.ts";
 
 const MESSAGE = "SELECT message_id, body, encoding, created_at FROM messages WHERE message_id = ?";
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";
@@ -57,6 +57,6 @@ export function toRunItems(
 }
 
 function readBytes(connection: Connection, files: LargeFiles, messageId: number): Uint8Array | null {
-  const row = connection.get(MESSAGE, messageId);
-  return row ? restoreBytes(row, connection.all(SELECT_PARTS, messageId), (path) => files.read(path)) : null;
+  const row = connection.get<StoredBody>(MESSAGE, messageId);
+  return row ? restoreBytes(row, readParts(connection, messageId), (path) => files.read(path)) : null;
 }

@@ -6,7 +6,7 @@
  * Invariant: a row of the index has the id of its message, or the number `summary_refs` gives its summary, and the index holds either
  * every summary and every message without a row in `index_pending`, or is marked degraded. `index-queue.ts` brings in what is pending.
  */
-import { ANALYSIS_VERSION, encodeForIndex, FTS_TOKENIZE } from "@lossless/core/adapter";
+import { ANALYSIS_VERSION, encodeForIndex, FTS_TOKENIZE, must } from "@lossless/core/adapter";
 import type { ReadTerms } from "@lossless/core/adapter";
 import type { DocumentKind, IndexState } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
@@ -129,7 +129,9 @@ export class FullTextIndex {
   }
 
   readHead(): IndexHead {
-    const head = toHead(this.#connection.get<HeadRow>(`SELECT ${HEAD_COLUMNS}`) as HeadRow);
+    const head = toHead(
+      must(this.#connection.get<HeadRow>(`SELECT ${HEAD_COLUMNS}`), "the state of the index"),
+    );
     this.#tables = head.tables;
     return head;
   }

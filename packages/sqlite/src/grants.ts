@@ -1,6 +1,5 @@
 /** Grants, kept in the database so that a restart neither forgets nor revives one. */
-import type { Grant } from "@lossless/core/ports";
-import type { Row } from "./connection.ts";
+import type { Grant, Row } from "@lossless/core/ports";
 import type { StoreContext } from "./context.ts";
 
 const LIVE = "revoked_at IS NULL AND expires_at > ?2";
@@ -43,7 +42,7 @@ export function insertGrant({ connection }: StoreContext, grant: Grant, now: num
 
 /** The holder's grant: a live one if there is one, else the last that was. */
 export function findGrantOf({ connection }: StoreContext, holderKey: string, now: number): Grant | null {
-  const row = connection.get(SELECT_OF_HOLDER, holderKey, now);
+  const row = connection.get<Row<"expansion_grants">>(SELECT_OF_HOLDER, holderKey, now);
   return row ? toGrant(row) : null;
 }
 
@@ -74,18 +73,18 @@ export function sweepGrants({ connection }: StoreContext, before: number): numbe
   return connection.write(() => connection.change(SWEEP, before));
 }
 
-function toGrant(row: Row): Grant {
+function toGrant(row: Row<"expansion_grants">): Grant {
   return {
-    grantId: row.grant_id as string,
-    owner: row.owner as string,
-    issuerKey: row.issuer_key as string,
-    holderKey: row.holder_key as string,
-    conversationIds: JSON.parse(row.conversations as string) as number[],
-    summaryIds: JSON.parse(row.summaries as string) as string[],
-    maxDepth: row.max_depth as number,
-    tokenCap: row.token_cap as number,
-    tokensUsed: row.tokens_used as number,
-    expiresAt: row.expires_at as number,
-    revokedAt: row.revoked_at as number | null,
+    grantId: row.grant_id,
+    owner: row.owner,
+    issuerKey: row.issuer_key,
+    holderKey: row.holder_key,
+    conversationIds: JSON.parse(row.conversations) as number[],
+    summaryIds: JSON.parse(row.summaries) as string[],
+    maxDepth: row.max_depth,
+    tokenCap: row.token_cap,
+    tokensUsed: row.tokens_used,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
   };
 }

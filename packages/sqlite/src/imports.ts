@@ -1,6 +1,6 @@
 /** The record of imports: how many messages of which conversation each brought in, written in the transaction that stores them. */
 import type { ImportMark, IngestedMessage } from "@lossless/core/adapter";
-import type { ImportedPart } from "@lossless/core/ports";
+import type { ImportedPart, Row } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 
@@ -37,11 +37,13 @@ export function noteImported(
 }
 
 export function listImports({ connection }: StoreContext): ImportedPart[] {
-  return connection.all(LIST).map((row) => ({
-    importId: row.import_id as string,
-    conversationId: row.conversation_id as number,
-    source: row.source as string,
-    at: row.at as number,
-    messages: row.messages as number,
-  }));
+  return connection
+    .all<Row<"imports">>(LIST)
+    .map(({ import_id: importId, conversation_id: conversationId, source, at, messages }) => ({
+      importId,
+      conversationId,
+      source,
+      at,
+      messages,
+    }));
 }

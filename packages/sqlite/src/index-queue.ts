@@ -7,11 +7,11 @@
  * Invariant: a message is in the index, or has a row in `index_pending`, or is forgotten, or the index is marked degraded; never two of them.
  * A failure here marks the index and never touches a message.
  */
+import type { StoredBody } from "@lossless/core/adapter";
 import type { Derive } from "@lossless/core/ports";
-import type { Row } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import type { IndexDocument } from "./full-text-index.ts";
-import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+import { readParts, restoreBytes, toCuts } from "./read.ts";
 import {
   blockRange,
   BlockWriter,
@@ -43,13 +43,22 @@ const BATCH = FULL_AT;
 /** Blocks of words that are missing are made few at a time, whenever there is something to index anyway. */
 const MENDED_AT_ONCE = 2;
 
+/** A message as it is read to be indexed. */
+export interface IndexedBody extends StoredBody {
+  readonly conversation_id: number;
+}
+
 /** A message of the store as a document of the index. */
-export function toDocument({ connection, files }: StoreContext, row: Row, derive: Derive): IndexDocument {
-  const messageId = row.message_id as number;
-  const parts = connection.all(SELECT_PARTS, messageId);
+export function toDocument(
+  { connection, files }: StoreContext,
+  row: IndexedBody,
+  derive: Derive,
+): IndexDocument {
+  const messageId = row.message_id;
+  const parts = readParts(connection, messageId);
   const bytes = restoreBytes(row, parts, (path) => files.read(path));
   const { readTerms } = derive(bytes, toCuts(parts));
-  return { messageId, conversationId: row.conversation_id as number, bytes: bytes.byteLength, readTerms };
+  return { messageId, conversationId: row.conversation_id, bytes: bytes.byteLength, readTerms };
 }
 
 export class IndexQueue {
@@ -105,7 +114,7 @@ export class IndexQueue {
     for (const block of this.#missingBlocks.splice(0, MENDED_AT_ONCE)) {
       connection.tryWrite(() => {
         const documents = connection
-          .all(BODIES, ...blockRange(block))
+          .all<IndexedBody>(BODIES, ...blockRange(block))
           .map((row) => toDocument(this.#context, row, derive));
         putBlock(connection, block, documents);
       });
@@ -155,7 +164,7 @@ export class IndexQueue {
 
   /** What another process stored and did not come to index. Null without a way to read it: then that is left to others. */
   #readDocument(messageId: number): IndexDocument | null {
-    const row = this.#derive ? this.#context.connection.get(BODY, messageId) : undefined;
+    const row = this.#derive ? this.#context.connection.get<IndexedBody>(BODY, messageId) : undefined;
     return row && this.#derive ? toDocument(this.#context, row, this.#derive) : null;
   }
 

@@ -4,10 +4,11 @@
  */
 import { HIDDEN, hiddenReasons } from "@lossless/core/adapter";
 import type { HiddenReason } from "@lossless/core/adapter";
-import type { MessageCounts, StorageShares } from "@lossless/core/ports";
-import type { Connection, Row } from "./connection.ts";
+import type { MessageCounts, Row, StorageShares } from "@lossless/core/ports";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { readShownCounters } from "./cover.ts";
+import type { ShownCounters } from "./cover.ts";
 
 const CONVERSATION = "SELECT * FROM conversations WHERE conversation_id = ?1 AND (?2 IS NULL OR owner = ?2)";
 const HIDDEN_ROWS = `
@@ -23,13 +24,15 @@ export function countMessages(
 ): MessageCounts[] {
   return connection.read(() =>
     conversationIds.flatMap((id) => {
-      const conversation = connection.get(CONVERSATION, id, owner ?? null);
+      const conversation = connection.get<CountedRow>(CONVERSATION, id, owner ?? null);
       return conversation ? [countOne(connection, id, conversation)] : [];
     }),
   );
 }
 
-function countOne(connection: Connection, conversationId: number, conversation: Row): MessageCounts {
+type CountedRow = ShownCounters & Pick<Row<"conversations">, "message_count">;
+
+function countOne(connection: Connection, conversationId: number, conversation: CountedRow): MessageCounts {
   const hidden = Object.fromEntries(Object.keys(HIDDEN).map((reason) => [reason, 0])) as Record<
     HiddenReason,
     number
@@ -40,7 +43,7 @@ function countOne(connection: Connection, conversationId: number, conversation: 
     for (const reason of hiddenReasons(row.hidden)) hidden[reason] += row.n;
   }
   const revisions = connection.get<{ n: number }>(REVISIONS, conversationId)?.n ?? 0;
-  const messages = (conversation.message_count as number) - revisions;
+  const messages = conversation.message_count - revisions;
   const shownMessages = readShownCounters(connection, conversationId, conversation).shownMessages;
   return {
     conversationId,

@@ -6,6 +6,7 @@ import { APPLICATION_ID, EngineError } from "@lossless/core/adapter";
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { allRows } from "./connection.ts";
 import type { Connection } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
 import * as folding from "./migrations/0002-folding.ts";
@@ -147,7 +148,7 @@ function makeSchema(): ReadonlyMap<string, SchemaObject> {
   const database = new DatabaseSync(":memory:");
   try {
     for (const { sql } of MIGRATIONS) database.exec(sql);
-    const rows = database.prepare(OBJECTS).all() as unknown as SchemaObject[];
+    const rows = allRows<SchemaObject>(database.prepare(OBJECTS));
     return new Map(rows.map((row) => [row.name, row]));
   } finally {
     database.close();

@@ -1,5 +1,5 @@
 /** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
-import { PLAIN } from "@lossless/core/adapter";
+import { must, PLAIN } from "@lossless/core/adapter";
 import type {
   DatedId,
   DocumentKind,
@@ -9,13 +9,15 @@ import type {
   LargeFileRow,
   MessageText,
   RecallScope,
+  Row,
   ScannedText,
   Store,
 } from "@lossless/core/ports";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { dropBeyond } from "./inherited.ts";
 import { PARTS_OF, readFile, restoreBytes } from "./read.ts";
+import type { PartRecord } from "./read.ts";
 
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
@@ -242,7 +244,7 @@ export function readTexts(
   const read = connection.all<TextRow>(TEXTS, ...bindScope(scope), JSON.stringify(messageIds));
   const rows = dropBeyond(connection, scope, "message", read, (row) => row.message_id);
   const bodies = restoreAll(context, rows);
-  return rows.map((row, at) => toText(row, bodies[at] as Uint8Array));
+  return rows.map((row, at) => toText(row, must(bodies[at], "a body")));
 }
 
 export function listNewest(
@@ -284,7 +286,7 @@ function toScannedTexts(context: StoreContext, rows: readonly ScannedRow[]): Sca
     seq,
     role,
     createdAt,
-    arrival: typeof body === "string" ? body : decodeText(bodies.next().value as Uint8Array),
+    arrival: typeof body === "string" ? body : decodeText(must(bodies.next().value, "a body")),
   }));
 }
 
@@ -311,13 +313,11 @@ function restoreAll({ connection, files }: StoreContext, rows: readonly StoredBo
   const cut = rows.filter(({ arrival_bytes }, at) => bodies[at]?.byteLength !== arrival_bytes);
   if (cut.length === 0) return bodies;
   const ids = cut.map(({ message_id }) => message_id);
-  const parts = Map.groupBy(
-    connection.all(PARTS_OF, JSON.stringify(ids)),
-    ({ message_id }) => message_id as number,
-  );
+  const found = connection.all<PartRecord & { readonly message_id: number }>(PARTS_OF, JSON.stringify(ids));
+  const parts = Map.groupBy(found, ({ message_id }) => message_id);
   return rows.map((row, at) => {
     const own = parts.get(row.message_id);
-    return own === undefined ? (bodies[at] as Uint8Array) : restoreBytes(row, own, read);
+    return own === undefined ? must(bodies[at], "a body") : restoreBytes(row, own, read);
   });
 }
 
@@ -354,7 +354,8 @@ export function readFoundSummaries(
 ): FoundSummary[] {
   if (refs.length === 0) return [];
   const [conversations, since, before] = bindScope(scope);
-  const rows = connection.all(SUMMARIES, conversations, since, before, JSON.stringify(refs));
+  const asked = JSON.stringify(refs);
+  const rows = connection.all<SummaryTextRow>(SUMMARIES, conversations, since, before, asked);
   return dropBeyond(connection, scope, "summary", rows.map(toFoundSummary), ({ ref }) => ref);
 }
 
@@ -377,18 +378,32 @@ export function listFiles(
   });
 }
 
-function toFoundSummary(row: Row): FoundSummary {
+type SummaryTextRow = Pick<Row<"summary_refs">, "summary_ref"> &
+  Pick<
+    Row<"summaries">,
+    | "summary_id"
+    | "conversation_id"
+    | "kind"
+    | "depth"
+    | "tokens"
+    | "earliest_at"
+    | "latest_at"
+    | "created_at"
+    | "content"
+  >;
+
+function toFoundSummary(row: SummaryTextRow): FoundSummary {
   return {
-    ref: row.summary_ref as number,
-    summaryId: row.summary_id as string,
-    conversationId: row.conversation_id as number,
-    kind: row.kind as FoundSummary["kind"],
-    depth: row.depth as number,
-    tokens: row.tokens as number,
-    earliestAt: row.earliest_at as number,
-    latestAt: row.latest_at as number,
-    createdAt: row.created_at as number,
-    content: row.content as string,
+    ref: row.summary_ref,
+    summaryId: row.summary_id,
+    conversationId: row.conversation_id,
+    kind: row.kind,
+    depth: row.depth,
+    tokens: row.tokens,
+    earliestAt: row.earliest_at,
+    latestAt: row.latest_at,
+    createdAt: row.created_at,
+    content: row.content,
   };
 }
 

@@ -221,8 +221,8 @@ type PlaceTuple = readonly [
   baseTokens: number | null,
   startPosition: number | null,
   basePosition: number | null,
-  conversationId: number | null,
-  ...rest: unknown[],
+  /** Of a session that is placed. */
+  ...head: HeadTuple,
 ];
 
 const toHead = (row: HeadTuple): HeadRow => ({
@@ -263,15 +263,14 @@ export class PlanReads implements Reads {
     const rows = this.#connection.list<PlaceTuple>(SELECT_PLACE, owner, id);
     const [first] = rows;
     if (first === undefined) return { session: null, placements: [], head: this.active(owner, key) };
-    const [session_ref, base_tokens] = first;
+    const [session_ref, base_tokens, , , ...newest] = first;
     this.#session = { owner, id, ref: session_ref };
     const placements = rows.flatMap(([, , start_position, base_position, conversation_id]) =>
-      start_position === null || base_position === null || conversation_id === null
+      start_position === null || base_position === null
         ? []
         : [{ session_ref, start_position, conversation_id, base_position }],
     );
-    const head =
-      placements.length > 0 ? toHead(first.slice(4) as unknown as HeadTuple) : this.active(owner, key);
+    const head = placements.length > 0 ? toHead(newest) : this.active(owner, key);
     return { session: { session_ref, base_tokens }, placements, head };
   }
 
@@ -427,9 +426,7 @@ export class PlanReads implements Reads {
   }
 
   withPrevious(conversationId: number): ReturnType<Reads["withPrevious"]> {
-    return this.#connection.all(WITH_PREVIOUS, conversationId) as unknown as ReturnType<
-      Reads["withPrevious"]
-    >;
+    return this.#connection.all<ReturnType<Reads["withPrevious"]>[number]>(WITH_PREVIOUS, conversationId);
   }
 
   sources(summaryIds: readonly string[]): SourceLink[] {

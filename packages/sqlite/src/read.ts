@@ -1,14 +1,16 @@
 /** Reading conversations, messages, files and the state of the archive. Every read that serves a caller is filtered by its owner. */
 import { statSync } from "node:fs";
 import {
-  decodeBody,
   EngineError,
   HIDDEN,
   hiddenReasons,
+  must,
+  putTogether,
   renderReference,
   spliceRanges,
+  toCutPayloads,
 } from "@lossless/core/adapter";
-import type { HiddenReason } from "@lossless/core/adapter";
+import type { CutPart, HiddenReason, StoredBody } from "@lossless/core/adapter";
 import type {
   ArchiveStatus,
   ConversationRow,
@@ -20,12 +22,12 @@ import type {
   Outline,
   OutlineRequest,
   Page,
-  PayloadEncoding,
+  Row,
   SessionState,
   ShownMessage,
   StoredPart,
 } from "@lossless/core/ports";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { findEvent } from "./event-ids.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
@@ -34,6 +36,18 @@ import { findSession } from "./placement.ts";
 const CONVERSATION_COLUMNS = `
   c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause, c.message_count,
   c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
+type ConversationRecord = IdentityRecord &
+  Pick<
+    Row<"conversations">,
+    | "message_count"
+    | "shown_messages"
+    | "shown_tokens"
+    | "summary_count"
+    | "fold_revision"
+    | "first_at"
+    | "last_at"
+    | "arrival_bytes"
+  >;
 const LIST_CONVERSATIONS = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c
   WHERE c.conversation_id < ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR c.session_key = ?3)
@@ -44,6 +58,24 @@ const SELECT_CONVERSATION = `
 const MESSAGE_COLUMNS = `
   m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, m.created_at, m.arrival_bytes,
   m.revises, m.newest, m.forgotten_at, m.hidden_now AS hidden`;
+interface MessageRecord extends Pick<
+  Row<"messages">,
+  | "message_id"
+  | "conversation_id"
+  | "event_id"
+  | "seq"
+  | "position"
+  | "role"
+  | "tokens"
+  | "created_at"
+  | "arrival_bytes"
+  | "revises"
+  | "newest"
+  | "forgotten_at"
+> {
+  readonly session_id: string;
+  readonly hidden: number;
+}
 const MESSAGE_SOURCE = "FROM messages m JOIN sessions s USING (session_ref)";
 const SELECT_MESSAGE = `
   SELECT ${MESSAGE_COLUMNS}, m.body, m.encoding, c.owner
@@ -56,9 +88,20 @@ const SELECT_REVISIONS = `
 const PART_COLUMNS = `
   p.ordinal, p.type, p.at, p.length, p.tool_call_id, p.tool_name, p.file_id, p.encoding, f.storage_path, f.file_name,
   f.mime_type, f.byte_size, f.exploration_summary`;
-export const SELECT_PARTS = `
+/** What a payload says of its file; null for other parts, and where the file is not known. */
+interface FileColumns {
+  readonly storage_path: string | null;
+  readonly file_name: string | null;
+  readonly mime_type: string | null;
+  readonly byte_size: number | null;
+  readonly exploration_summary: string | null;
+}
+export interface PartRecord extends Omit<Row<"message_parts">, "message_id">, FileColumns {}
+const SELECT_PARTS = `
   SELECT ${PART_COLUMNS}
   FROM message_parts p LEFT JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.ordinal`;
+export const readParts = (connection: Connection, messageId: number): PartRecord[] =>
+  connection.all<PartRecord>(SELECT_PARTS, messageId);
 /** The same for many messages. */
 export const PARTS_OF = `
   SELECT p.message_id, ${PART_COLUMNS} FROM json_each(?1) j CROSS JOIN message_parts p ON p.message_id = j.value
@@ -97,7 +140,7 @@ export function listConversations(
   request: { after: string | null; limit: number; owner?: string; sessionKey?: string },
 ): Page<ConversationRow> {
   const before = request.after === null ? Number.MAX_SAFE_INTEGER : parseCursor(request.after, 1)[0]!;
-  const rows = connection.all(
+  const rows = connection.all<ConversationRecord>(
     LIST_CONVERSATIONS,
     before,
     request.owner ?? null,
@@ -112,39 +155,44 @@ export function readConversation(
   id: number,
   owner?: string,
 ): ConversationRow | null {
-  const row = connection.get(SELECT_CONVERSATION, id, owner ?? null);
+  const row = connection.get<ConversationRecord>(SELECT_CONVERSATION, id, owner ?? null);
   return row ? toConversation(row) : null;
 }
 
+type IdentityRecord = Pick<
+  Row<"conversations">,
+  "conversation_id" | "owner" | "session_key" | "session_id" | "created_at" | "archived_at" | "archive_cause"
+>;
+
 /** Which conversation it is, and whether it has ended. Archives are written in this order. */
 export function toIdentity(
-  row: Row,
+  row: IdentityRecord,
 ): Pick<
   ConversationRow,
   "conversationId" | "owner" | "sessionKey" | "sessionId" | "createdAt" | "archivedAt" | "archiveCause"
 > {
   return {
-    conversationId: row.conversation_id as number,
-    owner: row.owner as string,
-    sessionKey: row.session_key as string,
-    sessionId: row.session_id as string,
-    createdAt: row.created_at as number,
-    archivedAt: row.archived_at as number | null,
-    archiveCause: row.archive_cause as string | null,
+    conversationId: row.conversation_id,
+    owner: row.owner,
+    sessionKey: row.session_key,
+    sessionId: row.session_id,
+    createdAt: row.created_at,
+    archivedAt: row.archived_at,
+    archiveCause: row.archive_cause,
   };
 }
 
-function toConversation(row: Row): ConversationRow {
+function toConversation(row: ConversationRecord): ConversationRow {
   return {
     ...toIdentity(row),
-    messages: row.message_count as number,
-    shownMessages: row.shown_messages as number,
-    shownTokens: row.shown_tokens as number,
-    summaries: row.summary_count as number,
-    foldRevision: row.fold_revision as number,
-    firstAt: row.first_at as number | null,
-    lastAt: row.last_at as number | null,
-    arrivalBytes: row.arrival_bytes as number,
+    messages: row.message_count,
+    shownMessages: row.shown_messages,
+    shownTokens: row.shown_tokens,
+    summaries: row.summary_count,
+    foldRevision: row.fold_revision,
+    firstAt: row.first_at,
+    lastAt: row.last_at,
+    arrivalBytes: row.arrival_bytes,
   };
 }
 
@@ -159,7 +207,8 @@ export function listMessages({ connection }: StoreContext, request: ListMessages
     SELECT ${MESSAGE_COLUMNS} ${MESSAGE_SOURCE} JOIN conversations c ON c.conversation_id = m.conversation_id
     WHERE m.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (${tuple}) ${newest ? "<" : ">"} (${places})
     ORDER BY ${keys.map((key) => `${key} ${newest ? "DESC" : "ASC"}`).join(", ")} LIMIT ?3`;
-  const rows = connection.all(sql, request.conversationId, request.owner ?? null, request.limit + 1, ...from);
+  const range = [request.conversationId, request.owner ?? null, request.limit + 1, ...from];
+  const rows = connection.all<MessageRecord>(sql, ...range);
   return makePage(rows.map(toMessage), request.limit, (row) =>
     request.order === "position" ? `${row.position}.${row.seq}` : `${row.seq}`,
   );
@@ -245,9 +294,9 @@ export function readMessage(
   owner?: string,
 ): MessageBody | null {
   return connection.read(() => {
-    const row = connection.get(SELECT_MESSAGE, messageId, owner ?? null);
+    const row = connection.get<MessageRecord & StoredBody>(SELECT_MESSAGE, messageId, owner ?? null);
     if (!row) return null;
-    const parts = connection.all(SELECT_PARTS, messageId);
+    const parts = readParts(connection, messageId);
     const bytes = restoreBytes(row, parts, (path) => files.read(path));
     return { row: toMessage(row), parts: parts.map(toPart), bytes };
   });
@@ -255,34 +304,31 @@ export function readMessage(
 
 /** The bytes handed in: the body decompressed, each payload put back from its file. */
 export function restoreBytes(
-  row: Row,
-  parts: readonly Row[],
-  readFile: (path: string) => Buffer | null,
+  row: StoredBody,
+  parts: readonly PartRecord[],
+  readFile: (path: string) => Uint8Array | null,
 ): Uint8Array {
-  const expectedBytes = row.arrival_bytes as number | undefined;
-  const body = decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number }, expectedBytes);
-  const splices = parts
-    .filter((part) => part.type === "payload")
-    .map((part) => {
-      const path = part.storage_path as string | null;
-      const content = path === null ? null : readFile(path);
-      if (content === null) {
-        throw new EngineError(
-          "not_found",
-          `cannot read msg_${row.message_id}: its large file ${part.file_id} is gone`,
-          {
-            hint: "restore the files folder from a backup",
-          },
-        );
-      }
-      return {
-        at: part.at as number,
-        length: part.length as number,
-        encoding: part.encoding as PayloadEncoding,
-        content,
-      };
-    });
-  return spliceRanges(body, splices);
+  const payloads = listPayloads(parts);
+  const contents = payloads.map(({ file }) => (file === null ? null : readFile(file.storage_path)));
+  return putTogether(row, payloads, contents);
+}
+
+/** What was cut out of a message, as far as its references tell. */
+export const toCuts = (parts: readonly PartRecord[]): CutPayload[] => toCutPayloads(listPayloads(parts));
+
+const listPayloads = (parts: readonly PartRecord[]): CutPart[] =>
+  parts.filter((part) => part.type === "payload").map((part) => ({ ...part, file: toFile(part) }));
+
+function toFile({
+  storage_path,
+  file_name,
+  mime_type,
+  byte_size,
+  exploration_summary,
+}: FileColumns): CutPart["file"] {
+  const isKnown =
+    storage_path !== null && mime_type !== null && byte_size !== null && exploration_summary !== null;
+  return isKnown ? { storage_path, file_name, mime_type, byte_size, exploration_summary } : null;
 }
 
 /** The first version of each message, and what its newest holds. */
@@ -323,7 +369,7 @@ export function readShown(
       cut.map((row) => row[3]),
     );
     return rows.map(([messageId, seq, createdAt, versionId, , , , tokens], at) => {
-      const body = decoded[at] as Uint8Array;
+      const body = must(decoded[at], "a body");
       const own = references.get(versionId);
       return own === undefined
         ? { messageId, seq, createdAt, bytes: body, tokens }
@@ -338,94 +384,81 @@ function readReferences(
   versionIds: readonly number[],
 ): ReadonlyMap<number, Parameters<typeof spliceRanges>[1]> {
   if (versionIds.length === 0) return new Map();
-  const parts = Map.groupBy(
-    connection.all(PAYLOADS_OF, JSON.stringify(versionIds)),
-    (part) => part.message_id as number,
-  );
+  const rows = connection.all<PayloadRecord>(PAYLOADS_OF, JSON.stringify(versionIds));
+  const parts = Map.groupBy(rows, (part) => part.message_id);
   return new Map(versionIds.map((id) => [id, (parts.get(id) ?? []).map(toReference)]));
 }
 
-function toReference(part: Row): Parameters<typeof spliceRanges>[1][number] {
+type PayloadRecord = Pick<Row<"message_parts">, "message_id" | "at" | "length"> &
+  Pick<Row<"large_files">, "file_id" | "file_name" | "mime_type" | "byte_size" | "exploration_summary">;
+
+function toReference(part: PayloadRecord): Parameters<typeof spliceRanges>[1][number] {
   return {
-    at: part.at as number,
-    length: part.length as number,
+    at: part.at,
+    length: part.length,
     encoding: "json",
     content: Buffer.from(
       renderReference({
-        fileId: part.file_id as string,
-        fileName: part.file_name as string | null,
-        mimeType: part.mime_type as string,
-        byteSize: part.byte_size as number,
-        explorationSummary: part.exploration_summary as string,
+        fileId: part.file_id,
+        fileName: part.file_name,
+        mimeType: part.mime_type,
+        byteSize: part.byte_size,
+        explorationSummary: part.exploration_summary,
       }),
     ),
   };
 }
 
-/** What was cut out of a message, as far as its references tell. */
-export function toCuts(parts: readonly Row[]): CutPayload[] {
-  return parts
-    .filter((part) => part.type === "payload")
-    .map((part) => ({
-      at: part.at as number,
-      length: part.length as number,
-      fileName: part.file_name as string | null,
-      mimeType: part.mime_type as string,
-      byteSize: part.byte_size as number,
-      explorationSummary: part.exploration_summary as string,
-    }));
-}
-
 export function readRevisions({ connection }: StoreContext, messageId: number, owner?: string): MessageRow[] {
-  return connection.all(SELECT_REVISIONS, messageId, owner ?? null).map(toMessage);
+  return connection.all<MessageRecord>(SELECT_REVISIONS, messageId, owner ?? null).map(toMessage);
 }
 
-function toMessage(row: Row): MessageRow {
+function toMessage(row: MessageRecord): MessageRow {
   return {
-    messageId: row.message_id as number,
-    conversationId: row.conversation_id as number,
-    sessionId: row.session_id as string,
-    eventId: row.event_id as string,
-    seq: row.seq as number,
-    position: row.position as number,
-    role: row.role as string,
-    tokens: row.tokens as number,
-    createdAt: row.created_at as number,
-    arrivalBytes: row.arrival_bytes as number,
-    hidden: hiddenReasons(row.hidden as number),
-    revises: row.revises as number | null,
-    newest: row.newest as number | null,
-    forgottenAt: row.forgotten_at as number | null,
+    messageId: row.message_id,
+    conversationId: row.conversation_id,
+    sessionId: row.session_id,
+    eventId: row.event_id,
+    seq: row.seq,
+    position: row.position,
+    role: row.role,
+    tokens: row.tokens,
+    createdAt: row.created_at,
+    arrivalBytes: row.arrival_bytes,
+    hidden: hiddenReasons(row.hidden),
+    revises: row.revises,
+    newest: row.newest,
+    forgottenAt: row.forgotten_at,
   };
 }
 
-function toPart(row: Row): StoredPart {
+function toPart(row: PartRecord): StoredPart {
   return {
-    ordinal: row.ordinal as number,
-    type: row.type as StoredPart["type"],
-    at: row.at as number,
-    length: row.length as number,
-    toolCallId: row.tool_call_id as string | null,
-    toolName: row.tool_name as string | null,
-    fileId: row.file_id as string | null,
-    encoding: row.encoding as PayloadEncoding | null,
+    ordinal: row.ordinal,
+    type: row.type,
+    at: row.at,
+    length: row.length,
+    toolCallId: row.tool_call_id,
+    toolName: row.tool_name,
+    fileId: row.file_id,
+    encoding: row.encoding,
   };
 }
 
 export function readFile({ connection }: StoreContext, fileId: string, owner?: string): LargeFileRow | null {
-  const row = connection.get(SELECT_FILE, fileId, owner ?? null);
+  const row = connection.get<Row<"large_files">>(SELECT_FILE, fileId, owner ?? null);
   if (!row) return null;
   return {
-    fileId: row.file_id as string,
-    conversationId: row.conversation_id as number,
-    fileName: row.file_name as string | null,
-    mimeType: row.mime_type as string,
-    byteSize: row.byte_size as number,
-    lineCount: row.line_count as number | null,
-    sha256: row.sha256 as string,
-    storagePath: row.storage_path as string,
-    explorationSummary: row.exploration_summary as string,
-    createdAt: row.created_at as number,
+    fileId: row.file_id,
+    conversationId: row.conversation_id,
+    fileName: row.file_name,
+    mimeType: row.mime_type,
+    byteSize: row.byte_size,
+    lineCount: row.line_count,
+    sha256: row.sha256,
+    storagePath: row.storage_path,
+    explorationSummary: row.exploration_summary,
+    createdAt: row.created_at,
   };
 }
 

@@ -4,11 +4,11 @@
  */
 import { addSealedValues, EngineError, formatMessageId, toRedaction } from "@lossless/core/adapter";
 import type { RedactionRow, SealedValueRow } from "@lossless/core/adapter";
-import type { PreparedRedaction, RedactedMessage, SealedValue } from "@lossless/core/ports";
+import type { PreparedRedaction, RedactedMessage, Row, SealedValue } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { openHeads } from "./placement.ts";
-import { restoreBytes, SELECT_PARTS } from "./read.ts";
+import { readParts, restoreBytes } from "./read.ts";
 
 const SELECT = "SELECT key_id, keyed, sealed FROM redactions WHERE message_id = ?";
 const SELECT_VALUES = "SELECT * FROM sealed_values WHERE message_id = ? ORDER BY ordinal";
@@ -19,6 +19,9 @@ const SELECT_MESSAGE = `
 const SELECT_PLACE = "SELECT conversation_id, seq FROM messages WHERE message_id = ?";
 const LIST = `
   SELECT message_id FROM redactions WHERE message_id > ?1 AND sealed > 0 ORDER BY message_id LIMIT ?2`;
+
+type SealedMessage = Pick<Row<"messages">, "message_id" | "body" | "encoding" | "salt" | "commitment">;
+
 export function readRedaction(connection: Connection, messageId: number): PreparedRedaction | null {
   const row = connection.get<RedactionRow>(SELECT, messageId);
   return row ? toRedaction(row, connection.all<SealedValueRow>(SELECT_VALUES, messageId)) : null;
@@ -30,16 +33,16 @@ export function readRedacted(
   owner?: string,
 ): RedactedMessage | null {
   return connection.read(() => {
-    const row = connection.get(SELECT_MESSAGE, messageId, owner ?? null);
+    const row = connection.get<SealedMessage>(SELECT_MESSAGE, messageId, owner ?? null);
     const redaction = row ? readRedaction(connection, messageId) : null;
     if (!row || redaction === null) return null;
-    const parts = connection.all(SELECT_PARTS, messageId);
+    const parts = readParts(connection, messageId);
     return {
       ...redaction,
       messageId,
       bytes: restoreBytes(row, parts, (path) => files.read(path)),
-      salt: row.salt as Uint8Array,
-      commitment: row.commitment as Uint8Array,
+      salt: row.salt,
+      commitment: row.commitment,
     };
   });
 }

@@ -5,11 +5,11 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "@lossless/core/adapter";
-import type { Derive } from "@lossless/core/ports";
-import type { Row } from "./connection.ts";
+import type { Derive, Row } from "@lossless/core/ports";
 import type { StoreContext } from "./context.ts";
 import { summaryTableName, tableName } from "./full-text-index.ts";
 import { toDocument } from "./index-queue.ts";
+import type { IndexedBody } from "./index-queue.ts";
 import { BlockWriter } from "./word-blocks.ts";
 
 const BATCH = 200;
@@ -56,9 +56,9 @@ export async function reindex(
     }
     const total = Math.max(done, connection.get<{ n: number }>(COUNT)?.n ?? 0);
     onProgress(done, total);
-    const rows = connection.read(() => connection.all(NEXT_MESSAGES, after));
+    const rows = connection.read(() => connection.all<IndexedBody>(NEXT_MESSAGES, after));
     const documents = rows.map((row) => toDocument(context, row, derive));
-    const last = rows.at(-1)?.message_id as number | undefined;
+    const last = rows.at(-1)?.message_id;
     const table = tableName(generation);
     const finished = connection.write(() => {
       if (last !== undefined) {
@@ -70,7 +70,7 @@ export async function reindex(
       }
       // Only inside a write transaction is it certain that nothing has arrived since.
       for (;;) {
-        const leftOut = connection.database.prepare(selectLeftOut(table)).all() as Row[];
+        const leftOut = connection.all<IndexedBody>(selectLeftOut(table));
         if (leftOut.length === 0) break;
         index.insert(
           table,
@@ -95,21 +95,24 @@ export async function reindex(
   }
 }
 
+type SummaryText = Pick<Row<"summaries">, "summary_id" | "conversation_id" | "content"> &
+  Pick<Row<"summary_refs">, "summary_ref">;
+
 /** Summaries are few beside the messages, so the last transaction takes them all. */
 function fillSummaries({ connection, index }: StoreContext, generation: number): void {
   const table = summaryTableName(generation);
   for (let after = 0; ;) {
-    const rows = connection.all(SUMMARIES, after);
+    const rows = connection.all<SummaryText>(SUMMARIES, after);
     for (const row of rows) {
-      index.insertSummary(table, row.summary_ref as number, {
-        summaryId: row.summary_id as string,
-        conversationId: row.conversation_id as number,
-        content: row.content as string,
+      index.insertSummary(table, row.summary_ref, {
+        summaryId: row.summary_id,
+        conversationId: row.conversation_id,
+        content: row.content,
       });
     }
     const last = rows.at(-1);
     if (!last) return;
-    after = last.summary_ref as number;
+    after = last.summary_ref;
   }
 }
 

@@ -11,10 +11,9 @@ import type {
   MovedSession,
   MovedSummary,
   MovedTurn,
-  PayloadEncoding,
-  SummaryState,
+  Row,
 } from "@lossless/core/ports";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { toIdentity } from "./read.ts";
 import { readRedaction } from "./redactions.ts";
@@ -56,17 +55,17 @@ const COVER = `
 
 export function listMoved({ connection }: StoreContext, choice: MoveChoice): ListedConversation[] {
   const ids = choice.conversationIds === undefined ? null : JSON.stringify(choice.conversationIds);
-  return connection.all(CONVERSATIONS, choice.owner ?? null, ids).map((row) => ({
+  return connection.all<Row<"conversations">>(CONVERSATIONS, choice.owner ?? null, ids).map((row) => ({
     ...toIdentity(row),
-    rows: row.head_seq as number,
-    summaries: row.summary_count as number,
-    foldRevision: row.fold_revision as number,
-    epochSeq: row.epoch_seq as number,
-    lastAt: row.last_at as number | null,
+    rows: row.head_seq,
+    summaries: row.summary_count,
+    foldRevision: row.fold_revision,
+    epochSeq: row.epoch_seq,
+    lastAt: row.last_at,
     placements: connection
       .all<{ session_id: string; start_position: number; base_position: number }>(
         PLACEMENTS,
-        row.conversation_id as number,
+        row.conversation_id,
       )
       .map((place) => ({
         sessionId: place.session_id,
@@ -80,23 +79,21 @@ export function readMovedSessions(
   { connection }: StoreContext,
   conversationIds: readonly number[],
 ): { sessions: MovedSession[]; turns: MovedTurn[] } {
-  const rows = connection.all(SESSIONS, JSON.stringify(conversationIds));
+  const rows = connection.all<Row<"sessions">>(SESSIONS, JSON.stringify(conversationIds));
   const sessions = rows.map((row) => ({
-    owner: row.owner as string,
-    sessionId: row.session_id as string,
-    cursor: row.cursor as string | null,
-    lastEventId: row.last_event as string | null,
-    baseTokens: row.base_tokens as number | null,
+    owner: row.owner,
+    sessionId: row.session_id,
+    cursor: row.cursor,
+    lastEventId: row.last_event,
+    baseTokens: row.base_tokens,
   }));
   const turns = rows.flatMap((row) =>
-    connection
-      .all<{ advancement_key: string; committed_at: number }>(TURNS, row.session_ref as number)
-      .map((turn) => ({
-        owner: row.owner as string,
-        sessionId: row.session_id as string,
-        key: turn.advancement_key,
-        at: turn.committed_at,
-      })),
+    connection.all<{ advancement_key: string; committed_at: number }>(TURNS, row.session_ref).map((turn) => ({
+      owner: row.owner,
+      sessionId: row.session_id,
+      key: turn.advancement_key,
+      at: turn.committed_at,
+    })),
   );
   return { sessions, turns };
 }
@@ -109,49 +106,50 @@ export function readMovedRows(
   limit: number,
 ): MovedRow[] {
   const range = [conversationId, afterSeq, afterSeq + limit] as const;
-  const messages = connection.all(MESSAGES, ...range).map((row) => toMovedMessage(connection, row));
-  const records = connection.all(LEDGER, ...range).map((row) => ({
+  const messages = connection
+    .all<MessageRecord>(MESSAGES, ...range)
+    .map((row) => toMovedMessage(connection, row));
+  const records = connection.all<Row<"ledger">>(LEDGER, ...range).map((row) => ({
     kind: "ledger" as const,
-    seq: row.seq as number,
-    change: row.kind as string,
-    body: nameFilesByContent(connection, row.kind as string, row.body as string),
-    at: row.at as number,
+    seq: row.seq,
+    change: row.kind,
+    body: nameFilesByContent(connection, row.kind, row.body),
+    at: row.at,
   }));
   return [...messages, ...records].sort((a, b) => a.seq - b.seq);
 }
 
-function toMovedMessage(connection: Connection, row: Row): MovedMessage {
+interface MessageRecord extends Row<"messages"> {
+  readonly session_id: string;
+  readonly event_kind: number | null;
+  readonly revises_seq: number | null;
+}
+
+function toMovedMessage(connection: Connection, row: MessageRecord): MovedMessage {
   const isForgotten = row.forgotten_at !== null;
   return {
     kind: "message",
-    seq: row.seq as number,
-    sessionId: row.session_id as string,
-    eventId: row.event_id as string,
+    seq: row.seq,
+    sessionId: row.session_id,
+    eventId: row.event_id,
     eventKind: row.event_kind === 1 ? "provisional" : "entry",
-    position: row.position as number,
-    createdAt: row.created_at as number,
-    role: row.role as string,
-    tokens: row.tokens as number,
-    hidden: hiddenReasons(row.hidden as number),
-    revises: row.revises_seq as number | null,
-    body: isForgotten
-      ? new Uint8Array()
-      : decodeBody({ body: row.body as Uint8Array, encoding: row.encoding as number }),
-    cuts: isForgotten ? [] : readCuts(connection, row.message_id as number),
-    salt: row.salt as Uint8Array,
-    commitment: row.commitment as Uint8Array,
-    redaction: isForgotten ? null : readRedaction(connection, row.message_id as number),
-    forgottenAt: row.forgotten_at as number | null,
+    position: row.position,
+    createdAt: row.created_at,
+    role: row.role,
+    tokens: row.tokens,
+    hidden: hiddenReasons(row.hidden),
+    revises: row.revises_seq,
+    body: isForgotten ? new Uint8Array() : decodeBody(row),
+    cuts: isForgotten ? [] : readCuts(connection, row.message_id),
+    salt: row.salt,
+    commitment: row.commitment,
+    redaction: isForgotten ? null : readRedaction(connection, row.message_id),
+    forgottenAt: row.forgotten_at,
   };
 }
 
 function readCuts(connection: Connection, messageId: number): MovedCut[] {
-  return connection.all(CUTS, messageId).map((row) => ({
-    at: row.at as number,
-    length: row.length as number,
-    encoding: row.encoding as PayloadEncoding,
-    sha256: row.sha256 as string,
-  }));
+  return connection.all<MovedCut>(CUTS, messageId);
 }
 
 /**
@@ -179,24 +177,21 @@ export function readMovedFile(
   conversationId: number,
   sha256: string,
 ): { file: MovedFile; content: Uint8Array | null } | null {
-  const row = connection.get(FILE, conversationId, sha256);
+  const row = connection.get<Row<"large_files">>(FILE, conversationId, sha256);
   if (!row) return null;
-  return { file: toMovedFile(row), content: files.read(row.storage_path as string) };
+  return { file: toMovedFile(row), content: files.read(row.storage_path) };
 }
 
-export function toMovedFile(row: Row): MovedFile {
+export function toMovedFile(row: Row<"large_files">): MovedFile {
   return {
-    sha256: row.sha256 as string,
-    fileName: row.file_name as string | null,
-    mimeType: row.mime_type as string,
-    byteSize: row.byte_size as number,
-    lineCount: row.line_count as number | null,
-    extension:
-      basename(row.storage_path as string)
-        .split(".")
-        .at(-1) ?? "bin",
-    explorationSummary: row.exploration_summary as string,
-    createdAt: row.created_at as number,
+    sha256: row.sha256,
+    fileName: row.file_name,
+    mimeType: row.mime_type,
+    byteSize: row.byte_size,
+    lineCount: row.line_count,
+    extension: basename(row.storage_path).split(".").at(-1) ?? "bin",
+    explorationSummary: row.exploration_summary,
+    createdAt: row.created_at,
   };
 }
 
@@ -206,33 +201,31 @@ export function readMovedSummaries(
   offset: number,
   limit: number,
 ): MovedSummary[] {
-  return connection.all(SUMMARIES, conversationId, offset, limit).map((row) => ({
-    summaryId: row.summary_id as string,
-    kind: row.kind as MovedSummary["kind"],
-    depth: row.depth as number,
-    state: row.state as SummaryState,
-    startPosition: row.start_pos as number,
-    startSeq: row.start_seq as number,
-    endPosition: row.end_pos as number,
-    endSeq: row.end_seq as number,
-    messages: row.messages as number,
-    descendantCount: row.descendant_count as number,
-    tokens: row.tokens as number,
-    sourceTokens: row.source_tokens as number,
-    earliestAt: row.earliest_at as number,
-    latestAt: row.latest_at as number,
-    content: row.content as string,
-    model: row.model as string,
-    level: row.level as string,
+  return connection.all<Row<"summaries">>(SUMMARIES, conversationId, offset, limit).map((row) => ({
+    summaryId: row.summary_id,
+    kind: row.kind,
+    depth: row.depth,
+    state: row.state,
+    startPosition: row.start_pos,
+    startSeq: row.start_seq,
+    endPosition: row.end_pos,
+    endSeq: row.end_seq,
+    messages: row.messages,
+    descendantCount: row.descendant_count,
+    tokens: row.tokens,
+    sourceTokens: row.source_tokens,
+    earliestAt: row.earliest_at,
+    latestAt: row.latest_at,
+    content: row.content,
+    model: row.model,
+    level: row.level,
     isStale: row.stale === 1,
     isRoot: row.is_root === 1,
-    madeAtSeq: row.made_at_seq as number,
-    createdAt: row.created_at as number,
-    publishedSeq: row.published_seq as number | null,
-    previousId: row.previous_id as string | null,
-    sources: connection
-      .all<{ source: number | string }>(SOURCES, row.summary_id as string)
-      .map(({ source }) => source),
+    madeAtSeq: row.made_at_seq,
+    createdAt: row.created_at,
+    publishedSeq: row.published_seq,
+    previousId: row.previous_id,
+    sources: connection.all<{ source: number | string }>(SOURCES, row.summary_id).map(({ source }) => source),
   }));
 }
 

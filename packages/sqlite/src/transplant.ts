@@ -8,13 +8,13 @@ import { addRedaction, EngineError, must } from "@lossless/core/adapter";
 import type { Head } from "@lossless/core/adapter";
 import type { Derive, Row as TableRow, TransplantReport } from "@lossless/core/ports";
 import { hash, randomBytes } from "node:crypto";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { recordEvent } from "./event-ids.ts";
 import { writeFile } from "./file-rows.ts";
 import { toSummary } from "./graph.ts";
 import { findSession, openHeads } from "./placement.ts";
-import { restoreBytes, SELECT_PARTS, toCuts } from "./read.ts";
+import { readParts, restoreBytes, toCuts } from "./read.ts";
 import { nextId } from "./next-id.ts";
 import { readRedaction } from "./redactions.ts";
 import { writeSummary } from "./summary-rows.ts";
@@ -101,14 +101,16 @@ interface Job {
   readonly sessionId: string;
   /** The session that wrote last in the target; copying is not writing. */
   readonly targetSessionId: string;
-  readonly messages: readonly Row[];
+  readonly messages: readonly TableRow<"messages">[];
   /** Positions in the target, by the id of the first message in the source. */
   readonly positions: ReadonlyMap<number, number>;
 }
 
 function plan(context: StoreContext, { from, to }: TransplantRequest): Job {
   const { connection } = context;
-  const [source, target] = [from, to].map((id) => connection.get(CONVERSATION, id));
+  const [source, target] = [from, to].map((id) =>
+    connection.get<Pick<TableRow<"conversations">, "owner" | "session_id">>(CONVERSATION, id),
+  );
   const refuse = (why: string, hint?: string): EngineError =>
     new EngineError(
       "usage",
@@ -119,11 +121,11 @@ function plan(context: StoreContext, { from, to }: TransplantRequest): Job {
     throw new EngineError("not_found", `cannot find conversation ${source ? to : from}`);
   if (from === to) throw refuse("they are the same");
   if (source.owner !== target.owner) throw refuse("they belong to different owners");
-  const owner = target.owner as string;
+  const owner = target.owner;
   const sessionId = `transplant:${from}:${to}`;
   if (findSession(connection, owner, sessionId) !== null) throw refuse("that was done before");
-  const messages = connection.all(MESSAGES, from);
-  const known = hashAll(context, connection.all(MESSAGES, to));
+  const messages = connection.all<TableRow<"messages">>(MESSAGES, from);
+  const known = hashAll(context, connection.all<TableRow<"messages">>(MESSAGES, to));
   const repeated = messages.find((row) => known.has(hashMessage(context, row)));
   if (repeated)
     throw refuse(
@@ -133,7 +135,7 @@ function plan(context: StoreContext, { from, to }: TransplantRequest): Job {
   return {
     owner,
     sessionId,
-    targetSessionId: target.session_id as string,
+    targetSessionId: target.session_id,
     messages,
     positions: findPlaces(connection, from, to, refuse),
   };
@@ -155,11 +157,11 @@ function findPlaces(
   return new Map(firsts.map(({ message_id: id }, index) => [id, start + index * step]));
 }
 
-const hashAll = (context: StoreContext, rows: readonly Row[]): Set<string> =>
+const hashAll = (context: StoreContext, rows: readonly TableRow<"messages">[]): Set<string> =>
   new Set(rows.map((row) => hashMessage(context, row)));
 
-function hashMessage({ connection, files }: StoreContext, row: Row): string {
-  const parts = connection.all(SELECT_PARTS, row.message_id as number);
+function hashMessage({ connection, files }: StoreContext, row: TableRow<"messages">): string {
+  const parts = readParts(connection, row.message_id);
   return hash(
     "sha256",
     restoreBytes(row, parts, (path) => files.read(path)),
@@ -194,25 +196,23 @@ class Copy {
     const { from, now } = this.#request;
     for (const row of this.#job.messages) this.#copyMessage(row);
     const summaries = this.#connection.all<TableRow<"summaries">>(SUMMARIES, from);
-    for (const row of summaries)
-      this.#ids.set(row.summary_id as string, `sum_${randomBytes(8).toString("hex")}`);
+    for (const row of summaries) this.#ids.set(row.summary_id, `sum_${randomBytes(8).toString("hex")}`);
     for (const row of summaries) this.#copySummary(row);
-    for (const row of this.#connection.all(ITEMS, from)) this.#copyItem(row);
+    for (const row of this.#connection.all<TableRow<"context_items">>(ITEMS, from)) this.#copyItem(row);
     this.#head.takeRecord(this.#connection, "transplant", { from, messages: this.#job.messages.length }, now);
     this.#head.noteSummary(true, 0);
     this.#head.save(this.#connection, now);
     return [...this.#summaries.values()].map((summary) => summary.summaryId);
   }
 
-  #copyMessage(row: Row): void {
-    const sourceId = row.message_id as number;
-    const first =
-      row.revises === null ? null : must(this.#messages.get(row.revises as number), "the first version");
+  #copyMessage(row: TableRow<"messages">): void {
+    const sourceId = row.message_id;
+    const first = row.revises === null ? null : must(this.#messages.get(row.revises), "the first version");
     const position = first?.startPosition ?? must(this.#job.positions.get(sourceId), "a place");
     // What hides a message now is all that is known of it here; a revision is hidden through its first version.
-    const hidden = (first === null ? row.hidden_now : row.hidden) as number;
-    const createdAt = row.created_at as number;
-    const eventId = `msg_${first === null ? sourceId : (row.revises as number)}`;
+    const hidden = first === null ? row.hidden_now : row.hidden;
+    const createdAt = row.created_at;
+    const eventId = `msg_${first === null ? sourceId : row.revises}`;
     const facts = {
       sessionId: this.#job.sessionId,
       eventId,
@@ -221,9 +221,9 @@ class Copy {
       hidden,
       revisesSeq: first?.startSeq ?? 0,
     };
-    const commitment = row.commitment as Uint8Array;
+    const commitment = row.commitment;
     const { seq, chain } = this.#head.takeMessage(facts, commitment);
-    const arrivalBytes = row.arrival_bytes as number;
+    const arrivalBytes = row.arrival_bytes;
     const messageId = this.#connection.run(
       INSERT_MESSAGE,
       this.#request.to,
@@ -232,15 +232,15 @@ class Copy {
       this.#sessionRef,
       eventId,
       first?.messageId ?? null,
-      row.role as string,
-      row.tokens as number,
+      row.role,
+      row.tokens,
       createdAt,
       hidden,
       hidden,
       arrivalBytes,
-      row.encoding as number,
-      row.body as Uint8Array,
-      row.salt as Uint8Array,
+      row.encoding,
+      row.body,
+      row.salt,
       commitment,
       chain,
     );
@@ -253,25 +253,25 @@ class Copy {
     this.#copyParts(row, messageId);
   }
 
-  #copyParts(row: Row, messageId: number): void {
-    const parts = this.#connection.all(SELECT_PARTS, row.message_id as number);
+  #copyParts(row: TableRow<"messages">, messageId: number): void {
+    const parts = readParts(this.#connection, row.message_id);
     for (const part of parts) {
-      const fileId = part.file_id === null ? null : this.#copyFile(part.file_id as string);
+      const fileId = part.file_id === null ? null : this.#copyFile(part.file_id);
       this.#connection.insert("message_parts", {
         message_id: messageId,
-        ordinal: part.ordinal as number,
-        type: part.type as string,
-        at: part.at as number,
-        length: part.length as number,
-        tool_call_id: part.tool_call_id as string | null,
-        tool_name: part.tool_name as string | null,
+        ordinal: part.ordinal,
+        type: part.type,
+        at: part.at,
+        length: part.length,
+        tool_call_id: part.tool_call_id,
+        tool_name: part.tool_name,
         file_id: fileId,
-        encoding: part.encoding as string | null,
+        encoding: part.encoding,
       });
     }
     const bytes = restoreBytes(row, parts, (path) => this.#context.files.read(path));
     // A file that was there before is told of in the words of its own row, here too.
-    const cuts = toCuts(this.#connection.all(SELECT_PARTS, messageId));
+    const cuts = toCuts(readParts(this.#connection, messageId));
     const { tokens, readTerms } = this.#derive(bytes, cuts);
     if (cuts.length > 0) this.#connection.run(SET_TOKENS, tokens, messageId);
     const document = { messageId, conversationId: this.#request.to, bytes: bytes.byteLength, readTerms };
@@ -280,8 +280,8 @@ class Copy {
 
   #copyFile(sourceId: string): string {
     const { to, now } = this.#request;
-    const row: Row = must(this.#connection.get(FILE, sourceId), `file ${sourceId}`);
-    const content = must(this.#context.files.read(row.storage_path as string), `the content of ${sourceId}`);
+    const row = must(this.#connection.get<TableRow<"large_files">>(FILE, sourceId), `file ${sourceId}`);
+    const content = must(this.#context.files.read(row.storage_path), `the content of ${sourceId}`);
     const { fileId, record } = writeFile(this.#context, to, { ...toMovedFile(row), createdAt: now }, content);
     if (record !== null) this.#head.takeRecord(this.#connection, "file", record, now);
     return fileId;
@@ -293,7 +293,7 @@ class Copy {
       .all<{ message_id: number | null; source_id: string | null }>(LINKS, row.summary_id)
       .map((link) =>
         link.source_id === null
-          ? this.#messages.get(link.message_id as number)
+          ? this.#messages.get(link.message_id ?? 0)
           : this.#summaries.get(link.source_id),
       )
       .filter((source) => source !== undefined);
@@ -346,15 +346,15 @@ class Copy {
     });
   }
 
-  #copyItem(row: Row): void {
-    const summary = row.summary_id === null ? undefined : this.#summaries.get(row.summary_id as string);
-    const message = row.message_id === null ? undefined : this.#messages.get(row.message_id as number);
+  #copyItem(row: TableRow<"context_items">): void {
+    const summary = row.summary_id === null ? undefined : this.#summaries.get(row.summary_id);
+    const message = row.message_id === null ? undefined : this.#messages.get(row.message_id);
     const place = summary ?? message;
     if (!place) return;
     const messages = summary?.messages ?? 1;
     const shown = message && this.#connection.get<{ tokens: number }>(SHOWN_TOKENS, message.messageId);
-    const tokens = shown?.tokens ?? (row.tokens as number);
-    const hidden = row.hidden as number;
+    const tokens = shown?.tokens ?? row.tokens;
+    const hidden = row.hidden;
     this.#connection.run(
       INSERT_ITEM,
       this.#request.to,
@@ -365,7 +365,7 @@ class Copy {
       summary?.summaryId ?? null,
       tokens,
       messages,
-      row.depth as number,
+      row.depth,
       hidden,
     );
     if (hidden === 0) this.#head.noteShown(messages, tokens);

@@ -7,12 +7,13 @@ import { dotProduct, NearestList, vectorFromBytes, vectorToBytes } from "@lossle
 import type { Neighbour } from "@lossless/core/adapter";
 import type {
   RecallScope,
+  Row,
   StoreVectors,
   StoreVectorsOutcome,
   VectorCounts,
   VectorSpace,
 } from "@lossless/core/ports";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { resolveConversations } from "./find-clues.ts";
 import { listBeyond } from "./inherited.ts";
@@ -73,16 +74,16 @@ const ALL_CONVERSATIONS = "SELECT conversation_id AS id FROM conversations ORDER
 /** Vectors looked at in one stretch: some milliseconds. */
 const STRETCH = 2_048;
 
-const toSpace = (row: Row): VectorSpace => ({
-  spaceId: row.space_id as number,
-  model: row.model as string,
-  dimensions: row.dimensions as number,
-  createdAt: row.created_at as number,
-  filledAt: row.filled_at as number | null,
+const toSpace = (row: Row<"vector_spaces">): VectorSpace => ({
+  spaceId: row.space_id,
+  model: row.model,
+  dimensions: row.dimensions,
+  createdAt: row.created_at,
+  filledAt: row.filled_at,
 });
 
 export function listVectorSpaces({ connection }: StoreContext): VectorSpace[] {
-  return connection.all(SPACES).map(toSpace);
+  return connection.all<Row<"vector_spaces">>(SPACES).map(toSpace);
 }
 
 export function countVectors(context: StoreContext): VectorCounts {
@@ -104,7 +105,7 @@ export function claimVectorSpace(
   return connection.write(() => {
     connection.run(ADD_SPACE, model, now);
     if (connection.change(CLAIM, holder, now + leaseMs, model, now) === 0) return null;
-    const row = connection.get(SPACE_OF, model);
+    const row = connection.get<Row<"vector_spaces">>(SPACE_OF, model);
     return row ? toSpace(row) : null;
   });
 }

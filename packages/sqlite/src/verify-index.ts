@@ -5,6 +5,7 @@
  */
 import { decodeTerms, encodeForIndex, formatMessageId, Spelling } from "@lossless/core/adapter";
 import type { IndexProof, IndexTerms, Problems, ReadTerms } from "@lossless/core/adapter";
+import { allRows, eachRow } from "./connection.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { scopeTerm } from "./full-text-index.ts";
@@ -132,9 +133,9 @@ class TableCheck {
     // Prepared here and not kept: the table is dropped below.
     const terms = connection.database.prepare(TERMS);
     const postings = connection.database.prepare(POSTINGS_OF_TERM);
-    for (const sums of terms.iterate() as Iterable<PostingSums & { term: string; last: string }>) {
+    for (const sums of eachRow<PostingSums & { term: string; last: string }>(terms)) {
       const isInOne = sums.col === sums.last;
-      const inColumns = isInOne ? [sums] : (postings.all(sums.term) as unknown as PostingSums[]);
+      const inColumns = isInOne ? [sums] : allRows<PostingSums>(postings, sums.term);
       for (const each of inColumns) found.addPostings(sums.term, COLUMNS.indexOf(each.col), each);
     }
     connection.exec("DROP TABLE temp.index_postings");

@@ -188,12 +188,12 @@ describe("verify", () => {
     for (const [table, columns] of tables) {
       const proven = columns.filter(({ name }) => !isUnproven(table, name));
       if (proven.length === 0) continue;
-      const rows = context.connection.all(`SELECT * FROM ${table}`);
+      const rows = context.connection.all<Record<string, SQLInputValue>>(`SELECT * FROM ${table}`);
       if (rows.length === 0) unnoticed.push(`${table} has no row that could be edited`);
       const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
       const where = keys.map((name) => `${name} = ?`).join(" AND ");
       for (const row of pickTwo(rows)) {
-        const values = keys.map((name) => row[name] as SQLInputValue);
+        const values = keys.map((name) => row[name] ?? null);
         const check = (what: string, sql: string, ...bound: SQLInputValue[]): void => {
           const found = findAfter((connection) => connection.run(sql, ...bound));
           if (found?.length === 0) unnoticed.push(`${what} (${values.join("/")})`);

@@ -3,7 +3,7 @@ import { hashFacts } from "../model/chain.ts";
 import { deriveFileId } from "../model/ids.ts";
 import { LargeFiles } from "../store/large-files.ts";
 import type { PreparedRedaction, SealedValue } from "../store/redaction.ts";
-import type { DerivedMessage } from "../store/rows.ts";
+import type { DerivedMessage, PayloadEncoding } from "../store/rows.ts";
 import type { MovedFile } from "../store/transfer.ts";
 import type { RowWriter } from "./changes.ts";
 import type { Row } from "./tables.ts";
@@ -13,7 +13,7 @@ export interface PayloadPart {
   readonly at: number;
   readonly length: number;
   readonly fileId: string;
-  readonly encoding: string;
+  readonly encoding: PayloadEncoding;
 }
 
 /** Type and place of each part, without text. Payloads that were cut out come behind the others. */

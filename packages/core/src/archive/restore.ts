@@ -1,7 +1,7 @@
 /** Puts a stored message together again: its body, with each payload put back from its file. */
 import { EngineError } from "../model/errors.ts";
 import { decodeBody } from "../store/body.ts";
-import type { CutPayload, PayloadEncoding } from "../store/rows.ts";
+import type { CutPayload } from "../store/rows.ts";
 import { spliceRanges } from "../store/splice.ts";
 import type { Row } from "./tables.ts";
 
@@ -11,7 +11,10 @@ export interface StoredBody extends Pick<Row<"messages">, "message_id" | "body" 
 
 /** A payload that was cut out of a message, with the row of its file. */
 export interface CutPart extends Pick<Row<"message_parts">, "at" | "length" | "encoding" | "file_id"> {
-  readonly file: Omit<Row<"large_files">, "conversation_id"> | null;
+  readonly file: Pick<
+    Row<"large_files">,
+    "storage_path" | "file_name" | "mime_type" | "byte_size" | "exploration_summary"
+  > | null;
 }
 
 /** The bytes handed in. `contents` has what the file of each payload holds, or null. */
@@ -23,6 +26,7 @@ export function putTogether(
   const body = decodeBody(message, message.arrival_bytes);
   const splices = payloads.map(({ at, length, encoding, file_id: fileId }, index) => {
     const content = contents[index] ?? null;
+    if (encoding === null) throw new Error(`the encoding of its payload ${fileId} is gone`);
     if (content === null) {
       throw new EngineError(
         "not_found",
@@ -30,13 +34,13 @@ export function putTogether(
         { hint: "restore the files folder from a backup" },
       );
     }
-    return { at, length, encoding: encoding as PayloadEncoding, content };
+    return { at, length, encoding, content };
   });
   return spliceRanges(body, splices);
 }
 
 /** What the references of a message say about what was cut out. */
-export const toCuts = (payloads: readonly CutPart[]): CutPayload[] =>
+export const toCutPayloads = (payloads: readonly CutPart[]): CutPayload[] =>
   payloads.flatMap(({ at, length, file }) =>
     file === null
       ? []

@@ -6,6 +6,9 @@
  * migrations of an adapter make is what is declared here; a test compares the two.
  */
 
+import type { ForkItem } from "../store/forks.ts";
+import type { PayloadEncoding, StoredPart } from "../store/rows.ts";
+
 export type Value = number | string | Uint8Array | null;
 
 type ColumnType = "integer" | "real" | "text" | "blob" | "any";
@@ -141,13 +144,13 @@ export const tables = {
   message_parts: table(["message_id", "ordinal"], {
     message_id: integer,
     ordinal: integer,
-    type: text,
+    type: oneOf<StoredPart["type"]>(),
     at: integer,
     length: integer,
     tool_call_id: maybe(text),
     tool_name: maybe(text),
     file_id: maybe(text),
-    encoding: maybe(text),
+    encoding: maybe(oneOf<PayloadEncoding>()),
   }),
   redactions: table(["message_id"], { message_id: integer, key_id: text, keyed: blob, sealed: integer }),
   sealed_values: table(["message_id", "ordinal"], {
@@ -223,7 +226,7 @@ export const tables = {
   fork_items: table(["conversation_id", "ordinal"], {
     conversation_id: integer,
     ordinal: integer,
-    kind: text,
+    kind: oneOf<ForkItem["kind"]>(),
     message_id: maybe(integer),
     summary_id: maybe(text),
     first_id: maybe(integer),

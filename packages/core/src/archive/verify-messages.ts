@@ -12,7 +12,7 @@ import { read } from "./plan.ts";
 import type { Asking } from "./plan.ts";
 import type { Arrival } from "./reads.ts";
 import { checkValues, commitStored, toRedaction } from "./redaction.ts";
-import { putTogether, toCuts } from "./restore.ts";
+import { putTogether, toCutPayloads } from "./restore.ts";
 import type { CutPart } from "./restore.ts";
 import type { IndexProof } from "./storage-proof.ts";
 import type { Row } from "./tables.ts";
@@ -100,7 +100,7 @@ export function* checkMessage(whole: WholeMessage, previous: Uint8Array, proof: 
     const said = `arrival_bytes of ${name} is ${message.arrival_bytes}, counted ${bytes.byteLength}`;
     problems.add("derived", name, said);
   }
-  const derived = proof.derive(bytes, toCuts(whole.payloads));
+  const derived = proof.derive(bytes, toCutPayloads(whole.payloads));
   for (const column of ["role", "tokens"] as const)
     if (message[column] !== derived[column])
       problems.add(
