@@ -2,7 +2,7 @@
  * Sends one request and reads its stream. A stream that stops moving is noticed and cancelled; the caller's signal closes the connection.
  * Redirects are not followed, because a key would go along.
  */
-import { isObject } from "@lossless/core/doors";
+import { isObject, parseObject } from "@lossless/core/doors";
 import { Answer } from "./answer.ts";
 import type { Dialect, Endpoint, RequestBody } from "./dialect.ts";
 import {
@@ -104,7 +104,7 @@ async function readWholeText(response: Response, watch: StallWatch, limit: numbe
 
 async function readRefusal(response: Response, watch: StallWatch): Promise<Outcome> {
   const text = await readWholeText(response, watch, MAX_ERROR_CHARS);
-  const body = parse(text);
+  const body = parseObject(text);
   const error = body === null ? { type: "", message: text } : readProviderError(body);
   const retryAfterMs = readRetryAfter(response.headers, Date.now());
   return { kind: "refused", status: response.status, error, retryAfterMs };
@@ -141,7 +141,7 @@ function takeEvent(dialect: Reading, answer: Answer, data: string): void {
     answer.isDone = true;
     return;
   }
-  const event = parse(data);
+  const event = parseObject(data);
   if (event === null)
     answer.failure = makeFailure(
       "invalid_response",
@@ -152,20 +152,10 @@ function takeEvent(dialect: Reading, answer: Answer, data: string): void {
 
 function readWhole(dialect: Reading, text: string): Answer {
   const answer = new Answer();
-  const body = parse(text);
+  const body = parseObject(text);
   if (body === null) answer.failure = makeFailure("invalid_response", "the answer is not a JSON object");
   else dialect.takeWhole(answer, body);
   return answer;
-}
-
-function parse(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    // Null says it: the callers know what was expected here.
-    return null;
-  }
 }
 
 interface BreakContext {

@@ -7,7 +7,7 @@ import { prepareMessage } from "../ingest/prepare.ts";
 import { PreparedPacker } from "./prepared-batch.ts";
 import { hiddenMask } from "../model/message.ts";
 import { drawRandom } from "../ingest/random.ts";
-import type { JsonObject } from "../message/readable.ts";
+import type { JsonObject } from "../text/json-object.ts";
 import type { Arrival } from "../model/message.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { PackedPrepared } from "./prepared-batch.ts";

@@ -27,7 +27,7 @@ import type { RedactedValue } from "./redact.ts";
 import { commitMessage } from "./vault.ts";
 import type { Vault } from "./vault.ts";
 import { messageTokens, searchText, viewMessage, viewParsed } from "../message/normalize.ts";
-import type { JsonObject } from "../message/readable.ts";
+import type { JsonObject } from "../text/json-object.ts";
 
 export interface PrepareOptions {
   /** Reasons the caller hides the message for (bit mask). */

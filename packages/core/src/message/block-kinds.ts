@@ -3,7 +3,8 @@
  * has none; what nobody knows is `other`.
  */
 import type { PartType } from "../model/message.ts";
-import { firstString, isObject, type JsonObject } from "./readable.ts";
+import { firstString } from "./readable.ts";
+import { isObject, type JsonObject } from "../text/json-object.ts";
 
 const TEXT_TYPES = new Set(["text", "input_text", "output_text", "inputText", "outputText", "summary_text"]);
 const REASONING_TYPES = new Set(["thinking", "think", "reasoning", "redacted_thinking", "reasoning_text"]);

@@ -12,7 +12,8 @@ import type { Writable } from "./writable.ts";
 import { base64ByteLength, hideBase64, type ReadableText } from "./base64.ts";
 import { blockKind } from "./block-kinds.ts";
 import { findMember, findSpan, listElements, type JsonSource } from "./json-spans.ts";
-import { firstString, isObject, renderJson, renderValue, type JsonObject } from "./readable.ts";
+import { firstString, renderJson, renderValue } from "./readable.ts";
+import { isObject, type JsonObject } from "../text/json-object.ts";
 
 export interface PartDraft extends Omit<PartView, "ordinal"> {
   /** The block, or the text that stands for one, when places are not asked for. */

@@ -8,7 +8,7 @@
 import type { Role } from "../model/message.ts";
 import { placeMember, type Located } from "./blocks.ts";
 import type { JsonSource } from "./json-spans.ts";
-import { isObject, type JsonObject } from "./readable.ts";
+import { isObject, type JsonObject } from "../text/json-object.ts";
 
 /** The object that is the message, and its role in the host's words. */
 export interface FoundMessage extends Located {

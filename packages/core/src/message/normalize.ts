@@ -28,7 +28,8 @@ import {
 } from "./blocks.ts";
 import { findMessage, type FoundMessage } from "./find-message.ts";
 import { asBuffer, endOfText, startOfText, type JsonSource } from "./json-spans.ts";
-import { firstString, isObject, renderBytes, renderJson, type JsonObject } from "./readable.ts";
+import { firstString, renderBytes, renderJson } from "./readable.ts";
+import { isObject, type JsonObject } from "../text/json-object.ts";
 
 /**
  * The view of one arrival.

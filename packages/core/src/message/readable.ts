@@ -5,13 +5,8 @@
  */
 import type { ByteRange } from "../model/message.ts";
 import { hideBase64, type ReadableText } from "./base64.ts";
+import type { JsonObject } from "../text/json-object.ts";
 import { serializeExact } from "./json-text.ts";
-
-export type JsonObject = { readonly [key: string]: unknown };
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** The first of the given members that is a non-empty string. */
 export function firstString(object: JsonObject, ...keys: readonly string[]): string | undefined {

@@ -4,6 +4,7 @@
  * Schema. Pure; nothing here knows a key.
  */
 import { isAbsolute } from "node:path";
+import { isObject } from "../text/json-object.ts";
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -58,10 +59,6 @@ const refuse = <T>(value: unknown, mustBe: string): Checked<T> => ({
   ok: false,
   problems: [{ at: "", value, says: `must be ${mustBe}` }],
 });
-
-/** A JSON object: neither null nor a list. */
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const WORDS_FOR_TRUE = new Set(["true", "1", "yes", "on"]);
 const WORDS_FOR_FALSE = new Set(["false", "0", "no", "off"]);

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { readFileAddress } from "../model/address.ts";
 import { EngineError } from "../model/errors.ts";
 import { editDistance, findNearest } from "../text/nearest.ts";
-import { isObject, isTimezone } from "./setting-types.ts";
+import { isTimezone } from "./setting-types.ts";
+import { isObject } from "../text/json-object.ts";
 import type { Checked, ValueProblem } from "./setting-types.ts";
 import {
   canonicalKey,

@@ -4,7 +4,8 @@
  * Everything comes from the arrival bytes; names of people are taken from the host's metadata.
  */
 import { searchText, viewMessage } from "../message/normalize.ts";
-import { firstString, isObject, type JsonObject } from "../message/readable.ts";
+import { firstString } from "../message/readable.ts";
+import { isObject, parseObject, type JsonObject } from "../text/json-object.ts";
 import { formatMessageId } from "../model/ids.ts";
 import type { MessageView, PartView } from "../model/message.ts";
 import { findRecallParts } from "../model/recall-tools.ts";
@@ -91,16 +92,6 @@ function readSpeaker(bytes: Uint8Array): string | undefined {
 function findSenderName(holder: JsonObject): string | undefined {
   const meta = holder["__openclaw"];
   return isObject(meta) ? firstString(meta, "senderName", "senderUsername") : undefined;
-}
-
-function parseObject(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    // Bytes that are no JSON were seen as such by `viewMessage`; they name nobody.
-    return null;
-  }
 }
 
 /** The sources as a model is shown them: a summary says which time it stands for. */

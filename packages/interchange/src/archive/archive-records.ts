@@ -11,7 +11,7 @@ import { isUtf8 } from "node:buffer";
 
 import { EngineError, HIDDEN } from "@lossless/core";
 import type { HiddenReason } from "@lossless/core";
-import { findNameProblem } from "@lossless/core/formats";
+import { type JsonObject, findNameProblem, isObject } from "@lossless/core/formats";
 import type {
   MovedConversation,
   MovedFile,
@@ -24,7 +24,7 @@ import type {
   PreparedRedaction,
 } from "@lossless/core/ports";
 
-import { isJsonObject, parseLine, type JsonObject } from "../formats/format.ts";
+import { parseLine } from "../formats/format.ts";
 
 export const ARCHIVE_VERSION = 1;
 
@@ -329,7 +329,7 @@ function asText(value: unknown, name: string): string {
 }
 
 function asObject(value: unknown, name: string): JsonObject {
-  if (isJsonObject(value)) return value;
+  if (isObject(value)) return value;
   throw new BadField(`${name} contains something that is not an object`);
 }
 

@@ -3,6 +3,7 @@
  * imported from such a database comes out as the rows it had; everything else gets rows that say the same in the documented way.
  * The file is written under a temporary name and renamed when it is whole.
  */
+import { type JsonObject } from "@lossless/core/formats";
 
 import { createHash, randomUUID } from "node:crypto";
 import { renameSync, rmSync, statSync } from "node:fs";
@@ -19,7 +20,7 @@ import {
   type ReadMessage,
 } from "../archive/conversation-reader.ts";
 import { chooseConversations, type ExportOptions, type ExportReport } from "../archive/export-archive.ts";
-import { parseLine, type JsonObject } from "../formats/format.ts";
+import { parseLine } from "../formats/format.ts";
 import { createPrivateDatabase } from "../formats/whole-file.ts";
 
 import { readMessageRows, readRowEvent, type MessageRows } from "./message.ts";

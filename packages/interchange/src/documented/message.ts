@@ -2,8 +2,7 @@
  * A message of the documented schema as one event: the message as the host had it, rebuilt as well as its rows allow, and beside it
  * the rows themselves, so that nothing of them is lost and the same rows can be written again.
  */
-
-import { isJsonObject, type JsonObject } from "../formats/format.ts";
+import { isObject, parseObject, type JsonObject } from "@lossless/core/formats";
 
 import { numberOf, textOf, timeOf, type SourceRow } from "./source.ts";
 
@@ -16,7 +15,7 @@ export interface MessageRows {
 }
 
 export function renderMessageEvent({ message, parts }: MessageRows): Buffer {
-  const metadata = parts.map((part) => parseObject(textOf(part, "metadata")));
+  const metadata = parts.map((part) => readObject(textOf(part, "metadata")));
   const role = textOf(message, "role") ?? "user";
   const createdAt = timeOf(message, "created_at");
   const event = {
@@ -36,14 +35,14 @@ export function renderMessageEvent({ message, parts }: MessageRows): Buffer {
 /** The rows an event was made from; null for a message that came from elsewhere. */
 export function readMessageRows(event: JsonObject): MessageRows | null {
   const rows = event[ROWS_KEY];
-  if (!isJsonObject(rows) || !isJsonObject(rows["message"]) || !Array.isArray(rows["parts"])) return null;
+  if (!isObject(rows) || !isObject(rows["message"]) || !Array.isArray(rows["parts"])) return null;
   return { message: rows["message"] as SourceRow, parts: rows["parts"] as SourceRow[] };
 }
 
 /** The block a part was made from, when it is kept; otherwise one that says the same. */
 function readBlock(part: SourceRow, metadata: JsonObject | null, role: string): unknown {
   const raw = metadata?.["raw"];
-  if (isJsonObject(raw)) return raw;
+  if (isObject(raw)) return raw;
   const text = textOf(part, "text_content");
   switch (textOf(part, "part_type")) {
     case "reasoning":
@@ -71,7 +70,7 @@ function readToolBlock(part: SourceRow, text: string | null, role: string): unkn
     type: "toolCall",
     id: textOf(part, "tool_call_id") ?? undefined,
     name: textOf(part, "tool_name") ?? undefined,
-    arguments: input === null ? {} : (parseObject(input) ?? input),
+    arguments: input === null ? {} : (readObject(input) ?? input),
   };
   return output === null ? call : { ...call, output };
 }
@@ -99,16 +98,9 @@ function readModel(metadata: JsonObject | null): JsonObject {
   return Object.fromEntries(Object.entries(names).filter(([, value]) => typeof value === "string"));
 }
 
-function parseObject(text: string | null): JsonObject | null {
-  if (text === null || !text.startsWith("{")) return null;
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : null;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
+/** What begins like an object and is one; the rest is text. */
+const readObject = (text: string | null): JsonObject | null =>
+  text?.startsWith("{") ? parseObject(text) : null;
 
 /** A row of another table as a hidden event. */
 export function renderRowEvent(table: string, row: SourceRow, content?: unknown): Buffer {
@@ -124,8 +116,8 @@ export function renderRowsEvent(table: string, rows: readonly SourceRow[]): Buff
 
 export function readRowEvent(event: JsonObject): { table: string; rows: readonly SourceRow[] } | null {
   const rows = event[ROWS_KEY];
-  if (!isJsonObject(rows) || typeof rows["table"] !== "string") return null;
-  if (isJsonObject(rows["row"])) return { table: rows["table"], rows: [rows["row"] as SourceRow] };
+  if (!isObject(rows) || typeof rows["table"] !== "string") return null;
+  if (isObject(rows["row"])) return { table: rows["table"], rows: [rows["row"] as SourceRow] };
   return Array.isArray(rows["rows"]) ? { table: rows["table"], rows: rows["rows"] as SourceRow[] } : null;
 }
 

@@ -3,16 +3,15 @@
  * (snapshots, progress, titles) between them. Parallel tool calls fork the tree as well as edited prompts do, so that only
  * forks at prompts say which branch is the active one.
  */
+import { isObject, type JsonObject } from "@lossless/core/formats";
 
 import type { HiddenReason } from "@lossless/core";
 
 import {
-  isJsonObject,
   readId,
   readParentId,
   readTime,
   type EntryFacts,
-  type JsonObject,
   type Recognition,
   type TranscriptFormat,
   type TranscriptSession,
@@ -86,16 +85,16 @@ function readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean })
 
 function holdsMessage(entry: JsonObject): boolean {
   const isTurn = entry["type"] === "user" || entry["type"] === "assistant";
-  return isTurn && isJsonObject(entry["message"]) && typeof entry["message"]["role"] === "string";
+  return isTurn && isObject(entry["message"]) && typeof entry["message"]["role"] === "string";
 }
 
 function holdsToolResult(message: unknown): boolean {
-  const content = isJsonObject(message) ? message["content"] : undefined;
+  const content = isObject(message) ? message["content"] : undefined;
   return (
-    Array.isArray(content) && content.some((block) => isJsonObject(block) && block["type"] === "tool_result")
+    Array.isArray(content) && content.some((block) => isObject(block) && block["type"] === "tool_result")
   );
 }
 
 function readSnapshotTime(snapshot: unknown): number | undefined {
-  return isJsonObject(snapshot) ? readTime(snapshot["timestamp"]) : undefined;
+  return isObject(snapshot) ? readTime(snapshot["timestamp"]) : undefined;
 }

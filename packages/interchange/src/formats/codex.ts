@@ -3,9 +3,10 @@
  * program itself (`event_msg`, `turn_context`, `compacted`), which repeat much of it for the screen and are kept hidden. The oldest
  * files have a bare header and bare items. A resumed file may repeat its header; the first one names the session.
  */
+import { isObject, type JsonObject } from "@lossless/core/formats";
 
-import { isJsonObject, readId, readTime } from "./format.ts";
-import type { EntryFacts, JsonObject, Recognition, TranscriptFormat, TranscriptSession } from "./format.ts";
+import { readId, readTime } from "./format.ts";
+import type { EntryFacts, Recognition, TranscriptFormat, TranscriptSession } from "./format.ts";
 
 const ENVELOPES: ReadonlySet<unknown> = new Set([
   "session_meta",
@@ -29,7 +30,7 @@ export const CODEX: TranscriptFormat = {
 };
 
 function recognise(entry: JsonObject): Recognition {
-  if (ENVELOPES.has(entry["type"]) && isJsonObject(entry["payload"])) return "certain";
+  if (ENVELOPES.has(entry["type"]) && isObject(entry["payload"])) return "certain";
   return isBareHeader(entry) ? "likely" : "no";
 }
 
@@ -45,13 +46,13 @@ function isBareHeader(entry: JsonObject): boolean {
 
 function readSession(entry: JsonObject): TranscriptSession | null {
   const header = entry["type"] === "session_meta" ? entry["payload"] : isBareHeader(entry) ? entry : null;
-  const id = isJsonObject(header) ? readId(header["id"]) : undefined;
+  const id = isObject(header) ? readId(header["id"]) : undefined;
   return id === undefined ? null : { id, isSubAgent: false };
 }
 
 function readFacts(entry: JsonObject): EntryFacts {
   const { payload } = entry;
-  const item = entry["type"] === "response_item" && isJsonObject(payload) ? payload : null;
+  const item = entry["type"] === "response_item" && isObject(payload) ? payload : null;
   const isBareItem =
     payload === undefined && typeof entry["type"] === "string" && !ENVELOPES.has(entry["type"]);
   const isShown = item === null ? isBareItem : !HOUSEHOLD_ITEMS.has(item["type"]);

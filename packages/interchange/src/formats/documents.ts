@@ -9,11 +9,18 @@
 import { isUtf8 } from "node:buffer";
 
 import { EngineError } from "@lossless/core";
-import { asBuffer, findRoot, iterateElements, mapMembers } from "@lossless/core/formats";
+import {
+  type JsonObject,
+  asBuffer,
+  findRoot,
+  isObject,
+  iterateElements,
+  mapMembers,
+} from "@lossless/core/formats";
 import type { ByteRange } from "@lossless/core/formats";
 
-import { isJsonObject, parseLine, readId, readTime } from "./format.ts";
-import type { EntryFacts, JsonObject } from "./format.ts";
+import { parseLine, readId, readTime } from "./format.ts";
+import type { EntryFacts } from "./format.ts";
 import type { FormatName } from "./names.ts";
 import { readGeminiFacts } from "./gemini-cli.ts";
 
@@ -110,7 +117,7 @@ export function readDocument(bytes: Uint8Array, path: string): JsonDocument {
 export function isSessionLine(entry: JsonObject): boolean {
   const lists = [entry["messages"], entry["traj"], entry["conversation"], entry["conversations"]];
   return (
-    lists.some((list) => Array.isArray(list) && isJsonObject(list[0]) && hasRole(list[0])) && !hasRole(entry)
+    lists.some((list) => Array.isArray(list) && isObject(list[0]) && hasRole(list[0])) && !hasRole(entry)
   );
 }
 

@@ -4,10 +4,8 @@
  */
 
 import type { HiddenReason } from "@lossless/core";
-import { isTime } from "@lossless/core/formats";
+import { type JsonObject, isObject, isTime } from "@lossless/core/formats";
 import type { FormatName } from "./names.ts";
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** `certain`: no other known format writes this. `likely`: fits, and counts when nothing before it speaks against it. */
 export type Recognition = "certain" | "likely" | "no";
@@ -65,16 +63,12 @@ export function parseLine(bytes: Uint8Array): ParsedLine {
   if (json.trim() === "") return { kind: "blank" };
   try {
     const value: unknown = JSON.parse(json);
-    return isJsonObject(value)
+    return isObject(value)
       ? { kind: "entry", entry: value }
       : { kind: "unreadable", reason: "JSON, but no object" };
   } catch (error) {
     return { kind: "unreadable", reason: describeParseError(error) };
   }
-}
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** An id that a database gives back unchanged; anything else is treated as no id. */

@@ -2,9 +2,10 @@
  * Sessions of the Gemini CLI as JSONL: a header with the session id, messages (`type` user or gemini) with ids of their own, and
  * lines that change the header. Older versions write the same as one JSON document, which `documents.ts` reads.
  */
+import { type JsonObject } from "@lossless/core/formats";
 
 import { readId, readTime } from "./format.ts";
-import type { EntryFacts, JsonObject, Recognition, TranscriptFormat, TranscriptSession } from "./format.ts";
+import type { EntryFacts, Recognition, TranscriptFormat, TranscriptSession } from "./format.ts";
 
 const SPEAKERS: ReadonlySet<unknown> = new Set(["user", "gemini"]);
 

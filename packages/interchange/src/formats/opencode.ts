@@ -5,12 +5,12 @@
  *
  * What stays in memory is one short entry per file; the files themselves are read again one message at a time.
  */
+import { isObject, type JsonObject } from "@lossless/core/formats";
 
 import { readdir, readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
-import { isJsonObject, parseLine, readId, readTime } from "./format.ts";
-import type { JsonObject } from "./format.ts";
+import { parseLine, readId, readTime } from "./format.ts";
 import type { SourceEvent } from "../transcript/session-writer.ts";
 
 export interface OpenCodeSession {
@@ -56,7 +56,7 @@ export async function readOpenCodeStorage(folder: string): Promise<OpenCodeStora
     const id = readId(entry["id"]) ?? basename(path, ".json");
     const sessionId = readId(entry["sessionID"]) ?? basename(dirname(path));
     const { time } = entry;
-    const createdAt = isJsonObject(time) ? readTime(time["created"]) : undefined;
+    const createdAt = isObject(time) ? readTime(time["created"]) : undefined;
     open(sessionId).messages.push({ id, file: path, createdAt, parts: parts.get(id) ?? [] });
     parts.delete(id);
   }

@@ -2,9 +2,10 @@
  * Transcripts of agents whose lines need little explaining: each is one table entry that says how to know a line, where the
  * session's id stands, which lines are messages, and how they are linked. All keep every line; what is no message is hidden.
  */
+import { isObject, type JsonObject } from "@lossless/core/formats";
 
-import { isJsonObject, readId, readParentId, readTime } from "./format.ts";
-import type { EntryFacts, JsonObject, Recognition, TranscriptFormat } from "./format.ts";
+import { readId, readParentId, readTime } from "./format.ts";
+import type { EntryFacts, Recognition, TranscriptFormat } from "./format.ts";
 import type { FormatName } from "./names.ts";
 
 interface AgentLines {
@@ -23,7 +24,7 @@ interface AgentLines {
 
 const yes = (condition: boolean, how: Recognition = "certain"): Recognition => (condition ? how : "no");
 const isText = (value: unknown): value is string => typeof value === "string";
-const holdsRole = (value: unknown): boolean => isJsonObject(value) && isText(value["role"]);
+const holdsRole = (value: unknown): boolean => isObject(value) && isText(value["role"]);
 const hasBody = (entry: JsonObject): boolean =>
   "content" in entry || "tool_calls" in entry || "parts" in entry;
 
@@ -84,10 +85,10 @@ const COPILOT: AgentLines = {
     yes(
       isText(entry["type"]) &&
         /^(?:session|user|assistant|tool)\.\w+$/u.test(entry["type"]) &&
-        isJsonObject(entry["data"]),
+        isObject(entry["data"]),
     ),
   session: (entry) =>
-    entry["type"] === "session.start" && isJsonObject(entry["data"]) ? entry["data"]["sessionId"] : undefined,
+    entry["type"] === "session.start" && isObject(entry["data"]) ? entry["data"]["sessionId"] : undefined,
   isMessage: (entry) =>
     ["user.message", "assistant.message", "tool.execution_complete"].includes(String(entry["type"])),
   id: (entry) => entry["id"],
@@ -98,9 +99,7 @@ const CURSOR: AgentLines = {
   title: "Cursor agent JSONL",
   recognise: (entry) => {
     const { message } = entry;
-    return yes(
-      isText(entry["role"]) && isJsonObject(message) && !("role" in message) && "content" in message,
-    );
+    return yes(isText(entry["role"]) && isObject(message) && !("role" in message) && "content" in message);
   },
   isMessage: (entry) => isText(entry["role"]),
 };

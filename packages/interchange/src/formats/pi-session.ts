@@ -3,14 +3,13 @@
  * a session and speaks again starts a branch at that entry; the file's last entry is the tip of the active one. Files of the
  * first version have no ids and are one line of entries.
  */
+import { isObject, type JsonObject } from "@lossless/core/formats";
 
 import {
-  isJsonObject,
   readId,
   readParentId,
   readTime,
   type EntryFacts,
-  type JsonObject,
   type Recognition,
   type TranscriptFormat,
   type TranscriptSession,
@@ -55,6 +54,6 @@ function isHeader(entry: JsonObject): boolean {
 /** A `message` entry, or the bare message that the oldest files have in its place. */
 function holdsMessage(entry: JsonObject): boolean {
   if (entry["type"] === "message")
-    return isJsonObject(entry["message"]) && typeof entry["message"]["role"] === "string";
+    return isObject(entry["message"]) && typeof entry["message"]["role"] === "string";
   return entry["type"] === undefined && typeof entry["role"] === "string";
 }

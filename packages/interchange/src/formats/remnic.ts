@@ -5,6 +5,7 @@
  *
  * Running it again adds nothing: messages are known by session and event id, which stand in their metadata, summaries by their id.
  */
+import { isObject } from "@lossless/core/formats";
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -21,7 +22,7 @@ import {
   type ReadMessage,
 } from "../archive/conversation-reader.ts";
 import { chooseConversations, type ExportOptions, type ExportReport } from "../archive/export-archive.ts";
-import { isJsonObject, parseLine } from "./format.ts";
+import { parseLine } from "./format.ts";
 import { readToolArguments } from "./tool-arguments.ts";
 import { createPrivateDatabase } from "./whole-file.ts";
 
@@ -352,7 +353,7 @@ function findPath(part: PartView, bytes: Uint8Array): string | null {
   if (part.type === "image" || part.type === "file") return part.fileName ?? null;
   if (part.type !== "tool_call") return null;
   const values = readToolArguments(part, bytes);
-  if (!isJsonObject(values)) return null;
+  if (!isObject(values)) return null;
   const path = PATH_KEYS.map((key) => values[key]).find((value) => typeof value === "string");
   return typeof path === "string" ? path : null;
 }

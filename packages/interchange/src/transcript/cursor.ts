@@ -2,12 +2,12 @@
  * Where an import stopped: a short cut for the next one, never a truth. It is saved in the transaction of the lines before it
  * and used only after the file's bytes up to it have been hashed and found to be the same.
  */
+import { isObject } from "@lossless/core/formats";
 
 import { createHash, type Hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 
 import type { TreeEnd } from "./branch.ts";
-import { isJsonObject } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
 import { readChunks } from "./lines.ts";
 
@@ -71,16 +71,16 @@ export const hashLine = (line: Uint8Array | string): string =>
 export function parseCursor(text: string | null): StoredCursor {
   if (text === null || text === "") return { kind: "none" };
   const value = parseJson(text);
-  if (!isJsonObject(value) || typeof value["import"] !== "string") return { kind: "foreign" };
+  if (!isObject(value) || typeof value["import"] !== "string") return { kind: "foreign" };
   const cursor = value["version"] === VERSION ? (value["cursor"] as ImportCursor) : null;
   const { files, relabelledTo, relinked } = value;
   return {
     kind: "import",
     format: value["import"],
     cursor,
-    files: isJsonObject(files) ? (files as Record<string, string>) : {},
+    files: isObject(files) ? (files as Record<string, string>) : {},
     relabelledTo: typeof relabelledTo === "string" ? relabelledTo : null,
-    relinked: isJsonObject(relinked) ? (relinked as Record<string, string>) : {},
+    relinked: isObject(relinked) ? (relinked as Record<string, string>) : {},
   };
 }
 

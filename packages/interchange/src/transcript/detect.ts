@@ -2,6 +2,7 @@
  * Finds out what a file is before anything is stored: which format its first lines are in, and which session they belong to.
  * Reads the head of the file only; a file that cannot be a transcript is refused here, with what was found instead.
  */
+import { type JsonObject } from "@lossless/core/formats";
 
 import { createHash } from "node:crypto";
 import type { Dirent, Stats } from "node:fs";
@@ -13,7 +14,7 @@ import { EngineError } from "@lossless/core";
 import { CLAUDE_CODE } from "../formats/claude-code.ts";
 import { CODEX } from "../formats/codex.ts";
 import { nameLine } from "./event-ids.ts";
-import { parseLine, type JsonObject, type TranscriptFormat } from "../formats/format.ts";
+import { parseLine, type TranscriptFormat } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
 import { GEMINI_CLI } from "../formats/gemini-cli.ts";
 import { readLines, type Line, type ReadLinesOptions } from "./lines.ts";

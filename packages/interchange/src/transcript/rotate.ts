@@ -20,12 +20,18 @@ import { readdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { EngineError, POSITION_STEP } from "@lossless/core";
 import type { Engine, SessionRef, Settings } from "@lossless/core";
-import { findFreeName, flushPathSync, formatStamp, recordCopy } from "@lossless/core/formats";
+import {
+  type JsonObject,
+  findFreeName,
+  flushPathSync,
+  formatStamp,
+  isObject,
+  recordCopy,
+} from "@lossless/core/formats";
 import { createBackup } from "@lossless/core/repair";
 import type { ArchiveAccess } from "@lossless/core/repair";
 import { hashLine, parseCursor, renderCursor } from "./cursor.ts";
-import { isJsonObject, readId } from "../formats/format.ts";
-import type { JsonObject } from "../formats/format.ts";
+import { readId } from "../formats/format.ts";
 import { importTranscript } from "./import.ts";
 import type { ImportTarget } from "./import.ts";
 
@@ -177,7 +183,7 @@ function parseEntries(path: string, content: Buffer): Entry[] {
     .filter((text) => text.trim() !== "")
     .map((text) => {
       const value: unknown = JSON.parse(text);
-      if (isJsonObject(value)) return { text, value };
+      if (isObject(value)) return { text, value };
       throw new EngineError("invalid_input", `cannot rotate ${path}: line is not a JSON object`);
     });
 }
@@ -185,8 +191,7 @@ function parseEntries(path: string, content: Buffer): Entry[] {
 /** Of these only the newest of each kind still says something. */
 const STATE_TYPES = ["session_info", "model_change", "thinking_level_change"];
 
-const isMessage = (value: JsonObject): boolean =>
-  value["type"] === "message" && isJsonObject(value["message"]);
+const isMessage = (value: JsonObject): boolean => value["type"] === "message" && isObject(value["message"]);
 const isUser = (value: JsonObject): boolean =>
   isMessage(value) && (value["message"] as JsonObject)["role"] === "user";
 
