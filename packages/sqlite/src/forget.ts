@@ -38,6 +38,8 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetOut
     for (const id of new Set([...conversationIds, ...summaries.map(({ conversationId }) => conversationId)]))
       connection.run(DROP_DEBT, id);
     context.index.compress();
+    // A rebuild, here or in another process, may have the terms already.
+    dropUnfinished(context);
     return planned;
   });
   if (outcome.kind === "forgotten")

@@ -2,6 +2,9 @@
  * Rebuilding the full-text index while the program runs: a new generation is filled in short transactions, so that writers get their
  * turn between them, and swapped in by the last one. Until then search uses the old generation, if it can. An interrupted rebuild leaves
  * the old one in place; its half-filled table is dropped by the next run.
+ *
+ * Invariant: a table that is being filled belongs to one rebuild, because no number of a generation is used twice. Whoever forgets something
+ * drops it, terms and all; its rebuild then begins again.
  */
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "@lossless/core/adapter";
@@ -35,64 +38,131 @@ const COUNT = "SELECT count(*) AS n FROM messages WHERE forgotten_at IS NULL";
 const GENERATIONS =
   "SELECT name FROM sqlite_schema WHERE name LIKE 'messages\\_fts\\_%' ESCAPE '\\' AND sql LIKE 'CREATE VIRTUAL%'";
 
+const NUMBER = "index_rebuild";
+const LAST_NUMBER = "SELECT CAST(value AS INTEGER) AS n FROM meta WHERE key = ?";
+const SET_NUMBER =
+  "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
+const EXISTS = "SELECT 1 AS found FROM sqlite_schema WHERE name = ?";
+
 export async function reindex(
   context: StoreContext,
   derive: Derive,
   onProgress: (done: number, total: number) => void,
   signal?: AbortSignal,
 ): Promise<number> {
-  const { connection, index } = context;
-  const generation = index.readHead().generation + 1;
-  dropUnfinished(context);
-  connection.write(() => index.createTable(generation));
-  const blocks = new BlockWriter(connection);
-  let done = 0;
-  for (let after = 0; ;) {
-    if (signal?.aborted) {
-      connection.write(() => index.drop(generation));
-      throw new EngineError("aborted", "cannot rebuild the index: the operation was cancelled", {
-        hint: "the index that was there is still in use",
-      });
-    }
-    const total = Math.max(done, connection.get<{ n: number }>(COUNT)?.n ?? 0);
-    onProgress(done, total);
-    const rows = connection.read(() => connection.all<IndexedBody>(NEXT_MESSAGES, after));
-    const documents = rows.map((row) => toDocument(context, row, derive));
-    const last = rows.at(-1)?.message_id;
-    const table = tableName(generation);
-    const finished = connection.write(() => {
-      if (last !== undefined) {
-        // What was forgotten since it was read must not come back as terms.
-        const gone = new Set(connection.all<{ id: number }>(FORGOTTEN, after, last).map(({ id }) => id));
-        const present = documents.filter(({ messageId }) => !gone.has(messageId));
-        index.insert(table, present, blocks);
-        return false;
-      }
-      // Only inside a write transaction is it certain that nothing has arrived since.
-      for (;;) {
-        const leftOut = connection.all<IndexedBody>(selectLeftOut(table));
-        if (leftOut.length === 0) break;
-        index.insert(
-          table,
-          leftOut.map((row) => toDocument(context, row, derive)),
-          blocks,
-        );
-        done += leftOut.length;
-      }
-      connection.exec(deleteRemoved(table));
-      fillSummaries(context, generation);
-      index.swapTo(generation);
-      return true;
-    });
-    done += documents.length;
-    if (last !== undefined) after = last;
-    if (finished) {
-      onProgress(done, done);
-      return done;
-    }
-    // Lets other calls to this connection, and a cancellation, in between.
-    await setImmediate();
+  for (;;) {
+    const done = await new Rebuild(context, derive).run(onProgress, signal);
+    if (done !== null) return done;
   }
+}
+
+/** One attempt at a new generation. */
+class Rebuild {
+  readonly #context: StoreContext;
+  readonly #derive: Derive;
+  readonly #generation: number;
+  readonly #table: string;
+  readonly #blocks: BlockWriter;
+
+  constructor(context: StoreContext, derive: Derive) {
+    this.#context = context;
+    this.#derive = derive;
+    this.#generation = begin(context);
+    this.#table = tableName(this.#generation);
+    this.#blocks = new BlockWriter(context.connection);
+  }
+
+  /** How many messages are in the new index; null when its table was dropped meanwhile. */
+  async run(
+    onProgress: (done: number, total: number) => void,
+    signal: AbortSignal | undefined,
+  ): Promise<number | null> {
+    const { connection } = this.#context;
+    let done = 0;
+    for (let after = 0; ;) {
+      if (signal?.aborted) this.#abort();
+      const total = Math.max(done, connection.get<{ n: number }>(COUNT)?.n ?? 0);
+      onProgress(done, total);
+      const rows = connection.read(() => connection.all<IndexedBody>(NEXT_MESSAGES, after));
+      const last = rows.at(-1)?.message_id;
+      const added = last === undefined ? this.#finish() : this.#fill(rows, after, last);
+      if (added === null) return null;
+      done += added;
+      if (last === undefined) {
+        onProgress(done, done);
+        return done;
+      }
+      after = last;
+      // Lets other calls to this connection, and a cancellation, in between.
+      await setImmediate();
+    }
+  }
+
+  #abort(): never {
+    const { connection, index } = this.#context;
+    connection.write(() => index.drop(this.#generation));
+    throw new EngineError("aborted", "cannot rebuild the index: the operation was cancelled", {
+      hint: "the index that was there is still in use",
+    });
+  }
+
+  #fill(rows: readonly IndexedBody[], after: number, last: number): number | null {
+    const documents = rows.map((row) => toDocument(this.#context, row, this.#derive));
+    const { connection, index } = this.#context;
+    return this.#write(() => {
+      // What was forgotten since it was read must not come back as terms.
+      const gone = new Set(connection.all<{ id: number }>(FORGOTTEN, after, last).map(({ id }) => id));
+      const present = documents.filter(({ messageId }) => !gone.has(messageId));
+      index.insert(this.#table, present, this.#blocks);
+      return present.length;
+    });
+  }
+
+  /** Only inside a write transaction is it certain that nothing has arrived since. */
+  #finish(): number | null {
+    const { connection, index } = this.#context;
+    return this.#write(() => {
+      let added = 0;
+      for (;;) {
+        const leftOut = connection.all<IndexedBody>(selectLeftOut(this.#table));
+        if (leftOut.length === 0) break;
+        const documents = leftOut.map((row) => toDocument(this.#context, row, this.#derive));
+        index.insert(this.#table, documents, this.#blocks);
+        added += leftOut.length;
+      }
+      connection.exec(deleteRemoved(this.#table));
+      fillSummaries(this.#context, this.#generation);
+      index.swapTo(this.#generation);
+      return added;
+    });
+  }
+
+  /** Null when the table is not there any more. */
+  #write(work: () => number): number | null {
+    const { connection } = this.#context;
+    return connection.write(() => {
+      if (connection.get(EXISTS, this.#table) !== undefined) return work();
+      if (readLastNumber(this.#context) === this.#generation) return null;
+      throw new EngineError("database_busy", "cannot rebuild the index: another program has begun to", {
+        hint: "wait until it is done",
+      });
+    });
+  }
+}
+
+const readLastNumber = ({ connection }: StoreContext): number =>
+  connection.get<{ n: number }>(LAST_NUMBER, NUMBER)?.n ?? 0;
+
+/** Makes the tables of a new generation, and gives its number. */
+function begin(context: StoreContext): number {
+  const { connection, index } = context;
+  return connection.write(() => {
+    dropUnfinished(context);
+    const generation = Math.max(index.readHead().generation, readLastNumber(context)) + 1;
+    connection.run(SET_NUMBER, NUMBER, generation);
+    index.createTable(generation);
+    return generation;
+  });
 }
 
 type SummaryText = Pick<Row<"summaries">, "summary_id" | "conversation_id" | "content"> &
@@ -116,7 +186,7 @@ function fillSummaries({ connection, index }: StoreContext, generation: number):
   }
 }
 
-/** Tables of a rebuild that was interrupted: nobody reads them, but they hold terms. */
+/** Tables of a rebuild that is not done: nobody reads them, but they hold terms. */
 export function dropUnfinished({ connection, index }: StoreContext): void {
   const current = index.readHead().tables.message;
   const stale = connection
