@@ -58,7 +58,7 @@ export type { Neighbour } from "./model/vector.ts";
 export { APPLICATION_ID } from "./store/application-id.ts";
 export { decodeBody, encodeBody, PLAIN } from "./store/body.ts";
 export type { EncodedBody } from "./store/body.ts";
-export { LargeFiles } from "./store/large-files.ts";
+export { BlobFolder } from "./store/blob-folder.ts";
 export { spliceRanges } from "./store/splice.ts";
 export {
   ANALYSIS_VERSION,

@@ -11,6 +11,7 @@ export { makeOpenEngine } from "./engine/open-engine.ts";
 export type { EngineParts } from "./engine/open-engine.ts";
 export type * from "./store/open-store.ts";
 export type * from "./store/store.ts";
+export type * from "./store/blobs.ts";
 export type * from "./store/repair.ts";
 export { nameSource } from "./store/folding.ts";
 export type * from "./store/folding.ts";

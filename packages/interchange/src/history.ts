@@ -140,7 +140,7 @@ export async function copyForTrial(
   try {
     await store.backup(copy.database, () => undefined);
     const from = filesOf(place);
-    for (const path of await store.listFilePaths()) linkOrCopy(join(from, path), join(copy.filesDir, path));
+    for (const path of await store.listBlobs()) linkOrCopy(join(from, path), join(copy.filesDir, path));
   } finally {
     await store.close();
   }

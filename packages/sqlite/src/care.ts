@@ -94,6 +94,6 @@ export function listPublished(
     }));
 }
 
-export function listFilePaths({ connection }: StoreContext): string[] {
+export function listBlobs({ connection }: StoreContext): string[] {
   return connection.all<{ storage_path: string }>(FILE_PATHS).map((row) => row.storage_path);
 }

@@ -2,15 +2,14 @@
  * What the verbs of the SQLite store share: the connection, the folder of large files, the full-text index, decoded bodies, and how a message is
  * read.
  */
-import type { LargeFiles } from "@lossless/core/adapter";
-import type { Derive } from "@lossless/core/ports";
+import type { Blobs, Derive } from "@lossless/core/ports";
 import type { BodyCache } from "./body-cache.ts";
 import type { Connection } from "./connection.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
 
 export interface StoreContext {
   readonly connection: Connection;
-  readonly files: LargeFiles;
+  readonly files: Blobs;
   readonly index: FullTextIndex;
   readonly bodies: BodyCache;
   /** Reads a stored message; null where nobody said how. */

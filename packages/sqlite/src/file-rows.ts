@@ -15,7 +15,7 @@ export function writeFile(
   content: Uint8Array,
 ): { fileId: string; record: object | null } {
   const row = describeFile(conversationId, file, content);
-  files.write(row.storage_path, content);
+  files.put(row.storage_path, content);
   const isNew = new PlanReads(connection).files([row.file_id]).length === 0;
   if (isNew) connection.insert("large_files", row);
   return { fileId: row.file_id, record: isNew ? recordFile(row) : null };

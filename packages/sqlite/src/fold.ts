@@ -1,7 +1,7 @@
 /** Reading the runs that summaries are made from, with their texts. */
 import { must } from "@lossless/core/adapter";
-import type { LargeFiles, StoredBody } from "@lossless/core/adapter";
-import type { ItemPlace, Row, RunItem, RunRow } from "@lossless/core/ports";
+import type { StoredBody } from "@lossless/core/adapter";
+import type { Blobs, ItemPlace, Row, RunItem, RunRow } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { toSummary } from "./graph.ts";
@@ -31,7 +31,7 @@ export const readSources = ({ connection, files }: StoreContext, summaryId: stri
 
 export function toRunItems(
   connection: Connection,
-  files: LargeFiles,
+  files: Blobs,
   rows: readonly RunRow[],
   withTexts = true,
 ): RunItem[] {
@@ -56,7 +56,7 @@ export function toRunItems(
   }));
 }
 
-function readBytes(connection: Connection, files: LargeFiles, messageId: number): Uint8Array | null {
+function readBytes(connection: Connection, files: Blobs, messageId: number): Uint8Array | null {
   const row = connection.get<StoredBody>(MESSAGE, messageId);
   return row ? restoreBytes(row, readParts(connection, messageId), (path) => files.read(path)) : null;
 }

@@ -42,8 +42,7 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetOut
     dropUnfinished(context);
     return planned;
   });
-  if (outcome.kind === "forgotten")
-    for (const { storagePath } of outcome.plan.files) context.files.remove(storagePath);
+  if (outcome.kind === "forgotten") for (const { blob } of outcome.plan.files) context.files.remove(blob);
   return outcome;
 }
 

@@ -308,7 +308,7 @@ type StoredBody = Pick<TextRow, "message_id" | "body" | "encoding" | "arrival_by
 
 /** The bytes handed in with each message. Payloads that live in files are looked up together, however many there are. */
 function restoreAll({ connection, files }: StoreContext, rows: readonly StoredBody[]): Uint8Array[] {
-  const read = (path: string): Buffer | null => files.read(path);
+  const read = (name: string): Uint8Array | null => files.read(name);
   const bodies = rows.map((row) => restoreBytes(row, [], read));
   const cut = rows.filter(({ arrival_bytes }, at) => bodies[at]?.byteLength !== arrival_bytes);
   if (cut.length === 0) return bodies;

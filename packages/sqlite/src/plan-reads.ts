@@ -1,7 +1,8 @@
 /** The questions of plans, answered at once from the connection, inside the transaction of the plan. */
 import { ATTACHMENT_PREFIX, EVENT_KIND, HIDDEN, must, PAGE_ROWS } from "@lossless/core/adapter";
-import type { LargeFiles, SessionRef } from "@lossless/core/adapter";
+import type { SessionRef } from "@lossless/core/adapter";
 import type {
+  Blobs,
   Arrival,
   Covering,
   EventName,
@@ -251,10 +252,10 @@ export class PlanReads implements Reads {
   readonly #connection: Connection;
   #session: { readonly owner: string; readonly id: string; readonly ref: number } | null = null;
 
-  readonly #files: Pick<LargeFiles, "read"> | null;
+  readonly #files: Pick<Blobs, "read"> | null;
 
   /** Only proofs read large files. */
-  constructor(connection: Connection, files: Pick<LargeFiles, "read"> | null = null) {
+  constructor(connection: Connection, files: Pick<Blobs, "read"> | null = null) {
     this.#connection = connection;
     this.#files = files;
   }
@@ -481,8 +482,8 @@ export class PlanReads implements Reads {
     return this.#connection.get<{ n: number }>(sql, ...values)?.n ?? 0;
   }
 
-  content(storagePath: string): Uint8Array | null {
-    return must(this.#files, "the files of the archive").read(storagePath);
+  content(blob: string): Uint8Array | null {
+    return must(this.#files, "the files of the archive").read(blob);
   }
 
   arrivals(conversationId: number, afterSeq: number): Arrival[] {

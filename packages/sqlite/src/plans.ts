@@ -47,9 +47,9 @@ export const answerNow = <T>(
 
 /** Inside the caller's transaction. */
 export function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {
-  for (const { storagePath, content, isNew } of changes.files) {
-    files.write(storagePath, content);
-    if (isNew) connection.afterRollback(() => files.discard(storagePath));
+  for (const { blob, content, isNew } of changes.files) {
+    files.put(blob, content);
+    if (isNew) connection.afterRollback(() => files.remove(blob));
   }
   connection.writeChanges(changes);
   const documents: IndexDocument[] = [];

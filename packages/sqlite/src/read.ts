@@ -306,10 +306,10 @@ export function readMessage(
 export function restoreBytes(
   row: StoredBody,
   parts: readonly PartRecord[],
-  readFile: (path: string) => Uint8Array | null,
+  readBlob: (name: string) => Uint8Array | null,
 ): Uint8Array {
   const payloads = listPayloads(parts);
-  const contents = payloads.map(({ file }) => (file === null ? null : readFile(file.storage_path)));
+  const contents = payloads.map(({ file }) => (file === null ? null : readBlob(file.storage_path)));
   return putTogether(row, payloads, contents);
 }
 
@@ -456,7 +456,7 @@ export function readFile({ connection }: StoreContext, fileId: string, owner?: s
     byteSize: row.byte_size,
     lineCount: row.line_count,
     sha256: row.sha256,
-    storagePath: row.storage_path,
+    blob: row.storage_path,
     explorationSummary: row.exploration_summary,
     createdAt: row.created_at,
   };
@@ -464,7 +464,7 @@ export function readFile({ connection }: StoreContext, fileId: string, owner?: s
 
 export function readFileContent(context: StoreContext, fileId: string, owner?: string): Uint8Array | null {
   const file = readFile(context, fileId, owner);
-  return file ? context.files.read(file.storagePath) : null;
+  return file ? context.files.read(file.blob) : null;
 }
 
 export function readSession(

@@ -3,7 +3,7 @@
  * thread, or in a command-line process, never on a host's main thread.
  */
 import {
-  LargeFiles,
+  BlobFolder,
   planBoundary,
   planDissolution,
   planDissolve,
@@ -29,6 +29,7 @@ import type {
   AppendBatch,
   AppendResult,
   ArchiveStatus,
+  Blobs,
   BoundaryOutcome,
   BoundaryRequest,
   ClueRequest,
@@ -135,6 +136,8 @@ import { verify, verifyConversations } from "./verify.ts";
 export interface SqliteStoreOptions {
   readonly path: string;
   readonly filesDir: string;
+  /** Where large payloads go instead of the folder. */
+  readonly blobs?: Blobs;
   readonly create?: boolean;
   readonly readOnly?: boolean;
   readonly busyLimitMs?: number;
@@ -177,7 +180,7 @@ export class SqliteStore implements Store {
       }
       this.#context = {
         connection,
-        files: new LargeFiles(options.filesDir),
+        files: options.blobs ?? new BlobFolder(options.filesDir),
         index,
         bodies: new BodyCache(),
         derive: options.derive ?? null,
@@ -609,8 +612,8 @@ export class SqliteStore implements Store {
     return this.#do("read", () => care.listPublished(this.#context, request));
   }
 
-  async listFilePaths(): Promise<string[]> {
-    return this.#do("read", () => care.listFilePaths(this.#context));
+  async listBlobs(): Promise<string[]> {
+    return this.#do("read", () => care.listBlobs(this.#context));
   }
 
   /** A connection of its own: what this one writes meanwhile stays outside. */

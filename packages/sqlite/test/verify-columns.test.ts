@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { SQLInputValue } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { deriveMessage, isUnproven, UNPROVEN } from "@lossless/core/testing";
-import { LargeFiles } from "@lossless/core/adapter";
+import { BlobFolder } from "@lossless/core/adapter";
 import { BodyCache } from "../src/body-cache.ts";
 import { Connection } from "../src/connection.ts";
 import type { StoreContext } from "../src/context.ts";
@@ -117,7 +117,7 @@ beforeAll(async () => {
   connection.exec("DELETE FROM messages_fts_1 WHERE rowid = 1; INSERT INTO index_pending VALUES (1)");
   context = {
     connection,
-    files: new LargeFiles(folder.file("lcm-files")),
+    files: new BlobFolder(folder.file("lcm-files")),
     index: new FullTextIndex(connection),
     bodies: new BodyCache(),
     derive: deriveMessage,

@@ -38,6 +38,7 @@ import type {
   Values,
   Version,
 } from "@lossless/core/ports";
+import { MemoryBlobs } from "./memory-blobs.ts";
 
 /** The kind of an event id that names a message of another session. */
 const ALIAS = 2;
@@ -46,7 +47,7 @@ const HIDDEN_SUMMARY = 4;
 
 export class MemoryArchive implements Reads {
   readonly #tables = new Map<TableName, Map<string, Values>>(TABLE_NAMES.map((name) => [name, new Map()]));
-  readonly #files = new Map<string, Uint8Array>();
+  readonly #files = new MemoryBlobs();
   /** What a write has changed and is to be sealed. */
   readonly #unsealed = new Map<SealKind, Set<Value>>(SEAL_KINDS.map((kind) => [kind, new Set()]));
   /** How often the last plan asked. */
@@ -82,7 +83,7 @@ export class MemoryArchive implements Reads {
   }
 
   #apply({ parts, files }: Changes): void {
-    for (const { storagePath, content } of files) this.#files.set(storagePath, content);
+    for (const { blob, content } of files) this.#files.put(blob, content);
     for (const part of parts) this.#applyPart(part);
   }
 
@@ -489,8 +490,8 @@ export class MemoryArchive implements Reads {
       );
   }
 
-  content(storagePath: string): Uint8Array | null {
-    return this.#files.get(storagePath) ?? null;
+  content(blob: string): Uint8Array | null {
+    return this.#files.read(blob);
   }
 
   arrivals(conversationId: number, afterSeq: number): Arrival[] {

@@ -280,7 +280,7 @@ class Batch {
     const { now } = this.#request;
     return payloads.map((payload) => {
       const row = describeFile(head.conversationId, { ...payload, createdAt: now }, payload.content);
-      this.#changes.files.push({ storagePath: row.storage_path, content: payload.content });
+      this.#changes.files.push({ blob: row.storage_path, content: payload.content });
       if (!this.#answers.files.has(row.file_id)) {
         this.#answers.files.set(row.file_id, row);
         this.#changes.insert("large_files", row);

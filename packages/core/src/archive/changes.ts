@@ -20,7 +20,8 @@ export interface Update {
 
 /** Large content that leaves a message. Named by what it holds: to write it twice, or for nothing, does no harm. */
 export interface FileToWrite {
-  readonly storagePath: string;
+  /** Name among the blobs. */
+  readonly blob: string;
   readonly content: Uint8Array;
   /** Nothing names it but this change set: where that is undone with others, it goes too. */
   readonly isNew?: boolean;

@@ -47,7 +47,7 @@ function toPlan({ versions, files, summaries }: Selection): ForgetPlan {
     arrivalBytes: versions.reduce((sum, version) => sum + version.arrival_bytes, 0),
     files: files.map((file) => ({
       fileId: file.file_id,
-      storagePath: file.storage_path,
+      blob: file.storage_path,
       byteSize: file.byte_size,
     })),
     summaries: summaries.map((summary) => ({

@@ -1,7 +1,7 @@
 /** The rows beside a message: its parts, its large files, and what the vault keeps of it. */
 import { hashFacts } from "../model/chain.ts";
 import { deriveFileId } from "../model/ids.ts";
-import { LargeFiles } from "../store/large-files.ts";
+import { nameBlob } from "../store/blobs.ts";
 import type { PreparedRedaction, SealedValue } from "../store/redaction.ts";
 import type { DerivedMessage, PayloadEncoding } from "../store/rows.ts";
 import type { MovedFile } from "../store/transfer.ts";
@@ -64,7 +64,7 @@ export function describeFile(
     byte_size: content.byteLength,
     line_count: file.lineCount,
     sha256: file.sha256,
-    storage_path: LargeFiles.storagePath(conversationId, fileId, file.extension),
+    storage_path: nameBlob(conversationId, fileId, file.extension),
     exploration_summary: file.explorationSummary,
     created_at: file.createdAt,
   };

@@ -284,9 +284,9 @@ class MovedBatch {
 
   #addPayload({ cut, file, content }: Payload) {
     const row = describeFile(this.#head.conversationId, file, content);
-    const { file_id: fileId, storage_path: storagePath } = row;
+    const { file_id: fileId, storage_path: blob } = row;
     const isNew = !this.#answers.files.has(fileId);
-    this.#changes.files.push({ storagePath, content, isNew });
+    this.#changes.files.push({ blob, content, isNew });
     // Its record is in the ledger that is moved with it.
     if (isNew) {
       this.#changes.insert("large_files", row);

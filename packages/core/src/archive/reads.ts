@@ -295,7 +295,7 @@ export interface Reads {
   rows(query: KeysQuery): Values[];
   count(table: TableName, where: Values): number;
   /** The content of a large file; null when it is gone. */
-  content(storagePath: string): Uint8Array | null;
+  content(blob: string): Uint8Array | null;
   /** Messages of a conversation in the order of arrival, as many as fit in a page; none at the end. */
   arrivals(conversationId: number, afterSeq: number): Arrival[];
   /** First versions in the order of the conversation, at most `limit`. */

@@ -103,7 +103,7 @@ export const VERBS = {
   /** The large files of a conversation, newest first, without their contents. */
   listFiles: reader(browse.listFiles),
   /** Where the contents of all large files are stored. */
-  listFilePaths: reader(({ store }) => store.listFilePaths()),
+  listBlobs: reader(({ store }) => store.listBlobs()),
 
   // Recall
 

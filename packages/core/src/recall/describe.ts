@@ -270,7 +270,7 @@ async function describeFile(
     lineCount: file.lineCount,
     createdAt: file.createdAt,
     explorationSummary: file.explorationSummary,
-    storagePath: file.storagePath,
+    storagePath: file.blob,
     messageIds: messageIds.map(formatMessageId),
     content: range?.text ?? null,
     byteOffset: range?.from ?? 0,

@@ -25,7 +25,7 @@ import { filesDirBeside } from "../settings/files-dir.ts";
 import { formatMessageId } from "../model/ids.ts";
 import { listRecordedCopies, recordCopy, nameAdoptionFolder } from "../store/copies.ts";
 import { flushPathSync, flushTreeSync } from "../store/flush-path.ts";
-import { LargeFiles } from "../store/large-files.ts";
+import { BlobFolder } from "../store/blob-folder.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
 import { listBroughtBack } from "./brought-back.ts";
 
@@ -354,14 +354,14 @@ function keepPresent(databasePath: string, filesDir: string, stamp: string): str
 /** Large files are named by their content, so the files of two archives can lie in one folder. */
 function addFiles(from: string, to: string): void {
   mkdirSync(to, { recursive: true, mode: 0o700 });
-  for (const path of new LargeFiles(from).list()) {
+  for (const path of new BlobFolder(from).list()) {
     mkdirSync(dirname(join(to, path)), { recursive: true, mode: 0o700 });
     if (!existsSync(join(to, path))) linkOrCopy(join(from, path), join(to, path));
   }
 }
 
 function dropOthers(filesDir: string, wanted: string): void {
-  for (const path of new LargeFiles(filesDir).list()) {
+  for (const path of new BlobFolder(filesDir).list()) {
     if (!existsSync(join(wanted, path))) rmSync(join(filesDir, path));
   }
 }

@@ -7,7 +7,7 @@
  */
 import { chmodSync, rmSync } from "node:fs";
 import type { Engine } from "../engine/engine.ts";
-import { LargeFiles } from "../store/large-files.ts";
+import { BlobFolder } from "../store/blob-folder.ts";
 import type { VerifyReport } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
 import { createBackup, createRawCopy } from "./backup.ts";
@@ -154,7 +154,7 @@ async function apply({ engine, filesDir }: DoctorOptions, fix: Fix): Promise<boo
       await engine.closeDebt({ conversationId: fix.conversationId });
       return true;
     case "remove_file":
-      new LargeFiles(filesDir).discard(fix.storagePath);
+      new BlobFolder(filesDir).discard(fix.blob);
       return true;
     case "remove_copy":
       rmSync(fix.path, { recursive: true, force: true });

@@ -17,7 +17,7 @@ export type Fix =
   | { readonly kind: "reindex" }
   | { readonly kind: "make_private"; readonly path: string; readonly mode: number }
   | { readonly kind: "close_debt"; readonly conversationId: number }
-  | { readonly kind: "remove_file"; readonly storagePath: string }
+  | { readonly kind: "remove_file"; readonly blob: string }
   | { readonly kind: "remove_copy"; readonly path: string }
   | { readonly kind: "finish_forgetting" };
 

@@ -51,7 +51,7 @@ export interface ForgetPlan {
   /** Large files no other message uses. */
   readonly files: readonly {
     readonly fileId: string;
-    readonly storagePath: string;
+    readonly blob: string;
     readonly byteSize: number;
   }[];
   /** Summaries that rest on them, the finest first. Published ones need a new text, the others are only erased. */
@@ -132,7 +132,7 @@ export interface RepairStore {
     conversationId?: number;
   }): Promise<DoubtfulSummary[]>;
   /** Paths of all large files the archive names, below the files folder. */
-  listFilePaths(): Promise<string[]>;
+  listBlobs(): Promise<string[]>;
   /** Those of the given events whose bytes cannot be read back from the archive exactly as given. */
   findUnproven(
     owner: string | null,

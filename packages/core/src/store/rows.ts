@@ -158,8 +158,8 @@ export interface LargeFileRow {
   readonly byteSize: number;
   readonly lineCount: number | null;
   readonly sha256: string;
-  /** Path below the files folder. */
-  readonly storagePath: string;
+  /** Name of its content among the blobs. */
+  readonly blob: string;
   readonly explorationSummary: string;
   readonly createdAt: number;
 }

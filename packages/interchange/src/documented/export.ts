@@ -329,7 +329,7 @@ class ConversationWriter {
         mime_type: file.mimeType,
         byte_size: file.byteSize,
         line_count: file.lineCount,
-        storage_uri: join(this.#filesDir, file.storagePath),
+        storage_uri: join(this.#filesDir, file.blob),
         exploration_summary: file.explorationSummary,
         created_at: toIso(file.createdAt),
       });

@@ -130,7 +130,7 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
       expect(await store.listFiles({}, ["file_0000000000000000"])).toEqual([]);
       expect(await store.listFiles(FOREIGN, null)).toEqual([]);
       expect(await store.readFileMessages(fileId)).toEqual([results[0]?.messageId]);
-      expect(await store.listFilePaths()).toEqual([file?.storagePath]);
+      expect(await store.listBlobs()).toEqual([file?.blob]);
     }),
   );
 

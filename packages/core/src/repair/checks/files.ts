@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { filesDirBeside } from "../../settings/files-dir.ts";
-import { LargeFiles } from "../../store/large-files.ts";
+import { BlobFolder } from "../../store/blob-folder.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
 /** Younger ones may belong to a message that is being stored right now. */
@@ -10,12 +10,12 @@ const MIN_AGE_MS = 60 * 60_000;
 
 export async function checkFiles({ engine, databasePath, filesDir, now }: CheckInput): Promise<Finding[]> {
   if (hasNeighbour(databasePath, filesDir)) return [];
-  const named = new Set(await engine.listFilePaths());
+  const named = new Set(await engine.listBlobs());
   const isOld = (path: string): boolean => {
     const found = statSync(join(filesDir, path), { throwIfNoEntry: false });
     return found !== undefined && now - found.mtimeMs > MIN_AGE_MS;
   };
-  return new LargeFiles(filesDir)
+  return new BlobFolder(filesDir)
     .list()
     .filter((path) => !named.has(path) && isOld(path))
     .map((path) => ({
@@ -24,7 +24,7 @@ export async function checkFiles({ engine, databasePath, filesDir, now }: CheckI
       id: path,
       message: `no message names the file ${path}`,
       step: { kind: "fix" },
-      fix: { kind: "remove_file", storagePath: path },
+      fix: { kind: "remove_file", blob: path },
     }));
 }
 

@@ -1,7 +1,7 @@
 /** Whether anybody else on the machine can read the archive: database, large files, waiting turns and backups belong to their owner alone. */
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { LargeFiles } from "../../store/large-files.ts";
+import { BlobFolder } from "../../store/blob-folder.ts";
 import { listBackups } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
@@ -27,7 +27,7 @@ export async function checkPermissions({ databasePath, filesDir }: CheckInput): 
 function listBelow(folder: string): string[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
   const folders = readdirSync(folder).map((name) => join(folder, name));
-  return [...folders, ...new LargeFiles(folder).list().map((path) => join(folder, path))];
+  return [...folders, ...new BlobFolder(folder).list().map((path) => join(folder, path))];
 }
 
 function checkPath(path: string): Finding[] {

@@ -1,5 +1,5 @@
 /**
- * The folder of large files: `<conversation_id>/<file_id>.<ext>` below one root. A file is written whole (temporary name, fsync,
+ * Blobs as files in a folder: `<conversation_id>/<file_id>.<ext>` below one root. A file is written whole (temporary name, fsync,
  * rename) before the row that names it is committed, so a crash leaves at most a file nobody refers to.
  *
  * Invariant: nothing outside the root is ever read or written. Every path is built from ids that were checked, no component below
@@ -16,29 +16,25 @@ import {
   readFileSync,
   realpathSync,
 } from "node:fs";
-import { readdirSync, renameSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { readdirSync, renameSync, unlinkSync, writeSync } from "node:fs";
 import { join, sep } from "node:path";
 import { EngineError } from "../model/errors.ts";
 import { isFileId } from "../model/ids.ts";
+import type { Blobs } from "./blobs.ts";
 import { flushPathSync } from "./flush-path.ts";
 
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 
-export class LargeFiles {
+export class BlobFolder implements Blobs {
   readonly root: string;
 
   constructor(root: string) {
     this.root = root;
   }
 
-  /** Path of a file relative to the root, as stored in the database. */
-  static storagePath(conversationId: number, fileId: string, extension: string): string {
-    return `${conversationId}/${fileId}.${extension}`;
-  }
-
   /** Writes a file unless it is already there with the same content: a damaged one may have kept its size. */
-  write(storagePath: string, content: Uint8Array): void {
-    const target = this.#locate(storagePath, true);
+  put(name: string, content: Uint8Array): void {
+    const target = this.#locate(name, true);
     try {
       const present = lstatSync(target, { throwIfNoEntry: false });
       if (present?.isFile() && present.size === content.byteLength && holds(target, content)) return;
@@ -57,31 +53,31 @@ export class LargeFiles {
       renameSync(temporary, target);
       flushPathSync(join(target, ".."));
     } catch (error) {
-      throw refuse("write", storagePath, error);
+      throw refuse("write", name, error);
     }
   }
 
   /** Content of a file, or null when it is gone. */
-  read(storagePath: string): Buffer | null {
-    const target = this.#locate(storagePath, false);
+  read(name: string): Buffer | null {
+    const target = this.#locate(name, false);
     if (target === null) return null;
     let handle: number;
     try {
       handle = openSync(target, constants.O_RDONLY | NO_FOLLOW);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-      throw refuse("read", storagePath, error);
+      throw refuse("read", name, error);
     }
     try {
-      if (!fstatSync(handle).isFile()) throw refuse("read", storagePath, new Error("it is not a file"));
+      if (!fstatSync(handle).isFile()) throw refuse("read", name, new Error("it is not a file"));
       return readFileSync(handle);
     } finally {
       closeSync(handle);
     }
   }
 
-  remove(storagePath: string): boolean {
-    const target = this.#locate(storagePath, false);
+  remove(name: string): boolean {
+    const target = this.#locate(name, false);
     if (target === null || !lstatSync(target, { throwIfNoEntry: false })) return false;
     unlinkSync(target);
     return true;
@@ -98,14 +94,6 @@ export class LargeFiles {
     return true;
   }
 
-  /** Bytes of all files below the root. */
-  totalBytes(): number {
-    let total = 0;
-    for (const path of this.list())
-      total += statSync(join(this.root, path), { throwIfNoEntry: false })?.size ?? 0;
-    return total;
-  }
-
   /** Relative paths of every file below the root. */
   list(): string[] {
     const found: string[] = [];
@@ -116,18 +104,18 @@ export class LargeFiles {
     return found;
   }
 
-  #locate(storagePath: string, create: true): string;
-  #locate(storagePath: string, create: false): string | null;
-  #locate(storagePath: string, create: boolean): string | null {
-    const match = /^(\d{1,16})\/(file_[0-9a-f]{16})\.([a-z0-9]{1,8})$/.exec(storagePath);
+  #locate(name: string, create: true): string;
+  #locate(name: string, create: false): string | null;
+  #locate(name: string, create: boolean): string | null {
+    const match = /^(\d{1,16})\/(file_[0-9a-f]{16})\.([a-z0-9]{1,8})$/.exec(name);
     if (!match || !isFileId(match[2] ?? ""))
-      throw refuse("use", storagePath, new Error("the path is not one of ours"));
+      throw refuse("use", name, new Error("the path is not one of ours"));
     const folder = join(this.root, match[1] ?? "");
     if (create) mkdirSync(folder, { recursive: true, mode: 0o700 });
     else if (!lstatSync(folder, { throwIfNoEntry: false })) return null;
     const root = realpathSync(this.root);
     if (realpathSync(folder) !== `${root}${sep}${match[1]}`) {
-      throw refuse("use", storagePath, new Error("its folder is a link that leads elsewhere"));
+      throw refuse("use", name, new Error("its folder is a link that leads elsewhere"));
     }
     return join(folder, `${match[2]}.${match[3]}`);
   }
@@ -151,13 +139,13 @@ function readFolder(path: string): string[] {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(path).sort() : [];
 }
 
-function refuse(verb: string, storagePath: string, cause: unknown): EngineError {
+function refuse(verb: string, name: string, cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const code = (cause as NodeJS.ErrnoException).code;
   const full = code === "ENOSPC" || code === "EDQUOT";
   return new EngineError(
     full ? "database_full" : "database_unreadable",
-    `cannot ${verb} the large file ${storagePath}: ${code === "ELOOP" ? "it is a symbolic link" : (cause as Error).message}`,
+    `cannot ${verb} the large file ${name}: ${code === "ELOOP" ? "it is a symbolic link" : (cause as Error).message}`,
     { hint: full ? "free some space" : "check the files folder and its permissions", cause },
   );
 }

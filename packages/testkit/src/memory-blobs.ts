@@ -1,0 +1,22 @@
+/** Large payloads in memory, for archives that keep nothing on a disk. */
+import type { Blobs } from "@lossless/core/ports";
+
+export class MemoryBlobs implements Blobs {
+  readonly #contents = new Map<string, Uint8Array>();
+
+  put(name: string, content: Uint8Array): void {
+    this.#contents.set(name, Uint8Array.from(content));
+  }
+
+  read(name: string): Uint8Array | null {
+    return this.#contents.get(name) ?? null;
+  }
+
+  remove(name: string): boolean {
+    return this.#contents.delete(name);
+  }
+
+  list(): string[] {
+    return [...this.#contents.keys()];
+  }
+}
