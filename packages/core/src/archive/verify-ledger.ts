@@ -73,8 +73,8 @@ export function* readForgotten(conversationId: number): Asking<Forgotten> {
     for (const record of page) {
       const body = parseBody(record.body);
       if (body === null) continue;
-      for (const seq of body.seqs) messages.set(seq, record.at);
-      for (const fileId of body.files) files.set(fileId, record.seq);
+      for (const seq of listOf(body.seqs)) messages.set(seq, record.at);
+      for (const fileId of listOf(body.files)) files.set(fileId, record.seq);
     }
   return { messages, files };
 }
@@ -171,20 +171,29 @@ export class LedgerReplay {
     if (body === null) this.#problems.add("ledger", name, "the ledger record is not JSON");
     else if (kind === "hide" || kind === "show") {
       const mask = HIDDEN[body.reason as HiddenReason] ?? 0;
-      noteHidden(this.changes, body.seqs, { hide: kind === "hide", mask });
+      this.#noteHidden(body, { hide: kind === "hide", mask }, name);
     } else if (kind === "forget") {
-      noteHidden(this.changes, body.seqs, { hide: true, mask: HIDDEN.forgotten });
-    } else if (kind === "file") this.#checkFile(seq, body);
+      this.#noteHidden(body, { hide: true, mask: HIDDEN.forgotten }, name);
+    } else if (kind === "file") this.#checkFile(seq, body, name);
     else if (kind === "relabel") this.#checkAlias(body, name);
     else if (kind === "boundary") this.#checkBoundary(body, name);
   }
 
-  #checkFile(seq: number, { fileId, facts }: RecordBody): void {
+  #noteHidden({ seqs }: RecordBody, change: { hide: boolean; mask: number }, name: string): void {
+    if (!Array.isArray(seqs)) this.#problems.add("ledger", name, "the ledger record names no messages");
+    noteHidden(this.changes, listOf(seqs), change);
+  }
+
+  #checkFile(seq: number, { fileId, facts }: Partial<RecordBody>, name: string): void {
+    if (typeof fileId !== "string") {
+      this.#problems.add("ledger", name, "the record of a large file names no file");
+      return;
+    }
     if ((this.#forgotten.files.get(fileId) ?? 0) > seq) return;
     this.#recorded.files += 1;
     const file = this.#compared.files.get(fileId);
     if (!file || recordFile(file).facts !== facts)
-      this.#problems.add("file", String(fileId), `the row of ${fileId} is not what the ledger recorded`);
+      this.#problems.add("file", fileId, `the row of ${fileId} is not what the ledger recorded`);
   }
 
   #checkAlias({ sessionId, to, seq }: RecordBody, name: string): void {
@@ -289,6 +298,9 @@ function* listForkItems(conversationId: number): Asking<Row<"fork_items">[]> {
   for (let page; (page = yield* pages.next()).length > 0;) found.push(...page);
   return found;
 }
+
+/** A damaged record may hold anything. */
+const listOf = <T>(value: readonly T[] | undefined): readonly T[] => (Array.isArray(value) ? value : []);
 
 function parseBody(text: string): RecordBody | null {
   try {
