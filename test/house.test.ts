@@ -83,6 +83,25 @@ describe("the pages", () => {
     expect(lonely).toEqual([]);
   });
 
+  test("ARCHITECTURE.md fits on four screens", () => {
+    const lines = readProjectFile("ARCHITECTURE.md").trimEnd().split("\n");
+    expect(lines.length).toBeLessThanOrEqual(200);
+    expect(lines.filter((line) => line.length > 120)).toEqual([]);
+  });
+
+  test("the README's tour of the code has at most eight stops", () => {
+    const [, tour = ""] = readProjectFile("README.md").split("## The code in five minutes\n");
+    const stops = tour.split("\n## ")[0]?.match(/^\d+\. /gm) ?? [];
+    expect(stops.length).toBeGreaterThan(0);
+    expect(stops.length).toBeLessThanOrEqual(8);
+  });
+
+  test("the picture in ARCHITECTURE.md names every package", () => {
+    const picture = readProjectFile("ARCHITECTURE.md").split("```")[1] ?? "";
+    const packages = new Set(files.flatMap((path) => /^packages\/([^/]+)\//.exec(path)?.[1] ?? []));
+    expect([...packages].filter((name) => !new RegExp(`^ .*\\b${name}/`, "m").test(picture))).toEqual([]);
+  });
+
   test("the picture in ARCHITECTURE.md names every folder of core", () => {
     const picture = readProjectFile("ARCHITECTURE.md");
     const folders = new Set(files.flatMap((path) => /^packages\/core\/src\/([^/]+)\//.exec(path)?.[1] ?? []));
