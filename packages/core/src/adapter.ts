@@ -9,11 +9,8 @@ export type { RowWriter } from "./archive/changes.ts";
 export { planDissolution, planDissolve } from "./archive/dissolve.ts";
 export { planForget, planForgetting } from "./archive/forget.ts";
 export { planFork, planForkPoint } from "./archive/fork.ts";
-export type { Head } from "./archive/head.ts";
-export { Heads } from "./archive/heads.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
 export { PAGE_ROWS } from "./archive/pages.ts";
-export { addRedaction, addSealedValues, describeFile, recordFile } from "./archive/message-rows.ts";
 export {
   planMoveCover,
   planMoveSessions,
@@ -34,18 +31,18 @@ export type { CutPart, StoredBody } from "./archive/restore.ts";
 export { hashSeal, SEAL_KINDS, SEALED } from "./archive/seals.ts";
 export type { SealedRow, SealKind } from "./archive/seals.ts";
 export type { IndexProof, StorageProof } from "./archive/storage-proof.ts";
-export { addSummary, describeMoved, hashSummary } from "./archive/summary.ts";
+export { hashSummary } from "./archive/summary.ts";
+export { planTransplant, planTransplantation } from "./archive/transplant.ts";
+export { planRecordUnsealing, planReplaceSealed } from "./archive/vault.ts";
 export type { Key } from "./archive/tables.ts";
 export { proveArchive, proveConversations } from "./archive/verify.ts";
 export type { Problems } from "./archive/verify-problems.ts";
 export { isHiddenByBoundary } from "./model/boundaries.ts";
 export type { Boundary } from "./model/boundaries.ts";
-export { chainGenesis, chainMessage, chainRecord, commit, commitRedacted, hashFacts } from "./model/chain.ts";
-export type { ForkOrigin } from "./model/chain.ts";
 export type { CoverItem } from "./model/cover.ts";
 export { EngineError, must } from "./model/errors.ts";
 export type { ErrorCode } from "./model/errors.ts";
-export { deriveFileId, formatMessageId } from "./model/ids.ts";
+export { formatMessageId } from "./model/ids.ts";
 export { renderReference } from "./model/large-file.ts";
 export { ATTACHMENT_PREFIX, HIDDEN, hiddenMask, hiddenReasons, POSITION_STEP } from "./model/message.ts";
 export type { HiddenReason, ImportMark, IngestedMessage, SessionRef } from "./model/message.ts";

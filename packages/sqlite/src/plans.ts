@@ -25,7 +25,7 @@ export function writePlan<T>(context: StoreContext, plan: () => Plan<T>): T {
 
 function runPlan<T>(context: StoreContext, plan: Plan<T>): T {
   const apply = (changes: Changes): void => applyChanges(context, changes);
-  const { value, asks } = answerAll(plan, new PlanReads(context.connection), apply);
+  const { value, asks } = answerAll(plan, new PlanReads(context.connection, context.files), apply);
   applyChanges(context, value.changes);
   context.onPlan?.(asks);
   return value.result;
@@ -46,7 +46,7 @@ export const answerNow = <T>(
 ): T => answerAll(part, new PlanReads(connection, files), refuse).value;
 
 /** Inside the caller's transaction. */
-export function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {
+function applyChanges({ connection, files, index }: StoreContext, changes: Changes): void {
   for (const { blob, content, isNew } of changes.files) {
     files.put(blob, content);
     if (isNew) connection.afterRollback(() => files.remove(blob));

@@ -29,9 +29,8 @@ import type {
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { findEvent } from "./event-ids.ts";
+import { findEvent, findSession } from "./event-ids.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
-import { findSession } from "./placement.ts";
 
 const CONVERSATION_COLUMNS = `
   c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause, c.message_count,

@@ -15,6 +15,7 @@ import {
   planMoveSummaries,
   planOpenMoved,
   planPublishStored,
+  planRecordUnsealing,
   planRelabel,
   planRelabelSession,
   planReplaceSummary,
@@ -22,6 +23,8 @@ import {
   planStoreRemade,
   planStoreSummary,
   planSwapRemade,
+  planTransplant,
+  planTransplantation,
   prepareMoved,
 } from "@lossless/core/adapter";
 import type { CoverItem, HiddenReason, SessionRef } from "@lossless/core/adapter";
@@ -95,6 +98,7 @@ import type {
   SummaryReplacement,
   SummaryRow,
   TransplantReport,
+  TransplantRequest,
   VectorCounts,
   VectorSpace,
   VerifyReport,
@@ -129,7 +133,6 @@ import * as remake from "./remake.ts";
 import { readTies, removeConversations } from "./remove-conversations.ts";
 import { keepSeals } from "./seals.ts";
 import * as transfer from "./transfer.ts";
-import { transplant } from "./transplant.ts";
 import * as vectors from "./vectors.ts";
 import { verify, verifyConversations } from "./verify.ts";
 
@@ -573,8 +576,10 @@ export class SqliteStore implements Store {
     return this.#do("read", () => readPlan(this.#context, () => planDissolution(summaryId)));
   }
 
-  async transplant(request: Parameters<Store["transplant"]>[0], derive: Derive): Promise<TransplantReport> {
-    const report = await this.#do("write", () => transplant(this.#context, request, derive));
+  async transplant(request: TransplantRequest, derive: Derive): Promise<TransplantReport> {
+    if (request.isDry)
+      return this.#do("read", () => readPlan(this.#context, () => planTransplantation(request)));
+    const report = await this.#write(() => planTransplant(request, derive));
     this.#queue.settleSoon();
     return report;
   }
@@ -727,7 +732,7 @@ export class SqliteStore implements Store {
   }
 
   async recordUnsealing(messageId: number, ordinals: readonly number[], now: number): Promise<void> {
-    return this.#do("write", () => redactions.recordUnsealing(this.#context, messageId, ordinals, now));
+    await this.#write(() => planRecordUnsealing(messageId, ordinals, now));
   }
 
   async replaceSealed(messageId: number, values: readonly SealedValue[]): Promise<void> {

@@ -182,7 +182,7 @@ export function readMovedFile(
   return { file: toMovedFile(row), content: files.read(row.storage_path) };
 }
 
-export function toMovedFile(row: Row<"large_files">): MovedFile {
+function toMovedFile(row: Row<"large_files">): MovedFile {
   return {
     sha256: row.sha256,
     fileName: row.file_name,

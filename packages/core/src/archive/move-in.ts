@@ -332,7 +332,9 @@ class MovedBatch {
     const nameFile = (sha256: string): string => deriveFileId(this.#head.conversationId, sha256);
     if (change === "file" && body.sha256 !== undefined) {
       const fileId = nameFile(body.sha256);
-      return recordFile(must(this.#answers.files.get(fileId), `the row of ${fileId}`));
+      const row = this.#answers.files.get(fileId);
+      // Of one that a later record forgets, nothing came; what came again has a record of its own.
+      return row ? recordFile(row) : { fileId, facts: null };
     }
     if (change !== "forget") return body;
     const files = must(body.files, "the files of a record").map((file) =>

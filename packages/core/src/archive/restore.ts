@@ -3,6 +3,8 @@ import { EngineError } from "../model/errors.ts";
 import { decodeBody } from "../store/body.ts";
 import type { CutPayload } from "../store/rows.ts";
 import { spliceRanges } from "../store/splice.ts";
+import { read } from "./plan.ts";
+import type { Asking } from "./plan.ts";
 import type { Row } from "./tables.ts";
 
 export interface StoredBody extends Pick<Row<"messages">, "message_id" | "body" | "encoding"> {
@@ -37,6 +39,20 @@ export function putTogether(
     return { at, length, encoding, content };
   });
   return spliceRanges(body, splices);
+}
+
+/** The same, with what its files hold now. */
+export function* restoreWhole({
+  message,
+  payloads,
+}: {
+  readonly message: StoredBody;
+  readonly payloads: readonly CutPart[];
+}): Asking<Uint8Array> {
+  const contents: (Uint8Array | null)[] = [];
+  for (const { file } of payloads)
+    contents.push(file === null ? null : yield* read.content(file.storage_path));
+  return putTogether(message, payloads, contents);
 }
 
 /** What the references of a message say about what was cut out. */

@@ -43,7 +43,7 @@ const VALUE_COLUMNS = ["message_id", "ordinal", "at", "length", "key_id", "nonce
 type PartRow = Row<"message_parts">;
 
 /** A message with all rows that belong to it. */
-interface WholeMessage {
+export interface WholeMessage {
   readonly message: Arrival;
   readonly parts: readonly PartRow[];
   readonly payloads: readonly CutPart[];

@@ -33,6 +33,13 @@ export interface DissolveReport {
   readonly itemsBehind: number;
 }
 
+export interface TransplantRequest {
+  readonly from: number;
+  readonly to: number;
+  readonly isDry: boolean;
+  readonly now: number;
+}
+
 export interface TransplantReport {
   readonly from: number;
   readonly to: number;
@@ -151,10 +158,7 @@ export interface RepairStore {
     now: number;
   }): Promise<DissolveReport | null>;
   /** Copies a conversation, with everything in it, in front of another one of the same owner; refuses what is there already. */
-  transplant(
-    request: { from: number; to: number; isDry: boolean; now: number },
-    derive: Derive,
-  ): Promise<TransplantReport>;
+  transplant(request: TransplantRequest, derive: Derive): Promise<TransplantReport>;
   planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan>;
   /** Erases messages and what rests on them. The freed pages are wiped by {@link wipeFreed}. */
   forget(request: ForgetRequest): Promise<ForgetOutcome>;

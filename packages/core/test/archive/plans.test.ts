@@ -21,6 +21,7 @@ import { planPublishStored, planStoreSummary } from "../../src/archive/publish.t
 import { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "../../src/archive/records.ts";
 import { planStoreRemade, planSwapRemade } from "../../src/archive/remake.ts";
 import { planReplaceSummary } from "../../src/archive/replace.ts";
+import { planTransplant } from "../../src/archive/transplant.ts";
 import type { Values } from "../../src/archive/changes.ts";
 import { tables } from "../../src/archive/tables.ts";
 import type { TableName, Value } from "../../src/archive/tables.ts";
@@ -164,11 +165,13 @@ const toText = (value: Values[string]): unknown =>
 /** Events of a session: some come again, some changed, some late; what they are made of is the same however often it is asked for. */
 class Teller {
   readonly #random: Random;
+  readonly #name: string;
   readonly #ids: string[] = [];
   #position = 0;
 
-  constructor(random: Random) {
+  constructor(random: Random, name: string) {
     this.#random = random;
+    this.#name = name;
   }
 
   /** An ordinary event is new and goes behind everything. */
@@ -182,8 +185,8 @@ class Teller {
     const position = isOrdinary ? null : placed;
     const text =
       random.below(9) === 0
-        ? `line ${random.below(2)}\n`.repeat(400)
-        : `text ${random.below(3)} of ${eventId}`;
+        ? `line ${random.below(2)} of ${this.#name}\n`.repeat(400)
+        : `text ${random.below(3)} of ${eventId} in ${this.#name}`;
     const arrival = Buffer.from(JSON.stringify({ role: random.pick(["user", "assistant"]), content: text }));
     const options = { hidden: random.below(6) === 0 ? 1 : 0, createdAt: 1_000 + random.below(500) };
     const salt = random.bytes(16);
@@ -217,7 +220,7 @@ const toRun = (items: readonly RunItem[]): FoldRun =>
 
 async function tellStory(both: Both, seed: number): Promise<void> {
   const random = makeRandom(seed);
-  const tellers = SESSIONS.map(() => new Teller(random));
+  const tellers = SESSIONS.map(({ id }) => new Teller(random, id));
   const seen = new Set<string>();
   let conversationId = 0;
   const appendSome = async (now: number): Promise<void> => {
@@ -349,6 +352,18 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     const request = { session, parentSessionId: parent.id, eventIds: copied, point, items: [item], now };
     await both.run(both.store.fork(request), () => planFork(request), 2);
   };
+  const transplantOne = async (now: number): Promise<void> => {
+    const ids = both.memory.list("conversations").map((row) => row.conversation_id);
+    const request = { from: random.pick(ids), to: random.pick(ids), isDry: false, now };
+    const stored = both.store.transplant(request, deriveMessage);
+    const plan = () => planTransplant(request, deriveMessage);
+    const failure = await stored.then(
+      () => null,
+      (error: Error) => error.message,
+    );
+    if (failure === null) await both.run(stored, plan, Infinity);
+    else expect(() => both.memory.write(plan)).toThrow(failure);
+  };
   const rename = async (now: number): Promise<void> => {
     const session = { ...random.pick(SESSIONS), id: `renamed ${random.below(3)}` };
     const request = { from: random.pick(SESSIONS).id, session, cursor: `c${now}`, now };
@@ -363,6 +378,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     if (i > 8 && random.below(12) === 0) await dissolveOne(i);
     if (i > 8 && random.below(15) === 0) await rename(i);
     if (i > 8 && random.below(9) === 0) await forkOne(i);
+    if (i > 20 && random.below(9) === 0) await transplantOne(i);
     if (i < 4 || random.below(3) > 0) {
       await appendSome(i);
       continue;
