@@ -19,6 +19,7 @@ import type { Head } from "./head.ts";
 import { answerHeads, Heads } from "./heads.ts";
 import { EVENT_KIND } from "./identity.ts";
 import { addParts, addRedaction, describeFile, recordFile } from "./message-rows.ts";
+import type { PayloadPart } from "./message-rows.ts";
 import { commitStored } from "./redaction.ts";
 import { describeSession } from "./placement.ts";
 import { flush, read, together } from "./plan.ts";
@@ -64,6 +65,8 @@ interface ReadyRecord {
   readonly kind: "ledger";
   readonly record: MovedLedger;
   readonly body: RecordBody;
+  /** What a record of a file tells of, where that came with it: the message that brought it may be forgotten. */
+  readonly content: { readonly file: MovedFile; readonly content: Uint8Array } | null;
 }
 
 export type ReadyRow = ReadyMessage | ReadyRecord;
@@ -71,7 +74,11 @@ export type ReadyRow = ReadyMessage | ReadyRecord;
 const NOTHING = new Uint8Array();
 
 export function prepareMoved(row: MovedRow, files: Files, derive: Derive): ReadyRow {
-  if (row.kind === "ledger") return { kind: "ledger", record: row, body: JSON.parse(row.body) as RecordBody };
+  if (row.kind === "ledger") {
+    const body = JSON.parse(row.body) as RecordBody;
+    const content = row.change === "file" ? (files.get(body.sha256 ?? "") ?? null) : null;
+    return { kind: "ledger", record: row, body, content };
+  }
   const message = row;
   const stored = encodeBody(message.body);
   if (message.forgottenAt !== null) {
@@ -282,17 +289,20 @@ class MovedBatch {
     return item;
   }
 
-  #addPayload({ cut, file, content }: Payload) {
-    const row = describeFile(this.#head.conversationId, file, content);
-    const { file_id: fileId, storage_path: blob } = row;
-    const isNew = !this.#answers.files.has(fileId);
-    this.#changes.files.push({ blob, content, isNew });
-    // Its record is in the ledger that is moved with it.
-    if (isNew) {
-      this.#changes.insert("large_files", row);
-      this.#answers.files.set(fileId, row);
-    }
+  #addPayload({ cut, file, content }: Payload): PayloadPart {
+    const { file_id: fileId } = this.#addFile(file, content);
     return { at: cut.at, length: cut.length, fileId, encoding: cut.encoding };
+  }
+
+  /** Its record is in the ledger that is moved with it. */
+  #addFile(file: MovedFile, content: Uint8Array): Row<"large_files"> {
+    const row = describeFile(this.#head.conversationId, file, content);
+    const known = this.#answers.files.get(row.file_id);
+    this.#changes.files.push({ blob: row.storage_path, content, isNew: !known });
+    if (known) return known;
+    this.#changes.insert("large_files", row);
+    this.#answers.files.set(row.file_id, row);
+    return row;
   }
 
   #revise(first: MessageAt, { message_id: newest, tokens }: Row<"messages">): void {
@@ -315,8 +325,9 @@ class MovedBatch {
     return { conversationId: this.#head.conversationId, position, seq };
   }
 
-  #addRecord({ record, body }: ReadyRecord): void {
+  #addRecord({ record, body, content }: ReadyRecord): void {
     const { change, at } = record;
+    if (content) this.#addFile(content.file, content.content);
     checkSeq(this.#head.takeRecord(this.#changes, change, this.#nameFiles(change, body), at), record.seq);
     if (change === "relabel") this.#addAlias(body);
     else if (change === "boundary") this.#addBoundary(body, at);
@@ -333,7 +344,7 @@ class MovedBatch {
     if (change === "file" && body.sha256 !== undefined) {
       const fileId = nameFile(body.sha256);
       const row = this.#answers.files.get(fileId);
-      // Of one that a later record forgets, nothing came; what came again has a record of its own.
+      // Of one that a later record forgets, nothing may have come.
       return row ? recordFile(row) : { fileId, facts: null };
     }
     if (change !== "forget") return body;

@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 import { extname } from "node:path";
 import { EngineError, must } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import type { TransplantReport, TransplantRequest } from "../store/care.ts";
+import type { TransplantReport, TransplantRequest } from "../store/repair.ts";
 import type { Derive } from "../store/rows.ts";
 import { Changes } from "./changes.ts";
 import type { IndexWork } from "./changes.ts";

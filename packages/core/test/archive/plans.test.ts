@@ -421,6 +421,11 @@ function cutRows(rows: readonly MovedRow[], length: number): MovedRow[][] {
   return pieces;
 }
 
+const listContents = (row: MovedRow): string[] =>
+  row.kind === "message"
+    ? row.cuts.map(({ sha256 }) => sha256)
+    : [(JSON.parse(row.body) as { sha256?: string }).sha256 ?? ""];
+
 /** Brings everything over to another pair, then rows that come to what is folded there. */
 async function moveAll(from: SqliteStore, to: Both): Promise<void> {
   const now = 99;
@@ -442,7 +447,7 @@ async function moveAll(from: SqliteStore, to: Both): Promise<void> {
     const { conversationId } = outcome;
     const rows = await from.readMovedRows(source, 0, 1e6);
     const files = new Map<string, { file: MovedFile; content: Uint8Array }>();
-    for (const { sha256 } of rows.flatMap((row) => (row.kind === "message" ? row.cuts : []))) {
+    for (const sha256 of rows.flatMap(listContents)) {
       const found = await from.readMovedFile(source, sha256);
       if (found?.content) files.set(sha256, { file: found.file, content: found.content });
     }

@@ -139,7 +139,14 @@ async function* readConversation(
   yield { record: "cover", summaries: await store.readMovedCover(conversationId) };
 }
 
-/** The files of a message stand before the first message that holds them. */
+/** What a row needs to be stored: the files it holds, or that it records. */
+function listContents(row: MovedRow): string[] {
+  if (row.kind === "message") return row.cuts.map(({ sha256 }) => sha256);
+  const { sha256 } = row.change === "file" ? (JSON.parse(row.body) as { sha256?: string }) : {};
+  return sha256 === undefined ? [] : [sha256];
+}
+
+/** Files stand before the first row that needs them: the message that brought one may be forgotten, and others still hold it. */
 async function* readFiles(
   store: Snapshot,
   conversationId: number,
@@ -147,8 +154,7 @@ async function* readFiles(
   written: Set<string>,
   counts: Counts,
 ): AsyncGenerator<ArchiveRecord> {
-  if (row.kind !== "message") return;
-  for (const { sha256 } of row.cuts) {
+  for (const sha256 of listContents(row)) {
     if (written.has(sha256)) continue;
     written.add(sha256);
     counts.files += 1;
