@@ -21,7 +21,7 @@ import { describeSession } from "./placement.ts";
 import { flush, flushIfLong, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
 import type { SourceLink } from "./reads.ts";
-import { restoreWhole, toCuts } from "./restore.ts";
+import { restoreWhole, toCutPayloads } from "./restore.ts";
 import { addSummary, hashSummary, total } from "./summary.ts";
 import { tables } from "./tables.ts";
 import type { Row } from "./tables.ts";
@@ -267,18 +267,21 @@ class Copy {
     };
   }
 
-  *#copyParts({ parts, payloads }: WholeMessage, message_id: number): Asking<ReturnType<typeof toCuts>> {
+  *#copyParts(
+    { parts, payloads }: WholeMessage,
+    message_id: number,
+  ): Asking<ReturnType<typeof toCutPayloads>> {
     const files = new Map<string, Row<"large_files">>();
-    for (const { file_id, file } of payloads)
-      if (file_id !== null && file) files.set(file_id, yield* this.#copyFile(file));
+    for (const source of yield* read.files(payloads.flatMap(({ file_id }) => file_id ?? [])))
+      files.set(source.file_id, yield* this.#copyFile(source));
     for (const part of parts) {
       const file = part.file_id === null ? null : must(files.get(part.file_id), `file ${part.file_id}`);
       this.#changes.insert("message_parts", { ...part, message_id, file_id: file?.file_id ?? null });
     }
-    return toCuts(payloads.map((part) => ({ ...part, file: files.get(part.file_id ?? "") ?? null })));
+    return toCutPayloads(payloads.map((part) => ({ ...part, file: files.get(part.file_id ?? "") ?? null })));
   }
 
-  *#copyFile(source: Omit<Row<"large_files">, "conversation_id">): Asking<Row<"large_files">> {
+  *#copyFile(source: Row<"large_files">): Asking<Row<"large_files">> {
     const { to, now } = this.#request;
     const content = must(yield* read.content(source.storage_path), `the content of ${source.file_id}`);
     const file = {
