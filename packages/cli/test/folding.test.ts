@@ -3,7 +3,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseSince } from "../src/commands/fold/spend.ts";
 import { parseTokens } from "../src/commands/shared.ts";
-import { commandsFor, createRunner, makeFolder, parseEnvelope, parseError, SAMPLE } from "./support.ts";
+import {
+  commandsFor,
+  createRunner,
+  makeFolder,
+  parseEnvelope,
+  parseError,
+  readSampleLines,
+  SAMPLE,
+} from "./support.ts";
 import type { Envelope, Run } from "./support.ts";
 
 const SESSION = "pi:3f6c1d52-8a0e-4b7d-9e41-c2a5d7b80f16";
@@ -327,7 +335,9 @@ describe("summaries", () => {
 
   test("a conversation without summaries is no error", async () => {
     const other = join(folder.path, "empty.db");
-    await run(["import", SAMPLE, "--db", other]);
+    const short = join(folder.path, "short.jsonl");
+    writeFileSync(short, readSampleLines(12));
+    await run(["import", short, "--db", other]);
     expect((await run(["summaries", "list", "--db", other])).stdout.toString("utf8")).toBe("No summaries.\n");
     expect((await run(["summaries", "tree", "--db", other])).stdout.toString("utf8")).toBe("No summaries.\n");
   });
@@ -378,8 +388,10 @@ describe("status", () => {
 
   test("says nothing about folding when there are several conversations", async () => {
     const several = join(folder.path, "several.db");
-    await run(["import", SAMPLE, "--db", several]);
-    await run(["import", SAMPLE, "--session", "agent:other:main", "--owner", "other", "--db", several]);
+    const short = join(folder.path, "twice.jsonl");
+    writeFileSync(short, readSampleLines(12));
+    await run(["import", short, "--db", several]);
+    await run(["import", short, "--session", "agent:other:main", "--owner", "other", "--db", several]);
     const { data } = parseEnvelope(await run(["status", "--json", "--db", several]));
     expect(data["folding"]).toBeNull();
     expect((await run(["compact", "--budget", "32k", "--db", several])).status).toBe(2);
