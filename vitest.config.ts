@@ -1,6 +1,6 @@
 /**
  * Which tests a run has: `scripts/run-tests.ts` names a suite. Without one, as in `npx vitest run <file>`, every file can be run. A file
- * belongs to the browser suite when it imports the browser, and to the soak suite when it asks how often to repeat itself.
+ * belongs to the browser suite when it imports the browser, and to the soak suite when it asks how often to repeat itself, or has properties.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,16 +9,19 @@ import { HANG_LIMIT_MS } from "./packages/testkit/src/hang-limit.ts";
 
 const EVERY = ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"];
 const BROWSER = "@lossless/testkit/chromium.ts";
-const SOAK = "@lossless/testkit/rounds.ts";
+const SOAK = ["@lossless/testkit/rounds.ts", "@lossless/testkit/properties.ts"];
 
-const importing = (module: string): string[] =>
-  globSync(EVERY).filter((file) => readFileSync(file, "utf8").includes(`"${module}"`));
+const importing = (...modules: string[]): string[] =>
+  globSync(EVERY).filter((file) => {
+    const text = readFileSync(file, "utf8");
+    return modules.some((module) => text.includes(`"${module}"`));
+  });
 
 const SUITES: Readonly<Record<string, { include: string[]; exclude?: string[] }>> = {
   every: { include: EVERY },
   test: { include: EVERY, exclude: importing(BROWSER) },
   browser: { include: importing(BROWSER) },
-  soak: { include: importing(SOAK) },
+  soak: { include: importing(...SOAK) },
 };
 
 export default defineConfig({

@@ -2,7 +2,6 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from
 import { basename, join } from "node:path";
 
 import { fc } from "@lossless/testkit/properties.ts";
-import { rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 
 import { importTranscript, type ImportReport } from "../src/transcript/import.ts";
@@ -162,7 +161,7 @@ describe("the session of a file", () => {
         await expectStored(engine, lines.length);
         await engine.close();
       }),
-      { numRuns: rounds({ test: 10, soak: 40 }), seed: 7 },
+      { numRuns: 40, seed: 7 },
     );
   });
 });

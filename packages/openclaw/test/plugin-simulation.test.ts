@@ -10,7 +10,6 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, HiddenReason } from "@lossless/core";
 import { fc } from "@lossless/testkit/properties.ts";
-import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 import type { CommitTurnParams, ContextEngine } from "../src/host/host.ts";
 import { makeEngine } from "./engine-parts.ts";
@@ -61,7 +60,7 @@ test("stores every row exactly once, whatever the host does in between", async (
         await rm(folder, { recursive: true, force: true });
       }
     }),
-    { numRuns: rounds({ test: 12, soak: 60 }) },
+    { numRuns: 60 },
   );
 });
 

@@ -13,4 +13,4 @@ if (wanted !== "random") {
   configureGlobal({ seed });
 }
 
-export * as fc from "fast-check";
+export * as fc from "./fewer-runs.ts";

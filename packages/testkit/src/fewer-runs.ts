@@ -1,0 +1,27 @@
+/**
+ * fast-check, but for how often a property is tried. A property starts from the same seed each time, so `npm test` tries the same cases
+ * again with every change: a quarter of those that its test names shows a fault of the kind. A soak tries all of them, times `LCM_SOAK`.
+ */
+import { assert as assertWith } from "fast-check";
+import type { IAsyncProperty, IProperty, Parameters } from "fast-check";
+import { rounds } from "./rounds.ts";
+
+export * from "fast-check";
+
+const SHARE = 0.25;
+/** So many are always tried: what is tried less often is dear because each run does much. */
+const ALWAYS = 12;
+const DEFAULT_RUNS = 100;
+
+function countRuns(named = DEFAULT_RUNS): number {
+  return rounds({ test: Math.max(Math.ceil(named * SHARE), Math.min(named, ALWAYS)), soak: named });
+}
+
+export function assert<Ts>(property: IAsyncProperty<Ts>, parameters?: Parameters<Ts>): Promise<void>;
+export function assert<Ts>(property: IProperty<Ts>, parameters?: Parameters<Ts>): void;
+export function assert<Ts>(
+  property: IAsyncProperty<Ts> | IProperty<Ts>,
+  parameters: Parameters<Ts> = {},
+): Promise<void> | void {
+  return assertWith(property as IProperty<Ts>, { ...parameters, numRuns: countRuns(parameters.numRuns) });
+}
