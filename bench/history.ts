@@ -65,7 +65,7 @@ export class Archive {
 
   /** Has what was stored indexed now: indexing happens a moment after storing and is nobody else's time to measure. */
   async settle(): Promise<void> {
-    await this.store.settleIndex();
+    await this.store.flushIndex();
   }
 
   async conversation(): Promise<ConversationRow> {

@@ -56,7 +56,7 @@ export type { SummaryGraph, SummaryNode, SummaryOutline, SummaryRow, SummaryStat
 // Folding
 export type { CompactRequest, CompactResult } from "./engine/folding.ts";
 export type { RewriteResult } from "./engine/rewrite.ts";
-export type { DissolveReport } from "./store/repair.ts";
+export type { DissolveResult } from "./store/repair.ts";
 export type { Debt, Guard, SpendGroup } from "./store/folding.ts";
 export { sumWindow } from "./summarize/guards.ts";
 
@@ -90,7 +90,7 @@ export type { SearchRequest, SearchResult, SearchResultHit } from "./recall/sear
 
 // How the archive is
 export type { FoldingStatus, StatusResult } from "./engine/status.ts";
-export type { ArchiveStatus, Problem, StorageShares, VerifyReport } from "./store/store.ts";
+export type { ArchiveStatus, Problem, StorageShares, VerifyResult } from "./store/store.ts";
 
 // Models
 export { nameModel } from "./model/complete.ts";

@@ -45,9 +45,9 @@ async function prepare(folder: TemporaryFolder): Promise<{ engine: Engine; path:
 test("keeps header, newest state and the tail back to a user message, links and original", async () => {
   using folder = makeTemporaryFolder();
   const { engine, path } = await prepare(folder);
-  const preview = await rotateSessionFile({ engine, path, freshTailCount: 6, isDry: true });
+  const preview = await rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: true });
   expect(readFileSync(path, "utf8")).toBe(text);
-  const report = await rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false });
+  const report = await rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: false });
   expect({ ...report, originalPath: null }).toEqual(preview);
   const lines = readFileSync(path, "utf8")
     .trimEnd()
@@ -76,7 +76,7 @@ test("the rotated file is imported without a revision, and what it gains comes a
   using folder = makeTemporaryFolder();
   const { engine, path } = await prepare(folder);
   for (const from of [40, 44]) {
-    await rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false, now: from * 60_000 });
+    await rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: false, now: from * 60_000 });
     expect(await importTranscript({ engine, path })).toMatchObject({ imported: 0, revisions: 0 });
     const added = Array.from({ length: 4 }, (_, i) => message(from + i));
     appendFileSync(path, added.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
@@ -97,7 +97,7 @@ test("two rotations within a second keep both originals", async () => {
   using folder = makeTemporaryFolder();
   const { engine, path } = await prepare(folder);
   const rotate = (freshTailCount: number) =>
-    rotateSessionFile({ engine, path, freshTailCount, isDry: false, now: 0 });
+    rotateSessionFile({ engine, path, freshTailCount, dryRun: false, now: 0 });
   const originals = [(await rotate(9)).originalPath, (await rotate(5)).originalPath];
   expect(new Set(originals).size).toBe(2);
   for (const original of originals) expect(existsSync(original ?? "")).toBe(true);
@@ -115,7 +115,7 @@ test("the tail is that of the active branch", async () => {
   writeFileSync(path, [...ENTRIES, ...branch].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
   const engine = await openEngine({ database: folder.file("lcm.db"), thread: false });
   await importTranscript({ engine, path });
-  const report = await rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false });
+  const report = await rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: false });
   const lines = readFileSync(path, "utf8").trimEnd().split("\n");
   expect(lines.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([
     "s-1",
@@ -141,16 +141,16 @@ test("refuses with the first line that is not archived, and changes nothing", as
   const { engine, path } = await prepare(folder);
   const added = `${JSON.stringify({ ...message(40), parentId: "m39" })}\n`;
   appendFileSync(path, added);
-  await expect(rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false })).rejects.toThrow(
+  await expect(rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: false })).rejects.toThrow(
     /line 44 /,
   );
   expect(readFileSync(path, "utf8")).toBe(text + added);
   writeFileSync(path, text.replace("line number 7 of", "line number 9 of"));
-  await expect(rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false })).rejects.toThrow(
+  await expect(rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: false })).rejects.toThrow(
     /line 11 /,
   );
   writeFileSync(path, text.slice(0, -5));
-  await expect(rotateSessionFile({ engine, path, freshTailCount: 6, isDry: false })).rejects.toMatchObject({
+  await expect(rotateSessionFile({ engine, path, freshTailCount: 6, dryRun: false })).rejects.toMatchObject({
     code: "verification_failed",
     hint: expect.stringContaining("only session files of OpenClaw and pi") as string,
   });

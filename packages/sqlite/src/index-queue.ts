@@ -26,7 +26,7 @@ import {
 const NEXT = `
   SELECT json_group_array(message_id) AS ids FROM (
     SELECT message_id FROM index_pending ORDER BY message_id LIMIT ?)`;
-/** They are taken in the order of their ids, so that all up to the last are done. */
+/** They are taken in the order of their ids in this transaction, and nobody else writes meanwhile, so that all up to the last are done. */
 const END_PENDING = "DELETE FROM index_pending WHERE message_id <= ?";
 const BODY = "SELECT message_id, conversation_id, body, encoding FROM messages WHERE message_id = ?";
 const BODIES = `

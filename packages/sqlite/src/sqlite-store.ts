@@ -44,7 +44,7 @@ import type {
   DatedId,
   Debt,
   Derive,
-  DissolveReport,
+  DissolveResult,
   DocumentPlace,
   DoubtfulSummary,
   EventSink,
@@ -97,11 +97,11 @@ import type {
   SummaryNode,
   SummaryReplacement,
   SummaryRow,
-  TransplantReport,
+  TransplantResult,
   TransplantRequest,
   VectorCounts,
   VectorSpace,
-  VerifyReport,
+  VerifyResult,
 } from "@lossless/core/ports";
 import { append } from "./append.ts";
 import { BodyCache } from "./body-cache.ts";
@@ -202,7 +202,7 @@ export class SqliteStore implements Store {
     return result;
   }
 
-  async settleIndex(): Promise<void> {
+  async flushIndex(): Promise<void> {
     this.#queue.settle();
   }
 
@@ -569,15 +569,15 @@ export class SqliteStore implements Store {
 
   async dissolveSummary({
     summaryId,
-    isDry,
+    dryRun,
     now,
-  }: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveReport | null> {
-    if (!isDry) return this.#write(() => planDissolve(summaryId, now));
+  }: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveResult | null> {
+    if (!dryRun) return this.#write(() => planDissolve(summaryId, now));
     return this.#do("read", () => readPlan(this.#context, () => planDissolution(summaryId)));
   }
 
-  async transplant(request: TransplantRequest, derive: Derive): Promise<TransplantReport> {
-    if (request.isDry)
+  async transplant(request: TransplantRequest, derive: Derive): Promise<TransplantResult> {
+    if (request.dryRun)
       return this.#do("read", () => readPlan(this.#context, () => planTransplantation(request)));
     const report = await this.#write(() => planTransplant(request, derive));
     this.#queue.settleSoon();
@@ -743,7 +743,7 @@ export class SqliteStore implements Store {
     derive: Derive,
     onProgress: (done: number, total: number) => void,
     proveArrival?: ProveArrival,
-  ): Promise<VerifyReport> {
+  ): Promise<VerifyResult> {
     return this.#do("verify", () => verify(this.#context, derive, onProgress, proveArrival));
   }
 

@@ -4,7 +4,7 @@
  */
 import { proveArchive, proveConversations } from "@lossless/core/adapter";
 import type { Problems, StorageProof } from "@lossless/core/adapter";
-import type { Derive, Problem, ProveArrival, VerifyReport } from "@lossless/core/ports";
+import type { Derive, Problem, ProveArrival, VerifyResult } from "@lossless/core/ports";
 import { isBusy } from "./connection.ts";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -20,7 +20,7 @@ export function verify(
   derive: Derive,
   onProgress: (done: number, total: number) => void,
   proveArrival?: ProveArrival,
-): VerifyReport {
+): VerifyResult {
   const request = { derive, proveArrival, onProgress, storage: proveStorage(context) };
   return readPlan(context, () => {
     context.connection.checkSchemaVersion();

@@ -6,6 +6,9 @@
  * Invariant: a block that is stored spells every word of every message in its range that is not forgotten. Blocks may be missing: the
  * newest until it is full, those with a forgotten message until they are made again, all in a database from before there were any.
  * Messages of a missing block have to be read.
+ *
+ * Private to SQLite: its ids are given in the order of commits, because there is one writer at a time. A block is compared with the number of
+ * messages in its range before it is stored, so that one which came late would leave the block missing, and not wrong.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { isDoubtful, Spelling } from "@lossless/core/adapter";

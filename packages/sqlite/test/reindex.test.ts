@@ -19,7 +19,7 @@ async function openTwice(folder: {
     makeEvent(`e${n}`, { role: "user", content: n === 7 ? "a stork" : `a heron, number ${n}` }),
   );
   const { results } = await one.append({ session, events, now: 1 });
-  await one.settleIndex();
+  await one.flushIndex();
   return [one, other, results.map(({ messageId }) => messageId)];
 }
 

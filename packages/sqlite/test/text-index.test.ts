@@ -77,7 +77,7 @@ beforeAll(async () => {
     if (row)
       scanned.add("message", { ...row, id: row.messageId, owner: session.owner, text: "support v1.2.3" });
   }
-  await store.settleIndex();
+  await store.flushIndex();
 });
 
 afterAll(async () => {

@@ -1,6 +1,6 @@
 /** Editing any stored byte by hand must make `verify` fail, and name the message where there is one. */
 import { openEngine } from "@lossless/lossless-claw";
-import type { VerifyReport } from "@lossless/core";
+import type { VerifyResult } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ async function buildArchive(folder: string): Promise<string> {
   return database;
 }
 
-async function verifyArchive(database: string): Promise<VerifyReport> {
+async function verifyArchive(database: string): Promise<VerifyResult> {
   const engine = await openEngine({ database, thread: false, create: false });
   try {
     return await engine.verify();
@@ -59,7 +59,7 @@ async function verifyArchive(database: string): Promise<VerifyReport> {
   }
 }
 
-async function verifyAfter(edit: (database: DatabaseSync) => void): Promise<VerifyReport> {
+async function verifyAfter(edit: (database: DatabaseSync) => void): Promise<VerifyResult> {
   using folder = makeTemporaryFolder();
   const path = await buildArchive(folder.path);
   const database = new DatabaseSync(path);

@@ -316,7 +316,7 @@ export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTes
         expect(await store.readMessage(messageId, "other")).toBeNull();
         expect(await store.readRevisions(messageId, "other")).toEqual([]);
         expect((await store.listConversations({ after: null, limit: 10, owner: "other" })).items).toEqual([]);
-        await store.settleIndex();
+        await store.flushIndex();
         expect(await findWord(store, "secret", { owner: "other" })).toEqual([]);
         expect(await findWord(store, "secret", { owner: "main" })).toEqual([messageId]);
         expect((await store.status("other")).messages).toBe(0);
@@ -415,7 +415,7 @@ export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTes
           ]),
         );
         await store.append(batchOf([makeEvent("a", say("the carrier allows sixty requests"))]));
-        await store.settleIndex();
+        await store.flushIndex();
         expect(await findWord(store, "carrier", {})).toHaveLength(1);
         expect(await findWord(store, "forti", {})).toEqual([]);
         expect(await findWord(store, "carrier", { conversationIds: [conversationId] })).toHaveLength(1);
@@ -626,7 +626,7 @@ export function testStore(name: string, { open, verbs, hasFiles }: StoreUnderTes
       withStore(async (store) => {
         const texts = ["heron", "stork", "heron and stork"];
         await store.append(batchOf(texts.map((text, i) => makeEvent(`e${i}`, say(text)))));
-        await store.settleIndex();
+        await store.flushIndex();
         const found = await findWord(store, "heron", {});
         expect(found).toHaveLength(2);
         expect(await store.reindex(deriveMessage, () => undefined)).toBe(3);

@@ -3,7 +3,7 @@
  * made: the same, with what it was made from in its place. Pure.
  */
 import { formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
-import type { AssembledContext, DissolveReport, ExplainedItem } from "@lossless/core";
+import type { AssembledContext, DissolveResult, ExplainedItem } from "@lossless/core";
 import { describeIds, describeReason } from "@lossless/core/doors";
 
 export interface ContextLine {
@@ -39,7 +39,7 @@ export function listContextLines({ items }: Pick<AssembledContext, "items">): Co
 }
 
 /** The lines with what a summary was made from in its place; a summary that is not shown is told by its sources alone. */
-export function putBack(lines: readonly ContextLine[], report: DissolveReport): ContextLine[] {
+export function putBack(lines: readonly ContextLine[], report: DissolveResult): ContextLine[] {
   const former = report.sources.map(({ id, tokens, isShown }): ContextLine => {
     const messageId = parseMessageId(id);
     return {

@@ -94,7 +94,7 @@ export class RewriteSeries {
     return this.#archive.change((engine) =>
       engine.rewriteSummary({
         summaryId,
-        isDry: !apply,
+        dryRun: !apply,
         isExtractive: this.choice.isExtractive,
         mustHeal: true,
         signal: this.#stop.signal,
@@ -111,7 +111,7 @@ export class RewriteSeries {
     const answer = await this.#archive.change((engine) =>
       engine.rewriteSummary({
         summaryId: oldId,
-        isDry: false,
+        dryRun: false,
         mustHeal: this.isRepair,
         text: { content, model, level, sourceKeys },
       }),

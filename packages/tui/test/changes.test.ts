@@ -121,7 +121,7 @@ describe("rewrite", () => {
     await press("r", "enter");
     await see("Written by model call 1");
     const source = (await writer.readSummary({ summaryId }))?.sourceIds[0] ?? "";
-    await app.archive.change((engine) => engine.rewriteSummary({ summaryId: source, isDry: false }));
+    await app.archive.change((engine) => engine.rewriteSummary({ summaryId: source, dryRun: false }));
     await press("y");
     await see("it changed meanwhile");
     expect((await writer.readSummary({ summaryId }))?.state).toBe("cover");
@@ -150,7 +150,7 @@ describe("repair", () => {
     await press("escape");
     const [id = ""] = await listCover(writer);
     // A stand-in is what is left when the model that was asked does not answer.
-    await app.archive.change((engine) => engine.rewriteSummary({ summaryId: id, isDry: false }));
+    await app.archive.change((engine) => engine.rewriteSummary({ summaryId: id, dryRun: false }));
     isHealthy = true;
     const preview = await press("R");
     expect(preview).toContain("1 summary would be regenerated");

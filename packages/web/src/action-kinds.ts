@@ -116,7 +116,7 @@ async function prepareMend({ engine, settings }: ActionOptions): Promise<Prepare
 async function prepareDissolve({ engine, scope }: ActionOptions, summaryId: string): Promise<Prepared> {
   const node = await engine.readSummary({ ...scope, summaryId });
   if (node === null) throw new EngineError("not_found", `cannot find summary ${summaryId}`);
-  const report = await engine.dissolveSummary({ summaryId, isDry: true });
+  const report = await engine.dissolveSummary({ summaryId, dryRun: true });
   if (report === null) {
     const above = node.derivedIds[0];
     throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`, {
@@ -145,7 +145,7 @@ async function prepareDissolve({ engine, scope }: ActionOptions, summaryId: stri
     isEmpty: false,
     boundTo: report,
     run: async () => {
-      const done = await engine.dissolveSummary({ summaryId, isDry: false });
+      const done = await engine.dissolveSummary({ summaryId, dryRun: false });
       if (done === null)
         throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`);
       return {
@@ -245,7 +245,7 @@ async function writeAnew(
   for await (const { oldId, newId, before, after } of rewriteAll({
     engine,
     targets,
-    isDry: false,
+    dryRun: false,
     ...options,
   })) {
     if (newId === null) {

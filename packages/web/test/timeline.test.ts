@@ -74,7 +74,7 @@ describe("a conversation that is folded while it grows", () => {
     const before = await plan();
     const { nodes } = await engine.readGraph({ conversationId: 1 });
     const leaf = nodes.find(({ state, depth }) => state === "cover" && depth === 0);
-    await engine.rewriteSummary({ summaryId: leaf?.summaryId ?? "", isDry: false, isExtractive: true });
+    await engine.rewriteSummary({ summaryId: leaf?.summaryId ?? "", dryRun: false, isExtractive: true });
     const after = await plan();
     expect(after.compactions.map(({ index }) => index)).toEqual(before.compactions.map(({ index }) => index));
     expect(after.points.at(-1)?.contextTokens).toBe(await readShown());

@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatMessageId, must } from "@lossless/core";
-import type { VerifyReport } from "@lossless/core";
+import type { VerifyResult } from "@lossless/core";
 import { encodeBody } from "@lossless/core/testing";
 import { renderReport } from "../commands/repair/verify.ts";
 import {
@@ -29,7 +29,7 @@ export async function proveArchive(tour: Tour): Promise<void> {
   );
 }
 
-async function verify(tour: Tour, database: string): Promise<VerifyReport> {
+async function verify(tour: Tour, database: string): Promise<VerifyResult> {
   const progress = startProgress("   Verifying", { isWanted: true });
   const report = await tour.withArchive(
     (engine) =>

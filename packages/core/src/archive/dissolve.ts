@@ -4,7 +4,7 @@
  */
 import { EngineError, must } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import type { DissolveReport } from "../store/repair.ts";
+import type { DissolveResult } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
 import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";
@@ -15,7 +15,7 @@ import { total } from "./summary.ts";
 
 /** What would change; null for a summary that does not stand in the cover itself. */
 interface Dissolution {
-  readonly report: DissolveReport;
+  readonly report: DissolveResult;
   readonly item: RunRow;
   readonly sources: readonly RunRow[];
 }
@@ -49,11 +49,11 @@ function* look(summaryId: string): Asking<Dissolution | null> {
 const shownTokens = (rows: readonly RunRow[]): number =>
   total(rows, (row) => (row.hidden === 0 ? row.tokens : 0));
 
-export function* planDissolution(summaryId: string): Asking<DissolveReport | null> {
+export function* planDissolution(summaryId: string): Asking<DissolveResult | null> {
   return (yield* look(summaryId))?.report ?? null;
 }
 
-export function* planDissolve(summaryId: string, now: number): Plan<DissolveReport | null> {
+export function* planDissolve(summaryId: string, now: number): Plan<DissolveResult | null> {
   const changes = new Changes();
   const found = yield* look(summaryId);
   if (!found) return changes.done(null);

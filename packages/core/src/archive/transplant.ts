@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 import { extname } from "node:path";
 import { EngineError, must } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
-import type { TransplantReport, TransplantRequest } from "../store/repair.ts";
+import type { TransplantResult, TransplantRequest } from "../store/repair.ts";
 import type { Derive } from "../store/rows.ts";
 import { Changes } from "./changes.ts";
 import type { IndexWork } from "./changes.ts";
@@ -36,11 +36,11 @@ interface Job {
   readonly targetSessionId: string;
   /** Positions in the target, by the id of the first message in the source. */
   readonly positions: ReadonlyMap<number, number>;
-  readonly report: TransplantReport;
+  readonly report: TransplantResult;
 }
 
 /** What would be copied. */
-export function* planTransplantation(request: TransplantRequest): Asking<TransplantReport> {
+export function* planTransplantation(request: TransplantRequest): Asking<TransplantResult> {
   return (yield* look(request)).report;
 }
 
@@ -116,7 +116,7 @@ function* findPlaces(
   return new Map(ids.map((id, index) => [id, start + index * step]));
 }
 
-export function* planTransplant(request: TransplantRequest, derive: Derive): Plan<TransplantReport> {
+export function* planTransplant(request: TransplantRequest, derive: Derive): Plan<TransplantResult> {
   const changes = new Changes();
   const [headRow] = yield* read.lockHeads([request.to]);
   const job = yield* look(request);

@@ -10,7 +10,7 @@ import { chainGenesis } from "../model/chain.ts";
 import type { ForkOrigin } from "../model/chain.ts";
 import { deriveFileId, formatMessageId } from "../model/ids.ts";
 import type { ProveArrival } from "../store/redaction.ts";
-import type { Derive, Problem, VerifyReport } from "../store/rows.ts";
+import type { Derive, Problem, VerifyResult } from "../store/rows.ts";
 import { equalBytes } from "./equal-bytes.ts";
 import { Pages, readRows } from "./pages.ts";
 import { read, together } from "./plan.ts";
@@ -79,7 +79,7 @@ function startProof(
   };
 }
 
-export function* proveArchive(request: ProofRequest): Asking<VerifyReport> {
+export function* proveArchive(request: ProofRequest): Asking<VerifyResult> {
   const { storage } = request;
   const problems = new Problems();
   const attempt = new Attempt(storage, problems);

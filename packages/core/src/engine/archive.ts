@@ -1,7 +1,7 @@
 /** Verbs over the archive as a whole: flush and rebuild the index, prove it, copy it, close it. */
 import { deriveMessage } from "../ingest/prepare.ts";
-import type { TransplantReport } from "../store/repair.ts";
-import type { VerifyReport } from "../store/store.ts";
+import type { TransplantResult } from "../store/repair.ts";
+import type { VerifyResult } from "../store/store.ts";
 import { noteReindexed } from "./ingest.ts";
 import type { SessionRequest } from "./sessions.ts";
 import type { EngineState } from "./state.ts";
@@ -9,7 +9,7 @@ import type { EngineState } from "./state.ts";
 export type ProgressFn = (done: number, total: number) => void;
 
 export async function flushIndex({ store }: EngineState): Promise<void> {
-  await store.settleIndex();
+  await store.flushIndex();
 }
 
 export interface BackupRequest {
@@ -31,7 +31,7 @@ export interface VerifyRequest {
 export async function verify(
   { store, redaction }: EngineState,
   { onProgress = () => undefined }: VerifyRequest = {},
-): Promise<VerifyReport> {
+): Promise<VerifyResult> {
   return store.verify(deriveMessage, onProgress, redaction.prover());
 }
 
@@ -67,13 +67,13 @@ export async function findUnproven(
 export interface TransplantRequest {
   readonly from: number;
   readonly to: number;
-  readonly isDry: boolean;
+  readonly dryRun: boolean;
 }
 
 export async function transplant(
   { store, clock }: EngineState,
   request: TransplantRequest,
-): Promise<TransplantReport> {
+): Promise<TransplantResult> {
   return store.transplant({ ...request, now: clock.now() }, deriveMessage);
 }
 

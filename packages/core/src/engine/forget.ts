@@ -94,7 +94,7 @@ async function remake(engine: EngineState, plan: ForgetPlan): Promise<SummaryRep
     const isEmpty = left.every((item) => item.hidden !== 0 || (item.summary !== null && item.messages === 0));
     const text = isEmpty
       ? renderPlace(node, engine.clock.now())
-      : await writeText(engine, node, left, { summaryId, isDry: true, isExtractive: true });
+      : await writeText(engine, node, left, { summaryId, dryRun: true, isExtractive: true });
     const tokens = measure(engine, text.content, node.depth, left);
     made.set(summaryId, {
       oldId: summaryId,

@@ -4,7 +4,7 @@ import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { nameSource } from "../store/folding.ts";
 import type { RunItem, SummaryNode, SummaryText } from "../store/folding.ts";
-import type { DissolveReport } from "../store/repair.ts";
+import type { DissolveResult } from "../store/repair.ts";
 import { FALLBACK_MARKER } from "../summarize/extractive.ts";
 import type { BriefTexts } from "../summarize/prompts.ts";
 import type { SummarizeResult } from "../summarize/summarize.ts";
@@ -13,7 +13,7 @@ import type { EngineState } from "./state.ts";
 export interface RewriteRequest {
   readonly summaryId: string;
   /** Only makes the new text; nothing changes but the ledger of spending. */
-  readonly isDry: boolean;
+  readonly dryRun: boolean;
   /** Writes it without a model. */
   readonly isExtractive?: boolean;
   /** Takes only a text that a model wrote, or that was meant to be written without one: not a stand-in after a failure. */
@@ -54,7 +54,7 @@ export interface RewriteResult {
 
 export interface DissolveRequest {
   readonly summaryId: string;
-  readonly isDry: boolean;
+  readonly dryRun: boolean;
 }
 
 export async function rewriteSummary(engine: EngineState, request: RewriteRequest): Promise<RewriteResult> {
@@ -83,7 +83,7 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
   // The same text over changed sources is new: it rests on them as they are now.
   const isNoBetter =
     (text.content === content && !node.isStale) || (request.mustHeal === true && answer.isStandIn);
-  if (request.isDry || isNoBetter) return { ...answer, newId: null };
+  if (request.dryRun || isNoBetter) return { ...answer, newId: null };
   const replacement = { oldId: node.summaryId, summary, sourceKeys };
   const outcome = await store.replaceSummary(replacement, clock.now());
   if (outcome.kind === "stale") throw changedMeanwhile(node.summaryId);
@@ -124,7 +124,7 @@ export function writeText(
 export async function dissolveSummary(
   { store, clock }: EngineState,
   request: DissolveRequest,
-): Promise<DissolveReport | null> {
+): Promise<DissolveResult | null> {
   return store.dissolveSummary({ ...request, now: clock.now() });
 }
 

@@ -99,7 +99,7 @@ export async function dropTexts({ recall }: EngineState): Promise<void> {
 
 /** Runs a verb in this thread. */
 export async function runVerb(engine: EngineState, verb: Verb, request: unknown): Promise<unknown> {
-  if (verb.flushedIndex) await engine.store.settleIndex();
+  if (verb.flushedIndex) await engine.store.flushIndex();
   // The table has checked what the verb takes; here it is one of many.
   const result = await verb.run(engine, request as never);
   if (verb.erasesTexts) await dropTexts(engine);

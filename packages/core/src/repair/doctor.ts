@@ -8,7 +8,7 @@
 import { chmodSync, rmSync } from "node:fs";
 import type { Engine } from "../engine/engine.ts";
 import { BlobFolder } from "../store/blob-folder.ts";
-import type { VerifyReport } from "../store/store.ts";
+import type { VerifyResult } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
 import { createBackup, createRawCopy } from "./backup.ts";
 import { checkBackups } from "./checks/backups.ts";
@@ -63,7 +63,7 @@ export interface DoctorReport {
 }
 
 export async function examine(options: DoctorOptions): Promise<DoctorReport> {
-  let proof: Promise<VerifyReport> | null = null;
+  let proof: Promise<VerifyResult> | null = null;
   const input: CheckInput = {
     ...options,
     now: options.now ?? Date.now(),

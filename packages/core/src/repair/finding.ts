@@ -3,7 +3,7 @@ import type { NextStep } from "../model/next-step.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ReplacedSetting } from "../settings/settings-resolve.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { VerifyReport } from "../store/store.ts";
+import type { VerifyResult } from "../store/store.ts";
 
 export type Severity = "info" | "warning" | "error";
 
@@ -46,7 +46,7 @@ export interface CheckInput {
   /** Settings that could not be used, each with the default in its place. */
   readonly replacedSettings: readonly ReplacedSetting[];
   /** The proof of the archive, made once for all checks. */
-  readonly verify: () => Promise<VerifyReport>;
+  readonly verify: () => Promise<VerifyResult>;
 }
 
 export type Check = (input: CheckInput) => Promise<Finding[]>;

@@ -103,7 +103,7 @@ export interface RewriteOptions {
   readonly engine: Engine;
   readonly targets: readonly RewriteTarget[];
   /** Only makes the texts. Models are called all the same. */
-  readonly isDry: boolean;
+  readonly dryRun: boolean;
   readonly isExtractive?: boolean;
   /** Keeps the old text where no better one could be had. */
   readonly mustHeal?: boolean;

@@ -21,7 +21,7 @@ export interface DoubtfulSummary {
   readonly content: string;
 }
 
-export interface DissolveReport {
+export interface DissolveResult {
   readonly summaryId: string;
   readonly conversationId: number;
   /** What stands in its place, oldest first. */
@@ -36,11 +36,11 @@ export interface DissolveReport {
 export interface TransplantRequest {
   readonly from: number;
   readonly to: number;
-  readonly isDry: boolean;
+  readonly dryRun: boolean;
   readonly now: number;
 }
 
-export interface TransplantReport {
+export interface TransplantResult {
   readonly from: number;
   readonly to: number;
   readonly messages: number;
@@ -151,14 +151,14 @@ export interface RepairStore {
   readSources(summaryId: string): Promise<RunItem[]>;
   /** Puts a new summary in the place of a published one, wherever that stands. The old text is kept, retired. */
   replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome>;
-  /** Puts the sources of a summary back into the context; `isDry`: only tells. Null: it is not in the context. */
+  /** Puts the sources of a summary back into the context; `dryRun`: only tells. Null: it is not in the context. */
   dissolveSummary(request: {
     summaryId: string;
-    isDry: boolean;
+    dryRun: boolean;
     now: number;
-  }): Promise<DissolveReport | null>;
+  }): Promise<DissolveResult | null>;
   /** Copies a conversation, with everything in it, in front of another one of the same owner; refuses what is there already. */
-  transplant(request: TransplantRequest, derive: Derive): Promise<TransplantReport>;
+  transplant(request: TransplantRequest, derive: Derive): Promise<TransplantResult>;
   planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan>;
   /** Erases messages and what rests on them. The freed pages are wiped by {@link wipeFreed}. */
   forget(request: ForgetRequest): Promise<ForgetOutcome>;

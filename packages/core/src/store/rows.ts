@@ -305,7 +305,7 @@ export interface VerifyCounts {
   readonly files: number;
 }
 
-export interface VerifyReport extends VerifyCounts {
+export interface VerifyResult extends VerifyCounts {
   readonly ok: boolean;
   /** Messages redacted under a key, and how many of them were proven, with that key, to be what arrived. */
   readonly redacted?: { readonly messages: number; readonly proven: number };

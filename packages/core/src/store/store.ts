@@ -36,7 +36,7 @@ import type {
   SessionState,
   ShownMessage,
   StorageShares,
-  VerifyReport,
+  VerifyResult,
 } from "./rows.ts";
 
 export type * from "./rows.ts";
@@ -91,7 +91,7 @@ export interface Store
   readShown(messageIds: readonly number[]): Promise<ShownMessage[]>;
   readRevisions(messageId: number, owner?: string): Promise<MessageRow[]>;
   /** Brings what was stored a moment ago into the index, and the event ids of an import to where they are looked up. Without it that happens by itself, milliseconds later. Never fails. */
-  settleIndex(): Promise<void>;
+  flushIndex(): Promise<void>;
   readFile(fileId: string, owner?: string): Promise<LargeFileRow | null>;
   readFileContent(fileId: string, owner?: string): Promise<Uint8Array | null>;
   status(owner?: string): Promise<ArchiveStatus>;
@@ -105,7 +105,7 @@ export interface Store
     derive: Derive,
     onProgress: (done: number, total: number) => void,
     proveArrival?: ProveArrival,
-  ): Promise<VerifyReport>;
+  ): Promise<VerifyResult>;
   /** Rebuilds the full-text index beside the old one, in short transactions with pauses between them, and swaps. */
   reindex(
     derive: Derive,

@@ -22,7 +22,10 @@ export interface ClueListing {
   readonly ids: readonly number[];
   /** Documents of the scope that hold it: exact, or an estimate when it is too common to list. */
   readonly frequency: number;
-  /** Documents older than this were not looked at; null when all were. */
+  /**
+   * Documents with a lower id were not looked at; null when all were. It divides what one statement saw and says nothing of what arrives
+   * later: an id that is committed late on either side of it is in the next search.
+   */
   readonly listedFrom: number | null;
 }
 

@@ -31,7 +31,7 @@ import { POSITION_STEP } from "../../src/model/message.ts";
 import { nameSource } from "../../src/store/folding.ts";
 import type { FoldRun, RunItem, StoreSummary } from "../../src/store/folding.ts";
 import { SqliteStore } from "@lossless/sqlite";
-import type { AppendBatch, AppendEvent, Problem, VerifyReport } from "../../src/store/store.ts";
+import type { AppendBatch, AppendEvent, Problem, VerifyResult } from "../../src/store/store.ts";
 import type { MovedFile, MovedMessage, MovedRow } from "../../src/store/transfer.ts";
 
 const SESSIONS = [
@@ -111,7 +111,7 @@ class Both {
     return outcome;
   }
 
-  proveMemory(): VerifyReport {
+  proveMemory(): VerifyResult {
     const request = { derive: deriveMessage, onProgress: () => undefined, storage: NO_STORAGE };
     return this.memory.read(() => proveArchive(request));
   }
@@ -307,8 +307,8 @@ async function tellStory(both: Both, seed: number): Promise<void> {
   const dissolveOne = async (now: number): Promise<void> => {
     const summaryId = listCover()[0]?.summary_id;
     if (!summaryId) return;
-    const dry = await both.store.dissolveSummary({ summaryId, isDry: true, now });
-    const request = { summaryId, isDry: false, now };
+    const dry = await both.store.dissolveSummary({ summaryId, dryRun: true, now });
+    const request = { summaryId, dryRun: false, now };
     const done = await both.run(both.store.dissolveSummary(request), () => planDissolve(summaryId, now), 4);
     expect(done).toEqual(dry);
   };
@@ -354,7 +354,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
   };
   const transplantOne = async (now: number): Promise<void> => {
     const ids = both.memory.list("conversations").map((row) => row.conversation_id);
-    const request = { from: random.pick(ids), to: random.pick(ids), isDry: false, now };
+    const request = { from: random.pick(ids), to: random.pick(ids), dryRun: false, now };
     const stored = both.store.transplant(request, deriveMessage);
     const plan = () => planTransplant(request, deriveMessage);
     const failure = await stored.then(

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
-import type { Complete, Engine, VerifyReport } from "@lossless/core";
+import type { Complete, Engine, VerifyResult } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { deriveMessage } from "../../src/ingest/prepare.ts";
@@ -72,7 +72,7 @@ function readGiven(database: string, conversationId = 1): Given[] {
     .all(conversationId) as unknown as Given[];
 }
 
-async function verifyArchive(database: string): Promise<VerifyReport> {
+async function verifyArchive(database: string): Promise<VerifyResult> {
   const engine = await openAt(database);
   try {
     return await engine.verify();
@@ -163,7 +163,7 @@ test("a transplanted summary names the copy of what it was given", async () => {
     session: target,
     messages: [{ eventId: "t", message: { role: "user", content: "hello" } }],
   });
-  await engine.transplant({ from: 1, to: 2, isDry: false });
+  await engine.transplant({ from: 1, to: 2, dryRun: false });
   await engine.close();
   const [from, to] = [readGiven(database, 1), readGiven(database, 2)];
   const shape = (rows: readonly Given[]): (number | null)[] =>

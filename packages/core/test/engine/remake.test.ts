@@ -162,12 +162,12 @@ describe("a change under summaries", () => {
     );
     const { newId } = await engine.rewriteSummary({
       summaryId: condensed?.summaryId ?? "",
-      isDry: false,
+      dryRun: false,
       text: {
         content: "Written by hand.",
         model: "hand",
         level: "normal",
-        sourceKeys: (await engine.rewriteSummary({ summaryId: condensed?.summaryId ?? "", isDry: true }))
+        sourceKeys: (await engine.rewriteSummary({ summaryId: condensed?.summaryId ?? "", dryRun: true }))
           .sourceKeys,
       },
     });

@@ -59,6 +59,6 @@ test("a conversation is copied in front of one that has the content under anothe
     const from = await engine.ingest({ session: sessionOf("from"), messages });
     await engine.compact({ conversationId: from.conversationId, budgetTokens: 500, force: true });
     const to = await engine.ingest({ session: sessionOf("to"), messages: [{ message: asOutput }] });
-    await engine.transplant({ from: from.conversationId, to: to.conversationId, isDry: false });
+    await engine.transplant({ from: from.conversationId, to: to.conversationId, dryRun: false });
   });
 });

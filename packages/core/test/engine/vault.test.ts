@@ -276,7 +276,7 @@ describe("the vault goes where its messages go", () => {
       session: { ...SESSION, key: "agent:main:other", id: "o" },
       messages: [say("x", "hello")],
     });
-    await engine.transplant({ from: 1, to: 2, isDry: false });
+    await engine.transplant({ from: 1, to: 2, dryRun: false });
     expect((await engine.unseal({ messageId: 3 }))[0]?.value).toBe(SECRET);
     await engine.forget({ messageIds: [1, 3], reason: "test" });
     await expect(engine.unseal({ messageId: 1 })).rejects.toThrow(/nothing of it/u);

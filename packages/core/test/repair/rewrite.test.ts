@@ -73,7 +73,7 @@ describe("rewriting", () => {
       targets.map((target) => target.depth).toSorted((a, b) => a - b),
     );
     const answers = [];
-    for await (const answer of rewriteAll({ engine, targets, isDry: false })) {
+    for await (const answer of rewriteAll({ engine, targets, dryRun: false })) {
       answers.push(answer);
       expect(await problems(engine)).toEqual([]);
     }
@@ -101,7 +101,7 @@ describe("rewriting", () => {
     const engine = await open(folder, write);
     const [target] = await planRewrite(engine, { conversationId: 1, depth: 0 });
     if (!target) throw new Error("no leaf");
-    for await (const answer of rewriteAll({ engine, targets: [target], isDry: true })) {
+    for await (const answer of rewriteAll({ engine, targets: [target], dryRun: true })) {
       expect(answer).toMatchObject({ newId: null, after: { model: "test/model" } });
     }
     expect((await planRewrite(engine, { conversationId: 1, summaryId: target.summaryId })).length).toBe(1);
@@ -118,11 +118,11 @@ describe("rewriting", () => {
     });
     const [leaf, other] = await planRewrite(engine, { conversationId: 1, depth: 0 });
     if (!leaf || !other) throw new Error("no leaves");
-    const { after, sourceKeys } = await engine.rewriteSummary({ summaryId: leaf.summaryId, isDry: true });
+    const { after, sourceKeys } = await engine.rewriteSummary({ summaryId: leaf.summaryId, dryRun: true });
     const { content, model, level } = after;
     const text = { content, model, level, sourceKeys };
     const before = calls;
-    const { newId } = await engine.rewriteSummary({ summaryId: leaf.summaryId, isDry: false, text });
+    const { newId } = await engine.rewriteSummary({ summaryId: leaf.summaryId, dryRun: false, text });
     expect(calls).toBe(before);
     expect(await engine.readSummary({ summaryId: newId ?? "" })).toMatchObject({
       state: "cover",
@@ -130,7 +130,7 @@ describe("rewriting", () => {
       model,
     });
     await expect(
-      engine.rewriteSummary({ summaryId: other.summaryId, isDry: false, text }),
+      engine.rewriteSummary({ summaryId: other.summaryId, dryRun: false, text }),
     ).rejects.toMatchObject({ code: "database_busy", message: expect.stringContaining("changed meanwhile") });
     expect(await problems(engine)).toEqual([]);
     await engine.close();
@@ -142,10 +142,10 @@ describe("rewriting", () => {
     const engine = await open(folder, write);
     const [leaf] = await planRewrite(engine, { conversationId: 1, depth: 0 });
     const summaryId = leaf?.summaryId ?? "";
-    const { after, sourceKeys } = await engine.rewriteSummary({ summaryId, isDry: true });
+    const { after, sourceKeys } = await engine.rewriteSummary({ summaryId, dryRun: true });
     await engine.setBranch({ session, offBranch: ["e1"] });
     const text = { content: after.content, model: after.model, level: after.level, sourceKeys };
-    await expect(engine.rewriteSummary({ summaryId, isDry: false, text })).rejects.toMatchObject({
+    await expect(engine.rewriteSummary({ summaryId, dryRun: false, text })).rejects.toMatchObject({
       code: "database_busy",
     });
     await engine.close();
@@ -160,12 +160,12 @@ describe("rewriting", () => {
     await engine.setBranch({ session, offBranch: ["e1"] });
     const stale = await engine.readSummary({ summaryId });
     expect(stale?.isStale).toBe(true);
-    const { sourceKeys } = await engine.rewriteSummary({ summaryId, isDry: true });
+    const { sourceKeys } = await engine.rewriteSummary({ summaryId, dryRun: true });
     const text = { content: stale?.content ?? "", model: "test/model", level: "normal" as const, sourceKeys };
-    const { newId } = await engine.rewriteSummary({ summaryId, isDry: false, text });
+    const { newId } = await engine.rewriteSummary({ summaryId, dryRun: false, text });
     expect((await engine.readSummary({ summaryId: newId ?? "" }))?.isStale).toBe(false);
     expect(await problems(engine)).toEqual([]);
-    const again = await engine.rewriteSummary({ summaryId: newId ?? "", isDry: false, text });
+    const again = await engine.rewriteSummary({ summaryId: newId ?? "", dryRun: false, text });
     expect(again.newId).toBeNull();
     await engine.close();
   });
@@ -178,18 +178,23 @@ describe("rewriting", () => {
     const [first] = await planRewrite(broken, { conversationId: 1, depth: 0 });
     if (!first) throw new Error("no leaf");
     // A model that fails leaves a marked stand-in: now it is damaged.
-    for await (const answer of rewriteAll({ engine: broken, targets: [first], isDry: false }))
+    for await (const answer of rewriteAll({ engine: broken, targets: [first], dryRun: false }))
       expect(answer.newId).not.toBeNull();
     const damaged = await planRewrite(broken, { conversationId: 1, isDamaged: true });
     expect(damaged.map((target) => target.damage)).toEqual(["stand_in"]);
-    for await (const answer of rewriteAll({ engine: broken, targets: damaged, isDry: false, mustHeal: true }))
+    for await (const answer of rewriteAll({
+      engine: broken,
+      targets: damaged,
+      dryRun: false,
+      mustHeal: true,
+    }))
       expect(answer.newId).toBeNull();
     await broken.close();
     const engine = await open(folder, write);
     const database = new DatabaseSync(folder.file("lcm.db"));
     database.exec("DELETE FROM guards");
     database.close();
-    for await (const answer of rewriteAll({ engine, targets: damaged, isDry: false, mustHeal: true }))
+    for await (const answer of rewriteAll({ engine, targets: damaged, dryRun: false, mustHeal: true }))
       expect(answer.newId).not.toBeNull();
     expect(await planRewrite(engine, { conversationId: 1, isDamaged: true })).toEqual([]);
     expect(await problems(engine)).toEqual([]);
@@ -224,9 +229,9 @@ describe("dissolving", () => {
     const before = await shown();
     for (let depth = 5; depth >= 0; depth--) {
       for (const { summaryId } of await planRewrite(engine, { conversationId: 1, depth })) {
-        const preview = await engine.dissolveSummary({ summaryId, isDry: true });
+        const preview = await engine.dissolveSummary({ summaryId, dryRun: true });
         if (preview === null) continue;
-        expect(await engine.dissolveSummary({ summaryId, isDry: false })).toEqual(preview);
+        expect(await engine.dissolveSummary({ summaryId, dryRun: false })).toEqual(preview);
         expect(await problems(engine)).toEqual([]);
       }
     }
@@ -257,8 +262,8 @@ describe("transplanting", () => {
       session: other,
       messages: [{ eventId: "x", message: { role: "user", content: "hello there" } }],
     });
-    const preview = await engine.transplant({ from: 1, to: 2, isDry: true });
-    const report = await engine.transplant({ from: 1, to: 2, isDry: false });
+    const preview = await engine.transplant({ from: 1, to: 2, dryRun: true });
+    const report = await engine.transplant({ from: 1, to: 2, dryRun: false });
     expect(report).toMatchObject({ messages: preview.messages, summaries: preview.summaries });
     expect(report.summaryIds).toHaveLength(report.summaries);
     const { nodes } = await engine.readGraph({ conversationId: 2 });
@@ -272,10 +277,10 @@ describe("transplanting", () => {
     expect(copy?.shownMessages).toBe((source?.shownMessages ?? 0) + 1);
     const { items } = await engine.listMessages({ conversationId: 2, limit: 10, direction: "newest" });
     expect(items[0]?.eventId).toBe("x");
-    await expect(engine.transplant({ from: 1, to: 2, isDry: false })).rejects.toMatchObject({
+    await expect(engine.transplant({ from: 1, to: 2, dryRun: false })).rejects.toMatchObject({
       code: "usage",
     });
-    await expect(engine.transplant({ from: 2, to: 1, isDry: true })).rejects.toThrow(/already there/);
+    await expect(engine.transplant({ from: 2, to: 1, dryRun: true })).rejects.toThrow(/already there/);
     await engine.ingest({
       session: other,
       messages: [{ eventId: "y", message: { role: "user", content: "more" } }],

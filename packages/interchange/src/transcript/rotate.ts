@@ -41,7 +41,7 @@ export interface RotateOptions {
   readonly freshTailCount: number;
   readonly owner?: string;
   /** Only proves and tells. */
-  readonly isDry: boolean;
+  readonly dryRun: boolean;
   /** The original is kept beside the new file unless this is false. */
   readonly keepsOriginal?: boolean;
   /** The archive is backed up first when this says where it is. */
@@ -68,7 +68,7 @@ export async function rotateSessionFile(
   options: RotateOptions,
   access: ArchiveAccess,
 ): Promise<RotateReport> {
-  const { path, isDry, engine } = options;
+  const { path, dryRun, engine } = options;
   const before = statSync(path, { throwIfNoEntry: false });
   if (!before?.isFile()) throw new EngineError("not_found", `cannot rotate ${path}: there is no such file`);
   const content = readFileSync(path);
@@ -87,7 +87,7 @@ export async function rotateSessionFile(
     newSizeBytes: next.byteLength,
     bytesRemoved: content.byteLength - next.byteLength,
   };
-  if (isDry || report.bytesRemoved <= 0) return { ...report, originalPath: null, backupPath: null };
+  if (dryRun || report.bytesRemoved <= 0) return { ...report, originalPath: null, backupPath: null };
   const backupPath = options.backup ? (await createBackup({ engine, ...options.backup }, access)).path : null;
   // First: if the file is not replaced after all, an import finds that this is not its place, and reads from the start.
   await moveCursor(options, session, content, next, kept, relinked);
@@ -363,7 +363,7 @@ export async function sweepSessionFiles(
           engine: options.engine,
           path,
           freshTailCount: settings.freshTailCount,
-          isDry: false,
+          dryRun: false,
           databasePath: options.databasePath,
           owner: options.owner,
           backup,

@@ -1,6 +1,6 @@
 /** The words of `/lcm`: from the engine's numbers to a few lines for a chat. Pure. */
 
-import type { SearchResult, Settings, SpendGroup, StatusResult, VerifyReport } from "@lossless/core";
+import type { SearchResult, Settings, SpendGroup, StatusResult, VerifyResult } from "@lossless/core";
 import { describeDamage } from "@lossless/core/repair";
 import type { RewriteTarget } from "@lossless/core/repair";
 import { readSetting, SETTING_KEYS } from "@lossless/core/settings";
@@ -162,7 +162,7 @@ export function renderSpend(days: readonly SpendGroup[], models: readonly SpendG
   return ["Summaries in the last seven days", ...days.map(line), "By model", ...models.map(line)].join("\n");
 }
 
-export function renderVerify(report: VerifyReport): string {
+export function renderVerify(report: VerifyResult): string {
   const { problems } = report;
   if (problems.length === 0)
     return `Proven: ${count(report.messages, "message")} and ${count(report.summaries, "summary", "summaries")}, each byte in its place.`;

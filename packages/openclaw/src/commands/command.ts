@@ -197,7 +197,7 @@ async function repairSummaries(engine: Engine, damaged: readonly RewriteTarget[]
   const kept: string[] = [];
   for (const { summaryId } of damaged.slice(0, MAX_REPAIRS)) {
     try {
-      const { newId } = await engine.rewriteSummary({ summaryId, isDry: false, mustHeal: true });
+      const { newId } = await engine.rewriteSummary({ summaryId, dryRun: false, mustHeal: true });
       if (newId === null) kept.push(`${summaryId}: no better text could be had`);
       else written += 1;
     } catch (error) {

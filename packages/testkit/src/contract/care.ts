@@ -30,7 +30,7 @@ export function testCare(withStore: WithStore, hasFiles: boolean): void {
   test("forgets a message for good, and knows its event for ever", () =>
     withStore(async (store) => {
       const { conversationId, ids } = await tell(store, ["keep the heron", "forget the stork"]);
-      await store.settleIndex();
+      await store.flushIndex();
       const [, forgotten = 0] = ids;
       const planned = await store.planForget([forgotten], []);
       expect(planned).toMatchObject({
@@ -79,13 +79,13 @@ export function testCare(withStore: WithStore, hasFiles: boolean): void {
       );
       const { conversationId } = await tell(store, ["three"]);
       const request = { from: before.conversationId, to: conversationId, now: clock.now() };
-      const told = await store.transplant({ ...request, isDry: true }, deriveMessage);
+      const told = await store.transplant({ ...request, dryRun: true }, deriveMessage);
       expect(told).toMatchObject({ messages: 2, summaries: 0, summaryIds: [] });
       expect(await allMessages(store, conversationId)).toHaveLength(1);
-      await store.transplant({ ...request, isDry: false }, deriveMessage);
+      await store.transplant({ ...request, dryRun: false }, deriveMessage);
       expect(await readTexts(store, conversationId)).toEqual(["one", "two", "three"]);
       expect(await readTexts(store, before.conversationId)).toEqual(["one", "two"]);
-      await expect(store.transplant({ ...request, isDry: false }, deriveMessage)).rejects.toThrow("cannot");
+      await expect(store.transplant({ ...request, dryRun: false }, deriveMessage)).rejects.toThrow("cannot");
     }));
 
   test("lists what imports stored, and removes a conversation with everything in it, if it is as it was seen", () =>

@@ -78,12 +78,12 @@ export function testFolding(withStore: WithStore): void {
       const { conversationId, ids } = await tell(store, ["a", "b", "c"]);
       await fold(store, conversationId, { count: 2, text: textOf(1) });
       const request = { summaryId: textOf(1).summaryId, now: clock.now() };
-      const told = await store.dissolveSummary({ ...request, isDry: true });
+      const told = await store.dissolveSummary({ ...request, dryRun: true });
       expect(told).toMatchObject({ conversationId, ordinal: 0, itemsBehind: 1 });
       expect(await readContext(store, conversationId)).toEqual([textOf(1).summaryId, ids[2]]);
-      expect(await store.dissolveSummary({ ...request, isDry: false })).toEqual(told);
+      expect(await store.dissolveSummary({ ...request, dryRun: false })).toEqual(told);
       expect(await readContext(store, conversationId)).toEqual(ids);
-      expect(await store.dissolveSummary({ ...request, isDry: false })).toBeNull();
+      expect(await store.dissolveSummary({ ...request, dryRun: false })).toBeNull();
     }));
 
   test("drops summaries with those above them, and shows what they stood for", () =>

@@ -18,7 +18,7 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
       );
       const ids = results.map(({ messageId }) => messageId);
       const [first = 0, second = 0, third = 0, last = 0] = ids;
-      await store.settleIndex();
+      await store.flushIndex();
       const ranges = [{ since: START + 1_000, before: START + 3_000 }];
       const written = await store.findWritten({ scope: {}, ranges, limit: 10 });
       expect(written).toEqual([
@@ -60,7 +60,7 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
     withStore(async (store) => {
       const { ids } = await tell(store, ["a heron stands", "storks fly", "another heron"]);
       await store.append(batchOf([makeEvent("e1", say("storks walk"))]));
-      await store.settleIndex();
+      await store.flushIndex();
       const clues = [run("heron"), run("stand"), run("walk")];
       expect(await store.testClues({ kind: "message", clues, ids })).toEqual([
         [ids[0], ids[2]],
@@ -107,7 +107,7 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
     withStore(async (store) => {
       const { conversationId } = await tell(store, ["a", "b", "c"]);
       await fold(store, conversationId, { count: 2, text: textOf(1, "they saw a heron") });
-      await store.settleIndex();
+      await store.flushIndex();
       const request = { kind: "summary", clues: [run("heron")], limit: 10 } as const;
       const refs = (await store.findClues({ ...request, scope: {} })).listings[0]?.ids ?? [];
       expect(await store.readFoundSummaries(refs, {})).toMatchObject([

@@ -3,7 +3,7 @@
  * as it was before a summary was made.
  */
 import { EngineError } from "@lossless/core";
-import type { AssembledContext, ConversationRow, DissolveReport } from "@lossless/core";
+import type { AssembledContext, ConversationRow, DissolveResult } from "@lossless/core";
 import {
   countOf,
   formatCount,
@@ -57,7 +57,7 @@ export class ContextScreen implements Screen {
   readonly #text: ChosenText;
   #budget: number;
   #context: AssembledContext | null = null;
-  #report: DissolveReport | null = null;
+  #report: DissolveResult | null = null;
   #note = "";
   #lines: readonly ContextLine[] = [];
   #place: ListCursor = LIST_START;
@@ -104,7 +104,7 @@ export class ContextScreen implements Screen {
   async #goBackInTime({ summaryId }: Before, { items }: AssembledContext): Promise<void> {
     const { engine } = this.#desk.archive;
     const id = summaryId ?? (await this.#findNewest(items.flatMap((item) => item.summaryId ?? [])));
-    this.#report = id === null ? null : await engine.dissolveSummary({ summaryId: id, isDry: true });
+    this.#report = id === null ? null : await engine.dissolveSummary({ summaryId: id, dryRun: true });
     if (id === null)
       this.#note = "this context shows no summary; press - to halve the budget and see folded parts";
     else if (this.#report === null)

@@ -1,6 +1,6 @@
 /** Dissolve: puts what a summary was made from back into the context. The preview shows how items and tokens would shift. */
 import { EngineError } from "@lossless/core";
-import type { ConversationRow, DissolveReport } from "@lossless/core";
+import type { ConversationRow, DissolveResult } from "@lossless/core";
 import { countOf, formatCount } from "@lossless/core/doors";
 import type { Paint } from "../paint.ts";
 import type { Desk, Screen } from "../screen.ts";
@@ -13,7 +13,7 @@ export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, su
     name: "dissolve",
     conversation,
     preview: async () => {
-      const report = await engine.dissolveSummary({ summaryId, isDry: true });
+      const report = await engine.dissolveSummary({ summaryId, dryRun: true });
       if (report === null) {
         const above = (await engine.readSummary({ ...scope, summaryId }))?.derivedIds[0];
         throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context`, {
@@ -30,7 +30,7 @@ export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, su
     },
     apply: async () => {
       const report = await desk.archive.change((writer) =>
-        writer.dissolveSummary({ summaryId, isDry: false }),
+        writer.dissolveSummary({ summaryId, dryRun: false }),
       );
       if (report === null)
         throw new EngineError("usage", `cannot dissolve ${summaryId}: it is not in the context any more`);
@@ -39,7 +39,7 @@ export function makeDissolveScreen(desk: Desk, conversation: ConversationRow, su
   });
 }
 
-function renderDissolve(report: DissolveReport, paint: Paint): TextLine[] {
+function renderDissolve(report: DissolveResult, paint: Paint): TextLine[] {
   const { ordinal, itemsBehind, sources, tokensBefore, tokensAfter } = report;
   const shift = sources.length - 1;
   return [

@@ -30,7 +30,7 @@ function makeTransplantScreen(
     name: "transplant",
     conversation: from,
     preview: async () => {
-      const report = await desk.archive.engine.transplant({ ...ids, isDry: true });
+      const report = await desk.archive.engine.transplant({ ...ids, dryRun: true });
       return {
         title: "What would be copied. Nothing has been changed yet.",
         lines: (paint) => [
@@ -47,7 +47,7 @@ function makeTransplantScreen(
       };
     },
     apply: async () => {
-      const report = await desk.archive.change((writer) => writer.transplant({ ...ids, isDry: false }));
+      const report = await desk.archive.change((writer) => writer.transplant({ ...ids, dryRun: false }));
       return `copied ${countOf(report.messages, "message")} in front of conversation ${report.to}`;
     },
   });

@@ -89,7 +89,7 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
   });
 }
 
-function renderReport(report: ExportReport, isDry: boolean): string {
+function renderReport(report: ExportReport, dryRun: boolean): string {
   const size = report.bytes === 0 ? "" : `, ${formatBytes(report.bytes)}`;
   const counts = [
     countOf(report.conversations, "conversation"),
@@ -99,5 +99,5 @@ function renderReport(report: ExportReport, isDry: boolean): string {
       : []),
     ...(report.files > 0 ? [countOf(report.files, "file")] : []),
   ].join(", ");
-  return `${style.good("ok")}  ${toOneLine(report.path)}: ${counts}${size}${isDry ? " would be written" : ""}`;
+  return `${style.good("ok")}  ${toOneLine(report.path)}: ${counts}${size}${dryRun ? " would be written" : ""}`;
 }

@@ -183,10 +183,10 @@ function boundMemory(): void {
 /** The archive, or with a dry run something that only looks like one. */
 async function withTarget(
   invocation: Invocation,
-  isDry: boolean,
+  dryRun: boolean,
   work: (target: ImportTarget) => Promise<void>,
 ): Promise<void> {
-  if (!isDry) return invocation.withArchive("create", work, { thread: true });
+  if (!dryRun) return invocation.withArchive("create", work, { thread: true });
   const { settings } = await invocation.settings();
   const { createDryTarget } = await import("@lossless/interchange");
   try {
@@ -375,18 +375,18 @@ async function importSource(
 
 const isAboutTheFile = ({ code }: EngineError): boolean => code === "invalid_input" || code === "not_found";
 
-function describeReport(report: ImportReport, isDry: boolean): string {
+function describeReport(report: ImportReport, dryRun: boolean): string {
   const { path, imported, revisions, skipped, conversationId } = report;
-  const where = conversationId === null || isDry ? "" : `, conversation ${conversationId}`;
-  return `${toOneLine(path)}: ${formatCount(imported + revisions)} ${isDry ? "new" : "stored"}, ${formatCount(skipped)} known before${where}`;
+  const where = conversationId === null || dryRun ? "" : `, conversation ${conversationId}`;
+  return `${toOneLine(path)}: ${formatCount(imported + revisions)} ${dryRun ? "new" : "stored"}, ${formatCount(skipped)} known before${where}`;
 }
 
 function renderTally(
   { imported, skipped, conversations, files, problems, failures }: Tally,
-  isDry: boolean,
+  dryRun: boolean,
 ): string {
   const mark = failures.length === 0 ? style.good("ok") : style.warning("partly");
-  const summary = `${mark}  ${countOf(files, "file")}: ${countOf(imported, "message")} ${isDry ? "would be stored" : "stored"}, ${formatCount(skipped)} known before, in ${countOf(conversations.size, "conversation")}`;
+  const summary = `${mark}  ${countOf(files, "file")}: ${countOf(imported, "message")} ${dryRun ? "would be stored" : "stored"}, ${formatCount(skipped)} known before, in ${countOf(conversations.size, "conversation")}`;
   if (problems.length === 0) return summary;
   const shown = problems.slice(0, SHOWN_PROBLEMS).map(renderProblem);
   const more = problems.length - shown.length;

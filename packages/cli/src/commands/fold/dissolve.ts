@@ -1,7 +1,7 @@
 /** `lcm dissolve`: undoes a fold. What a summary was made from stands in the context again in its place. */
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
-import type { DissolveReport } from "@lossless/core";
+import type { DissolveResult } from "@lossless/core";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, formatCount } from "@lossless/core/doors";
@@ -38,11 +38,11 @@ async function runDissolve(
   { apply }: DissolveOptions,
   summaryId: string,
 ): Promise<void> {
-  const isDry = apply !== true;
-  const report = await invocation.withArchive(isDry ? "read" : "change", async (engine) => {
+  const dryRun = apply !== true;
+  const report = await invocation.withArchive(dryRun ? "read" : "change", async (engine) => {
     const node = await engine.readSummary({ ...invocation.scope, summaryId });
     if (node === null) throw new EngineError("not_found", `cannot find summary ${summaryId}`);
-    return { answer: await engine.dissolveSummary({ summaryId, isDry }), node };
+    return { answer: await engine.dissolveSummary({ summaryId, dryRun }), node };
   });
   const { answer, node } = report;
   if (answer === null) {
@@ -54,10 +54,10 @@ async function runDissolve(
           : "lcm summaries list shows which do",
     });
   }
-  await invocation.print({ data: { applied: !isDry, ...answer }, text: () => renderReport(answer, isDry) });
+  await invocation.print({ data: { applied: !dryRun, ...answer }, text: () => renderReport(answer, dryRun) });
 }
 
-function renderReport(report: DissolveReport, isDry: boolean): string {
+function renderReport(report: DissolveResult, dryRun: boolean): string {
   const { conversationId, ordinal, itemsBehind, sources, tokensBefore, tokensAfter } = report;
   const shift = sources.length - 1;
   const pairs: [string, string][] = [
@@ -81,6 +81,6 @@ function renderReport(report: DissolveReport, isDry: boolean): string {
     ]),
     { maxWidth: terminalColumns(), styleTitle: style.faint },
   );
-  const end = isDry ? "Nothing was done. Add --apply to do it." : `${style.good("ok")}  dissolved`;
+  const end = dryRun ? "Nothing was done. Add --apply to do it." : `${style.good("ok")}  dissolved`;
   return [renderPairs(pairs, style.faint), table, end].join("\n\n");
 }

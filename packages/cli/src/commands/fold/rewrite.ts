@@ -183,7 +183,7 @@ async function writeAll(
   for await (const answer of rewriteAll({
     engine,
     targets,
-    isDry: options.apply !== true,
+    dryRun: options.apply !== true,
     mustHeal: true,
     isExtractive: options.model === false,
     signal,

@@ -62,16 +62,16 @@ async function runRotate(
     throw usageError("cannot run lcm rotate: it takes one session file", "With --auto it takes several.");
   const { rotateSessionFile } = await import("@lossless/lossless-claw/interchange");
   const { settings } = await invocation.settings();
-  const isDry = options.apply !== true;
+  const dryRun = options.apply !== true;
   const { databasePath, largeFilesDir: filesDir, freshTailCount } = settings;
   const report = await invocation.withArchive(
-    isDry ? "read" : "change",
+    dryRun ? "read" : "change",
     (engine) =>
       rotateSessionFile({
         engine,
         path: resolve(file),
         freshTailCount,
-        isDry,
+        dryRun,
         keepsOriginal: options.original,
         backup: { databasePath, filesDir },
         databasePath,
@@ -79,7 +79,7 @@ async function runRotate(
       }),
     { thread: true },
   );
-  await invocation.print({ data: { applied: !isDry, ...report }, text: () => renderReport(report, isDry) });
+  await invocation.print({ data: { applied: !dryRun, ...report }, text: () => renderReport(report, dryRun) });
 }
 
 async function runSweep(
@@ -147,7 +147,7 @@ function renderTally(tally: SweepTally | null, mode: string): string {
   );
 }
 
-function renderReport(report: RotateReport, isDry: boolean): string {
+function renderReport(report: RotateReport, dryRun: boolean): string {
   const { path, lines, keptLines, preservedTailMessageCount, sizeBytes, newSizeBytes } = report;
   const pairs: [string, string][] = [
     ["File", path],
@@ -160,7 +160,7 @@ function renderReport(report: RotateReport, isDry: boolean): string {
   const end =
     report.bytesRemoved <= 0
       ? "There is nothing to remove."
-      : isDry
+      : dryRun
         ? "Nothing was done. Add --apply to replace the file."
         : `${style.good("ok")}  rotated`;
   return `${renderPairs(pairs, style.faint)}\n\n${end}`;

@@ -33,16 +33,16 @@ is. Refused when the other conversation already holds one of the messages, or be
 }
 
 async function runTransplant(invocation: Invocation, { from, to, apply }: TransplantOptions): Promise<void> {
-  const isDry = apply !== true;
-  const report = await invocation.withArchive(isDry ? "read" : "change", async (engine) => {
+  const dryRun = apply !== true;
+  const report = await invocation.withArchive(dryRun ? "read" : "change", async (engine) => {
     for (const id of [from, to]) await requireConversation(engine, invocation, id);
-    return engine.transplant({ from, to, isDry });
+    return engine.transplant({ from, to, dryRun });
   });
   const what = `${countOf(report.messages, "message")} and ${countOf(report.summaries, "summary", "summaries")} of conversation ${from}`;
   await invocation.print({
-    data: { applied: !isDry, ...report },
+    data: { applied: !dryRun, ...report },
     text: () =>
-      isDry
+      dryRun
         ? `${what} would be copied in front of conversation ${to}.\nNothing was done. Add --apply to do it.`
         : `${style.good("ok")}  ${what} copied in front of conversation ${to}`,
   });

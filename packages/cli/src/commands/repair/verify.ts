@@ -1,7 +1,7 @@
 /** `lcm verify`: proves that what is stored is what was handed in, or names what is not. */
 import type { Command } from "commander";
 import { ERROR_CODES } from "@lossless/core";
-import type { Problem, VerifyReport } from "@lossless/core";
+import type { Problem, VerifyResult } from "@lossless/core";
 import { runCancellable, toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, toOneLine } from "@lossless/core/doors";
@@ -60,7 +60,7 @@ async function runVerify(invocation: Invocation): Promise<void> {
   });
 }
 
-export function renderReport(report: VerifyReport): string {
+export function renderReport(report: VerifyResult): string {
   const checked = [
     countOf(report.messages, "message"),
     countOf(report.conversations, "conversation"),
@@ -84,7 +84,7 @@ export function renderReport(report: VerifyReport): string {
 }
 
 /** Without the key only what is stored can be proven. */
-function renderRedacted({ redacted }: VerifyReport): string[] {
+function renderRedacted({ redacted }: VerifyResult): string[] {
   if (redacted === undefined) return [];
   const { messages, proven } = redacted;
   return [
