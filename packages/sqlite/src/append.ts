@@ -2,7 +2,7 @@
 import { planAppend, planFindNew } from "@lossless/core/adapter";
 import type { AppendPlanResult } from "@lossless/core/adapter";
 import type { AppendBatch, AppendEvent, AppendResult, Plan, PreparedMessage } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { noteStored } from "./imports.ts";
 import { readPlan, writePlan } from "./plans.ts";
 

@@ -6,7 +6,7 @@ import { HIDDEN, isHiddenByBoundary } from "@lossless/core/adapter";
 import type { Boundary, CoverItem, ReserveSummary, Span } from "@lossless/core/adapter";
 import type { CoverCounters, CoverHead, CoverTail, Row } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 
 /** Items are read in pages: fetching them one by one would cost half as much again. */
 const PAGE_ITEMS = 32;

@@ -8,7 +8,7 @@
 import { hashSummary } from "@lossless/core/adapter";
 import type { Row } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 
 const ALL = "SELECT summary_id AS id FROM summaries WHERE conversation_id = ?";
 /** The given ones, and whatever was made from them. */

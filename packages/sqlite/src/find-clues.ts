@@ -15,7 +15,7 @@ import type {
   TextClue,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { HEAD_COLUMNS, scopeTerm, toHead } from "./full-text-index.ts";
 import type { HeadRow, IndexHead } from "./full-text-index.ts";
 import { listBeyond } from "./inherited.ts";

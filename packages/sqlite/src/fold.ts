@@ -3,7 +3,7 @@ import { must } from "@lossless/core/adapter";
 import type { StoredBody } from "@lossless/core/adapter";
 import type { Blobs, ItemPlace, Row, RunItem, RunRow } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { toSummary } from "./graph.ts";
 import { PlanReads } from "./plan-reads.ts";
 import { readParts, restoreBytes } from "./read.ts";

@@ -6,7 +6,7 @@
  */
 import { planForget, planForgetting } from "@lossless/core/adapter";
 import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { readPlan, writePlan } from "./plans.ts";
 import { dropUnfinished } from "./reindex.ts";
 import { watchSealed } from "./seals.ts";

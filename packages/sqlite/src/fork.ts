@@ -1,6 +1,6 @@
 /** What a fork shows of its parent. The rules are in `archive/fork.ts`. */
 import type { ForkItem, Row } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 
 const SHOWN_ITEMS = `
   SELECT i.* FROM fork_items i LEFT JOIN messages m ON m.message_id = i.message_id

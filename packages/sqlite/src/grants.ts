@@ -1,6 +1,6 @@
 /** Grants, kept in the database so that a restart neither forgets nor revives one. */
 import type { Grant, Row } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 
 const LIVE = "revoked_at IS NULL AND expires_at > ?2";
 const LIVE_OF_ISSUER = `SELECT 1 AS found FROM expansion_grants WHERE issuer_key = ?1 AND ${LIVE} AND owner = ?3 LIMIT 1`;

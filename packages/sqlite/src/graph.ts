@@ -9,7 +9,7 @@ import type {
   SummaryRow,
   SummaryState,
 } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { makePage, parseCursor } from "./read.ts";
 
 const SELECT_SUMMARY = `

@@ -2,7 +2,7 @@
 import type { ImportMark, IngestedMessage } from "@lossless/core/adapter";
 import type { ImportedPart, Row } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 
 const NOTE = `
   INSERT INTO imports (import_id, conversation_id, source, at, messages)

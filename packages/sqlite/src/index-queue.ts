@@ -9,7 +9,7 @@
  */
 import type { StoredBody } from "@lossless/core/adapter";
 import type { Derive } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { readParts, restoreBytes, toCuts } from "./read.ts";
 import {

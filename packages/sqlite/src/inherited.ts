@@ -4,7 +4,7 @@
  */
 import type { DocumentKind, InheritedPart, RecallScope } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 
 const INHERITED = `
   WITH RECURSIVE parents (id, position) AS (

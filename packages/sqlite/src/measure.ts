@@ -6,7 +6,7 @@ import { HIDDEN, hiddenReasons } from "@lossless/core/adapter";
 import type { HiddenReason } from "@lossless/core/adapter";
 import type { MessageCounts, Row, StorageShares } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { readShownCounters } from "./cover.ts";
 import type { ShownCounters } from "./cover.ts";
 

@@ -6,7 +6,7 @@ import { Conflict } from "@lossless/core/adapter";
 import type { Asking } from "@lossless/core/adapter";
 import { answerAll } from "@lossless/core/ports";
 import type { Changes, Plan } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import type { IndexDocument } from "./full-text-index.ts";
 import { PlanReads } from "./plan-reads.ts";
 

@@ -28,7 +28,7 @@ import type {
   StoredPart,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { findEvent, findSession } from "./event-ids.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
 

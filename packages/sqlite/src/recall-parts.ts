@@ -4,7 +4,7 @@
  */
 import { isRecallTool, MAX_INTERVENING_MESSAGES, POSITION_STEP } from "@lossless/core/adapter";
 import type { RecallParts } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 
 /** Whether there are any, for any statement: asked before the loops, so that archives without one pay nothing. */
 export const HAS_RECALL_PARTS = `

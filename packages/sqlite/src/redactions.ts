@@ -6,7 +6,7 @@ import { planReplaceSealed, toRedaction } from "@lossless/core/adapter";
 import type { RedactionRow, SealedValueRow } from "@lossless/core/adapter";
 import type { PreparedRedaction, RedactedMessage, Row, SealedValue } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { writePlan } from "./plans.ts";
 import { readParts, restoreBytes } from "./read.ts";
 

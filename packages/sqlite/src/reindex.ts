@@ -9,7 +9,7 @@
 import { setImmediate } from "node:timers/promises";
 import { EngineError } from "@lossless/core/adapter";
 import type { Derive, Row } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { summaryTableName, tableName } from "./full-text-index.ts";
 import { toDocument } from "./index-queue.ts";
 import type { IndexedBody } from "./index-queue.ts";

@@ -8,7 +8,7 @@
 import { EngineError } from "@lossless/core/adapter";
 import type { ConversationTies, RemovedCounts } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { keepHighestIds } from "./next-id.ts";
 
 const CHOSEN = "(SELECT value FROM json_each(?1))";

@@ -105,10 +105,10 @@ import type {
 } from "@lossless/core/ports";
 import { append } from "./append.ts";
 import { BodyCache } from "./body-cache.ts";
-import * as books from "./books.ts";
-import * as care from "./care.ts";
+import * as debtAndSpend from "./debt-and-spend.ts";
+import * as repair from "./repair.ts";
 import { Connection, translate } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { dropSummaries } from "./drop-summaries.ts";
 import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
 import * as fold from "./fold.ts";
@@ -121,7 +121,7 @@ import * as graph from "./graph.ts";
 import * as imports from "./imports.ts";
 import { migrate } from "./migrate.ts";
 import { listInherited } from "./inherited.ts";
-import * as places from "./places.ts";
+import * as documents from "./documents.ts";
 import * as measure from "./measure.ts";
 import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
@@ -306,7 +306,7 @@ export class SqliteStore implements Store {
   }
 
   async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
-    return this.#do("read", () => books.readCalibration(this.#context, model));
+    return this.#do("read", () => debtAndSpend.readCalibration(this.#context, model));
   }
 
   async readCoverTail(request: Parameters<Store["readCoverTail"]>[0]): Promise<CoverTail | null> {
@@ -394,55 +394,55 @@ export class SqliteStore implements Store {
   }
 
   async addDebt(debt: { conversationId: number; budgetTokens: number; now: number }): Promise<void> {
-    return this.#do("write", () => books.addDebt(this.#context, debt));
+    return this.#do("write", () => debtAndSpend.addDebt(this.#context, debt));
   }
 
   async readDebt(conversationId: number): Promise<Debt | null> {
-    return this.#do("read", () => books.readDebt(this.#context, conversationId));
+    return this.#do("read", () => debtAndSpend.readDebt(this.#context, conversationId));
   }
 
   async claimDebt(request: Parameters<Store["claimDebt"]>[0]): Promise<Debt | null> {
-    return this.#do("write", () => books.claimDebt(this.#context, request));
+    return this.#do("write", () => debtAndSpend.claimDebt(this.#context, request));
   }
 
   async renewDebt(request: Parameters<Store["renewDebt"]>[0]): Promise<boolean> {
-    return this.#do("write", () => books.renewDebt(this.#context, request));
+    return this.#do("write", () => debtAndSpend.renewDebt(this.#context, request));
   }
 
   async claimUpkeep(request: Parameters<Store["claimUpkeep"]>[0]): Promise<boolean> {
-    return this.#do("write", () => books.claimUpkeep(this.#context, request));
+    return this.#do("write", () => debtAndSpend.claimUpkeep(this.#context, request));
   }
 
   async releaseUpkeep(request: Parameters<Store["releaseUpkeep"]>[0]): Promise<void> {
-    return this.#do("write", () => books.releaseUpkeep(this.#context, request));
+    return this.#do("write", () => debtAndSpend.releaseUpkeep(this.#context, request));
   }
 
   async settleDebt(request: Parameters<Store["settleDebt"]>[0]): Promise<void> {
-    return this.#do("write", () => books.settleDebt(this.#context, request));
+    return this.#do("write", () => debtAndSpend.settleDebt(this.#context, request));
   }
 
   async recordSpend(record: SpendRecord): Promise<void> {
-    return this.#do("write", () => books.recordSpend(this.#context, record));
+    return this.#do("write", () => debtAndSpend.recordSpend(this.#context, record));
   }
 
   async sumSpend(request: Parameters<Store["sumSpend"]>[0]): Promise<SpendGroup[]> {
-    return this.#do("read", () => books.sumSpend(this.#context, request));
+    return this.#do("read", () => debtAndSpend.sumSpend(this.#context, request));
   }
 
   async countSpendCalls(since: number): Promise<number> {
-    return this.#do("read", () => books.countSpendCalls(this.#context, since));
+    return this.#do("read", () => debtAndSpend.countSpendCalls(this.#context, since));
   }
 
   async readGuards(): Promise<Guard[]> {
-    return this.#do("read", () => books.readGuards(this.#context));
+    return this.#do("read", () => debtAndSpend.readGuards(this.#context));
   }
 
   async saveGuard(guard: Guard): Promise<void> {
-    return this.#do("write", () => books.saveGuard(this.#context, guard));
+    return this.#do("write", () => debtAndSpend.saveGuard(this.#context, guard));
   }
 
   async readCacheUsage(conversationId: number): ReturnType<Store["readCacheUsage"]> {
-    return this.#do("read", () => books.readCacheUsage(this.#context, conversationId));
+    return this.#do("read", () => debtAndSpend.readCacheUsage(this.#context, conversationId));
   }
 
   async findClues(request: ClueRequest): Promise<CluesFound> {
@@ -454,15 +454,15 @@ export class SqliteStore implements Store {
   }
 
   async findWritten(request: Parameters<Store["findWritten"]>[0]): ReturnType<Store["findWritten"]> {
-    return this.#do("search", () => places.findWritten(this.#context, request));
+    return this.#do("search", () => documents.findWritten(this.#context, request));
   }
 
   async readPlaces(request: Parameters<Store["readPlaces"]>[0]): Promise<DocumentPlace[]> {
-    return this.#do("search", () => places.readPlaces(this.#context, request));
+    return this.#do("search", () => documents.readPlaces(this.#context, request));
   }
 
   async readTimes(request: Parameters<Store["readTimes"]>[0]): ReturnType<Store["readTimes"]> {
-    return this.#do("search", () => places.readTimes(this.#context, request));
+    return this.#do("search", () => documents.readTimes(this.#context, request));
   }
 
   async listRecallParts(messageIds: readonly number[]): Promise<RecallParts[]> {
@@ -470,11 +470,11 @@ export class SqliteStore implements Store {
   }
 
   async readTexts(messageIds: readonly number[], scope: RecallScope): Promise<MessageText[]> {
-    return this.#do("read", () => places.readTexts(this.#context, messageIds, scope));
+    return this.#do("read", () => documents.readTexts(this.#context, messageIds, scope));
   }
 
   async listNewest(request: Parameters<Store["listNewest"]>[0]): Promise<DatedId[]> {
-    return this.#do("search", () => places.listNewest(this.#context, request));
+    return this.#do("search", () => documents.listNewest(this.#context, request));
   }
 
   async findDoubts(...[doubts, scope]: Parameters<Store["findDoubts"]>): Promise<IdRange[]> {
@@ -482,31 +482,31 @@ export class SqliteStore implements Store {
   }
 
   async readTextsWithin(ranges: readonly IdRange[], scope: RecallScope): Promise<ScannedText[]> {
-    return this.#do("read", () => places.readTextsWithin(this.#context, ranges, scope));
+    return this.#do("read", () => documents.readTextsWithin(this.#context, ranges, scope));
   }
 
   async listFiles(scope: RecallScope, fileIds: readonly string[] | null): Promise<LargeFileRow[]> {
-    return this.#do("read", () => places.listFiles(this.#context, scope, fileIds));
+    return this.#do("read", () => documents.listFiles(this.#context, scope, fileIds));
   }
 
   async readFoundSummaries(refs: readonly number[], scope: RecallScope): Promise<FoundSummary[]> {
-    return this.#do("read", () => places.readFoundSummaries(this.#context, refs, scope));
+    return this.#do("read", () => documents.readFoundSummaries(this.#context, refs, scope));
   }
 
   async listRun(firstId: number, lastId: number): Promise<number[]> {
-    return this.#do("read", () => places.listRun(this.#context, firstId, lastId));
+    return this.#do("read", () => documents.listRun(this.#context, firstId, lastId));
   }
 
   async listSummariesOf(messageId: number): Promise<string[]> {
-    return this.#do("read", () => places.listSummariesOf(this.#context, messageId));
+    return this.#do("read", () => documents.listSummariesOf(this.#context, messageId));
   }
 
   async readFileMessages(fileId: string): Promise<number[]> {
-    return this.#do("read", () => places.readFileMessages(this.#context, fileId));
+    return this.#do("read", () => documents.readFileMessages(this.#context, fileId));
   }
 
   async listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]> {
-    return this.#do("read", () => places.listScope(this.#context, request));
+    return this.#do("read", () => documents.listScope(this.#context, request));
   }
 
   async listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]> {
@@ -536,15 +536,15 @@ export class SqliteStore implements Store {
   async backup(path: string, onProgress: (done: number, total: number) => void): Promise<void> {
     // The copy is made beside this thread: nothing may be left for the index to write meanwhile.
     this.#queue.settle();
-    return care.backup(this.#context, path, onProgress);
+    return repair.backup(this.#context, path, onProgress);
   }
 
   async listDebts(): Promise<Debt[]> {
-    return this.#do("read", () => care.listDebts(this.#context));
+    return this.#do("read", () => repair.listDebts(this.#context));
   }
 
   async closeDebt(conversationId: number): Promise<boolean> {
-    return this.#do("write", () => care.closeDebt(this.#context, conversationId));
+    return this.#do("write", () => repair.closeDebt(this.#context, conversationId));
   }
 
   async dropSummaries(...request: Parameters<Store["dropSummaries"]>): Promise<number | null> {
@@ -552,11 +552,11 @@ export class SqliteStore implements Store {
   }
 
   async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
-    return this.#do("read", () => care.findUnproven(this.#context, ...request));
+    return this.#do("read", () => repair.findUnproven(this.#context, ...request));
   }
 
   async readVersions(): ReturnType<Store["readVersions"]> {
-    return this.#do("read", () => care.readVersions(this.#context));
+    return this.#do("read", () => repair.readVersions(this.#context));
   }
 
   async readSources(summaryId: string): Promise<RunItem[]> {
@@ -614,11 +614,11 @@ export class SqliteStore implements Store {
   }
 
   async listPublished(request: Parameters<Store["listPublished"]>[0]): Promise<DoubtfulSummary[]> {
-    return this.#do("read", () => care.listPublished(this.#context, request));
+    return this.#do("read", () => repair.listPublished(this.#context, request));
   }
 
   async listBlobs(): Promise<string[]> {
-    return this.#do("read", () => care.listBlobs(this.#context));
+    return this.#do("read", () => repair.listBlobs(this.#context));
   }
 
   /** A connection of its own: what this one writes meanwhile stays outside. */

@@ -14,7 +14,7 @@ import type {
   Row,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { toIdentity } from "./read.ts";
 import { readRedaction } from "./redactions.ts";
 

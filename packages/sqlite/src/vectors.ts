@@ -14,7 +14,7 @@ import type {
   VectorSpace,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { resolveConversations } from "./find-clues.ts";
 import { listBeyond } from "./inherited.ts";
 

@@ -7,7 +7,7 @@ import { decodeTerms, encodeForIndex, formatMessageId, Spelling } from "@lossles
 import type { IndexProof, IndexTerms, Problems, ReadTerms } from "@lossless/core/adapter";
 import { allRows, eachRow } from "./connection.ts";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { scopeTerm } from "./full-text-index.ts";
 import { blockOf, readBlock } from "./word-blocks.ts";
 

@@ -7,7 +7,7 @@ import type { Problems, StorageProof } from "@lossless/core/adapter";
 import type { Derive, Problem, ProveArrival, VerifyResult } from "@lossless/core/ports";
 import { isBusy } from "./connection.ts";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { compareSchema } from "./migrate.ts";
 import { answerNow, readPlan } from "./plans.ts";
 import { IndexCheck } from "./verify-index.ts";

@@ -13,7 +13,7 @@ import { deriveMessage, isUnproven, UNPROVEN } from "@lossless/core/testing";
 import { BlobFolder } from "@lossless/core/adapter";
 import { BodyCache } from "../src/body-cache.ts";
 import { Connection } from "../src/connection.ts";
-import type { StoreContext } from "../src/context.ts";
+import type { StoreContext } from "../src/store-context.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
 import { allowWrites } from "../src/seals.ts";
 import { verify } from "../src/verify.ts";

@@ -14,7 +14,7 @@ import type {
   Store,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { dropBeyond } from "./inherited.ts";
 import { PARTS_OF, readFile, restoreBytes } from "./read.ts";
 import type { PartRecord } from "./read.ts";

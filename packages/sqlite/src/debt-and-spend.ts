@@ -1,7 +1,7 @@
-/** The books of folding: compaction owed, model calls made, guards that outlive a restart, and what caches were reported to do. */
+/** What folding owes and costs: compaction debt, model calls, guards that outlive a restart, and reported cache usage. */
 import { must } from "@lossless/core/adapter";
 import type { Debt, Guard, Row, SpendGroup, SpendRecord } from "@lossless/core/ports";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { PlanReads } from "./plan-reads.ts";
 
 const ADD_DEBT = `

@@ -1,11 +1,11 @@
-/** Care: copying the database page by page, and the lists the doctor reads. */
+/** For repair: copying the database page by page, and the lists the doctor reads. */
 import { backup as backupDatabase } from "node:sqlite";
 import type { StoredBody } from "@lossless/core/adapter";
 import type { Debt, DoubtfulSummary, Row } from "@lossless/core/ports";
-import { toDebt } from "./books.ts";
-import type { DebtRow } from "./books.ts";
+import { toDebt } from "./debt-and-spend.ts";
+import type { DebtRow } from "./debt-and-spend.ts";
 import { translate } from "./connection.ts";
-import type { StoreContext } from "./context.ts";
+import type { StoreContext } from "./store-context.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
 import { readParts, restoreBytes } from "./read.ts";
 
