@@ -1,7 +1,8 @@
 /**
  * Does a question as typed find the messages that hold its answer? Stores the conversations of the evaluation sets through the engine,
  * asks every question with `grep`, and prints recall, rank and empty answers per set and category beside the baselines. One default for
- * all sets. `--out DIR` writes run files that the scorer of the data folder accepts; `--set NAME` runs one.
+ * all sets. `--out DIR` writes run files that the scorer of the data folder accepts; `--set NAME` runs one; `--plain` stores turns without their
+ * sessions and times. Rankings are chosen on every other conversation of a set, the first included, and confirmed on the rest: the halves are rows.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,6 +24,8 @@ interface Turn {
 }
 
 interface Asked {
+  /** Which conversation of its set, from 0. */
+  readonly conversation?: number;
   readonly id: string;
   readonly category: string;
   readonly evidence: readonly string[];
@@ -62,7 +65,10 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
     const folder = mkdtempSync(path.join(tmpdir(), "lossless-recall-"));
     const engine = await openEngine({ database: path.join(folder, "lcm.db"), thread: false });
     try {
-      const asked = set === "probes" ? await askProbes(engine, data) : await askSet(engine, data, set);
+      const asked =
+        set === "probes"
+          ? await askProbes(engine, data)
+          : await askSet(engine, data, set, args.includes("--plain"));
       rows.push(...scoreSet(set, asked));
       if (out !== undefined) writeRun(out, set, asked);
     } finally {
@@ -77,21 +83,29 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
   };
 }
 
-async function askSet(engine: Engine, data: string, set: string): Promise<Timed[]> {
+async function askSet(engine: Engine, data: string, set: string, isPlain: boolean): Promise<Timed[]> {
   const asked: Timed[] = [];
+  let at = 0;
   for (const file of readdirSync(path.join(data, "qa", set)).toSorted()) {
     const content = JSON.parse(readFileSync(path.join(data, "qa", set, file), "utf8")) as Conversation & {
       conversations?: Conversation[];
     };
     for (const conversation of content.conversations ?? [content]) {
       const key = `bench:${set}:${conversation.id}`;
-      await store(engine, key, conversation);
+      await store(engine, key, isPlain ? makePlain(conversation) : conversation);
       for (const question of conversation.qa.filter(({ evidence }) => evidence.length > 0)) {
-        asked.push({ ...question, ...(await ask(engine, key, question.question)) });
+        asked.push({ ...question, conversation: at, ...(await ask(engine, key, question.question)) });
       }
+      at += 1;
     }
   }
   return asked;
+}
+
+/** All turns in one session, one after the other, at no known time. */
+function makePlain({ turns, ...conversation }: Conversation): Conversation {
+  const plain = turns.map(({ session: _session, time: _time, ...turn }) => turn);
+  return { ...conversation, sessions: [], turns: plain };
 }
 
 interface Timed extends Asked {
@@ -180,7 +194,13 @@ function scoreSet(set: string, asked: readonly Timed[]): Record<string, string |
     a < b ? -1 : 1,
   );
   const all = { set, category: "all", ...score(asked), baseline: BASELINES[set] ?? "" };
-  return [all, ...categories.map(([category, some]) => ({ set, category, ...score(some) }))];
+  const halves = [0, 1].map((half) => asked.filter(({ conversation }) => (conversation ?? NaN) % 2 === half));
+  const halved = halves.flatMap((some, half) =>
+    some.length === 0
+      ? []
+      : [{ set, category: half === 0 ? "choosing half" : "confirming half", ...score(some) }],
+  );
+  return [all, ...halved, ...categories.map(([category, some]) => ({ set, category, ...score(some) }))];
 }
 
 function score(asked: readonly Timed[]): Record<string, number> {

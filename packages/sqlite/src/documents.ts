@@ -44,7 +44,7 @@ const BESIDE = (table: string): string => `
     SELECT m.message_id FROM seeds s JOIN messages m
     ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - ?6 AND s.place + ?6
     UNION SELECT id FROM seeds)
-  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, ${LENGTH}
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, ${LENGTH}, m.role
   FROM rows r JOIN messages m USING (message_id) LEFT JOIN ${table}_docsize d ON d.id = m.message_id
   WHERE ${IN_SCOPE} AND ${IS_CURRENT}`;
 const SUMMARY_SCOPE = `
@@ -142,6 +142,7 @@ type PlaceRow = readonly [
   place: number,
   createdAt: number,
   length: string,
+  role: string,
 ];
 type SummaryPlaceRow = readonly [id: number, conversationId: number, latestAt: number, length: string];
 
@@ -180,11 +181,11 @@ export function readPlaces(
 /** Messages of one session and conversation are a group; their order of arrival numbers them. */
 function groupPlaces(rows: Iterable<PlaceRow>): DocumentPlace[] {
   const groups = new Map<string, number>();
-  return Array.from(rows, ([id, conversationId, sessionRef, position, createdAt, length]) => {
+  return Array.from(rows, ([id, conversationId, sessionRef, position, createdAt, length, role]) => {
     const name = `${sessionRef}.${conversationId}`;
     let group = groups.get(name);
     if (group === undefined) groups.set(name, (group = groups.size));
-    return { id, conversationId, group, position, words: readLength(length), createdAt };
+    return { id, conversationId, group, position, words: readLength(length), createdAt, role };
   });
 }
 
@@ -203,6 +204,7 @@ function readSummaryPlaces(
     position: at * GAP,
     words: readLength(length),
     createdAt,
+    role: null,
   }));
 }
 

@@ -12,6 +12,8 @@ export function toMatch(clue: TextClue): string {
       return `words : ${quote(clue.words.join(" "))}`;
     case "prefix":
       return `words : ${quote(clue.words.join(" "))} *`;
+    case "first":
+      return `words : ^ ${quote(clue.word)}`;
     case "identifier":
       return `idents : ${quote(clue.identifier)}`;
     case "near":

@@ -95,6 +95,7 @@ const question = fc.array(
 const word = fc.constantFrom(...PIECES.flatMap((text) => readTextTerms(text).words));
 const single: fc.Arbitrary<TextClue> = fc.oneof(
   fc.array(word, { minLength: 1, maxLength: 2 }).map((words): TextClue => ({ kind: "run", words })),
+  word.map((text): TextClue => ({ kind: "first", word: text })),
   fc
     .tuple(word, fc.nat(4))
     .map(([text, cut]): TextClue => ({ kind: "prefix", words: [[...text].slice(0, cut + 1).join("")] })),

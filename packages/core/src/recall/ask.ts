@@ -143,7 +143,7 @@ export async function gatherPassages(
   // Below named summaries everything is meant; what the question does not find comes after what it finds, in order.
   const order = below === null ? ranked : [...new Set([...ranked, ...below.messageIds])];
   const bounded = boundConversations(order, (id) => found.places.get(id)?.conversationId ?? null);
-  const cut = await cutPassages(store, own, query, bounded.ids, scope, tokenCap);
+  const cut = await cutPassages(own, query, bounded.ids, scope, tokenCap);
   const summaries = new Set<string>(below?.summaryIds ?? []);
   for (const { messageId } of cut.sources)
     for (const id of await store.listSummariesOf(messageId)) summaries.add(id);
@@ -214,7 +214,6 @@ function boundConversations(
 }
 
 async function cutPassages(
-  store: Store,
   own: OwnWords,
   query: Query,
   ids: readonly number[],
@@ -224,7 +223,7 @@ async function cutPassages(
   const passages: Passage[] = [];
   const sources: MessageText[] = [];
   let room = tokenCap;
-  const texts = await store.readTexts(ids.slice(0, MAX_PASSAGES), scope);
+  const texts = await own.readTexts(ids.slice(0, MAX_PASSAGES), scope);
   await own.learn(texts.map(({ messageId }) => messageId));
   for (const text of texts) {
     const most = Math.min(

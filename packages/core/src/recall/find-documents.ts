@@ -1,11 +1,12 @@
 /**
  * Finding documents for a question: takes it apart into clues, asks the store where each stands, ranks what was found with its
  * neighbours. Words too common to be listed never bring in a document; they only re-rank what rarer words found. When every word is that
- * common, documents that hold two of them are looked for instead.
+ * common, documents that hold two of them are looked for instead. Who said a message counts where the question names a speaker or its asker; of the
+ * best messages the short ones are read, because the answer to a question stands beside it.
  */
 import type { DocumentPlace, RecallScope } from "../store/recall.ts";
 import type { ClueListing, DocumentKind } from "../store/text-index.ts";
-import { buildClues, isNearDate, nameClue } from "../text/index.ts";
+import { buildClues, buildNameClues, isNearDate, nameClue } from "../text/index.ts";
 import type { NamedDate, Query, QueryClue, TextClue } from "../text/index.ts";
 import { IdSet } from "./id-set.ts";
 import type { ReadonlyIds } from "./id-set.ts";
@@ -19,6 +20,14 @@ const COMMON_ABOVE = 20_000;
 const SEEDS = 400;
 /** Of words that are all too common, the rarest are tried in pairs. */
 const PAIRED = 4;
+/** Who begins this share of all messages with his name speaks in them; a word that only opens some sentences does not. */
+const SPEAKER_SHARE = 0.03;
+const ASKER_ROLE = "user";
+/** Of so many of the best it is known whether they end with a question; a longer message asks several things, or nothing. */
+const READ_FOR_QUESTIONS = 40;
+const QUESTION_WORDS = 60;
+/** Where the question mark of a message that asks something stands. */
+const LAST_CHARS = 120;
 const DAY_MS = 86_400_000;
 /** How far from a named day its messages may be written; the exact rule is {@link isNearDate}. */
 const DATE_MARGIN_MS = 7 * DAY_MS;
@@ -83,15 +92,58 @@ export async function findDocuments(store: FindStore, request: FindRequest): Pro
     scope,
   });
   await addTested(store, kind, sought, listings, places);
-  const ranked = rankPlaces(
-    { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion },
-    places,
-    total,
-  );
+  const others = kind === "message" ? await findOthers(store, request, listings, places, total) : undefined;
+  const question = { clues: join(whole), parts: parts.map(join), needsAll: !query.isQuestion, others };
+  const first = rankPlaces(question, places, total);
+  const asking = kind === "message" && query.isQuestion ? await findAsking(store, first, places, scope) : [];
+  const ranked =
+    asking.length === 0 ? first : rankPlaces({ ...question, asking: new Set(asking) }, places, total);
   const known = new Map(places.map((place) => [place.id, place]));
   const holding = new IdSet(whole.map((clue) => listingOf(listings, clue).ids));
   const isExact = [...listings.values()].every(({ listedFrom }) => listedFrom === null);
   return { ranked, places: known, holding, complete: intersect(whole, listings, ranked), isExact, pending };
+}
+
+/** What others said, where the question names a speaker of the same session, or is about its asker. */
+async function findOthers(
+  store: FindStore,
+  { kind, query, scope, commonAbove = COMMON_ABOVE }: FindRequest,
+  listings: Listings,
+  places: readonly DocumentPlace[],
+  total: number,
+): Promise<Set<number>> {
+  const isSpeaker = ({ frequency }: ClueListing): boolean => frequency >= SPEAKER_SHARE * total;
+  // Whoever speaks so often is named at least as often; for all other words there is nothing to look up.
+  const names = query.isQuestion ? buildNameClues(query) : [];
+  const clues = names.filter((name) => isSpeaker(listingOf(listings, name))).map(({ speaking }) => speaking);
+  const spoken =
+    clues.length === 0 ? [] : (await store.findClues({ kind, clues, scope, limit: commonAbove })).listings;
+  const named = new IdSet(spoken.filter(isSpeaker).map(({ ids }) => ids));
+  return new Set([
+    ...listOthers(places, ({ id }) => named.has(id)),
+    ...(query.isAboutAsker ? listOthers(places, ({ role }) => role === ASKER_ROLE) : []),
+  ]);
+}
+
+/** The documents of another speaker in sessions where the one who is meant speaks. */
+function listOthers(places: readonly DocumentPlace[], isMeant: (place: DocumentPlace) => boolean): number[] {
+  const groups = new Set(places.filter(isMeant).map(({ group }) => group));
+  return places.filter((place) => groups.has(place.group) && !isMeant(place)).map(({ id }) => id);
+}
+
+/** Those of the best documents that end with a question. */
+async function findAsking(
+  store: FindStore,
+  ranked: readonly RankedDocument[],
+  places: readonly DocumentPlace[],
+  scope: RecallScope,
+): Promise<number[]> {
+  const short = new Set(places.filter(({ words }) => words <= QUESTION_WORDS).map(({ id }) => id));
+  const ids = ranked.slice(0, READ_FOR_QUESTIONS).flatMap(({ id }) => (short.has(id) ? id : []));
+  const texts = await store.readTexts(ids, scope);
+  return texts
+    .filter((text) => /[?？؟]/.test(store.textOf(text).slice(-LAST_CHARS)))
+    .map(({ messageId }) => messageId);
 }
 
 /** The documents that hold every required clue. Of common ones only the listed part is known; what was ranked is known for certain. */
@@ -115,7 +167,7 @@ function intersect(
 /** Listings by the names of their clues. */
 type Listings = Map<string, ClueListing>;
 
-const listingOf = (listings: Listings, { sought }: QueryClue): ClueListing =>
+const listingOf = (listings: Listings, { sought }: Pick<QueryClue, "sought">): ClueListing =>
   listings.get(nameClue(sought)) as ClueListing;
 
 interface ListedClue extends FoundClue {

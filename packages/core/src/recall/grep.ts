@@ -178,7 +178,7 @@ export async function grepFullText(
   const checked = checkGrep(request, reach);
   const query = analyzeQuery(checked.pattern);
   const own = new OwnWords(store, request);
-  const worded = await findByWords(store, own, query, checked, options);
+  const worded = await findByWords(own, query, checked, options);
   const complete = worded.reduce((sum, { documents }) => sum + documents.complete.length, 0);
   const isStrict = isFoundStrictly(query, complete);
   const questionVector =
@@ -229,7 +229,6 @@ function countFound({ holding, ranked }: FoundDocuments, { isQuestion }: Query):
 }
 
 function findByWords(
-  store: Store,
   own: OwnWords,
   query: Query,
   { kinds, scope }: CheckedGrep,
@@ -241,7 +240,7 @@ function findByWords(
       const isMessage = kind === "message";
       return {
         kind,
-        documents: isMessage ? await preferVerbatim(store, own, query, documents, scope) : documents,
+        documents: isMessage ? await preferVerbatim(own, query, documents, scope) : documents,
       };
     }),
   );
@@ -350,7 +349,6 @@ function orderCandidates(
 
 /** The index folds case; of what it found, the best that spell an identifier as it was typed come first. */
 async function preferVerbatim(
-  store: Store,
   own: OwnWords,
   query: Query,
   documents: FoundDocuments,
@@ -358,9 +356,7 @@ async function preferVerbatim(
 ): Promise<FoundDocuments> {
   if (!query.terms.some(({ kind }) => kind === "identifier")) return documents;
   const ids = documents.ranked.slice(0, VERBATIM_LOOK).map(({ id }) => id);
-  const texts = new Map(
-    (await store.readTexts(ids, scope)).map((text) => [text.messageId, own.textOf(text)]),
-  );
+  const texts = new Map((await own.readTexts(ids, scope)).map((text) => [text.messageId, own.textOf(text)]));
   const shareOf = (id: number): number => verbatimShare(texts.get(id) ?? "", query);
   const ranked = promoteVerbatim(documents.ranked, shareOf, {
     needsAll: !query.isQuestion,
@@ -388,7 +384,7 @@ async function describeCandidates(
   const idsOf = (kind: Candidate["kind"]): number[] =>
     page.filter((hit) => hit.kind === kind).map(({ id }) => id);
   const messages = new Map(
-    (await store.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]),
+    (await own.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]),
   );
   const summaries = new Map(
     (await store.readFoundSummaries(idsOf("summary"), scope)).map((summary) => [summary.ref, summary]),

@@ -7,14 +7,20 @@
  */
 import { readSearchText } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
-import type { DocumentPlace, MessageText, RecallStore } from "../store/recall.ts";
+import type { DocumentPlace, MessageText, RecallScope, RecallStore } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.ts";
 import { holdsClue, readTextTerms } from "../text/index.ts";
 import type { TextClue, TextTerms } from "../text/index.ts";
 
 /** What finding documents asks of a store. */
-export type FindStore = Pick<RecallStore, "findClues" | "testClues" | "findWritten" | "readPlaces">;
+export interface FindStore extends Pick<
+  RecallStore,
+  "findClues" | "testClues" | "findWritten" | "readPlaces" | "readTexts"
+> {
+  /** What was said in a message. */
+  textOf(message: Pick<MessageText, "messageId" | "bytes">): string;
+}
 
 /** A message with recall parts: the places of these, and the rest of its text. */
 interface CutMessage {
@@ -29,6 +35,8 @@ export class OwnWords implements FindStore {
   #isWhole: boolean;
   readonly #asked = new Set<number>();
   readonly #cut = new Map<number, CutMessage>();
+  /** Messages of the scope of this search that were read. */
+  readonly #texts = new Map<number, MessageText>();
 
   constructor(store: Store, { includeRecall = false }: { readonly includeRecall?: boolean | undefined }) {
     this.#store = store;
@@ -45,22 +53,29 @@ export class OwnWords implements FindStore {
     for (const { messageId, ordinals, isAll } of found)
       if (isAll) this.#cut.set(messageId, { skipped: ordinals, text: "", terms: null });
     const mixed = found.filter(({ isAll }) => !isAll).map(({ messageId }) => messageId);
-    for (const { messageId, bytes } of await this.#readTexts(mixed)) {
+    for (const { messageId, bytes } of await this.#readWhole(mixed, {})) {
       const ordinals = skipped.get(messageId) ?? new Set();
       this.#cut.set(messageId, { skipped: ordinals, text: readSearchText(bytes, ordinals), terms: null });
     }
   }
 
   /** A message whose large file is gone cannot be read; the others can. */
-  async #readTexts(ids: readonly number[]): Promise<MessageText[]> {
+  async #readWhole(ids: readonly number[], scope: RecallScope): Promise<MessageText[]> {
     if (ids.length === 0) return [];
     try {
-      return await this.#store.readTexts(ids, {});
+      return await this.#store.readTexts(ids, scope);
     } catch (error) {
       if (!(error instanceof EngineError && error.code === "not_found")) throw error;
       if (ids.length === 1) return [];
-      return (await Promise.all(ids.map((id) => this.#readTexts([id])))).flat();
+      return (await Promise.all(ids.map((id) => this.#readWhole([id], scope)))).flat();
     }
+  }
+
+  /** Reads messages, each once in a search; those that cannot be read are left out. */
+  async readTexts(ids: readonly number[], scope: RecallScope): Promise<MessageText[]> {
+    const unknown = ids.filter((id) => !this.#texts.has(id));
+    for (const text of await this.#readWhole(unknown, scope)) this.#texts.set(text.messageId, text);
+    return ids.flatMap((id) => this.#texts.get(id) ?? []);
   }
 
   /** The rest of the text of a message with recall parts; undefined for any other message. Learn it first. */
@@ -68,7 +83,6 @@ export class OwnWords implements FindStore {
     return this.#cut.get(messageId)?.text;
   }
 
-  /** What was said in a message. */
   textOf({ messageId, bytes }: Pick<MessageText, "messageId" | "bytes">): string {
     return this.restOf(messageId) ?? readSearchText(bytes);
   }

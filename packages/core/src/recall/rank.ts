@@ -3,7 +3,8 @@
  *
  * A clue counts once per document however often it stands there, by its rarity, less in a document much longer than a chat message. A
  * document also gets a share of the clues that only its neighbours hold (an answer follows its question) and of the best document
- * of its session. Documents that hold all that a list of keywords or a pasted line asks for come before the others. When several
+ * of its session. Who answers a question gets more of the clues in it. What others say counts
+ * less where the question names who said it. Documents that hold all that a list of keywords or a pasted line asks for come before the others. When several
  * questions are asked at once, each is ranked by itself and a document is as good as its best answer.
  */
 
@@ -46,6 +47,10 @@ const LENGTH_SHARE = 0.75;
 const SATURATION = 1.2;
 /** What a clue counts for the documents one, two and three places away. */
 const NEIGHBOUR_SHARES = [0.4, 0.32, 0.25];
+/** What the clues of a message that ends with a question count for the next, which answers it. */
+const ANSWER_SHARE = 0.7;
+/** What a document counts whose speaker is another than the one that the question is about. */
+const OTHER_SHARE = 0.8;
 /** What the best document of a session counts for all of it. */
 const SESSION_SHARE = 0.3;
 /** What the whole text counts beside its single questions. */
@@ -138,16 +143,19 @@ function numberDocuments(clues: readonly FoundClue[]): Slots {
 /** Where the places of one question stand, in order of group and position. */
 interface Layout {
   readonly places: readonly Place[];
+  /** Documents that end with a question. */
+  readonly asking: ReadonlySet<number>;
   /** Where the documents of a list stand. Remembered, because a clue belongs to the whole and to one of its parts. */
   find(ids: readonly number[]): readonly number[];
 }
 
-function layOut(places: readonly Place[]): Layout {
+function layOut(places: readonly Place[], asking: ReadonlySet<number>): Layout {
   const ordered = places.toSorted((a, b) => a.group - b.group || a.position - b.position);
   const indexOf = new Map(ordered.map(({ id }, index) => [id, index]));
   const found = new Map<readonly number[], readonly number[]>();
   return {
     places: ordered,
+    asking,
     find(ids) {
       let places = found.get(ids);
       if (places === undefined) found.set(ids, (places = findIndexes(indexOf, ids)));
@@ -178,16 +186,18 @@ function spreadClue(layout: Layout, counts: Float64Array): Float64Array {
     const count = counts[at] as number;
     if (count === 0) continue;
     for (let other = at - NEIGHBOUR_REACH; other <= at + NEIGHBOUR_REACH; other++) {
-      const share = shareBetween(places[at] as Place, places[other]);
+      const share = shareBetween(places[at] as Place, places[other], layout.asking);
       if (share * count > (spread[other] ?? Infinity)) spread[other] = share * count;
     }
   }
   return spread;
 }
 
-function shareBetween(one: Place, other: Place | undefined): number {
+function shareBetween(one: Place, other: Place | undefined, asking: ReadonlySet<number>): number {
   if (other === undefined || other.group !== one.group) return 0;
-  return NEIGHBOUR_SHARES[Math.abs(other.position - one.position) - 1] ?? 0;
+  const distance = other.position - one.position;
+  if (distance === 1 && asking.has(one.id)) return ANSWER_SHARE;
+  return NEIGHBOUR_SHARES[Math.abs(distance) - 1] ?? 0;
 }
 
 /** Scores every place of a layout for one question. */
@@ -243,7 +253,8 @@ function findComplete(layout: Layout, clues: readonly FoundClue[]): Set<number> 
  * Ranks documents for a question.
  *
  * @param question `clues` of the whole text, `parts` with the clues of each single question when there are several, and `needsAll` when
- *   documents with every required clue come first: for keywords and pasted lines, not for questions.
+ *   documents with every required clue come first: for keywords and pasted lines, not for questions; `others`, documents by other speakers than
+ *   the one it is about, and `asking`, documents that end with a question, as far as known.
  * @param places the documents found and their neighbours within {@link NEIGHBOUR_REACH}; each id once.
  * @param total how many documents the searched scope has.
  */
@@ -252,18 +263,21 @@ export function rankPlaces(
     readonly clues: readonly FoundClue[];
     readonly parts?: readonly (readonly FoundClue[])[];
     readonly needsAll: boolean;
+    readonly others?: ReadonlySet<number>;
+    readonly asking?: ReadonlySet<number>;
   },
   places: readonly Place[],
   total: number,
 ): RankedDocument[] {
-  const layout = layOut(places);
+  const { others, asking = new Set() } = question;
+  const layout = layOut(places, asking);
   const whole = scorePlaces(layout, question.clues, total);
   const parts = (question.parts ?? []).map((clues) => scorePlaces(layout, clues, total));
   const scores = parts.length > 1 ? fuseParts(whole, parts) : whole;
   const complete = findComplete(layout, question.clues);
   const ranked = layout.places.map(({ id }, at) => ({
     id,
-    score: scores[at] as number,
+    score: (scores[at] as number) * (others?.has(id) ? OTHER_SHARE : 1),
     complete: complete.has(id),
   }));
   const tier = (document: RankedDocument): number => (question.needsAll && document.complete ? 1 : 0);

@@ -26,6 +26,8 @@ export interface DocumentPlace {
   readonly position: number;
   readonly words: number;
   readonly createdAt: number;
+  /** Who speaks; null for a summary. */
+  readonly role: string | null;
 }
 
 export interface MessageText {

@@ -24,6 +24,8 @@ export interface QueryClue {
 const PHRASE_WEIGHT = 2;
 const EXACT_IDENT_WEIGHT = 1;
 const PIECE_WEIGHT = 0.2;
+/** A word that only asks tells little; with half or twice as much recall@10 stayed the same. */
+const ASKING_WEIGHT = 0.2;
 const NEAR_WEIGHT = 0.3;
 const NEAR_DISTANCE = 3;
 const GLYPH_PAIR_WEIGHT = 0.5;
@@ -75,7 +77,7 @@ function phraseClues(words: readonly string[]): QueryClue[] {
 function termClues(term: QueryTerm): QueryClue[] {
   if (term.kind === "glyphs") return glyphClues(term.words);
   const whole: QueryClue = { ...CLUE, sought: anyOf(findWhole(term)), required: true };
-  if (term.kind === "word") return [whole];
+  if (term.kind === "word") return [term.isAsking ? { ...whole, weight: ASKING_WEIGHT } : whole];
   const idents = formsOf(term).filter(({ ident }) => ident !== "");
   const exact = {
     ...CLUE,
@@ -137,4 +139,23 @@ function mergeClues(one: QueryClue, other: QueryClue): QueryClue {
     required: one.required || other.required,
     spreads: one.spreads && other.spreads,
   };
+}
+
+/** Somebody whom a question may name. */
+export interface NameClue {
+  /** As one of the clues of the question: the name anywhere. */
+  readonly sought: TextClue;
+  /** The name at the beginning, where the speaker of a message stands. */
+  readonly speaking: TextClue;
+}
+
+const NAME = /^\p{Lu}/u;
+
+/** Every word of a question that is written like a name. */
+export function buildNameClues(query: Query): NameClue[] {
+  const names = query.terms.filter(({ kind, text }) => kind === "word" && NAME.test(text));
+  return names.map((term) => ({
+    sought: anyOf(findWhole(term)),
+    speaking: { kind: "first", word: term.words[0] as string },
+  }));
 }

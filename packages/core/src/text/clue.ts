@@ -9,6 +9,8 @@ export type TextClue =
   | { readonly kind: "run"; readonly words: readonly string[] }
   /** The same, but of the last word only the beginning. */
   | { readonly kind: "prefix"; readonly words: readonly string[] }
+  /** The word a text begins with: where people talk, the name of the speaker. */
+  | { readonly kind: "first"; readonly word: string }
   /** An identifier as a whole. */
   | { readonly kind: "identifier"; readonly identifier: string }
   /** Two words in any order with at most so many others between them. */
@@ -37,6 +39,8 @@ export function holdsClue(terms: TextTerms, clue: TextClue): boolean {
       return holdsRun(terms.words, clue.words, (term, word) => term === word);
     case "prefix":
       return holdsRun(terms.words, clue.words, (term, word) => term.startsWith(word));
+    case "first":
+      return terms.words[0] === clue.word;
     case "identifier":
       return terms.idents.includes(clue.identifier);
     case "near":

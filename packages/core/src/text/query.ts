@@ -8,7 +8,14 @@ import { findDates } from "./dates.ts";
 import type { NamedDate } from "./dates.ts";
 import { toPlainGlyph, toPlainWord } from "./plain-letters.ts";
 import { scan } from "./scan.ts";
-import { QUESTION_GLYPHS, STOP_GLYPHS, STOP_WORDS_BY_LANGUAGE } from "./vocabulary.ts";
+import {
+  ASKER_WORDS_BY_LANGUAGE,
+  ASKING_WORDS_BY_LANGUAGE,
+  ASKS_OTHER,
+  QUESTION_GLYPHS,
+  STOP_GLYPHS,
+  STOP_WORDS_BY_LANGUAGE,
+} from "./vocabulary.ts";
 
 /** A way to write a term in the index: its words in order, and its form as a whole identifier ("" when it has none). */
 export interface TermForm {
@@ -26,6 +33,8 @@ export interface QueryTerm extends TermForm {
   readonly kind: "word" | "identifier" | "glyphs";
   /** As typed. */
   readonly text: string;
+  /** True for a word that says how to answer, not what about ("kind", "mentioned", "summary"). */
+  readonly isAsking?: true;
   /** True for the beginning of a hash: people name a commit by its first letters. */
   readonly isPrefix?: true;
   /** The identifier without its first letter, where that may be the t or n of an escaped `\t` or `\n` it was copied with. */
@@ -42,6 +51,8 @@ export interface Query {
   /** A question's words need not all stand in its answer; those of a pasted line or a list of keywords do. */
   readonly isQuestion: boolean;
   readonly dates: readonly NamedDate[];
+  /** It asks for what the asker said or did ("which book did I mention?"). */
+  readonly isAboutAsker: boolean;
   /** The single questions when several are asked at once, otherwise empty. Each has no parts of its own. */
   readonly parts: readonly Query[];
 }
@@ -160,15 +171,22 @@ function unescape(typed: string): TermForm | undefined {
   return words.length > 0 ? { words, ident: termOfIdentifier(bare) } : undefined;
 }
 
-/** The stop words of the language most of the words belong to; English when none or several do. */
-function stopWordsFor(terms: readonly QueryTerm[]): ReadonlySet<string> {
-  let best: ReadonlySet<string> = STOP_WORDS_BY_LANGUAGE.get("en") ?? new Set();
+/** The language most of the stop words belong to; English when none or several do. */
+function languageOf(terms: readonly QueryTerm[]): string {
+  let best = "en";
   let most = 0;
-  for (const list of STOP_WORDS_BY_LANGUAGE.values()) {
+  for (const [language, list] of STOP_WORDS_BY_LANGUAGE) {
     const hits = terms.filter(({ ident }) => list.has(ident)).length;
-    if (hits > most) [best, most] = [list, hits];
+    if (hits > most) [best, most] = [language, hits];
   }
   return best;
+}
+
+const NO_WORDS: ReadonlySet<string> = new Set();
+
+/** Marks the words of a question that only ask. */
+function markAsking(term: QueryTerm, asking: ReadonlySet<string>): QueryTerm {
+  return term.kind === "word" && asking.has(term.ident) ? { ...term, isAsking: true } : term;
 }
 
 function isStopGlyph(term: QueryTerm): boolean {
@@ -193,20 +211,34 @@ function looksLikeQuestion(
   );
 }
 
+/** Names the asker and does not ask what the other side said. */
+function isAboutAsker(text: string, terms: readonly QueryTerm[], language: string): boolean {
+  const own = ASKER_WORDS_BY_LANGUAGE.get(language) ?? NO_WORDS;
+  return (
+    terms.some(({ words, ident }) => own.has(ident) || own.has(words[0] ?? "")) && !ASKS_OTHER.test(text)
+  );
+}
+
 function analyzePart(text: string): Query {
   const { phrases: quoted, rest } = splitPhrases(text);
   const phrases = quoted.map(wordsOf).filter((words) => words.length > 0);
   const all = termsOf(rest);
-  const stopWords = stopWordsFor(all);
+  const language = languageOf(all);
+  const stopWords = STOP_WORDS_BY_LANGUAGE.get(language) ?? NO_WORDS;
+  const asking = ASKING_WORDS_BY_LANGUAGE.get(language) ?? NO_WORDS;
+  const isQuestion = looksLikeQuestion(rest, all, stopWords);
   const content = all.filter(
     (term) => !(term.kind === "word" && stopWords.has(term.ident)) && !isStopGlyph(term),
   );
   const kept = content.length > 0 || phrases.length > 0 ? content : all;
   return {
     text,
-    terms: uniqueTerms(kept).slice(0, MAX_TERMS),
+    terms: uniqueTerms(kept)
+      .slice(0, MAX_TERMS)
+      .map((term) => (isQuestion ? markAsking(term, asking) : term)),
     phrases,
-    isQuestion: looksLikeQuestion(rest, all, stopWords),
+    isQuestion,
+    isAboutAsker: isQuestion && isAboutAsker(rest, all, language),
     dates: findDates(text),
     parts: [],
   };

@@ -1,15 +1,18 @@
 /**
- * Word lists: words that carry no content in a question, and English forms that no suffix rule reaches. Lists are plain
+ * Word lists: words that only ask, words that carry no content in a question, and English forms that no suffix rule reaches. Lists are plain
  * (lower case, no diacritics) because they are looked up with plain words.
  */
+
+/** Sets of words by language, from a list for each. */
+const listWords = (lists: Readonly<Record<string, string>>): ReadonlyMap<string, ReadonlySet<string>> =>
+  new Map(Object.entries(lists).map(([language, words]) => [language, new Set(words.trim().split(/\s+/))]));
 
 /**
  * Words that carry no content in a question, by language. The lists overlap with content words of other languages ("die", "son",
  * "hat", "todo"), so a question is matched against one list only: that of the language most of its words belong to.
  */
-export const STOP_WORDS_BY_LANGUAGE: ReadonlyMap<string, ReadonlySet<string>> = new Map(
-  Object.entries({
-    en: `a about above after again against all also am an and any are aren as at be because been before being below between both but
+export const STOP_WORDS_BY_LANGUAGE = listWords({
+  en: `a about above after again against all also am an and any are aren as at be because been before being below between both but
       by can cannot could couldn did didn do does doesn doing don down during each either else ever for from further had hadn has hasn
       have haven having he hence her here hers herself hi him himself his how however i if in into is isn it its itself just ll let lets
       may maybe me might mine more most much must mustn my myself neither no nor not now of off often oh ok okay on once only onto or
@@ -17,29 +20,65 @@ export const STOP_WORDS_BY_LANGUAGE: ReadonlyMap<string, ReadonlySet<string>> = 
       such t tell than that the their theirs them themselves then there these they this those though through thus to too toward towards
       under until up upon us ve very via was wasn we were weren what whatever when whenever where wherever whether which while who
       whoever whom whose why will with within without won would wouldn yes yet you your yours yourself yourselves m d`,
-    de: `aber alle als am an auch auf aus bei bin bis da damit dann das dass dem den der des die dies diese dieser dieses doch dort du
+  de: `aber alle als am an auch auf aus bei bin bis da damit dann das dass dem den der des die dies diese dieser dieses doch dort du
       durch ein eine einem einen einer eines er es fur gegen hab habe haben hat hatte hier ich ihr im in ist ja kann kein keine man mein
       mich mir mit nach nicht noch nur oder ohne sein seine sich sie sind so uber um und uns unser von vor wann war warum was weil
       welche welcher welches wenn wer wie wir wird wo wurde zu zum zur`,
-    fr: `a au aux avec c ce ces cet cette comme d dans de des du elle elles en est et etait etaient eu il ils j je l la le les leur leurs
+  fr: `a au aux avec c ce ces cet cette comme d dans de des du elle elles en est et etait etaient eu il ils j je l la le les leur leurs
       lui m ma mais me mes moi mon n ne nos notre nous on ou par pas pour pourquoi qu quand que quel quelle quelles quels qui quoi s sa
       sans se ses si son sont sur t ta te tes toi ton tu un une vos votre vous y`,
-    es: `a al como con cual cuando cuanto de del donde e el ella ellos en entre era es esa ese eso esta estan este esto fue ha han hay la
+  es: `a al como con cual cuando cuanto de del donde e el ella ellos en entre era es esa ese eso esta estan este esto fue ha han hay la
       las le lo los mas me mi mis muy nada no nos o para pero por porque que quien se ser si sin sobre su sus tambien te tiene toda
       todo tu un una uno y ya yo`,
-    pt: `a ao aos as ate com como da das de dela dele depois do dos e ela ele eles em era essa esse esta este eu foi isso isto ja mais mas
+  pt: `a ao aos as ate com como da das de dela dele depois do dos e ela ele eles em era essa esse esta este eu foi isso isto ja mais mas
       me meu minha muito na nao nas nem no nos num o onde os ou para pela pelo por porque qual quando que quem sao se sem ser seu sua
       tem um uma voce`,
-    it: `a al alla anche che chi ci cio come con cosa cui da dal dalla degli dei del della delle di dove e era erano fra gli ha hanno ho i
+  it: `a al alla anche che chi ci cio come con cosa cui da dal dalla degli dei del della delle di dove e era erano fra gli ha hanno ho i
       il in io la le lei li lo loro ma mi nei nel nella noi non o per perche piu quale quando quello questa questo se si sono sta su
       sul sulla tra tu un una`,
-    nl: `aan als bij dan dat de deze die dit door een en er had heb heeft het hij hoe ik in is je kan maar me met mijn naar niet nog of om
+  nl: `aan als bij dan dat de deze die dit door een en er had heb heeft het hij hoe ik in is je kan maar me met mijn naar niet nog of om
       ons ook op over te toen u uit van voor waar waarom wanneer was wat we welke wie wij ze zij zijn zo zou`,
-    ru: `а без был была были было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как какая какие
+  ru: `а без был была были было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как какая какие
       какои кем когда которые кто куда ли мне мои мы на над наш не него нее нет ни но о об он она они оно от по под после почему при про
       с со так там те то тоже только тот ты у уже чем что чтобы эта эти это этот я`,
-  }).map(([language, words]) => [language, new Set(words.trim().split(/\s+/))]),
-);
+});
+
+/**
+ * Words of a question that say how to answer and not what about: its form ("summary", "list", "order"), that something was said ("mentioned"), what
+ * sort of answer ("kind", "many"), where to look ("conversations"). A message that holds one is hardly the answer.
+ */
+export const ASKING_WORDS_BY_LANGUAGE = listWords({
+  en: `mention mentioned mentions say said says type types kind kinds sort many recently different various items item order summary
+    summarize summarise comprehensive overview list throughout across conversations conversation sessions brought`,
+  de: `erwahnt erwahnte gesagt sagte sagt art arten sorte viele kurzlich verschiedene reihenfolge zusammenfassung zusammenfassen fasse liste
+    uberblick gesprach gesprache gesprachen`,
+  fr: `mentionne mentionnee dit disait type types genre genres sorte combien recemment differents differentes ordre resume resumer liste
+    ensemble conversation conversations`,
+  es: `mencionado mencione menciono mencionaste dicho dije dijo tipo tipos clase cuantos cuantas recientemente diferentes distintos orden
+    resumen resumir resume lista conversacion conversaciones`,
+  pt: `mencionei mencionou mencionado disse dito tipo tipos quantos quantas recentemente diferentes ordem resumo resumir lista conversa
+    conversas`,
+  it: `menzionato detto disse tipo tipi genere quanti quante recentemente diversi diverse ordine riassunto riassumere lista elenco
+    conversazione conversazioni`,
+  nl: `genoemd gezegd zei soort soorten type veel onlangs verschillende volgorde samenvatting samenvatten lijst overzicht gesprek gesprekken`,
+  ru: `упомянул упомянула сказал сказала вид тип сколько недавно разные порядок порядке резюме список разговор разговоры разговорах`,
+});
+
+/** Words by which somebody names himself. */
+export const ASKER_WORDS_BY_LANGUAGE = listWords({
+  en: "i my me mine myself",
+  de: "ich mein meine meinem meinen meiner meines mich mir",
+  fr: "je j mon ma mes me moi",
+  es: "yo mi mis me",
+  pt: "eu meu minha meus minhas me",
+  it: "io mio mia miei mie mi",
+  nl: "ik mijn mij me",
+  ru: "я мои моя мое мне меня",
+});
+
+/** Asks what the other side said or did, though it names the asker as well ("what did you recommend for my trip?"). "Can you list …" does not. */
+export const ASKS_OTHER =
+  /\b(?:did|have|had|were|are|do|would|should) you\b|\b(?:hast|hattest|warst|bist) du\b|\b(?:as|avais)-tu\b|\bavez-vous\b|\b(?:heb|had) je\b/i;
 
 /**
  * Single characters of Chinese and Japanese that are grammar, not content. They are skipped when a question's characters are

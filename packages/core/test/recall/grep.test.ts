@@ -37,6 +37,33 @@ describe("full-text search", () => {
     expect(answer).toMatchObject({ rule: "relaxed", mode: "full_text", isTotalExact: true, next: null });
   });
 
+  test("prefers the speaker whom a question names, the asker's own words, and the answer beside a question", async () => {
+    await using archive = await openArchive();
+    const talk = [
+      say("b0", "user", "Bob: Ann, the lake was cold, I went swimming there.", 0),
+      say("a1", "user", "Ann: The lake was cold, I went swimming there.", 1),
+      say("a2", "user", "Ann: Fine weather today.", 2),
+      say("b2", "user", "Bob: It was raining here.", 3),
+      say("a3", "user", "Ann: Which instrument would be the best one for a beginner?", 4),
+      say("b3", "user", "Bob: The cello.", 5),
+      say("a4", "user", "Ann: Good to know.", 6),
+    ];
+    const chat = [
+      say("m1", "assistant", "Noted: the boiler is serviced in March.", 0),
+      say("u1", "user", "Remember that the boiler is serviced in March.", 1),
+    ];
+    await archive.engine.ingest({ session: main, messages: talk });
+    await archive.engine.ingest({ session: { ...main, key: "agent:main:chat", id: "chat" }, messages: chat });
+    const best = async (key: string, pattern: string, count = 1): Promise<unknown> => {
+      const session = { ...main, key };
+      const { hits } = await archive.engine.grep({ session, pattern, mode: "full_text", sort: "relevance" });
+      return hits.slice(0, count).map((hit) => (hit.type === "message" ? hit.eventId : null));
+    };
+    expect(await best(main.key, "Where did Ann go swimming in the lake?")).toEqual(["a1"]);
+    expect(await best("agent:main:chat", "When did I say the boiler is serviced?")).toEqual(["u1"]);
+    expect(await best(main.key, "Which instrument is best for a beginner?", 2)).toEqual(["a3", "b3"]);
+  });
+
   test("finds identifiers whole, in pieces, in other spelling, and by the beginning of a hash", async () => {
     await using archive = await openArchive();
     await archive.engine.ingest({ session: main, messages: TALK });

@@ -36,6 +36,21 @@ describe("ranking", () => {
     expect(ranked).not.toContain(15);
   });
 
+  test("gives who answers a question more of its clues than other neighbours get", () => {
+    const asking = new Set([4]);
+    const ranked = rankPlaces({ clues: [clue([4]), clue([4])], needsAll: false, asking }, PLACES, TOTAL);
+    expect(ranked.slice(0, 3).map(({ id }) => id)).toEqual([4, 5, 3]);
+  });
+
+  test("lets what others say count less than the same from who is meant", () => {
+    const ranked = rankPlaces(
+      { clues: [clue([2, 15])], needsAll: false, others: new Set([2]) },
+      PLACES,
+      TOTAL,
+    );
+    expect(ranked[0]?.id).toBe(15);
+  });
+
   test("does not reach into another session", () => {
     expect(order([clue([9])])).not.toContain(10);
   });

@@ -17,6 +17,32 @@ describe("reading a question", () => {
     expect(wordsOf(text).slice(0, words.length)).toEqual(words);
   });
 
+  test("knows words that only ask, in questions and in the language of the question", () => {
+    const asking = (text: string): string[] =>
+      analyzeQuery(text)
+        .terms.filter(({ isAsking }) => isAsking)
+        .map(({ text: typed }) => typed);
+    expect(asking("In what order did I mention different kinds of cheese?")).toEqual([
+      "order",
+      "mention",
+      "different",
+      "kinds",
+    ]);
+    expect(asking("In welcher Reihenfolge habe ich die Orte erwähnt?")).toEqual(["Reihenfolge", "erwähnt"]);
+    expect(asking("list order items")).toEqual([]);
+  });
+
+  test.each([
+    ["Which book did I mention?", true],
+    ["Can you list my appointments?", true],
+    ["What did you recommend for my trip?", false],
+    ["Wann habe ich meinen Termin?", true],
+    ["Which book is best?", false],
+    ["notes on my trip", false],
+  ])("sees whether %j is about its asker", (text, isAboutAsker) => {
+    expect(analyzeQuery(text)).toMatchObject({ isAboutAsker });
+  });
+
   test("keeps empty words when there is nothing else", () => {
     expect(wordsOf("to be or not to be")).toEqual(["to", "be", "or", "not"]);
   });
