@@ -186,6 +186,7 @@ export class SqliteStore implements Store {
         files: options.blobs ?? new BlobFolder(options.filesDir),
         index,
         bodies: new BodyCache(),
+        codes: new Map(),
         derive: options.derive ?? null,
         onPlan: options.onPlan,
       };

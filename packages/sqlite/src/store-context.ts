@@ -6,12 +6,15 @@ import type { Blobs, Derive } from "@lossless/core/ports";
 import type { BodyCache } from "./body-cache.ts";
 import type { Connection } from "./connection.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
+import type { VectorCodes } from "./vector-codes.ts";
 
 export interface StoreContext {
   readonly connection: Connection;
   readonly files: Blobs;
   readonly index: FullTextIndex;
   readonly bodies: BodyCache;
+  /** The codes of vectors that were read, by space. */
+  readonly codes: Map<number, VectorCodes>;
   /** Reads a stored message; null where nobody said how. */
   readonly derive: Derive | null;
   /** Hears how often each plan asked; for tests. */

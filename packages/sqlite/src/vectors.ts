@@ -1,5 +1,6 @@
 /**
- * Vectors in SQLite: one blob for each message and space, and exact search over them, one stretch at a time so that it can be cancelled.
+ * Vectors in SQLite: one blob for each message and space, and the search over them, one stretch at a time so that it can be cancelled. Vectors that
+ * were read once are known by their codes (`vector-codes.ts`); a later search finds the likely nearest by these and compares only them exactly.
  *
  * Invariant: a vector belongs to the current version of a message that is shown; plans drop it wherever that ends.
  */
@@ -17,6 +18,8 @@ import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { resolveConversations } from "./find-clues.ts";
 import { listBeyond } from "./inherited.ts";
+import { VectorCodes } from "./vector-codes.ts";
+import type { CodedRow, NewRow } from "./vector-codes.ts";
 
 /** The newest version of a message that is neither hidden nor forgotten. A revision is hidden when its first version is. */
 export const IS_EMBEDDABLE = `
@@ -62,8 +65,17 @@ const ADD_VECTOR = `
 const DROP_SOME = `
   DELETE FROM message_vectors WHERE vector_id IN (SELECT vector_id FROM message_vectors WHERE space_id = ? LIMIT ?)`;
 const DROP_SPACE = "DELETE FROM vector_spaces WHERE space_id = ?";
-const SCAN_ALL = `
-  SELECT vector_id, message_id, vector FROM message_vectors WHERE vector_id > ?2 AND space_id = ?1 ORDER BY vector_id LIMIT ?3`;
+const SCAN_SPACE = `
+  SELECT v.vector_id, v.message_id, v.vector, m.conversation_id FROM message_vectors v CROSS JOIN messages m ON m.message_id = v.message_id
+  WHERE v.vector_id > ?2 AND v.space_id = ?1 ORDER BY v.vector_id LIMIT ?3`;
+const LIKELY = `
+  SELECT v.message_id, v.message_id, v.vector FROM json_each(?2) j CROSS JOIN message_vectors v ON v.vector_id = j.value ->> 0
+  WHERE v.space_id = ?1 AND v.message_id = j.value ->> 1`;
+const MESSAGE_AT = "SELECT message_id AS id FROM message_vectors WHERE vector_id = ? AND space_id = ?";
+/** How many messages some conversations have, and how many all have. */
+const COUNT_SCOPE = `
+  SELECT coalesce(sum(message_count) FILTER (WHERE conversation_id IN (SELECT value FROM json_each(?1))), 0) AS named,
+    coalesce(sum(message_count), 0) AS total FROM conversations`;
 const SCAN_CONVERSATION = `
   SELECT m.seq, m.message_id, v.vector FROM messages m JOIN message_vectors v ON v.message_id = m.message_id AND v.space_id = ?1
   WHERE m.conversation_id = ?2 AND m.seq > ?3 AND (?5 IS NULL OR m.created_at >= ?5) AND (?6 IS NULL OR m.created_at < ?6)
@@ -73,6 +85,13 @@ const ALL_CONVERSATIONS = "SELECT conversation_id AS id FROM conversations ORDER
 
 /** Vectors looked at in one stretch: some milliseconds. */
 const STRETCH = 2_048;
+/** For each hit that is wanted so many are compared exactly: in a benchmark of random vectors, the hardest, all of the first 20 are among them. */
+const LIKELY_PER_HIT = 20;
+/** Conversations with fewer messages, or with less than a quarter of all, are read one by one: that is no slower. */
+const MANY_MESSAGES = 8_192;
+const LARGE_SHARE = 0.25;
+/** When more of the newest vectors were removed than this, the codes are made again. */
+const MAX_DROPPED = 256;
 
 const toSpace = (row: Row<"vector_spaces">): VectorSpace => ({
   spaceId: row.space_id,
@@ -163,42 +182,118 @@ export function dropVectorSpace({ connection }: StoreContext, spaceId: number, l
   });
 }
 
+interface ScanRequest {
+  readonly spaceId: number;
+  readonly vector: Float32Array;
+  readonly scope: RecallScope;
+  readonly limit: number;
+  readonly after: string | null;
+  readonly isExact?: boolean | undefined;
+}
+
 export function scanVectors(
-  { connection }: StoreContext,
-  request: { spaceId: number; vector: Float32Array; scope: RecallScope; limit: number; after: string | null },
+  context: StoreContext,
+  request: ScanRequest,
 ): { nearest: Neighbour[]; next: string | null } {
+  const { connection } = context;
   return connection.read(() => {
     const { scope } = request;
-    const stretch = new Stretch(request.vector, request.limit, listBeyond(connection, scope, "message"));
     const conversations = resolveConversations(connection, scope);
-    const isWhole =
-      conversations === null &&
-      scope.since === undefined &&
-      scope.before === undefined &&
-      scope.role === undefined;
-    const next = isWhole
-      ? scanAll(connection, request, stretch)
+    const stretch = new Stretch(request.vector, request.limit, listBeyond(connection, scope, "message"));
+    const next = isMostOfAll(connection, scope, conversations)
+      ? scanSpace(context, request, conversations, stretch)
       : scanConversations(connection, request, conversations, stretch);
     return { nearest: stretch.list(), next };
   });
 }
 
-interface Scan {
-  readonly spaceId: number;
-  readonly scope: RecallScope;
-  readonly after: string | null;
+/** Whether a scope is better read as all of a space than conversation by conversation. */
+function isMostOfAll(
+  connection: Connection,
+  { since, before, role }: RecallScope,
+  conversations: readonly number[] | null,
+): boolean {
+  if (since !== undefined || before !== undefined || role !== undefined) return false;
+  if (conversations === null) return true;
+  const ids = JSON.stringify(conversations);
+  const { named, total } = connection.get<{ named: number; total: number }>(COUNT_SCOPE, ids) ?? {
+    named: 0,
+    total: 0,
+  };
+  return named >= Math.max(MANY_MESSAGES, LARGE_SHARE * total);
 }
 
-function scanAll(connection: Connection, { spaceId, after }: Scan, stretch: Stretch): string | null {
-  const from = Number(after ?? 0);
-  const last = stretch.take(connection.walk(SCAN_ALL, spaceId, from, stretch.left));
-  return stretch.left === 0 ? String(last) : null;
+/** First what is known by its codes, then one stretch of the rest, which is coded on the way. The place is a row of the space. */
+function scanSpace(
+  { connection, codes }: StoreContext,
+  request: ScanRequest,
+  conversations: readonly number[] | null,
+  stretch: Stretch,
+): string | null {
+  const { spaceId, vector, after, isExact = false } = request;
+  const named = conversations === null ? null : new Set(conversations);
+  const isWanted = ({ messageId, conversationId }: CodedRow): boolean =>
+    (named?.has(conversationId) ?? true) && !stretch.without.has(messageId);
+  let from = Number(after ?? 0);
+  if (after === null && !isExact) {
+    const known = findCodes(connection, codes, spaceId, vector.length);
+    const likely = known?.findLikely(vector, LIKELY_PER_HIT * request.limit, isWanted) ?? [];
+    const places = JSON.stringify(likely.map(({ vectorId, messageId }) => [vectorId, messageId]));
+    if (likely.length > 0)
+      for (const row of connection.walk<VectorRow>(LIKELY, spaceId, places)) stretch.add(row);
+    from = known?.last?.vectorId ?? 0;
+  }
+  const rows = Array.from(
+    connection.walk<SpaceRow>(SCAN_SPACE, spaceId, from, stretch.left),
+    ([vectorId, messageId, bytes, conversationId]): NewRow => ({
+      vectorId,
+      messageId,
+      conversationId,
+      vector: bytes.byteLength === vector.byteLength ? vectorFromBytes(bytes) : null,
+    }),
+  );
+  for (const row of rows)
+    if (row.vector !== null && isWanted(row)) stretch.compare(row.messageId, row.vector);
+  if (!isExact) addCodes(codes, spaceId, rows, { from, dimensions: vector.length });
+  return rows.length === STRETCH ? String(rows.at(-1)?.vectorId) : null;
+}
+
+/** The codes of a space, without those at its end whose rows are gone: only there can a row's number be given again. */
+function findCodes(
+  connection: Connection,
+  codes: StoreContext["codes"],
+  spaceId: number,
+  dimensions: number,
+): VectorCodes | null {
+  const known = codes.get(spaceId);
+  if (known === undefined) return null;
+  for (let dropped = 0; known.last !== null && known.dimensions === dimensions; dropped++) {
+    const { vectorId, messageId } = known.last;
+    if (connection.get<{ id: number }>(MESSAGE_AT, vectorId, spaceId)?.id === messageId) return known;
+    if (dropped === MAX_DROPPED) break;
+    known.drop();
+  }
+  codes.delete(spaceId);
+  return null;
+}
+
+/** Adds rows that follow what is coded; the first ones of a space say what its codes are like. */
+function addCodes(
+  codes: StoreContext["codes"],
+  spaceId: number,
+  rows: readonly NewRow[],
+  { from, dimensions }: { readonly from: number; readonly dimensions: number },
+): void {
+  const known = codes.get(spaceId) ?? (from === 0 ? VectorCodes.learn(rows, dimensions) : null);
+  if (known === null || (known.last?.vectorId ?? 0) !== from) return;
+  known.add(rows);
+  codes.set(spaceId, known);
 }
 
 /** One conversation after the other, each in its order of arrival; the place is a conversation and a seq in it. */
 function scanConversations(
   connection: Connection,
-  { spaceId, scope, after }: Scan,
+  { spaceId, scope, after }: ScanRequest,
   named: readonly number[] | null,
   stretch: Stretch,
 ): string | null {
@@ -217,31 +312,40 @@ function scanConversations(
 }
 
 type VectorRow = readonly [place: number, messageId: number, vector: Uint8Array];
+type SpaceRow = readonly [vectorId: number, messageId: number, vector: Uint8Array, conversationId: number];
 
 /** Compares up to so many vectors with the one that is looked for. */
 class Stretch {
   left = STRETCH;
+  readonly without: ReadonlySet<number>;
   readonly #vector: Float32Array;
-  readonly #without: ReadonlySet<number>;
   readonly #nearest: NearestList;
 
   constructor(vector: Float32Array, limit: number, without: ReadonlySet<number>) {
     this.#vector = vector;
-    this.#without = without;
+    this.without = without;
     this.#nearest = new NearestList(limit);
   }
 
   /** The place of the last row. */
   take(rows: Iterable<VectorRow>): number {
     let last = 0;
-    for (const [place, messageId, bytes] of rows) {
-      last = place;
+    for (const row of rows) {
+      last = row[0];
       this.left -= 1;
-      // Messages without text have none.
-      if (bytes.byteLength !== this.#vector.byteLength || this.#without.has(messageId)) continue;
-      this.#nearest.add(messageId, dotProduct(this.#vector, vectorFromBytes(bytes)));
+      this.add(row);
     }
     return last;
+  }
+
+  add([, messageId, bytes]: VectorRow): void {
+    // Messages without text have none.
+    if (bytes.byteLength !== this.#vector.byteLength || this.without.has(messageId)) return;
+    this.compare(messageId, vectorFromBytes(bytes));
+  }
+
+  compare(messageId: number, vector: Float32Array): void {
+    this.#nearest.add(messageId, dotProduct(this.#vector, vector));
   }
 
   list(): Neighbour[] {

@@ -120,6 +120,7 @@ beforeAll(async () => {
     files: new BlobFolder(folder.file("lcm-files")),
     index: new FullTextIndex(connection),
     bodies: new BodyCache(),
+    codes: new Map(),
     derive: deriveMessage,
   };
   const names = connection.all<{ name: string }>(

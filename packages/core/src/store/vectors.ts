@@ -75,12 +75,16 @@ export interface VectorStore {
   }): Promise<void>;
   /** Removes a space, so many vectors at a time; false while some are left. */
   dropVectorSpace(spaceId: number, limit: number): Promise<boolean>;
-  /** The nearest of one stretch of a space, and where the next stretch begins; null behind the last. */
+  /**
+   * The nearest of one stretch of a space, and where the next stretch begins; null behind the last. A store may compare only the likely nearest, and
+   * their scores are exact; with `isExact` it compares everything.
+   */
   scanVectors(request: {
     spaceId: number;
     vector: Float32Array;
     scope: RecallScope;
     limit: number;
     after: string | null;
+    isExact?: boolean | undefined;
   }): Promise<{ nearest: Neighbour[]; next: string | null }>;
 }

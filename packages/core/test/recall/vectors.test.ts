@@ -9,6 +9,7 @@ import {
   vectorFromBytes,
   vectorToBytes,
 } from "../../src/model/vector.ts";
+import type { Neighbour } from "../../src/model/vector.ts";
 import { findNearest } from "../../src/recall/vector-search.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import { makeTemporaryFolder } from "@lossless/testkit";
@@ -590,6 +591,46 @@ describe("neighbours", () => {
       ),
       { numRuns: 12 },
     );
+  });
+
+  test("are the same by codes as by comparing all, while vectors come and go", async () => {
+    const random = (seed: number): number[] =>
+      Array.from({ length: 96 }, (_, at) => Math.sin((seed + 1) * 12.9898 + at * 78.233 * (seed + 3)));
+    const seeds = (from: number, count: number): string[] =>
+      Array.from({ length: count }, (_, i) => `${from + i}`);
+    await store(seeds(0, 4_500));
+    const engine = await open({ embed: new KnownVectors((text) => random(Number(text))).embed });
+    await engine.embedMessages();
+    const direct = new SqliteStore({ path: folder.file("lcm.db"), filesDir: folder.file("lcm-files") });
+    const nearest = async (seed: number, isExact: boolean): Promise<Neighbour[]> => {
+      const vector = normalizeVector(Float32Array.from(random(seed))) as Float32Array;
+      const best = new NearestList(20);
+      for (let after: string | null = null; ;) {
+        const request = { spaceId: 1, vector, scope: {}, limit: 20, after, isExact };
+        const scan: Awaited<ReturnType<SqliteStore["scanVectors"]>> = await direct.scanVectors(request);
+        for (const { id, score } of scan.nearest) best.add(id, score);
+        if (scan.next === null) return best.list();
+        after = scan.next;
+      }
+    };
+    const compare = async (...asked: readonly number[]): Promise<void> => {
+      for (const seed of asked) expect(await nearest(seed, false)).toEqual(await nearest(seed, true));
+    };
+    await compare(90_000, 3, 4_400);
+    await store(seeds(4_500, 100));
+    await engine.embedMessages();
+    await compare(4_510, 90_001);
+    // The newest vectors go, and their numbers are given to others.
+    const newest = new DatabaseSync(folder.file("lcm.db"));
+    newest.exec(
+      "DELETE FROM message_vectors WHERE vector_id > (SELECT max(vector_id) - 50 FROM message_vectors)",
+    );
+    newest.close();
+    await store(seeds(4_600, 60));
+    await engine.embedMessages();
+    await compare(4_590, 4_610, 4_655, 90_002);
+    await direct.close();
+    await engine.close();
   });
 
   test("are found across stretches, and the search between them can be cancelled", async () => {
