@@ -71,7 +71,12 @@ async function measure(kind: Kind, messages: number): Promise<Record<string, str
       const found: { id: number; score: number }[] = [];
       for (let after: string | null = null; ;) {
         const scan: Awaited<ReturnType<SqliteStore["scanVectors"]>> = await store.scanVectors({
-          ...{ spaceId, vector, scope: {}, limit: LIMIT, after, isExact },
+          spaceId,
+          vector,
+          scope: {},
+          limit: LIMIT,
+          after,
+          isExact,
         });
         found.push(...scan.nearest);
         if (scan.next === null) break;

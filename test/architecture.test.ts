@@ -166,7 +166,7 @@ const USES: Readonly<Record<string, readonly string[]>> = {
   web: ["core", "lossless-claw"],
   mcp: ["core", "lossless-claw"],
   cli: ["core", "lossless-claw", "interchange", "mcp", "models", "tui", "web"],
-  openclaw: ["core", "lossless-claw", "interchange"],
+  openclaw: ["core", "lossless-claw", "interchange", "models"],
   testkit: ["core", "sqlite", "lossless-claw"],
 };
 const SQLITE_HOMES = [ADAPTER, INTERCHANGE, "packages/testkit/src/"];

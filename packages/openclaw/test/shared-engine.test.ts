@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
+import { startFakeEmbedder } from "@lossless/testkit/fake-embedder.ts";
 import { writeLongInterruptedArchive } from "@lossless/testkit/older-archive.ts";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { HostLlm } from "../src/host/host.ts";
 import { leaseEngine, type EngineLease } from "../src/host/shared-engine.ts";
 
@@ -38,6 +39,41 @@ describe("a database that another process holds", () => {
     other.close();
     expect((await engine.ingest(arrival)).results).toMatchObject([{ outcome: "stored" }]);
     await one.release();
+  });
+});
+
+describe("vectors", () => {
+  const session = { id: "session-1", key: "agent:main:test", owner: "main" };
+  const say = (n: number) => ({
+    session,
+    messages: [{ eventId: `e${n}`, message: { role: "user", content: `The cat sleeps on roof ${n}.` } }],
+  });
+
+  test("are made in the background from the messages that are stored, and serve searches", async () => {
+    const server = await startFakeEmbedder();
+    const one = lease({ embedding: { baseUrl: `${server.url}/v1`, model: "letters" } });
+    const engine = await one.open();
+    await engine.ingest(say(1));
+    await vi.waitFor(async () => expect(await engine.embedStatus()).toMatchObject({ messages: 1, left: 0 }));
+    const { hits } = await engine.grep({ session, pattern: "which feline naps?", mode: "full_text" });
+    expect(hits).toMatchObject([{ eventId: "e1", foundBy: ["vector"] }]);
+    await one.release();
+    await server.close();
+  });
+
+  test("are not made beyond the tokens of the day", async () => {
+    const server = await startFakeEmbedder();
+    const embedding = { baseUrl: `${server.url}/v1`, model: "letters" };
+    const one = lease({ embedding, spendMaxTokensPerDay: 1 });
+    const engine = await one.open();
+    await engine.ingest(say(1));
+    await vi.waitFor(async () => expect(await engine.embedStatus()).toMatchObject({ left: 0 }));
+    await engine.ingest(say(2));
+    // A run of one's own joins the one in the background.
+    expect(await engine.embedMessages()).toMatchObject({ kind: "stopped", failure: { failure: "denied" } });
+    expect(server.requests).toHaveLength(1);
+    await one.release();
+    await server.close();
   });
 });
 

@@ -142,7 +142,7 @@ function mergeClues(one: QueryClue, other: QueryClue): QueryClue {
 }
 
 /** Somebody whom a question may name. */
-export interface NameClue {
+interface NameClue {
   /** As one of the clues of the question: the name anywhere. */
   readonly sought: TextClue;
   /** The name at the beginning, where the speaker of a message stands. */

@@ -5,7 +5,7 @@ export type { IndexTerms, ReadTerms } from "./analyze.ts";
 export { findDates, isNearDate } from "./dates.ts";
 export type { NamedDate } from "./dates.ts";
 export { buildClues, buildNameClues } from "./build-clues.ts";
-export type { NameClue, QueryClue } from "./build-clues.ts";
+export type { QueryClue } from "./build-clues.ts";
 export { holdsClue, nameClue, readTextTerms } from "./clue.ts";
 export type { TextClue, TextTerms } from "./clue.ts";
 export { readLiteralClue } from "./literal-clues.ts";

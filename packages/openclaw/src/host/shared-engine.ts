@@ -10,6 +10,7 @@ import { EngineError } from "@lossless/core";
 import { openEngine } from "@lossless/lossless-claw";
 import type { Engine, EngineEvent, Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/interchange/need";
+import { openEmbed } from "@lossless/models";
 import type { Adoption } from "@lossless/interchange";
 import type { HostLlm } from "./host.ts";
 import type { HostModels } from "../doctor-contract.ts";
@@ -200,6 +201,8 @@ export function leaseEngine(options: SharedEngineOptions): EngineLease {
       busyLimitMs: BUSY_LIMIT_MS,
       onEvent,
       complete: models.complete,
+      // The host offers no way to such a model; nothing is sent anywhere unless the settings name an address and a model.
+      embed: openEmbed({ settings: options.settings, env: process.env }),
       // The host's own model comes after the settings' and before the fallbacks; which one that is, ModelAccess finds out at the call.
       hostModel: null,
       create: true,
