@@ -1,6 +1,6 @@
 /**
  * The port to a model that makes vectors, for programs that run outside a host: plain HTTP to Ollama, or to anything that speaks like
- * OpenAI. Both the address and the model must be named in the settings; nothing is sent anywhere before. A key goes only where it belongs.
+ * OpenAI; or a model on this machine (`local-embed.ts`). Both the address and the model must be named in the settings; nothing is sent anywhere before. A key goes only where it belongs.
  */
 import type { Embed, EmbedRequest, EmbedResult, Settings } from "@lossless/core";
 import { isObject } from "@lossless/core/doors";
@@ -8,6 +8,7 @@ import type { Environment } from "@lossless/core/settings";
 import { sumCounts, type Answer } from "./answer.ts";
 import type { Dialect, Endpoint, RequestBody } from "./dialect.ts";
 import { makeFailure } from "./failures.ts";
+import { openLocalEmbed } from "./local-embed.ts";
 import { explainOutcome, send } from "./send.ts";
 
 export interface OpenEmbedOptions {
@@ -27,10 +28,12 @@ const PREFIXES: readonly { readonly model: RegExp; readonly message: string; rea
   { model: /(?:^|[/-])e5-(?!mistral)/i, message: "passage: ", question: "query: " },
 ];
 
-/** Null when the settings name no address or no model. */
+/** Null when the settings name no model, or no place of it: an address, or a folder and a loader. */
 export function openEmbed({ settings, env, stallMs }: OpenEmbedOptions): Embed | null {
-  const { baseUrl, model } = settings.embedding;
-  if (baseUrl === null || model === null) return null;
+  const { baseUrl, model, folder, loader } = settings.embedding;
+  if (model === null) return null;
+  if (folder !== null && loader !== null) return openLocalEmbed({ folder, loader, model });
+  if (baseUrl === null) return null;
   const speech = chooseSpeech(baseUrl);
   const endpoint = findEndpoint(baseUrl, speech, env);
   return (request, signal) =>

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
+import type { Engine } from "@lossless/core";
+import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { startFakeEmbedder } from "@lossless/testkit/fake-embedder.ts";
 import { writeLongInterruptedArchive } from "@lossless/testkit/older-archive.ts";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -49,12 +51,17 @@ describe("vectors", () => {
     messages: [{ eventId: `e${n}`, message: { role: "user", content: `The cat sleeps on roof ${n}.` } }],
   });
 
+  const waitForVectors = (engine: Engine): Promise<void> =>
+    vi.waitFor(async () => expect(await engine.embedStatus()).toMatchObject({ messages: 1, left: 0 }), {
+      timeout: HANG_LIMIT_MS,
+    });
+
   test("are made in the background from the messages that are stored, and serve searches", async () => {
     const server = await startFakeEmbedder();
     const one = lease({ embedding: { baseUrl: `${server.url}/v1`, model: "letters" } });
     const engine = await one.open();
     await engine.ingest(say(1));
-    await vi.waitFor(async () => expect(await engine.embedStatus()).toMatchObject({ messages: 1, left: 0 }));
+    await waitForVectors(engine);
     const { hits } = await engine.grep({ session, pattern: "which feline naps?", mode: "full_text" });
     expect(hits).toMatchObject([{ eventId: "e1", foundBy: ["vector"] }]);
     await one.release();
@@ -67,7 +74,7 @@ describe("vectors", () => {
     const one = lease({ embedding, spendMaxTokensPerDay: 1 });
     const engine = await one.open();
     await engine.ingest(say(1));
-    await vi.waitFor(async () => expect(await engine.embedStatus()).toMatchObject({ left: 0 }));
+    await waitForVectors(engine);
     await engine.ingest(say(2));
     // A run of one's own joins the one in the background.
     expect(await engine.embedMessages()).toMatchObject({ kind: "stopped", failure: { failure: "denied" } });

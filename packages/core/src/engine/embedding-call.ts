@@ -33,7 +33,7 @@ export async function callEmbedding(
     at,
     conversationId: null,
     purpose: "embed",
-    provider: nameHost(settings.embedding.baseUrl),
+    provider: settings.embedding.loader ?? nameHost(settings.embedding.baseUrl),
     model: request.model,
     inputTokens,
     outputTokens: 0,

@@ -84,9 +84,10 @@ export async function embedMessages(
 
 function needModel(engine: EngineState): string {
   const { embed, settings } = engine;
-  const { model, baseUrl } = settings.embedding;
+  const { model, baseUrl, folder, loader } = settings.embedding;
   if (embed !== null && model !== null) return model;
-  const missing = Object.entries({ "embedding.baseUrl": baseUrl, "embedding.model": model })
+  const place = folder !== null && loader !== null ? folder : baseUrl;
+  const missing = Object.entries({ "embedding.baseUrl": place, "embedding.model": model })
     .filter(([, value]) => value === null)
     .map(([key]) => key);
   const why =

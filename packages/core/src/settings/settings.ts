@@ -504,7 +504,15 @@ const RECALL = {
   }),
   "embedding.model": row<string | null>(filledTextType(), unset(), {
     env: "LCM_EMBEDDING_MODEL",
-    help: "Embedding model at that endpoint.",
+    help: "Embedding model at that endpoint, or the package or name of a local one.",
+  }),
+  "embedding.folder": row<string | null>(pathType(), unset(), {
+    env: "LCM_EMBEDDING_FOLDER",
+    help: "Folder with an installed local embedding model, instead of an endpoint. Nothing is downloaded.",
+  }),
+  "embedding.loader": row<string | null>(filledTextType(), unset(), {
+    env: "LCM_EMBEDDING_LOADER",
+    help: "Package in that folder that loads the model, such as `@energetic-ai/embeddings`.",
   }),
 } as const;
 

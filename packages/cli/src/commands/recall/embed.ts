@@ -36,7 +36,7 @@ export function defineEmbed(program: Command): void {
   command.addHelpText(
     "after",
     `
-The settings embedding.baseUrl and embedding.model say where the text of your messages is sent and which model reads it.
+The settings embedding.baseUrl (or embedding.folder and embedding.loader, for a local model) and embedding.model say where the text of your messages is sent and which model reads it.
 A key, where one is needed, is read from LCM_EMBEDDING_API_KEY. When another model is named, its vectors are made beside
 the old ones, which serve until the new ones are complete. lcm spend shows what it costs.`,
   );
@@ -51,7 +51,7 @@ the old ones, which serve until the new ones are complete. lcm spend shows what 
 /** The way to the configured model, or null when none is configured. */
 export async function findEmbed(invocation: Invocation): Promise<Embed | null> {
   const { settings } = await invocation.settings();
-  if (settings.embedding.baseUrl === null || settings.embedding.model === null) return null;
+  if (settings.embedding.model === null) return null;
   const { openEmbed } = await import("@lossless/models");
   return openEmbed({ settings, env: process.env });
 }
