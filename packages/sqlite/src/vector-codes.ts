@@ -79,18 +79,18 @@ export class VectorCodes {
       : new VectorCodes(dimensions, sample);
   }
 
-  get last(): CodedRow | null {
+  findLast(): CodedRow | null {
     return this.#rows.at(-1) ?? null;
   }
 
-  get isFull(): boolean {
+  isFull(): boolean {
     return (this.#rows.length + 1) * (this.#width + ROW_BYTES) > MAX_BYTES;
   }
 
   /** Adds rows behind the last, as far as there is room. */
   add(rows: readonly NewRow[]): void {
     for (const { vector, vectorId, messageId, conversationId } of rows) {
-      if (this.isFull) return;
+      if (this.isFull()) return;
       const at = this.#rows.length;
       if (at % CHUNK_ROWS === 0) this.#chunks.push(new Uint8Array(CHUNK_ROWS * this.#width));
       this.#rows.push({ vectorId, messageId, conversationId });

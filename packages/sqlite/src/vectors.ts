@@ -241,7 +241,7 @@ function scanSpace(
     const places = JSON.stringify(likely.map(({ vectorId, messageId }) => [vectorId, messageId]));
     if (likely.length > 0)
       for (const row of connection.walk<VectorRow>(LIKELY, spaceId, places)) stretch.add(row);
-    from = known?.last?.vectorId ?? 0;
+    from = known?.findLast()?.vectorId ?? 0;
   }
   const rows = Array.from(
     connection.walk<SpaceRow>(SCAN_SPACE, spaceId, from, stretch.left),
@@ -267,10 +267,11 @@ function findCodes(
 ): VectorCodes | null {
   const known = codes.get(spaceId);
   if (known === undefined) return null;
-  for (let dropped = 0; known.last !== null && known.dimensions === dimensions; dropped++) {
-    const { vectorId, messageId } = known.last;
-    if (connection.get<{ id: number }>(MESSAGE_AT, vectorId, spaceId)?.id === messageId) return known;
-    if (dropped === MAX_DROPPED) break;
+  for (let dropped = 0; dropped <= MAX_DROPPED && known.dimensions === dimensions; dropped++) {
+    const last = known.findLast();
+    if (last === null) break;
+    if (connection.get<{ id: number }>(MESSAGE_AT, last.vectorId, spaceId)?.id === last.messageId)
+      return known;
     known.drop();
   }
   codes.delete(spaceId);
@@ -285,7 +286,7 @@ function addCodes(
   { from, dimensions }: { readonly from: number; readonly dimensions: number },
 ): void {
   const known = codes.get(spaceId) ?? (from === 0 ? VectorCodes.learn(rows, dimensions) : null);
-  if (known === null || (known.last?.vectorId ?? 0) !== from) return;
+  if (known === null || (known.findLast()?.vectorId ?? 0) !== from) return;
   known.add(rows);
   codes.set(spaceId, known);
 }
