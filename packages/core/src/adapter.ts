@@ -52,6 +52,8 @@ export type { ReserveSummary, Span } from "./model/reserve.ts";
 export { MAX_INTERVENING_MESSAGES } from "./model/tool-groups.ts";
 export { dotProduct, NearestList, vectorFromBytes, vectorToBytes } from "./model/vector.ts";
 export type { Neighbour } from "./model/vector.ts";
+export { VectorCodes } from "./model/vector-codes.ts";
+export type { CodedRow, NewRow } from "./model/vector-codes.ts";
 export { APPLICATION_ID } from "./store/application-id.ts";
 export { decodeBody, encodeBody, PLAIN } from "./store/body.ts";
 export type { EncodedBody } from "./store/body.ts";

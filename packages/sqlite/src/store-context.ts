@@ -6,7 +6,7 @@ import type { Blobs, Derive } from "@lossless/core/ports";
 import type { BodyCache } from "./body-cache.ts";
 import type { Connection } from "./connection.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
-import type { VectorCodes } from "./vector-codes.ts";
+import type { VectorCodes } from "@lossless/core/adapter";
 
 export interface StoreContext {
   readonly connection: Connection;

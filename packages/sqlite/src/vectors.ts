@@ -1,11 +1,11 @@
 /**
  * Vectors in SQLite: one blob for each message and space, and the search over them, one stretch at a time so that it can be cancelled. Vectors that
- * were read once are known by their codes (`vector-codes.ts`); a later search finds the likely nearest by these and compares only them exactly.
+ * were read once are known by their codes (`model/vector-codes.ts`); a later search finds the likely nearest by these and compares only them exactly.
  *
  * Invariant: a vector belongs to the current version of a message that is shown; plans drop it wherever that ends.
  */
-import { dotProduct, NearestList, vectorFromBytes, vectorToBytes } from "@lossless/core/adapter";
-import type { Neighbour } from "@lossless/core/adapter";
+import { dotProduct, NearestList, VectorCodes, vectorFromBytes, vectorToBytes } from "@lossless/core/adapter";
+import type { CodedRow, Neighbour, NewRow } from "@lossless/core/adapter";
 import type {
   RecallScope,
   Row,
@@ -18,8 +18,6 @@ import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { resolveConversations } from "./find-clues.ts";
 import { listBeyond } from "./inherited.ts";
-import { VectorCodes } from "./vector-codes.ts";
-import type { CodedRow, NewRow } from "./vector-codes.ts";
 
 /** The newest version of a message that is neither hidden nor forgotten. A revision is hidden when its first version is. */
 export const IS_EMBEDDABLE = `
