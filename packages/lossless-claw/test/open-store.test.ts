@@ -47,6 +47,11 @@ describe("an archive is opened", () => {
   });
 });
 
+test("an address in the settings that names no file is refused when it is opened, and breaks no other setting", () => {
+  const { settings } = resolveSettings({ env: { LCM_DATABASE_PATH: "sqlite://host/lcm.db", HOME: "/h" } });
+  expect(settings.databasePath).toBe("sqlite://host/lcm.db");
+});
+
 describe("an address is refused", () => {
   test.each(["postgres://ada:secret@host/lcm", "mysql://host/lcm", "https://host/lcm.db"])(
     "of another kind of database: %s",
