@@ -9,6 +9,7 @@ export type { RowWriter } from "./archive/changes.ts";
 export { planDissolution, planDissolve } from "./archive/dissolve.ts";
 export { planForget, planForgetting } from "./archive/forget.ts";
 export { planFork, planForkPoint } from "./archive/fork.ts";
+export { planChargeGrant, planFindGrant, planInsertGrant } from "./archive/grants.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
 export { PAGE_ROWS } from "./archive/pages.ts";
 export {

@@ -5,10 +5,13 @@
 import {
   BlobFolder,
   planBoundary,
+  planChargeGrant,
   planDissolution,
   planDissolve,
+  planFindGrant,
   planFork,
   planForkPoint,
+  planInsertGrant,
   planMoveCover,
   planMoveRows,
   planMoveSessions,
@@ -515,15 +518,15 @@ export class SqliteStore implements Store {
   }
 
   async insertGrant(grant: Grant, now: number): Promise<boolean> {
-    return this.#do("write", () => grants.insertGrant(this.#context, grant, now));
+    return this.#write(() => planInsertGrant(grant, now));
   }
 
   async findGrantOf(holderKey: string, now: number): Promise<Grant | null> {
-    return this.#do("read", () => grants.findGrantOf(this.#context, holderKey, now));
+    return this.#do("read", () => readPlan(this.#context, () => planFindGrant(holderKey, now)));
   }
 
   async chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null> {
-    return this.#do("write", () => grants.chargeGrant(this.#context, grantId, tokens, now));
+    return this.#write(() => planChargeGrant(grantId, tokens, now));
   }
 
   async revokeGrants(which: Parameters<Store["revokeGrants"]>[0], now: number): Promise<number> {

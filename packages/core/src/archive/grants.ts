@@ -1,0 +1,73 @@
+/**
+ * Grants: what a sub-agent may open, for a while. They are kept in the archive, so that a restart neither forgets nor revives one.
+ *
+ * Invariant: an issuer has at most one live grant of an owner; a grant never counts more tokens than it allows.
+ */
+import type { Grant } from "../store/recall.ts";
+import { Changes } from "./changes.ts";
+import { readRows } from "./pages.ts";
+import type { Asking, Plan } from "./plan.ts";
+import { tables } from "./tables.ts";
+import type { Row } from "./tables.ts";
+
+type GrantRow = Row<"expansion_grants">;
+
+const COLUMNS = Object.keys(tables.expansion_grants.columns) as (keyof GrantRow)[];
+
+const isLive = ({ revoked_at, expires_at }: GrantRow, now: number): boolean =>
+  revoked_at === null && expires_at > now;
+
+/** False, and nothing happens, while the issuer has a live one. */
+export function* planInsertGrant(grant: Grant, now: number): Plan<boolean> {
+  const changes = new Changes();
+  const keys = [grant.issuerKey];
+  const issued = yield* readRows("expansion_grants", COLUMNS, { column: "issuer_key", keys });
+  if (issued.some((row) => row.owner === grant.owner && isLive(row, now))) return changes.done(false);
+  changes.insert("expansion_grants", {
+    grant_id: grant.grantId,
+    owner: grant.owner,
+    issuer_key: grant.issuerKey,
+    holder_key: grant.holderKey,
+    conversations: JSON.stringify(grant.conversationIds),
+    summaries: JSON.stringify(grant.summaryIds),
+    max_depth: grant.maxDepth,
+    token_cap: grant.tokenCap,
+    tokens_used: grant.tokensUsed,
+    expires_at: grant.expiresAt,
+    revoked_at: grant.revokedAt,
+  });
+  return changes.done(true);
+}
+
+/** The holder's grant: a live one if there is one, else the last that was. */
+export function* planFindGrant(holderKey: string, now: number): Asking<Grant | null> {
+  const held = yield* readRows("expansion_grants", COLUMNS, { column: "holder_key", keys: [holderKey] });
+  const endOf = ({ revoked_at, expires_at }: GrantRow): number => revoked_at ?? expires_at;
+  const [row] = held.sort((a, b) => Number(isLive(b, now)) - Number(isLive(a, now)) || endOf(b) - endOf(a));
+  return row ? toGrant(row) : null;
+}
+
+/** How many tokens were left before; null for a grant that is not live. */
+export function* planChargeGrant(grantId: string, tokens: number, now: number): Plan<number | null> {
+  const changes = new Changes();
+  const [row] = yield* readRows("expansion_grants", COLUMNS, { column: "grant_id", keys: [grantId] });
+  if (!row || !isLive(row, now)) return changes.done(null);
+  const { token_cap, tokens_used } = row;
+  const used = Math.min(token_cap, tokens_used + tokens);
+  changes.update("expansion_grants", { grant_id: grantId }, { tokens_used: used });
+  return changes.done(token_cap - tokens_used);
+}
+
+const toGrant = (row: GrantRow): Grant => ({
+  grantId: row.grant_id,
+  owner: row.owner,
+  issuerKey: row.issuer_key,
+  holderKey: row.holder_key,
+  conversationIds: JSON.parse(row.conversations) as number[],
+  summaryIds: JSON.parse(row.summaries) as string[],
+  maxDepth: row.max_depth,
+  tokenCap: row.token_cap,
+  tokensUsed: row.tokens_used,
+  expiresAt: row.expires_at,
+  revokedAt: row.revoked_at,
+});
