@@ -4,7 +4,7 @@
  * bad summary, it only says why it is bad, so that the caller can escalate.
  */
 import { hasClosingLine, renderClosingLine, splitClosingLine } from "./closing-line.ts";
-import { scanTerms } from "./terms.ts";
+import { dropsFacts, rankIdentifiers } from "./kept-facts.ts";
 
 export type RejectReason =
   | "empty"
@@ -44,7 +44,7 @@ export function acceptSummary(input: GateInput): GateResult {
   if (tokens > input.targetTokens * input.maxOverageFactor) return reject("too_long");
   if (tokens >= input.sourceTokens) return reject("not_shorter");
   if (isOtherLanguage(input.sourcesText, body)) return reject("wrong_language");
-  if (dropsIdentifiers(body, wanted)) return reject("drops_identifiers");
+  if (dropsFacts(splitClosingLine(body).body, input.sourcesText)) return reject("drops_identifiers");
   return { kind: "accepted", text, tokens };
 }
 
@@ -95,36 +95,7 @@ const REFUSAL =
 /** A refusal is short; a summary that begins with somebody's apology is not. */
 const isRefusal = (text: string): boolean => text.length < 400 && REFUSAL.test(text);
 
-// ---- identifiers
-
-/** Identifiers and paths that the sources use more than once, most used first. */
-function rankIdentifiers(text: string): string[] {
-  const counts = new Map<string, number>();
-  scanTerms(text, true, (term, kind, isPiece) => {
-    if (isPiece || kind === "compound" || term.length < 4) return;
-    counts.set(term, (counts.get(term) ?? 0) + 1);
-  });
-  return [...counts]
-    .filter(([, count]) => count > 1)
-    .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
-    .slice(0, RANKED)
-    .map(([term]) => term);
-}
-
-const RANKED = 40;
-/** With fewer, chance decides too much. */
-const MIN_RANKED = 12;
-/** A summary that shows fewer than this share of the most used identifiers has lost the thread of the work. */
-const MIN_KEPT_SHARE = 0.08;
-
-function dropsIdentifiers(text: string, wanted: readonly string[]): boolean {
-  if (wanted.length < MIN_RANKED) return false;
-  let kept = 0;
-  for (const term of wanted) if (text.includes(term) || text.includes(lastPiece(term))) kept++;
-  return kept < wanted.length * MIN_KEPT_SHARE;
-}
-
-const lastPiece = (term: string): string => term.slice(term.lastIndexOf("/") + 1) || term;
+// ---- closing line
 
 function missingTopics(text: string, wanted: readonly string[]): string[] {
   return wanted.filter((term) => !text.includes(term)).slice(0, MAX_TOPICS);

@@ -134,9 +134,10 @@ describe("a model that", () => {
 
       // Later the model is asked again; when it is well, so are its summaries.
       stage.wait(3_600_000);
-      stage.become(async () =>
-        say("They spoke of orders, parcels, labels and the morning truck, and settled who does what."),
-      );
+      stage.become(async ({ user }) => {
+        const words = [...new Set(user.match(/[\w./-]{4,}/g))].slice(-60);
+        return say(`They settled who does what, and spoke of ${words.join(" ")}.`);
+      });
       await grow(stage, 90, 40);
       await compact(stage);
       expect(stage.calls()).toBeGreaterThan(asked);

@@ -84,6 +84,43 @@ describe("rejecting", () => {
     expect(reasonOf(gate(text))).toBe(reason);
   });
 
+  const short =
+    "[2026-05-01 09:30] user: The pump in Lyon stops at 61 dB, order part RX-20 from Boris before Friday please.\n".repeat(
+      3,
+    );
+
+  test.each([
+    [
+      "nine words without a fact",
+      short,
+      "They discussed a problem and agreed on what follows.",
+      "drops_identifiers",
+    ],
+    [
+      "the closing line does not count",
+      short,
+      "They discussed a problem.\nExpand for details about: RX-20.",
+      "drops_identifiers",
+    ],
+    ["one fact is enough", short, "A pump in Lyon is too loud.", "accepted"],
+    [
+      "words count where nothing else does",
+      "We looked for the old boat near the harbour and repaired both sails, the rudder, some ropes and an anchor chain.".repeat(
+        2,
+      ),
+      "Several matters came up again.",
+      "drops_identifiers",
+    ],
+    [
+      "sources that say nothing",
+      "Yes, thanks, that is fine with me, and with her too. ".repeat(5),
+      "All is fine.",
+      "accepted",
+    ],
+  ])("facts of short sources: %s", (_, sourcesText, text, expected) => {
+    expect(reasonOf(gate(text, { sourcesText }))).toBe(expected);
+  });
+
   test("not_shorter: a summary as long as its sources", () => {
     expect(reasonOf(gate(GOOD, { sourceTokens: estimate(GOOD) }))).toBe("not_shorter");
   });
