@@ -225,19 +225,22 @@ function layFinest(front: Front, board: Board, edge: number, cap: number): Pick[
 function pickSparsely(front: Front, board: Board, cap: number, free: number): OlderChoice {
   // A root comes before the tail's share; only what must be shown comes before it.
   const newest = front.pieces.at(-1);
-  const root = findSparseRoot(front, board, free - (newest?.hasTools ? newest.stubbedTokens : 0));
+  const rootCap = free - (newest?.hasTools ? newest.stubbedTokens : 0);
+  const root = findSparseRoot(front, board, rootCap);
   const picks: Pick[] = [];
   const taken = new Set<string>();
   let tokens = root?.tokens ?? 0;
-  const take = (piece: Piece): boolean => {
+  const take = (piece: Piece, most = cap): boolean => {
     const id = piece.items[0]?.summaryId ?? "";
     if (taken.has(id)) return true;
-    if (tokens + piece.tokens > cap) return false;
+    if (tokens + piece.tokens > most) return false;
     picks.push(pickWhole(piece, nameOlder(front, piece, tokens < RECENT_SUMMARIES * front.capacityTokens)));
     taken.add(id);
     tokens += piece.tokens;
     return true;
   };
+  const beginning = root === null ? findBeginning(front) : null;
+  if (beginning !== null) take(beginning, rootCap);
   for (const piece of listPreferred(front, root)) take(piece);
   const tookAll = takeSummaries(front, root?.to ?? 0, take);
   const isUnread = front.unreadMessages > 0 && root?.from !== -1;
@@ -245,6 +248,13 @@ function pickSparsely(front: Front, board: Board, cap: number, free: number): Ol
   if (root !== null) picks.push(pickReserve(root));
   const ordered = picks.toSorted((a, b) => startOf(a) - startOf(b));
   return { picks: ordered, tokens, tailFrom: front.tailStart, hasGaps: true, gapAfter };
+}
+
+/** Where no stand-in is a root, the condensed summary that the cover begins with is as good as one. */
+function findBeginning({ pieces, unreadMessages }: Front): Piece | null {
+  const first = pieces[0];
+  const isCondensed = first?.kind === "summary" && (first.items[0]?.depth ?? 0) > 0;
+  return isCondensed && unreadMessages === 0 ? first : null;
 }
 
 /** The preferred summaries that the root does not stand for, among the pieces and beyond them. */

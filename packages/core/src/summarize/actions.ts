@@ -261,6 +261,7 @@ export function describeResult(text: string, isError: boolean, kind: Action["tar
   const lines = text.length > 60_000 ? sampleEnds(text) : text.split("\n");
   if (isError)
     return { text: cleanLine(findLine(lines, FAILURE_LINE) ?? firstFullLine(lines)), failed: true };
+  if (kind === "query") return describeFound(lines);
   if (kind !== "command" && kind !== "other") return null;
   const failure = findLine(lines, FAILURE_LINE);
   const verdict = findLastLine(lines, VERDICT_LINE);
@@ -273,8 +274,24 @@ export function describeResult(text: string, isError: boolean, kind: Action["tar
   }
   if (verdict !== null) return { text: cleanLine(verdict), failed: false };
   const full = lines.filter((line) => line.trim() !== "");
-  if (full.length > 2 || QUIET_RESULT.test(full.join(" "))) return null;
+  if (full.length > MAX_SHOWN_LINES || QUIET_RESULT.test(full.join(" "))) return null;
   return { text: cleanLine(full.join(" / ")), failed: false };
+}
+
+/** Output of so few lines is shown whole, as far as it fits one. */
+const MAX_SHOWN_LINES = 3;
+const MAX_FOUND = 5;
+
+/** The files that a search found. */
+function describeFound(lines: readonly string[]): Outcome | null {
+  const files = new Set<string>();
+  for (const line of lines) {
+    const file = /^([^\s:()]{3,120}\.[A-Za-z]\w{0,5})(?::\d+|$)/.exec(line.trim())?.[1];
+    if (file !== undefined) files.add(file);
+  }
+  if (files.size === 0) return null;
+  const more = files.size > MAX_FOUND ? ` and ${files.size - MAX_FOUND} more` : "";
+  return { text: `${[...files].slice(0, MAX_FOUND).join(" ")}${more}`, failed: false };
 }
 
 /** Source code talks about errors without reporting one; a log does not look like numbered source lines. */

@@ -6,11 +6,13 @@ export const CLOSING_PREFIX = "Expand for details about:";
 
 const CLOSING_LINE = /^[ \t>*_-]*expand for details about\b[ \t]*[:：]?[ \t*_]*(.*)$/gim;
 
-export function renderClosingLine(topics: readonly string[]): string {
-  return topics.length === 0
-    ? `${CLOSING_PREFIX} the exact wording.`
-    : `${CLOSING_PREFIX} ${topics.join("; ")}.`;
+/** Where nothing in particular was left out, the wording was. */
+export function renderClosingLine(topics: readonly string[], sources = 0): string {
+  if (topics.length > 0) return `${CLOSING_PREFIX} ${topics.join("; ")}.`;
+  return `${CLOSING_PREFIX} ${WORDING}${sources === 0 ? "" : ` of ${sources === 1 ? "1 message" : `${sources} messages`}`}.`;
 }
+
+const WORDING = "the exact wording";
 
 export function hasClosingLine(text: string): boolean {
   return new RegExp(CLOSING_LINE.source, "im").test(text);
@@ -22,7 +24,7 @@ export function splitClosingLine(text: string): { body: string; topics: string[]
   const body = text.replace(CLOSING_LINE, (_line, rest: string) => {
     for (const topic of rest.split(/[;；]/)) {
       const clean = topic.trim().replace(/[.。]$/, "");
-      if (clean !== "" && clean !== "the exact wording") topics.push(clean);
+      if (clean !== "" && !clean.startsWith(WORDING)) topics.push(clean);
     }
     return "";
   });

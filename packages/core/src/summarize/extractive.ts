@@ -6,13 +6,15 @@
 import { CLOSING_PREFIX, renderClosingLine } from "./closing-line.ts";
 import type { Pick, Selection } from "./select.ts";
 import { selectUnits } from "./select.ts";
-import { cutAtWord, hasOddMarks } from "./sentences.ts";
+import { cutAtWord } from "./sentences.ts";
 import type { SourceLine } from "./source.ts";
-import { renderNames } from "./summary-lines.ts";
-import { isPlain, type Term, Vocabulary } from "./terms.ts";
+import { NAME_SHARE, type QuotedName, rankNames, renderNameList } from "./name-list.ts";
+import { DECIDED, renderGoal, renderNames, SECTION_LABELS, type Section } from "./summary-lines.ts";
+import { Vocabulary } from "./terms.ts";
 import { zoneClock } from "./time.ts";
 import type { Unit, UnitSet } from "./summary-units.ts";
 import { cutUnits } from "./summary-units.ts";
+import { listTopics } from "./topics.ts";
 
 export interface ExtractiveInput {
   readonly sources: readonly SourceLine[];
@@ -38,9 +40,12 @@ export const FALLBACK_MARKER = "[LCM fallback summary]";
 const LEAF_RECENCY = 0.35;
 const CONDENSED_RECENCY = 0.6;
 const KNOWN_BEFORE_FACTOR = 0.7;
-/** Shares of the target for the lines of names and for the closing line. */
-const CONTEXT_SHARE = 0.14;
+/** Share of the target for the closing line. */
 const CLOSING_SHARE = 0.08;
+/** Share of the target that one verbatim text may take. */
+const VERBATIM_SHARE = 0.25;
+/** Only a summary with some room says how many messages it stands for. */
+const MIN_COUNT_TARGET = 100;
 const MAX_TOPICS = 8;
 /** Units are picked beyond the target, because lines that join cost less than was reckoned; the layout cuts back. */
 const OVERPICK = 1.6;
@@ -54,14 +59,25 @@ const MAX_SHARE_OF_SOURCE = 0.75;
 export function summarizeExtractively(input: ExtractiveInput): ExtractiveSummary {
   const { estimate } = input;
   const vocabulary = new Vocabulary();
-  const set = cutUnits(input.sources, zoneClock(input.timeZone), vocabulary);
-  vocabulary.weigh(input.sources.length, input.depth === 0 ? LEAF_RECENCY : CONDENSED_RECENCY);
-  discountKnown(vocabulary, input.previous);
   const target = limitTarget(input);
+  const set = cutUnits(input.sources, {
+    clock: zoneClock(input.timeZone),
+    vocabulary,
+    isStart: input.depth === 0 && (input.previous ?? "") === "",
+    cutVerbatim: (text, maxChars) =>
+      cutToTokens(cutAtWord(text, maxChars), target * VERBATIM_SHARE, estimate),
+  });
+  vocabulary.weigh(set.length, input.depth === 0 ? LEAF_RECENCY : CONDENSED_RECENCY);
+  discountKnown(vocabulary, input.previous);
   const selection = selectUnits(set.units, { vocabulary, budgetTokens: target * OVERPICK, estimate });
   const page = new Page(input, target, vocabulary, set, selection);
   const text = page.fit();
   return { text, tokens: estimate(text) };
+}
+
+function cutToTokens(text: string, tokens: number, estimate: (text: string) => number): string {
+  const cost = estimate(text);
+  return cost <= tokens ? text : cutAtWord(text, Math.max(2, Math.floor((text.length * tokens) / cost)));
 }
 
 /** Estimating every source costs time; it is only needed where the sources might be smaller than the target. */
@@ -94,7 +110,10 @@ class Page {
   readonly #vocabulary: Vocabulary;
   readonly #set: UnitSet;
   readonly #selection: Selection;
+  /** What must be kept first, then by value. */
+  readonly #picks: readonly Pick[];
   readonly #ranked: readonly number[];
+  readonly #quoted: readonly QuotedName[];
 
   constructor(
     input: ExtractiveInput,
@@ -108,12 +127,17 @@ class Page {
     this.#vocabulary = vocabulary;
     this.#set = set;
     this.#selection = selection;
-    this.#ranked = rankMentions(vocabulary);
+    this.#picks = [
+      ...selection.picks.filter(({ unit }) => unit.isPinned),
+      ...selection.picks.filter(({ unit }) => !unit.isPinned),
+    ];
+    this.#ranked = rankNames(vocabulary, set.length);
+    this.#quoted = listQuoted(set);
   }
 
   /** The best prefix of the picks that fits, then whatever smaller pick still fits behind it. */
   fit(): string {
-    const { picks } = this.#selection;
+    const picks = this.#picks;
     let low = 0;
     let high = picks.length;
     while (low < high) {
@@ -121,6 +145,8 @@ class Page {
       if (this.#fits(this.#render(picks.slice(0, middle)))) low = middle;
       else high = middle - 1;
     }
+    // In the smallest summaries one thing that was said comes before any names.
+    if (low === 0) return this.#cutToTarget(this.#renderFirst());
     const chosen = picks.slice(0, low);
     let text = this.#render(chosen);
     for (const pick of picks.slice(low + 1, low + 1 + MAX_FILLERS)) {
@@ -133,42 +159,43 @@ class Page {
     return this.#cutToTarget(text);
   }
 
+  #renderFirst(): string {
+    const texts = this.#picks.slice(0, MAX_FILLERS).map((pick) => this.#render([pick], false));
+    return texts.find((text) => this.#fits(text)) ?? this.#render([], false);
+  }
+
   #fits(text: string): boolean {
     return this.#input.estimate(text) <= this.#target;
   }
 
-  #render(picks: readonly Pick[]): string {
+  #render(picks: readonly Pick[], hasNames = true): string {
     const covered = coverOf(picks, this.#vocabulary);
     const lines = this.#input.marker === true ? [FALLBACK_MARKER] : [];
     lines.push(...renderBody(picks, this.#vocabulary, zoneClock(this.#input.timeZone).name));
-    lines.push(...this.#renderContext(covered));
-    lines.push(this.#renderClosing(covered, picks));
-    return lines.join("\n");
+    const closing = this.#renderClosing(picks);
+    const names = hasNames ? this.#renderNames(covered, picks, lines.join("\n"), closing) : [];
+    return [...lines, ...names, closing].join("\n");
   }
 
-  /** Names that no chosen line carries but that were used more than in passing, with the place they belong to. */
-  #renderContext(covered: ReadonlySet<number>): string[] {
-    let room = this.#target * CONTEXT_SHARE;
-    const byHome = new Map<string, string[]>();
-    const shown = new Set(covered);
-    for (const id of this.#ranked) {
-      if (shown.has(id)) continue;
-      const term = this.#vocabulary.terms[id] as Term;
-      shown.add(id).add(term.piece);
-      const home = baseName(this.#set.homes.get(id) ?? "");
-      const cost = term.text.length / 3.4 + (byHome.has(home) ? 1 : 5);
-      if (cost > room) break;
-      room -= cost;
-      byHome.set(home, [...(byHome.get(home) ?? []), term.text]);
-    }
-    if (byHome.size === 0) return [];
-    const groups = [...byHome].map(([home, names]) =>
-      home === "" ? names.join(", ") : `in ${home} ${names.join(", ")}`,
-    );
-    return [`Also mentioned: ${groups.join("; ")}.`];
+  /** Names fill what their share of this text leaves beside the names in brackets. */
+  #renderNames(
+    covered: ReadonlySet<number>,
+    picks: readonly Pick[],
+    body: string,
+    closing: string,
+  ): string[] {
+    const bracketed = picks.reduce((sum, { names }) => sum + this.#lengthOf(names), 0);
+    const other = body.length + closing.length - bracketed;
+    const room = Math.floor((other * NAME_SHARE) / (1 - NAME_SHARE)) - bracketed;
+    const quoted = this.#quoted.filter(({ text }) => !body.includes(text));
+    return renderNameList({ vocabulary: this.#vocabulary, ranked: this.#ranked, covered, quoted, room });
   }
 
-  #renderClosing(covered: ReadonlySet<number>, picks: readonly Pick[]): string {
+  #lengthOf(names: readonly number[]): number {
+    return names.reduce((sum, id) => sum + (this.#vocabulary.terms[id]?.text.length ?? 0) + 3, 0);
+  }
+
+  #renderClosing(picks: readonly Pick[]): string {
     const room = Math.max(12, Math.min(80, this.#target * CLOSING_SHARE));
     const shown = new Set(picks.map((pick) => pick.unit));
     const dropped = [...this.#selection.picks.map((pick) => pick.unit), ...this.#selection.left].filter(
@@ -176,13 +203,13 @@ class Page {
     );
     const topics: string[] = [];
     let used = this.#input.estimate(CLOSING_PREFIX);
-    for (const topic of listTopics(dropped, this.#set.topics, this.#vocabulary, covered)) {
+    for (const topic of listTopics(this.#set, dropped)) {
       const cost = this.#input.estimate(topic) + 1;
       if (topics.length >= MAX_TOPICS || used + cost > room) break;
       used += cost;
       topics.push(topic);
     }
-    return renderClosingLine(topics);
+    return renderClosingLine(topics, this.#target < MIN_COUNT_TARGET ? 0 : this.#input.sources.length);
   }
 
   /** Only a target of a few tokens gets here with a text that is too long. */
@@ -207,18 +234,13 @@ function coverOf(picks: readonly Pick[], vocabulary: Vocabulary): Set<number> {
   return covered;
 }
 
-function rankMentions(vocabulary: Vocabulary): number[] {
-  const ids: number[] = [];
-  vocabulary.terms.forEach((term, id) => {
-    const isCode = !isPlain(term.kind) && term.kind !== "compound";
-    if (
-      isCode &&
-      term.text.length > 3 &&
-      (term.spoken > 1 || (term.spoken > 0 && term.seen > 1) || term.byUser)
-    )
-      ids.push(id);
-  });
-  return ids.sort((a, b) => (vocabulary.terms[b]?.weight ?? 0) - (vocabulary.terms[a]?.weight ?? 0) || a - b);
+/** Commands and errors for the line of names, the newest first: those of this run, then those that older summaries listed. */
+function listQuoted({ units, quoted }: UnitSet): QuotedName[] {
+  const own = units.flatMap(({ command, error }): QuotedName[] => [
+    ...(error === "" ? [] : [{ group: "errors" as const, text: error }]),
+    ...(command === "" ? [] : [{ group: "commands run" as const, text: command }]),
+  ]);
+  return [...quoted, ...own].reverse();
 }
 
 // ---- layout
@@ -230,26 +252,43 @@ interface OpenLine {
   readonly date: string;
   readonly time: string;
   readonly speaker: string;
+  readonly isVerbatim: boolean;
   text: string;
 }
 
+/** What stands at the end of the events says how the work stands; the goal stands before them. */
 function renderBody(picks: readonly Pick[], vocabulary: Vocabulary, zone: string): string[] {
   const shown = new Set<string>();
   const lines: OpenLine[] = [];
+  const stated = new Map<Section, string[]>();
+  const goal: string[] = [];
   for (const pick of mergePicks(picks)) {
+    const { unit } = pick;
     const piece = renderPick(pick, vocabulary, shown);
-    const open = lines.at(-1);
-    if (open !== undefined && belongs(open, pick.unit))
-      open.text = joinPieces(open.text, piece, pick.unit.kind);
-    else
-      lines.push({
-        date: pick.unit.date,
-        time: pick.unit.time,
-        speaker: pick.unit.speaker,
-        text: startPiece(piece),
-      });
+    if (unit.section === "goal") goal.push(renderGoal(unit, piece));
+    else if (unit.section !== null && unit.section !== "decided")
+      stated.set(unit.section, [...(stated.get(unit.section) ?? []), piece]);
+    else pushLine(lines, unit, piece);
   }
-  return addDates(lines, zone);
+  const rest = SECTION_LABELS.flatMap(([section, label]) => {
+    const texts = stated.get(section) ?? [];
+    return texts.length === 0 ? [] : [`${label}${endSentence(texts.join("; "))}`];
+  });
+  return [...goal, ...addDates(lines, zone), ...rest];
+}
+
+function pushLine(lines: OpenLine[], unit: Unit, piece: string): void {
+  const open = lines.at(-1);
+  const speaker = `${unit.speaker}${unit.section === "decided" && unit.speaker !== "" ? DECIDED : ""}`;
+  if (open !== undefined && belongs(open, unit, speaker)) open.text = joinPieces(open.text, piece, unit.kind);
+  else
+    lines.push({
+      date: unit.date,
+      time: unit.time,
+      speaker,
+      isVerbatim: unit.isVerbatim,
+      text: unit.isVerbatim ? piece : startPiece(piece),
+    });
 }
 
 /** One entry per unit with all its names, in reading order. */
@@ -270,13 +309,14 @@ function addDates(lines: readonly OpenLine[], zone: string): string[] {
       date = line.date;
     }
     const stamp = [line.time, line.speaker].filter(Boolean).join(" ");
-    out.push(`${stamp === "" ? "" : `${stamp}: `}${endSentence(line.text)}`);
+    out.push(`${stamp === "" ? "" : `${stamp}: `}${line.isVerbatim ? line.text : endSentence(line.text)}`);
   }
   return out;
 }
 
-function belongs(open: OpenLine, unit: Unit): boolean {
-  if (open.speaker !== unit.speaker || open.date !== unit.date || open.text.length > MAX_LINE) return false;
+function belongs(open: OpenLine, unit: Unit, speaker: string): boolean {
+  if (open.isVerbatim || unit.isVerbatim) return false;
+  if (open.speaker !== speaker || open.date !== unit.date || open.text.length > MAX_LINE) return false;
   if (open.time === unit.time) return true;
   const gap = minutesOf(unit.time) - minutesOf(open.time);
   return gap >= 0 && gap <= MERGE_MINUTES;
@@ -286,6 +326,7 @@ const minutesOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Numb
 
 /** The first mention of a file gives its path, later ones its name. */
 function renderPick(pick: Pick, vocabulary: Vocabulary, shown: Set<string>): string {
+  if (pick.unit.isVerbatim) return `"${pick.unit.head}"`;
   const head = pick.unit.head.replace(/`([^`\s]*\/[^`\s]+)`/g, (mark, path: string) => {
     if (!shown.has(path)) {
       shown.add(path);
@@ -313,83 +354,4 @@ function startPiece(piece: string): string {
 function endSentence(text: string): string {
   if (/[.!?…。！？]["')\]`]?$/.test(text)) return text;
   return `${text.replace(/[:;：；,，]$/, "")}.`;
-}
-
-// ---- topics of the closing line
-
-function* listTopics(
-  dropped: readonly Unit[],
-  older: readonly string[],
-  vocabulary: Vocabulary,
-  covered: ReadonlySet<number>,
-): Generator<string> {
-  const seen = new Set<string>();
-  const olderNewestFirst = [...older].reverse();
-  for (let i = 0; i < Math.max(dropped.length, olderNewestFirst.length); i++) {
-    const unit = dropped[i];
-    for (const topic of [
-      unit === undefined ? null : topicOf(unit, vocabulary, covered),
-      olderNewestFirst[i] ?? null,
-    ]) {
-      if (topic === null || seen.has(topic)) continue;
-      seen.add(topic);
-      yield topic;
-    }
-  }
-}
-
-/** A dropped unit in a few words: the target of an action, or the words around its strongest term. */
-function topicOf(unit: Unit, vocabulary: Vocabulary, covered: ReadonlySet<number>): string | null {
-  if (unit.worth < 1) return null;
-  if (unit.label !== "") return unit.label;
-  if (unit.kind === "action") return null;
-  let best: string | null = null;
-  let weight = 0;
-  for (const id of unit.terms) {
-    const term = vocabulary.terms[id];
-    if (term === undefined || covered.has(id) || term.weight <= weight) continue;
-    weight = term.weight;
-    best = term.text;
-  }
-  return best === null ? null : phraseAround(unit.head, best);
-}
-
-const TOPIC_WORDS = 6;
-const TOPIC_GLYPHS = 18;
-
-/** A few words of the sentence around the term; empty when they would say nothing. */
-function phraseAround(text: string, term: string): string | null {
-  const words = text.split(/\s+/);
-  const at = words.findIndex((word) => word.toLowerCase().includes(term.toLowerCase()));
-  if (at < 0) return null;
-  const hit = words[at] as string;
-  if (words.length < 3 || hit.length > 40) return sliceAround(hit, term);
-  const phrase: string[] = [hit];
-  for (
-    let i = at + 1;
-    i < words.length && phrase.length < TOPIC_WORDS && !endsClause(phrase.at(-1) as string);
-    i++
-  ) {
-    phrase.push(words[i] as string);
-  }
-  for (let i = at - 1; i >= 0 && phrase.length < TOPIC_WORDS && !endsClause(words[i] as string); i--)
-    phrase.unshift(words[i] as string);
-  const joined = (phrase.join(" ").split(" (")[0] as string).replace(/^[("'[*]+|[)"'\],.;:!?*…]+$/g, "");
-  const clean = hasOddMarks(joined) ? joined.replaceAll("`", "") : joined;
-  const isTelling = phrase.length > 1 || clean.includes("`");
-  return isTelling && /[\p{L}]{3}/u.test(clean) ? clean : null;
-}
-
-const endsClause = (word: string): boolean => /[,.;:!?)…]$/.test(word);
-
-/** Scripts without spaces: some characters on both sides, up to the next mark. */
-function sliceAround(text: string, term: string): string {
-  const at = Math.max(0, text.indexOf(term));
-  const before =
-    text
-      .slice(0, at)
-      .split(/[，。！？；：、]/)
-      .at(-1) ?? "";
-  const after = text.slice(at).split(/[，。！？；：、]/)[0] ?? "";
-  return `${before.slice(-TOPIC_GLYPHS / 2)}${after.slice(0, TOPIC_GLYPHS)}`;
 }

@@ -20,14 +20,14 @@ export interface Selection {
 }
 
 /** Names one offer adds, and names one unit may carry in the end. */
-const NAMES_AT_ONCE = 6;
-const MAX_NAMES = 18;
+const NAMES_AT_ONCE = 4;
+const MAX_NAMES = 4;
 /** A repeated term is worth this share of a new one. */
 const REPEAT_SHARE = 0.08;
 /** Weight of terms from which a sentence is taken at its word. */
 const FULL_CONTENT = 1.4;
-/** Below this a unit says nothing worth a line, whatever room is left. */
-const MIN_GAIN = 0.6;
+/** Below this a unit says nothing worth a line, whatever room is left; words say less than what was done. */
+const MIN_GAIN = { said: 0.5, tasks: 0.5, action: 0.25 } as const;
 /** Tokens that a new line costs beyond its words: the time, the speaker, the break. */
 const LINE_TOKENS = 7;
 const NAME_OVERHEAD_CHARS = 2;
@@ -95,7 +95,7 @@ class Selector {
         continue;
       }
       const unit = this.#units[fresh.index] as Unit;
-      if (fresh.gain < MIN_GAIN) this.#leave(fresh.index, left);
+      if (fresh.gain < MIN_GAIN[unit.kind]) this.#leave(fresh.index, left);
       else {
         this.#take(fresh, unit);
         picks.push({ unit, names: fresh.names });
@@ -159,7 +159,7 @@ class Selector {
     }
     const content = fresh + known;
     const novelty = content === 0 ? 1 : 0.25 + 0.75 * (fresh / content);
-    const substance = unit.kind === "said" ? Math.min(1, content / FULL_CONTENT) : 1;
+    const substance = unit.kind === "said" && !unit.isVerbatim ? Math.min(1, content / FULL_CONTENT) : 1;
     return (unit.bonus * novelty * substance + fresh + known * REPEAT_SHARE) * unit.worth;
   }
 
@@ -234,6 +234,7 @@ function rankNames(unit: Unit, vocabulary: Vocabulary): number[] {
     const term = vocabulary.terms[id];
     return (
       term !== undefined &&
+      unit.defined.has(id) &&
       !isPlain(term.kind) &&
       term.kind !== "compound" &&
       (term.spoken > 0 || term.seen > 1)

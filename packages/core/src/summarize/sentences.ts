@@ -47,6 +47,29 @@ const CUES: readonly (readonly [number, RegExp])[] = [
   ],
 ];
 
+/** Somebody settles how it is done. */
+const DECISION =
+  /\b(?:decided|decision:|agreed (?:to|on|that)|we(?:'ll| will) (?:use|go|keep|stick|not)|let(?:'|’)?s (?:use|go|keep|stick|not|leave|drop|skip|make)|going with|settled on|(?:i|we) chose|opted for|i(?:'d| would) (?:rather|prefer)|switch(?:ed|ing) to|beschlossen|entschieden|décidé|decidimos)\b|决定|采用|改用|決定|採用|결정/i;
+/** A sentence that gives the reason for the one before. */
+const REASON =
+  /^(?:because|since|so that|that way|this way|otherwise|the reason|reason:|this (?:keeps|avoids|means|makes)|weil|sonst|parce que|porque|因为|这样|否则)\b/i;
+/** The user says that something is not as it should be. */
+const CORRECTION =
+  /^(?:no\b(?! problem| worries)|nope|nah|not\b|actually|wait|stop|hold on|undo|revert|instead|rather|don(?:'|’)?t|never|that(?:'|’)?s (?:not|wrong)|this is (?:not|wrong)|you (?:should|forgot|missed|didn)|why (?:did|are|is)|i (?:said|meant|would have expected)|nein|falsch|non\b|faux|不对|不是|错了|不要|違う|아니)/i;
+
+export const isDecision = (text: string): boolean => DECISION.test(text);
+export const isCorrection = (text: string): boolean => CORRECTION.test(text);
+/** Thanks, greetings and nods, without anything that could be acted on. */
+export const isChatter = (text: string): boolean =>
+  text.length < 90 &&
+  (GREETING.test(text) || text.length < 16) &&
+  cueOf(text) === 0 &&
+  !isCorrection(text) &&
+  !isDecision(text) &&
+  !/[`\d?？/]|[\u3040-\u9fff]{6}/.test(text) &&
+  text.split(/\s+/).length < 12;
+export const isNarration = (text: string): boolean => NARRATION.test(text);
+
 const GREETING =
   /^(hey|hi|hello|wow|thanks?|thank you|awesome|great|nice|cool|perfect|excellent|sure|yes|yeah|yep|ok(?:ay)?|no problem|sounds (?:good|great)|you're (?:right|welcome)|absolutely|good (?:question|point|idea|to)|(?:that|this|it|what)(?:'s|’s| is| was| sounds| must have been)? (?:an? )?(?:really |so |such |super )?(?:awesome|great|so|amazing|cool|wonderful|fantastic|nice|special|fun|powerful)|so (?:cool|nice|happy|glad)|glad|(?:totally|completely|i) agree|no doubts?|congrats\w*|can't wait|haha|lol|who?ah?|aww?|take care|bye|see you|好的|谢谢|你好|没问题|当然|是的|嗯|哈哈|はい|ありがとう)(?:[\s,.!?~，。！]|$)/i;
 
@@ -87,6 +110,15 @@ export function readProse(text: string): Prose {
 function pushSentence(sentences: Sentence[], text: string, headingCue: number): void {
   const clean = text.trim();
   if (clean.length < 2) return;
+  const before = sentences.at(-1);
+  // A decision keeps its reason.
+  if (before !== undefined && REASON.test(clean) && isDecision(before.text)) {
+    sentences[sentences.length - 1] = {
+      ...before,
+      text: cutAtWord(`${before.text} ${clean}`, 2 * MAX_SENTENCE),
+    };
+    return;
+  }
   sentences.push({
     text: cutAtWord(clean, MAX_SENTENCE),
     cue: cueOf(clean) + headingCue,
@@ -108,7 +140,7 @@ export function cueOf(text: string): number {
 
 function worthOf(text: string): number {
   if (GREETING.test(text) && text.length < 90) return 0.25;
-  if (NARRATION.test(text)) return 0.45;
+  if (NARRATION.test(text)) return 0.3;
   return 1;
 }
 

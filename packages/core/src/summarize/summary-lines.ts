@@ -3,6 +3,7 @@
  * each line, its speaker, its pieces, and the names in brackets. Writes those brackets too, because both must agree. Prose
  * written by a model passes as well: lines without a stamp take the time of their summary.
  */
+import { isNameList } from "./name-list.ts";
 import { splitLine } from "./sentences.ts";
 import type { Vocabulary } from "./terms.ts";
 import type { ZonedTime } from "./time.ts";
@@ -13,13 +14,25 @@ export interface SummaryLine {
   readonly time: string;
   readonly speaker: string;
   readonly text: string;
-  /** A line of names rather than of events. */
-  readonly isContext: boolean;
+  /** What kind of line it is, where it is not a line of events. */
+  readonly section: Section | "names" | null;
 }
 
-const CONTEXT_LINE = /^Also mentioned:/;
+/** Lines that state where the work stands; a decision is a line of events that says so after its speaker. */
+export type Section = "goal" | "decided" | "done" | "open" | "next";
+
+/** After the events, in this order. */
+export const SECTION_LABELS: readonly (readonly [Section, string])[] = [
+  ["done", "Done: "],
+  ["open", "Open: "],
+  ["next", "Next: "],
+];
+export const DECIDED = " decided";
+
 const DATE_LINE = /^(\d{4}-\d{2}-\d{2})(?:\s+\(?[A-Za-z][\w/+-]*\)?)?:?$/;
 const STAMPED_LINE = /^(\d{2}:\d{2}) ([^:`]{1,40}): (.*)$/;
+const GOAL_LINE = /^Goal(?:, (\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}))?(?:, ([^:"]{1,60}))?: (".*")$/;
+const SPOKEN_LINE = /^()((?:user|assistant)(?: decided)?): (.*)$/;
 
 export function parseSummaryLines(body: string, moment: ZonedTime): SummaryLine[] {
   const lines: SummaryLine[] = [];
@@ -38,22 +51,32 @@ export function parseSummaryLines(body: string, moment: ZonedTime): SummaryLine[
 }
 
 function parseSummaryLine(line: string, date: string, moment: ZonedTime): Omit<SummaryLine, "number"> {
-  if (CONTEXT_LINE.test(line))
-    return { date, time: "", speaker: "", text: line.replace(/^[^:]*:/, ""), isContext: true };
-  const stamped = STAMPED_LINE.exec(line);
-  if (stamped !== null) {
-    return {
-      date,
-      time: stamped[1] as string,
-      speaker: stamped[2] as string,
-      text: stamped[3] as string,
-      isContext: false,
-    };
+  const plain = { date: date === "" ? moment.date : date, time: "", speaker: "", text: line, section: null };
+  if (isNameList(line)) return { ...plain, section: "names" };
+  const goal = GOAL_LINE.exec(line);
+  if (goal !== null) {
+    const [, day = "", time = "", speaker = "", text = ""] = goal;
+    return { date: day || plain.date, time, speaker, text, section: "goal" };
   }
-  const spoken = /^(user|assistant): (.*)$/.exec(line);
-  if (spoken !== null)
-    return { date, time: "", speaker: spoken[1] as string, text: spoken[2] as string, isContext: false };
-  return { date: date === "" ? moment.date : date, time: "", speaker: "", text: line, isContext: false };
+  for (const [section, label] of SECTION_LABELS)
+    if (line.startsWith(label)) return { ...plain, section, text: line.slice(label.length) };
+  const stamped = STAMPED_LINE.exec(line) ?? SPOKEN_LINE.exec(line);
+  if (stamped === null) return plain;
+  const [, time = "", who = "", text = ""] = stamped;
+  const isDecision = who.endsWith(DECIDED);
+  return {
+    date,
+    time,
+    speaker: isDecision ? who.slice(0, -DECIDED.length) : who,
+    text,
+    section: isDecision ? "decided" : null,
+  };
+}
+
+/** The line that `GOAL_LINE` reads: the first request, who asked and when. */
+export function renderGoal(unit: { date: string; time: string; speaker: string }, text: string): string {
+  const when = unit.date === "" ? "" : `, ${unit.date} ${unit.time}`;
+  return `Goal${when}${unit.speaker === "" ? "" : `, ${unit.speaker.replaceAll(/[:"]/g, "")}`}: ${text}`;
 }
 
 /** Whoever is named and is no part of the machinery is a person. */

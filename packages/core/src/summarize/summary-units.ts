@@ -6,11 +6,31 @@
 import type { Action, Outcome, Task } from "./actions.ts";
 import { describeCall, describeResult } from "./actions.ts";
 import { splitClosingLine } from "./closing-line.ts";
-import { cueOf, cutAtWord, readProse } from "./sentences.ts";
+import {
+  cueOf,
+  cutAtWord,
+  isChatter,
+  isCorrection,
+  isDecision,
+  isNarration,
+  type Prose,
+  readProse,
+  type Sentence,
+} from "./sentences.ts";
 import type { SourceLine, SourcePart } from "./source.ts";
 import { partsOf, speakerOf } from "./source.ts";
 import type { Vocabulary, Voice } from "./terms.ts";
-import { isPerson, parseNamed, parseSummaryLines, splitPieces, type SummaryLine } from "./summary-lines.ts";
+import { readUserText, type UserText } from "./injected.ts";
+import { cutExcerpts, listSignatures } from "./outline.ts";
+import { parseNameList, type QuotedName } from "./name-list.ts";
+import {
+  isPerson,
+  parseNamed,
+  parseSummaryLines,
+  type Section,
+  splitPieces,
+  type SummaryLine,
+} from "./summary-lines.ts";
 import type { ZoneClock, ZonedTime } from "./time.ts";
 
 export interface Unit {
@@ -23,6 +43,17 @@ export interface Unit {
   readonly time: string;
   readonly speaker: string;
   readonly kind: "said" | "action" | "tasks";
+  /** Where it states how the work stands rather than what happened. */
+  readonly section: Section | null;
+  /** Quoted as it was written, and never in part. */
+  readonly isVerbatim: boolean;
+  /** Kept whatever else there is: the first request. */
+  readonly isPinned: boolean;
+  /** Characters of tool output and file text that stand behind it and that no summary shows. */
+  readonly bulk: number;
+  /** The command it ran and the error it met, for the line of names; empty when there is none. */
+  readonly command: string;
+  readonly error: string;
   /** A few words for the closing line, when the unit itself is left out; empty when its sentence has to give them. */
   readonly label: string;
   /** What stands before the names, and what stands after them. */
@@ -42,8 +73,10 @@ export interface UnitSet {
   readonly units: Unit[];
   /** Topics that the closing lines of older summaries offered. */
   readonly topics: string[];
-  /** For a term, the file or command it was last seen in. */
-  readonly homes: Map<number, string>;
+  /** Messages and lines of summaries that were read. */
+  readonly length: number;
+  /** Commands and errors that older summaries listed, oldest first. */
+  readonly quoted: QuotedName[];
 }
 
 /** People's own words outlive the agent's: what a user said once is rarely said again. */
@@ -52,6 +85,22 @@ const USER_FACTOR = 1.9;
 const USER_SENTENCES = 14;
 const FIRST_REQUEST_BONUS = 4;
 const LAST_REQUEST_BONUS = 4;
+/** Characters of a first request and of a short message that are quoted whole. */
+const MAX_GOAL = 1_600;
+const MAX_SHORT = 320;
+/** A request of which less than this fits is better told by its best sentences. */
+const MIN_GOAL_PART = 600;
+const SHORT_BONUS = 1.5;
+const CORRECTION_BONUS = 2;
+/** "Ok, thanks" says nothing that is worth a line. */
+const CHATTER_WORTH = 0.15;
+/** Sources from the end in which the agent's next step is looked for. */
+const NEXT_SOURCES = 4;
+const NEXT_BONUS = 4;
+/** Uses that the first name of a list stands for. */
+const LISTED_USES = 4;
+const PASTE_WORTH = 0.4;
+const OUTLINE_STEP = 2;
 const MAX_RESULT_SCAN = 200_000;
 const SHOWED_CODE = "showed code";
 const NONE: ReadonlySet<number> = new Set();
@@ -59,8 +108,45 @@ const NONE: ReadonlySet<number> = new Set();
 const DEFINITION =
   /\b(?:func(?:[ \t]*\([^()\n]*\))?|function\*?|def|class|type|interface|struct|enum|trait|fn|module|CREATE TABLE)[ \t]+([A-Za-z_$][\w$]*)/g;
 
-export function cutUnits(sources: readonly SourceLine[], clock: ZoneClock, vocabulary: Vocabulary): UnitSet {
-  const cutter = new UnitCutter(clock, vocabulary, sources);
+const CALL = /\b([A-Za-z_$][\w$]{2,80})\(/g;
+
+export interface CutOptions {
+  readonly clock: ZoneClock;
+  readonly vocabulary: Vocabulary;
+  /** Whether the conversation begins here, so that its first request is its goal. */
+  readonly isStart: boolean;
+  /** A text of at most so many characters, and of no more room than one verbatim text may take. */
+  readonly cutVerbatim: (text: string, maxChars: number) => string;
+}
+
+/** Everything a unit has that most units do not have. */
+const PLAIN = {
+  section: null,
+  isVerbatim: false,
+  isPinned: false,
+  bulk: 0,
+  command: "",
+  error: "",
+  label: "",
+  tail: "",
+  names: [],
+  defined: NONE,
+  bonus: 0,
+  worth: 1,
+} as const;
+
+type QuoteField = "section" | "isVerbatim" | "isPinned" | "head" | "terms" | "worth";
+
+/** Who says something, and when. */
+interface Saying {
+  readonly index: number;
+  readonly moment: ZonedTime;
+  readonly speaker: string;
+  readonly isUser: boolean;
+}
+
+export function cutUnits(sources: readonly SourceLine[], options: CutOptions): UnitSet {
+  const cutter = new UnitCutter(sources, options);
   for (let i = 0; i < sources.length; i++) cutter.read(sources[i] as SourceLine, i);
   return cutter.finish();
 }
@@ -68,6 +154,7 @@ export function cutUnits(sources: readonly SourceLine[], clock: ZoneClock, vocab
 interface ActionGroup {
   readonly order: number;
   readonly source: number;
+  readonly at: number;
   readonly moment: ZonedTime;
   readonly speaker: string;
   readonly action: Action;
@@ -75,6 +162,11 @@ interface ActionGroup {
   readonly details: string[];
   readonly names: Set<number>;
   readonly defined: Set<number>;
+  /** Declarations of the text behind it; true for those that were written here. */
+  readonly signatures: Map<string, boolean>;
+  /** Pieces of what was written. */
+  readonly written: string[];
+  bulk: number;
   outcome: Outcome | null;
 }
 
@@ -83,7 +175,9 @@ class UnitCutter {
   readonly #vocabulary: Vocabulary;
   readonly #units: Unit[] = [];
   readonly #topics: string[] = [];
-  readonly #homes = new Map<number, string>();
+  readonly #quoted: QuotedName[] = [];
+  readonly #options: CutOptions;
+  readonly #sources: number;
   readonly #firstUser: number;
   readonly #lastUser: number;
   #groups = new Map<string, ActionGroup>();
@@ -95,11 +189,16 @@ class UnitCutter {
     speaker: string;
     order: number;
   } | null = null;
+  #next: Unit | null = null;
+  /** Messages and lines of summaries read so far: when a term was used, and how often. */
+  #at = 0;
   #order = 0;
 
-  constructor(clock: ZoneClock, vocabulary: Vocabulary, sources: readonly SourceLine[]) {
-    this.#clock = clock;
-    this.#vocabulary = vocabulary;
+  constructor(sources: readonly SourceLine[], options: CutOptions) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#vocabulary = options.vocabulary;
+    this.#sources = sources.length;
     const requests = sources.map((source, i) => (isRequest(source) ? i : -1)).filter((i) => i >= 0);
     this.#firstUser = requests[0] ?? -1;
     this.#lastUser = requests.at(-1) ?? -1;
@@ -111,6 +210,7 @@ class UnitCutter {
       this.#readSummary(source, index, moment);
       return;
     }
+    this.#at++;
     if (isRequest(source)) this.#closeTurn();
     for (const part of partsOf(source)) this.#readPart(source, part, index, moment);
   }
@@ -118,7 +218,8 @@ class UnitCutter {
   finish(): UnitSet {
     this.#closeTurn();
     this.#pushTasks();
-    return { units: this.#units, topics: this.#topics, homes: this.#homes };
+    if (this.#next !== null) this.#units.push(this.#next);
+    return { units: this.#units, topics: this.#topics, quoted: this.#quoted, length: this.#at + 1 };
   }
 
   #momentOf(at: number | null): ZonedTime {
@@ -128,59 +229,113 @@ class UnitCutter {
   #readPart(source: SourceLine, part: SourcePart, index: number, moment: ZonedTime): void {
     if (part.type === "text") this.#readText(source, part.text, index, moment);
     else if (part.type === "tool_call") this.#readCall(source, part, index, moment);
-    else if (part.type === "tool_result") this.#readResult(part, index);
+    else if (part.type === "tool_result") this.#readResult(part);
     else if (part.type === "image" || part.type === "file") this.#readAttachment(source, part, index, moment);
   }
 
-  #readText(source: SourceLine, text: string, index: number, moment: ZonedTime): void {
-    const isNotice = source.role === "user" && isMachineWritten(text);
+  #readText(source: SourceLine, raw: string, index: number, moment: ZonedTime): void {
+    const { text, isNotice } = source.role === "user" ? readUserText(raw) : { text: raw, isNotice: false };
+    if (text === "") return;
     const isUser = source.role === "user" && !isNotice;
-    const speaker = isNotice ? "notice" : speakerOf(source);
+    const at = { index, moment, speaker: isNotice ? "notice" : speakerOf(source), isUser };
     const prose = readProse(text);
-    const voice: Voice = isUser ? "user" : "agent";
-    if (prose.code !== "") this.#pushCode(prose.code, index, moment, speaker);
-    prose.sentences.forEach((sentence, nth) => {
-      const isPaste = isUser && nth >= USER_SENTENCES;
-      const factor = isUser && !isPaste ? USER_FACTOR : 1;
-      const isRequest = isUser && nth < 3;
-      const request =
-        (isRequest && index === this.#firstUser ? FIRST_REQUEST_BONUS : 0) +
-        (isRequest && index === this.#lastUser ? LAST_REQUEST_BONUS : 0);
-      this.#push({
-        source: index,
-        line: `${index}`,
-        ...moment,
-        speaker,
-        kind: "said",
-        label: "",
-        head: sentence.text,
-        tail: "",
-        terms: this.#vocabulary.observe(sentence.text, index, isPaste ? "agent" : voice),
-        names: [],
-        defined: NONE,
-        bonus: (sentence.cue + (isUser && nth === 0 && sentence.worth === 1 ? 1.5 : 0)) * factor + request,
-        worth: sentence.worth * (isUser && !isPaste ? 1.25 : fragmentWorth(sentence.text)),
-      });
+    if (prose.code !== "") this.#pushCode(prose.code, index, moment, at.speaker);
+    const rest = isUser ? this.#takeVerbatim(text, prose, at) : prose.sentences;
+    rest.forEach((sentence, nth) => this.#pushSentence(sentence, nth, at));
+    const last = prose.sentences.at(-1);
+    if (!isUser && !isNotice && last !== undefined && index >= this.#sources - NEXT_SOURCES)
+      this.#noteNext(last.text, at);
+  }
+
+  /** The first request of a conversation and short messages stay as they were written; what does not fit is read sentence by sentence. */
+  #takeVerbatim(text: string, prose: Prose, at: Saying): readonly Sentence[] {
+    const isGoal = this.#options.isStart && at.index === this.#firstUser;
+    const whole = (prose.code === "" ? text : prose.sentences.map((each) => each.text).join(" "))
+      .replace(/\s+/g, " ")
+      .trim();
+    const head = this.#options.cutVerbatim(whole, isGoal ? MAX_GOAL : MAX_SHORT);
+    const isWhole = head.length === whole.length && prose.code === "";
+    if (whole === "" || (!isWhole && !(isGoal && head.length >= MIN_GOAL_PART))) return prose.sentences;
+    this.#push({
+      ...this.#saying(at),
+      ...this.#quote(head, isGoal ? "goal" : null),
+      bonus: this.#quoteBonus(head) + this.#requestBonus(at.index),
     });
+    return isWhole ? [] : prose.sentences.filter(({ text: each }) => !head.includes(each));
+  }
+
+  #quote(head: string, section: Section | null): Pick<Unit, QuoteField> {
+    return {
+      section: section ?? (isDecision(head) ? "decided" : null),
+      isVerbatim: true,
+      isPinned: section === "goal",
+      head,
+      terms: this.#vocabulary.observe(head, this.#at, "user"),
+      worth: isChatter(head) ? CHATTER_WORTH : 1.25,
+    };
+  }
+
+  #quoteBonus(head: string): number {
+    if (isChatter(head)) return 0;
+    return (cueOf(head) + SHORT_BONUS + (isCorrection(head) ? CORRECTION_BONUS : 0)) * USER_FACTOR;
+  }
+
+  #requestBonus(index: number): number {
+    return (
+      (index === this.#firstUser ? FIRST_REQUEST_BONUS : 0) +
+      (index === this.#lastUser ? LAST_REQUEST_BONUS : 0)
+    );
+  }
+
+  #pushSentence(sentence: Sentence, nth: number, at: Saying): void {
+    const isPaste = at.isUser && (nth >= USER_SENTENCES || looksPasted(sentence.text));
+    const isOwn = at.isUser && !isPaste;
+    const cue = sentence.cue + (isOwn && isCorrection(sentence.text) ? CORRECTION_BONUS : 0);
+    const opens = isOwn && nth === 0 && sentence.worth === 1 ? 1.5 : 0;
+    this.#push({
+      ...this.#saying(at),
+      section: isDecision(sentence.text) && sentence.worth === 1 && !isPaste ? "decided" : null,
+      head: sentence.text,
+      terms: this.#vocabulary.observe(sentence.text, this.#at, isOwn ? "user" : "agent"),
+      bonus:
+        (cue + opens) * (isOwn ? USER_FACTOR : 1) + (isOwn && nth < 3 ? this.#requestBonus(at.index) : 0),
+      worth: sentence.worth * (isOwn ? 1.25 : isPaste ? PASTE_WORTH : fragmentWorth(sentence.text)),
+    });
+  }
+
+  /** What the agent says last that it is about to do. */
+  #noteNext(text: string, at: Saying): void {
+    if (!isNarration(text)) return;
+    const head = text.replace(/[:：]$/, "");
+    this.#next = {
+      ...this.#saying(at),
+      order: this.#order++,
+      section: "next",
+      head,
+      terms: this.#vocabulary.observe(head, this.#at, "agent"),
+      bonus: NEXT_BONUS,
+    };
+  }
+
+  #saying({ index, moment, speaker }: Saying): Omit<Unit, "order" | "head" | "terms"> {
+    return { ...PLAIN, source: index, line: `${index}`, ...moment, speaker, kind: "said" };
   }
 
   /** Code in a message is named, not quoted. */
   #pushCode(code: string, index: number, moment: ZonedTime, speaker: string): void {
-    const names = this.#vocabulary.observe(code, index, "bulk");
+    const names = this.#vocabulary.observe(code, this.#at, "bulk");
     this.#push({
+      ...PLAIN,
       source: index,
       line: `${index}`,
       ...moment,
       speaker,
       kind: "action",
-      label: "",
       head: SHOWED_CODE,
-      tail: "",
       terms: [],
       names,
       defined: this.#findDefinitions(code),
       bonus: 0.2,
-      worth: 1,
     });
   }
 
@@ -188,7 +343,9 @@ class UnitCutter {
     const defined = new Set<number>();
     for (const [, name] of text.matchAll(DEFINITION)) {
       const id = this.#vocabulary.idOf(name as string);
-      if (id !== undefined) defined.add(id);
+      if (id === undefined) continue;
+      defined.add(id);
+      this.#vocabulary.functions.add(id);
     }
     return defined;
   }
@@ -203,7 +360,7 @@ class UnitCutter {
         speaker: speakerOf(source),
         order: this.#order++,
       };
-      for (const task of action.tasks) this.#vocabulary.observe(task.text, index, "agent");
+      for (const task of action.tasks) this.#vocabulary.observe(task.text, this.#at, "agent");
       this.#pending.push(this.#detachedGroup(action, index, moment, source));
       return;
     }
@@ -213,15 +370,28 @@ class UnitCutter {
     group.verbs.set(action.verb, (group.verbs.get(action.verb) ?? 0) + 1);
     if (action.detail !== "" && group.details.length < 2 && !group.details.includes(action.detail))
       group.details.push(action.detail);
-    this.#vocabulary.observe(action.target, index, "agent");
-    this.#nameTerms(group, this.#vocabulary.observe(action.body, index, "agent"), action.body);
+    this.#vocabulary.observe(action.target, this.#at, "agent");
+    this.#nameTerms(group, this.#vocabulary.observe(action.body, this.#at, "agent"), action.body);
+    this.#noteCalls(action.body);
+    if (action.targetKind === "file") {
+      for (const signature of listSignatures(action.body)) group.signatures.set(signature, true);
+      group.written.push(...cutExcerpts(action.body));
+    }
     this.#pending.push(group);
+  }
+
+  #noteCalls(code: string): void {
+    for (const [, name] of code.matchAll(CALL)) {
+      const id = this.#vocabulary.idOf(name as string);
+      if (id !== undefined) this.#vocabulary.functions.add(id);
+    }
   }
 
   #detachedGroup(action: Action, index: number, moment: ZonedTime, source: SourceLine): ActionGroup {
     return {
       order: this.#order++,
       source: index,
+      at: this.#at,
       moment,
       speaker: speakerOf(source),
       action,
@@ -229,49 +399,49 @@ class UnitCutter {
       details: [],
       names: new Set(),
       defined: new Set(),
+      signatures: new Map(),
+      written: [],
+      bulk: 0,
       outcome: null,
     };
   }
 
   /** Results answer calls in order; a result without a call in this run only feeds the vocabulary. */
-  #readResult(part: SourcePart, index: number): void {
+  #readResult(part: SourcePart): void {
     const text = part.text.length > MAX_RESULT_SCAN ? part.text.slice(0, MAX_RESULT_SCAN) : part.text;
-    const terms = this.#vocabulary.observe(text, index, "bulk");
+    const terms = this.#vocabulary.observe(text, this.#at, "bulk");
     const group = this.#pending.shift();
     if (group === undefined) return;
     const outcome = describeResult(part.text, part.isError === true, group.action.targetKind);
     if (outcome !== null) group.outcome = outcome;
+    group.bulk += text.length;
+    if (group.action.targetKind !== "command")
+      for (const signature of listSignatures(text))
+        if (!group.signatures.has(signature)) group.signatures.set(signature, false);
     this.#nameTerms(group, terms, text);
   }
 
   #nameTerms(group: ActionGroup, terms: readonly number[], text: string): void {
-    const home = group.action.targetKind === "file" ? group.action.target : "";
-    for (const id of terms) {
-      group.names.add(id);
-      if (home !== "") this.#homes.set(id, home);
-    }
-    if (home === "") return;
+    for (const id of terms) group.names.add(id);
+    if (group.action.targetKind !== "file") return;
     for (const id of this.#findDefinitions(text)) group.defined.add(id);
   }
 
   #readAttachment(source: SourceLine, part: SourcePart, index: number, moment: ZonedTime): void {
     const label = cutAtWord(part.text.replace(/\s+/g, " ").trim(), 120);
     const head = `attached ${part.type === "image" ? "an image" : "a file"}${label === "" ? "" : `: ${label}`}`;
-    const terms = this.#vocabulary.observe(head, index, source.role === "user" ? "user" : "agent");
+    const terms = this.#vocabulary.observe(head, this.#at, source.role === "user" ? "user" : "agent");
     this.#push({
+      ...PLAIN,
       source: index,
       line: `${index}`,
       ...moment,
       speaker: speakerOf(source),
       kind: "action",
-      label: label,
+      label,
       head,
-      tail: "",
       terms,
-      names: [],
-      defined: NONE,
       bonus: 1,
-      worth: 1,
     });
   }
 
@@ -287,11 +457,13 @@ class UnitCutter {
     const tail = group.outcome === null ? "" : ` → ${group.outcome.text}`;
     const terms = this.#vocabulary.observe(
       `${group.action.target}${group.details.join(" ")}${tail}`,
-      group.source,
+      group.at,
       "agent",
     );
     const named = new Set(terms);
+    const isCommand = group.action.targetKind === "command";
     this.#units.push({
+      ...PLAIN,
       order: group.order,
       source: group.source,
       line: `${group.source}`,
@@ -304,75 +476,145 @@ class UnitCutter {
       terms,
       names: [...group.names].filter((id) => !named.has(id)),
       defined: group.defined,
+      bulk: group.bulk,
+      command: isCommand ? nameCommand(group.action.target) : "",
+      error: group.outcome?.failed === true ? group.outcome.text : "",
       bonus: actionBonus(group),
-      worth: 1,
+      worth: isCommand && LOOKING.test(group.action.target) ? LOOKING_WORTH : 1,
+    });
+    this.#pushOutline(group);
+  }
+
+  /** Declarations, a few at a time, and pieces of what was written: what a run is told by where there is room. */
+  #pushOutline(group: ActionGroup): void {
+    const place = group.action.targetKind === "file" ? `\`${baseName(group.action.target)}\`` : "code found";
+    for (const isOwn of [true, false]) {
+      const signatures = [...group.signatures].filter(([, own]) => own === isOwn).map(([text]) => text);
+      for (let i = 0; i < signatures.length; i += OUTLINE_STEP) {
+        const list = signatures.slice(i, i + OUTLINE_STEP).map((text) => `\`${text}\``);
+        this.#pushDetail(group, `${place} ${isOwn ? "got" : "has"} ${list.join(", ")}`);
+      }
+    }
+    for (const piece of group.written) this.#pushDetail(group, `${place} now says \`${piece}\``);
+  }
+
+  #pushDetail({ source, moment, speaker, order, at }: ActionGroup, head: string): void {
+    this.#units.push({
+      ...PLAIN,
+      // Right after the action itself.
+      order: order + 0.5,
+      source,
+      line: `${source}`,
+      ...moment,
+      speaker,
+      kind: "action",
+      head,
+      terms: this.#vocabulary.observe(head, at, "bulk"),
+      worth: detailWorth(head),
     });
   }
 
   #pushTasks(): void {
     if (this.#tasks === null) return;
     const { tasks, moment, source, speaker, order } = this.#tasks;
-    const open = tasks.filter((task) => !task.done).map((task) => cutAtWord(task.text, 100));
-    const done = tasks.filter((task) => task.done).map((task) => cutAtWord(task.text, 80));
-    const head = [
-      open.length > 0 ? `open tasks: ${open.join(", ")}` : "",
-      done.length > 0 ? `done: ${done.join(", ")}` : "",
-    ]
-      .filter(Boolean)
-      .join("; ");
-    const terms = this.#vocabulary.observe(head, source, "agent");
-    this.#units.push({
-      order,
-      source,
-      line: `${source}`,
-      ...moment,
-      speaker,
-      kind: "tasks",
-      label: "the task list",
-      head,
-      tail: "",
-      terms,
-      names: [],
-      defined: NONE,
-      bonus: open.length > 0 ? 8 : 3,
-      worth: 1,
-    });
+    const push = (section: "open" | "done", isDone: boolean, bonus: number): void => {
+      const texts = tasks.filter(({ done }) => done === isDone).map(({ text }) => cutAtWord(text, 100));
+      if (texts.length === 0) return;
+      const head = texts.join("; ");
+      this.#units.push({
+        ...PLAIN,
+        order,
+        source,
+        line: `${source}`,
+        ...moment,
+        speaker,
+        kind: "tasks",
+        section,
+        label: "the task list",
+        head,
+        terms: this.#vocabulary.observe(head, this.#at, "agent"),
+        bonus,
+      });
+    };
+    push("done", true, 3);
+    push("open", false, 8);
   }
 
   #readSummary(source: SourceLine, index: number, moment: ZonedTime): void {
     const { body, topics } = splitClosingLine(source.text);
     this.#topics.push(...topics);
+    const isLast = index === this.#sources - 1;
     for (const line of parseSummaryLines(body, moment)) {
-      const voice: Voice = isPerson(line.speaker) ? "user" : "agent";
-      if (line.isContext) {
-        this.#vocabulary.observe(line.text, index, voice);
-        continue;
-      }
-      for (const piece of splitPieces(line.text)) this.#pushPiece(piece, line, index, voice);
+      this.#at++;
+      if (line.section === "names") this.#readNames(line.text);
+      else if (line.section === "goal") this.#pushQuote(line, index);
+      // What was open or next in an older summary has been done since, or is said again.
+      else if ((line.section === "open" || line.section === "next") && !isLast) continue;
+      else if (isQuote(line.text)) this.#pushQuote(line, index);
+      else for (const piece of splitPieces(line.text)) this.#pushPiece(piece, line, index);
     }
   }
 
-  #pushPiece(piece: string, line: SummaryLine, index: number, voice: Voice): void {
-    const { head, defines, uses, tail } = parseNamed(piece);
-    const terms = this.#vocabulary.observe(`${head}${tail}`, index, voice);
-    const defined = this.#vocabulary.observe(defines, index, "agent");
-    const nameIds = [...defined, ...this.#vocabulary.observe(uses, index, "agent")];
-    const factor = voice === "user" ? USER_FACTOR : 1;
+  #readNames(text: string): void {
+    for (const [group, list] of parseNameList(text)) {
+      if (group === "errors" || group === "commands run") {
+        const texts = list.split(group === "errors" ? " | " : ", ");
+        this.#quoted.push(...texts.map((each) => ({ group, text: each })));
+      }
+      const ids = this.#vocabulary.observe(list, this.#at, "bulk");
+      // The list is in order of use: the names of its first half were used, its first ones more often than once.
+      ids.forEach((id, nth) => {
+        const uses = Math.ceil(LISTED_USES * (1 - (2 * nth) / ids.length));
+        if (uses > 0) this.#vocabulary.useAgain(id, uses);
+      });
+      if (group === "functions") for (const id of ids) this.#vocabulary.functions.add(id);
+    }
+  }
+
+  /** A text that an older summary quotes whole stays whole; only what has no room is cut from its end. */
+  #pushQuote(line: SummaryLine, index: number): void {
+    const whole = isQuote(line.text) ? line.text.slice(1, -1) : line.text;
+    const head = this.#options.cutVerbatim(whole, MAX_GOAL);
     this.#push({
+      ...PLAIN,
       source: index,
       line: `${index}:${line.number}`,
       date: line.date,
       time: line.time,
       speaker: line.speaker,
-      kind: /^open tasks: /i.test(piece) ? "tasks" : /`/.test(head.slice(0, 24)) ? "action" : "said",
+      kind: "said",
+      ...this.#quote(head, line.section === "goal" ? "goal" : null),
+      bonus: this.#quoteBonus(head),
+    });
+  }
+
+  #pushPiece(piece: string, line: SummaryLine, index: number): void {
+    const voice: Voice = isPerson(line.speaker) ? "user" : "agent";
+    const { head, defines, uses, tail } = parseNamed(piece);
+    const terms = this.#vocabulary.observe(`${head}${tail}`, this.#at, voice);
+    const defined = this.#vocabulary.observe(defines, this.#at, "agent");
+    const nameIds = [...defined, ...this.#vocabulary.observe(uses, this.#at, "agent")];
+    const factor = voice === "user" ? USER_FACTOR : 1;
+    const section = line.section as Section | null;
+    this.#push({
+      ...PLAIN,
+      source: index,
+      line: `${index}:${line.number}`,
+      date: line.date,
+      time: line.time,
+      speaker: line.speaker,
+      kind:
+        section === "open" || section === "done" ? "tasks" : /`/.test(head.slice(0, 24)) ? "action" : "said",
+      section,
       label: /`[^`]{3,60}`/.exec(head)?.[0] ?? "",
       head,
       tail,
       terms,
       names: nameIds.filter((id) => !terms.includes(id)),
       defined: new Set(defined),
-      bonus: (cueOf(piece) + (voice === "user" ? 1.5 : 0)) * factor,
-      worth: voice === "user" ? 1.25 : 1,
+      bonus:
+        (cueOf(piece) + (voice === "user" ? 1.5 : 0)) * factor + (SECTION_BONUS[section ?? "decided"] ?? 0),
+      worth: voice === "user" ? 1.25 : detailWorth(head),
     });
   }
 
@@ -381,13 +623,31 @@ class UnitCutter {
   }
 }
 
+/** What is open or next was stated on purpose. */
+const SECTION_BONUS: Partial<Record<Section, number>> = { open: 5, next: NEXT_BONUS };
+
+const isQuote = (text: string): boolean => text.length > 2 && text.startsWith('"') && text.endsWith('"');
+
 const isRequest = (source: SourceLine): boolean =>
   source.kind === "message" &&
   source.role === "user" &&
-  partsOf(source).some((part) => part.type === "text" && part.text.trim() !== "");
+  partsOf(source).some((part) => part.type === "text" && isWritten(readUserText(part.text)));
 
-/** Hosts put notifications and command output into user messages, wrapped in tags. Nobody typed those. */
-const isMachineWritten = (text: string): boolean => /^\s*<[a-z][\w-]*>/i.test(text);
+const isWritten = ({ text, isNotice }: UserText): boolean => text !== "" && !isNotice;
+
+/** Lines of a log, of JSON, of a terminal. */
+const looksPasted = (text: string): boolean =>
+  /^[⎿⏺│✓✗]|"[\w-]+":|\b\w+=\S+ .*\b\w+=\S+|\|\w{3,5}\|/.test(text);
+
+/** Details fill the room that is left: what was written here first, then what was there. They are told apart by their verbs. */
+function detailWorth(head: string): number {
+  const verb = /^(?:`[^`]+`|code found) (got|has|now says) `/i.exec(head)?.[1];
+  return verb === undefined ? 1 : (DETAIL_WORTH[verb] ?? 1);
+}
+
+const DETAIL_WORTH: Readonly<Record<string, number>> = { got: 0.8, has: 0.5, "now says": 0.3 };
+
+const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1) || path;
 
 /** "None found." says nothing without the heading that is gone. */
 const fragmentWorth = (text: string): number => (text.length < 30 && !text.includes("`") ? 0.5 : 1);
@@ -404,13 +664,24 @@ function markTarget(action: Action): string {
 
 function labelOf(action: Action): string {
   if (action.target === "" || action.target.length > 70) return "";
-  return action.targetKind === "command"
-    ? `the output of \`${action.target}\``
-    : markTarget(action).replace(/^for /, "the search for ");
+  if (action.targetKind === "command") return `the output of \`${action.target}\``;
+  if (action.targetKind === "file") return `the text of ${markTarget(action)}`;
+  return markTarget(action).replace(/^for /, "the search for ");
 }
 
 /** Commands that only look: they matter by what they found, which others say. */
 const LOOKING = /^(?:cat|ls|head|tail|pwd|echo|which|sleep|wc|file|stat)\b/;
+
+/** A command without what only shortens its output. */
+function nameCommand(line: string): string {
+  const command = line
+    .replace(/\s*(?:2>&1|2>\/dev\/null)/g, "")
+    .replace(/\s*\|\s*(?:head|tail|grep|wc|sort|cat)\b.*$/, "")
+    .trim();
+  return LOOKING.test(command) || /[\n…]/.test(command) ? "" : command;
+}
+
+const LOOKING_WORTH = 0.5;
 
 function actionBonus(group: ActionGroup): number {
   let bonus = group.action.targetKind === "command" && LOOKING.test(group.action.target) ? 0 : 0.4;

@@ -73,6 +73,8 @@ export interface Term {
 
 export class Vocabulary {
   readonly terms: Term[] = [];
+  /** Terms that code declares or calls. */
+  readonly functions = new Set<number>();
   readonly #ids = new Map<string, number>();
 
   /** Reads a text said in source `at` and returns the ids of its terms, each once, in order of appearance. */
@@ -91,6 +93,11 @@ export class Vocabulary {
       this.#count(id, at, voice);
     });
     return found;
+  }
+
+  /** Counts uses that are known of though their text is not. */
+  useAgain(id: number, times: number): void {
+    (this.terms[id] as Term).spoken += times;
   }
 
   idOf(text: string): number | undefined {

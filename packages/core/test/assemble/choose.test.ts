@@ -188,6 +188,22 @@ describe("a tight budget", () => {
     expect(choice.messages).toBe(231);
   });
 
+  test("keeps the condensed summary that the cover begins with before newer ones, where nothing else stands for the beginning", () => {
+    const beginning = summary(1, 200, { depth: 1, tokens: 900 });
+    const newer = summary(202, 230, { tokens: 700 });
+    const items = [
+      beginning,
+      message(201, { ...user, tokens: 60 }),
+      newer,
+      message(231, { ...user, tokens: 300 }),
+      ...messages(12, { tokens: 100 }, 232),
+    ];
+    const choice = choose(request(items, 2_000));
+    expect(choice.items[0]?.summaryId).toBe(beginning.summaryId);
+    expect(choice.tokens).toBeLessThanOrEqual(2_000);
+    expect(choice.messages).toBe(243);
+  });
+
   test("prefers the newest stand-ins fine and the older coarse", () => {
     const leaves = Array.from({ length: 20 }, (_, n) => summary(n * 10 + 1, n * 10 + 10, { tokens: 1_000 }));
     const items = [...leaves, ...messages(4, user, 201)];

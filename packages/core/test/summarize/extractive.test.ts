@@ -6,7 +6,8 @@ import { viewMessage } from "../../src/message/normalize.ts";
 import { estimateTextTokens } from "../../src/text/tokens.ts";
 import { FALLBACK_MARKER, summarizeExtractively } from "../../src/summarize/extractive.ts";
 import type { SourceLine } from "../../src/summarize/source.ts";
-import { answer, estimate, say, summary, withParts, workSession } from "./sources.ts";
+import { renderClosingLine, splitClosingLine } from "../../src/summarize/closing-line.ts";
+import { act, answer, estimate, say, summary, withParts, workSession } from "./sources.ts";
 
 const DATA = process.env.LCM_SHARED_DATA ?? path.resolve(import.meta.dirname, "../../../../../shared/data");
 
@@ -36,7 +37,11 @@ describe("what an extractive summary keeps", () => {
 
   test("says when and who", () => {
     expect(text).toMatch(/^2026-02-14 UTC$/m);
-    expect(text).toMatch(/^11:00 Mira: /m);
+    expect(text).toMatch(/^Goal, 2026-02-14 11:00, Mira: "Please fix the flaky upload /m);
+    expect(text).toMatch(
+      /^11:03 Mira decided: "We decided to keep at most 5 attempts; never retry on HTTP 409\."$/m,
+    );
+    expect(text).toMatch(/^11:41 Mira: "Yes, add it /m);
     expect(text).toMatch(/^11:\d\d assistant: /m);
   });
 
@@ -58,8 +63,8 @@ describe("form", () => {
   test("gives times in the configured zone and falls back to UTC for an unknown one", () => {
     const zoned = (timeZone: string): string =>
       summarizeExtractively({ sources: workSession(), depth: 0, targetTokens: 300, estimate, timeZone }).text;
-    expect(zoned("Asia/Tokyo")).toMatch(/^2026-02-14 Asia\/Tokyo\n20:00 Mira/);
-    expect(zoned("Not/AZone")).toMatch(/^2026-02-14 UTC\n11:00 Mira/);
+    expect(zoned("Asia/Tokyo")).toMatch(/^Goal, 2026-02-14 20:00, Mira: .*\n2026-02-14 Asia\/Tokyo\n/);
+    expect(zoned("Not/AZone")).toMatch(/^Goal, 2026-02-14 11:00, Mira: .*\n2026-02-14 UTC\n/);
   });
 
   test("writes the fallback marker only when asked", () => {
@@ -89,8 +94,8 @@ describe("form", () => {
         20,
       );
     const { text } = summarize([...workSession(), todo("pending"), answer("ok", 20), todo("completed")], 320);
-    expect(text).toMatch(/open tasks: Write the changelog; done: Reset backoffMs/i);
-    expect(text.match(/open tasks/gi)).toHaveLength(1);
+    expect(text).toMatch(/^Done: Reset backoffMs\.\nOpen: Write the changelog\.$/m);
+    expect(text.match(/^Open: /gm)).toHaveLength(1);
   });
 
   test("never shows reasoning", () => {
@@ -109,6 +114,141 @@ describe("form", () => {
       42,
     );
     expect(summarize([...workSession(), notice], 400).text).not.toMatch(/user: .*catalogue_v2/);
+  });
+});
+
+describe("what people wrote", () => {
+  const request =
+    "Move the uploader to the new queue. Keep the old endpoint until March, and do not touch the billing code while you are at it; Ana owns that.";
+  const noise = Array.from({ length: 30 }, (_, i) =>
+    say(
+      "assistant",
+      `Step ${i}: the queue worker_${i} reads queue/part_${i}.ts and calls drainPart_${i} once more.`,
+      i + 5,
+    ),
+  );
+  const sources = [
+    say("user", request, 0),
+    say("assistant", "The uploader has two entry points.", 1),
+    say("user", "no, three: you forgot the CLI", 2),
+    say("user", "let's go with a limit of 100", 3),
+    ...noise,
+  ];
+
+  test("the first request stays whole, through condensing too", () => {
+    const leaf = summarize(sources, 400).text;
+    expect(leaf).toContain(`user: "${request}"`);
+    const condensed = summarize([summary(leaf, 0), summary(summarize(noise, 300).text, 60)], 300, 1).text;
+    expect(condensed).toMatch(/^Goal, 2026-02-14 11:00, user: "/);
+    expect(condensed).toContain(request);
+  });
+
+  test("corrections and short messages are quoted, decisions marked", () => {
+    const { text } = summarize(sources, 400);
+    expect(text).toMatch(/^11:02 user: "no, three: you forgot the CLI"$/m);
+    expect(text).toMatch(/^11:03 user decided: "let's go with a limit of 100"$/m);
+  });
+
+  test("a decision keeps the reason that follows it", () => {
+    const said =
+      "We decided to store the queue in SQLite. Because the host has no Redis. The rest is as before.";
+    const { text } = summarize([...noise, say("assistant", said, 40)], 300);
+    expect(text).toContain(
+      "decided: We decided to store the queue in SQLite. Because the host has no Redis.",
+    );
+  });
+
+  test("what a host injected is not quoted as the user's words", () => {
+    const injected = [
+      "Base directory for this skill: /skills/review\n\nAlways write review_notes.md first.",
+      "<system-reminder>The file secret_plan.md was changed.</system-reminder>look at the queue",
+      "<command-message>review</command-message><command-name>/review</command-name><command-args>42</command-args>",
+      "[Request interrupted by user for tool use]",
+    ].map((text, i) => say("user", text, i + 1));
+    const { text } = summarize([say("user", request, 0), ...injected, ...noise], 400);
+    expect(text).not.toMatch(/review_notes|secret_plan|Base directory|interrupted/);
+    expect(text).toContain('user: "look at the queue"');
+    expect(text).toContain('user: "/review 42"');
+  });
+
+  test("says what comes next, and forgets it when something newer does", () => {
+    const next = say("assistant", "The worker is done. Now let me run the queue tests.", 41);
+    const leaf = summarize([...noise, next], 300).text;
+    expect(leaf).toMatch(/^Next: Now let me run the queue tests\.$/m);
+    const later = summarize(
+      [summary(leaf, 41), summary("11:50 assistant: All queue tests pass.", 50)],
+      300,
+      1,
+    );
+    expect(later.text).not.toMatch(/^Next: /m);
+  });
+});
+
+describe("names", () => {
+  const names = (text: string): string =>
+    text.split("\n").find((line) => /^(?:Files|Functions|Names): /.test(line)) ?? "";
+  const session = [
+    ...Array.from({ length: 12 }, (_, i) => [
+      act(
+        "Edit",
+        {
+          file_path: `/repo/src/part_${i}.ts`,
+          old_string: "a",
+          new_string: `drainPart${i}(queueLimit);\nmode = 0o600;`,
+        },
+        i,
+      ),
+      answer(
+        "The file has been updated successfully. 2026-05-01T09:30:00Z fmt.Errorf example.org/imports/of/others",
+        i,
+      ),
+      act("Bash", { command: `npm test -- part_${i} 2>&1 | tail -5` }, i),
+      answer("ok", i),
+    ]).flat(),
+  ];
+
+  test("are grouped for a reader, without debris", () => {
+    const line = names(summarize(session, 260).text);
+    expect(line).toMatch(/unctions: drainPart\d+, drainPart\d+/);
+    expect(line).toMatch(/; commands run: npm test -- part_\d+/);
+    expect(line).not.toMatch(/0o600|00Z|Errorf|example\.org|2>&1|tail/);
+  });
+
+  test("the newest and most used survive condensing", () => {
+    const leaves = [0, 1, 2].map((nth) =>
+      summary(summarize(session.slice(nth * 16, nth * 16 + 16), 260).text, nth * 10),
+    );
+    const { text } = summarize(leaves, 260, 1);
+    expect(text).toContain("part_11.ts");
+    expect(text).toMatch(/functions: .*drainPart\d+/);
+  });
+
+  test.each([120, 300, 900])("take at most a quarter of a summary of %i tokens", (target) => {
+    const { text } = summarize(session, target);
+    const listed = [...text.matchAll(/\((?:defines )?[^\s(),;]+(?:(?:, |; uses )[^\s(),;]+)+\)/g)].map(
+      ([list]) => list,
+    );
+    expect([names(text), ...listed].join("").length).toBeLessThanOrEqual(text.length / 4);
+  });
+});
+
+describe("the closing line", () => {
+  test("names the output and the files below, the largest first", () => {
+    const run = [
+      act("Read", { file_path: "/repo/src/queue.ts" }, 0),
+      answer("const depth = 1;\n".repeat(400), 0),
+      act("Bash", { command: "npm run report" }, 1),
+      answer("line of the report\n".repeat(60), 1),
+    ];
+    expect(summarize(run, 600).text.split("\n").at(-1)).toBe(
+      "Expand for details about: the text of `/repo/src/queue.ts`; the output of `npm run report`.",
+    );
+  });
+
+  test("says how many messages it stands for where nothing in particular was left out", () => {
+    const line = renderClosingLine([], 6);
+    expect(line).toBe("Expand for details about: the exact wording of 6 messages.");
+    expect(splitClosingLine(`Said.\n${line}`)).toEqual({ body: "Said.", topics: [] });
   });
 });
 

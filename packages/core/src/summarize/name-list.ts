@@ -1,0 +1,144 @@
+/**
+ * The line of names at the end of a summary: what the lines above do not mention, by use and recency, grouped so that a reader can use it
+ * ("Files: …; functions: …; commands run: …; errors: …"). Reads the line back too, because a condensing pass chooses among the names again.
+ * Invariant: lists of names take at most a quarter of a summary, names in brackets included.
+ */
+import type { Term, Vocabulary } from "./terms.ts";
+
+export const NAME_GROUPS = ["files", "functions", "names", "commits", "commands run", "errors"] as const;
+export type NameGroup = (typeof NAME_GROUPS)[number];
+
+/** At most this share of a summary is names. */
+export const NAME_SHARE = 0.25;
+/** What is left of `names` for commands and errors: names are what a reader cannot guess again. */
+const QUOTE_SHARE = 0.18;
+const MAX_QUOTE = 72;
+
+/** How strongly age discounts a name, and how fast: what was used last is used next. */
+const RECENCY = 0.75;
+const HALF_LIFE = 0.12;
+
+/** A short name costs less room than a long one and says as much. */
+const LENGTH_POWER = 0.4;
+
+export interface QuotedName {
+  readonly group: "commands run" | "errors";
+  readonly text: string;
+}
+
+/** Names worth a place in the list, best first. */
+export function rankNames(vocabulary: Vocabulary, sources: number): number[] {
+  const scores = new Map<number, number>();
+  vocabulary.terms.forEach((term, id) => {
+    if (isListable(term)) scores.set(id, scoreOf(term, sources));
+  });
+  // A file is listed with its path where one is known: that is what a tool takes.
+  for (const id of [...scores.keys()]) {
+    const { kind, piece } = vocabulary.terms[id] as Term;
+    const name = kind === "path" ? scores.get(piece) : undefined;
+    if (name === undefined) continue;
+    scores.set(id, Math.max(scores.get(id) ?? 0, name * PATH_FACTOR));
+    scores.set(piece, name * NAME_ALONE_FACTOR);
+  }
+  return [...scores].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([id]) => id);
+}
+
+function scoreOf(term: Term, sources: number): number {
+  const age = sources <= 1 ? 0 : (sources - 1 - term.last) / (sources - 1);
+  const use = Math.log1p(2 * term.spoken + 0.5 * term.seen) + (term.byUser ? 0.5 : 0);
+  const freshness = 1 - RECENCY + RECENCY * Math.exp(-age / HALF_LIFE);
+  const isPassing = term.spoken === 0 && term.seen < 2;
+  const isPlace = term.kind === "path" && !FILE.test(term.text);
+  return (
+    (use * freshness * (isPlace ? PLACE_FACTOR : 1) * (isPassing ? PASSING_FACTOR : 1)) /
+    term.text.length ** LENGTH_POWER
+  );
+}
+
+/** What a path takes over from the mentions of its last piece, and what is left to that. */
+const PATH_FACTOR = 0.8;
+const NAME_ALONE_FACTOR = 0.6;
+/** What occurs once, in some output, comes after what somebody used. */
+const PASSING_FACTOR = 0.35;
+/** Folders and branches say less than files. */
+const PLACE_FACTOR = 0.5;
+
+const HASH = /^(?=.*\d)(?=.*[a-f])[0-9a-f]{7,40}$/;
+/** Numbers in disguise, pieces of times, and what is left of a word at a cut. */
+const DEBRIS = /^(?:0[xob]|v?\d|_|-)|_$|[0-9a-f]{6,}-/i;
+const FILE =
+  /\.(?:tsx?|jsx?|[cm][jt]s|py|go|rs|java|kts?|rb|php|c|h|cc|cpp|hpp|cs|swift|scala|lua|pl|r|jl|ex|hs|mdx?|txt|rst|jsonl?|jsonc|ya?ml|toml|ini|cfg|conf|env|sh|bash|ps1|sql|html?|s?css|less|xml|csv|tsv|lock|log|proto|graphql|vue|svelte|ipynb|pdf|png|jpe?g|svg|db|sqlite|tf|gradle|mod|sum)$/i;
+const MIN_LENGTH = 4;
+const MAX_LENGTH = 100;
+
+/** Something that can be looked up again. */
+function isListable({ text, kind, spoken }: Term): boolean {
+  if (kind !== "identifier" && kind !== "path") return false;
+  if (text.length < MIN_LENGTH || text.length > MAX_LENGTH || DEBRIS.test(text)) return false;
+  if (HASH.test(text)) return spoken > 0;
+  if (FILE.test(text)) return !text.startsWith(".") || text.includes("/");
+  // `example.org/a/b` is an import or an address, a folder is worth a place where somebody spoke of it.
+  if (text.includes("/")) return spoken > 1 && !/\.\w+(?:\/|$)/.test(text);
+  // `fmt.Errorf` is a call of somebody else's; what it ends in is a name of its own where it has the shape of one.
+  return !text.includes(".") && !text.includes("-");
+}
+
+function groupOf(id: number, term: Term, vocabulary: Vocabulary): NameGroup {
+  if (term.kind === "path") return "files";
+  if (vocabulary.functions.has(id)) return "functions";
+  return HASH.test(term.text) ? "commits" : "names";
+}
+
+export interface NameListInput {
+  readonly vocabulary: Vocabulary;
+  readonly ranked: readonly number[];
+  readonly covered: ReadonlySet<number>;
+  /** Best first; those that the lines above show are left out. */
+  readonly quoted: readonly QuotedName[];
+  /** Characters of the whole line. */
+  readonly room: number;
+}
+
+/** One line, or none when there is nothing to name or no room. */
+export function renderNameList(input: NameListInput): string[] {
+  const groups = new Map<NameGroup, string[]>(NAME_GROUPS.map((group) => [group, []]));
+  const quoteRoom = input.room * QUOTE_SHARE;
+  let used = 0;
+  const add = (group: NameGroup, text: string, limit: number): void => {
+    const list = groups.get(group) as string[];
+    const cost = text.length + 2 + (list.length === 0 ? group.length + 2 : 0);
+    if (used + cost > limit || list.includes(text)) return;
+    used += cost;
+    list.push(text);
+  };
+  for (const { group, text } of input.quoted)
+    if (text.length <= MAX_QUOTE) add(group, text.replaceAll("; ", ", "), quoteRoom);
+  const shown = new Set(input.covered);
+  for (const id of input.ranked) {
+    if (used > input.room - MIN_LENGTH) break;
+    const term = input.vocabulary.terms[id] as Term;
+    if (shown.has(id)) continue;
+    shown.add(id).add(term.piece);
+    add(groupOf(id, term, input.vocabulary), term.text, input.room);
+  }
+  const text = [...groups]
+    .filter(([, list]) => list.length > 0)
+    .map(([group, list]) => `${group}: ${list.join(group === "errors" ? " | " : ", ")}`)
+    .join("; ");
+  return text === "" ? [] : [text.charAt(0).toUpperCase() + text.slice(1)];
+}
+
+const LINE = new RegExp(`^(?:${NAME_GROUPS.join("|")}): `, "i");
+const GROUP = new RegExp(`(?:^|; )(${NAME_GROUPS.join("|")}): `, "i");
+
+export const isNameList = (line: string): boolean => LINE.test(line) || line.startsWith("Also mentioned:");
+
+/** The groups of a line of names, as they were written; a line of an older form is one group. */
+export function parseNameList(line: string): [group: NameGroup, list: string][] {
+  if (!LINE.test(line)) return [["names", line.replace(/^[^:]*:/, "")]];
+  const pieces = line.split(GROUP).slice(1);
+  const groups: [NameGroup, string][] = [];
+  for (let i = 0; i + 1 < pieces.length; i += 2)
+    groups.push([(pieces[i] as string).toLowerCase() as NameGroup, pieces[i + 1] as string]);
+  return groups;
+}

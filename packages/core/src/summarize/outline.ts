@@ -1,0 +1,46 @@
+/**
+ * What code declares, as its own lines: the signatures of functions, types and classes that a tool call wrote or a result showed. A reader can
+ * work with a signature, where a bare name says only that something exists. Notations of most languages; nothing is parsed.
+ */
+import { cutAtWord } from "./sentences.ts";
+
+/** A line that declares something, after line numbers and marks of a diff. */
+const DECLARATION =
+  /^\s*(?:\d+[→\t|:]\s*)?[+ ]?\s*((?:export\s+|public\s+|private\s+|protected\s+|static\s+|async\s+|default\s+|abstract\s+|pub(?:\([a-z]+\))?\s+|unsafe\s+|final\s+)*(?:func|function\*?|def|class|type|interface|struct|enum|trait|fn|impl|module|CREATE TABLE|const\s+\w+\s*=\s*(?:async\s*)?\()\b.*)$/gm;
+const MAX_SIGNATURE = 110;
+const MAX_SIGNATURES = 24;
+
+/** Signatures of a text, in order, each once. */
+export function listSignatures(text: string): string[] {
+  const found = new Set<string>();
+  for (const [, line = ""] of text.matchAll(DECLARATION)) {
+    const signature = line
+      .replace(/\s*(?:\{|=>|:)?\s*$/, "")
+      .replace(/\s+/g, " ")
+      .replaceAll("`", "'");
+    if (/\w{3}/.test(signature) && /[(<{=]|^\S+ \S+$/.test(signature))
+      found.add(cutAtWord(signature, MAX_SIGNATURE));
+    if (found.size >= MAX_SIGNATURES) break;
+  }
+  return [...found];
+}
+
+const MAX_WRITTEN = 6_000;
+const MAX_EXCERPT = 220;
+
+/** What was written, in pieces of a few lines: the most exact account of a change there is. Lines that only close or import are left out. */
+export function cutExcerpts(text: string): string[] {
+  const pieces: string[] = [];
+  let open = "";
+  for (const raw of text.slice(0, MAX_WRITTEN).split("\n")) {
+    const line = raw.replace(/\s+/g, " ").replaceAll("`", "'").trim();
+    if (!/[\p{L}_]{4}/u.test(line) || /^(?:import|from|use|package|#include|\/\/ eslint)\b/.test(line))
+      continue;
+    if (open !== "" && open.length + line.length > MAX_EXCERPT) {
+      pieces.push(open);
+      open = "";
+    }
+    open = open === "" ? cutAtWord(line, MAX_EXCERPT) : `${open} ⏎ ${line}`;
+  }
+  return open === "" ? pieces : [...pieces, open];
+}
