@@ -33,7 +33,7 @@ export function rankNames(vocabulary: Vocabulary, sources: number): number[] {
     if (isListable(term)) scores.set(id, scoreOf(term, sources));
   });
   // A file is listed with its path where one is known: that is what a tool takes.
-  for (const id of [...scores.keys()]) {
+  for (const id of scores.keys()) {
     const { kind, piece } = vocabulary.terms[id] as Term;
     const name = kind === "path" ? scores.get(piece) : undefined;
     if (name === undefined) continue;

@@ -198,7 +198,7 @@ function mergeMarked(pieces: string[]): string[] {
   return carry === "" ? merged : [...merged, carry];
 }
 
-export function hasOddMarks(text: string): boolean {
+function hasOddMarks(text: string): boolean {
   let marks = 0;
   for (let at = text.indexOf("`"); at >= 0; at = text.indexOf("`", at + 1)) marks++;
   return marks % 2 === 1;

@@ -187,25 +187,23 @@ describe("what people wrote", () => {
 describe("names", () => {
   const names = (text: string): string =>
     text.split("\n").find((line) => /^(?:Files|Functions|Names): /.test(line)) ?? "";
-  const session = [
-    ...Array.from({ length: 12 }, (_, i) => [
-      act(
-        "Edit",
-        {
-          file_path: `/repo/src/part_${i}.ts`,
-          old_string: "a",
-          new_string: `drainPart${i}(queueLimit);\nmode = 0o600;`,
-        },
-        i,
-      ),
-      answer(
-        "The file has been updated successfully. 2026-05-01T09:30:00Z fmt.Errorf example.org/imports/of/others",
-        i,
-      ),
-      act("Bash", { command: `npm test -- part_${i} 2>&1 | tail -5` }, i),
-      answer("ok", i),
-    ]).flat(),
-  ];
+  const session = Array.from({ length: 12 }, (_, i) => [
+    act(
+      "Edit",
+      {
+        file_path: `/repo/src/part_${i}.ts`,
+        old_string: "a",
+        new_string: `drainPart${i}(queueLimit);\nmode = 0o600;`,
+      },
+      i,
+    ),
+    answer(
+      "The file has been updated successfully. 2026-05-01T09:30:00Z fmt.Errorf example.org/imports/of/others",
+      i,
+    ),
+    act("Bash", { command: `npm test -- part_${i} 2>&1 | tail -5` }, i),
+    answer("ok", i),
+  ]).flat();
 
   test("are grouped for a reader, without debris", () => {
     const line = names(summarize(session, 260).text);
