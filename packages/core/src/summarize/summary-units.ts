@@ -87,7 +87,7 @@ const FIRST_REQUEST_BONUS = 4;
 const LAST_REQUEST_BONUS = 4;
 /** Characters of a first request and of a short message that are quoted whole. */
 const MAX_GOAL = 1_600;
-const MAX_SHORT = 320;
+const MAX_SHORT = 280;
 /** A request of which less than this fits is better told by its best sentences. */
 const MIN_GOAL_PART = 600;
 const SHORT_BONUS = 1.5;
@@ -178,6 +178,8 @@ class UnitCutter {
   readonly #quoted: QuotedName[] = [];
   readonly #options: CutOptions;
   readonly #sources: number;
+  /** People who talk among themselves say much that no agent has to follow: their best sentences are kept, not whole messages. */
+  readonly #hasAgent: boolean;
   readonly #firstUser: number;
   readonly #lastUser: number;
   #groups = new Map<string, ActionGroup>();
@@ -199,6 +201,7 @@ class UnitCutter {
     this.#clock = options.clock;
     this.#vocabulary = options.vocabulary;
     this.#sources = sources.length;
+    this.#hasAgent = sources.some(({ kind, role }) => kind === "message" && role === "assistant");
     const requests = sources.map((source, i) => (isRequest(source) ? i : -1)).filter((i) => i >= 0);
     this.#firstUser = requests[0] ?? -1;
     this.#lastUser = requests.at(-1) ?? -1;
@@ -240,7 +243,7 @@ class UnitCutter {
     const at = { index, moment, speaker: isNotice ? "notice" : speakerOf(source), isUser };
     const prose = readProse(text);
     if (prose.code !== "") this.#pushCode(prose.code, index, moment, at.speaker);
-    const rest = isUser ? this.#takeVerbatim(text, prose, at) : prose.sentences;
+    const rest = isUser && this.#hasAgent ? this.#takeVerbatim(text, prose, at) : prose.sentences;
     rest.forEach((sentence, nth) => this.#pushSentence(sentence, nth, at));
     const last = prose.sentences.at(-1);
     if (!isUser && !isNotice && last !== undefined && index >= this.#sources - NEXT_SOURCES)

@@ -14,7 +14,7 @@ const TOPICS = (
 ).split(" ");
 const ASKED = "glacier";
 /** Stand-ins come before preferred summaries: everything must be covered, so there it takes more room to keep one. */
-const BUDGETS = { withoutStandIns: 2_500, withStandIns: 4_000 };
+const BUDGETS = { withoutStandIns: 2_500, withStandIns: 3_800 };
 
 let count = 0;
 const say = (role: string, content: string): Arrival => ({
@@ -48,6 +48,7 @@ async function openFolded(
   const settings = settingsFor(database, {
     ...config,
     leafTargetTokens: 250,
+    condensedTargetTokens: 250,
     summaryPrefixTargetTokens: 100_000,
   });
   const engine = await openEngine({ database, thread: false, settings });
