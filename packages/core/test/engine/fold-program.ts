@@ -71,7 +71,7 @@ export function answerCall(request: CompleteRequest): { key: string; answer: Com
   const word = [...digest].map((digit) => "abcdefghijklmnop"[Number.parseInt(digit, 16)]).join("");
   // The gate asks for something of the sources.
   const words = (request.user.match(/[\w./-]{4,}/g) ?? []).filter((each) => !/^(?:marker|note)/.test(each));
-  const text = `They spoke of ${[...new Set(words)].slice(-60).join(" ")}, and noted it under note${word}.`;
+  const text = `They spoke of ${[...new Set(words)].slice(-20).join(" ")}, and noted it under note${word}.`;
   const model = { provider: "fake", model: "fake" };
   return { key, answer: { kind: "text", text, model, inputTokens: 100, outputTokens: 20 } };
 }
