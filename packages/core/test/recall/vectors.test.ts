@@ -671,6 +671,19 @@ const TALK = [
 ];
 
 describe("a question", () => {
+  test("keeps the first seven that words found, whatever lies near by vector", async () => {
+    const spoken = Array.from({ length: 8 }, (_, i) => `The boiler was serviced, visit ${i}.`);
+    await store([...spoken, "nothing alike"]);
+    const odd = new KnownVectors((text) => (text.includes("alike") || text.includes("?") ? [1, 0] : [0, 1]));
+    const engine = await open({ embed: odd.embed });
+    await engine.embedMessages();
+    const request = { session: main, pattern: "When was the boiler serviced?", mode: "full_text" } as const;
+    const { hits } = await engine.grep({ ...request, sort: "relevance" });
+    expect(hits.slice(0, 7).every(({ foundBy }) => foundBy.includes("words"))).toBe(true);
+    expect(hits.map(({ snippet }) => snippet)).toContain("nothing alike");
+    await engine.close();
+  });
+
   test.each([false, true])(
     "finds what shares no word with it, and says what found it (behind a thread: %s)",
     async (thread) => {
