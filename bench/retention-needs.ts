@@ -107,7 +107,8 @@ async function assembleFor(of: NeedCase, chars: number): Promise<string> {
 }
 
 const CONTENT = /<content>\n([\s\S]*?)\n {2}<\/content>/g;
-const NAME_LIST = /^Names: [^\n]*$|\((?:defines )?[^\s(),;]+(?:(?:, |; uses )[^\s(),;]+)+\)/gm;
+const NAME_LIST =
+  /^(?:Files|Functions|Names|Commits|Commands run|Errors): [^\n]*$|\((?:defines )?[^\s(),;]+(?:(?:, |; uses )[^\s(),;]+)+\)/gm;
 
 /** Lines of names and names in brackets. */
 function nameShare(context: string): number {
