@@ -209,6 +209,15 @@ describe("verify", () => {
     expect((await verifyAfter((database) => database.exec(sql))).ok).toBe(false);
   });
 
+  test("knows a boundary by its id as the database keeps it", async () => {
+    using folder = makeTemporaryFolder();
+    const database = await buildArchive(folder.path);
+    const engine = await openEngine({ database, thread: false });
+    await engine.recordBoundary({ session, eventId: "half a character: \ud83d", reason: "new" });
+    await engine.close();
+    expect((await verifyArchive(database)).problems).toEqual([]);
+  });
+
   test("notices a large file that was altered, removed, or replaced by a link", async () => {
     for (const harm of ["alter", "remove", "link"] as const) {
       using folder = makeTemporaryFolder();

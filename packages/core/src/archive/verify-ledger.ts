@@ -7,6 +7,7 @@ import { HIDDEN } from "../model/message.ts";
 import type { HiddenReason } from "../model/message.ts";
 import { equalBytes } from "./equal-bytes.ts";
 import { hashForkItems, hashForkNames } from "./fork.ts";
+import { nameEvent } from "./identity.ts";
 import { recordFile } from "./message-rows.ts";
 import { Pages, readRows } from "./pages.ts";
 import { read, together } from "./plan.ts";
@@ -91,7 +92,9 @@ interface Compared {
   readonly boundaries: ReadonlyMap<string, Row<"boundaries">>;
 }
 
-const nameEvent = ({ sessionId, eventId }: EventName): string => JSON.stringify([sessionId, eventId]);
+/** As a database keeps the names; a record has them as they were given. A damaged one may have none. */
+const nameBoth = ({ sessionId, eventId }: EventName): string =>
+  JSON.stringify([nameEvent(String(sessionId)), nameEvent(String(eventId))]);
 
 export class LedgerReplay {
   readonly #conversation: Identified;
@@ -142,7 +145,7 @@ export class LedgerReplay {
     const boundaries = bodies("boundary").length === 0 ? [] : yield* listBoundaries(id);
     return {
       files: new Map(files.map((file) => [file.file_id, file])),
-      seqs: new Map(names.map((name, index) => [nameEvent(name), seqs[index] ?? null])),
+      seqs: new Map(names.map((name, index) => [nameBoth(name), seqs[index] ?? null])),
       boundaries: new Map(boundaries),
     };
   }
@@ -198,13 +201,13 @@ export class LedgerReplay {
 
   #checkAlias({ sessionId, to, seq }: RecordBody, name: string): void {
     this.#recorded.aliases += 1;
-    if ((this.#compared.seqs.get(nameEvent({ sessionId, eventId: to })) ?? undefined) !== seq)
+    if ((this.#compared.seqs.get(nameBoth({ sessionId, eventId: to })) ?? undefined) !== seq)
       this.#problems.add("event_ids", name, `the event id ${to} no longer names seq ${seq}`);
   }
 
   #checkBoundary(body: RecordBody, name: string): void {
     this.#recorded.boundaries += 1;
-    const row = this.#compared.boundaries.get(nameEvent(body));
+    const row = this.#compared.boundaries.get(nameBoth(body));
     const isSame =
       row?.position === body.position &&
       row?.reason === body.reason &&
@@ -244,7 +247,7 @@ function* listBoundaries(conversationId: number): Asking<[string, Row<"boundarie
     const names = new Map(sessions.map((row) => [row.session_ref, row.session_id]));
     for (const row of page) {
       const sessionId = names.get(row.session_ref);
-      if (sessionId !== undefined) found.push([nameEvent({ sessionId, eventId: row.event_id }), row]);
+      if (sessionId !== undefined) found.push([nameBoth({ sessionId, eventId: row.event_id }), row]);
     }
   }
   return found;
