@@ -64,7 +64,8 @@ function makeGate(token: string): (request: IncomingMessage, response: ServerRes
   const isOurOrigin = localhostOriginValidation();
   return (request, response) => {
     if (!isOurHost(request, response) || !isOurOrigin(request, response)) return false;
-    if (new URL(request.url ?? "/", `http://${LOOPBACK}`).pathname !== PATH)
+    // A path can be no address at all: `//`.
+    if (URL.parse(request.url ?? "/", `http://${LOOPBACK}`)?.pathname !== PATH)
       return refuse(response, 404, `Nothing is here; the server answers on ${PATH}.`);
     const [, given = ""] = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "") ?? [];
     if (isSame(given, token)) return true;

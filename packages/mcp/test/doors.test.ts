@@ -29,8 +29,9 @@ test("over HTTP, only this machine's own clients with the token are answered", a
   await using served = await connect(readAs("ann", archive.engine));
   const post = (headers: Record<string, string>, body: string, path = "/mcp"): Promise<number> =>
     new Promise((resolve, reject) => {
-      const sent = request(new URL(path, served.url), {
+      const sent = request(served.url, {
         method: "POST",
+        path,
         headers: {
           "content-type": "application/json",
           accept: "application/json, text/event-stream",
@@ -51,7 +52,7 @@ test("over HTTP, only this machine's own clients with the token are answered", a
   expect(await post({ authorization: `Bearer ${TOKEN}x` }, opening)).toBe(401);
   expect(await post({ host: "elsewhere.example" }, opening)).toBe(403);
   expect(await post({ origin: "https://elsewhere.example" }, opening)).toBe(403);
-  expect(await post({}, opening, "/other")).toBe(404);
+  for (const path of ["/other", "//", "http://[", "*"]) expect(await post({}, opening, path), path).toBe(404);
   expect(await post({}, `{"long":"${"x".repeat(2 * 1024 * 1024)}"}`)).toBe(413);
   for (const rubbish of ["", "{", "[]", "null", '{"id":3}', '{"jsonrpc":"2.0","method":7}', "\u0000"])
     expect(await post({}, rubbish), rubbish).toBeGreaterThanOrEqual(400);
