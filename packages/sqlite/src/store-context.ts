@@ -13,8 +13,8 @@ export interface StoreContext {
   readonly files: Blobs;
   readonly index: FullTextIndex;
   readonly bodies: BodyCache;
-  /** The codes of vectors that were read, by space. */
-  readonly codes: Map<number, VectorCodes>;
+  /** The codes of vectors that were read, by space. Its number may be given again: `madeFor` says which space they were made for. */
+  readonly codes: Map<number, { readonly madeFor: string; readonly known: VectorCodes }>;
   /** Reads a stored message; null where nobody said how. */
   readonly derive: Derive | null;
   /** Hears how often each plan asked; for tests. */

@@ -69,6 +69,7 @@ const SCAN_SPACE = `
 const LIKELY = `
   SELECT v.message_id, v.message_id, v.vector FROM json_each(?2) j CROSS JOIN message_vectors v ON v.vector_id = j.value ->> 0
   WHERE v.space_id = ?1 AND v.message_id = j.value ->> 1`;
+const NAME_SPACE = "SELECT json_array(model, created_at) AS name FROM vector_spaces WHERE space_id = ?";
 const MESSAGE_AT = "SELECT message_id AS id FROM message_vectors WHERE vector_id = ? AND space_id = ?";
 /** How many messages some conversations have, and how many all have. */
 const COUNT_SCOPE = `
@@ -233,6 +234,7 @@ function scanSpace(
   const isWanted = ({ messageId, conversationId }: CodedRow): boolean =>
     (named?.has(conversationId) ?? true) && !stretch.without.has(messageId);
   let from = Number(after ?? 0);
+  forgetOtherSpace(connection, codes, spaceId);
   if (after === null && !isExact) {
     const known = findCodes(connection, codes, spaceId, vector.length);
     const likely = known?.findLikely(vector, LIKELY_PER_HIT * request.limit, isWanted) ?? [];
@@ -252,9 +254,18 @@ function scanSpace(
   );
   for (const row of rows)
     if (row.vector !== null && isWanted(row)) stretch.compare(row.messageId, row.vector);
-  if (!isExact) addCodes(codes, spaceId, rows, { from, dimensions: vector.length });
+  if (!isExact) addCodes(connection, codes, spaceId, rows, { from, dimensions: vector.length });
   return rows.length === STRETCH ? String(rows.at(-1)?.vectorId) : null;
 }
+
+/** Drops codes of a space that had this number before: another program may have dropped it and filled a new one. */
+function forgetOtherSpace(connection: Connection, codes: StoreContext["codes"], spaceId: number): void {
+  const found = codes.get(spaceId);
+  if (found && found.madeFor !== nameSpace(connection, spaceId)) codes.delete(spaceId);
+}
+
+const nameSpace = (connection: Connection, spaceId: number): string =>
+  connection.get<{ name: string }>(NAME_SPACE, spaceId)?.name ?? "";
 
 /** The codes of a space, without those at its end whose rows are gone: only there can a row's number be given again. */
 function findCodes(
@@ -263,7 +274,7 @@ function findCodes(
   spaceId: number,
   dimensions: number,
 ): VectorCodes | null {
-  const known = codes.get(spaceId);
+  const known = codes.get(spaceId)?.known;
   if (known === undefined) return null;
   for (let dropped = 0; dropped <= MAX_DROPPED && known.dimensions === dimensions; dropped++) {
     const last = known.findLast();
@@ -278,15 +289,16 @@ function findCodes(
 
 /** Adds rows that follow what is coded; the first ones of a space say what its codes are like. */
 function addCodes(
+  connection: Connection,
   codes: StoreContext["codes"],
   spaceId: number,
   rows: readonly NewRow[],
   { from, dimensions }: { readonly from: number; readonly dimensions: number },
 ): void {
-  const known = codes.get(spaceId) ?? (from === 0 ? VectorCodes.learn(rows, dimensions) : null);
+  const known = codes.get(spaceId)?.known ?? (from === 0 ? VectorCodes.learn(rows, dimensions) : null);
   if (known === null || (known.findLast()?.vectorId ?? 0) !== from) return;
   known.add(rows);
-  codes.set(spaceId, known);
+  codes.set(spaceId, { madeFor: nameSpace(connection, spaceId), known });
 }
 
 /** One conversation after the other, each in its order of arrival; the place is a conversation and a seq in it. */
