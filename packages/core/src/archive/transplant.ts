@@ -396,6 +396,8 @@ class Copy {
       summary_id: summary?.summaryId ?? null,
       tokens,
       messages,
+      // A summary that lost what was finer is finer itself.
+      depth: summary?.depth ?? row.depth,
       hidden,
     });
     if (hidden === 0) this.#head.noteShown(messages, tokens);

@@ -55,6 +55,27 @@ export function testCare(withStore: WithStore, hasFiles: boolean): void {
       expect(await store.isForgettingOpen()).toBe(false);
     }));
 
+  test("joins what is left of a conversation under whose finest summary everything was forgotten", () =>
+    withStore(async (store) => {
+      const { conversationId: from, ids } = await tell(store, ["a", "b", "c"]);
+      const [fine, coarse] = [textOf(1), textOf(2)];
+      await fold(store, from, { count: 2, text: fine });
+      await fold(store, from, { count: 2, text: coarse });
+      const { messageIds } = await store.planForget(ids.slice(0, 2), []);
+      const replacements = [
+        replace(fine.summaryId, textOf(3), await store.readSources(fine.summaryId)),
+        replace(coarse.summaryId, textOf(4), await store.readSources(coarse.summaryId)),
+      ];
+      const request = { messageIds, alsoSummaryIds: [], replacements, reason: "asked", now: clock.now() };
+      expect((await store.forget(request)).kind).toBe("forgotten");
+      const other = { ...session, id: "session-2", key: "agent:main:other" };
+      const { conversationId: to } = await store.append(
+        batchOf([makeEvent("z", say("z"))], { session: other }),
+      );
+      await store.transplant({ from, to, dryRun: false, now: clock.now() }, deriveMessage);
+      expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+    }));
+
   test("forgets what lies under a summary only together with a new text for it", () =>
     withStore(async (store) => {
       const { conversationId, ids } = await tell(store, ["a", "b", "c"]);
