@@ -17,6 +17,7 @@ export {
   planMoveSessions,
   planMoveSummaries,
   planOpenMoved,
+  planRetireBeside,
 } from "./archive/move-conversation.ts";
 export { planMoveRows, prepareMoved } from "./archive/move-in.ts";
 export { Conflict } from "./archive/plan.ts";

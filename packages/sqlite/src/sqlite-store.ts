@@ -22,6 +22,7 @@ import {
   planRelabel,
   planRelabelSession,
   planReplaceSummary,
+  planRetireBeside,
   planSetHidden,
   planStoreRemade,
   planStoreSummary,
@@ -662,6 +663,7 @@ export class SqliteStore implements Store {
       noteImported: (...request) => this.#do("write", () => imports.noteImported(context, ...request)),
       moveSummaries: (...request) => this.#write(() => planMoveSummaries(...request)),
       moveCover: async (...request) => void (await this.#write(() => planMoveCover(...request))),
+      retireBeside: async (id) => void (await this.#write(() => planRetireBeside(id))),
     };
   }
 

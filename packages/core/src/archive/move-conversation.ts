@@ -17,8 +17,10 @@ import { describeConversation, Head } from "./head.ts";
 import { describeSession } from "./placement.ts";
 import { flush, flushIfLong, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
+import { Pages } from "./pages.ts";
 import type { RunRow, SummarySpan } from "./reads.ts";
 import { addSummary, describeMoved, total } from "./summary.ts";
+import type { Row } from "./tables.ts";
 
 /** What is asked for at once. */
 const NAMES_AT_ONCE = 500;
@@ -190,6 +192,8 @@ export function* planMoveCover(
   const [headRow] = yield* read.lockHeads([conversationId]);
   const head = new Head(must(headRow, `conversation ${conversationId}`));
   yield* checkPrevious(conversationId);
+  const inForce = yield* listInForce(cover);
+  yield* takeOthersApart(changes, head, inForce);
   for (const some of inPieces(cover)) {
     const spans = new Map((yield* read.summaries(some)).map((span) => [span.summary_id, span]));
     const chosen = some.map((id) => must(spans.get(id), id));
@@ -200,10 +204,106 @@ export function* planMoveCover(
       yield* flushIfLong(changes);
     }
   }
+  yield* retireOthers(changes, conversationId, inForce);
   head.save(changes, 0);
   const { foldRevision: fold_revision, epochSeq: epoch_seq } = folds;
   changes.update("conversations", { conversation_id: conversationId }, { fold_revision, epoch_seq });
   return changes.done(null);
+}
+
+/** Summaries that came beside those of the cover are not in force: nobody keeps their counts. */
+export function* planRetireBeside(conversationId: number): Plan<null> {
+  const changes = new Changes();
+  yield* read.lockHeads([conversationId]);
+  const shown = yield* listShown(conversationId);
+  const inForce = yield* listInForce(shown.map((item) => item.summary_id));
+  yield* retireOthers(changes, conversationId, inForce);
+  return changes.done(null);
+}
+
+/** Summaries with all that is below them. */
+function* listInForce(summaryIds: readonly string[]): Asking<ReadonlySet<string>> {
+  const found = new Set(summaryIds);
+  for (let level = [...found]; level.length > 0;) {
+    const below: string[] = [];
+    for (const some of inPieces(level))
+      for (const { source_id } of yield* read.sources(some))
+        if (source_id !== null && !found.has(source_id)) {
+          found.add(source_id);
+          below.push(source_id);
+        }
+    level = below;
+  }
+  return found;
+}
+
+const SHOWN_COLUMNS = ["start_pos", "seq", "summary_id", "tokens", "hidden"] as const;
+
+type ShownItem = Pick<Row<"context_items">, (typeof SHOWN_COLUMNS)[number]> & { readonly summary_id: string };
+
+/** The summaries of a cover. */
+function* listShown(conversationId: number): Asking<ShownItem[]> {
+  const where = { conversation_id: conversationId };
+  const pages = new Pages("context_items", { columns: SHOWN_COLUMNS, order: ["start_pos", "seq"], where });
+  const shown: ShownItem[] = [];
+  for (let page; (page = yield* pages.next()).length > 0;)
+    for (const item of page) {
+      const { summary_id } = item;
+      if (summary_id !== null) shown.push({ ...item, summary_id });
+    }
+  return shown;
+}
+
+/** What was dissolved or replaced where the rows come from gives way to its sources here, too. */
+function* takeOthersApart(changes: Changes, head: Head, inForce: ReadonlySet<string>): Asking<void> {
+  const { conversationId: conversation_id } = head;
+  for (const item of yield* listShown(conversation_id)) {
+    if (inForce.has(item.summary_id)) continue;
+    const sources = yield* listSources(item.summary_id, inForce);
+    changes.delete("context_items", { conversation_id, start_pos: item.start_pos, seq: item.seq });
+    for (const source of sources) changes.insert("context_items", { conversation_id, ...pickItem(source) });
+    head.noteShown(0, countShown(sources) - countShown([item]));
+    yield* flushIfLong(changes);
+  }
+  yield* flush(changes);
+}
+
+/** The nearest sources that may stand in the cover. */
+function* listSources(summaryId: string, inForce: ReadonlySet<string>): Asking<RunRow[]> {
+  const found: RunRow[] = [];
+  for (const row of yield* read.currentSources(summaryId))
+    if (row.summary_id === null || inForce.has(row.summary_id)) found.push(row);
+    else found.push(...(yield* listSources(row.summary_id, inForce)));
+  return found;
+}
+
+const countShown = (rows: readonly Pick<RunRow, "hidden" | "tokens">[]): number =>
+  total(rows, ({ hidden, tokens }) => (hidden === 0 ? tokens : 0));
+
+const pickItem = (row: RunRow): Omit<Row<"context_items">, "conversation_id"> => ({
+  start_pos: row.start_pos,
+  seq: row.seq,
+  end_pos: row.end_pos,
+  message_id: row.message_id,
+  summary_id: row.summary_id,
+  tokens: row.tokens,
+  messages: row.messages,
+  depth: row.depth,
+  hidden: row.hidden,
+});
+
+function* retireOthers(
+  changes: Changes,
+  conversation_id: number,
+  inForce: ReadonlySet<string>,
+): Asking<void> {
+  const order = ["summary_id"] as const;
+  const pages = new Pages("summaries", { columns: order, order, where: { conversation_id, state: "cover" } });
+  for (let page; (page = yield* pages.next()).length > 0;) {
+    for (const { summary_id } of page)
+      if (!inForce.has(summary_id)) changes.update("summaries", { summary_id }, { state: "retired" });
+    yield* flushIfLong(changes);
+  }
 }
 
 const startOf = ({ start_pos: startPosition, start_seq: seq }: SummarySpan) => ({ startPosition, seq });
@@ -225,10 +325,7 @@ function putInCover(changes: Changes, head: Head, span: SummarySpan, items: read
     depth,
     hidden,
   });
-  head.noteShown(
-    0,
-    (hidden === 0 ? tokens : 0) - total(items, (item) => (item.hidden === 0 ? item.tokens : 0)),
-  );
+  head.noteShown(0, countShown([{ hidden, tokens }]) - countShown(items));
 }
 
 /** A summary that was written after another comes after it. */

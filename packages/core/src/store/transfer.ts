@@ -177,4 +177,6 @@ export interface TransferIn {
     cover: readonly string[],
     folds: { foldRevision: number; epochSeq: number },
   ): Promise<void>;
+  /** Retires summaries that are neither in the cover nor below what is: of a conversation that keeps its own cover. */
+  retireBeside(conversationId: number): Promise<void>;
 }

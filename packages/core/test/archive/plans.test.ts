@@ -467,7 +467,8 @@ async function moveAll(from: SqliteStore, to: Both): Promise<void> {
     );
     const cover = await from.readMovedCover(source);
     const put = done(to.store.bringIn((into) => into.moveCover(conversationId, cover, moved)));
-    await to.run(put, () => planMoveCover(conversationId, cover, moved), 4 + cover.length);
+    const depth = Math.max(0, ...summaries.map((summary) => summary.depth + 1));
+    await to.run(put, () => planMoveCover(conversationId, cover, moved), 6 + cover.length + depth);
     await move(makeLateRows(rows, `late ${source}`), Infinity);
   }
 }

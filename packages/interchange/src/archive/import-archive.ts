@@ -246,8 +246,8 @@ class ArchiveImport {
   }
 
   /** Refuses what does not prove: then the archive was forged, or made by a program that erred. */
-  async prove(): Promise<void> {
-    const [problem] = await this.#store.proveMoved([...this.#changed], this.#options.derive);
+  async prove(conversationIds: Iterable<number> = this.#changed): Promise<void> {
+    const [problem] = await this.#store.proveMoved([...conversationIds], this.#options.derive);
     if (problem !== undefined) throw refuse(this.#options.path, `it does not verify: ${problem.message}`);
   }
 
@@ -427,6 +427,9 @@ class ArchiveImport {
     const hasGrown = (listed?.rows ?? 0) > moved.rows || (listed?.summaries ?? 0) > current.summaries;
     if (!hasGrown) return this.#store.moveCover(conversationId, cover, moved);
     if (this.#storedSummaries === 0) return;
+    // Where no row was added here, they count the same rows; once retired, nobody counts again.
+    if (listed?.rows === moved.rows) await this.prove([conversationId]);
+    await this.#store.retireBeside(conversationId);
     const message = `conversation ${conversationId} was folded further since; the summaries of the archive are stored beside its own`;
     this.#problems.push({ code: "conflict", line: lineNumber, message });
   }

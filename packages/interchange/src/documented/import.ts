@@ -414,7 +414,8 @@ class DocumentedImport {
     this.#counts.summaries += stored;
     const [listed] = await into.listMoved({ conversationIds: [conversationId] });
     // A conversation that was folded here since keeps its own cover.
-    if (listed === undefined || listed.summaries > graph.summaries.length || stored === 0) return;
+    if (listed === undefined || stored === 0) return;
+    if (listed.summaries > graph.summaries.length) return into.retireBeside(conversationId);
     await into.moveCover(conversationId, graph.cover, {
       foldRevision: listed.foldRevision + 1,
       epochSeq: listed.rows,
