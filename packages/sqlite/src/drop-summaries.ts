@@ -5,7 +5,7 @@
  * Invariant: no message, no record and no link of the chain changes; afterwards the cover holds the highest published summaries that are left, and
  * an item for each first message under none of them.
  */
-import { hashSummary } from "@lossless/core/adapter";
+import { HIDDEN, hashSummary } from "@lossless/core/adapter";
 import type { Row } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -36,7 +36,8 @@ const TOPS = `
     WHERE p.parent_summary_id = s.summary_id AND a.state = 'cover')`;
 const INSERT_SUMMARIES = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, summary_id, tokens, messages, depth, hidden)
-  SELECT conversation_id, start_pos, start_seq, end_pos, summary_id, tokens, messages, depth, 0 FROM (${TOPS})`;
+  SELECT conversation_id, start_pos, start_seq, end_pos, summary_id, tokens, messages, depth,
+    CASE WHEN messages = 0 THEN ${HIDDEN.branch} ELSE 0 END FROM (${TOPS})`;
 const INSERT_MESSAGES = `
   INSERT INTO context_items (conversation_id, start_pos, seq, end_pos, message_id, tokens, messages, depth, hidden)
   WITH RECURSIVE below (id) AS (

@@ -106,6 +106,18 @@ export function testFolding(withStore: WithStore): void {
       expect(await readContext(store, conversationId)).toEqual(ids);
     }));
 
+  test("keeps a summary hidden of which nothing is shown, when it drops another", () =>
+    withStore(async (store) => {
+      const { conversationId, ids } = await tell(store, ["a", "b", "c", "d"]);
+      await fold(store, conversationId, { count: 2, text: textOf(1) });
+      const run = await readItems(store, conversationId, 1, 3);
+      const told = { conversationId, run, summary: textOf(2), now: clock.now() };
+      await store.storeSummary({ ...told, state: "cover" });
+      await store.setHidden(session, "branch", ["e0", "e1"], clock.now(), "exactly");
+      expect(await store.dropSummaries(conversationId, [textOf(2).summaryId])).toBe(1);
+      expect(await readContext(store, conversationId)).toEqual(ids.slice(2));
+    }));
+
   test("closes what a conversation owes once it has ended", () =>
     withStore(async (store) => {
       const { conversationId } = await tell(store, ["a"]);
