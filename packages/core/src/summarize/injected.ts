@@ -3,14 +3,14 @@
  * summary quotes none of it as the user's words. What is left is what the user wrote; a message that a machine wrote as a whole is a notice.
  */
 
-/** Blocks that say nothing about the work. */
+/** How blocks begin that say nothing about the work. */
 const DROPPED =
-  /<(system-reminder|command-message|local-command-caveat|ide_opened_file|ide_selection|env|summary|recall)(?:\s[^>]*)?>[\s\S]*?<\/\1>/g;
+  /<(system-reminder|command-message|local-command-caveat|ide_opened_file|ide_selection|env|summary|recall)(?:\s[^<>]*)?>/g;
 /** A command typed by the user is shown as it was typed. */
 const COMMAND = /<command-name>([^<]*)<\/command-name>|<command-args>([^<]*)<\/command-args>/g;
 const TYPED = /<bash-input>([^<]*)<\/bash-input>/g;
-const OUTPUT = /<(bash-stdout|bash-stderr|local-command-stdout|local-command-stderr)>[\s\S]*?<\/\1>/g;
-const INTERRUPTED = /\[Request interrupted by user[^\]]*\]/g;
+const OUTPUT = /<(bash-stdout|bash-stderr|local-command-stdout|local-command-stderr)>/g;
+const INTERRUPTED = /\[Request interrupted by user[^[\]]*\]/g;
 /** Messages that a host writes in the user's name, by how they begin. */
 const SKILL = /^\s*Base directory for this skill:/;
 const NOTICE =
@@ -24,12 +24,27 @@ export interface UserText {
 
 export function readUserText(raw: string): UserText {
   if (SKILL.test(raw)) return { text: "", isNotice: true };
-  const text = raw
-    .replace(DROPPED, "")
+  const typed = dropBlocks(raw, DROPPED)
     .replace(COMMAND, (_mark, name = "", words = "") => `${name}${words === "" ? "" : ` ${words}`}`)
-    .replace(TYPED, "$1")
-    .replace(OUTPUT, "")
-    .replace(INTERRUPTED, "")
-    .trim();
+    .replace(TYPED, "$1");
+  const text = dropBlocks(typed, OUTPUT).replace(INTERRUPTED, "").trim();
   return { text, isNotice: NOTICE.test(text) };
+}
+
+/** The text without blocks that begin like this. The end of one that is not closed is looked for once, not once for each. */
+function dropBlocks(text: string, opening: RegExp): string {
+  const unclosed = new Set<string>();
+  let kept = "";
+  let from = 0;
+  for (const { 0: mark, 1: name = "", index } of text.matchAll(opening)) {
+    if (index < from || unclosed.has(name)) continue;
+    const closing = `</${name}>`;
+    const end = text.indexOf(closing, index + mark.length);
+    if (end < 0) unclosed.add(name);
+    else {
+      kept += text.slice(from, index);
+      from = end + closing.length;
+    }
+  }
+  return kept + text.slice(from);
 }

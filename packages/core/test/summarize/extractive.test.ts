@@ -337,6 +337,9 @@ describe("size", () => {
       "x".repeat(300_000),
       "{".repeat(50_000),
       "a.".repeat(60_000),
+      "<system-reminder>".repeat(60_000),
+      "<env ".repeat(60_000),
+      "[Request interrupted by user".repeat(30_000),
     ];
     const { tokens } = summarize(
       hostile.flatMap((text, i) => [
