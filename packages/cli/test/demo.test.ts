@@ -1,7 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeTemporaryFolder } from "@lossless/testkit";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { displayWidth } from "@lossless/core/doors";
+import { prepareFolder } from "../src/demo/program.ts";
 import { createRunner, makeFolder, ROOT, SAMPLE } from "./support.ts";
 import type { Run, RunOptions } from "./support.ts";
 
@@ -75,6 +77,22 @@ test("the commands it ends with work", async () => {
     const result = await run(command.split(" "), command.startsWith("web") ? { onStart } : {});
     const [name = ""] = command.split(" ");
     expect({ command, status: result.status }).toEqual({ command, status: EXPECTED[name] ?? 0 });
+  }
+});
+
+test("leaves the usual folder alone while another demo works in it", () => {
+  using temporary = makeTemporaryFolder();
+  vi.stubEnv("TMPDIR", temporary.path);
+  try {
+    const first = prepareFolder(undefined);
+    const second = prepareFolder(undefined);
+    expect(second).not.toBe(first);
+    expect(existsSync(first)).toBe(true);
+    // Nobody has this number: the demo that wrote it has ended.
+    writeFileSync(join(first, "demo.pid"), "2147483646");
+    expect(prepareFolder(undefined)).toBe(first);
+  } finally {
+    vi.unstubAllEnvs();
   }
 });
 

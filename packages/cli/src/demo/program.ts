@@ -1,5 +1,5 @@
 /** The demo as a program: its options, its folder, and its steps one after the other. Which steps there are is said in `main.ts`. */
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -35,12 +35,29 @@ export async function runDemo(args: readonly string[], steps: readonly Step[]): 
   if (values.web) await showInspector(tour);
 }
 
-/** A folder that was named is never emptied; our own is. */
-function prepareFolder(named: string | undefined): string {
-  const folder =
-    named === undefined ? join(tmpdir(), `lossless-claw-demo-${userInfo().uid}`) : resolve(named);
+/** Names the process that works in the folder, so that a second demo leaves it alone. */
+const OWNER_FILE = "demo.pid";
+
+/** A folder that was named is never emptied; our own is, unless a demo is at work there. */
+export function prepareFolder(named: string | undefined): string {
+  const folder = named === undefined ? chooseFolder() : resolve(named);
   if (named === undefined) rmSync(folder, { recursive: true, force: true });
   // Fails when somebody else has put something there, which is right.
   mkdirSync(folder, { mode: 0o700 });
+  writeFileSync(join(folder, OWNER_FILE), String(process.pid));
   return folder;
+}
+
+function chooseFolder(): string {
+  const usual = join(tmpdir(), `lossless-claw-demo-${userInfo().uid}`);
+  return isInUse(usual) ? `${usual}-${process.pid}` : usual;
+}
+
+function isInUse(folder: string): boolean {
+  try {
+    process.kill(Number(readFileSync(join(folder, OWNER_FILE), "utf8")), 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
