@@ -2,7 +2,7 @@
  * The server over HTTP, for hosts that connect to an address. Only this machine can reach it, and only with the token: whoever has it may
  * read the archive. Host and Origin are checked, so that no page of another site gets an answer.
  */
-import { EngineError } from "@lossless/core";
+import { isSameSecret, listenOnLoopback, LOOPBACK } from "@lossless/core/doors";
 import {
   localhostHostValidation,
   localhostOriginValidation,
@@ -10,13 +10,12 @@ import {
 } from "@modelcontextprotocol/node";
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
-import { hash, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 
-const LOOPBACK = "127.0.0.1";
 const PATH = "/mcp";
+/** What to do about a port that is taken. */
+const PORT_HINT = "choose another with --http, or 0 for any that is free";
 /** No request of ours comes near: the longest part of one is a search pattern. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
@@ -44,7 +43,7 @@ export async function startHttp(factory: McpServerFactory, options: HttpOptions)
   const server = createServer((request, response) => {
     if (mayPass(request, response)) void answer(request, response);
   });
-  const port = await listen(server, options.port);
+  const port = await listenOnLoopback(server, options.port, PORT_HINT);
   return {
     url: `http://${LOOPBACK}:${port}${PATH}`,
     port,
@@ -68,7 +67,7 @@ function makeGate(token: string): (request: IncomingMessage, response: ServerRes
     if (URL.parse(request.url ?? "/", `http://${LOOPBACK}`)?.pathname !== PATH)
       return refuse(response, 404, `Nothing is here; the server answers on ${PATH}.`);
     const [, given = ""] = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "") ?? [];
-    if (isSame(given, token)) return true;
+    if (isSameSecret(given, token)) return true;
     response.setHeader("www-authenticate", "Bearer");
     return refuse(response, 401, "Send the token that lcm mcp has printed: Authorization: Bearer …");
   };
@@ -78,19 +77,4 @@ function refuse(response: ServerResponse, status: number, message: string): fals
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
   response.end(JSON.stringify({ jsonrpc: "2.0", error: { code: -32_600, message }, id: null }));
   return false;
-}
-
-/** Compares in the same time whatever the difference is. */
-function isSame(given: string, wanted: string): boolean {
-  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", wanted, "buffer"));
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      const cause = error.code === "EADDRINUSE" ? "something else listens there" : error.message;
-      reject(new EngineError("usage", `cannot listen on port ${port}: ${cause}`, { cause: error }));
-    });
-    server.listen(port, LOOPBACK, () => resolve((server.address() as AddressInfo).port));
-  });
 }

@@ -4,7 +4,8 @@
  * ports, so every other server on this machine would be sent it. Host and Origin are checked too, so that neither a page of another site nor a
  * name that was pointed at this machine gets an answer.
  */
-import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { isSameSecret } from "@lossless/core/doors";
+import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
 export type Refusal = { readonly status: number; readonly message: string };
@@ -49,7 +50,7 @@ export class Gate {
   /** For a visit that `refuse` lets pass: null when it may be told about the archive. */
   refuseRead({ headers }: Visit): Refusal | null {
     const token = headers[TOKEN_HEADER];
-    if (typeof token === "string" && isSame(token, this.token)) return null;
+    if (typeof token === "string" && isSameSecret(token, this.token)) return null;
     return { status: 403, message: "Open the whole address that lcm web has printed, with its token." };
   }
 
@@ -62,17 +63,12 @@ export class Gate {
     const token = headers[WRITE_HEADER];
     if (origin !== `http://${host}`)
       return { status: 403, message: "Only the inspector's own page may change this archive." };
-    if (typeof token !== "string" || !isSame(token, this.writeToken))
+    if (typeof token !== "string" || !isSameSecret(token, this.writeToken))
       return { status: 403, message: "This request does not carry the token for changes; reload the page." };
     if (!/^application\/json\b/.test(headers["content-type"] ?? ""))
       return { status: 415, message: "Changes are asked for in JSON." };
     return null;
   }
-}
-
-/** Compares in the same time whatever the difference is. */
-function isSame(given: string, wanted: string): boolean {
-  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", wanted, "buffer"));
 }
 
 /** Nothing but the page's own files; nothing inside another page; nothing to anywhere else. */

@@ -1,6 +1,6 @@
 /** Runs the inspector on an open archive until Ctrl-C. Shared by `lcm web` and the demo. */
-import { once } from "node:events";
 import type { Engine, Scope, Settings } from "@lossless/core";
+import { waitForInterrupt } from "@lossless/core/doors";
 import type { ReplacedSetting } from "@lossless/core/settings";
 import { startInspector } from "./server.ts";
 
@@ -51,16 +51,11 @@ export async function runInspector(options: RunOptions): Promise<void> {
       });
     },
   });
-  const ended = waitForEnd();
+  const ended = waitForInterrupt();
   try {
     await onReady(inspector);
     await ended;
   } finally {
     await inspector.close();
   }
-}
-
-/** Ctrl-C, or a polite request of the system. */
-async function waitForEnd(): Promise<void> {
-  await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name)));
 }

@@ -2,11 +2,10 @@
  * The inspector's server: the page's files, questions about the archive, and news of it, on the loopback address and for the holder of the
  * token. It only reads, unless it was started for writing: then previews and confirmed actions can be posted to it, and nothing else.
  */
-import { SHELL_WORDS } from "@lossless/core/doors";
+import { listenOnLoopback, LOOPBACK, SHELL_WORDS } from "@lossless/core/doors";
 import { EngineError, hintFor } from "@lossless/core";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Gate, SECURITY_HEADERS } from "./access.ts";
 import type { Visit } from "./access.ts";
 import { Actions } from "./actions.ts";
@@ -17,7 +16,8 @@ import { Live, POLL_MS } from "./live.ts";
 import { loadPage } from "./page.ts";
 import type { PageFiles } from "./page.ts";
 
-const LOOPBACK = "127.0.0.1";
+/** What to do about a port that is taken. */
+const PORT_HINT = "choose another with --port, or leave it out";
 
 export interface InspectorOptions extends ApiOptions {
   /** 0 takes any that is free. */
@@ -40,7 +40,7 @@ export async function startInspector(options: InspectorOptions): Promise<Inspect
   options.engine.status(options.scope).catch(() => undefined);
   const page = await loadPage();
   const server = createServer();
-  const port = await listen(server, options.port);
+  const port = await listenOnLoopback(server, options.port, PORT_HINT);
   const gate = new Gate(port);
   const { engine, scope, write = null } = options;
   const access = write && { token: gate.writeToken, model: write.model };
@@ -55,17 +55,6 @@ export async function startInspector(options: InspectorOptions): Promise<Inspect
     port,
     close: () => close(server, live),
   };
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      const cause = error.code === "EADDRINUSE" ? "something else listens there" : error.message;
-      const hint = "choose another with --port, or leave it out";
-      reject(new EngineError("usage", `cannot listen on port ${port}: ${cause}`, { hint, cause: error }));
-    });
-    server.listen(port, LOOPBACK, () => resolve((server.address() as AddressInfo).port));
-  });
 }
 
 function close(server: Server, live: Live): Promise<void> {

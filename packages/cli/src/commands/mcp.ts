@@ -1,17 +1,15 @@
 /** `lcm mcp`: the archive for agents that speak the Model Context Protocol, on stdin and stdout or on an address of this machine. */
 import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
-import { once } from "node:events";
 import { randomBytes } from "node:crypto";
 import type { Engine } from "@lossless/core";
 import type { McpServerFactory } from "@lossless/mcp";
 import { toAction } from "../invocation.ts";
 import type { Invocation } from "../invocation.ts";
-import { usageError } from "@lossless/core/doors";
+import { usageError, waitForInterrupt } from "@lossless/core/doors";
 import { printNote } from "../output.ts";
 import { style } from "../style.ts";
 import { readVersion } from "../version.ts";
-import { addExamples } from "./shared.ts";
+import { addExamples, parsePort } from "./shared.ts";
 
 /** Holds the token of the server, so that a host's configuration stays true when the server is started again. */
 const TOKEN_VARIABLE = "LCM_MCP_TOKEN";
@@ -51,12 +49,6 @@ the token (at least ${MIN_TOKEN_CHARS} characters); otherwise each start makes a
   ]);
 }
 
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port <= 65_535) return port;
-  throw new InvalidArgumentError("It must be a port, a number up to 65535.");
-}
-
 async function runMcp(invocation: Invocation, { http }: Options): Promise<void> {
   const { settings } = await invocation.settings();
   const { makeFactory, openOnDemand } = await import("@lossless/mcp");
@@ -84,14 +76,14 @@ async function serveStdio(factory: McpServerFactory): Promise<void> {
   const { runStdio } = await import("@lossless/mcp");
   await Promise.race([
     runStdio(factory, { input: process.stdin, output: process.stdout, onProblem: noteProblem }),
-    waitForEnd(),
+    waitForInterrupt(),
   ]);
 }
 
 async function serveHttp(invocation: Invocation, factory: McpServerFactory, port: number): Promise<void> {
   const { startHttp } = await import("@lossless/mcp");
   const token = chooseToken();
-  const ended = waitForEnd();
+  const ended = waitForInterrupt();
   const server = await startHttp(factory, { port, token, onProblem: noteProblem });
   try {
     const { url } = server;
@@ -118,9 +110,4 @@ function chooseToken(): string {
 /** stdout belongs to the protocol. */
 function noteProblem(message: string): void {
   printNote(`lcm mcp: ${message}`);
-}
-
-/** Ctrl-C, or a polite request of the system. */
-async function waitForEnd(): Promise<void> {
-  await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((name) => once(process, name)));
 }

@@ -14,6 +14,12 @@ export function parseLimit(text: string): number {
   throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_LIMIT}.`);
 }
 
+export function parsePort(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError("It must be a port, a number up to 65535.");
+}
+
 export function parseOffset(text: string): number {
   const offset = Number(text);
   if (Number.isSafeInteger(offset) && offset >= 0 && text.trim() !== "") return offset;

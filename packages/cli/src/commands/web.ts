@@ -1,13 +1,12 @@
 /** `lcm web`: the archive as a page in your browser, on this machine only, until Ctrl-C. */
 import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
 import { toAction } from "../invocation.ts";
 import type { Invocation } from "../invocation.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
 import type { ModelOptions } from "../choose-model.ts";
 import { style } from "../style.ts";
 import { readVersion } from "../version.ts";
-import { addExamples } from "./shared.ts";
+import { addExamples, parsePort } from "./shared.ts";
 
 interface Options extends ModelOptions {
   readonly port: number;
@@ -36,12 +35,6 @@ does it when that is confirmed. Only repair and rewrite ask a model, when one is
     ["lcm web --port 8123 --db other.db", "another archive, on a port of your choice"],
     ["lcm web --write", "repair and change things from the page"],
   ]);
-}
-
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port <= 65_535) return port;
-  throw new InvalidArgumentError("It must be a port, a number up to 65535.");
 }
 
 async function runWeb(invocation: Invocation, options: Options): Promise<void> {

@@ -11,6 +11,9 @@ export { serializeExact } from "../message/json-text.ts";
 export { toWriteError } from "../model/errors.ts";
 export { flushPath } from "../store/flush-path.ts";
 
+// Servers of this machine
+export { isSameSecret, listenOnLoopback, LOOPBACK, waitForInterrupt } from "./loopback.ts";
+
 // Threads
 export { deserializeError, serializeError } from "../engine/thread-messages.ts";
 export type { SerializedError } from "../engine/thread-messages.ts";
