@@ -79,6 +79,25 @@ describe("the tools", () => {
     await expect(callText(served.client, "lcm_nothing")).rejects.toMatchObject({ code: -32_602 });
   });
 
+  test("say that they go on, to a client that asked for it", async () => {
+    const heard = Promise.withResolvers<void>();
+    const engine = {
+      grep: () => heard.promise.then(() => Promise.reject(new EngineError("usage", "cannot search: enough"))),
+    };
+    await using served = await connect(readAs("ann", engine as unknown as Engine));
+    const steps: number[] = [];
+    const onprogress = ({ progress }: { progress: number }): void => {
+      steps.push(progress);
+      if (steps.length === 2) heard.resolve();
+    };
+    const result = await served.client.callTool(
+      { name: "lcm_grep", arguments: { pattern: "x" } },
+      { onprogress },
+    );
+    expect(result.isError).toBe(true);
+    expect(steps.slice(0, 2)).toEqual([1, 2]);
+  });
+
   test("are cancelled when the client gives up", async () => {
     const asked = Promise.withResolvers<void>();
     const cancelled = Promise.withResolvers<void>();
