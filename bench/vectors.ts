@@ -46,7 +46,7 @@ export async function run(args: readonly string[]): Promise<BenchResult> {
     rows,
     notes: [
       "exact: every vector compared; first: that and making the codes; codes: median of the questions after it",
-      `same: questions whose first ${TOP} are those of the exact scan; memory: what one open archive keeps for its codes, at most 64 MB`,
+      `same: questions whose first ${TOP} are those of the exact scan`,
       "goals: share at most 0.2, same at least 0.99",
     ],
   };
@@ -89,9 +89,7 @@ async function measure(kind: Kind, messages: number): Promise<Record<string, str
     await search(0, true);
     const exact: Searched[] = [];
     for (let question = 0; question < QUESTIONS; question++) exact.push(await search(question, true));
-    const before = process.memoryUsage();
     const first = await search(0, false);
-    const after = process.memoryUsage();
     const coded: Searched[] = [];
     for (let question = 0; question < QUESTIONS; question++) coded.push(await search(question, false));
     await store.close();
@@ -104,7 +102,6 @@ async function measure(kind: Kind, messages: number): Promise<Record<string, str
       codes: codesMs.toFixed(1),
       share: (codesMs / exactMs).toFixed(3),
       same: (same / QUESTIONS).toFixed(2),
-      "memory MB": ((after.arrayBuffers - before.arrayBuffers) / 2 ** 20).toFixed(0),
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });
