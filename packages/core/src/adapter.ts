@@ -20,6 +20,42 @@ export {
   planRetireBeside,
 } from "./archive/move-conversation.ts";
 export { planMoveRows, prepareMoved } from "./archive/move-in.ts";
+export {
+  countReasons,
+  nameFilesByContent,
+  toConversation,
+  toDebt,
+  toDoubtful,
+  toForkItem,
+  toFoundSummary,
+  toImported,
+  toLargeFile,
+  toListed,
+  toMessage,
+  toMessageOutline,
+  toMovedFile,
+  toMovedMessage,
+  toMovedSession,
+  toMovedSummary,
+  toPart,
+  toReference,
+  toRunItem,
+  toSpace,
+  toSummary,
+  toSummaryOutline,
+  toText,
+} from "./archive/nouns.ts";
+export type {
+  ConversationColumns,
+  DoubtfulColumns,
+  FoundSummaryColumns,
+  MessageColumns,
+  MovedColumns,
+  OutlineColumns,
+  ReferenceColumns,
+  SummaryColumns,
+  TextColumns,
+} from "./archive/nouns.ts";
 export { Conflict } from "./archive/plan.ts";
 export type { Asking } from "./archive/plan.ts";
 export { planPublishStored, planStoreSummary } from "./archive/publish.ts";
@@ -60,6 +96,7 @@ export { APPLICATION_ID } from "./store/application-id.ts";
 export { decodeBody, encodeBody, PLAIN } from "./store/body.ts";
 export type { EncodedBody } from "./store/body.ts";
 export { BlobFolder } from "./store/blob-folder.ts";
+export { makePage, parseCursor } from "./store/page.ts";
 export { spliceRanges } from "./store/splice.ts";
 export {
   ANALYSIS_VERSION,

@@ -1,5 +1,5 @@
 /** What folding owes and costs: compaction debt, model calls, guards that outlive a restart, and reported cache usage. */
-import { must } from "@lossless/core/adapter";
+import { must, toDebt } from "@lossless/core/adapter";
 import type { Debt, Guard, Row, SpendGroup, SpendRecord } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 import { PlanReads } from "./plan-reads.ts";
@@ -122,21 +122,7 @@ export function settleDebt(
   });
 }
 
-export type DebtRow = Row<"compaction_debt">;
-
-export function toDebt(row: DebtRow): Debt {
-  return {
-    conversationId: row.conversation_id,
-    reason: row.reason,
-    budgetTokens: row.budget_tokens,
-    requestedAt: row.requested_at,
-    attempts: row.attempts,
-    nextAttemptAt: row.next_attempt_at,
-    leaseHolder: row.lease_holder,
-    leaseUntil: row.lease_until,
-    lastFailure: row.last_failure,
-  };
-}
+type DebtRow = Row<"compaction_debt">;
 
 export function recordSpend({ connection }: StoreContext, record: SpendRecord): void {
   const { at, conversationId, purpose, provider, model, inputTokens, outputTokens, durationMs, outcome } =

@@ -1,5 +1,6 @@
 /** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
-import { must, PLAIN } from "@lossless/core/adapter";
+import { must, PLAIN, toFoundSummary, toText } from "@lossless/core/adapter";
+import type { FoundSummaryColumns, TextColumns } from "@lossless/core/adapter";
 import type {
   DatedId,
   DocumentKind,
@@ -323,31 +324,7 @@ function restoreAll({ connection, files }: StoreContext, rows: readonly StoredBo
   });
 }
 
-type TextRow = {
-  readonly message_id: number;
-  readonly conversation_id: number;
-  readonly seq: number;
-  readonly position: number;
-  readonly event_id: string;
-  readonly role: string;
-  readonly tokens: number;
-  readonly created_at: number;
-  readonly body: Uint8Array;
-  readonly encoding: number;
-  readonly arrival_bytes: number;
-};
-
-const toText = (row: TextRow, bytes: Uint8Array): MessageText => ({
-  messageId: row.message_id,
-  conversationId: row.conversation_id,
-  seq: row.seq,
-  position: row.position,
-  eventId: row.event_id,
-  role: row.role,
-  tokens: row.tokens,
-  createdAt: row.created_at,
-  bytes,
-});
+type TextRow = TextColumns & Pick<Row<"messages">, "body" | "encoding" | "arrival_bytes">;
 
 export function readFoundSummaries(
   { connection }: StoreContext,
@@ -357,7 +334,7 @@ export function readFoundSummaries(
   if (refs.length === 0) return [];
   const [conversations, since, before] = bindScope(scope);
   const asked = JSON.stringify(refs);
-  const rows = connection.all<SummaryTextRow>(SUMMARIES, conversations, since, before, asked);
+  const rows = connection.all<FoundSummaryColumns>(SUMMARIES, conversations, since, before, asked);
   return dropBeyond(connection, scope, "summary", rows.map(toFoundSummary), ({ ref }) => ref);
 }
 
@@ -378,35 +355,6 @@ export function listFiles(
       .filter(({ file_id }) => isInScope(file_id))
       .flatMap(({ file_id }) => readFile(context, file_id) ?? []);
   });
-}
-
-type SummaryTextRow = Pick<Row<"summary_refs">, "summary_ref"> &
-  Pick<
-    Row<"summaries">,
-    | "summary_id"
-    | "conversation_id"
-    | "kind"
-    | "depth"
-    | "tokens"
-    | "earliest_at"
-    | "latest_at"
-    | "created_at"
-    | "content"
-  >;
-
-function toFoundSummary(row: SummaryTextRow): FoundSummary {
-  return {
-    ref: row.summary_ref,
-    summaryId: row.summary_id,
-    conversationId: row.conversation_id,
-    kind: row.kind,
-    depth: row.depth,
-    tokens: row.tokens,
-    earliestAt: row.earliest_at,
-    latestAt: row.latest_at,
-    createdAt: row.created_at,
-    content: row.content,
-  };
 }
 
 export function findWritten(

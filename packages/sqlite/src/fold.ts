@@ -1,10 +1,9 @@
 /** Reading the runs that summaries are made from, with their texts. */
-import { must } from "@lossless/core/adapter";
+import { must, toRunItem, toSummary } from "@lossless/core/adapter";
 import type { StoredBody } from "@lossless/core/adapter";
 import type { Blobs, ItemPlace, Row, RunItem, RunRow } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
-import { toSummary } from "./graph.ts";
 import { PlanReads } from "./plan-reads.ts";
 import { readParts, restoreBytes } from "./read.ts";
 
@@ -35,25 +34,18 @@ export function toRunItems(
   rows: readonly RunRow[],
   withTexts = true,
 ): RunItem[] {
-  return rows.map((row) => ({
-    startPosition: row.start_pos,
-    endPosition: row.end_pos,
-    seq: row.seq,
-    hidden: row.hidden,
-    tokens: row.tokens,
-    messages: row.messages,
-    createdAt: row.earliest_at,
-    messageId: row.message_id,
-    versionId: row.version_id,
-    bytes:
-      row.version_id === null || row.hidden !== 0 || !withTexts
-        ? null
-        : readBytes(connection, files, row.version_id),
-    summary:
-      row.summary_id === null
-        ? null
-        : toSummary(must(connection.get<Row<"summaries">>(SUMMARY, row.summary_id), "a summary")),
-  }));
+  return rows.map((row) =>
+    toRunItem(row, {
+      bytes:
+        row.version_id === null || row.hidden !== 0 || !withTexts
+          ? null
+          : readBytes(connection, files, row.version_id),
+      summary:
+        row.summary_id === null
+          ? null
+          : toSummary(must(connection.get<Row<"summaries">>(SUMMARY, row.summary_id), "a summary")),
+    }),
+  );
 }
 
 function readBytes(connection: Connection, files: Blobs, messageId: number): Uint8Array | null {

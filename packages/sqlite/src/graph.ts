@@ -1,16 +1,16 @@
 /** Reading the summary graph: one summary with its neighbours, and lists of them. */
+import { makePage, parseCursor, toSummary, toSummaryOutline } from "@lossless/core/adapter";
+import type { SummaryColumns } from "@lossless/core/adapter";
 import type {
   Page,
   Row,
   ShownSummary,
   SummaryGraph,
   SummaryNode,
-  SummaryOutline,
   SummaryRow,
   SummaryState,
 } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
-import { makePage, parseCursor } from "./read.ts";
 
 const SELECT_SUMMARY = `
   SELECT s.* FROM summaries s JOIN conversations c USING (conversation_id)
@@ -116,7 +116,7 @@ export function readGraph(
 ): SummaryGraph {
   const bound = [request.conversationId, request.owner ?? null];
   return connection.read(() => ({
-    nodes: connection.all<OutlineRow>(OUTLINES, ...bound).map(toOutline),
+    nodes: connection.all<SummaryColumns>(OUTLINES, ...bound).map(toSummaryOutline),
     edges: connection.list<[summary: string, source: string]>(EDGES, ...bound),
   }));
 }
@@ -128,39 +128,4 @@ export function countSummaries(
   const row = connection.get<Record<string, number>>(COUNTS, conversationId) ?? {};
   const { cover = 0, reserve = 0, prepared = 0, stale = 0, extractive = 0 } = row;
   return { cover, reserve, prepared, stale, extractive };
-}
-
-/** What stands in the index of outlines. */
-type OutlineRow = Omit<
-  Row<"summaries">,
-  "content" | "hash" | "previous_id" | "start_seq" | "end_seq" | "made_at_seq"
->;
-
-export function toSummary(row: Row<"summaries">): SummaryRow {
-  const { publishedSeq: _publishedSeq, ...outline } = toOutline(row);
-  return { ...outline, content: row.content, previousId: row.previous_id };
-}
-
-function toOutline(row: OutlineRow): SummaryOutline {
-  return {
-    summaryId: row.summary_id,
-    conversationId: row.conversation_id,
-    kind: row.kind,
-    depth: row.depth,
-    state: row.state,
-    startPosition: row.start_pos,
-    endPosition: row.end_pos,
-    messages: row.messages,
-    descendantCount: row.descendant_count,
-    tokens: row.tokens,
-    sourceTokens: row.source_tokens,
-    earliestAt: row.earliest_at,
-    latestAt: row.latest_at,
-    model: row.model,
-    level: row.level,
-    isStale: row.stale === 1,
-    isRoot: row.is_root === 1,
-    publishedSeq: row.published_seq,
-    createdAt: row.created_at,
-  };
 }

@@ -1,4 +1,5 @@
 /** The record of imports: how many messages of which conversation each brought in, written in the transaction that stores them. */
+import { toImported } from "@lossless/core/adapter";
 import type { ImportMark, IngestedMessage } from "@lossless/core/adapter";
 import type { ImportedPart, Row } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
@@ -37,13 +38,5 @@ export function noteImported(
 }
 
 export function listImports({ connection }: StoreContext): ImportedPart[] {
-  return connection
-    .all<Row<"imports">>(LIST)
-    .map(({ import_id: importId, conversation_id: conversationId, source, at, messages }) => ({
-      importId,
-      conversationId,
-      source,
-      at,
-      messages,
-    }));
+  return connection.all<Row<"imports">>(LIST).map(toImported);
 }

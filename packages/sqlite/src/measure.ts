@@ -2,8 +2,7 @@
  * Counting: what a conversation holds and what of it the context leaves out, and what the database's pages are used for. Everything that
  * tells people a number of messages asks here, so that no two of them mean something else by it.
  */
-import { HIDDEN, hiddenReasons } from "@lossless/core/adapter";
-import type { HiddenReason } from "@lossless/core/adapter";
+import { countReasons } from "@lossless/core/adapter";
 import type { MessageCounts, Row, StorageShares } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -33,15 +32,8 @@ export function countMessages(
 type CountedRow = ShownCounters & Pick<Row<"conversations">, "message_count">;
 
 function countOne(connection: Connection, conversationId: number, conversation: CountedRow): MessageCounts {
-  const hidden = Object.fromEntries(Object.keys(HIDDEN).map((reason) => [reason, 0])) as Record<
-    HiddenReason,
-    number
-  >;
-  let hiddenMessages = 0;
-  for (const row of connection.all<{ hidden: number; n: number }>(HIDDEN_ROWS, conversationId)) {
-    hiddenMessages += row.n;
-    for (const reason of hiddenReasons(row.hidden)) hidden[reason] += row.n;
-  }
+  const groups = connection.all<{ hidden: number; n: number }>(HIDDEN_ROWS, conversationId);
+  const hiddenMessages = groups.reduce((sum, { n }) => sum + n, 0);
   const revisions = connection.get<{ n: number }>(REVISIONS, conversationId)?.n ?? 0;
   const messages = conversation.message_count - revisions;
   const shownMessages = readShownCounters(connection, conversationId, conversation).shownMessages;
@@ -51,7 +43,7 @@ function countOne(connection: Connection, conversationId: number, conversation: 
     revisions,
     shownMessages,
     hiddenMessages,
-    hidden,
+    hidden: countReasons(groups),
     beforeBoundary: Math.max(0, messages - hiddenMessages - shownMessages),
   };
 }

@@ -1,16 +1,28 @@
 /** Reading conversations, messages, files and the state of the archive. Every read that serves a caller is filtered by its owner. */
 import { statSync } from "node:fs";
 import {
-  EngineError,
-  HIDDEN,
-  hiddenReasons,
+  countReasons,
+  makePage,
   must,
+  parseCursor,
   putTogether,
-  renderReference,
   spliceRanges,
+  toConversation,
   toCutPayloads,
+  toLargeFile,
+  toMessage,
+  toMessageOutline,
+  toPart,
+  toReference,
 } from "@lossless/core/adapter";
-import type { CutPart, HiddenReason, StoredBody } from "@lossless/core/adapter";
+import type {
+  ConversationColumns,
+  CutPart,
+  MessageColumns,
+  OutlineColumns,
+  ReferenceColumns,
+  StoredBody,
+} from "@lossless/core/adapter";
 import type {
   ArchiveStatus,
   ConversationRow,
@@ -25,7 +37,6 @@ import type {
   Row,
   SessionState,
   ShownMessage,
-  StoredPart,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -35,18 +46,6 @@ import { SCHEMA_VERSION } from "./migrate.ts";
 const CONVERSATION_COLUMNS = `
   c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause, c.message_count,
   c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
-type ConversationRecord = IdentityRecord &
-  Pick<
-    Row<"conversations">,
-    | "message_count"
-    | "shown_messages"
-    | "shown_tokens"
-    | "summary_count"
-    | "fold_revision"
-    | "first_at"
-    | "last_at"
-    | "arrival_bytes"
-  >;
 const LIST_CONVERSATIONS = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c
   WHERE c.conversation_id < ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR c.session_key = ?3)
@@ -56,25 +55,7 @@ const SELECT_CONVERSATION = `
 
 const MESSAGE_COLUMNS = `
   m.message_id, m.conversation_id, s.session_id, m.event_id, m.seq, m.position, m.role, m.tokens, m.created_at, m.arrival_bytes,
-  m.revises, m.newest, m.forgotten_at, m.hidden_now AS hidden`;
-interface MessageRecord extends Pick<
-  Row<"messages">,
-  | "message_id"
-  | "conversation_id"
-  | "event_id"
-  | "seq"
-  | "position"
-  | "role"
-  | "tokens"
-  | "created_at"
-  | "arrival_bytes"
-  | "revises"
-  | "newest"
-  | "forgotten_at"
-> {
-  readonly session_id: string;
-  readonly hidden: number;
-}
+  m.revises, m.newest, m.forgotten_at, m.hidden_now`;
 const MESSAGE_SOURCE = "FROM messages m JOIN sessions s USING (session_ref)";
 const SELECT_MESSAGE = `
   SELECT ${MESSAGE_COLUMNS}, m.body, m.encoding, c.owner
@@ -139,7 +120,7 @@ export function listConversations(
   request: { after: string | null; limit: number; owner?: string; sessionKey?: string },
 ): Page<ConversationRow> {
   const before = request.after === null ? Number.MAX_SAFE_INTEGER : parseCursor(request.after, 1)[0]!;
-  const rows = connection.all<ConversationRecord>(
+  const rows = connection.all<ConversationColumns>(
     LIST_CONVERSATIONS,
     before,
     request.owner ?? null,
@@ -154,45 +135,8 @@ export function readConversation(
   id: number,
   owner?: string,
 ): ConversationRow | null {
-  const row = connection.get<ConversationRecord>(SELECT_CONVERSATION, id, owner ?? null);
+  const row = connection.get<ConversationColumns>(SELECT_CONVERSATION, id, owner ?? null);
   return row ? toConversation(row) : null;
-}
-
-type IdentityRecord = Pick<
-  Row<"conversations">,
-  "conversation_id" | "owner" | "session_key" | "session_id" | "created_at" | "archived_at" | "archive_cause"
->;
-
-/** Which conversation it is, and whether it has ended. Archives are written in this order. */
-export function toIdentity(
-  row: IdentityRecord,
-): Pick<
-  ConversationRow,
-  "conversationId" | "owner" | "sessionKey" | "sessionId" | "createdAt" | "archivedAt" | "archiveCause"
-> {
-  return {
-    conversationId: row.conversation_id,
-    owner: row.owner,
-    sessionKey: row.session_key,
-    sessionId: row.session_id,
-    createdAt: row.created_at,
-    archivedAt: row.archived_at,
-    archiveCause: row.archive_cause,
-  };
-}
-
-function toConversation(row: ConversationRecord): ConversationRow {
-  return {
-    ...toIdentity(row),
-    messages: row.message_count,
-    shownMessages: row.shown_messages,
-    shownTokens: row.shown_tokens,
-    summaries: row.summary_count,
-    foldRevision: row.fold_revision,
-    firstAt: row.first_at,
-    lastAt: row.last_at,
-    arrivalBytes: row.arrival_bytes,
-  };
 }
 
 export function listMessages({ connection }: StoreContext, request: ListMessages): Page<MessageRow> {
@@ -207,7 +151,7 @@ export function listMessages({ connection }: StoreContext, request: ListMessages
     WHERE m.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (${tuple}) ${newest ? "<" : ">"} (${places})
     ORDER BY ${keys.map((key) => `${key} ${newest ? "DESC" : "ASC"}`).join(", ")} LIMIT ?3`;
   const range = [request.conversationId, request.owner ?? null, request.limit + 1, ...from];
-  const rows = connection.all<MessageRecord>(sql, ...range);
+  const rows = connection.all<MessageColumns>(sql, ...range);
   return makePage(rows.map(toMessage), request.limit, (row) =>
     request.order === "position" ? `${row.position}.${row.seq}` : `${row.seq}`,
   );
@@ -219,43 +163,10 @@ const OUTLINE = `
   WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2) AND (m.position, m.seq) > (?3, ?4)
   ORDER BY m.position, m.seq LIMIT ?5`;
 
-type OutlineRow = readonly [
-  messageId: number,
-  seq: number,
-  position: number,
-  tokens: number,
-  createdAt: number,
-  role: string,
-];
-
 export function readOutline({ connection }: StoreContext, request: OutlineRequest): Outline {
   const { conversationId, owner = null, after, limit } = request;
-  const rows = connection.list<OutlineRow>(OUTLINE, conversationId, owner, ...(after ?? [-1, -1]), limit);
-  const roleNames: string[] = [];
-  const numbers = new Map<string, number>();
-  const outline: Outline = {
-    messageIds: new Float64Array(rows.length),
-    seqs: new Float64Array(rows.length),
-    positions: new Float64Array(rows.length),
-    tokens: new Float64Array(rows.length),
-    createdAts: new Float64Array(rows.length),
-    roles: new Uint16Array(rows.length),
-    roleNames,
-  };
-  for (const [index, [messageId, seq, position, tokens, createdAt, role]] of rows.entries()) {
-    let number = numbers.get(role);
-    if (number === undefined) {
-      numbers.set(role, (number = numbers.size));
-      roleNames.push(role);
-    }
-    outline.messageIds[index] = messageId;
-    outline.seqs[index] = seq;
-    outline.positions[index] = position;
-    outline.tokens[index] = tokens;
-    outline.createdAts[index] = createdAt;
-    outline.roles[index] = number;
-  }
-  return outline;
+  const rows = connection.list<OutlineColumns>(OUTLINE, conversationId, owner, ...(after ?? [-1, -1]), limit);
+  return toMessageOutline(rows);
 }
 
 /** Both walk the index of positions alone, so that a number far inside costs milliseconds. */
@@ -293,7 +204,7 @@ export function readMessage(
   owner?: string,
 ): MessageBody | null {
   return connection.read(() => {
-    const row = connection.get<MessageRecord & StoredBody>(SELECT_MESSAGE, messageId, owner ?? null);
+    const row = connection.get<MessageColumns & StoredBody>(SELECT_MESSAGE, messageId, owner ?? null);
     if (!row) return null;
     const parts = readParts(connection, messageId);
     const bytes = restoreBytes(row, parts, (path) => files.read(path));
@@ -383,82 +294,21 @@ function readReferences(
   versionIds: readonly number[],
 ): ReadonlyMap<number, Parameters<typeof spliceRanges>[1]> {
   if (versionIds.length === 0) return new Map();
-  const rows = connection.all<PayloadRecord>(PAYLOADS_OF, JSON.stringify(versionIds));
+  const rows = connection.all<ReferenceColumns & { readonly message_id: number }>(
+    PAYLOADS_OF,
+    JSON.stringify(versionIds),
+  );
   const parts = Map.groupBy(rows, (part) => part.message_id);
   return new Map(versionIds.map((id) => [id, (parts.get(id) ?? []).map(toReference)]));
 }
 
-type PayloadRecord = Pick<Row<"message_parts">, "message_id" | "at" | "length"> &
-  Pick<Row<"large_files">, "file_id" | "file_name" | "mime_type" | "byte_size" | "exploration_summary">;
-
-function toReference(part: PayloadRecord): Parameters<typeof spliceRanges>[1][number] {
-  return {
-    at: part.at,
-    length: part.length,
-    encoding: "json",
-    content: Buffer.from(
-      renderReference({
-        fileId: part.file_id,
-        fileName: part.file_name,
-        mimeType: part.mime_type,
-        byteSize: part.byte_size,
-        explorationSummary: part.exploration_summary,
-      }),
-    ),
-  };
-}
-
 export function readRevisions({ connection }: StoreContext, messageId: number, owner?: string): MessageRow[] {
-  return connection.all<MessageRecord>(SELECT_REVISIONS, messageId, owner ?? null).map(toMessage);
-}
-
-function toMessage(row: MessageRecord): MessageRow {
-  return {
-    messageId: row.message_id,
-    conversationId: row.conversation_id,
-    sessionId: row.session_id,
-    eventId: row.event_id,
-    seq: row.seq,
-    position: row.position,
-    role: row.role,
-    tokens: row.tokens,
-    createdAt: row.created_at,
-    arrivalBytes: row.arrival_bytes,
-    hidden: hiddenReasons(row.hidden),
-    revises: row.revises,
-    newest: row.newest,
-    forgottenAt: row.forgotten_at,
-  };
-}
-
-function toPart(row: PartRecord): StoredPart {
-  return {
-    ordinal: row.ordinal,
-    type: row.type,
-    at: row.at,
-    length: row.length,
-    toolCallId: row.tool_call_id,
-    toolName: row.tool_name,
-    fileId: row.file_id,
-    encoding: row.encoding,
-  };
+  return connection.all<MessageColumns>(SELECT_REVISIONS, messageId, owner ?? null).map(toMessage);
 }
 
 export function readFile({ connection }: StoreContext, fileId: string, owner?: string): LargeFileRow | null {
   const row = connection.get<Row<"large_files">>(SELECT_FILE, fileId, owner ?? null);
-  if (!row) return null;
-  return {
-    fileId: row.file_id,
-    conversationId: row.conversation_id,
-    fileName: row.file_name,
-    mimeType: row.mime_type,
-    byteSize: row.byte_size,
-    lineCount: row.line_count,
-    sha256: row.sha256,
-    blob: row.storage_path,
-    explorationSummary: row.exploration_summary,
-    createdAt: row.created_at,
-  };
+  return row ? toLargeFile(row) : null;
 }
 
 export function readFileContent(context: StoreContext, fileId: string, owner?: string): Uint8Array | null {
@@ -515,13 +365,7 @@ function findSessionRef(connection: Connection, owner: string | null, sessionId:
 export function readStatus({ connection, index }: StoreContext, owner?: string): ArchiveStatus {
   const scope = owner ?? null;
   const totals = connection.get<Record<string, number | null>>(STATUS_CONVERSATIONS, scope) ?? {};
-  const hidden = Object.fromEntries(Object.keys(HIDDEN).map((reason) => [reason, 0])) as Record<
-    HiddenReason,
-    number
-  >;
-  for (const row of connection.all<{ hidden: number; n: number }>(COUNT_HIDDEN, scope)) {
-    for (const reason of hiddenReasons(row.hidden)) hidden[reason] += row.n;
-  }
+  const hidden = countReasons(connection.all<{ hidden: number; n: number }>(COUNT_HIDDEN, scope));
   const files = connection.get<{ n: number; bytes: number }>(COUNT_FILES, scope);
   return {
     databasePath: connection.path,
@@ -544,23 +388,3 @@ export function readStatus({ connection, index }: StoreContext, owner?: string):
 }
 
 const fileBytes = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-
-export function makePage<T>(rows: T[], limit: number, cursorOf: (row: T) => string): Page<T> {
-  const items = rows.slice(0, limit);
-  const last = items.at(-1);
-  return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
-}
-
-export function parseCursor(cursor: string, length: number): number[] {
-  const pieces = cursor.split(".");
-  const numbers = pieces.map(Number);
-  // Positions and times may lie below 0; nothing else than digits is a number here.
-  const isNumber = (piece: string, index: number): boolean =>
-    /^-?\d+$/.test(piece) && Number.isSafeInteger(numbers[index]);
-  if (pieces.length !== length || !pieces.every(isNumber)) {
-    throw new EngineError("usage", `cannot continue after "${cursor}": it is not a cursor of this list`, {
-      hint: "use the value of pagination.next from the page before",
-    });
-  }
-  return numbers;
-}

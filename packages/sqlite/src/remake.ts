@@ -1,9 +1,8 @@
 /** Finding what is to be remade; the rules are in `archive/remake.ts`. */
-import { must, planNextStale } from "@lossless/core/adapter";
+import { must, planNextStale, toSummary } from "@lossless/core/adapter";
 import type { Row, StaleSummary } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 import { toRunItems } from "./fold.ts";
-import { toSummary } from "./graph.ts";
 import { answerNow } from "./plans.ts";
 
 const SUMMARY = "SELECT * FROM summaries WHERE summary_id = ?";

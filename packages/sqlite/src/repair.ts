@@ -1,9 +1,8 @@
 /** For repair: copying the database page by page, and the lists the doctor reads. */
 import { backup as backupDatabase } from "node:sqlite";
-import type { StoredBody } from "@lossless/core/adapter";
+import { toDebt, toDoubtful } from "@lossless/core/adapter";
+import type { DoubtfulColumns, StoredBody } from "@lossless/core/adapter";
 import type { Debt, DoubtfulSummary, Row } from "@lossless/core/ports";
-import { toDebt } from "./debt-and-spend.ts";
-import type { DebtRow } from "./debt-and-spend.ts";
 import { translate } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
@@ -36,7 +35,7 @@ export async function backup(
 }
 
 export function listDebts({ connection }: StoreContext): Debt[] {
-  return connection.all<DebtRow>(DEBTS).map(toDebt);
+  return connection.all<Row<"compaction_debt">>(DEBTS).map(toDebt);
 }
 
 export function closeDebt({ connection }: StoreContext, conversationId: number): boolean {
@@ -80,18 +79,8 @@ export function listPublished(
   request: { after: string; limit: number; conversationId?: number },
 ): DoubtfulSummary[] {
   return connection
-    .all<Row<"summaries">>(PUBLISHED, request.after, request.limit, request.conversationId ?? null)
-    .map((row) => ({
-      summaryId: row.summary_id,
-      conversationId: row.conversation_id,
-      depth: row.depth,
-      tokens: row.tokens,
-      sourceTokens: row.source_tokens,
-      level: row.level,
-      model: row.model,
-      isStale: row.stale === 1,
-      content: row.content,
-    }));
+    .all<DoubtfulColumns>(PUBLISHED, request.after, request.limit, request.conversationId ?? null)
+    .map(toDoubtful);
 }
 
 export function listBlobs({ connection }: StoreContext): string[] {

@@ -1,21 +1,25 @@
 /** Reading whole conversations for an export: rows in canonical order, without the numbers of this database. */
-import { basename } from "node:path";
-import { decodeBody, hiddenReasons } from "@lossless/core/adapter";
+import {
+  nameFilesByContent,
+  toListed,
+  toMovedFile,
+  toMovedMessage,
+  toMovedSession,
+  toMovedSummary,
+} from "@lossless/core/adapter";
+import type { MovedColumns } from "@lossless/core/adapter";
 import type {
   ListedConversation,
   MoveChoice,
   MovedCut,
   MovedFile,
-  MovedMessage,
   MovedRow,
   MovedSession,
   MovedSummary,
   MovedTurn,
   Row,
 } from "@lossless/core/ports";
-import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
-import { toIdentity } from "./read.ts";
 import { readRedaction } from "./redactions.ts";
 
 const CONVERSATIONS = `
@@ -55,38 +59,21 @@ const COVER = `
 
 export function listMoved({ connection }: StoreContext, choice: MoveChoice): ListedConversation[] {
   const ids = choice.conversationIds === undefined ? null : JSON.stringify(choice.conversationIds);
-  return connection.all<Row<"conversations">>(CONVERSATIONS, choice.owner ?? null, ids).map((row) => ({
-    ...toIdentity(row),
-    rows: row.head_seq,
-    summaries: row.summary_count,
-    foldRevision: row.fold_revision,
-    epochSeq: row.epoch_seq,
-    lastAt: row.last_at,
-    placements: connection
-      .all<{ session_id: string; start_position: number; base_position: number }>(
-        PLACEMENTS,
-        row.conversation_id,
-      )
-      .map((place) => ({
-        sessionId: place.session_id,
-        start: place.start_position,
-        base: place.base_position,
-      })),
-  }));
+  return connection
+    .all<Row<"conversations">>(CONVERSATIONS, choice.owner ?? null, ids)
+    .map((row) => toListed(row, connection.all<PlacementRecord>(PLACEMENTS, row.conversation_id)));
 }
+
+type PlacementRecord = Pick<Row<"placements">, "start_position" | "base_position"> & {
+  readonly session_id: string;
+};
 
 export function readMovedSessions(
   { connection }: StoreContext,
   conversationIds: readonly number[],
 ): { sessions: MovedSession[]; turns: MovedTurn[] } {
   const rows = connection.all<Row<"sessions">>(SESSIONS, JSON.stringify(conversationIds));
-  const sessions = rows.map((row) => ({
-    owner: row.owner,
-    sessionId: row.session_id,
-    cursor: row.cursor,
-    lastEventId: row.last_event,
-    baseTokens: row.base_tokens,
-  }));
+  const sessions = rows.map(toMovedSession);
   const turns = rows.flatMap((row) =>
     connection.all<{ advancement_key: string; committed_at: number }>(TURNS, row.session_ref).map((turn) => ({
       owner: row.owner,
@@ -106,70 +93,22 @@ export function readMovedRows(
   limit: number,
 ): MovedRow[] {
   const range = [conversationId, afterSeq, afterSeq + limit] as const;
-  const messages = connection
-    .all<MessageRecord>(MESSAGES, ...range)
-    .map((row) => toMovedMessage(connection, row));
+  const messages = connection.all<MovedColumns>(MESSAGES, ...range).map((row) =>
+    toMovedMessage(row, {
+      cuts: connection.all<MovedCut>(CUTS, row.message_id),
+      redaction: readRedaction(connection, row.message_id),
+    }),
+  );
+  const contentOf = (fileId: string): string | null =>
+    connection.get<{ sha256: string }>(FILE_CONTENT_OF, fileId)?.sha256 ?? null;
   const records = connection.all<Row<"ledger">>(LEDGER, ...range).map((row) => ({
     kind: "ledger" as const,
     seq: row.seq,
     change: row.kind,
-    body: nameFilesByContent(connection, row.kind, row.body),
+    body: nameFilesByContent(row, contentOf),
     at: row.at,
   }));
   return [...messages, ...records].sort((a, b) => a.seq - b.seq);
-}
-
-interface MessageRecord extends Row<"messages"> {
-  readonly session_id: string;
-  readonly event_kind: number | null;
-  readonly revises_seq: number | null;
-}
-
-function toMovedMessage(connection: Connection, row: MessageRecord): MovedMessage {
-  const isForgotten = row.forgotten_at !== null;
-  return {
-    kind: "message",
-    seq: row.seq,
-    sessionId: row.session_id,
-    eventId: row.event_id,
-    eventKind: row.event_kind === 1 ? "provisional" : "entry",
-    position: row.position,
-    createdAt: row.created_at,
-    role: row.role,
-    tokens: row.tokens,
-    hidden: hiddenReasons(row.hidden),
-    revises: row.revises_seq,
-    body: isForgotten ? new Uint8Array() : decodeBody(row),
-    cuts: isForgotten ? [] : readCuts(connection, row.message_id),
-    salt: row.salt,
-    commitment: row.commitment,
-    redaction: isForgotten ? null : readRedaction(connection, row.message_id),
-    forgottenAt: row.forgotten_at,
-  };
-}
-
-function readCuts(connection: Connection, messageId: number): MovedCut[] {
-  return connection.all<MovedCut>(CUTS, messageId);
-}
-
-/**
- * The ledger names files by ids that depend on this database; what moves names them by their content. A file that was forgotten has no
- * content left: its id stays as it is, and names nothing in any archive.
- */
-function nameFilesByContent(connection: Connection, change: string, body: string): string {
-  if (change !== "file" && change !== "forget") return body;
-  const shaOf = (fileId: string): string | null =>
-    connection.get<{ sha256: string }>(FILE_CONTENT_OF, fileId)?.sha256 ?? null;
-  const parsed = JSON.parse(body) as { fileId: string; files?: readonly string[] };
-  if (change === "file") {
-    const sha256 = shaOf(parsed.fileId);
-    return sha256 === null ? body : JSON.stringify({ sha256 });
-  }
-  const files = (parsed.files ?? []).map((fileId) => {
-    const sha256 = shaOf(fileId);
-    return sha256 === null ? fileId : { sha256 };
-  });
-  return JSON.stringify({ ...parsed, files });
 }
 
 export function readMovedFile(
@@ -182,51 +121,18 @@ export function readMovedFile(
   return { file: toMovedFile(row), content: files.read(row.storage_path) };
 }
 
-function toMovedFile(row: Row<"large_files">): MovedFile {
-  return {
-    sha256: row.sha256,
-    fileName: row.file_name,
-    mimeType: row.mime_type,
-    byteSize: row.byte_size,
-    lineCount: row.line_count,
-    extension: basename(row.storage_path).split(".").at(-1) ?? "bin",
-    explorationSummary: row.exploration_summary,
-    createdAt: row.created_at,
-  };
-}
-
 export function readMovedSummaries(
   { connection }: StoreContext,
   conversationId: number,
   offset: number,
   limit: number,
 ): MovedSummary[] {
-  return connection.all<Row<"summaries">>(SUMMARIES, conversationId, offset, limit).map((row) => ({
-    summaryId: row.summary_id,
-    kind: row.kind,
-    depth: row.depth,
-    state: row.state,
-    startPosition: row.start_pos,
-    startSeq: row.start_seq,
-    endPosition: row.end_pos,
-    endSeq: row.end_seq,
-    messages: row.messages,
-    descendantCount: row.descendant_count,
-    tokens: row.tokens,
-    sourceTokens: row.source_tokens,
-    earliestAt: row.earliest_at,
-    latestAt: row.latest_at,
-    content: row.content,
-    model: row.model,
-    level: row.level,
-    isStale: row.stale === 1,
-    isRoot: row.is_root === 1,
-    madeAtSeq: row.made_at_seq,
-    createdAt: row.created_at,
-    publishedSeq: row.published_seq,
-    previousId: row.previous_id,
-    sources: connection.all<{ source: number | string }>(SOURCES, row.summary_id).map(({ source }) => source),
-  }));
+  return connection.all<Row<"summaries">>(SUMMARIES, conversationId, offset, limit).map((row) =>
+    toMovedSummary(
+      row,
+      connection.all<{ source: number | string }>(SOURCES, row.summary_id).map(({ source }) => source),
+    ),
+  );
 }
 
 export function readMovedCover({ connection }: StoreContext, conversationId: number): string[] {

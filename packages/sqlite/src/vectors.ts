@@ -4,7 +4,14 @@
  *
  * Invariant: a vector belongs to the current version of a message that is shown; plans drop it wherever that ends.
  */
-import { dotProduct, NearestList, VectorCodes, vectorFromBytes, vectorToBytes } from "@lossless/core/adapter";
+import {
+  dotProduct,
+  NearestList,
+  toSpace,
+  VectorCodes,
+  vectorFromBytes,
+  vectorToBytes,
+} from "@lossless/core/adapter";
 import type { CodedRow, Neighbour, NewRow } from "@lossless/core/adapter";
 import type {
   RecallScope,
@@ -91,14 +98,6 @@ const MANY_MESSAGES = 8_192;
 const LARGE_SHARE = 0.25;
 /** When more of the newest vectors were removed than this, the codes are made again. */
 const MAX_DROPPED = 256;
-
-const toSpace = (row: Row<"vector_spaces">): VectorSpace => ({
-  spaceId: row.space_id,
-  model: row.model,
-  dimensions: row.dimensions,
-  createdAt: row.created_at,
-  filledAt: row.filled_at,
-});
 
 export function listVectorSpaces({ connection }: StoreContext): VectorSpace[] {
   return connection.all<Row<"vector_spaces">>(SPACES).map(toSpace);

@@ -1,5 +1,29 @@
 /** Keyset paging: `after` is the cursor of the last row seen; null starts at the beginning. */
+import { EngineError } from "../model/errors.ts";
+
 export interface Page<T> {
   readonly items: T[];
   readonly next: string | null;
+}
+
+/** A page of rows, of which one more than the limit was read. */
+export function makePage<T>(rows: readonly T[], limit: number, cursorOf: (row: T) => string): Page<T> {
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+}
+
+/** The numbers of a cursor. */
+export function parseCursor(cursor: string, length: number): number[] {
+  const pieces = cursor.split(".");
+  const numbers = pieces.map(Number);
+  // Positions and times may lie below 0; nothing else than digits is a number here.
+  const isNumber = (piece: string, index: number): boolean =>
+    /^-?\d+$/.test(piece) && Number.isSafeInteger(numbers[index]);
+  if (pieces.length !== length || !pieces.every(isNumber)) {
+    throw new EngineError("usage", `cannot continue after "${cursor}": it is not a cursor of this list`, {
+      hint: "use the value of pagination.next from the page before",
+    });
+  }
+  return numbers;
 }
