@@ -6,6 +6,7 @@ export { planAppend, planFindNew } from "./archive/append.ts";
 export type { AppendPlanResult } from "./archive/append.ts";
 export { Changes } from "./archive/changes.ts";
 export type { RowWriter } from "./archive/changes.ts";
+export { planDropSummaries } from "./archive/drop-summaries.ts";
 export { planDissolution, planDissolve } from "./archive/dissolve.ts";
 export { planForget, planForgetting } from "./archive/forget.ts";
 export { planFork, planForkPoint } from "./archive/fork.ts";
@@ -63,6 +64,7 @@ export { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "./
 export { planNextStale, planStoreRemade, planSwapRemade } from "./archive/remake.ts";
 export { toRedaction } from "./archive/redaction.ts";
 export type { RedactionRow, SealedValueRow } from "./archive/redaction.ts";
+export { planReadTies, planRemoveConversations } from "./archive/remove.ts";
 export { planReplaceSummary } from "./archive/replace.ts";
 export { putTogether, toCutPayloads } from "./archive/restore.ts";
 export type { CutPart, StoredBody } from "./archive/restore.ts";

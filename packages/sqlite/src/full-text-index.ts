@@ -10,7 +10,7 @@ import { ANALYSIS_VERSION, encodeForIndex, FTS_TOKENIZE, must } from "@lossless/
 import type { ReadTerms } from "@lossless/core/adapter";
 import type { DocumentKind, IndexState } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import { dropBlockOf, dropBlocksOf } from "./word-blocks.ts";
+import { dropBlocksOf } from "./word-blocks.ts";
 import type { BlockWriter } from "./word-blocks.ts";
 
 const GET_META = "SELECT value FROM meta WHERE key = ?";
@@ -219,17 +219,10 @@ export class FullTextIndex {
     }
   }
 
-  /** Takes a message out of the index. Its terms leave the file only with {@link compress}. */
-  remove(messageId: number): void {
-    dropBlockOf(this.#connection, messageId);
-    const wasPending = this.#connection.change(END_PENDING, messageId) > 0;
-    if (!wasPending) this.#remove(this.readHead(), "message", messageId);
-  }
-
-  /** Takes many messages and summaries out at once. */
-  removeAll(messageIds: readonly number[], summaryIds: readonly string[]): void {
+  /** Takes messages out of the index. Their terms leave the file only with {@link compress}. */
+  remove(messageIds: readonly number[]): void {
+    if (messageIds.length === 0) return;
     dropBlocksOf(this.#connection, messageIds);
-    for (const summaryId of summaryIds) this.removeSummary(summaryId);
     const head = this.readHead();
     const indexed = messageIds.filter((id) => this.#connection.change(END_PENDING, id) === 0);
     this.#attempt(
@@ -241,11 +234,9 @@ export class FullTextIndex {
 
   removeSummary(summaryId: string): void {
     const ref = this.#connection.get<{ summary_ref: number }>(SELECT_REF, summaryId);
-    if (ref) this.#remove(this.readHead(), "summary", ref.summary_ref);
-  }
-
-  #remove(head: IndexHead, kind: DocumentKind, rowId: number): void {
-    this.#attempt(head, `DELETE FROM ${head.tables[kind]} WHERE rowid = ?`, rowId);
+    if (!ref) return;
+    const head = this.readHead();
+    this.#attempt(head, `DELETE FROM ${head.tables.summary} WHERE rowid = ?`, ref.summary_ref);
   }
 
   #attempt({ problem }: IndexHead, sql: string, value: number | string): void {

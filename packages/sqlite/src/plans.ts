@@ -52,12 +52,14 @@ function applyChanges({ connection, files, index }: StoreContext, changes: Chang
     if (isNew) connection.afterRollback(() => files.remove(blob));
   }
   connection.writeChanges(changes);
-  const documents: IndexDocument[] = [];
+  const added: IndexDocument[] = [];
+  const removed: number[] = [];
   for (const work of changes.index) {
-    if (work.kind === "add-message") documents.push(work);
+    if (work.kind === "add-message") added.push(work);
+    else if (work.kind === "remove-message") removed.push(work.messageId);
     else if (work.kind === "add-summary") index.addSummary(work);
-    else if (work.kind === "remove-summary") index.removeSummary(work.summaryId);
-    else index.remove(work.messageId);
+    else index.removeSummary(work.summaryId);
   }
-  index.add(documents);
+  index.remove(removed);
+  index.add(added);
 }

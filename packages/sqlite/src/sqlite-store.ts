@@ -8,6 +8,7 @@ import {
   planChargeGrant,
   planDissolution,
   planDissolve,
+  planDropSummaries,
   planFindGrant,
   planFork,
   planForkPoint,
@@ -18,6 +19,7 @@ import {
   planMoveSummaries,
   planOpenMoved,
   planPublishStored,
+  planReadTies,
   planRecordUnsealing,
   planRelabel,
   planRelabelSession,
@@ -113,7 +115,6 @@ import * as debtAndSpend from "./debt-and-spend.ts";
 import * as repair from "./repair.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
-import { dropSummaries } from "./drop-summaries.ts";
 import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, findDoubts, testClues } from "./find-clues.ts";
@@ -134,7 +135,7 @@ import { IndexQueue } from "./index-queue.ts";
 import { readPlan, writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
-import { readTies, removeConversations } from "./remove-conversations.ts";
+import { removeConversations } from "./remove-conversations.ts";
 import { keepSeals } from "./seals.ts";
 import * as transfer from "./transfer.ts";
 import * as vectors from "./vectors.ts";
@@ -553,7 +554,7 @@ export class SqliteStore implements Store {
   }
 
   async dropSummaries(...request: Parameters<Store["dropSummaries"]>): Promise<number | null> {
-    return this.#do("write", () => dropSummaries(this.#context, ...request));
+    return this.#write(() => planDropSummaries(...request));
   }
 
   async findUnproven(...request: Parameters<Store["findUnproven"]>): Promise<string[]> {
@@ -610,7 +611,7 @@ export class SqliteStore implements Store {
   }
 
   async readTies(conversationIds: readonly number[]): Promise<ConversationTies[]> {
-    return this.#do("read", () => readTies(this.#context, conversationIds));
+    return this.#do("read", () => readPlan(this.#context, () => planReadTies(conversationIds)));
   }
 
   async removeConversations(expected: readonly ConversationTies[]): Promise<RemovedCounts | null> {

@@ -123,13 +123,7 @@ export function putBlock(
 
 export const blockRange = (block: number): IdRange => [firstOf(block), lastOf(block)];
 
-/** Takes the block of a message away, because it spells what is to be forgotten; whoever collects words meanwhile learns it. */
-export function dropBlockOf(connection: Connection, messageId: number): void {
-  connection.run(DROP, blockOf(messageId));
-  connection.run(COUNT_FORGOTTEN);
-}
-
-/** The same for many messages. */
+/** Takes the blocks of messages away, because they spell what is to be forgotten; whoever collects words meanwhile learns it. */
 export function dropBlocksOf(connection: Connection, messageIds: readonly number[]): void {
   for (const block of new Set(messageIds.map(blockOf))) connection.run(DROP, block);
   connection.run(COUNT_FORGOTTEN);

@@ -62,14 +62,28 @@ export function deleteRows(prepare: Prepare, table: TableName, key: Values): voi
   );
 }
 
+/** Rows that go together are found together: a removal deletes by thousands. */
+function deleteAll(prepare: Prepare, table: TableName, keys: readonly Values[]): void {
+  const [[column = ""] = []] = keys.map((key) => Object.keys(key));
+  const numbers = keys.flatMap((key) => (Object.keys(key).length === 1 ? (key[column] ?? []) : []));
+  if (keys.length <= ROWS_AT_ONCE || !isAllNumbers(numbers, keys.length))
+    for (const key of keys) deleteRows(prepare, table, key);
+  else
+    prepare(`DELETE FROM ${table} WHERE ${column} IN (SELECT value FROM json_each(?))`).run(
+      JSON.stringify(numbers),
+    );
+}
+
+const isAllNumbers = (values: readonly unknown[], count: number): boolean =>
+  values.length === count && values.every((value) => typeof value === "number");
+
 /** Writes the rows of a change set, inside the caller's transaction. */
 export function writeChanges(prepare: Prepare, { parts }: Changes): void {
   for (const part of parts) writePart(prepare, part);
 }
 
 function writePart(prepare: Prepare, { deletes, inserts, updates }: ChangePart): void {
-  for (const [table, keys] of sortTables(deletes).reverse())
-    for (const key of keys) deleteRows(prepare, table, key);
+  for (const [table, keys] of sortTables(deletes).reverse()) deleteAll(prepare, table, keys);
   for (const [table, rows] of sortTables(inserts)) insertRows(prepare, table, rows);
   for (const [table, rows] of updates)
     for (const { key, set } of rows.values()) updateRow(prepare, table, key, set);

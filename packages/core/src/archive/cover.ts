@@ -48,6 +48,20 @@ export const describeItem = ({
 /** A summary of which nothing is shown is not shown either: it would tell what is hidden. */
 export const hideSummary = (shownMessages: number): number => (shownMessages === 0 ? HIDDEN.branch : 0);
 
+/** The item of a summary that stands in the cover itself. */
+export const describeSummaryItem = (span: SummarySpan): Item => ({
+  conversation_id: span.conversation_id,
+  start_pos: span.start_pos,
+  seq: span.start_seq,
+  end_pos: span.end_pos,
+  message_id: null,
+  summary_id: span.summary_id,
+  tokens: span.tokens,
+  messages: span.messages,
+  depth: span.depth,
+  hidden: hideSummary(span.messages),
+});
+
 const nameOf = ({ conversationId, position, seq }: Place): string => `${conversationId} ${position} ${seq}`;
 
 /** Asks for what stands over some places, and for what was made ahead in their conversations. */

@@ -122,6 +122,14 @@ export class Head {
     this.#isChanged = true;
   }
 
+  /** The cover was built anew: what it shows was counted, and an epoch begins. */
+  recount(counted: { readonly summaries: number; readonly messages: number; readonly tokens: number }): void {
+    this.#row.summary_count = counted.summaries;
+    this.#row.shown_messages = counted.messages;
+    this.#row.shown_tokens = counted.tokens;
+    this.noteSummary(true, 0);
+  }
+
   /** The newest seq when the epoch began. */
   get epochSeq(): number {
     return this.#row.epoch_seq;

@@ -12,7 +12,7 @@ import type {
   OpenOutcome,
 } from "../store/transfer.ts";
 import { Changes } from "./changes.ts";
-import { hideSummary } from "./cover.ts";
+import { describeSummaryItem } from "./cover.ts";
 import { describeConversation, Head } from "./head.ts";
 import { describeSession } from "./placement.ts";
 import { flush, flushIfLong, read, together } from "./plan.ts";
@@ -311,21 +311,11 @@ const endOf = ({ end_pos: startPosition, end_seq: seq }: SummarySpan) => ({ star
 
 function putInCover(changes: Changes, head: Head, span: SummarySpan, items: readonly RunRow[]): void {
   const { conversationId: conversation_id } = head;
-  const { start_pos, start_seq: seq, end_pos, summary_id, tokens, messages, depth } = span;
-  for (const item of items)
-    changes.delete("context_items", { conversation_id, start_pos: item.start_pos, seq: item.seq });
-  const place = { conversation_id, start_pos, seq, end_pos };
-  const hidden = hideSummary(messages);
-  changes.insert("context_items", {
-    ...place,
-    message_id: null,
-    summary_id,
-    tokens,
-    messages,
-    depth,
-    hidden,
-  });
-  head.noteShown(0, countShown([{ hidden, tokens }]) - countShown(items));
+  for (const { start_pos, seq } of items)
+    changes.delete("context_items", { conversation_id, start_pos, seq });
+  const item = describeSummaryItem(span);
+  changes.insert("context_items", item);
+  head.noteShown(0, countShown([item]) - countShown(items));
 }
 
 /** A summary that was written after another comes after it. */

@@ -7,6 +7,7 @@ import type { Random } from "@lossless/testkit";
 import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
 import { planAppend } from "../../src/archive/append.ts";
 import { planDissolve } from "../../src/archive/dissolve.ts";
+import { planDropSummaries } from "../../src/archive/drop-summaries.ts";
 import { planForget } from "../../src/archive/forget.ts";
 import { planFork } from "../../src/archive/fork.ts";
 import {
@@ -20,6 +21,7 @@ import type { Plan } from "../../src/archive/plan.ts";
 import { planPublishStored, planStoreSummary } from "../../src/archive/publish.ts";
 import { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "../../src/archive/records.ts";
 import { planStoreRemade, planSwapRemade } from "../../src/archive/remake.ts";
+import { planReadTies, planRemoveConversations } from "../../src/archive/remove.ts";
 import { planReplaceSummary } from "../../src/archive/replace.ts";
 import { planTransplant } from "../../src/archive/transplant.ts";
 import type { Values } from "../../src/archive/changes.ts";
@@ -32,6 +34,7 @@ import { nameSource } from "../../src/store/folding.ts";
 import type { FoldRun, RunItem, StoreSummary } from "../../src/store/folding.ts";
 import { SqliteStore } from "@lossless/sqlite";
 import type { AppendBatch, AppendEvent, Problem, VerifyResult } from "../../src/store/store.ts";
+import type { RemovedCounts } from "../../src/store/repair.ts";
 import type { MovedFile, MovedMessage, MovedRow } from "../../src/store/transfer.ts";
 
 const SESSIONS = [
@@ -312,6 +315,12 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     const done = await both.run(both.store.dissolveSummary(request), () => planDissolve(summaryId, now), 4);
     expect(done).toEqual(dry);
   };
+  const dropSome = async (): Promise<void> => {
+    const { summary_id, conversation_id: id } = random.pick(both.memory.list("summaries"));
+    const summaryIds = random.below(2) === 0 ? [summary_id] : null;
+    const dropped = both.store.dropSummaries(id, summaryIds);
+    await both.run(dropped, () => planDropSummaries(id, summaryIds), 20);
+  };
   const divide = async (at: number): Promise<void> => {
     const request = {
       session: random.pick(SESSIONS),
@@ -376,6 +385,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     if (i > 8 && random.below(3) === 0) await remake(i);
     if (i > 8 && random.below(9) === 0) await replaceOne(i);
     if (i > 8 && random.below(12) === 0) await dissolveOne(i);
+    if (i > 20 && random.below(15) === 0 && both.memory.list("summaries").length > 0) await dropSome();
     if (i > 8 && random.below(15) === 0) await rename(i);
     if (i > 8 && random.below(9) === 0) await forkOne(i);
     if (i > 20 && random.below(9) === 0) await transplantOne(i);
@@ -502,6 +512,25 @@ function makeLateRows(rows: readonly MovedRow[], eventId: string): MovedRow[] {
   ];
 }
 
+/** Removes a conversation with all that need it and that it needs. */
+async function removeSome(both: Both, conversationId: number): Promise<void> {
+  let ties = await both.store.readTies([conversationId]);
+  for (let before = 0; before !== ties.length;) {
+    before = ties.length;
+    const ids = ties.flatMap((one) => [one.conversationId, ...one.forks, ...one.sharesSessionWith]);
+    ties = await both.store.readTies([...new Set(ids)]);
+  }
+  expect(both.memory.read(() => planReadTies(ties.map((one) => one.conversationId)))).toEqual(ties);
+  const plan = function* (): Plan<RemovedCounts | null> {
+    const { changes, result } = yield* planRemoveConversations(ties);
+    return changes.done(result?.counts ?? null);
+  };
+  const removed = await both.run(both.store.removeConversations(ties), plan, Infinity);
+  expect(removed?.conversations).toBe(ties.length);
+  const left = both.memory.list("messages").map((row) => row.conversation_id);
+  expect(ties.filter((one) => left.includes(one.conversationId))).toEqual([]);
+}
+
 test.each([1, 2, 3, 4])(
   "a story of turns and folds leaves the same rows in memory as in SQLite (seed %i)",
   async (seed) => {
@@ -514,6 +543,9 @@ test.each([1, 2, 3, 4])(
     using otherFolder = makeTemporaryFolder();
     const other = new Both(otherFolder.path);
     await moveAll(both.store, other);
+    for (const { conversation_id } of other.memory.list("conversations").slice(0, 2))
+      if (other.memory.list("conversations").some((row) => row.conversation_id === conversation_id))
+        await removeSome(other, conversation_id);
     await other.close();
     await both.close();
   },
