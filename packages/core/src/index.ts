@@ -53,6 +53,8 @@ export type {
 } from "./store/store.ts";
 export type { SummaryGraph, SummaryNode, SummaryOutline, SummaryRow, SummaryState } from "./store/folding.ts";
 
+export type { Origin, OriginFilter, OriginUpdate } from "./model/origin.ts";
+
 // Folding
 export type { CompactRequest, CompactResult } from "./engine/folding.ts";
 export type { RewriteResult } from "./engine/rewrite.ts";
@@ -76,6 +78,7 @@ export type { ExpandedSummary, ExpandRequest, ExpandResult } from "./recall/expa
 export type { GrantRequest, GrantResult } from "./recall/grants.ts";
 export type {
   FileHit,
+  FoundConversation,
   GrepHit,
   GrepMode,
   GrepRequest,

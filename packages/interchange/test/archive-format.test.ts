@@ -60,6 +60,7 @@ async function buildArchive(folder: string): Promise<string> {
     session: SESSION,
     messages: [{ ...say(61, "provisional"), eventId: "turn:a:0", eventIdKind: "provisional" }],
     turn: { advancementKey: "a" },
+    origin: { agent: "codex", project: "/srv/app", title: "Ein „Titel“" },
   });
   await engine.relabel({ session: SESSION, labels: [{ from: "turn:a:0", to: "e61" }] });
   await engine.setBranch({ session: SESSION, offBranch: ["e7", "e8"] });
@@ -126,6 +127,7 @@ describe("an archive", () => {
     expect(first).toMatchObject({ conversations: 3 });
     expect(first.summaries).toBeGreaterThan(4);
     expect(first.files).toBeGreaterThan(1);
+    expect(readFileSync(join(folder, "a.lcmx"), "utf8")).toContain('"agent":"codex","project":"/srv/app"');
     // A conversation that was there before makes every id of the copy another one.
     const engine = await openEngine({ database: join(other, "lcm.db"), thread: false });
     await engine.ingest({

@@ -2,6 +2,7 @@
 import { must, PLAIN, toFoundSummary, toText } from "@lossless/core/adapter";
 import type { FoundSummaryColumns, TextColumns } from "@lossless/core/adapter";
 import type {
+  ConversationFilter,
   DatedId,
   DocumentKind,
   DocumentPlace,
@@ -17,7 +18,7 @@ import type {
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { dropBeyond } from "./inherited.ts";
-import { PARTS_OF, readFile, restoreBytes } from "./read.ts";
+import { bindFilter, CHOSEN, PARTS_OF, readFile, restoreBytes } from "./read.ts";
 import type { PartRecord } from "./read.ts";
 
 const IS_CURRENT = `
@@ -130,8 +131,7 @@ const WRITTEN = `
     AND m.created_at < min(coalesce(?3, ${Number.MAX_SAFE_INTEGER}), r.value ->> 'before')
   ORDER BY m.created_at DESC LIMIT ?5`;
 const SCOPE = `
-  SELECT conversation_id AS id FROM conversations
-  WHERE (?1 IS NULL OR owner = ?1) AND (?2 IS NULL OR session_key = ?2) ORDER BY conversation_id DESC`;
+  SELECT c.conversation_id AS id FROM conversations c WHERE ${CHOSEN} ORDER BY c.conversation_id DESC`;
 
 /** Summaries have no neighbours: they stand farther apart than any reaches. */
 const GAP = 100;
@@ -400,11 +400,6 @@ export function readFileMessages({ connection }: StoreContext, fileId: string): 
   return connection.all<{ id: number }>(FILE_MESSAGES, fileId).map(({ id }) => id);
 }
 
-export function listScope(
-  { connection }: StoreContext,
-  request: { owner?: string; sessionKey?: string },
-): number[] {
-  return connection
-    .all<{ id: number }>(SCOPE, request.owner ?? null, request.sessionKey ?? null)
-    .map(({ id }) => id);
+export function listScope({ connection }: StoreContext, request: ConversationFilter): number[] {
+  return connection.all<{ id: number }>(SCOPE, ...bindFilter(request)).map(({ id }) => id);
 }

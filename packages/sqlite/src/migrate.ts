@@ -28,6 +28,7 @@ import * as eventIdsAtOnce from "./migrations/0017-event-ids-at-once.ts";
 import * as imports from "./migrations/0018-imports.ts";
 import * as indexPending from "./migrations/0019-index-pending.ts";
 import * as vectorsPending from "./migrations/0020-vectors-pending.ts";
+import * as origins from "./migrations/0021-origins.ts";
 import { sealAll } from "./seals.ts";
 
 interface Migration {
@@ -65,6 +66,7 @@ const MIGRATIONS: readonly Migration[] = [
   imports,
   indexPending,
   vectorsPending,
+  origins,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

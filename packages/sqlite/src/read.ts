@@ -25,6 +25,7 @@ import type {
 } from "@lossless/core/adapter";
 import type {
   ArchiveStatus,
+  ConversationFilter,
   ConversationRow,
   CutPayload,
   LargeFileRow,
@@ -44,12 +45,23 @@ import { findEvent, findSession } from "./event-ids.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
 
 const CONVERSATION_COLUMNS = `
-  c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause, c.message_count,
+  c.conversation_id, c.owner, c.session_key, c.session_id, c.created_at, c.archived_at, c.archive_cause,
+  c.agent, c.project, c.branch, c.title, c.model, c.message_count,
   c.shown_messages, c.shown_tokens, c.summary_count, c.fold_revision, c.first_at, c.last_at, c.arrival_bytes`;
+/** The conversations that {@link bindFilter} chooses. */
+export const CHOSEN = `(?1 IS NULL OR c.owner = ?1) AND (?2 IS NULL OR c.session_key = ?2)
+  AND (?3 IS NULL OR c.project = ?3) AND (?4 IS NULL OR c.agent = ?4) AND (?5 IS NULL OR c.session_id <> ?5)`;
+export const bindFilter = (filter: ConversationFilter): (string | null)[] => [
+  filter.owner ?? null,
+  filter.sessionKey ?? null,
+  filter.project ?? null,
+  filter.agent ?? null,
+  filter.exceptSession ?? null,
+];
 const LIST_CONVERSATIONS = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c
-  WHERE c.conversation_id < ?1 AND (?2 IS NULL OR c.owner = ?2) AND (?3 IS NULL OR c.session_key = ?3)
-  ORDER BY c.conversation_id DESC LIMIT ?4`;
+  WHERE c.conversation_id < ?6 AND ${CHOSEN}
+  ORDER BY c.conversation_id DESC LIMIT ?7`;
 const SELECT_CONVERSATION = `
   SELECT ${CONVERSATION_COLUMNS} FROM conversations c WHERE c.conversation_id = ?1 AND (?2 IS NULL OR c.owner = ?2)`;
 
@@ -117,14 +129,13 @@ const COUNT_FILES = `
 
 export function listConversations(
   { connection }: StoreContext,
-  request: { after: string | null; limit: number; owner?: string; sessionKey?: string },
+  request: ConversationFilter & { after: string | null; limit: number },
 ): Page<ConversationRow> {
   const before = request.after === null ? Number.MAX_SAFE_INTEGER : parseCursor(request.after, 1)[0]!;
   const rows = connection.all<ConversationColumns>(
     LIST_CONVERSATIONS,
+    ...bindFilter(request),
     before,
-    request.owner ?? null,
-    request.sessionKey ?? null,
     request.limit + 1,
   );
   return makePage(rows.map(toConversation), request.limit, (row) => `${row.conversationId}`);

@@ -43,6 +43,7 @@ import type {
   BoundaryRequest,
   ClueRequest,
   CluesFound,
+  ConversationFilter,
   ConversationRow,
   ConversationTies,
   CoverHead,
@@ -250,12 +251,9 @@ export class SqliteStore implements Store {
     return this.#write(() => planBoundary(request));
   }
 
-  async listConversations(request: {
-    after: string | null;
-    limit: number;
-    owner?: string;
-    sessionKey?: string;
-  }): Promise<Page<ConversationRow>> {
+  async listConversations(
+    request: ConversationFilter & { after: string | null; limit: number },
+  ): Promise<Page<ConversationRow>> {
     return this.#do("read", () => read.listConversations(this.#context, request));
   }
 
@@ -511,7 +509,7 @@ export class SqliteStore implements Store {
     return this.#do("read", () => documents.readFileMessages(this.#context, fileId));
   }
 
-  async listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]> {
+  async listScope(request: ConversationFilter): Promise<number[]> {
     return this.#do("read", () => documents.listScope(this.#context, request));
   }
 

@@ -4,6 +4,8 @@
  */
 import { deriveFileId } from "../model/ids.ts";
 import type { IngestedMessage } from "../model/message.ts";
+import { NO_ORIGIN, ORIGIN_FIELDS, updateOrigin } from "../model/origin.ts";
+import type { OriginUpdate } from "../model/origin.ts";
 import type {
   AppendBatch,
   AppendEvent,
@@ -24,6 +26,7 @@ import type { Changed } from "./identity.ts";
 import { describeAsStored } from "./known-files.ts";
 import { addParts, addRedaction, describeFile, recordFile } from "./message-rows.ts";
 import type { PayloadPart } from "./message-rows.ts";
+import { readRows } from "./pages.ts";
 import { findPlacement, Placement } from "./placement.ts";
 import { Conflict, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
@@ -82,6 +85,7 @@ export function* planAppend(request: AppendPlanRequest): Plan<AppendPlanResult> 
   saveSession(changes, placement.sessionRef, request, found);
   for (const [id, reports] of batch.cacheReports)
     addCacheUsage(changes, id, answers.cacheUsage.get(id), reports, now);
+  if (request.origin) yield* saveOrigin(changes, conversationId, request.origin);
   heads.save(now);
   return changes.done({ conversationId, results, duplicateTurn: false });
 }
@@ -357,6 +361,15 @@ function saveSession(
   const last = cursor && events.at(-1);
   if (last) set.last_event = last.event.eventId;
   if (Object.keys(set).length > 0) changes.update("sessions", { session_ref }, set);
+}
+
+/** A conversation that begins now has no row yet, and no origin. */
+function* saveOrigin(changes: Changes, conversation_id: number, update: OriginUpdate): Asking<void> {
+  const columns = ["conversation_id", ...ORIGIN_FIELDS] as const;
+  const by = { column: "conversation_id", keys: [conversation_id] } as const;
+  const [known = NO_ORIGIN] = yield* readRows("conversations", columns, by);
+  const changed = updateOrigin(known, update);
+  if (Object.keys(changed).length > 0) changes.update("conversations", { conversation_id }, changed);
 }
 
 /** The rows of an answer follow each other, but not always in one batch; each further one tells of the same request. */

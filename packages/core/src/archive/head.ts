@@ -7,6 +7,7 @@
  */
 import { chainGenesis, chainMessage, chainRecord } from "../model/chain.ts";
 import type { ArrivalFacts, ForkOrigin } from "../model/chain.ts";
+import { NO_ORIGIN } from "../model/origin.ts";
 import { POSITION_STEP } from "../model/message.ts";
 import type { SessionRef } from "../model/message.ts";
 import type { RowWriter } from "./changes.ts";
@@ -29,6 +30,7 @@ export function describeConversation(
     created_at: now,
     archived_at: null,
     archive_cause: null,
+    ...NO_ORIGIN,
     parent_id: fork?.conversationId ?? null,
     fork_seq: fork?.seq ?? null,
     fork_pos: fork?.position ?? null,

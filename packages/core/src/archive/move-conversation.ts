@@ -13,6 +13,7 @@ import type {
 } from "../store/transfer.ts";
 import { Changes } from "./changes.ts";
 import { describeSummaryItem } from "./cover.ts";
+import { pickOrigin } from "../model/origin.ts";
 import { describeConversation, Head } from "./head.ts";
 import { describeSession } from "./placement.ts";
 import { flush, flushIfLong, read, together } from "./plan.ts";
@@ -110,6 +111,7 @@ export function* planOpenMoved(moved: MovedConversation, nth: number | null, now
     ...describeConversation(id, session, createdAt, null),
     archived_at: isTaken ? now : moved.archivedAt,
     archive_cause: isTaken ? "import" : moved.archiveCause,
+    ...pickOrigin(moved),
     head_chain: chainGenesis({ conversationId: id, owner, sessionKey, createdAt }),
   });
   const free = sessionIds.values();

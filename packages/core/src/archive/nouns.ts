@@ -6,6 +6,8 @@ import { basename } from "node:path";
 import { renderReference } from "../model/large-file.ts";
 import { HIDDEN, hiddenReasons } from "../model/message.ts";
 import type { HiddenReason } from "../model/message.ts";
+import { pickOrigin } from "../model/origin.ts";
+import type { Origin } from "../model/origin.ts";
 import { decodeBody } from "../store/body.ts";
 import type { Debt, RunItem, SummaryOutline, SummaryRow } from "../store/folding.ts";
 import type { ForkItem } from "../store/forks.ts";
@@ -27,7 +29,14 @@ import type { Row } from "./tables.ts";
 
 type IdentityColumns = Pick<
   Row<"conversations">,
-  "conversation_id" | "owner" | "session_key" | "session_id" | "created_at" | "archived_at" | "archive_cause"
+  | "conversation_id"
+  | "owner"
+  | "session_key"
+  | "session_id"
+  | "created_at"
+  | "archived_at"
+  | "archive_cause"
+  | keyof Origin
 >;
 export type ConversationColumns = IdentityColumns &
   Pick<
@@ -47,7 +56,14 @@ function toIdentity(
   row: IdentityColumns,
 ): Pick<
   ConversationRow,
-  "conversationId" | "owner" | "sessionKey" | "sessionId" | "createdAt" | "archivedAt" | "archiveCause"
+  | "conversationId"
+  | "owner"
+  | "sessionKey"
+  | "sessionId"
+  | "createdAt"
+  | "archivedAt"
+  | "archiveCause"
+  | keyof Origin
 > {
   return {
     conversationId: row.conversation_id,
@@ -57,6 +73,7 @@ function toIdentity(
     createdAt: row.created_at,
     archivedAt: row.archived_at,
     archiveCause: row.archive_cause,
+    ...pickOrigin(row),
   };
 }
 

@@ -1,9 +1,10 @@
 /**
  * Seals: one hash for each session, conversation, summary and redacted message over rows that neither the chain nor a derivation proves: who
- * owns a session, when a conversation was archived, which session is placed where, boundaries, what a summary spans and was made from, and the
+ * owns a session, when a conversation was archived and where it comes from, which session is placed where, boundaries, what a summary spans and was made from, and the
  * vault. An adapter seals what a transaction changes before it commits; an edit by any other program leaves a seal that does not match.
  */
 import { hash } from "node:crypto";
+import { ORIGIN_FIELDS } from "../model/origin.ts";
 import type { Values } from "./changes.ts";
 import type { TableName, Value } from "./tables.ts";
 
@@ -37,7 +38,15 @@ export const SEALED: Readonly<Record<SealKind, readonly [SealedTable, ...SealedT
     {
       table: "conversations",
       id: "conversation_id",
-      columns: ["conversation_id", "archived_at", "archive_cause", "parent_id", "fork_seq", "fork_pos"],
+      columns: [
+        "conversation_id",
+        "archived_at",
+        "archive_cause",
+        "parent_id",
+        "fork_seq",
+        "fork_pos",
+        ...ORIGIN_FIELDS,
+      ],
       order: [],
       isPartial: true,
     },

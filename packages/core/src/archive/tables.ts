@@ -77,6 +77,11 @@ export const tables = {
     first_at: maybe(integer),
     last_at: maybe(integer),
     stored_at: maybe(integer),
+    agent: maybe(text),
+    project: maybe(text),
+    branch: maybe(text),
+    title: maybe(text),
+    model: maybe(text),
   }),
   placements: table(["session_ref", "start_position"], {
     session_ref: integer,

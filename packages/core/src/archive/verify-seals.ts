@@ -89,7 +89,7 @@ const NAMES: Readonly<Record<SealKind, (id: number | string) => string>> = {
 };
 const DESCRIBED: Readonly<Record<SealKind, string>> = {
   session: "its id or owner",
-  conversation: "when it was archived, its parent, a placement or a boundary",
+  conversation: "when it was archived, where it comes from, its parent, a placement or a boundary",
   summary: "its span, state, a time or a source",
   redaction: "what the vault holds of it",
 };

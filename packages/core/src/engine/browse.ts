@@ -1,6 +1,7 @@
 /** Lists and single reads of what is stored, within what the caller may see. */
 import { viewMessage } from "../message/normalize.ts";
 import { EngineError } from "../model/errors.ts";
+import type { OriginFilter } from "../model/origin.ts";
 import type { MessageView } from "../model/message.ts";
 import type { SummaryNode, SummaryRow, SummaryState } from "../store/folding.ts";
 import type {
@@ -25,7 +26,7 @@ interface OneMessage extends Scope {
   readonly messageId: number;
 }
 
-export interface ListConversationsRequest extends Scope {
+export interface ListConversationsRequest extends Scope, OriginFilter {
   readonly after?: string | null;
   readonly limit: number;
   readonly sessionKey?: string;

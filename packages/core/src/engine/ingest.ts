@@ -13,6 +13,7 @@ import { EngineError } from "../model/errors.ts";
 import { makeUlid } from "../model/ids.ts";
 import { hiddenMask } from "../model/message.ts";
 import type { Arrival, ImportMark, IngestedMessage, MessageView, SessionRef } from "../model/message.ts";
+import type { OriginUpdate } from "../model/origin.ts";
 import type { AppendEvent, PreparedMessage } from "../store/store.ts";
 import { whySkipped } from "./capture-policy.ts";
 import type { SkipReason } from "./capture-policy.ts";
@@ -36,6 +37,8 @@ export interface IngestRequest extends ModelSituation {
   readonly isHistory?: boolean;
   /** Set by imports, so that what they brought in is known. */
   readonly import?: ImportMark | undefined;
+  /** Where the conversation comes from, as far as this batch says: agent and project are kept as first given, the rest as last given. */
+  readonly origin?: OriginUpdate | undefined;
   /** How far the source was read; stored in the same transaction. */
   readonly cursor?: { readonly value: string | null };
   /**
@@ -95,6 +98,7 @@ async function storeBatch(engine: EngineState, request: IngestRequest): Promise<
     events,
     now,
     import: request.import,
+    origin: request.origin,
     turn: request.turn,
     cursor: request.cursor,
     baseTokens: request.budgetTokens,

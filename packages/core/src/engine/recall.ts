@@ -8,9 +8,10 @@ import type { DescribeRequest, DescribeResult } from "../recall/describe.ts";
 import { DEFAULT_EXPAND_DEPTH, expand as expandSummaries } from "../recall/expand.ts";
 import type { ExpandRequest, ExpandResult } from "../recall/expand.ts";
 import { grepFullText, MAX_LIMIT } from "../recall/grep.ts";
-import type { GrepRequest, GrepResult } from "../recall/grep.ts";
+import type { FoundConversation, FoundHits, GrepRequest, GrepResult } from "../recall/grep.ts";
 import { grepRegex, readAsWords } from "../recall/regex.ts";
 import type { Reach } from "../recall/reach.ts";
+import type { ConversationRow } from "../store/store.ts";
 import { searchMessages } from "../recall/search.ts";
 import type { SearchRequest, SearchResult } from "../recall/search.ts";
 import { capTokens, findReach } from "./reach.ts";
@@ -21,6 +22,18 @@ export async function search({ store }: EngineState, request: SearchRequest): Pr
 }
 
 export async function grep(engine: EngineState, request: GrepRequest): Promise<GrepResult> {
+  const found = await findHits(engine, request);
+  const ids = new Set(found.hits.map((hit) => hit.conversationId));
+  const rows = await Promise.all([...ids].map((id) => engine.store.readConversation(id)));
+  return { ...found, conversations: rows.flatMap((row) => (row === null ? [] : [toFound(row)])) };
+}
+
+const toFound = (row: ConversationRow): FoundConversation => {
+  const { conversationId, sessionKey, sessionId, agent, project, title, lastAt } = row;
+  return { conversationId, sessionKey, sessionId, agent, project, title, lastAt };
+};
+
+async function findHits(engine: EngineState, request: GrepRequest): Promise<FoundHits> {
   const reach = await findReach(engine, request);
   if (reach.grant && reach.grant.summaryIds.length > 0) {
     throw new EngineError("denied", "cannot search: the grant of this session is for named summaries", {
@@ -52,7 +65,7 @@ export async function grep(engine: EngineState, request: GrepRequest): Promise<G
   };
 }
 
-function grepByExpression(engine: EngineState, request: GrepRequest, reach: Reach): Promise<GrepResult> {
+function grepByExpression(engine: EngineState, request: GrepRequest, reach: Reach): Promise<FoundHits> {
   const pattern = request.mode === "full_text" ? escapePattern(request.pattern) : request.pattern;
   return grepRegex(engine.store, engine.recall.scanner, { ...request, pattern }, reach, Date.now());
 }

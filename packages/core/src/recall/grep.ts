@@ -6,7 +6,7 @@
 import type { Note } from "../model/next-step.ts";
 import { EngineError } from "../model/errors.ts";
 import type { RecallScope } from "../store/recall.ts";
-import type { Store } from "../store/store.ts";
+import type { ConversationRow, Store } from "../store/store.ts";
 import { analyzeQuery, looksLikeRegex, makeSnippet, verbatimShare } from "../text/index.ts";
 import type { Query } from "../text/index.ts";
 import { findDocuments } from "./find-documents.ts";
@@ -50,7 +50,18 @@ export interface GrepRequest extends ScopeRequest {
 
 export type { FileHit, GrepHit, MessageHit, SummaryHit } from "./hits.ts";
 
-export interface GrepResult {
+/** A conversation that a hit is in: who held it, where and when it is from. */
+export type FoundConversation = Pick<
+  ConversationRow,
+  "conversationId" | "sessionKey" | "sessionId" | "agent" | "project" | "title" | "lastAt"
+>;
+
+export interface GrepResult extends FoundHits {
+  /** Those that the hits are in. */
+  readonly conversations: readonly FoundConversation[];
+}
+
+export interface FoundHits {
   readonly hits: GrepHit[];
   readonly mode: GrepMode;
   readonly scope: GrepScope;
@@ -174,7 +185,7 @@ export async function grepFullText(
   request: GrepRequest,
   reach: Reach,
   options: FullTextOptions,
-): Promise<GrepResult> {
+): Promise<FoundHits> {
   const checked = checkGrep(request, reach);
   const query = analyzeQuery(checked.pattern);
   const own = new OwnWords(store, request);

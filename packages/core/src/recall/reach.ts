@@ -4,6 +4,8 @@
  */
 import { EngineError } from "../model/errors.ts";
 import type { SessionRef } from "../model/message.ts";
+import { isNarrowed } from "../model/origin.ts";
+import type { OriginFilter } from "../model/origin.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Grant, RecallScope } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
@@ -18,7 +20,8 @@ export interface Caller {
   readonly delegated?: boolean;
 }
 
-export interface ScopeRequest extends Caller {
+/** A project, an agent, or a session left out looks in all conversations, unless one is named. */
+export interface ScopeRequest extends Caller, OriginFilter {
   readonly conversationId?: number;
   readonly allConversations?: boolean;
 }
@@ -49,6 +52,7 @@ export async function resolveReach(context: ScopeContext, request: ScopeRequest)
     await checkConversation(store, request.conversationId, owner);
     return makeReach(owner, [request.conversationId], `conversation ${request.conversationId}`);
   }
+  if (isNarrowed(request)) return reachByOrigin(store, owner, request);
   const { session } = request;
   if (request.allConversations || session === undefined)
     return makeReach(owner, undefined, "all conversations");
@@ -58,6 +62,20 @@ export async function resolveReach(context: ScopeContext, request: ScopeRequest)
   if (inherited.length === 0) return makeReach(owner, ids, label);
   const reach = makeReach(owner, ids, `${label}, and what came before the copy`);
   return { ...reach, scope: { ...reach.scope, inherited } };
+}
+
+async function reachByOrigin(
+  store: Store,
+  owner: string | undefined,
+  { project, agent, exceptSession }: OriginFilter,
+): Promise<Reach> {
+  const ids = await store.listScope({ owner, project, agent, exceptSession });
+  const by = [
+    ...(agent === undefined ? [] : [` of ${agent}`]),
+    ...(project === undefined ? [] : [` in ${project}`]),
+    ...(exceptSession === undefined ? [] : [`, without session ${exceptSession}`]),
+  ];
+  return makeReach(owner, ids, `${ids.length} conversations${by.join("")}`);
 }
 
 function makeReach(owner: string | undefined, ids: readonly number[] | undefined, label: string): Reach {

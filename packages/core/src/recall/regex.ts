@@ -11,7 +11,7 @@ import type { ClueListing, ClueRequest, CluesFound } from "../store/text-index.t
 import { readLiteralClue, requiredLiterals } from "../text/index.ts";
 import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
-import type { CheckedGrep, FileHit, GrepResult, GrepHit, GrepRequest } from "./grep.ts";
+import type { CheckedGrep, FileHit, FoundHits, GrepHit, GrepRequest } from "./grep.ts";
 import { OwnWords } from "./own-words.ts";
 import type { RegexScanner, ScanOutcome } from "./regex-scanner.ts";
 import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
@@ -75,7 +75,7 @@ export async function grepRegex(
   request: GrepRequest,
   reach: Reach,
   now: number,
-): Promise<GrepResult> {
+): Promise<FoundHits> {
   const checked = checkGrep(request, reach);
   checkPattern(checked.pattern);
   const deadline = now + (request.timeoutMs ?? DEFAULT_TIMEOUT_MS);

@@ -3,7 +3,7 @@
  *
  * Invariant: every read takes a {@link RecallScope} and gives nothing outside it, whatever ids it is handed.
  */
-import type { LargeFileRow } from "./rows.ts";
+import type { ConversationFilter, LargeFileRow } from "./rows.ts";
 import type { IdRange, InheritedPart, RecallScope } from "./recall-scope.ts";
 import type { DocumentKind, TextIndex } from "./text-index.ts";
 
@@ -122,8 +122,8 @@ export interface RecallStore extends TextIndex {
   listSummariesOf(messageId: number): Promise<string[]>;
   /** The messages a large file was cut out of. */
   readFileMessages(fileId: string): Promise<number[]>;
-  /** Conversations of a family, or all of an owner, newest first. */
-  listScope(request: { owner?: string; sessionKey?: string }): Promise<number[]>;
+  /** Conversations of a family, of an owner, of a project or an agent, newest first. */
+  listScope(request: ConversationFilter): Promise<number[]>;
   /** What forks among the conversations have in common with their parents, and those with theirs. */
   listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]>;
 

@@ -1,5 +1,6 @@
 /** The nouns of the store port: what is handed in, what comes back. The verbs are in `store.ts`. */
 import type { HiddenReason, ImportMark, IngestedMessage, PartType, SessionRef } from "../model/message.ts";
+import type { Origin, OriginFilter, OriginUpdate } from "../model/origin.ts";
 import type { ReadTerms } from "../text/index.ts";
 import type { PreparedRedaction } from "./redaction.ts";
 
@@ -84,6 +85,8 @@ export interface AppendBatch {
   readonly now: number;
   /** Set when an import stores the batch: it is noted what that brought in. */
   readonly import?: ImportMark | undefined;
+  /** Where the conversation comes from, as far as this batch says. */
+  readonly origin?: OriginUpdate | undefined;
 }
 
 export interface AppendResult {
@@ -102,7 +105,13 @@ export interface SessionState {
   readonly baseTokens: number | null;
 }
 
-export interface ConversationRow {
+/** Which conversations. Absent fields do not narrow. */
+export interface ConversationFilter extends OriginFilter {
+  readonly owner?: string | undefined;
+  readonly sessionKey?: string | undefined;
+}
+
+export interface ConversationRow extends Origin {
   readonly conversationId: number;
   readonly owner: string;
   readonly sessionKey: string;

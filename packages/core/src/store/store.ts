@@ -23,6 +23,7 @@ import type {
   ArchiveStatus,
   BoundaryOutcome,
   BoundaryRequest,
+  ConversationFilter,
   ConversationRow,
   Derive,
   LargeFileRow,
@@ -64,12 +65,9 @@ export interface Store
     mode: "exactly" | "add",
   ): Promise<number>;
   recordBoundary(request: BoundaryRequest): Promise<BoundaryOutcome>;
-  listConversations(request: {
-    after: string | null;
-    limit: number;
-    owner?: string;
-    sessionKey?: string;
-  }): Promise<Page<ConversationRow>>;
+  listConversations(
+    request: ConversationFilter & { after: string | null; limit: number },
+  ): Promise<Page<ConversationRow>>;
   readConversation(conversationId: number, owner?: string): Promise<ConversationRow | null>;
   listMessages(request: ListMessages): Promise<Page<MessageRow>>;
   /** Where and how large the messages of a conversation are, in order, behind a place; for what looks at all of them. */

@@ -6,6 +6,7 @@
  * again goes on after its last row, once every row before has been compared.
  */
 import type { HiddenReason, ImportMark } from "../model/message.ts";
+import type { Origin } from "../model/origin.ts";
 import type { SummaryOutline } from "./folding.ts";
 import type { PreparedRedaction } from "./redaction.ts";
 import type { Derive, PayloadEncoding, Problem } from "./rows.ts";
@@ -25,7 +26,7 @@ export interface MovedPlacement {
   readonly base: number;
 }
 
-export interface MovedConversation {
+export interface MovedConversation extends Origin {
   readonly owner: string;
   readonly sessionKey: string;
   readonly sessionId: string;

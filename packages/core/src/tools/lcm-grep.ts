@@ -1,8 +1,8 @@
 /** `lcm_grep`: search, the first of the three steps taught to agents. */
 import { TOOL_WORDS } from "./tool-words.ts";
 import { wordNote } from "../model/next-step.ts";
-import type { GrepResult, GrepHit, GrepRequest } from "../recall/grep.ts";
-import { callerOf, formatTime, readParams, SCOPE_PROPERTIES } from "./tool.ts";
+import type { FoundConversation, GrepResult, GrepHit, GrepRequest } from "../recall/grep.ts";
+import { callerOf, formatTime, ORIGIN_PROPERTIES, readParams, SCOPE_PROPERTIES } from "./tool.ts";
 import type { ToolDefinition } from "./tool.ts";
 
 type Params = Omit<GrepRequest, "session" | "owner" | "delegated" | "signal" | "timeoutMs">;
@@ -26,6 +26,7 @@ export const grepTool: ToolDefinition = {
       scope: { type: "string", enum: ["messages", "summaries", "both", "files"] },
       fileIds: { type: "array", items: { type: "string" } },
       ...SCOPE_PROPERTIES,
+      ...ORIGIN_PROPERTIES,
       since: { type: "string", description: "ISO time" },
       before: { type: "string" },
       role: { type: "string", enum: ["user", "assistant", "tool", "system"] },
@@ -47,7 +48,8 @@ export const grepTool: ToolDefinition = {
 function renderGrep(pattern: string, answer: GrepResult, timeZone?: string): string {
   const { hits, total, isTotalExact, mode, rule, searched, next, notes } = answer;
   const count = `${isTotalExact ? "" : "at least "}${total}`;
-  const shown = fitLines(hits.map((hit) => renderHit(hit, timeZone)));
+  const origins = new Map(answer.conversations.map((found) => [found.conversationId, nameOrigin(found)]));
+  const shown = fitLines(hits.map((hit) => renderHit(hit, origins.get(hit.conversationId) ?? "", timeZone)));
   const left = hits.length - shown.length;
   return [
     `${count} found for ${JSON.stringify(clip(pattern))} (${mode}, ${rule}) in ${searched}, ${shown.length} shown.`,
@@ -66,13 +68,17 @@ function fitLines(lines: readonly string[]): readonly string[] {
 
 const clip = (text: string): string => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
-function renderHit(hit: GrepHit, timeZone?: string): string {
+/** Agent and session, where more than one agent can be meant. */
+const nameOrigin = ({ agent, sessionId }: FoundConversation): string =>
+  agent === null ? "" : ` ${agent} session=${sessionId}`;
+
+function renderHit(hit: GrepHit, origin: string, timeZone?: string): string {
   const time = formatTime(hit.createdAt, timeZone);
-  if (hit.type === "message")
-    return `[conv=${hit.conversationId} ${hit.id}] (${hit.role}, ${time}): ${hit.snippet}`;
+  const name = `conv=${hit.conversationId}${origin} ${hit.id}`;
+  if (hit.type === "message") return `[${name}] (${hit.role}, ${time}): ${hit.snippet}`;
   if (hit.type === "summary") {
     const span = `${formatTime(hit.earliestAt, timeZone)} to ${formatTime(hit.latestAt, timeZone)}`;
-    return `[conv=${hit.conversationId} ${hit.id}] (${hit.kind}, depth ${hit.depth}, ${span}): ${hit.snippet}`;
+    return `[${name}] (${hit.kind}, depth ${hit.depth}, ${span}): ${hit.snippet}`;
   }
-  return `[conv=${hit.conversationId} ${hit.id}] (${hit.fileName ?? "file"}, line ${hit.line}, byte ${hit.byteOffset}): ${hit.snippet}`;
+  return `[${name}] (${hit.fileName ?? "file"}, line ${hit.line}, byte ${hit.byteOffset}): ${hit.snippet}`;
 }

@@ -57,6 +57,13 @@ export const SCOPE_PROPERTIES = {
   allConversations: { type: "boolean", description: "all your conversations, not only this session's" },
 } as const satisfies ToolSchema["properties"];
 
+/** Narrows to where conversations come from; it looks in all of yours. */
+export const ORIGIN_PROPERTIES = {
+  project: { type: "string", description: "absolute path" },
+  agent: { type: "string", description: "such as codex" },
+  exceptSession: { type: "string" },
+} as const satisfies ToolSchema["properties"];
+
 /** Who asks, as the engine takes it. */
 export function callerOf(context: ToolContext): Caller {
   return "session" in context ? { session: context.session } : { owner: context.owner };

@@ -1,5 +1,6 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
+import { grepTool } from "@lossless/core";
 import { longTalk, main, openArchive, other, say } from "./archive.ts";
 
 const TALK = [
@@ -176,6 +177,32 @@ describe("full-text search", () => {
     expect(await find({ conversationId: 1 })).toEqual(["a"]);
     await expect(find({ conversationId: 4 })).rejects.toMatchObject({ code: "not_found" });
     expect(await find({ session: { ...main, key: "agent:main:new" } })).toEqual([]);
+  });
+
+  test("narrows to a project, an agent, or all but a session, and names where hits come from", async () => {
+    await using archive = await openArchive();
+    const { engine } = archive;
+    const told = (id: string) => ({
+      session: { ...main, key: `codex:${id}`, id },
+      messages: [say(id, "user", `The heron of ${id}.`)],
+    });
+    await engine.ingest({ ...told("one"), origin: { agent: "codex", project: "/srv/app", title: "Birds" } });
+    await engine.ingest({ ...told("two"), origin: { agent: "claude-code", project: "/srv/app" } });
+    await engine.ingest({ ...told("three"), origin: { agent: "codex", project: "/srv/lib" } });
+    const find = async (filter: object) => {
+      const request = { session: main, pattern: "heron", mode: "full_text" as const, ...filter };
+      const { conversations } = await engine.grep(request);
+      return conversations.map(({ sessionId }) => sessionId).toSorted();
+    };
+    expect(await find({})).toEqual([]);
+    expect(await find({ project: "/srv/app" })).toEqual(["one", "two"]);
+    expect(await find({ project: "/srv/app", agent: "codex" })).toEqual(["one"]);
+    expect(await find({ project: "/srv/app", exceptSession: "one" })).toEqual(["two"]);
+    expect(await find({ project: "/srv" })).toEqual([]);
+    expect(await find({ agent: "codex", session: other })).toEqual([]);
+    const { text } = await grepTool.run({ engine, session: main }, { pattern: "heron", project: "/srv/lib" });
+    expect(text).toContain("[conv=3 codex session=three msg_3]");
+    expect(text).toContain("in 1 conversations in /srv/lib");
   });
 
   test("finds summaries, with their depth and kind", async () => {

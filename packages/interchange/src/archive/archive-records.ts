@@ -21,6 +21,7 @@ import type {
   MovedSession,
   MovedSummary,
   MovedTurn,
+  Origin,
   PreparedRedaction,
 } from "@lossless/core/ports";
 
@@ -46,7 +47,22 @@ export type ArchiveRecord =
 
 export function renderRecord(record: ArchiveRecord): string {
   if (record.record === "row") return JSON.stringify(renderRow(record.row));
+  if (record.record === "conversation") return JSON.stringify(renderConversation(record));
   return JSON.stringify(record.record === "summary" ? renderSummary(record) : record);
+}
+
+function renderConversation({
+  agent,
+  project,
+  branch,
+  title,
+  model,
+  placements,
+  ...facts
+}: MovedConversation): object {
+  const origin = { agent, project, branch, title, model };
+  const known = Object.fromEntries(Object.entries(origin).filter(([, value]) => value !== null));
+  return { ...facts, ...known, placements };
 }
 
 function renderSummary({ publishedSeq, previousId, sources, ...facts }: MovedSummary): object {
@@ -146,6 +162,7 @@ function readRecord(entry: JsonObject): ArchiveRecord {
 
 function readConversation(entry: JsonObject): ArchiveRecord {
   const field = readerOf(entry);
+  const readOrigin = (name: keyof Origin): string | null => (name in entry ? field.name(name) : null);
   return {
     record: "conversation",
     number: field.number("number"),
@@ -159,6 +176,11 @@ function readConversation(entry: JsonObject): ArchiveRecord {
     rows: field.number("rows"),
     foldRevision: field.number("foldRevision"),
     epochSeq: field.number("epochSeq"),
+    agent: readOrigin("agent"),
+    project: readOrigin("project"),
+    branch: readOrigin("branch"),
+    title: readOrigin("title"),
+    model: readOrigin("model"),
     placements: field.list("placements").map((place) => {
       const inner = readerOf(asObject(place, "placements"));
       return { sessionId: inner.name("sessionId"), start: inner.number("start"), base: inner.number("base") };

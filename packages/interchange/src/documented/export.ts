@@ -236,7 +236,7 @@ class ConversationWriter {
   }
 
   #writeConversation(): void {
-    const { sessionKey, sessionId, createdAt, archivedAt, archiveCause, lastAt } = this.#conversation;
+    const { sessionKey, sessionId, createdAt, archivedAt, archiveCause, title, lastAt } = this.#conversation;
     const row = this.#imported.conversation;
     this.#conversationId = this.#out.takeId(
       "conversations",
@@ -256,6 +256,7 @@ class ConversationWriter {
       active: isActive ? 1 : 0,
       archived_at: isActive ? null : toIso(archivedAt ?? createdAt),
       archive_cause: archiveCause,
+      title,
       created_at: toIso(createdAt),
       updated_at: toIso(lastAt ?? createdAt),
     });

@@ -13,7 +13,14 @@ import { setImmediate } from "node:timers/promises";
 
 import { EngineError, POSITION_STEP, estimateTextTokens } from "@lossless/core";
 import type { EngineEvent, SessionRef, Settings } from "@lossless/core";
-import { Redaction, checkSession, deriveMessage, hiddenMask, prepareMessage } from "@lossless/core/formats";
+import {
+  Redaction,
+  NO_ORIGIN,
+  checkSession,
+  deriveMessage,
+  hiddenMask,
+  prepareMessage,
+} from "@lossless/core/formats";
 import type { ImportMark } from "@lossless/core/formats";
 import type { AppendEvent, Intake, PreparedMessage, Store } from "@lossless/core/ports";
 import { describeFailure } from "../archive/import-archive.ts";
@@ -216,6 +223,8 @@ class DocumentedImport {
         createdAt,
         archivedAt,
         archiveCause: isActive ? null : (textOf(conversation, "archive_cause") ?? "archived"),
+        ...NO_ORIGIN,
+        title: textOf(conversation, "title") || null,
         rows: 0,
         foldRevision: 0,
         epochSeq: 0,

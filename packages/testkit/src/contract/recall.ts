@@ -151,6 +151,32 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
       expect(await store.listScope(FOREIGN)).toEqual([]);
     }));
 
+  test("knows where conversations come from, and lists those of a project or an agent", () =>
+    withStore(async (store) => {
+      const other = { ...session, key: "claude-code:2", id: "session-2" };
+      const { conversationId } = await tell(store, ["a"]);
+      const told = { events: [], now: clock.now() };
+      const first = { agent: "claude-code", project: "/srv/app", branch: "main", model: "large" };
+      const second = await store.append({ ...told, session: other, origin: first });
+      const later = { agent: "codex", project: "/srv", branch: "fix", title: "A \0title", model: "" };
+      await store.append({ ...told, session: other, origin: later });
+      expect(await store.readConversation(second.conversationId)).toMatchObject({
+        ...first,
+        branch: "fix",
+        title: "A title",
+      });
+      const nothing = { agent: null, project: null, branch: null, title: null, model: null };
+      expect(await store.readConversation(conversationId)).toMatchObject(nothing);
+      expect(await store.listScope({ project: "/srv/app" })).toEqual([second.conversationId]);
+      expect(await store.listScope({ project: "/srv" })).toEqual([]);
+      expect(await store.listScope({ agent: "claude-code", owner: "nobody" })).toEqual([]);
+      expect(await store.listScope({ exceptSession: other.id })).toEqual([conversationId]);
+      const page = await store.listConversations({ agent: "claude-code", after: null, limit: 9 });
+      expect(page.items.map((row) => row.conversationId)).toEqual([second.conversationId]);
+      const [moved] = await store.listMoved({ conversationIds: [second.conversationId] });
+      expect(moved).toMatchObject({ project: "/srv/app", title: "A title" });
+    }));
+
   test("lends a grant to one at a time, for a while, up to a number of tokens", () =>
     withStore(async (store) => {
       const now = clock.now();
