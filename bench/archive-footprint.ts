@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { importPaths } from "@lossless/interchange";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";

@@ -3,7 +3,7 @@
  * while the engine works. Prints one line of JSON.
  */
 import { readFileSync } from "node:fs";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { importTranscript } from "@lossless/interchange";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 

@@ -4,7 +4,7 @@
  * what counts is the median of the ratios of neighbouring slices.
  */
 import { join } from "node:path";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import type { TemporaryFolder } from "@lossless/testkit/temporary.ts";

@@ -4,7 +4,7 @@
  * the work itself in processor time, without its preparation, and how many units it was.
  */
 import { statSync } from "node:fs";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 import { Archive, processorMs } from "./history.ts";
 

@@ -2,7 +2,7 @@
  * The context the engine itself makes of a history: stored, folded as it falls due, assembled for a budget, no model; and what one question
  * then finds in the archive. Each call has an archive of its own.
  */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, AssembledContext, ContextMessage, Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 

@@ -6,7 +6,7 @@
  * `npm run bench -- prefix [--windows 200000,64000,32000] [--turns 1000]`
  */
 import { estimateTextTokens } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { ContextMessage, Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";

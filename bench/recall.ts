@@ -7,7 +7,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, Engine } from "@lossless/core";
 import { importPaths } from "@lossless/interchange";
 import { findSharedData } from "@lossless/testkit";

@@ -4,7 +4,7 @@
  * and a context is cut at the size. Every compaction weighs the same. Without a model.
  */
 import { writeFileSync } from "node:fs";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { importTranscript } from "@lossless/interchange";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { renderContext } from "./engine-context.ts";

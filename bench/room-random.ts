@@ -2,7 +2,7 @@
  * Contexts of random conversations, for counting those that are larger than their budget: turns with tools, parallel calls, long results,
  * images and long questions, folded for small windows, shown for budgets from very small to ample. The same seed gives the same contexts.
  */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, AssembledContext } from "@lossless/core";
 import { makeClock, makeRandom } from "@lossless/testkit/random.ts";
 import type { Random } from "@lossless/testkit/random.ts";

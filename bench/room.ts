@@ -7,7 +7,7 @@
  * tuned on.
  */
 import { basename } from "node:path";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { AssembledContext, Engine } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, Engine } from "@lossless/core";
 import { analyzeQuery, buildClues } from "@lossless/core/testing";
 import { toMatch } from "@lossless/sqlite/testing";

@@ -6,7 +6,7 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Terminal } from "@earendil-works/pi-tui";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine, Settings } from "@lossless/core";
 import { App } from "../packages/tui/src/app.ts";
 import { readMove, type Key } from "../packages/tui/src/keys.ts";

@@ -1,56 +1,96 @@
 /**
- * Builds what is published: the OpenClaw plugin as a few files without dependencies (the plugin, the workers its engine and long chores run in,
- * what the host's doctor asks) and its manifest. The host's own modules stay outside and are resolved by the host.
+ * Makes the package that is published, in `dist/lossless-claw`: the library, the command `lcm`, the plugin for OpenClaw, the threads they start
+ * and the page of the web inspector, as JavaScript without dependencies. `npm pack ./dist/lossless-claw` packs it.
+ *
+ * Everything that runs lies in one folder, because threads and the page are found beside the file that starts them. Code that several
+ * of them use is in files of its own: an error thrown in one is of the class that the others know.
  */
-
-import { readFile, rm, stat, writeFile } from "node:fs/promises";
-import { join, relative, resolve } from "node:path";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { build } from "esbuild";
 import { renderManifest } from "../packages/openclaw/src/host/manifest.ts";
-
-interface Package {
-  readonly version: string;
-  readonly description: string;
-}
+import { buildPage } from "../packages/web/src/page-build.ts";
+import { buildTypes } from "./package/types.ts";
+import { LIBRARY, makeManifest, readPackage } from "./package/manifest.ts";
+import { renderNotices } from "./package/notices.ts";
 
 const root = join(import.meta.dirname, "..");
-const plugin = join(root, "packages", "openclaw");
-const core = join(root, "packages", "core");
-const library = join(root, "packages", "lossless-claw");
+const packages = join(root, "packages");
+const target = join(root, "dist", "lossless-claw");
 
-await writeManifest();
-await buildPlugin();
+/** Names of files in the package, and what they are made from. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(LIBRARY.map((name) => [name, `lossless-claw/src/${name}.ts`])),
+  lcm: "cli/src/main.ts",
+  openclaw: "openclaw/src/index.ts",
+  // The host looks for a file of this name.
+  "doctor-contract-api": "openclaw/src/doctor-contract.ts",
+  worker: "lossless-claw/src/worker.ts",
+  "chore-worker": "openclaw/src/host/chore-worker.ts",
+  "regex-worker": "core/src/recall/regex-worker.ts",
+};
 
-async function writeManifest(): Promise<void> {
-  const { version, description } = JSON.parse(
-    await readFile(join(plugin, "package.json"), "utf8"),
-  ) as Package;
-  await writeFile(join(plugin, "openclaw.plugin.json"), renderManifest({ version, description }));
+await writePluginManifest();
+// A folder made aside would be the same for readers, but nobody runs from here while it is built.
+await rm(target, { recursive: true, force: true });
+await mkdir(target, { recursive: true });
+const sources = await buildPrograms();
+await Promise.all([buildPage(join(target, "dist", "page")), buildTypes(join(target, "types")), copyBin()]);
+await copyFiles();
+await writeFile(join(target, "package.json"), `${JSON.stringify(await makeManifest(), null, 2)}\n`);
+await writeFile(join(target, "THIRD-PARTY-LICENSES.md"), await renderNotices(sources));
+console.log("dist/lossless-claw is built");
+
+/** The host's manifest is part of the project, so that a change of settings shows in it. */
+async function writePluginManifest(): Promise<void> {
+  const { version, description } = await readPackage("openclaw");
+  const manifest = renderManifest({ version, description });
+  await writeFile(join(packages, "openclaw", "openclaw.plugin.json"), manifest);
 }
 
-async function buildPlugin(): Promise<void> {
-  const outdir = join(plugin, "dist");
-  await rm(outdir, { recursive: true, force: true });
+/** Gives back every file that went into the programs. */
+async function buildPrograms(): Promise<readonly string[]> {
   const { metafile } = await build({
-    entryPoints: {
-      index: join(plugin, "src", "index.ts"),
-      "doctor-contract-api": join(plugin, "src", "doctor-contract.ts"),
-      worker: join(library, "src", "worker.ts"),
-      "chore-worker": join(plugin, "src", "host", "chore-worker.ts"),
-      "regex-worker": join(core, "src", "recall", "regex-worker.ts"),
-    },
-    outdir,
+    entryPoints: Object.fromEntries(
+      Object.entries(PROGRAMS).map(([name, path]) => [name, join(packages, path)]),
+    ),
+    outdir: join(target, "dist"),
+    chunkNames: "part-[hash]",
     bundle: true,
+    splitting: true,
     platform: "node",
     target: "node24",
     format: "esm",
-    external: ["openclaw/*"],
+    // The host brings its own modules; a clone alone builds the page.
+    external: ["openclaw/*", "esbuild"],
+    // Names and lines of the sources for error reports; the sources themselves would double the package.
+    sourcemap: "linked",
+    sourcesContent: false,
     metafile: true,
     legalComments: "none",
     logLevel: "warning",
   });
-  for (const file of Object.keys(metafile.outputs)) {
-    const path = resolve(file);
-    console.log(`${relative(root, path)}  ${Math.round((await stat(path)).size / 1024)} kB`);
-  }
+  return Object.keys(metafile.inputs);
+}
+
+/** The starters can be read by any Node, so they are copied as they are, but for what they start. */
+async function copyBin(): Promise<void> {
+  const source = join(packages, "cli", "bin");
+  await cp(source, join(target, "bin"), { recursive: true });
+  const starter = join(target, "bin", "start.js");
+  const text = await readFile(starter, "utf8");
+  const parts = text.split("../src/main.ts");
+  if (parts.length !== 2) throw new Error("cannot find what bin/start.js starts");
+  await writeFile(starter, parts.join("../dist/lcm.js"));
+}
+
+async function copyFiles(): Promise<void> {
+  const files = {
+    "openclaw.plugin.json": join(packages, "openclaw", "openclaw.plugin.json"),
+    skills: join(packages, "openclaw", "skills"),
+    "README.md": join(packages, "lossless-claw", "README.md"),
+    LICENSE: join(root, "LICENSE"),
+  };
+  for (const [name, source] of Object.entries(files))
+    await cp(source, join(target, name), { recursive: true });
 }

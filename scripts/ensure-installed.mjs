@@ -6,7 +6,16 @@
  * not. Of several runs at the same time one installs and the others wait for it.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureChromium } from "./ensure-chromium.mjs";
@@ -35,11 +44,18 @@ function isInstalled() {
   const fits = Object.entries(wanted.packages).every(
     ([path, entry]) =>
       !path.startsWith("node_modules/") ||
-      entry.link === true ||
       entry.optional === true ||
-      present.packages[path]?.version === entry.version,
+      (entry.link === true
+        ? isLink(path, entry.resolved)
+        : present.packages[path]?.version === entry.version),
   );
   return fits && listCommands().every(hasCommand);
+}
+
+/** One of our own packages, under the name it has now. */
+function isLink(path, folder) {
+  const link = join(root, path);
+  return existsSync(link) && realpathSync(link) === realpathSync(join(root, folder));
 }
 
 /** The Node we bring along, and the commands of our own packages. */

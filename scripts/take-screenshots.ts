@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { findChromium, openPage, startChromium } from "@lossless/testkit/chromium.ts";
 import type { Page } from "playwright-core";
 import { startInspector } from "../packages/web/src/server.ts";

@@ -182,6 +182,13 @@ describe("the packages", () => {
     expect(offences).toEqual([]);
   });
 
+  test("call the library by the name it is published under", () => {
+    const offences = listOffences(allCode, (_file, specifier) =>
+      specifier.startsWith("@lossless/lossless-claw"),
+    );
+    expect(offences).toEqual([]);
+  });
+
   test("find in core what it offers, and nothing else", () => {
     const { exports } = JSON.parse(readProjectFile("packages/core/package.json")) as {
       exports: Record<string, string>;
@@ -202,10 +209,10 @@ describe("the packages", () => {
 
   test("use each other one way; what ships uses no test tools", () => {
     const offences = listOffences(sources, (file, specifier) => {
-      const other = /^(?:@lossless\/([^/]+)|lossless-claw)(?:\/|$)/.exec(specifier);
+      const other = /^(?:@lossless\/([^/]+)|(lossless-claw))(?:\/|$)/.exec(specifier);
       if (!other) return false;
       const own = packageOf(file.path) ?? "";
-      return !USES[own]?.includes(other[1] ?? "openclaw");
+      return !USES[own]?.includes(other[1] ?? other[2] ?? "");
     });
     expect(offences).toEqual([]);
     const homeless = sources.filter((file) => !((packageOf(file.path) ?? "") in USES));

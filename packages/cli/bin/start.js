@@ -49,7 +49,7 @@ export async function start(file, words) {
     runWith(ownNode, file);
   } else {
     process.stderr.write(
-      `lcm: cannot run on Node ${process.versions.node}: it needs ${WANTED.join(".")} or newer. Run npm install in the project first.\n`,
+      `lcm: cannot run on Node ${process.versions.node}: it needs ${WANTED.join(".")} or newer (in a clone of the project, npm install brings one)\n`,
     );
     process.exitCode = 1;
   }

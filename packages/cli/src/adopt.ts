@@ -22,7 +22,7 @@ export async function adoptOlder(
     removeLeftovers(path);
     return { kind: "not_needed" };
   }
-  const { adoptDocumentedDatabase } = await import("@lossless/lossless-claw/interchange");
+  const { adoptDocumentedDatabase } = await import("lossless-claw/interchange");
   const progress = startProgress("Adopting", { isWanted: !isQuiet });
   try {
     const adoption = await adoptDocumentedDatabase({

@@ -8,7 +8,7 @@ import { mkdir, open, readFile, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { EngineError, resolveSettings } from "@lossless/core";
 import { flushPath, isObject } from "@lossless/core/doors";
-import { withFileLock } from "@lossless/lossless-claw/file-lock";
+import { withFileLock } from "lossless-claw/file-lock";
 import { findStateDir } from "@lossless/core/settings";
 import type { ConfigLayer, ConfigObject, Environment, ResolvedSettings } from "@lossless/core/settings";
 

@@ -104,7 +104,7 @@ export class Invocation {
   async openArchive(access: Access, options: ArchiveOptions = {}): Promise<Engine> {
     const { settings } = await this.settings();
     await this.prepareArchive(access);
-    const { openEngine } = await import("@lossless/lossless-claw");
+    const { openEngine } = await import("lossless-claw");
     this.#database = settings.databasePath;
     const note = options.onNote ?? printNote;
     const noteUpgrade = noteTenths("upgrading the archive to this version", note);

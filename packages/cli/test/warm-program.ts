@@ -12,10 +12,7 @@ const THREADLESS = new URL("./threadless-engine.ts", import.meta.url).href;
 
 registerHooks({
   resolve: (specifier, context, next) =>
-    next(
-      specifier === "@lossless/lossless-claw" && context.parentURL === CONTEXT ? THREADLESS : specifier,
-      context,
-    ),
+    next(specifier === "lossless-claw" && context.parentURL === CONTEXT ? THREADLESS : specifier, context),
 });
 const { main } = await import("../src/main.ts");
 

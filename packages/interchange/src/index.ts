@@ -13,13 +13,19 @@ export type { PrepareAhead } from "@lossless/core/formats";
 
 // Whole histories and archives
 export { copyForTrial, detectHistory, exportConversations, importHistory } from "./history.ts";
-export type { ExportRequest, HistoryKind, HistoryReport, HistoryRequest } from "./history.ts";
+export type {
+  ArchiveLocation,
+  ExportRequest,
+  HistoryKind,
+  HistoryReport,
+  HistoryRequest,
+} from "./history.ts";
 export type { ExportReport } from "./archive/export-archive.ts";
 
 // Session files of hosts
 export { findSessionFiles, rotateSessionFile, sweepSessionFiles } from "./transcript/rotate.ts";
-export type { RotateReport, SweepTally } from "./transcript/rotate.ts";
+export type { RotateOptions, RotateReport, SweepOptions, SweepTally } from "./transcript/rotate.ts";
 
 // Databases of the documented schema
 export { adoptDocumentedDatabase, isDocumentedDatabase } from "./documented/adopt.ts";
-export type { Adoption } from "./documented/adopt.ts";
+export type { Adoption, AdoptOptions } from "./documented/adopt.ts";

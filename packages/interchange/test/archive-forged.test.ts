@@ -12,8 +12,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 
 import { resolveSettings } from "@lossless/core";
 import { deriveMessage } from "@lossless/core/formats";
-import { openEngine } from "@lossless/lossless-claw";
-import { createBackup } from "@lossless/lossless-claw/repair";
+import { openEngine } from "lossless-claw";
+import { createBackup } from "lossless-claw/repair";
 import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../src/archive/export-archive.ts";
 import { importArchive } from "../src/archive/import-archive.ts";

@@ -11,7 +11,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { deriveMessage } from "@lossless/core/formats";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { SqliteStore } from "@lossless/sqlite";
 import { exportArchive } from "../src/archive/export-archive.ts";
 import { importArchive, isArchive } from "../src/archive/import-archive.ts";

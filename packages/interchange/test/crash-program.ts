@@ -1,6 +1,6 @@
 /** The program that `crash.test.ts` kills: imports a directory into a database and reports every step to its parent. */
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { importPaths } from "../src/transcript/import.ts";
 
 const [database, directory] = process.argv.slice(2);

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 
 import { resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { SqliteStore } from "@lossless/sqlite";
 import { importDocumented } from "../src/documented/import.ts";
 import { exportText } from "../src/formats/export-text.ts";

@@ -1,9 +1,9 @@
 /** A session file is shortened only when all of it can be read back from the archive, and never half. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
-import { rotateSessionFile, sweepSessionFiles } from "@lossless/lossless-claw/interchange";
+import { rotateSessionFile, sweepSessionFiles } from "lossless-claw/interchange";
 import { importTranscript } from "../src/transcript/import.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
-import { openEngine, openStore, resolveSettings } from "@lossless/lossless-claw";
+import { openEngine, openStore, resolveSettings } from "lossless-claw";
 import { deriveMessage } from "@lossless/core/testing";
 import { makeTemporaryFolder } from "@lossless/testkit";
 

@@ -1,7 +1,7 @@
 /** A small archive of two owners, one of them with summaries, and a client of the server over it. */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { makeFactory, startHttp } from "../src/index.ts";

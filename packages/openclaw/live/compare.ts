@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { ATTACHMENT_PREFIX } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { readArchive, type ArchivedRow } from "./archive-reader.ts";
 import { PATIENCE_MS, type Stage } from "./stage.ts";

@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -191,18 +191,15 @@ export class Stage {
     process.exit(this.#failed === 0 ? 0 : 1);
   }
 
-  /** The package as it is published: built files, manifest, package.json, and nothing that only the workspace has. */
+  /** The package as it is published, and nothing that only the workspace has. */
   #stagePlugin(): string {
     const built = spawnSync(process.execPath, [join(repository, "scripts", "build.ts")], {
       cwd: repository,
       encoding: "utf8",
     });
     assert.equal(built.status, 0, built.stderr);
-    const source = join(repository, "packages", "openclaw");
     const target = join(this.rootDir, "plugin");
-    mkdirSync(target);
-    for (const name of ["package.json", "openclaw.plugin.json", "dist", "skills"])
-      cpSync(join(source, name), join(target, name), { recursive: true });
+    cpSync(join(repository, "dist", PLUGIN), target, { recursive: true });
     return target;
   }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Complete, Engine } from "@lossless/core";
 import { listBackups, planRewrite } from "@lossless/core/repair";
 import { afterEach, beforeEach, expect, test } from "vitest";

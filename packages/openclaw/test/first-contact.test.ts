@@ -2,7 +2,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Complete, Engine, MessageRow } from "@lossless/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { importOlder, readOlder } from "../src/capture/first-contact.ts";

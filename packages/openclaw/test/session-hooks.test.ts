@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ProcessMemory } from "../src/host/process-memory.ts";

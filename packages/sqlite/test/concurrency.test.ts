@@ -4,7 +4,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { SHARED_SESSION, sharedArrival, TURN_MESSAGES } from "@lossless/testkit/crowd-program.ts";

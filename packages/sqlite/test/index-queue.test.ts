@@ -1,6 +1,6 @@
 /** Messages are indexed a moment after they were stored: nothing may be missed, indexed twice, or keep a forgotten text alive. */
 import { DatabaseSync } from "node:sqlite";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 /** A large batch is compared with what is stored in one question; it must end as event after event would. */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";

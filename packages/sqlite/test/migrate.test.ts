@@ -3,7 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { EngineEvent } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { writeInterruptedArchive, writeLongInterruptedArchive } from "@lossless/testkit/older-archive.ts";
@@ -56,7 +56,7 @@ describe("an archive of an older version", () => {
     writeLongInterruptedArchive(database, MANY);
     const before = query(database, STATE);
     const program = `
-      import { openEngine } from ${JSON.stringify(import.meta.resolve("@lossless/lossless-claw"))};
+      import { openEngine } from ${JSON.stringify(import.meta.resolve("lossless-claw"))};
       await openEngine({ database: ${JSON.stringify(database)}, thread: false, onEvent: (event) => {
         if (event.kind === "progress" && event.done > event.total / 2) process.kill(process.pid, "SIGKILL");
       } });`;

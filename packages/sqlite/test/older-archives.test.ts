@@ -1,6 +1,6 @@
 /** Archives written by programs of every earlier schema version open, verify, and show and find the same as one written today. */
 import { DatabaseSync } from "node:sqlite";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import {

@@ -2,7 +2,7 @@
  * Which index each hot query takes. A new index is also offered to every query that was there before it, and SQLite may take it where it is
  * worse; then nothing is wrong and everything is slow, which no other test sees.
  */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { resolveSettings } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";

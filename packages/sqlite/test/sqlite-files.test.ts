@@ -1,5 +1,5 @@
 /** Databases that cannot be used: one clear error with the documented code, and the file left as it was. */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { statSync, symlinkSync, writeFileSync } from "node:fs";

@@ -3,7 +3,7 @@
  * A listing asks the full-text index for a clue; everything else a search needs comes in a fixed number of statements.
  */
 import { DatabaseSync, StatementSync } from "node:sqlite";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, onTestFinished, test, vi } from "vitest";

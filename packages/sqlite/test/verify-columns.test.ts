@@ -1,6 +1,6 @@
 /** Every column of every table: an edit by hand is noticed by `verify`, or the column is in the list of what is not proven, with a reason. */
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Problem } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { renderTakeBack } from "@lossless/testkit/older-archive.ts";

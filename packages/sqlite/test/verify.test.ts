@@ -1,5 +1,5 @@
 /** Editing any stored byte by hand must make `verify` fail, and name the message where there is one. */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { VerifyResult } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

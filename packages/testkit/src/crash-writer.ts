@@ -4,7 +4,7 @@
  * alone, so that the parent knows every byte without being told.
  */
 import { writeSync } from "node:fs";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival } from "@lossless/core";
 import { makeRandom } from "./random.ts";
 

@@ -5,7 +5,7 @@
 import { chmodSync, closeSync, openSync, readSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, Engine } from "@lossless/core";
 
 /** What every process of the crowd is told. */

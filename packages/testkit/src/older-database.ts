@@ -1,8 +1,8 @@
 /** A database as an older lossless-claw leaves it: an archive of ours, with a folded chat in it, written in the documented schema. */
 
 import { rmSync } from "node:fs";
-import { openEngine } from "@lossless/lossless-claw";
-import { exportConversations } from "@lossless/lossless-claw/interchange";
+import { openEngine } from "lossless-claw";
+import { exportConversations } from "lossless-claw/interchange";
 
 const MESSAGES = 40;
 

@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 
 import { POSITION_STEP } from "@lossless/core";
 import type { Engine } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 
 import { makeRandom } from "./random.ts";
 import { makeTemporaryDirectory } from "./temporary.ts";

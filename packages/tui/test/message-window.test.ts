@@ -1,5 +1,5 @@
 /** The window over the messages of a conversation: bounded, gapless, and in the right place, however one moves. */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";

@@ -1,6 +1,6 @@
 /** The terminal UI on a virtual terminal, over an archive of its own: keys in, screens out. */
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, Complete, Engine, Settings } from "@lossless/core";
 import { examine } from "@lossless/core/repair";
 import { makeTemporaryFolder } from "@lossless/testkit";

@@ -5,7 +5,7 @@
 import { EngineError, formatMessageId } from "@lossless/core";
 import type { Engine, Scope, Settings } from "@lossless/core";
 import { examine, listBackups, planRewrite, previewForget, rewriteAll } from "@lossless/core/repair";
-import { applyForget, createBackup, mend } from "@lossless/lossless-claw/repair";
+import { applyForget, createBackup, mend } from "lossless-claw/repair";
 import type { DoctorOptions, ForgetSelection, RewriteSelection, RewriteTarget } from "@lossless/core/repair";
 import { countOf, diffLines, formatBytes, formatCount, renderCommandLine } from "@lossless/core/doors";
 import type { ActionPreview, ActionResult, ActionWish } from "./api-types.ts";

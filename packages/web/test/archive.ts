@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Complete, Engine } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
 import { startInspector } from "../src/server.ts";

@@ -1,7 +1,7 @@
 /** The plot of growth is what happened: checked against an engine that folds while the conversation grows. */
 import { join } from "node:path";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Outlines } from "../src/outline.ts";
 import { addUpGrowth, planTimeline } from "../src/timeline.ts";

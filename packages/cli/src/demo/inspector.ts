@@ -1,6 +1,6 @@
 /** The demo with `--web`: after the tour, the archive it made stays open in the web inspector. */
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { style } from "../style.ts";
 import { runInspector } from "@lossless/web";
 import { readVersion } from "../version.ts";

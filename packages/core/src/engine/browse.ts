@@ -18,11 +18,11 @@ import type { EngineState } from "./state.ts";
 
 const MAX_PAGE = 10_000;
 
-interface OneConversation extends Scope {
+export interface OneConversation extends Scope {
   readonly conversationId: number;
 }
 
-interface OneMessage extends Scope {
+export interface OneMessage extends Scope {
   readonly messageId: number;
 }
 

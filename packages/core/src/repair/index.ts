@@ -4,7 +4,14 @@ export type { ArchiveAccess } from "./archive-access.ts";
 
 // Backups
 export { createBackup, listBackups, planRestore, restoreBackup } from "./backup.ts";
-export type { BackupEntry, BackupReport, RestorePlan, RestoreReport } from "./backup.ts";
+export type {
+  BackupEntry,
+  BackupOptions,
+  BackupReport,
+  RestoreOptions,
+  RestorePlan,
+  RestoreReport,
+} from "./backup.ts";
 
 // Examining and mending
 export { examine, mend } from "./doctor.ts";
@@ -13,7 +20,7 @@ export { buildSupportBundle } from "./support.ts";
 
 // Forgetting and cleaning
 export { applyForget, previewForget } from "./forget.ts";
-export type { ForgetPreview, ForgetResult, ForgetSelection, Receipt } from "./forget.ts";
+export type { ForgetOptions, ForgetPreview, ForgetResult, ForgetSelection, Receipt } from "./forget.ts";
 export { listCleanable } from "./clean.ts";
 export type { Cleanable, CleanKind } from "./clean.ts";
 export { listImports, planRemoval, removeImports } from "./imports.ts";

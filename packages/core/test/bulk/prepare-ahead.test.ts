@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { resolveSettings } from "../../src/index.ts";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { importTranscript } from "@lossless/interchange";
 import { createPreparer } from "../../src/bulk/prepare-ahead.ts";
 import { generateSession, openTestEngine, readStoredLines } from "@lossless/testkit/session-archive.ts";

@@ -1,5 +1,5 @@
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { listRefusals } from "@lossless/testkit/provider-rules.ts";
 import { expect, test } from "vitest";

@@ -9,7 +9,7 @@ import { someOf } from "@lossless/testkit/rounds.ts";
 import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { describe, expect, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { importTranscript } from "@lossless/interchange";
 import type { Engine } from "../../src/index.ts";
 

@@ -1,6 +1,6 @@
 /** Exploration summaries by a model: what it is shown, what becomes of its answer, and that nothing it does keeps a message out. */
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Complete, CompleteRequest, CompleteResult, Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
 import { EngineError, resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { EngineEvent } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";

@@ -1,6 +1,6 @@
 /** An engine for the folding tests: a model that answers by the sources it is shown, a clock that can be ahead, closed with its test. */
 import { onTestFinished } from "vitest";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { CompleteResult, Engine } from "../../src/index.ts";
 import { answerCall, foldSettings } from "./fold-program.ts";
 

@@ -7,7 +7,7 @@ import { once } from "node:events";
 
 import { makeRandom } from "@lossless/testkit";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, CompleteRequest, CompleteResult } from "../../src/index.ts";
 
 import { drawWords, settingsFor, START_MS } from "./conversation.ts";

@@ -2,7 +2,7 @@
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "../../src/index.ts";
 
 import { makeTurns, SESSION, settingsFor } from "./conversation.ts";

@@ -10,7 +10,7 @@ import { makeTemporaryFolder } from "@lossless/testkit";
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { IngestRequest } from "../../src/index.ts";
 import { resolveSettings } from "../../src/index.ts";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { encodeBody } from "../../src/store/body.ts";
 import { importTranscript } from "@lossless/interchange";
 import { createPreparer } from "../../src/bulk/index.ts";

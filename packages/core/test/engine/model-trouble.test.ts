@@ -1,7 +1,7 @@
 import { makeClock, makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Complete, CompleteResult, Engine, EngineEvent } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

@@ -1,6 +1,6 @@
 /** Events that a database would give back changed, or that would make a conversation unreadable, are refused before anything is stored. */
 import { writeFileSync } from "node:fs";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
 import { makeTemporaryFolder } from "@lossless/testkit";

@@ -2,7 +2,7 @@ import { makeClock, makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { someOf } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { AssembledContext } from "../../src/index.ts";
 
 import { makeTurn, SESSION, settingsFor, START_MS } from "./conversation.ts";

@@ -2,7 +2,7 @@
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, Engine } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

@@ -4,7 +4,7 @@ import { makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { POSITION_STEP } from "../../src/index.ts";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "../../src/index.ts";
 
 import { makeTurns, SESSION, settingsFor } from "./conversation.ts";

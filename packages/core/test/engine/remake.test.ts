@@ -2,7 +2,7 @@ import { makeClock, makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { POSITION_STEP } from "../../src/index.ts";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine, SummaryRow } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

@@ -1,6 +1,6 @@
 /** The same large content, told of in different ways: as a named table, as plain text, twice in one message, in two conversations. */
 import { readdirSync } from "node:fs";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";

@@ -2,7 +2,7 @@
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine, IngestRequest } from "../../src/index.ts";
 
 const SESSION = { key: "agent:main:sequence", id: "sequence", owner: "main" };

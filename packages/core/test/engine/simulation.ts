@@ -13,7 +13,7 @@ import { makeClock, makeRandom } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 
 import { POSITION_STEP, resolveSettings } from "../../src/index.ts";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, Complete, Engine, Settings } from "../../src/index.ts";
 
 import { ArchiveView, findFaults } from "./context-checks.ts";

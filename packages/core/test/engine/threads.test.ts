@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { serialize } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Complete, CompleteResult, Embed, Engine } from "@lossless/core";
 import { VERBS } from "../../src/engine/engine.ts";
 import type { ToWorker } from "../../src/engine/thread-messages.ts";

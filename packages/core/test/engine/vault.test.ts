@@ -6,9 +6,9 @@ import { makeTemporaryFolder, type TemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { EngineError, resolveSettings, type Engine } from "../../src/index.ts";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { buildSupportBundle } from "../../src/repair/support.ts";
-import { exportConversations, importHistory } from "@lossless/lossless-claw/interchange";
+import { exportConversations, importHistory } from "lossless-claw/interchange";
 
 const KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const OTHER_KEY = "ff".repeat(32);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 /** A small archive for the tests of recall: two agents, a folded conversation, a large file. */
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Arrival, Complete, Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 

@@ -2,7 +2,7 @@
  * What a regular expression looks at, as a count of the texts that are read: the index and the spelled words narrow it, a full page ends it.
  * No clock: a counter tells whether the way that saves time was taken.
  */
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";

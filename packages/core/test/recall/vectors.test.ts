@@ -1,6 +1,6 @@
 /** Search by meaning: filling a space whatever goes wrong, exact neighbours, and what a question gets from them. */
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Embed, EmbedRequest, EmbedResult, Engine, EngineEvent } from "@lossless/core";
 import {
   dotProduct,

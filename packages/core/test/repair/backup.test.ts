@@ -1,7 +1,7 @@
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { listBackups } from "../../src/repair/backup.ts";
-import { createBackup, restoreBackup } from "@lossless/lossless-claw/repair";
-import { applyForget } from "@lossless/lossless-claw/repair";
+import { createBackup, restoreBackup } from "lossless-claw/repair";
+import { applyForget } from "lossless-claw/repair";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

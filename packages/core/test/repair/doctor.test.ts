@@ -3,11 +3,11 @@ import { chmodSync, existsSync, mkdirSync, statSync, utimesSync, writeFileSync }
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine, Settings } from "@lossless/core";
 import { findDamage } from "../../src/repair/checks/summaries.ts";
 import { examine } from "../../src/repair/doctor.ts";
-import { createBackup, mend } from "@lossless/lossless-claw/repair";
+import { createBackup, mend } from "lossless-claw/repair";
 import type { DoctorOptions, Finding } from "../../src/repair/doctor.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";

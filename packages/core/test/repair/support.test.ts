@@ -1,8 +1,8 @@
 /** A bundle says how the archive is and nothing of what is in it; cleaning takes only what has ended. */
 import { resolveSettings } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { listCleanable } from "../../src/repair/clean.ts";
-import { applyForget } from "@lossless/lossless-claw/repair";
+import { applyForget } from "lossless-claw/repair";
 import { buildSupportBundle } from "../../src/repair/support.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { expect, test } from "vitest";

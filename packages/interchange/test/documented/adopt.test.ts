@@ -15,8 +15,8 @@ import { DatabaseSync } from "node:sqlite";
 
 import { expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
-import { adoptDocumentedDatabase } from "@lossless/lossless-claw/interchange";
+import { openEngine } from "lossless-claw";
+import { adoptDocumentedDatabase } from "lossless-claw/interchange";
 
 import { makeTemporaryDirectory } from "@lossless/testkit";
 

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 
 import { describe, expect, onTestFinished, test } from "vitest";
 
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { deriveMessage } from "@lossless/core/formats";
 import { SqliteStore } from "@lossless/sqlite";
 import { exportDocumented } from "../../src/documented/export.ts";

@@ -1,10 +1,10 @@
 /** The thread of one chore: does it, says how it went, and ends. */
 
 import { parentPort, workerData } from "node:worker_threads";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import { serializeError } from "@lossless/core/doors";
-import { adoptDocumentedDatabase } from "@lossless/lossless-claw/interchange";
-import { createBackup } from "@lossless/lossless-claw/repair";
+import { adoptDocumentedDatabase } from "lossless-claw/interchange";
+import { createBackup } from "lossless-claw/repair";
 import type { Chore, ChoreAnswer } from "./chores.ts";
 
 async function work({ kind, settings }: Chore): Promise<ChoreAnswer> {

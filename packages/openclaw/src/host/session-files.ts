@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import type { Engine, Settings } from "@lossless/core";
 import { findSessionFiles } from "@lossless/interchange";
-import { sweepSessionFiles } from "@lossless/lossless-claw/interchange";
+import { sweepSessionFiles } from "lossless-claw/interchange";
 
 export async function sweepHostFiles(request: {
   readonly open: () => Promise<Engine>;

@@ -7,7 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { stat } from "node:fs/promises";
 import { EngineError } from "@lossless/core";
-import { openEngine } from "@lossless/lossless-claw";
+import { openEngine } from "lossless-claw";
 import type { Engine, EngineEvent, Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/interchange/need";
 import { openEmbed } from "@lossless/models";

@@ -63,7 +63,7 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
   }
   const { settings } = await invocation.settings();
   const since = await readTimeOption(invocation, "--since", options.since);
-  const { exportConversations } = await import("@lossless/lossless-claw/interchange");
+  const { exportConversations } = await import("lossless-claw/interchange");
   const progress = startProgress("Exporting", { isWanted: !invocation.isJson });
   const report = await runCancellable(
     (signal) =>

@@ -259,7 +259,7 @@ async function importHistories(
   invocation: Invocation,
   { sources, tally, signal, ...options }: Work,
 ): Promise<void> {
-  const { copyForTrial, importHistory } = await import("@lossless/lossless-claw/interchange");
+  const { copyForTrial, importHistory } = await import("lossless-claw/interchange");
   const { settings } = await invocation.settings();
   if (!options.dryRun) await invocation.prepareArchive("create");
   const scratch = options.dryRun ? await mkdtemp(join(tmpdir(), "lcm-dry-")) : null;

@@ -52,7 +52,7 @@ async function runBackup(invocation: Invocation, options: BackupOptions, list?: 
 }
 
 async function runCreate(invocation: Invocation, { out, keep }: BackupOptions): Promise<void> {
-  const { createBackup } = await import("@lossless/lossless-claw/repair");
+  const { createBackup } = await import("lossless-claw/repair");
   const { settings } = await invocation.settings();
   const bars = new Map<string, ReturnType<typeof startProgress>>();
   const report = await invocation

@@ -48,7 +48,7 @@ function parseDays(text: string): number {
 
 async function runClean(invocation: Invocation, options: CleanOptions): Promise<void> {
   const { listCleanable } = await import("@lossless/core/repair");
-  const { applyForget } = await import("@lossless/lossless-claw/repair");
+  const { applyForget } = await import("lossless-claw/repair");
   const { settings } = await invocation.settings();
   const before = Date.now() - options.olderThan * DAY_MS;
   const { found, done } = await invocation.withArchive(

@@ -80,7 +80,7 @@ async function runDoctor(invocation: Invocation, { fix = false }: Options): Prom
 }
 
 async function treat(options: DoctorOptions, fix: boolean): Promise<Outcome> {
-  const { examine, mend } = await import("@lossless/lossless-claw/repair");
+  const { examine, mend } = await import("lossless-claw/repair");
   const report = await examine(options);
   if (!fix || !report.findings.some((finding) => finding.fix !== undefined)) {
     return { report, mended: fix ? { backupPath: null, copyPath: null, mended: [] } : null };

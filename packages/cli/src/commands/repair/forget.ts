@@ -101,7 +101,7 @@ function parseExpression(text: string): RegExp {
 }
 
 async function runForget(invocation: Invocation, options: ForgetOptions): Promise<void> {
-  const { previewForget, applyForget } = await import("@lossless/lossless-claw/repair");
+  const { previewForget, applyForget } = await import("lossless-claw/repair");
   const { settings } = await invocation.settings();
   const apply = options.apply === true;
   const progress = startProgress("Looking", { isWanted: !invocation.isJson });

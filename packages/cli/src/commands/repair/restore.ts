@@ -41,7 +41,7 @@ async function runRestore(
   { yes, withForgotten = false }: RestoreOptions,
   path: string,
 ): Promise<void> {
-  const { planRestore, restoreBackup } = await import("@lossless/lossless-claw/repair");
+  const { planRestore, restoreBackup } = await import("lossless-claw/repair");
   const { settings } = await invocation.settings();
   const places = {
     backupPath: resolve(path),

@@ -60,7 +60,7 @@ async function runRotate(
   const [file] = paths;
   if (file === undefined || paths.length > 1)
     throw usageError("cannot run lcm rotate: it takes one session file", "With --auto it takes several.");
-  const { rotateSessionFile } = await import("@lossless/lossless-claw/interchange");
+  const { rotateSessionFile } = await import("lossless-claw/interchange");
   const { settings } = await invocation.settings();
   const dryRun = options.apply !== true;
   const { databasePath, largeFilesDir: filesDir, freshTailCount } = settings;
@@ -92,7 +92,7 @@ async function runSweep(
       "cannot run lcm rotate --auto --apply: the settings decide what is done",
       "lcm config set autoRotateSessionFiles.startup rotate",
     );
-  const { sweepSessionFiles } = await import("@lossless/lossless-claw/interchange");
+  const { sweepSessionFiles } = await import("lossless-claw/interchange");
   const { settings, places } = await invocation.settings();
   const { databasePath, largeFilesDir: filesDir } = settings;
   const files = await listSessionFiles(paths, places.stateDir);

@@ -1,0 +1,2 @@
+/** To show and change settings: everything of `@lossless/core/settings`. */
+export * from "@lossless/core/settings";
