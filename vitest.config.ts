@@ -1,6 +1,6 @@
 /**
  * Which tests a run has: `scripts/run-tests.ts` names a suite. Without one, as in `npx vitest run <file>`, every file can be run. A file
- * belongs to the browser suite when it imports the browser, and to the soak suite when it asks how often to repeat itself, or has properties.
+ * belongs to the browser suite when it imports the browser, to the PostgreSQL suite when it imports that server, and to the soak suite when it asks how often to repeat itself, or has properties.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { HANG_LIMIT_MS } from "./packages/testkit/src/hang-limit.ts";
 
 const EVERY = ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"];
 const BROWSER = "@lossless/testkit/chromium.ts";
+const POSTGRES = "@lossless/testkit/postgres-server.ts";
 const SOAK = ["@lossless/testkit/rounds.ts", "@lossless/testkit/properties.ts"];
 
 const importing = (...modules: string[]): string[] =>
@@ -19,8 +20,9 @@ const importing = (...modules: string[]): string[] =>
 
 const SUITES: Readonly<Record<string, { include: string[]; exclude?: string[] }>> = {
   every: { include: EVERY },
-  test: { include: EVERY, exclude: importing(BROWSER) },
+  test: { include: EVERY, exclude: importing(BROWSER, POSTGRES) },
   browser: { include: importing(BROWSER) },
+  postgres: { include: importing(POSTGRES) },
   soak: { include: importing(...SOAK) },
 };
 

@@ -1,5 +1,5 @@
 /**
- * `npm test`, `npm run test:soak`, `npm run test:browser`: vitest with the files of a suite (`vitest.config.ts`), and then the processor
+ * `npm test`, `npm run test:soak`, `npm run test:browser`, `npm run test:postgres`: vitest with the files of a suite (`vitest.config.ts`), and then the processor
  * time that it and all its processes used. That number, and not the clock on the wall, says what a suite costs on a busy machine.
  */
 import { spawnSync } from "node:child_process";

@@ -37,8 +37,12 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const CORE = "packages/core/src/";
 const sources = readSources();
 const core = sources.filter((file) => file.path.startsWith(CORE));
-const ADAPTER = "packages/sqlite/src/";
-const adapter = sources.filter((file) => file.path.startsWith(ADAPTER));
+/** Each adapter with the one module it may import besides Node and core. */
+const ADAPTERS: Readonly<Record<string, RegExp>> = {
+  "packages/sqlite/src/": /^node:/,
+  "packages/postgres/src/": /^node:|^pg$/,
+};
+const adapter = sources.filter((file) => Object.keys(ADAPTERS).some((home) => file.path.startsWith(home)));
 const INTERCHANGE = "packages/interchange/src/";
 const allCode = readAllCode();
 
@@ -106,7 +110,7 @@ describe("the layers of core", () => {
   });
 
   test("SQL stands in the adapter only, and where other programs' databases are read and written", () => {
-    const homes = [ADAPTER, `${INTERCHANGE}documented/`, `${INTERCHANGE}formats/`];
+    const homes = [...Object.keys(ADAPTERS), `${INTERCHANGE}documented/`, `${INTERCHANGE}formats/`];
     const offenders = sources
       .filter((file) => packageOf(file.path) !== "testkit")
       .filter((file) => !homes.some((home) => file.path.startsWith(home)))
@@ -118,15 +122,21 @@ describe("the layers of core", () => {
   });
 });
 
-test("an adapter needs Node, the ports, and what adapters are built from", () => {
-  expect(adapter.length).toBeGreaterThan(30);
-  const offences = listOffences(
-    adapter,
-    (_file, specifier, target) =>
-      !/^node:|^@lossless\/core\/(ports|adapter)$/.test(specifier) && target?.startsWith(ADAPTER) !== true,
-  );
-  expect(offences).toEqual([]);
-});
+test.each(Object.entries(ADAPTERS))(
+  "%s needs its driver, the ports, and what adapters are built from",
+  (home, driver) => {
+    const files = adapter.filter((file) => file.path.startsWith(home));
+    expect(files.length).toBeGreaterThan(5);
+    const offences = listOffences(
+      files,
+      (_file, specifier, target) =>
+        !driver.test(specifier) &&
+        !/^@lossless\/core\/(ports|adapter)$/.test(specifier) &&
+        target?.startsWith(home) !== true,
+    );
+    expect(offences).toEqual([]);
+  },
+);
 
 test("no getter of the store does work: what looks like a field runs no SQL", () => {
   const getter = /^ {2}(?:static )?get (\w+)\(\)[^{]*\{\n([\s\S]*?)^ {2}\}/gm;
@@ -159,6 +169,7 @@ const ENTRIES = [
 const USES: Readonly<Record<string, readonly string[]>> = {
   core: [],
   sqlite: ["core"],
+  postgres: ["core"],
   interchange: ["core"],
   "lossless-claw": ["core", "sqlite", "interchange"],
   models: ["core"],
@@ -169,7 +180,7 @@ const USES: Readonly<Record<string, readonly string[]>> = {
   openclaw: ["core", "lossless-claw", "interchange", "models"],
   testkit: ["core", "sqlite", "lossless-claw"],
 };
-const SQLITE_HOMES = [ADAPTER, INTERCHANGE, "packages/testkit/src/"];
+const SQLITE_HOMES = ["packages/sqlite/src/", INTERCHANGE, "packages/testkit/src/"];
 
 describe("the packages", () => {
   test("use core and each other by name, never by a path into it", () => {

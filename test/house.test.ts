@@ -41,7 +41,9 @@ test("no file carries traces of the machine it was written on", () => {
 const CAST = /^(?!.*JSON\.parse).*\bas (?:unknown as|string|number|bigint|Uint8Array|Row|SQLOutputValue)\b/;
 test("values of SQL get their type in one place of the adapter", () => {
   const casts = files
-    .filter((path) => /^packages\/sqlite\/src\/.*\.ts$/.test(path) && !path.endsWith("/connection.ts"))
+    .filter(
+      (path) => /^packages\/(?:sqlite|postgres)\/src\/.*\.ts$/.test(path) && !path.endsWith("/connection.ts"),
+    )
     .flatMap((path) =>
       readProjectFile(path)
         .split("\n")

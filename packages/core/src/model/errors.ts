@@ -22,6 +22,10 @@ export const ERROR_CODES = {
   database_foreign: { exit: 5, when: "the file is not a database, or belongs to another program" },
   database_newer: { exit: 5, when: "the file was written by a newer version of this program" },
   database_unreadable: { exit: 5, when: "the path is a directory, or permissions forbid access" },
+  database_unreachable: {
+    exit: 5,
+    when: "the database server cannot be reached, or the connection was lost",
+  },
   database_busy: { exit: 5, when: "another process held the write lock longer than the time limit" },
   database_full: { exit: 5, when: "the disk or quota is full" },
   database_corrupt: { exit: 5, when: "SQLite reports that the file is damaged, or the file is empty" },

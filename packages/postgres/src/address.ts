@@ -1,0 +1,105 @@
+/**
+ * What an address says about a server: where it is and who asks, in the words of libpq, and how this program is to behave towards it. A
+ * parameter that nobody knows is refused: a misspelt `sslmode` must not end in a connection without TLS.
+ */
+import { EngineError } from "@lossless/core/adapter";
+
+export interface ServerAddress {
+  /** For the driver. */
+  readonly connectionString: string;
+  /** For people and messages: without the password. */
+  readonly name: string;
+  readonly maxConnections: number;
+  readonly connectTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+  /** A statement is prepared once for each connection. Off: PgBouncer before 1.21 gives a connection to others between transactions. */
+  readonly isNamed: boolean;
+}
+
+/** Ours, with the value where the address gives none. Times are in seconds, as libpq has them; 0 is without end. */
+const OWN = { pool: 10, connect_timeout: 10, lock_timeout: 60, statement_timeout: 600 } as const;
+const OWN_NAMES = Object.keys(OWN) as readonly (keyof typeof OWN)[];
+const STATEMENTS = "statements";
+const DRIVERS = [
+  "host",
+  "port",
+  "user",
+  "password",
+  "sslmode",
+  "sslcert",
+  "sslkey",
+  "sslrootcert",
+  "application_name",
+];
+/** The driver proves the server's certificate for all of them, and warns that a later one will not. */
+const PROVEN = ["prefer", "require", "verify-ca", "verify-full"];
+const SSL_MODES = ["disable", ...PROVEN, "no-verify"];
+
+/**
+ * Reads an address.
+ *
+ * @example
+ * parseServerAddress("postgres://lcm@db.example/archive?sslmode=verify-full&pool=4").maxConnections; // 4
+ */
+export function parseServerAddress(address: string): ServerAddress {
+  const url = parseUrl(address);
+  const name = nameAddress(url);
+  const known = [...OWN_NAMES, STATEMENTS, ...DRIVERS];
+  const unknown = [...url.searchParams.keys()].find((key) => !known.includes(key));
+  if (unknown !== undefined) refuse(name, `it has no parameter ${unknown}`, `known are ${known.join(", ")}`);
+  const numbers = OWN_NAMES.map((key) => takeNumber(url, name, key));
+  const statements = take(url, STATEMENTS) ?? "unnamed";
+  if (statements !== "named" && statements !== "unnamed")
+    refuse(name, `${STATEMENTS} cannot be ${statements}`, "write named or unnamed");
+  const mode = url.searchParams.get("sslmode");
+  if (mode !== null && !SSL_MODES.includes(mode))
+    refuse(name, `sslmode cannot be ${mode}`, `write ${SSL_MODES.join(", ")}`);
+  if (mode !== null && PROVEN.includes(mode)) url.searchParams.set("sslmode", "verify-full");
+  const [pool = 0, connect = 0, lock = 0, statement = 0] = numbers;
+  if (pool < 1) refuse(name, "pool cannot be 0", "write how many connections it may have, from 1 on");
+  return {
+    connectionString: url.href,
+    name,
+    maxConnections: pool,
+    connectTimeoutMs: connect * 1000,
+    lockTimeoutMs: lock * 1000,
+    statementTimeoutMs: statement * 1000,
+    isNamed: statements === "named",
+  };
+}
+
+function parseUrl(address: string): URL {
+  try {
+    // libpq has addresses with a user and no host; a URL has none.
+    return new URL(address.replace("@/", "@localhost/"));
+  } catch {
+    // Not the address itself: it may hold a password.
+    return refuse("the server", "it is not a URL", "write postgres://user@host:5432/database");
+  }
+}
+
+function nameAddress(url: URL): string {
+  const shown = new URL(url.href);
+  shown.password = "";
+  shown.search = "";
+  const host = url.searchParams.get("host");
+  return host === null ? shown.href : `${shown.href}?host=${host}`;
+}
+
+function take(url: URL, key: string): string | null {
+  const value = url.searchParams.get(key);
+  url.searchParams.delete(key);
+  return value;
+}
+
+function takeNumber(url: URL, name: string, key: keyof typeof OWN): number {
+  const text = take(url, key);
+  if (text === null) return OWN[key];
+  if (!/^\d{1,6}$/.test(text)) refuse(name, `${key} cannot be ${text}`, "write a whole number, such as 10");
+  return Number(text);
+}
+
+function refuse(name: string, why: string, hint: string): never {
+  throw new EngineError("config", `cannot read the database address ${name}: ${why}`, { hint });
+}

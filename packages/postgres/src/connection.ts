@@ -1,0 +1,612 @@
+/**
+ * The connections to one server: statements, transactions with retries, and the server's errors turned into ours. Statements that are sent
+ * before an answer is waited for travel together, in one round trip.
+ *
+ * Invariants: every write happens inside `write`, in READ COMMITTED, and reads the version of the schema in the same transaction, so that no
+ * program writes to a schema that it does not know. A read of several statements happens inside `read`, on one state of the archive. A
+ * transaction whose COMMIT was answered with anything else than COMMIT has failed.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { EngineError } from "@lossless/core/adapter";
+import type { ErrorCode } from "@lossless/core/adapter";
+import pg from "pg";
+import { parseServerAddress } from "./address.ts";
+import type { ServerAddress } from "./address.ts";
+import { SQL_TYPES, toParameter } from "./sql-values.ts";
+import type { SqlValue } from "./sql-values.ts";
+
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+}
+
+/** Where statements go: to any connection, or to the one of a transaction. */
+export interface Sql {
+  all<T>(text: string, ...values: SqlValue[]): Promise<T[]>;
+  get<T>(text: string, ...values: SqlValue[]): Promise<T | undefined>;
+  /** Several statements in one round trip, in order; the rows of each. */
+  ask<T>(statements: readonly Statement[]): Promise<T[][]>;
+  /** Reads on one state of the archive. Inside a transaction, that transaction. `work` may run again after a lost connection. */
+  read<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+  /** One transaction; all or nothing. Inside one that writes, that transaction. `work` runs again when the server asks for it. */
+  write<T>(work: (sql: WriteSql) => Promise<T>, options?: WriteOptions): Promise<T>;
+}
+
+/** A transaction that writes. */
+export interface WriteSql extends Sql {
+  /** Runs a statement and says how many rows it changed. */
+  change(text: string, ...values: SqlValue[]): Promise<number>;
+  /** Sends statements that nobody waits for; one without values may be several commands. They travel with what comes next, and if one fails, so does the transaction. */
+  post(...statements: readonly Statement[]): void;
+  /** Runs last, before the COMMIT; given twice under a name, once. */
+  beforeCommit(name: string, work: (sql: WriteSql) => Promise<void>): void;
+  /** Runs when the transaction has been committed; never, if it fails. */
+  afterCommit(work: () => void): void;
+}
+
+export interface WriteOptions {
+  /** What `work` did is recognised when it runs again: it may, after a COMMIT without an answer and after a key that was taken meanwhile. */
+  readonly isRepeatable?: boolean;
+  /** Whether this failure of `work`, too, is a reason to run it again. */
+  readonly isConflict?: (error: unknown) => boolean;
+}
+
+export interface ConnectionOptions {
+  readonly address: string;
+  readonly readOnly: boolean;
+  /** How long a call keeps trying while it loses against others, or has lost the server. */
+  readonly busyLimitMs?: number | undefined;
+}
+
+/** A statement as a value. */
+export const statement = (text: string, ...values: SqlValue[]): Statement => ({ text, values });
+
+const DEFAULT_BUSY_LIMIT_MS = 60_000;
+/** A server that restarts is back sooner; one that is gone must not keep a chat waiting. */
+const RECONNECT_LIMIT_MS = 10_000;
+const LONGEST_PAUSE_MS = 500;
+const BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const READ_VERSION = "SELECT version FROM archive_schema";
+
+export class Connection implements Sql {
+  readonly name: string;
+  readonly readOnly: boolean;
+  readonly #address: ServerAddress;
+  readonly #busyLimitMs: number;
+  readonly #pool: pg.Pool;
+  readonly #turns: Turns;
+  /** The newest schema that this program knows; null while the database has not proven to be an archive. */
+  #newestSchema: number | null = null;
+  #isOpen = true;
+  /** Set once a connection was made: from then on a lost server is waited for. */
+  #wasReached = false;
+  readonly #names = new Map<string, string>();
+  /** Round trips that somebody waited for, for tests. */
+  trips = 0;
+  statements = 0;
+  /** Transactions that were begun again. */
+  retries = 0;
+
+  constructor({ address, readOnly, busyLimitMs }: ConnectionOptions) {
+    this.#address = parseServerAddress(address);
+    this.name = this.#address.name;
+    this.readOnly = readOnly;
+    this.#busyLimitMs = busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
+    this.#turns = new Turns(this.#address.maxConnections);
+    this.#pool = new pg.Pool({
+      connectionString: this.#address.connectionString,
+      max: this.#address.maxConnections,
+      connectionTimeoutMillis: this.#address.connectTimeoutMs,
+      keepAlive: true,
+      types: SQL_TYPES,
+      pipeline: true,
+      fallback_application_name: "lossless-claw",
+    });
+    // A connection that dies while nobody uses it leaves the pool; whoever uses one hears of it by an answer.
+    this.#pool.on("error", () => undefined);
+  }
+
+  async all<T>(text: string, ...values: SqlValue[]): Promise<T[]> {
+    const [rows = []] = await this.ask<T>([{ text, values }]);
+    return rows;
+  }
+
+  async get<T>(text: string, ...values: SqlValue[]): Promise<T | undefined> {
+    const [row] = await this.all<T>(text, ...values);
+    return row;
+  }
+
+  /** One statement sees one state by itself; several need a transaction for that. */
+  ask<T>(statements: readonly Statement[]): Promise<T[][]> {
+    if (statements.length > 1) return this.read((sql) => sql.ask(statements));
+    return this.#attempt("read", { isRepeatable: true }, () =>
+      this.#withClient(async (client) => {
+        const answers = await Promise.all(statements.map((one) => client.query(one)));
+        return answers.map(({ rows }) => rows as T[]);
+      }),
+    );
+  }
+
+  read<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#attempt("read", { isRepeatable: true }, () => this.#readOnce(work));
+  }
+
+  /** Like {@link read} for work that must not run twice. */
+  readThroughout<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#attempt("read", { isOnce: true }, () => this.#readOnce(work));
+  }
+
+  write<T>(work: (sql: WriteSql) => Promise<T>, options: WriteOptions = {}): Promise<T> {
+    return this.#attempt("write", options, () => this.#writeOnce(work));
+  }
+
+  /** Like {@link write} for work that must not run twice. */
+  writeThroughout<T>(work: (sql: WriteSql) => Promise<T>): Promise<T> {
+    return this.#attempt("write", { isOnce: true }, () => this.#writeOnce(work));
+  }
+
+  /** From now on, a schema newer than this one is an error: another program may upgrade the database while this one has it open. */
+  refuseNewerThan(version: number): void {
+    this.#newestSchema = version;
+  }
+
+  checkSchemaVersion(version: number, known = this.#newestSchema): void {
+    if (known === null || version <= known) return;
+    throw new EngineError(
+      "database_newer",
+      `cannot use the database ${this.name}: it has schema version ${version}, this program knows up to ${known}`,
+      {
+        hint: "close this program and install the newer version of lossless-claw; the database was left as it is",
+      },
+    );
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    await this.#pool.end();
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  async #readOnce<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#withClient(async (client) => {
+      const transaction = new Transaction(client, BEGIN_READ, null);
+      const result = await transaction.run(work);
+      transaction.close();
+      return result;
+    });
+  }
+
+  async #writeOnce<T>(work: (sql: WriteSql) => Promise<T>): Promise<T> {
+    const { lockTimeoutMs, statementTimeoutMs } = this.#address;
+    const begin = `BEGIN; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`;
+    const isChecked = this.#newestSchema !== null;
+    const check = (version: number): void => this.checkSchemaVersion(version);
+    const { result, follow } = await this.#withClient(async (client) => {
+      const transaction = new Transaction(client, begin, isChecked ? check : null);
+      const value = await transaction.run(work);
+      await transaction.commit();
+      return { result: value, follow: transaction.follow };
+    });
+    for (const next of follow) next();
+    return result;
+  }
+
+  async #withClient<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    if (!this.#isOpen)
+      throw new EngineError("database_closed", `cannot use the database ${this.name}: it is closed`);
+    const release = await this.#turns.take();
+    let client: Client | null = null;
+    try {
+      client = new Client(await this.#pool.connect(), this, this.#address.isNamed ? this.#names : null);
+      this.#wasReached = true;
+      return await work(client);
+    } finally {
+      // Nobody waits for what was sent last but the next user of the connection.
+      if (client === null) release();
+      else void client.release().finally(release);
+    }
+  }
+
+  /** Repeats `work` while it loses against others or has lost the server; any other failure is translated and thrown. */
+  async #attempt<T>(
+    verb: string,
+    { isOnce = false, isRepeatable = false, isConflict }: WriteOptions & { isOnce?: boolean },
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const startedAt = Date.now();
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        const limitMs = isLost(error) ? (this.#wasReached ? RECONNECT_LIMIT_MS : 0) : this.#busyLimitMs;
+        const isWorth =
+          isDefeat(error) ||
+          isConflict?.(error) === true ||
+          (isRepeatable && isTaken(error)) ||
+          (isLost(error) && (isRepeatable || !(error instanceof UnansweredCommit)));
+        if (isOnce || !isWorth || !this.#isOpen || Date.now() - startedAt >= limitMs)
+          throw await this.explain(error, verb);
+        this.retries += 1;
+        await sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
+      }
+    }
+  }
+
+  /** The error in our words; a statement that fails because another program has upgraded the schema says that. */
+  async explain(error: unknown, verb: string): Promise<unknown> {
+    if (/^42[P7]/.test(codeOf(error)) && this.#isOpen && this.#newestSchema !== null) {
+      try {
+        const row = await this.#withClient((client) => client.query(statement(READ_VERSION)));
+        this.checkSchemaVersion((row.rows[0] as { version: number }).version);
+      } catch (newer) {
+        if (newer instanceof EngineError) return newer;
+      }
+    }
+    return translate(error, verb, this.name);
+  }
+}
+
+/** As many at a time as there are connections: to wait for one is not to wait for the server. */
+class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async take(): Promise<() => void> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let isGiven = false;
+    return () => {
+      if (isGiven) return;
+      isGiven = true;
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free += 1;
+    };
+  }
+}
+
+interface Answer {
+  readonly command: string;
+  readonly rowCount: number | null;
+  readonly rows: unknown[];
+}
+
+/** One connection in the hands of one user. Counts round trips: what is sent while an answer is awaited belongs to the same one. */
+class Client {
+  readonly #client: pg.PoolClient;
+  readonly #counter: { trips: number; statements: number };
+  readonly #names: Map<string, string> | null;
+  #open = 0;
+  #last: Promise<unknown> = Promise.resolve();
+  #isBroken = false;
+  readonly #onError = (): void => {
+    this.#isBroken = true;
+  };
+
+  constructor(
+    client: pg.PoolClient,
+    counter: { trips: number; statements: number },
+    names: Map<string, string> | null,
+  ) {
+    this.#client = client;
+    this.#counter = counter;
+    this.#names = names;
+    // The pool does not listen while a connection is in use; unheard, an error would end the process.
+    client.on("error", this.#onError);
+  }
+
+  query({ text, values }: Statement): Promise<Answer> {
+    if (values.length === 0) return this.command(text);
+    return this.#send({ text, values: values.map(toParameter), ...this.#nameOf(text) });
+  }
+
+  /** Without parameters; may be several commands in one. */
+  command(text: string): Promise<Answer> {
+    return this.#send({ text });
+  }
+
+  /** A command whose answer nobody waits for. */
+  tell(text: string): void {
+    this.#counter.trips -= this.#open === 0 ? 1 : 0;
+    this.command(text).catch(() => this.markBroken());
+  }
+
+  #send(query: pg.QueryConfig): Promise<Answer> {
+    if (this.#open === 0) this.#counter.trips += 1;
+    this.#open += 1;
+    this.#counter.statements += 1;
+    const answer = this.#client.query(query).finally(() => (this.#open -= 1));
+    this.#last = answer.catch((error: unknown) => {
+      if (isLost(error)) this.#isBroken = true;
+    });
+    return answer;
+  }
+
+  #nameOf(text: string): { name?: string } {
+    if (this.#names === null) return {};
+    let name = this.#names.get(text);
+    if (name === undefined) this.#names.set(text, (name = `lcm_${this.#names.size}`));
+    return { name };
+  }
+
+  /** Back to the pool when everything is answered; a connection in doubt is closed. */
+  async release(): Promise<void> {
+    await this.#last;
+    this.#client.off("error", this.#onError);
+    this.#client.release(this.#isBroken);
+  }
+
+  markBroken(): void {
+    this.#isBroken = true;
+  }
+}
+
+/** The server may or may not have committed. */
+class UnansweredCommit extends Error {}
+
+class Transaction implements WriteSql {
+  readonly #client: Client;
+  readonly #begin: string;
+  readonly #checkVersion: ((version: number) => void) | null;
+  /** Answers that nobody has waited for yet. */
+  #posted: Promise<unknown>[] = [];
+  #version: Promise<void> = Promise.resolve();
+  #isBegun = false;
+  /** What made the transaction fail: the server answers everything behind it with a mere refusal. */
+  #failure: unknown = null;
+  readonly #last = new Map<string, (sql: WriteSql) => Promise<void>>();
+  readonly follow: (() => void)[] = [];
+
+  constructor(client: Client, begin: string, checkVersion: ((version: number) => void) | null) {
+    this.#client = client;
+    this.#begin = begin;
+    this.#checkVersion = checkVersion;
+  }
+
+  async run<T>(work: (sql: WriteSql) => Promise<T>): Promise<T> {
+    try {
+      return await work(this);
+    } catch (error) {
+      const cause = this.#causeOf(error);
+      if (this.#isBegun) this.#client.tell("ROLLBACK");
+      throw cause;
+    }
+  }
+
+  async all<T>(text: string, ...values: SqlValue[]): Promise<T[]> {
+    return (await this.#answer({ text, values })).rows as T[];
+  }
+
+  async get<T>(text: string, ...values: SqlValue[]): Promise<T | undefined> {
+    const [row] = await this.all<T>(text, ...values);
+    return row;
+  }
+
+  async ask<T>(statements: readonly Statement[]): Promise<T[][]> {
+    const answers = await this.#settle(statements.map((one) => this.#send(one)));
+    return answers.map(({ rows }) => rows as T[]);
+  }
+
+  async change(text: string, ...values: SqlValue[]): Promise<number> {
+    return (await this.#answer({ text, values })).rowCount ?? 0;
+  }
+
+  post(...statements: readonly Statement[]): void {
+    for (const one of statements) this.#keep(this.#send(one));
+  }
+
+  read<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return work(this);
+  }
+
+  write<T>(work: (sql: WriteSql) => Promise<T>): Promise<T> {
+    return work(this);
+  }
+
+  beforeCommit(name: string, work: (sql: WriteSql) => Promise<void>): void {
+    this.#last.set(name, work);
+  }
+
+  afterCommit(work: () => void): void {
+    this.follow.push(work);
+  }
+
+  /** All that was posted and the COMMIT travel together. */
+  async commit(): Promise<void> {
+    await this.run(async () => {
+      for (const work of this.#last.values()) await work(this);
+      await this.#version;
+    });
+    if (!this.#isBegun) return;
+    const ending = this.#client.command("COMMIT");
+    try {
+      await this.#settle([ending]);
+      const { command } = await ending;
+      if (command !== "COMMIT") throw new Error(`COMMIT was answered with ${command}`);
+    } catch (error) {
+      if (isLost(error)) throw new UnansweredCommit("the server did not answer a COMMIT", { cause: error });
+      throw error;
+    }
+  }
+
+  /** Ends a transaction that has only read. */
+  close(): void {
+    if (this.#isBegun) this.#client.tell("COMMIT");
+  }
+
+  async #answer(one: Statement): Promise<Answer> {
+    const [answer] = await this.#settle([this.#send(one)]);
+    return answer as Answer;
+  }
+
+  /** BEGIN and the version of the schema travel with the first statement. */
+  #send(one: Statement): Promise<Answer> {
+    if (!this.#isBegun) {
+      this.#isBegun = true;
+      this.#keep(this.#client.command(this.#begin));
+      if (this.#checkVersion) this.#keep((this.#version = this.#readVersion(this.#checkVersion)));
+    }
+    const answer = this.#client.query(one);
+    answer.catch(this.#note);
+    return answer;
+  }
+
+  async #readVersion(check: (version: number) => void): Promise<void> {
+    const { rows } = await this.#client.query(statement(READ_VERSION));
+    check((rows[0] as { version: number }).version);
+  }
+
+  #keep(answer: Promise<unknown>): void {
+    answer.catch(this.#note);
+    this.#posted.push(answer);
+  }
+
+  readonly #note = (error: unknown): void => {
+    if (this.#failure === null || isAborted(this.#failure)) this.#failure = error;
+  };
+
+  /** What was posted before is answered before. The first failure is thrown when all have been answered. */
+  async #settle(answers: readonly Promise<Answer>[]): Promise<Answer[]> {
+    const posted = this.#posted;
+    this.#posted = [];
+    const settled = await Promise.allSettled([...posted, ...answers]);
+    const failed = settled.find((one) => one.status === "rejected");
+    if (failed) throw this.#causeOf(failed.reason);
+    return Promise.all(answers);
+  }
+
+  #causeOf(error: unknown): unknown {
+    return isAborted(error) && this.#failure !== null ? this.#failure : error;
+  }
+}
+
+const codeOf = (error: unknown): string => {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code === "string") return code;
+  return error instanceof UnansweredCommit ? codeOf(error.cause) : "";
+};
+
+/** The transaction had failed before. */
+const isAborted = (error: unknown): boolean => codeOf(error) === "25P02";
+/** Lost against another transaction: a serialisation failure, or a deadlock. */
+const isDefeat = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error));
+/** Another transaction has just stored a row under the same key. */
+const isTaken = (error: unknown): boolean => codeOf(error) === "23505";
+
+const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT)/;
+const LOST_MESSAGES =
+  /Connection terminated|not queryable|timeout expired|timeout exceeded|Connection ended/i;
+
+/** The server is gone, or not there yet. */
+function isLost(error: unknown): boolean {
+  if (error instanceof UnansweredCommit) return true;
+  if (!(error instanceof Error) || error instanceof EngineError) return false;
+  const code = codeOf(error);
+  if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3])/.test(code);
+  return NETWORK.test(code) || LOST_MESSAGES.test(error.message);
+}
+
+interface Reason {
+  readonly code: ErrorCode;
+  readonly why: string;
+  readonly hint?: string;
+}
+
+/** By the beginning of the SQLSTATE, the longer ones first. */
+const REASONS: readonly (readonly [state: string, reason: Reason])[] = [
+  [
+    "55P03",
+    {
+      code: "database_busy",
+      why: "another program is holding what it needs",
+      hint: "retry when the other program has finished",
+    },
+  ],
+  [
+    "57014",
+    {
+      code: "database_busy",
+      why: "a statement took longer than the time limit",
+      hint: "raise statement_timeout in the address",
+    },
+  ],
+  [
+    "53100",
+    {
+      code: "database_full",
+      why: "no space left on the server",
+      hint: "free some space; nothing of the failed call was stored",
+    },
+  ],
+  [
+    "53",
+    {
+      code: "database_busy",
+      why: "the server has no room for another connection",
+      hint: "lower pool in the address, or raise max_connections of the server",
+    },
+  ],
+  [
+    "40",
+    { code: "database_busy", why: "it lost against other programs again and again", hint: "retry later" },
+  ],
+  [
+    "3D000",
+    {
+      code: "database_missing",
+      why: "the server has no such database",
+      hint: "create it with CREATE DATABASE",
+    },
+  ],
+  [
+    "28",
+    {
+      code: "database_unreadable",
+      why: "the server refuses the login",
+      hint: "check user and password of the address",
+    },
+  ],
+  [
+    "42501",
+    {
+      code: "database_unreadable",
+      why: "permission denied",
+      hint: "the role must own the schema of the archive, or have been granted its tables",
+    },
+  ],
+  ["25006", { code: "database_unreadable", why: "it is read-only" }],
+  ["42P01", { code: "database_corrupt", why: "its schema is damaged" }],
+  ["42703", { code: "database_corrupt", why: "its schema is damaged" }],
+  ["XX00", { code: "database_corrupt", why: "the server reports damaged data" }],
+];
+
+/** The server's errors in our words. Anything that is not the server's passes through unchanged. */
+function translate(error: unknown, verb: string, name: string): unknown {
+  if (error instanceof EngineError || !(error instanceof Error)) return error;
+  if (isLost(error)) {
+    const cause =
+      error instanceof UnansweredCommit
+        ? "the connection was lost before the answer"
+        : "the server cannot be reached";
+    const detail = error instanceof UnansweredCommit ? "" : ` (${error.message || codeOf(error)})`;
+    return new EngineError("database_unreachable", `cannot ${verb} the database ${name}: ${cause}${detail}`, {
+      hint: "check that the server runs and that the address is right, then repeat the call",
+      cause: error,
+    });
+  }
+  if (!(error instanceof pg.DatabaseError)) return error;
+  const reason = REASONS.find(([state]) => codeOf(error).startsWith(state))?.[1];
+  const { code, why, hint }: Reason = reason ?? { code: "internal", why: "the server refused a statement" };
+  return new EngineError(code, `cannot ${verb} the database ${name}: ${why} (${error.message})`, {
+    hint,
+    cause: error,
+  });
+}

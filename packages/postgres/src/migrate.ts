@@ -1,0 +1,96 @@
+/**
+ * Brings a database to the current schema, or refuses it. A row of `archive_schema` says that this is an archive and how old its schema is.
+ *
+ * Every transaction that writes reads that row. A migration changes the table itself, so it waits for every writer under way, and whoever
+ * comes later reads the new version: a program that does not know it stores nothing any more.
+ */
+import { APPLICATION_ID, EngineError } from "@lossless/core/adapter";
+import { TABLE_NAMES } from "@lossless/core/ports";
+import type { Connection, Sql } from "./connection.ts";
+import { statement } from "./connection.ts";
+import * as archive from "./migrations/0001-archive.ts";
+
+interface Migration {
+  readonly version: number;
+  readonly sql: string;
+}
+
+const MIGRATIONS: readonly Migration[] = [archive];
+
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** Numbers the lock that migrations take; any number that no other program takes would do. */
+const MIGRATION_LOCK = APPLICATION_ID;
+const CREATE_VERSION = `
+  CREATE TABLE IF NOT EXISTS archive_schema (application_id bigint PRIMARY KEY, version bigint NOT NULL)`;
+/** The change of the table waits for every transaction that has read it. */
+const SET_VERSION = `
+  ALTER TABLE archive_schema ALTER COLUMN version SET DEFAULT ${SCHEMA_VERSION};
+  INSERT INTO archive_schema (application_id) VALUES (${APPLICATION_ID})
+  ON CONFLICT (application_id) DO UPDATE SET version = excluded.version`;
+
+/** One transaction: whatever ends it leaves the schema and the rows that were there. */
+export async function migrate(
+  connection: Connection,
+  { create }: { readonly create: boolean },
+): Promise<void> {
+  const found = await readVersion(connection);
+  connection.checkSchemaVersion(found, SCHEMA_VERSION);
+  if (found < SCHEMA_VERSION) await upgrade(connection, found, create);
+  connection.refuseNewerThan(SCHEMA_VERSION);
+}
+
+async function upgrade(connection: Connection, found: number, create: boolean): Promise<void> {
+  if (found === 0 && !create) {
+    throw new EngineError(
+      "database_missing",
+      `cannot open the database ${connection.name}: it has no archive`,
+      {
+        step: { kind: "create_database" },
+      },
+    );
+  }
+  if (connection.readOnly) {
+    throw new EngineError(
+      "database_foreign",
+      `cannot read the database ${connection.name}: its schema is older than this program`,
+      { step: { kind: "update_schema" } },
+    );
+  }
+  await connection.write(async (sql) => {
+    await sql.get("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK);
+    // Another process may have migrated while this one waited for the lock.
+    const from = await readVersion(sql);
+    connection.checkSchemaVersion(from, SCHEMA_VERSION);
+    const missing = MIGRATIONS.filter((candidate) => candidate.version > from);
+    if (missing.length === 0) return;
+    const steps = [CREATE_VERSION, ...missing.map((migration) => migration.sql), SET_VERSION];
+    sql.post(...steps.map((step) => statement(step)));
+  });
+}
+
+/** 0 where there is no archive yet. */
+async function readVersion(sql: Sql): Promise<number> {
+  const [[table] = [], taken = []] = await sql.ask<{ name: string | null }>([
+    statement("SELECT to_regclass('archive_schema')::text AS name"),
+    statement(
+      `SELECT table_name::text AS name FROM information_schema.tables
+       WHERE table_schema = current_schema() AND table_name = ANY($1::text[]) ORDER BY table_name LIMIT 1`,
+      [...TABLE_NAMES],
+    ),
+  ]);
+  if (table?.name === null || table === undefined) {
+    const [first] = taken;
+    if (first === undefined) return 0;
+    throw new EngineError(
+      "database_foreign",
+      `cannot open the database: it belongs to another program, which has a table ${first.name}`,
+      { step: { kind: "choose_database" } },
+    );
+  }
+  const row = await sql.get<{ version: number }>(
+    "SELECT version FROM archive_schema WHERE application_id = $1",
+    APPLICATION_ID,
+  );
+  return row?.version ?? 0;
+}

@@ -1,0 +1,55 @@
+/**
+ * Values on their way to the server and back: the only place where a value of SQL gets its type in JavaScript. PostgreSQL has no text with a
+ * zero character, so that one character, and the one that stands for it, are written as two.
+ *
+ * Invariant: a declared column comes back as it was written: integers as numbers, bytes as bytes of their own, texts whole.
+ */
+import pg from "pg";
+
+export type SqlValue = number | string | boolean | Uint8Array | null | readonly (number | string | null)[];
+
+const ESCAPE = "\u0001";
+const ZERO = "\0";
+// eslint-disable-next-line no-control-regex
+const NEEDS_ESCAPE = /[\0\u0001]/g;
+
+/** A text as the server keeps it. Equal texts stay equal, and different ones different. */
+const escapeText = (text: string): string =>
+  text.includes(ZERO) || text.includes(ESCAPE)
+    ? text.replaceAll(NEEDS_ESCAPE, (found) => (found === ZERO ? `${ESCAPE}0` : `${ESCAPE}1`))
+    : text;
+
+const unescapeText = (text: string): string =>
+  text.includes(ESCAPE) ? text.replaceAll(`${ESCAPE}0`, ZERO).replaceAll(`${ESCAPE}1`, ESCAPE) : text;
+
+export function toParameter(value: SqlValue): unknown {
+  if (typeof value === "string") return escapeText(value);
+  if (isList(value)) return value.map((item) => (typeof item === "string" ? escapeText(item) : item));
+  return value;
+}
+
+const isList = (value: SqlValue): value is readonly (number | string | null)[] => Array.isArray(value);
+
+/** Bytes of their own: what the driver reads into is shared, and would be copied whole to another thread. */
+const parseBytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.slice(2), "hex"));
+
+/** By the number of the type: 16 bool, 17 bytea, 20 int8, 21 int2, 23 int4, 25 text, 700 and 701 floats, 1700 numeric, 3802 jsonb. */
+const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
+  16: (text) => text === "t",
+  17: parseBytes,
+  20: Number,
+  21: Number,
+  23: Number,
+  25: unescapeText,
+  700: Number,
+  701: Number,
+  1700: Number,
+  3802: (text) => unescapeJson(JSON.parse(text)),
+};
+
+const unescapeJson = (value: unknown): unknown => (typeof value === "string" ? unescapeText(value) : value);
+
+/** Any other type comes as its text. */
+export const SQL_TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (oid) => PARSERS[oid] ?? String,
+};

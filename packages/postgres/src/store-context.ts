@@ -1,0 +1,37 @@
+/**
+ * What the verbs of the PostgreSQL store share. `sql` is where their statements go: any connection, or the one of a snapshot or of a
+ * transaction that several verbs make up together. A verb does not know which, and asks for `sql.read` or `sql.write` either way.
+ */
+import type { Changes, Derive } from "@lossless/core/ports";
+import type { Sql, Statement } from "./connection.ts";
+
+/** What a change set asks of the text index. */
+export type IndexWork = Changes["index"][number];
+
+/** What plans need of the text index, which `full-text-index.ts` is. */
+export interface IndexWriter {
+  /** What belongs into the transaction of the change set, behind its rows. */
+  render(work: readonly IndexWork[]): readonly Statement[];
+  /** Called when that was committed: what was stored can be brought in soon. Only a hint: the pending rows are the truth. */
+  noteCommitted(work: readonly IndexWork[]): void;
+}
+
+/** Large payloads: in the database, or in a folder that all machines share. */
+export interface Files {
+  put(sql: Sql, name: string, content: Uint8Array): Promise<void>;
+  /** Null when there is none. */
+  read(sql: Sql, name: string): Promise<Uint8Array | null>;
+  /** False when there was none. */
+  remove(sql: Sql, name: string): Promise<boolean>;
+  list(sql: Sql): Promise<string[]>;
+}
+
+export interface StoreContext {
+  readonly sql: Sql;
+  readonly files: Files;
+  readonly index: IndexWriter;
+  /** Reads a stored message; null where nobody said how. */
+  readonly derive: Derive | null;
+  /** Hears how often each plan asked; for tests. */
+  readonly onPlan?: ((asks: number) => void) | undefined;
+}

@@ -1,0 +1,5 @@
+/** Inner parts that test tools and benchmarks look at. No program uses them; they change without notice. */
+export { Connection, statement } from "./connection.ts";
+export type { Sql, Statement, WriteSql } from "./connection.ts";
+export { migrate, SCHEMA_VERSION } from "./migrate.ts";
+export type { StoreContext } from "./store-context.ts";

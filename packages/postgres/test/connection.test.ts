@@ -1,0 +1,128 @@
+/** Values, transactions, retries and round trips against a real server. */
+import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { parseServerAddress } from "../src/address.ts";
+import { Connection, migrate, SCHEMA_VERSION, statement } from "../src/testing.ts";
+
+const programs = findPostgres();
+if (programs === null) console.warn("PostgreSQL is not installed here: its tests are skipped");
+
+async function open(address: string): Promise<Connection> {
+  const connection = new Connection({ address, readOnly: false });
+  onTestFinished(() => connection.close());
+  await migrate(connection, { create: true });
+  return connection;
+}
+
+describe("an address", () => {
+  test("says how to behave, and shows no password", () => {
+    const read = parseServerAddress("postgres://a:secret@db/lcm?pool=3&lock_timeout=5&sslmode=require");
+    expect(read).toMatchObject({
+      maxConnections: 3,
+      lockTimeoutMs: 5000,
+      isNamed: false,
+      name: "postgres://a@db/lcm",
+    });
+    expect(read.connectionString).toContain("sslmode=verify-full");
+    expect(read.connectionString).not.toContain("pool");
+  });
+
+  test.each([
+    ["postgres://a:secret@db/lcm?sslmod=require", /no parameter sslmod/],
+    ["postgres://a:secret@db/lcm?pool=0", /pool cannot be 0/],
+    ["postgres://a:secret@db/lcm?sslmode=yes", /sslmode cannot be yes/],
+    ["postgres://a:secret@db/lcm?lock_timeout=soon", /lock_timeout cannot be soon/],
+    ["postgres://a:secret@db:port/lcm", /not a URL/],
+  ])("%s is refused", (address, why) => {
+    expect(() => parseServerAddress(address)).toThrow(why);
+    expect(() => parseServerAddress(address)).not.toThrow(/secret/);
+  });
+});
+
+describe.skipIf(programs === null)("a connection", async () => {
+  const server = await sharePostgres(programs ?? "");
+
+  test("brings values back as they were written", async () => {
+    const connection = await open(await server.createDatabase());
+    const texts = ["", "plain", "zero \0 inside", "\u0001", "\u00010", "\u00011\0", "🦀 \\ ' \" {}"];
+    const bytes = Uint8Array.from({ length: 300 }, (_, i) => i);
+    const row = await connection.get<Record<string, unknown>>(
+      "SELECT $1::bigint AS n, $2::bytea AS b, $3::text AS t, $4::text AS nothing, $5::float8 AS f, $6::bool AS yes, sum(x) AS s FROM unnest($7::bigint[]) x",
+      2 ** 53 - 1,
+      bytes,
+      texts[2] ?? "",
+      null,
+      0.1,
+      true,
+      [1, 2, 3],
+    );
+    expect(row).toEqual({ n: 2 ** 53 - 1, b: bytes, t: texts[2], nothing: null, f: 0.1, yes: true, s: 6 });
+    const back = await connection.all<{ t: string }>("SELECT t FROM unnest($1::text[]) t", texts);
+    expect(back.map(({ t }) => t)).toEqual(texts);
+  });
+
+  test("opens twice at once, and is refused by an older program and by another's tables", async () => {
+    const address = await server.createDatabase();
+    const [one, two] = await Promise.all([open(address), open(address)]);
+    expect(await two.get("SELECT version FROM archive_schema")).toEqual({ version: SCHEMA_VERSION });
+    await one.write(
+      async (sql) => void (await sql.change("UPDATE archive_schema SET version = version + 1")),
+    );
+    await expect(two.write((sql) => sql.change("DELETE FROM guards"))).rejects.toMatchObject({
+      code: "database_newer",
+    });
+    await expect(open(address)).rejects.toMatchObject({ code: "database_newer" });
+
+    const foreign = new Connection({ address: await server.createDatabase(), readOnly: false });
+    onTestFinished(() => foreign.close());
+    await foreign.write(async (sql) => sql.post(statement("CREATE TABLE messages (id int)")));
+    await expect(migrate(foreign, { create: true })).rejects.toMatchObject({ code: "database_foreign" });
+  });
+
+  test("sends a transaction in two trips, and keeps all of it or nothing", async () => {
+    const connection = await open(await server.createDatabase());
+    const save = statement("INSERT INTO guards VALUES ($1, 1, 2, 'why')", "a");
+    const before = connection.trips;
+    await connection.write(async (sql) => {
+      expect(await sql.all("SELECT * FROM guards")).toEqual([]);
+      sql.post(save);
+    });
+    expect(connection.trips - before).toBe(2);
+    const failed = connection.write(async (sql) => {
+      sql.post(statement("DELETE FROM guards"), save, save);
+    });
+    await expect(failed).rejects.toThrow(/duplicate key/);
+    expect(await connection.all("SELECT name FROM guards")).toEqual([{ name: "a" }]);
+  });
+
+  test("runs again what lost a deadlock", async () => {
+    const connection = await open(await server.createDatabase());
+    await connection.write(async (sql) =>
+      sql.post(statement("INSERT INTO guards VALUES ('a', 0, 0, ''), ('b', 0, 0, '')")),
+    );
+    const raise = (first: string, second: string): Promise<void> =>
+      connection.write(async (sql) => {
+        for (const name of [first, second])
+          await sql.change("UPDATE guards SET failures = failures + 1 WHERE name = $1", name);
+      });
+    await Promise.all(Array.from({ length: 4 }, (_, i) => (i % 2 === 0 ? raise("a", "b") : raise("b", "a"))));
+    expect(await connection.all("SELECT failures FROM guards")).toEqual([{ failures: 4 }, { failures: 4 }]);
+  });
+
+  test("reads one state while others write, and says what is wrong with an address", async () => {
+    const connection = await open(await server.createDatabase());
+    await connection.read(async (sql) => {
+      expect(await sql.all("SELECT * FROM guards")).toEqual([]);
+      await connection.write(async (other) =>
+        other.post(statement("INSERT INTO guards VALUES ('a', 0, 0, '')")),
+      );
+      expect(await sql.all("SELECT * FROM guards")).toEqual([]);
+    });
+    const lost = new Connection({ address: server.addressOf("nowhere"), readOnly: false });
+    onTestFinished(() => lost.close());
+    await expect(lost.all("SELECT 1")).rejects.toMatchObject({ code: "database_missing" });
+    const gone = new Connection({ address: "postgres://a:secret@127.0.0.1:1/x", readOnly: false });
+    onTestFinished(() => gone.close());
+    await expect(gone.all("SELECT 1")).rejects.toMatchObject({ code: "database_unreachable" });
+  });
+});
