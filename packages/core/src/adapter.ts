@@ -62,6 +62,7 @@ export type { Asking } from "./archive/plan.ts";
 export { planPublishStored, planStoreSummary } from "./archive/publish.ts";
 export { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "./archive/records.ts";
 export { planNextStale, planStoreRemade, planSwapRemade } from "./archive/remake.ts";
+export { FARTHEST_CALL, planRecallParts } from "./archive/recall-parts.ts";
 export { toRedaction } from "./archive/redaction.ts";
 export type { RedactionRow, SealedValueRow } from "./archive/redaction.ts";
 export { planReadTies, planRemoveConversations } from "./archive/remove.ts";

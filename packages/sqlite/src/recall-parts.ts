@@ -1,8 +1,8 @@
 /**
- * Parts of messages that are calls or results of our own tools. The index narrows by the look of the name; the rule in
- * `model/recall-tools.ts` decides. A result without a name belongs to the nearest earlier call of the same id in its conversation.
+ * Parts of messages that are calls or results of our own tools: what `archive/recall-parts.ts` finds, asked of the one index that knows our
+ * calls. It narrows by the look of the name; the rule in `model/recall-tools.ts` decides.
  */
-import { isRecallTool, MAX_INTERVENING_MESSAGES, POSITION_STEP } from "@lossless/core/adapter";
+import { FARTHEST_CALL, isRecallTool } from "@lossless/core/adapter";
 import type { RecallParts } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 
@@ -27,8 +27,6 @@ const PARTS = `
       SELECT 1 FROM messages b JOIN message_parts o USING (message_id)
       WHERE b.conversation_id = m.conversation_id AND b.position > k.position AND b.position <= m.position
         AND o.type = 'tool_call' AND o.tool_call_id = p.tool_call_id)`;
-/** A group holds at most as many messages that answer nothing between a call and its result, and about as many that answer something. */
-const FARTHEST = 2 * MAX_INTERVENING_MESSAGES * POSITION_STEP;
 
 interface PartRow {
   readonly id: number;
@@ -39,7 +37,7 @@ interface PartRow {
 
 export function listRecallParts({ connection }: StoreContext, messageIds: readonly number[]): RecallParts[] {
   if (messageIds.length === 0) return [];
-  const rows = connection.all<PartRow>(PARTS, JSON.stringify(messageIds), FARTHEST);
+  const rows = connection.all<PartRow>(PARTS, JSON.stringify(messageIds), FARTHEST_CALL);
   const found = new Map<number, { ordinals: Set<number>; parts: number }>();
   for (const { id, ordinal, name, parts } of rows) {
     if (!isRecallTool(name)) continue;

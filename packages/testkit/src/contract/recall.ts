@@ -103,6 +103,26 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
       expect(await store.listRecallParts(ids.slice(2))).toEqual([]);
     }));
 
+  test("knows whose result a result without a name is: that of the nearest call before it", () =>
+    withStore(async (store) => {
+      const call = (name: string) => ({ type: "toolCall", id: "c1", name, arguments: {} });
+      const ask = (name: string) => ({ role: "assistant", content: [call(name)] });
+      const block = { type: "tool_result", tool_use_id: "c1", content: [{ type: "text", text: "found" }] };
+      const answer = { role: "user", content: [block] };
+      const { results } = await store.append(
+        batchOf(
+          [answer, ask("lcm_grep"), answer, ask("read_file"), answer].map((message, i) =>
+            makeEvent(`e${i}`, message),
+          ),
+        ),
+      );
+      const found = await store.listRecallParts(results.map(({ messageId }) => messageId));
+      expect(found.map(({ messageId, isAll }) => [messageId, isAll])).toEqual([
+        [results[1]?.messageId, true],
+        [results[2]?.messageId, true],
+      ]);
+    }));
+
   test("finds summaries by their words, within a scope", () =>
     withStore(async (store) => {
       const { conversationId } = await tell(store, ["a", "b", "c"]);
