@@ -6,12 +6,30 @@ export { planAppend, planFindNew } from "./archive/append.ts";
 export type { AppendPlanResult } from "./archive/append.ts";
 export { Changes } from "./archive/changes.ts";
 export type { RowWriter } from "./archive/changes.ts";
+export {
+  planAddDebt,
+  planClaimDebt,
+  planClaimUpkeep,
+  planCloseDebt,
+  planReadDebt,
+  planReleaseUpkeep,
+  planRenewDebt,
+  planSettleDebt,
+} from "./archive/debts.ts";
 export { planDropSummaries } from "./archive/drop-summaries.ts";
 export { planDissolution, planDissolve } from "./archive/dissolve.ts";
 export { planForget, planForgetting } from "./archive/forget.ts";
 export { planFork, planForkPoint } from "./archive/fork.ts";
-export { planChargeGrant, planFindGrant, planInsertGrant } from "./archive/grants.ts";
+export {
+  planChargeGrant,
+  planFindGrant,
+  planInsertGrant,
+  planRevokeGrants,
+  planSweepGrants,
+} from "./archive/grants.ts";
+export { planSaveGuard } from "./archive/guards.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
+export { planNoteImported } from "./archive/imports.ts";
 export { PAGE_ROWS } from "./archive/pages.ts";
 export {
   planMoveCover,

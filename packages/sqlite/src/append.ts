@@ -3,7 +3,6 @@ import { planAppend, planFindNew } from "@lossless/core/adapter";
 import type { AppendPlanResult } from "@lossless/core/adapter";
 import type { AppendBatch, AppendEvent, AppendResult, Plan, PreparedMessage } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
-import { noteStored } from "./imports.ts";
 import { readPlan, writePlan } from "./plans.ts";
 
 /** A turn is nearly always new: to look first would cost more than to do its work in vain now and then. */
@@ -22,11 +21,7 @@ export function append(context: StoreContext, batch: AppendBatch): AppendResult 
     const events = batch.events.map((event) => ({ event, prepared: prepared.get(event) ?? null }));
     return planAppend({ ...batch, events, derive: context.derive });
   };
-  const result = context.connection.write(() => {
-    const stored = writePlan(context, plan);
-    if (batch.import) noteStored(context.connection, batch.import, stored.results);
-    return stored;
-  });
+  const result = writePlan(context, plan);
   return { ...result, indexProblem: result.duplicateTurn ? null : context.index.notedProblem() };
 }
 

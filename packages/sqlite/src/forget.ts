@@ -11,9 +11,6 @@ import { readPlan, writePlan } from "./plans.ts";
 import { dropUnfinished } from "./reindex.ts";
 import { watchSealed } from "./seals.ts";
 
-const DROP_DEBT = `
-  DELETE FROM compaction_debt WHERE conversation_id = ?1
-    AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ?1 AND forgotten_at IS NULL)`;
 const OPEN = "forgetting_open";
 const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = ?";
 const SET_OPEN =
@@ -33,10 +30,7 @@ export function forget(context: StoreContext, request: ForgetRequest): ForgetOut
     connection.exec("PRAGMA secure_delete = ON");
     const planned = writePlan(context, () => planForget(request));
     if (planned.kind === "stale") return planned;
-    const { conversationIds, summaries } = planned.plan;
     connection.run(SET_OPEN, OPEN, request.now);
-    for (const id of new Set([...conversationIds, ...summaries.map(({ conversationId }) => conversationId)]))
-      connection.run(DROP_DEBT, id);
     context.index.compress();
     // A rebuild, here or in another process, may have the terms already.
     dropUnfinished(context);

@@ -12,9 +12,6 @@ const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
 const PUBLISHED = `
   SELECT summary_id, conversation_id, depth, tokens, source_tokens, level, model, stale, content FROM summaries
   WHERE state = 'cover' AND summary_id > ?1 AND (?3 IS NULL OR conversation_id = ?3) ORDER BY summary_id LIMIT ?2`;
-const CLOSE_DEBT = `
-  DELETE FROM compaction_debt WHERE conversation_id = ?1
-    AND EXISTS (SELECT 1 FROM conversations WHERE conversation_id = ?1 AND archived_at IS NOT NULL)`;
 const FILE_PATHS = "SELECT storage_path FROM large_files ORDER BY storage_path";
 /** Pages copied between two looks at other work. */
 const PAGES_AT_ONCE = 500;
@@ -36,10 +33,6 @@ export async function backup(
 
 export function listDebts({ connection }: StoreContext): Debt[] {
   return connection.all<Row<"compaction_debt">>(DEBTS).map(toDebt);
-}
-
-export function closeDebt({ connection }: StoreContext, conversationId: number): boolean {
-  return connection.write(() => connection.change(CLOSE_DEBT, conversationId) > 0);
 }
 
 export function readVersions({ connection }: StoreContext): {

@@ -4,8 +4,12 @@
  */
 import {
   BlobFolder,
+  planAddDebt,
   planBoundary,
   planChargeGrant,
+  planClaimDebt,
+  planClaimUpkeep,
+  planCloseDebt,
   planDissolution,
   planDissolve,
   planDropSummaries,
@@ -17,23 +21,31 @@ import {
   planMoveRows,
   planMoveSessions,
   planMoveSummaries,
+  planNoteImported,
   planOpenMoved,
   planPublishStored,
+  planReadDebt,
   planReadTies,
   planRecordUnsealing,
   planRelabel,
   planRelabelSession,
+  planReleaseUpkeep,
+  planRenewDebt,
   planReplaceSummary,
   planRetireBeside,
+  planRevokeGrants,
+  planSaveGuard,
   planSetHidden,
+  planSettleDebt,
   planStoreRemade,
   planStoreSummary,
   planSwapRemade,
+  planSweepGrants,
   planTransplant,
   planTransplantation,
   prepareMoved,
 } from "@lossless/core/adapter";
-import type { CoverItem, HiddenReason, SessionRef } from "@lossless/core/adapter";
+import type { Asking, CoverItem, HiddenReason, SessionRef } from "@lossless/core/adapter";
 import type {
   AppendBatch,
   AppendResult,
@@ -112,7 +124,7 @@ import type {
 } from "@lossless/core/ports";
 import { append } from "./append.ts";
 import { BodyCache } from "./body-cache.ts";
-import * as debtAndSpend from "./debt-and-spend.ts";
+import * as spend from "./spend.ts";
 import * as repair from "./repair.ts";
 import { Connection, translate } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -122,7 +134,6 @@ import { findClues, findDoubts, testClues } from "./find-clues.ts";
 import * as forks from "./fork.ts";
 import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
-import * as grants from "./grants.ts";
 import * as graph from "./graph.ts";
 import * as imports from "./imports.ts";
 import { migrate } from "./migrate.ts";
@@ -310,7 +321,7 @@ export class SqliteStore implements Store {
   }
 
   async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
-    return this.#do("read", () => debtAndSpend.readCalibration(this.#context, model));
+    return this.#do("read", () => spend.readCalibration(this.#context, model));
   }
 
   async readCoverTail(request: Parameters<Store["readCoverTail"]>[0]): Promise<CoverTail | null> {
@@ -322,7 +333,7 @@ export class SqliteStore implements Store {
   }
 
   async findForkPoint(request: Parameters<Store["findForkPoint"]>[0]): ReturnType<Store["findForkPoint"]> {
-    return this.#do("read", () => readPlan(this.#context, () => planForkPoint(request)));
+    return this.#read(() => planForkPoint(request));
   }
 
   async fork(request: Parameters<Store["fork"]>[0]): ReturnType<Store["fork"]> {
@@ -398,55 +409,55 @@ export class SqliteStore implements Store {
   }
 
   async addDebt(debt: { conversationId: number; budgetTokens: number; now: number }): Promise<void> {
-    return this.#do("write", () => debtAndSpend.addDebt(this.#context, debt));
+    await this.#write(() => planAddDebt(debt));
   }
 
   async readDebt(conversationId: number): Promise<Debt | null> {
-    return this.#do("read", () => debtAndSpend.readDebt(this.#context, conversationId));
+    return this.#read(() => planReadDebt(conversationId));
   }
 
   async claimDebt(request: Parameters<Store["claimDebt"]>[0]): Promise<Debt | null> {
-    return this.#do("write", () => debtAndSpend.claimDebt(this.#context, request));
+    return this.#write(() => planClaimDebt(request));
   }
 
   async renewDebt(request: Parameters<Store["renewDebt"]>[0]): Promise<boolean> {
-    return this.#do("write", () => debtAndSpend.renewDebt(this.#context, request));
+    return this.#write(() => planRenewDebt(request));
   }
 
   async claimUpkeep(request: Parameters<Store["claimUpkeep"]>[0]): Promise<boolean> {
-    return this.#do("write", () => debtAndSpend.claimUpkeep(this.#context, request));
+    return this.#write(() => planClaimUpkeep(request));
   }
 
   async releaseUpkeep(request: Parameters<Store["releaseUpkeep"]>[0]): Promise<void> {
-    return this.#do("write", () => debtAndSpend.releaseUpkeep(this.#context, request));
+    await this.#write(() => planReleaseUpkeep(request));
   }
 
   async settleDebt(request: Parameters<Store["settleDebt"]>[0]): Promise<void> {
-    return this.#do("write", () => debtAndSpend.settleDebt(this.#context, request));
+    await this.#write(() => planSettleDebt(request));
   }
 
   async recordSpend(record: SpendRecord): Promise<void> {
-    return this.#do("write", () => debtAndSpend.recordSpend(this.#context, record));
+    return this.#do("write", () => spend.recordSpend(this.#context, record));
   }
 
   async sumSpend(request: Parameters<Store["sumSpend"]>[0]): Promise<SpendGroup[]> {
-    return this.#do("read", () => debtAndSpend.sumSpend(this.#context, request));
+    return this.#do("read", () => spend.sumSpend(this.#context, request));
   }
 
   async countSpendCalls(since: number): Promise<number> {
-    return this.#do("read", () => debtAndSpend.countSpendCalls(this.#context, since));
+    return this.#do("read", () => spend.countSpendCalls(this.#context, since));
   }
 
   async readGuards(): Promise<Guard[]> {
-    return this.#do("read", () => debtAndSpend.readGuards(this.#context));
+    return this.#do("read", () => spend.readGuards(this.#context));
   }
 
   async saveGuard(guard: Guard): Promise<void> {
-    return this.#do("write", () => debtAndSpend.saveGuard(this.#context, guard));
+    await this.#write(() => planSaveGuard(guard));
   }
 
   async readCacheUsage(conversationId: number): ReturnType<Store["readCacheUsage"]> {
-    return this.#do("read", () => debtAndSpend.readCacheUsage(this.#context, conversationId));
+    return this.#do("read", () => spend.readCacheUsage(this.#context, conversationId));
   }
 
   async findClues(request: ClueRequest): Promise<CluesFound> {
@@ -522,7 +533,7 @@ export class SqliteStore implements Store {
   }
 
   async findGrantOf(holderKey: string, now: number): Promise<Grant | null> {
-    return this.#do("read", () => readPlan(this.#context, () => planFindGrant(holderKey, now)));
+    return this.#read(() => planFindGrant(holderKey, now));
   }
 
   async chargeGrant(grantId: string, tokens: number, now: number): Promise<number | null> {
@@ -530,11 +541,11 @@ export class SqliteStore implements Store {
   }
 
   async revokeGrants(which: Parameters<Store["revokeGrants"]>[0], now: number): Promise<number> {
-    return this.#do("write", () => grants.revokeGrants(this.#context, which, now));
+    return this.#write(() => planRevokeGrants(which, now));
   }
 
   async sweepGrants(before: number): Promise<number> {
-    return this.#do("write", () => grants.sweepGrants(this.#context, before));
+    return this.#write(() => planSweepGrants(before));
   }
 
   async backup(path: string, onProgress: (done: number, total: number) => void): Promise<void> {
@@ -548,7 +559,7 @@ export class SqliteStore implements Store {
   }
 
   async closeDebt(conversationId: number): Promise<boolean> {
-    return this.#do("write", () => repair.closeDebt(this.#context, conversationId));
+    return this.#write(() => planCloseDebt(conversationId));
   }
 
   async dropSummaries(...request: Parameters<Store["dropSummaries"]>): Promise<number | null> {
@@ -577,12 +588,11 @@ export class SqliteStore implements Store {
     now,
   }: Parameters<Store["dissolveSummary"]>[0]): Promise<DissolveResult | null> {
     if (!dryRun) return this.#write(() => planDissolve(summaryId, now));
-    return this.#do("read", () => readPlan(this.#context, () => planDissolution(summaryId)));
+    return this.#read(() => planDissolution(summaryId));
   }
 
   async transplant(request: TransplantRequest, derive: Derive): Promise<TransplantResult> {
-    if (request.dryRun)
-      return this.#do("read", () => readPlan(this.#context, () => planTransplantation(request)));
+    if (request.dryRun) return this.#read(() => planTransplantation(request));
     const report = await this.#write(() => planTransplant(request, derive));
     this.#queue.settleSoon();
     return report;
@@ -609,7 +619,7 @@ export class SqliteStore implements Store {
   }
 
   async readTies(conversationIds: readonly number[]): Promise<ConversationTies[]> {
-    return this.#do("read", () => readPlan(this.#context, () => planReadTies(conversationIds)));
+    return this.#read(() => planReadTies(conversationIds));
   }
 
   async removeConversations(expected: readonly ConversationTies[]): Promise<RemovedCounts | null> {
@@ -659,7 +669,7 @@ export class SqliteStore implements Store {
           const ready = rows.map((row) => prepareMoved(row, files, derive));
           writePlan(context, () => planMoveRows(conversationId, ready, now));
         }),
-      noteImported: (...request) => this.#do("write", () => imports.noteImported(context, ...request)),
+      noteImported: async (...request) => void (await this.#write(() => planNoteImported(...request))),
       moveSummaries: (...request) => this.#write(() => planMoveSummaries(...request)),
       moveCover: async (...request) => void (await this.#write(() => planMoveCover(...request))),
       retireBeside: async (id) => void (await this.#write(() => planRetireBeside(id))),
@@ -767,6 +777,10 @@ export class SqliteStore implements Store {
 
   async #write<T>(plan: () => Plan<T>): Promise<T> {
     return this.#do("write", () => writePlan(this.#context, plan));
+  }
+
+  async #read<T>(plan: () => Asking<T>): Promise<T> {
+    return this.#do("read", () => readPlan(this.#context, plan));
   }
 
   async #do<T>(verb: string, work: () => T): Promise<T> {

@@ -23,6 +23,7 @@ import { answerHeads, Heads } from "./heads.ts";
 import type { HeadSource } from "./heads.ts";
 import { EVENT_KIND, KnownEvents } from "./identity.ts";
 import type { Changed } from "./identity.ts";
+import { noteImported } from "./imports.ts";
 import { describeAsStored } from "./known-files.ts";
 import { addParts, addRedaction, describeFile, recordFile } from "./message-rows.ts";
 import type { PayloadPart } from "./message-rows.ts";
@@ -87,6 +88,7 @@ export function* planAppend(request: AppendPlanRequest): Plan<AppendPlanResult> 
     addCacheUsage(changes, id, answers.cacheUsage.get(id), reports, now);
   if (request.origin) yield* saveOrigin(changes, conversationId, request.origin);
   heads.save(now);
+  if (request.import) yield* noteImported(changes, request.import, batch.stored);
   return changes.done({ conversationId, results, duplicateTurn: false });
 }
 
@@ -155,6 +157,8 @@ interface Pending extends LateMessage {
 class Batch {
   readonly samples: [messageId: number, sample: NonNullable<PreparedMessage["calibration"]>][] = [];
   readonly cacheReports = new Map<number, CacheReport[]>();
+  /** Rows of messages, by their conversation. */
+  readonly stored = new Map<number, number>();
   readonly #request: AppendPlanRequest;
   readonly #placement: Placement;
   readonly #heads: Heads;
@@ -271,6 +275,7 @@ class Batch {
         message_id: messageId,
         kind: EVENT_KIND[kind],
       });
+    this.stored.set(conversationId, (this.stored.get(conversationId) ?? 0) + 1);
     head.noteMessage({ position, createdAt, arrivalBytes, sessionId: session.id });
     addParts(changes, messageId, prepared.parts, this.#addPayloads(head, prepared));
     addRedaction(changes, messageId, prepared.redaction);

@@ -9,6 +9,7 @@ import { HIDDEN } from "../model/message.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
 import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
+import { dropVainDebts } from "./debts.ts";
 import { lockHeads } from "./heads.ts";
 import type { Heads } from "./heads.ts";
 import { changeHidden } from "./hide.ts";
@@ -70,6 +71,8 @@ export function* planForget(request: ForgetRequest): Plan<ForgetOutcome> {
   yield* eraseMessages(changes, heads, selection, request);
   yield* replaceSummaries(changes, heads, summaries, request);
   heads.save(request.now);
+  yield* flush(changes);
+  yield* dropVainDebts(changes, ids);
   return changes.done({ kind: "forgotten", plan: toPlan(selection) });
 }
 

@@ -3,9 +3,9 @@
  *
  * Invariant: an issuer has at most one live grant of an owner; a grant never counts more tokens than it allows.
  */
-import type { Grant } from "../store/recall.ts";
+import type { Grant, RecallStore } from "../store/recall.ts";
 import { Changes } from "./changes.ts";
-import { readRows } from "./pages.ts";
+import { Pages, readRows } from "./pages.ts";
 import type { Asking, Plan } from "./plan.ts";
 import { tables } from "./tables.ts";
 import type { Row } from "./tables.ts";
@@ -16,6 +16,9 @@ const COLUMNS = Object.keys(tables.expansion_grants.columns) as (keyof GrantRow)
 
 const isLive = ({ revoked_at, expires_at }: GrantRow, now: number): boolean =>
   revoked_at === null && expires_at > now;
+
+const endOf = ({ revoked_at, expires_at }: Pick<GrantRow, "revoked_at" | "expires_at">): number =>
+  revoked_at ?? expires_at;
 
 /** False, and nothing happens, while the issuer has a live one. */
 export function* planInsertGrant(grant: Grant, now: number): Plan<boolean> {
@@ -42,7 +45,6 @@ export function* planInsertGrant(grant: Grant, now: number): Plan<boolean> {
 /** The holder's grant: a live one if there is one, else the last that was. */
 export function* planFindGrant(holderKey: string, now: number): Asking<Grant | null> {
   const held = yield* readRows("expansion_grants", COLUMNS, { column: "holder_key", keys: [holderKey] });
-  const endOf = ({ revoked_at, expires_at }: GrantRow): number => revoked_at ?? expires_at;
   const [row] = held.sort((a, b) => Number(isLive(b, now)) - Number(isLive(a, now)) || endOf(b) - endOf(a));
   return row ? toGrant(row) : null;
 }
@@ -56,6 +58,45 @@ export function* planChargeGrant(grantId: string, tokens: number, now: number): 
   const used = Math.min(token_cap, tokens_used + tokens);
   changes.update("expansion_grants", { grant_id: grantId }, { tokens_used: used });
   return changes.done(token_cap - tokens_used);
+}
+
+/** Ends the grants that fit all that is said, and those only; how many. */
+export function* planRevokeGrants(
+  { grantId, issuerKey, holderKey }: Parameters<RecallStore["revokeGrants"]>[0],
+  now: number,
+): Plan<number> {
+  const changes = new Changes();
+  const asked = [
+    ["grant_id", grantId],
+    ["issuer_key", issuerKey],
+    ["holder_key", holderKey],
+  ] as const;
+  const said = asked.flatMap(([column, key]) => (key === undefined ? [] : [{ column, key }]));
+  const [first] = said;
+  if (!first) return changes.done(0);
+  const found = yield* readRows("expansion_grants", COLUMNS, { column: first.column, keys: [first.key] });
+  const ended = found.filter(
+    (row) => row.revoked_at === null && said.every(({ column, key }) => row[column] === key),
+  );
+  for (const { grant_id } of ended) changes.update("expansion_grants", { grant_id }, { revoked_at: now });
+  return changes.done(ended.length);
+}
+
+/** Removes those that ended before; how many. */
+export function* planSweepGrants(before: number): Plan<number> {
+  const changes = new Changes();
+  const pages = new Pages("expansion_grants", {
+    columns: ["grant_id", "revoked_at", "expires_at"],
+    order: ["grant_id"],
+  });
+  let swept = 0;
+  for (let page; (page = yield* pages.next()).length > 0;)
+    for (const row of page)
+      if (endOf(row) < before) {
+        changes.delete("expansion_grants", { grant_id: row.grant_id });
+        swept += 1;
+      }
+  return changes.done(swept);
 }
 
 const toGrant = (row: GrantRow): Grant => ({

@@ -6,6 +6,15 @@ import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import type { Random } from "@lossless/testkit";
 import { MemoryArchive } from "@lossless/testkit/memory-archive.ts";
 import { planAppend } from "../../src/archive/append.ts";
+import {
+  planAddDebt,
+  planClaimDebt,
+  planClaimUpkeep,
+  planCloseDebt,
+  planReleaseUpkeep,
+  planRenewDebt,
+  planSettleDebt,
+} from "../../src/archive/debts.ts";
 import { planDissolve } from "../../src/archive/dissolve.ts";
 import { planDropSummaries } from "../../src/archive/drop-summaries.ts";
 import { planForget } from "../../src/archive/forget.ts";
@@ -49,6 +58,8 @@ const PLANNED: readonly TableName[] = [
   "placements",
   "turns",
   "messages",
+  "imports",
+  "compaction_debt",
   "event_ids",
   "ledger",
   "large_files",
@@ -233,11 +244,21 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     const events = Array.from({ length: 1 + random.below(4) }, () => teller.tell(isOrdinary));
     const turn = random.below(3) === 0 ? { advancementKey: `t${random.below(20)}` } : undefined;
     const cursor = random.below(3) === 0 ? { value: `c${now}` } : undefined;
+    const mark = { importId: `imp_${random.below(2)}`, source: "/chat.jsonl", at: 7 };
+    const isImport = random.below(4) === 0;
     const isKnown = seen.has(session.id);
     seen.add(session.id);
     conversationId = await both.append(
-      { session, events, now, turn, cursor, baseTokens: 1_000 + random.below(2) },
-      isOrdinary && isKnown ? 2 : 8,
+      {
+        session,
+        events,
+        now,
+        turn,
+        cursor,
+        baseTokens: 1_000 + random.below(2),
+        import: isImport ? mark : undefined,
+      },
+      isOrdinary && isKnown ? (isImport ? 3 : 2) : 8,
     );
   };
   const makeText = (name: string, k: number) => ({
@@ -321,6 +342,29 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     const dropped = both.store.dropSummaries(id, summaryIds);
     await both.run(dropped, () => planDropSummaries(id, summaryIds), 20);
   };
+  const owe = async (now: number): Promise<void> => {
+    const [holder, leaseMs] = [random.pick(["p", "q"]), random.below(9)];
+    const debt = { conversationId, budgetTokens: 1_000 + now, now };
+    if (random.below(2) === 0)
+      await both.run(
+        both.store.addDebt(debt).then(() => null),
+        () => planAddDebt(debt),
+        2,
+      );
+    const upkeep = { conversationId, holder, now, leaseMs };
+    const claim = { ...upkeep, conversationId: random.pick([null, conversationId]) };
+    const claimed = await both.run(both.store.claimDebt(claim), () => planClaimDebt(claim), Infinity);
+    await both.run(both.store.claimUpkeep(upkeep), () => planClaimUpkeep(upkeep), 2);
+    const renewal = { conversationId, holder, until: now + leaseMs };
+    await both.run(both.store.renewDebt(renewal), () => planRenewDebt(renewal), 2);
+    const failure = random.pick([null, "no answer"]);
+    const end = { conversationId: claimed?.conversationId ?? 0, holder, now, failure, retryAt: now + 3 };
+    const settled = both.store.settleDebt(end).then(() => null);
+    await both.run(settled, () => planSettleDebt(end), 2);
+    const released = both.store.releaseUpkeep(upkeep).then(() => null);
+    await both.run(released, () => planReleaseUpkeep(upkeep), 2);
+    await both.run(both.store.closeDebt(conversationId), () => planCloseDebt(conversationId), 2);
+  };
   const divide = async (at: number): Promise<void> => {
     const request = {
       session: random.pick(SESSIONS),
@@ -386,6 +430,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
     if (i > 8 && random.below(9) === 0) await replaceOne(i);
     if (i > 8 && random.below(12) === 0) await dissolveOne(i);
     if (i > 20 && random.below(15) === 0 && both.memory.list("summaries").length > 0) await dropSome();
+    if (i > 5 && random.below(4) === 0) await owe(i);
     if (i > 8 && random.below(15) === 0) await rename(i);
     if (i > 8 && random.below(9) === 0) await forkOne(i);
     if (i > 20 && random.below(9) === 0) await transplantOne(i);
