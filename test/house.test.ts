@@ -4,6 +4,8 @@
 import { statSync } from "node:fs";
 import { join, posix } from "node:path";
 import { describe, expect, test } from "vitest";
+import { TABLE_NAMES } from "@lossless/core/ports";
+import { UNPROVEN } from "@lossless/core/testing";
 import { buildProgram, listCommands } from "../packages/cli/src/program.ts";
 import { commandPath } from "../packages/cli/src/invocation.ts";
 import { listProjectFiles, readProjectFile, ROOT } from "./source-files.ts";
@@ -50,6 +52,35 @@ test("values of SQL get their type in one place of the adapter", () => {
         .flatMap((line, index) => (CAST.test(line) ? [`${path}:${index + 1}${line}`] : [])),
     );
   expect(casts).toEqual([]);
+});
+
+const WRITE = /\b(?:INSERT INTO|REPLACE INTO|UPDATE|DELETE FROM)\s+(\w+|\$\{[^}]*\})/g;
+/** Tables that `verify` proves and that an adapter may still write by itself, and why. */
+const WRITTEN_BY_ADAPTERS: Readonly<Record<string, string>> = {
+  seals: "made before each commit from whatever the transaction changed",
+  index_pending: "the text index of the adapter takes off what it has taken in",
+  summary_refs: "numbers of summaries in that index",
+};
+/** Files that name the table they write by a variable, and which tables those are. */
+const WRITES_BY_VARIABLE: Readonly<Record<string, string>> = {
+  "write-rows.ts": "every declared table, from change sets",
+  "full-text-index.ts": "the tables of the text index",
+  "reindex.ts": "the tables of the text index",
+};
+test("what verify proves is written by change sets, never by a statement of an adapter", () => {
+  const writes = files
+    .filter((path) => /^packages\/(?:sqlite|postgres)\/src\/(?!migrations\/).*\.ts$/.test(path))
+    .flatMap((path) => [...readProjectFile(path).matchAll(WRITE)].map(([, table = ""]) => ({ path, table })));
+  const isProven = (table: string): boolean =>
+    TABLE_NAMES.some((name) => name === table) && UNPROVEN[table]?.["*"] === undefined;
+  const isAllowed = ({ path, table }: { path: string; table: string }): boolean =>
+    table.startsWith("$")
+      ? posix.basename(path) in WRITES_BY_VARIABLE
+      : !isProven(table) || table in WRITTEN_BY_ADAPTERS;
+  expect(writes.filter((write) => !isAllowed(write))).toEqual([]);
+  const used = new Set(writes.flatMap(({ path, table }) => [table, posix.basename(path)]));
+  const listed = [...Object.keys(WRITTEN_BY_ADAPTERS), ...Object.keys(WRITES_BY_VARIABLE)];
+  expect(listed.filter((name) => !used.has(name))).toEqual([]);
 });
 
 describe("the pages", () => {
