@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startFakeProvider } from "@lossless/testkit/fake-provider.ts";
 import type { FakeProvider } from "@lossless/testkit/fake-provider.ts";
@@ -74,6 +75,35 @@ describe("search", () => {
     expect(await text("show", id, "--lines", lines)).toMatch(/ERROR \[0\] stock +pool exhausted/);
     const { data } = await json("search", "--files", "--regex", "^.*ERROR");
     expect(data.items[0]).toMatchObject({ type: "file", fileId: id });
+  });
+
+  test("keeps to a project and an agent, and names where hits come from", async () => {
+    const project = join(folder.path, "app");
+    mkdirSync(join(project, ".git"), { recursive: true });
+    mkdirSync(join(project, "src"));
+    const row = {
+      parentUuid: null,
+      isSidechain: false,
+      sessionId: "cc-1",
+      cwd: join(project, "src"),
+      type: "user",
+    };
+    const line = { ...row, uuid: "u1", message: { role: "user", content: "The heron stands in the reeds." } };
+    const transcript = join(folder.path, "cc-1.jsonl");
+    writeFileSync(transcript, `${JSON.stringify(line)}\n`);
+    const own = join(folder.path, "project.db");
+    expect((await run(["import", SAMPLE, transcript, "--db", own])).status).toBe(0);
+    const search = async (...args: string[]): Promise<Envelope> =>
+      parseEnvelope(await run(["search", "heron", "--db", own, "--json", ...args]));
+    const { data } = await search("--project", join(project, "src"), "--agent", "claude-code");
+    expect(data.items).toHaveLength(1);
+    expect(data).toMatchObject({ conversations: [{ sessionId: "cc-1", agent: "claude-code", project }] });
+    expect((await search("--project", folder.path)).data.items).toEqual([]);
+    expect((await search("--except-session", "cc-1")).data.items).toEqual([]);
+    const shown = (await run(["search", "heron", "--db", own, "--agent", "claude-code"])).stdout.toString();
+    expect(shown).toContain("claude-code, session cc-1");
+    const list = await run(["conversations", "list", "--db", own, "--project", project, "--json"]);
+    expect(parseEnvelope(list).data.items).toMatchObject([{ agent: "claude-code", project }]);
   });
 
   test("keeps to times, roles, conversations and sessions", async () => {

@@ -112,6 +112,6 @@ export {
   SUBAGENT_TOOLS,
   toolsFor,
 } from "./tools/index.ts";
-export { formatTime, readParams } from "./tools/tool.ts";
+export { formatTime, ORIGIN_PROPERTIES, readParams } from "./tools/tool.ts";
 export type { ToolContext, ToolDefinition, ToolResult, ToolSchema } from "./tools/tool.ts";
 export { TOOL_WORDS } from "./tools/tool-words.ts";

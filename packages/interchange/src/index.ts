@@ -7,6 +7,7 @@ export { holdsSessionLines } from "./transcript/import-documents.ts";
 // Transcripts
 export { importPaths, importTranscript } from "./transcript/import.ts";
 export type { ImportReport, ImportTarget } from "./transcript/import.ts";
+export { findProject } from "./transcript/project.ts";
 export { createDryTarget } from "./transcript/dry-run.ts";
 export { createPreparer } from "@lossless/core/formats";
 export type { PrepareAhead } from "@lossless/core/formats";

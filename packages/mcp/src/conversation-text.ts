@@ -1,6 +1,13 @@
 /** Conversations in words: what one began with, what was asked and answered last, and its messages page by page. */
 import { formatMessageId } from "@lossless/core";
-import type { ConversationRow, DescribedMessage, Engine, MessageRow } from "@lossless/core";
+import type {
+  ConversationRow,
+  DescribedMessage,
+  Engine,
+  MessageRow,
+  Origin,
+  OriginFilter,
+} from "@lossless/core";
 
 /** As much of a message as a list shows. */
 const CLIP_CHARS = 300;
@@ -14,15 +21,19 @@ export interface Scope {
   readonly owner?: string | undefined;
 }
 
+/** Which conversations a list shows. */
+type Chosen = Scope & OriginFilter;
+
 export interface Said {
   readonly id: string;
   readonly createdAt: number;
   readonly text: string;
 }
 
-export interface RecentConversation {
+export interface RecentConversation extends Origin {
   readonly conversationId: number;
   readonly sessionKey: string;
+  readonly sessionId: string;
   readonly title: string;
   readonly messages: number;
   readonly firstAt: number | null;
@@ -32,7 +43,7 @@ export interface RecentConversation {
 }
 
 /** All conversations that may be read, the one with the latest message first. */
-export async function listByLatest(engine: Engine, scope: Scope): Promise<ConversationRow[]> {
+export async function listByLatest(engine: Engine, scope: Chosen): Promise<ConversationRow[]> {
   const rows: ConversationRow[] = [];
   let after: string | null = null;
   do {
@@ -50,11 +61,17 @@ export async function outlineConversation(
   scope: Scope,
   row: ConversationRow,
 ): Promise<RecentConversation> {
-  const { conversationId, sessionKey, messages, firstAt, lastAt } = row;
+  const { conversationId, sessionKey, sessionId, messages, firstAt, lastAt } = row;
+  const { agent, project, branch, model } = row;
   const newest = await listShown(engine, scope, conversationId, "newest");
   return {
     conversationId,
     sessionKey,
+    sessionId,
+    agent,
+    project,
+    branch,
+    model,
     title: await readTitle(engine, scope, row),
     messages,
     firstAt,
@@ -64,8 +81,9 @@ export async function outlineConversation(
   };
 }
 
-/** The first request in a few words; the session's key where nobody asked anything. */
+/** What the agent calls it, else the first request in a few words; the session's key where nobody asked anything. */
 export async function readTitle(engine: Engine, scope: Scope, row: ConversationRow): Promise<string> {
+  if (row.title !== null) return clip(row.title, TITLE_CHARS);
   const oldest = await listShown(engine, scope, row.conversationId, "oldest");
   const first = await findSaid(engine, scope, oldest, "user");
   return first === null ? row.sessionKey : clip(first.text, TITLE_CHARS);

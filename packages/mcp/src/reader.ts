@@ -9,6 +9,8 @@ export interface ArchiveReader {
   engine(): Promise<Engine>;
   /** Whose conversations may be read; undefined for all. Never taken from a request. */
   readonly owner: string | undefined;
+  /** The project it was started in: what happened lately there is told first. */
+  readonly project?: string | undefined;
   /** How times are written. */
   readonly timeZone: string;
 }

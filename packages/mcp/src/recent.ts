@@ -1,13 +1,14 @@
 /** `lcm_recent`: what happened lately, so that an agent can go on where the last session ended without knowing what to search for. */
-import { EngineError, formatTime, readParams } from "@lossless/core";
-import type { ConversationRow, ToolResult } from "@lossless/core";
+import { EngineError, formatTime, ORIGIN_PROPERTIES, readParams } from "@lossless/core";
+import type { ConversationRow, OriginFilter, ToolResult } from "@lossless/core";
 import { latestOf, listByLatest, outlineConversation } from "./conversation-text.ts";
 import type { RecentConversation } from "./conversation-text.ts";
 import type { CallContext, McpTool } from "./tools.ts";
 
 const DEFAULT_LIMIT = 5;
 
-interface Params {
+interface Params extends OriginFilter {
+  readonly allProjects?: boolean;
   readonly limit?: number;
   readonly since?: string;
   readonly after?: string;
@@ -17,27 +18,43 @@ export const recentTool: McpTool = {
   name: "lcm_recent",
   title: "What happened lately",
   description:
-    "The latest sessions, newest first: what each began with, the last request and the last answer, with ids to open. Use it to catch up.",
+    "The latest sessions in this project, newest first: what each began with, the last request and the last answer, with ids to open. Use it to catch up.",
   parameters: {
     type: "object",
     properties: {
       limit: { type: "integer", minimum: 1, maximum: 50, description: "sessions, default 5" },
+      ...ORIGIN_PROPERTIES,
+      allProjects: { type: "boolean", description: "not only the project this server was started in" },
       since: { type: "string", description: "ISO time" },
       after: { type: "string", description: "next page" },
     },
     additionalProperties: false,
   },
   async run(context, params): Promise<ToolResult> {
-    const { limit = DEFAULT_LIMIT, since, after } = readParams<Params>(recentTool, params);
+    const { limit = DEFAULT_LIMIT, since, after, ...chosen } = readParams<Params>(recentTool, params);
     const { engine, owner } = context;
-    const rows = (await listByLatest(engine, { owner })).filter(wanted(since, after));
+    const { listed, project } = await listChosen(context, chosen);
+    const rows = listed.filter(wanted(since, after));
     const shown: RecentConversation[] = [];
     for (const row of rows.slice(0, limit)) shown.push(await outlineConversation(engine, { owner }, row));
     const last = rows.length > limit ? rows[limit - 1] : undefined;
     const next = last === undefined ? null : cursorOf(last);
-    return { text: render(shown, rows.length, next, context), details: { conversations: shown, next } };
+    const text = render(shown, { total: rows.length, project, next }, context);
+    return { text, details: { conversations: shown, project: project ?? null, next } };
   },
 };
+
+/** Those of the project that the server was started in, unless others are asked for or nothing happened there yet. */
+async function listChosen(
+  { engine, owner, project: here }: CallContext,
+  { project, agent, exceptSession, allProjects = false }: Params,
+): Promise<{ listed: ConversationRow[]; project: string | undefined }> {
+  const filter = { owner, agent, exceptSession };
+  const named = project ?? (allProjects ? undefined : here);
+  const listed = await listByLatest(engine, { ...filter, project: named });
+  if (listed.length > 0 || project !== undefined || named === undefined) return { listed, project: named };
+  return { listed: await listByLatest(engine, filter), project: undefined };
+}
 
 const cursorOf = (row: ConversationRow): string => `${latestOf(row)}.${row.conversationId}`;
 
@@ -69,21 +86,26 @@ function readCursor(text: string): [time: number, id: number] {
 
 function render(
   shown: readonly RecentConversation[],
-  total: number,
-  next: string | null,
+  {
+    total,
+    project,
+    next,
+  }: { readonly total: number; readonly project: string | undefined; readonly next: string | null },
   { timeZone }: CallContext,
 ): string {
   const blocks = shown.map((conversation) => {
-    const { conversationId, title, messages, lastAt, lastRequest, lastAnswer } = conversation;
+    const { conversationId, title, messages, lastAt, lastRequest, lastAnswer, agent, sessionId } =
+      conversation;
+    const origin = agent === null ? "" : `${agent} session=${sessionId}, `;
     const time = lastAt === null ? "no message with a time" : formatTime(lastAt, timeZone);
     return [
-      `[conv=${conversationId}] ${title} (${messages} messages, last ${time})`,
+      `[conv=${conversationId}] ${title} (${origin}${messages} messages, last ${time})`,
       ...(lastRequest === null ? [] : [`  asked last [${lastRequest.id}]: ${lastRequest.text}`]),
       ...(lastAnswer === null ? [] : [`  answered last [${lastAnswer.id}]: ${lastAnswer.text}`]),
     ].join("\n");
   });
   return [
-    `${total} sessions, ${shown.length} shown.`,
+    `${total} sessions${project === undefined ? "" : ` in ${project}`}, ${shown.length} shown.`,
     ...blocks,
     ...(next === null ? [] : [`More: after="${next}".`]),
   ].join("\n");

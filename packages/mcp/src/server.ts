@@ -76,8 +76,9 @@ async function callTool(
   { mcpReq: { signal } }: ServerContext,
 ): Promise<CallToolResult> {
   try {
-    const { owner, timeZone } = reader;
-    const result = await tool.run({ engine: await reader.engine(), owner, timeZone, signal }, params);
+    const { owner, project, timeZone } = reader;
+    const context = { engine: await reader.engine(), owner, project, timeZone, signal };
+    const result = await tool.run(context, params);
     return {
       content: [{ type: "text", text: result.text }],
       structuredContent: result.details as Record<string, unknown>,

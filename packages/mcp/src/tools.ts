@@ -10,6 +10,7 @@ import { statusTool } from "./status.ts";
 /** A call as a tool gets it. */
 export type CallContext = Extract<ToolContext, { readonly owner: string | undefined }> & {
   readonly engine: Engine;
+  readonly project?: string | undefined;
 };
 
 export interface McpTool {

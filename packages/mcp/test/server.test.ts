@@ -62,6 +62,29 @@ describe("the tools", () => {
     expect(later.text).toContain("1 sessions");
   });
 
+  test("tell what happened lately in the project that the server was started in", async () => {
+    const { engine } = archive;
+    const session = { key: "codex:one", id: "one", owner: "cy" };
+    const messages = [{ eventId: "1", message: { role: "user", content: "The heron." } }];
+    await engine.ingest({
+      session,
+      messages,
+      origin: { agent: "codex", project: "/srv/app", title: "Birds" },
+    });
+    await engine.ingest({ session: { ...session, key: "codex:two", id: "two" }, messages });
+    const recent = async (project: string | undefined, params = {}): Promise<string> => {
+      await using served = await connect({ ...readAs("cy", engine), project });
+      return (await callText(served.client, "lcm_recent", params)).text;
+    };
+    const here = await recent("/srv/app");
+    expect(here).toContain("1 sessions in /srv/app, 1 shown");
+    expect(here).toContain("Birds (codex session=one, 1 messages");
+    expect(await recent("/srv/app", { allProjects: true })).toContain("2 sessions, 2 shown");
+    expect(await recent("/srv/other")).toContain("2 sessions, 2 shown");
+    expect(await recent("/srv/other", { project: "/srv/app" })).toContain("1 sessions in /srv/app");
+    expect(await recent("/srv/app", { exceptSession: "one" })).toContain("[conv=4] The heron.");
+  });
+
   test("teach when the arguments are wrong", async () => {
     await using served = await connect(readAs("ann", archive.engine));
     const wrong = async (name: string, args: Record<string, unknown>): Promise<string> => {

@@ -53,7 +53,14 @@ async function runMcp(invocation: Invocation, { http }: Options): Promise<void> 
   const { settings } = await invocation.settings();
   const { makeFactory, openOnDemand } = await import("@lossless/mcp");
   const archive = openOnDemand(() => openArchive(invocation));
-  const reader = { engine: archive.engine, owner: invocation.owner, timeZone: settings.timezone };
+  const { findProject } = await import("@lossless/interchange");
+  const reader = {
+    engine: archive.engine,
+    owner: invocation.owner,
+    // An agent starts its server in the project it works in; over HTTP there may be many.
+    project: http === undefined ? findProject(process.cwd()) : undefined,
+    timeZone: settings.timezone,
+  };
   const factory = makeFactory(reader, readVersion());
   try {
     await (http === undefined ? serveStdio(factory) : serveHttp(invocation, factory, http));

@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
-import type { ConversationRow, Engine, MessageRow } from "@lossless/core";
+import type { ConversationRow, Engine, MessageRow, OriginFilter } from "@lossless/core";
 import type { Invocation } from "../invocation.ts";
 import { parseTime, readTokenCount, toIso, TOKEN_COUNT_RULE, usageError } from "@lossless/core/doors";
 
@@ -69,6 +69,27 @@ export function addExamples(
   const width = Math.max(...examples.map(([line]) => line.length));
   const lines = examples.map(([line, says]) => `  ${line.padEnd(width)}  ${says}`);
   command.addHelpText("after", `\nExamples:\n${lines.join("\n")}\n`);
+}
+
+/** Conversations by where they come from, as typed. */
+export interface OriginChoice {
+  readonly project?: string;
+  readonly agent?: string;
+  readonly exceptSession?: string;
+}
+
+export function addOriginOptions(command: Command): Command {
+  return command
+    .option("--project <folder>", "only in conversations about this project: its git root, or the folder")
+    .option("--agent <name>", "only in conversations of this program: claude-code, codex, openclaw, …")
+    .option("--except-session <id>", "leave out this session");
+}
+
+/** A folder below a git root means that repository. */
+export async function readOrigin({ project, agent, exceptSession }: OriginChoice): Promise<OriginFilter> {
+  if (project === undefined) return { agent, exceptSession };
+  const { findProject } = await import("@lossless/interchange");
+  return { project: findProject(project), agent, exceptSession };
 }
 
 export interface ConversationChoice {
@@ -156,6 +177,11 @@ export function toConversationJson(row: ConversationRow): object {
     createdAt: toIso(row.createdAt),
     archivedAt: toIso(row.archivedAt),
     archiveCause: row.archiveCause,
+    agent: row.agent,
+    project: row.project,
+    branch: row.branch,
+    title: row.title,
+    model: row.model,
   };
 }
 

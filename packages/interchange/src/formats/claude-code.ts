@@ -10,9 +10,11 @@ import type { HiddenReason } from "@lossless/core";
 import {
   readId,
   readParentId,
+  readText,
   readTime,
   type EntryFacts,
   type Recognition,
+  type ToldOrigin,
   type TranscriptFormat,
   type TranscriptSession,
 } from "./format.ts";
@@ -21,8 +23,13 @@ import {
 const HOUSEHOLD_TYPES: ReadonlySet<unknown> = new Set([
   "agent-name",
   "ai-title",
+  "api-request",
+  "api-request-blob",
+  "api-request-shape",
+  "atis-latch",
   "attachment",
   "bridge-session",
+  "cost-state",
   "custom-title",
   "file-history-snapshot",
   "last-prompt",
@@ -32,6 +39,7 @@ const HOUSEHOLD_TYPES: ReadonlySet<unknown> = new Set([
   "progress",
   "queue-operation",
   "summary",
+  "tools-used",
   "worktree-state",
 ]);
 
@@ -43,6 +51,7 @@ export const CLAUDE_CODE: TranscriptFormat = {
   recognise,
   readSession,
   readFacts,
+  readOrigin,
 };
 
 function recognise(entry: JsonObject): Recognition {
@@ -80,6 +89,22 @@ function readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean })
     // A sidechain line is off the branch even when it has no id to be found by.
     place: id === undefined && !isSidechain ? "none" : "entry",
     isPrompt: entry["type"] === "user" && !isMeta && !isSidechain && !holdsToolResult(entry["message"]),
+  };
+}
+
+/** Answers that the program made up itself have this for a model. */
+const NO_MODEL = "<synthetic>";
+
+function readOrigin(entry: JsonObject): ToldOrigin | null {
+  const { message } = entry;
+  const title = readText(entry["customTitle"]) ?? readText(entry["aiTitle"]);
+  if (title !== undefined) return { title };
+  if (entry["type"] === "summary") return { title: readText(entry["summary"]) };
+  const model = isObject(message) ? readText(message["model"]) : undefined;
+  return {
+    folder: readText(entry["cwd"]),
+    branch: readText(entry["gitBranch"]),
+    model: model === NO_MODEL ? undefined : model,
   };
 }
 

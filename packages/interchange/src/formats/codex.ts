@@ -5,8 +5,8 @@
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 
-import { readId, readTime } from "./format.ts";
-import type { EntryFacts, Recognition, TranscriptFormat, TranscriptSession } from "./format.ts";
+import { readId, readText, readTime } from "./format.ts";
+import type { EntryFacts, Recognition, ToldOrigin, TranscriptFormat, TranscriptSession } from "./format.ts";
 
 const ENVELOPES: ReadonlySet<unknown> = new Set([
   "session_meta",
@@ -27,7 +27,21 @@ export const CODEX: TranscriptFormat = {
   recognise,
   readSession,
   readFacts,
+  readOrigin,
 };
+
+/** Lines of the program that say where and with what it works. */
+const TELLING: ReadonlySet<unknown> = new Set(["session_meta", "turn_context"]);
+
+function readOrigin({ type, payload }: JsonObject): ToldOrigin | null {
+  if (!TELLING.has(type) || !isObject(payload)) return null;
+  const { git } = payload;
+  return {
+    folder: readText(payload["cwd"]),
+    branch: isObject(git) ? readText(git["branch"]) : undefined,
+    model: readText(payload["model"]),
+  };
+}
 
 function recognise(entry: JsonObject): Recognition {
   if (ENVELOPES.has(entry["type"]) && isObject(entry["payload"])) return "certain";

@@ -36,6 +36,15 @@ export interface EntryFacts {
   readonly isPrompt: boolean;
 }
 
+/** What a line says of where its session comes from. */
+export interface ToldOrigin {
+  /** The folder the agent worked in, absolute. */
+  readonly folder?: string | undefined;
+  readonly branch?: string | undefined;
+  readonly title?: string | undefined;
+  readonly model?: string | undefined;
+}
+
 export interface TranscriptFormat {
   readonly name: FormatName;
   /** For people. */
@@ -46,7 +55,13 @@ export interface TranscriptFormat {
   recognise(entry: JsonObject): Recognition;
   readSession(entry: JsonObject): TranscriptSession | null;
   readFacts(entry: JsonObject, session: { readonly isSubAgent: boolean }): EntryFacts;
+  /** Null for a line that says nothing of it, as most do. */
+  readonly readOrigin?: (entry: JsonObject) => ToldOrigin | null;
 }
+
+/** A text that says something. */
+export const readText = (value: unknown): string | undefined =>
+  typeof value === "string" && value.trim() !== "" ? value : undefined;
 
 export type ParsedLine =
   | { readonly kind: "entry"; readonly entry: JsonObject }

@@ -4,8 +4,8 @@
  */
 import { isObject, type JsonObject } from "@lossless/core/formats";
 
-import { readId, readParentId, readTime } from "./format.ts";
-import type { EntryFacts, Recognition, TranscriptFormat } from "./format.ts";
+import { readId, readParentId, readText, readTime } from "./format.ts";
+import type { EntryFacts, Recognition, ToldOrigin, TranscriptFormat } from "./format.ts";
 import type { FormatName } from "./names.ts";
 
 interface AgentLines {
@@ -184,5 +184,18 @@ function toFormat(agent: AgentLines): TranscriptFormat {
       return id === undefined ? null : { id, isSubAgent: false };
     },
     readFacts,
+    readOrigin,
+  };
+}
+
+/** Most of them use the same words, on the line or below `data`; Copilot has a `context` of its own. */
+function readOrigin(entry: JsonObject): ToldOrigin {
+  const data = isObject(entry["data"]) ? entry["data"] : {};
+  const context = isObject(data["context"]) ? data["context"] : {};
+  return {
+    folder: readText(entry["cwd"]) ?? readText(context["cwd"]),
+    branch: readText(entry["gitBranch"]) ?? readText(context["branch"]),
+    title: readText(entry["sessionTitle"]),
+    model: readText(entry["model"]) ?? readText(data["chosenModel"]) ?? readText(data["newModel"]),
   };
 }

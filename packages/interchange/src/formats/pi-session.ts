@@ -8,9 +8,11 @@ import { isObject, type JsonObject } from "@lossless/core/formats";
 import {
   readId,
   readParentId,
+  readText,
   readTime,
   type EntryFacts,
   type Recognition,
+  type ToldOrigin,
   type TranscriptFormat,
   type TranscriptSession,
 } from "./format.ts";
@@ -23,7 +25,15 @@ export const PI_SESSION: TranscriptFormat = {
   recognise,
   readSession,
   readFacts,
+  readOrigin,
 };
+
+function readOrigin(entry: JsonObject): ToldOrigin | null {
+  if (entry["type"] === "session")
+    return { folder: readText(entry["cwd"]), model: readText(entry["modelId"]) };
+  if (entry["type"] === "model_change") return { model: readText(entry["modelId"]) };
+  return entry["type"] === "session_info" ? { title: readText(entry["name"]) } : null;
+}
 
 function recognise(entry: JsonObject): Recognition {
   if (isHeader(entry) && ["version", "cwd", "timestamp"].some((field) => field in entry)) return "certain";

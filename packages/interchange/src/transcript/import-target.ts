@@ -1,5 +1,5 @@
 /** What an import needs of the engine, and no more: tests and dry runs stand in for it. */
-import type { Arrival, IngestedMessage, SessionRef } from "@lossless/core";
+import type { Arrival, IngestedMessage, OriginUpdate, SessionRef } from "@lossless/core";
 import type { ImportMark, PackedPrepared } from "@lossless/core/formats";
 
 export interface ImportTarget {
@@ -15,6 +15,8 @@ export interface ImportTarget {
     prepared?: PackedPrepared;
     sequence?: string;
     import?: ImportMark | undefined;
+    /** Where the session comes from, as far as these messages say. */
+    origin?: OriginUpdate | undefined;
   }): Promise<{ conversationId: number; results: readonly IngestedMessage[]; skipped?: string | null }>;
   readSession(request: {
     sessionId: string;

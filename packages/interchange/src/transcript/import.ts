@@ -13,7 +13,7 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 
 import { EngineError, POSITION_STEP, makeImportId } from "@lossless/core";
-import type { Arrival, IngestedMessage, SessionRef } from "@lossless/core";
+import type { Arrival, IngestedMessage, OriginUpdate, SessionRef } from "@lossless/core";
 import type { PackedPrepared } from "@lossless/core/formats";
 
 import {
@@ -56,6 +56,7 @@ import type {
 import type { ImportTarget } from "./import-target.ts";
 import { LineBatch } from "./line-batch.ts";
 import { LineHash } from "./line-hash.ts";
+import { OriginReader } from "./origin-reader.ts";
 import { createAbortError, MAX_LINE_BYTES, readLineRuns, type Line } from "./lines.ts";
 
 export type * from "./import-report.ts";
@@ -158,6 +159,7 @@ interface StoredBatch {
   readonly messages: readonly Arrival[];
   readonly prepared: PackedPrepared | undefined;
   readonly cursor: ImportCursor;
+  readonly origin?: OriginUpdate | undefined;
 }
 
 type Outcome = { readonly error: unknown } | null;
@@ -189,6 +191,7 @@ class ListedImport {
   /** Until the first line is placed: what that line was called while it was the open end of the file. */
   #openEventId: string | null = null;
   #lastTime: number | null = null;
+  readonly #origin: OriginReader;
 
   constructor(
     options: MarkedImport,
@@ -204,6 +207,7 @@ class ListedImport {
     this.#session = session;
     this.#index = new EntryIndex(format.branchRule);
     this.#traces = this.#traceFile(NO_TRACES);
+    this.#origin = new OriginReader(format, transcript.path);
   }
 
   async finish(): Promise<ImportReport> {
@@ -324,6 +328,7 @@ class ListedImport {
 
   /** Gives the lines their event ids, and the cursor its place behind them. */
   async #place(batch: LineBatch): Promise<StoredBatch> {
+    const origin = this.#origin.take();
     const openEventId = this.#openEventId;
     this.#openEventId = null;
     if (await this.#repeatsEarlierLine(batch.named, openEventId)) await this.#readPrefix();
@@ -332,10 +337,10 @@ class ListedImport {
     );
     this.#cursor = this.#moveCursor(batch.last, messages.at(-1)?.eventId ?? null);
     const relinked = messages.filter((message) => this.#isRelinked(message));
-    if (relinked.length === 0) return { messages, prepared, cursor: this.#cursor };
+    if (relinked.length === 0) return { messages, prepared, cursor: this.#cursor, origin };
     this.#counts.skipped += relinked.length;
     const others = messages.filter((message) => !relinked.includes(message));
-    return { messages: others, prepared: undefined, cursor: this.#cursor };
+    return { messages: others, prepared: undefined, cursor: this.#cursor, origin };
   }
 
   /** True for a line that rotation wrote: what the archive has of it is the line as it was. */
@@ -368,6 +373,7 @@ class ListedImport {
       hidden: facts === null ? META : facts.hidden,
       ...(this.#lastTime === null ? null : { createdAt: this.#lastTime }),
     };
+    if (parsed.kind === "entry") this.#origin.note(parsed.entry);
     batch.add(line, named, arrival, parsed.kind === "entry" ? parsed.entry : undefined);
   }
 
@@ -388,8 +394,8 @@ class ListedImport {
   }
 
   /** A failure is carried as a value: as a rejection that nobody awaits yet it would end the process. */
-  #store({ messages, cursor, prepared }: StoredBatch): Promise<Outcome> {
-    return this.#ingest(messages, cursor, prepared).then(
+  #store({ messages, cursor, prepared, origin }: StoredBatch): Promise<Outcome> {
+    return this.#ingest(messages, cursor, prepared, origin).then(
       ({ results }) => {
         this.#count(results);
         const { offset, lines } = cursor;
@@ -412,6 +418,7 @@ class ListedImport {
     messages: readonly Arrival[],
     cursor: ImportCursor,
     prepared?: PackedPrepared,
+    origin?: OriginUpdate,
   ): ReturnType<ImportTarget["ingest"]> {
     const stored = this.#options.engine.ingest({
       session: this.#session,
@@ -419,6 +426,7 @@ class ListedImport {
       sequence: this.#sequence,
       import: this.#options.mark,
       prepared,
+      origin,
       cursor: this.#mayMoveCursor
         ? { value: renderCursor(this.#format.name, cursor, this.#traces) }
         : undefined,

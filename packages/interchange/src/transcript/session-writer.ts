@@ -5,12 +5,14 @@
 
 import { POSITION_STEP } from "@lossless/core";
 import type { Arrival, HiddenReason, SessionRef } from "@lossless/core";
-import type { ImportMark } from "@lossless/core/formats";
+import type { ImportMark, JsonObject } from "@lossless/core/formats";
 
 import { renderCursor, START } from "./cursor.ts";
 import { EventIds, nameLine } from "./event-ids.ts";
+import type { TranscriptFormat } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
 import type { ImportTarget } from "./import-target.ts";
+import { OriginReader } from "./origin-reader.ts";
 import { createAbortError } from "./lines.ts";
 
 const BATCH_EVENTS = 500;
@@ -22,6 +24,8 @@ export interface SourceEvent {
   readonly id?: string | undefined;
   readonly createdAt?: number | undefined;
   readonly hidden: readonly HiddenReason[];
+  /** What the bytes say, where that tells of the session's origin. */
+  readonly entry?: JsonObject | undefined;
 }
 
 export interface WrittenCounts {
@@ -42,6 +46,7 @@ export class SessionWriter {
   readonly #mark: ImportMark;
   readonly #signal: AbortSignal | undefined;
   readonly #ids = new EventIds();
+  readonly #origin: OriginReader;
   #pending: Arrival[] = [];
   #pendingBytes = 0;
   #placed = 0;
@@ -54,6 +59,8 @@ export class SessionWriter {
     path: string;
     mark: ImportMark;
     signal?: AbortSignal | undefined;
+    /** What an event says of where the session comes from. */
+    readOrigin?: TranscriptFormat["readOrigin"];
   }) {
     this.#target = options.target;
     this.#session = options.session;
@@ -61,11 +68,13 @@ export class SessionWriter {
     this.#path = options.path;
     this.#mark = options.mark;
     this.#signal = options.signal;
+    this.#origin = new OriginReader({ name: options.format, readOrigin: options.readOrigin }, options.path);
   }
 
   /** The next event of the session, in order. */
   async add(event: SourceEvent): Promise<void> {
     this.#placed += 1;
+    if (event.entry !== undefined) this.#origin.note(event.entry);
     this.#lastTime = event.createdAt ?? this.#lastTime;
     this.#pending.push({
       eventId: this.#ids.assign(nameLine(event.bytes, event.id)),
@@ -88,6 +97,7 @@ export class SessionWriter {
       messages,
       cursor: { value: this.#cursor },
       import: this.#mark,
+      origin: this.#origin.take(),
     });
     this.refusal = skipped ?? null;
     if (this.refusal === null) this.conversationId = conversationId;

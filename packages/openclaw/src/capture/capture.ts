@@ -30,6 +30,7 @@ import { readSituation } from "../assemble/token-room.ts";
 import { readAddress, type SessionAddress } from "../host/session.ts";
 import { isDatabaseFailure, isThreadFailure, type EngineLease } from "../host/shared-engine.ts";
 import type { Spool, SpooledTurn } from "./spool.ts";
+import { AGENT } from "./store-rows.ts";
 import type { CatchUpTurn, TurnSituation } from "./store-rows.ts";
 import type { TranscriptReader } from "./transcript.ts";
 import { describeError, type Outages } from "../host/outages.ts";
@@ -268,6 +269,7 @@ async function storeUnnamedTurn(
     turn: { advancementKey },
     messages: messages.map((message, index) => placeUnnamed(message, eventIds, index, turn)),
     cursor: { value: writeReaderState({ ...state, unnamed: [...state.unnamed, unnamed] }) },
+    origin: { agent: AGENT },
   });
   return statusOf(result);
 }

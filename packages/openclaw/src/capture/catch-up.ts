@@ -10,6 +10,7 @@ import { dropCopied, joinFork, readParent } from "./fork.ts";
 import { makeFirstContact } from "./first-contact.ts";
 import { matchUnnamedRows, parseReaderState, writeReaderState, type ReaderState } from "./reader-state.ts";
 import {
+  AGENT,
   attachMedia,
   countStored,
   findKnown,
@@ -158,6 +159,7 @@ async function storeLastBatch(
     ...(commits
       ? { turn: { advancementKey: turn.advancementKey }, ...request.situation }
       : { isHistory: request.moveCursor }),
+    origin: { agent: AGENT, model: request.situation?.model?.model },
     cursor: moves ? { value: cursor } : undefined,
   });
   stored += countStored(result);

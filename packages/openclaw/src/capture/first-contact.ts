@@ -14,6 +14,7 @@ import {
   type ReaderState,
 } from "./reader-state.ts";
 import {
+  AGENT,
   attachMedia,
   dropKnown,
   recordReset,
@@ -49,6 +50,7 @@ export async function makeFirstContact(request: CatchUpRequest): Promise<boolean
     messages: rows.flatMap((row) => (row.kind === "message" ? [toArrival(row)] : [])),
     cursor: { value: writeReaderState({ ...scan.end, older: scan.older }) },
     isHistory: true,
+    origin: { agent: AGENT },
   });
   return true;
 }

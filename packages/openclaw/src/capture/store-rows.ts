@@ -8,6 +8,9 @@ import { listMediaReferences, nameAttachment, readAttachments, type MediaSource 
 import type { TranscriptReader, TranscriptTarget } from "./transcript.ts";
 import type { EntryPlace, MessageRow, ResetRow, TranscriptRow } from "./transcript-rows.ts";
 
+/** What conversations of this host are stored as coming from. */
+export const AGENT = "openclaw";
+
 export interface CatchUpRequest {
   readonly engine: Engine;
   readonly reader: TranscriptReader;

@@ -10,14 +10,17 @@ import { style } from "../../style.ts";
 import { renderPairs, renderTable } from "../../table.ts";
 import {
   addExamples,
+  addOriginOptions,
   parseConversationId,
   parseLimit,
+  readOrigin,
   requireConversation,
   toConversationJson,
 } from "../shared.ts";
+import type { OriginChoice } from "../shared.ts";
 import { describeCounts } from "./status.ts";
 
-interface ListOptions {
+interface ListOptions extends OriginChoice {
   readonly limit: number;
   readonly after?: string;
   readonly session?: string;
@@ -30,8 +33,8 @@ export function defineConversations(program: Command): void {
     .description("List conversations, newest first")
     .option("--session <key>", "only those of this session key")
     .option("--limit <n>", "maximum number of rows", parseLimit, 50)
-    .option("--after <cursor>", "continue after a page")
-    .action(toAction(runList));
+    .option("--after <cursor>", "continue after a page");
+  addOriginOptions(list).action(toAction(runList));
   addExamples(list, [
     ["lcm conversations list", "the newest 50"],
     ["lcm conversations list --session agent:main:main", "all segments of one session"],
@@ -46,9 +49,11 @@ export function defineConversations(program: Command): void {
 
 async function runList(invocation: Invocation, options: ListOptions): Promise<void> {
   const { limit, after = null, session } = options;
+  const origin = await readOrigin(options);
   const page = await invocation.withArchive("read", (engine) =>
     engine.listConversations({
       ...invocation.scope,
+      ...origin,
       limit,
       after,
       sessionKey: session,
@@ -101,6 +106,14 @@ function renderList(rows: readonly ConversationRow[], next: string | null, timez
   return next === null ? table : `${table}\n\n${style.faint(`More: --after ${next}`)}`;
 }
 
+const ORIGIN_NAMES = [
+  ["Agent", "agent"],
+  ["Project", "project"],
+  ["Branch", "branch"],
+  ["Title", "title"],
+  ["Model", "model"],
+] as const;
+
 function renderConversation(row: ConversationRow, counts: MessageCounts, timezone: string): string {
   return renderPairs(
     [
@@ -108,6 +121,10 @@ function renderConversation(row: ConversationRow, counts: MessageCounts, timezon
       ["Session key", toOneLine(row.sessionKey)],
       ["Session id", toOneLine(row.sessionId)],
       ["Owner", toOneLine(row.owner)],
+      ...ORIGIN_NAMES.flatMap(([name, field]): [string, string][] => {
+        const value = row[field];
+        return value === null ? [] : [[name, toOneLine(value)]];
+      }),
       ["State", describeState(row)],
       ["Messages", describeCounts(counts)],
       ["Tokens shown", formatCount(row.shownTokens)],

@@ -9,10 +9,16 @@ import type { Engine, ScopeRequest } from "@lossless/core";
 import type { Invocation } from "../../invocation.ts";
 import { formatTime, indent, makePrintable, renderCommandLine, toIso, toOneLine } from "@lossless/core/doors";
 import { style } from "../../style.ts";
-import { findBySession, parseConversationId, requireConversation } from "../shared.ts";
-import type { ConversationChoice } from "../shared.ts";
+import {
+  addOriginOptions,
+  findBySession,
+  parseConversationId,
+  readOrigin,
+  requireConversation,
+} from "../shared.ts";
+import type { ConversationChoice, OriginChoice } from "../shared.ts";
 
-export interface ReachChoice extends ConversationChoice {
+export interface ReachChoice extends ConversationChoice, OriginChoice {
   readonly all?: boolean;
   readonly db?: string;
   readonly owner?: string;
@@ -20,7 +26,7 @@ export interface ReachChoice extends ConversationChoice {
 
 /** Options that say where to look. Nothing named means everywhere. */
 export function addReachOptions(command: Command): Command {
-  return command
+  return addOriginOptions(command)
     .addOption(new Option("--conversation <n>", "only in this conversation").argParser(parseConversationId))
     .addOption(
       new Option("--session <key>", "only in the conversations of this session, by key or id").conflicts(
@@ -35,14 +41,15 @@ export function addReachOptions(command: Command): Command {
 export async function chooseReach(
   engine: Engine,
   invocation: Invocation,
-  { conversation, session }: ReachChoice,
+  choice: ReachChoice,
 ): Promise<ScopeRequest> {
+  const { conversation, session } = choice;
   const { scope } = invocation;
   if (conversation !== undefined) {
     const { conversationId } = await requireConversation(engine, invocation, conversation);
     return { ...scope, conversationId };
   }
-  if (session === undefined) return { ...scope, allConversations: true };
+  if (session === undefined) return { ...scope, allConversations: true, ...(await readOrigin(choice)) };
   const found = await findBySession(engine, invocation, session);
   if (found === null) {
     throw new EngineError("not_found", `cannot look in session ${session}: there is no such session`, {
@@ -85,7 +92,7 @@ export function renderSaid(said: SaidText, timezone: string, remark?: string): s
   return `${renderHead(said.id, facts)}\n${indent(text === "" ? style.faint("(no text)") : text)}`;
 }
 
-const TIMES: ReadonlySet<string> = new Set(["createdAt", "earliestAt", "latestAt"]);
+const TIMES: ReadonlySet<string> = new Set(["createdAt", "earliestAt", "latestAt", "lastAt"]);
 
 /** A row with its times as ISO text, as every command prints them. */
 export function withIsoTimes(row: object): Record<string, unknown> {
@@ -103,8 +110,9 @@ export function renderFollowUp(
   choice: ReachChoice,
   last: readonly string[] = [],
 ): string {
-  const { conversation, session, owner, db } = choice;
-  const more = Object.entries({ conversation, session, owner, db }).flatMap(([name, value]) =>
+  const { conversation, session, project, agent, exceptSession, owner, db } = choice;
+  const named = { conversation, session, project, agent, "except-session": exceptSession, owner, db };
+  const more = Object.entries(named).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, String(value)],
   );
   return renderCommandLine(["lcm", ...words, ...more, ...last]);

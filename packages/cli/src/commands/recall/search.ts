@@ -15,7 +15,15 @@ import {
   wrapToWidth,
 } from "@lossless/core/doors";
 import { wordNote } from "@lossless/core";
-import type { Engine, GrepHit, GrepRequest, GrepResult, GrepScope, GrepSort } from "@lossless/core";
+import type {
+  Engine,
+  FoundConversation,
+  GrepHit,
+  GrepRequest,
+  GrepResult,
+  GrepScope,
+  GrepSort,
+} from "@lossless/core";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { runCancellable, toAction } from "../../invocation.ts";
@@ -77,6 +85,7 @@ meaning too, unless every keyword is found.`,
   addExamples(command, [
     ["lcm search why did we choose sqlite", "a question as you would ask it"],
     [`lcm search '"connection refused"' --since yesterday`, "a phrase, in what is new"],
+    ["lcm search retry budget --project . --agent claude-code", "in what Claude Code did in this repository"],
     ["lcm search parseConfigFile --conversation 2", "an identifier, in one conversation"],
     [`lcm search --regex 'retry in \\d+ ?s' --role tool`, "a regular expression, in what tools said"],
     ["lcm search --files ECONNREFUSED", "the lines of large files"],
@@ -175,7 +184,8 @@ interface Asked {
 }
 
 async function printAnswer(invocation: Invocation, answer: GrepResult, asked: Asked): Promise<void> {
-  const { hits, mode, scope, rule, total, isTotalExact, complete, truncated, searched } = answer;
+  const { hits, mode, scope, rule, total, isTotalExact, complete, truncated, searched, conversations } =
+    answer;
   const next = answer.next === null ? null : answer.next.replace("at_", "");
   const notes = answer.notes.map((note) => wordNote(note, SHELL_WORDS));
   await invocation.print({
@@ -190,6 +200,7 @@ async function printAnswer(invocation: Invocation, answer: GrepResult, asked: As
       searched,
       truncated,
       notes,
+      conversations: conversations.map(withIsoTimes),
     },
     pagination: { next, limit: asked.options.limit, total },
     text: () => renderAnswer(answer, notes, asked, next),
@@ -203,6 +214,7 @@ function renderAnswer(
   next: string | null,
 ): string {
   const [first] = answer.hits;
+  const origins = new Map(answer.conversations.map((found) => [found.conversationId, nameOrigin(found)]));
   const head = [style.faint(describeRule(answer, asked)), ...notes.map((note) => style.warning(note))];
   const more = [
     ...(next === null ? [] : [`More: ${renderMore(asked, next)}`]),
@@ -210,7 +222,7 @@ function renderAnswer(
   ];
   return [
     head.join("\n"),
-    ...answer.hits.map((hit) => renderHit(hit, asked.timezone)),
+    ...answer.hits.map((hit) => renderHit(hit, origins.get(hit.conversationId) ?? [], asked.timezone)),
     ...(more.length === 0 ? [] : [style.faint(more.join("\n"))]),
   ].join("\n\n");
 }
@@ -251,10 +263,17 @@ function describeMatch({ rule, scope }: GrepResult, { regex, sort }: SearchOptio
   return `${isStrict ? "with every term" : "with some of the terms"}, ${order}`;
 }
 
-function renderHit(hit: GrepHit, timezone: string): string {
+/** Agent and session: what is needed to go on there. */
+const nameOrigin = ({ agent, sessionId }: FoundConversation): string[] =>
+  agent === null ? [] : [toOneLine(agent), `session ${toOneLine(sessionId)}`];
+
+function renderHit(hit: GrepHit, origin: readonly string[], timezone: string): string {
   const columns = terminalColumns();
   const lines = renderSnippet(hit, columns === null ? null : columns - 2);
-  return [renderHead(hit.id, describeHit(hit, timezone)), ...lines.map((line) => `  ${line}`)].join("\n");
+  return [
+    renderHead(hit.id, [...describeHit(hit, timezone), ...origin]),
+    ...lines.map((line) => `  ${line}`),
+  ].join("\n");
 }
 
 function describeHit(hit: GrepHit, timezone: string): string[] {

@@ -1,0 +1,57 @@
+/**
+ * Gathers where a session comes from while its lines are read. What lines say is handed over with the batch they are stored in, so that a
+ * killed import loses neither.
+ */
+import type { OriginUpdate } from "@lossless/core";
+import type { JsonObject } from "@lossless/core/formats";
+import { isAbsolute, sep } from "node:path";
+import type { ToldOrigin, TranscriptFormat } from "../formats/format.ts";
+import type { FormatName } from "../formats/names.ts";
+import { findProject } from "./project.ts";
+
+/** OpenClaw writes the session files of pi, below a folder of its own. */
+const OPENCLAW_FOLDER = `${sep}.openclaw${sep}`;
+
+/** The program that wrote a file; undefined for a format that any program may write. */
+function nameAgent(format: FormatName, path: string): string | undefined {
+  if (format === "openai") return undefined;
+  return format === "pi" && path.includes(OPENCLAW_FOLDER) ? "openclaw" : format;
+}
+
+export class OriginReader {
+  readonly #agent: string | undefined;
+  readonly #read: NonNullable<TranscriptFormat["readOrigin"]>;
+  #project: string | undefined;
+  #told: Omit<ToldOrigin, "folder"> = {};
+  #isNew = true;
+
+  constructor(format: Pick<TranscriptFormat, "name" | "readOrigin">, path: string) {
+    this.#agent = nameAgent(format.name, path);
+    this.#read = format.readOrigin ?? (() => null);
+  }
+
+  note(entry: JsonObject): void {
+    const told = this.#read(entry);
+    if (told === null) return;
+    const { folder } = told;
+    // A session that changes its folder is still the same work.
+    if (this.#project === undefined && folder !== undefined && isAbsolute(folder)) {
+      this.#project = findProject(folder);
+      this.#isNew = true;
+    }
+    for (const field of ["branch", "title", "model"] as const) {
+      const value = told[field];
+      if (value === undefined || value === this.#told[field]) continue;
+      this.#told = { ...this.#told, [field]: value };
+      this.#isNew = true;
+    }
+  }
+
+  /** What is known by now, once after each change; undefined when nothing is new. */
+  take(): OriginUpdate | undefined {
+    if (!this.#isNew) return undefined;
+    this.#isNew = false;
+    const { branch, title, model } = this.#told;
+    return { agent: this.#agent, project: this.#project, branch, title, model };
+  }
+}
