@@ -51,6 +51,7 @@ async function writePluginManifest(): Promise<void> {
 /** Gives back every file that went into the programs. */
 async function buildPrograms(): Promise<readonly string[]> {
   const { metafile } = await build({
+    absWorkingDir: root,
     entryPoints: Object.fromEntries(
       Object.entries(PROGRAMS).map(([name, path]) => [name, join(packages, path)]),
     ),

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { listProjectFiles, readProjectFile, ROOT } from "./source-files.ts";
+import { listBlocks, listPromises, listProjectFiles, ROOT } from "./source-files.ts";
 
 // Inside the project, so that its packages are found, and ignored by git.
 mkdirSync(join(ROOT, ".cache"), { recursive: true });
@@ -14,11 +14,6 @@ const folder = mkdtempSync(join(ROOT, ".cache", "docs-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const LCM = join(ROOT, "packages", "cli", "bin", "lcm.js");
-
-function listBlocks(page: string, language: string): string[] {
-  const fences = readProjectFile(page).matchAll(/^```(.*)\n([\s\S]*?)^```$/gm);
-  return [...fences].filter((fence) => fence[1] === language).map((fence) => fence[2] ?? "");
-}
 
 const pages = listProjectFiles().filter((path) => /^docs\/.*\.md$/.test(path));
 const runnable = pages.filter((page) => listBlocks(page, "ts runnable").length > 0);
@@ -34,8 +29,7 @@ test.each(runnable)("the examples of %s run and print what they say", (page) => 
   writeFileSync(file, program);
   const run = spawnSync(process.execPath, [file], { cwd: home, encoding: "utf8" });
   expect(run.stderr).toBe("");
-  const promised = [...program.matchAll(/\/\/ prints (.*)$/gm)].map((match) => match[1]);
-  expect(run.stdout.trimEnd().split("\n")).toEqual(promised);
+  expect(run.stdout.trimEnd().split("\n")).toEqual(listPromises(program));
 });
 
 test("the examples pass the type check", () => {

@@ -228,6 +228,7 @@ describe("the build", () => {
       "npm test",
       "npm start",
       "npm run check",
+      "npm run release:check",
       ...tests.map((name) => `npm run ${name}`),
     ])
       expect(script).toContain(command);

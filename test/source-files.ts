@@ -31,6 +31,17 @@ export function readProjectFile(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");
 }
 
+/** Code blocks of a page, by what stands behind the fence. */
+export function listBlocks(page: string, language: string): string[] {
+  const fences = readProjectFile(page).matchAll(/^```(.*)\n([\s\S]*?)^```$/gm);
+  return [...fences].filter((fence) => fence[1] === language).map((fence) => fence[2] ?? "");
+}
+
+/** What an example says that it prints, line by line. */
+export function listPromises(program: string): string[] {
+  return [...program.matchAll(/\/\/ prints (.*)$/gm)].map((match) => match[1] ?? "");
+}
+
 /** The program's own sources: no tests, no benchmarks. */
 export function readSources(): SourceFile[] {
   return listProjectFiles()

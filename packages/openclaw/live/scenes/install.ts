@@ -1,34 +1,33 @@
-/** The package as a user gets it: packed, installed by the host's own command into an empty state, listed, inspected and examined. */
+/**
+ * The package as a user gets it: installed from a registry by the command of the docs into an empty state, inspected, examined, and used for
+ * a turn; and installed from the folder that a clone builds.
+ */
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createHostState, runHostCommand, type HostState } from "@lossless/testkit/openclaw-host.ts";
+import {
+  createHostState,
+  runHostCommand,
+  startGateway,
+  type HostState,
+} from "@lossless/testkit/openclaw-host.ts";
+import { packPackage, startRegistry } from "@lossless/testkit/package-registry.ts";
 import { PLUGIN, type Stage } from "../stage.ts";
 
+const ANSWERS = ["--force", "--accept-capabilities"];
+
 export async function playInstall(stage: Stage): Promise<void> {
-  const rootDir = join(stage.rootDir, "install");
-  mkdirSync(rootDir);
-  const state = await createHostState({
-    host: stage.state.host,
-    rootDir,
-    modelUrl: stage.model.url,
-    plugins: {},
-  });
-  // The package has no dependencies, so installing it needs no network; without this npm asks for news of itself.
-  writeFileSync(
-    join(rootDir, "home", ".npmrc"),
-    "offline=true\naudit=false\nfund=false\nupdate-notifier=false\n",
-  );
-  await stage.step("the packed plugin is installed by the host and takes the slot", async () => {
-    const archive = pack(stage, rootDir);
-    const install = ["plugins", "install", `npm-pack:${archive}`, "--force", "--accept-capabilities"];
-    await run(state, install);
-    const config = JSON.parse(readFileSync(state.env.OPENCLAW_CONFIG_PATH!, "utf8")) as {
-      plugins?: { slots?: { contextEngine?: string } };
-    };
-    assert.equal(config.plugins?.slots?.contextEngine, PLUGIN);
+  const state = await makeState(stage, "install");
+  await stage.step("the host installs the plugin by its name and gives it the slot", async () => {
+    const registry = await startRegistry(stage.pluginDir, packPackage(stage.pluginDir, state.rootDir));
+    writeFileSync(join(state.rootDir, "home", ".npmrc"), `registry=${registry.url}\nupdate-notifier=false\n`);
+    try {
+      await run(state, ["plugins", "install", PLUGIN, ...ANSWERS]);
+    } finally {
+      await registry.close();
+    }
+    assert.equal(readSlot(state), PLUGIN);
   });
   await stage.step("the host inspects the installed plugin and finds no fault", async () => {
     const inspect = await run(state, ["plugins", "inspect", PLUGIN, "--runtime", "--json"]);
@@ -42,18 +41,39 @@ export async function playInstall(stage: Stage): Promise<void> {
       /discovery, module loading, compatibility, and configuration checks passed/,
     );
   });
+  await stage.step("the installed plugin stores a turn and proves it", () => playTurn(state));
+  await stage.step("the host installs the folder that a clone builds", async () => {
+    const own = await makeState(stage, "install-folder");
+    await run(own, ["plugins", "install", stage.pluginDir, ...ANSWERS]);
+    assert.equal(readSlot(own), PLUGIN);
+  });
 }
 
-function pack(stage: Stage, target: string): string {
-  const packed = spawnSync("npm", ["pack", "--json", "--pack-destination", target], {
-    cwd: stage.pluginDir,
-    encoding: "utf8",
-  });
-  assert.equal(packed.status, 0, packed.stderr);
-  const [{ filename }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf("["))) as [
-    { filename: string },
-  ];
-  return join(target, filename);
+async function makeState(stage: Stage, name: string): Promise<HostState> {
+  const rootDir = join(stage.rootDir, name);
+  mkdirSync(rootDir);
+  return createHostState({ host: stage.state.host, rootDir, modelUrl: stage.model.url, plugins: {} });
+}
+
+function readSlot(state: HostState): string | undefined {
+  const config = JSON.parse(readFileSync(state.env.OPENCLAW_CONFIG_PATH!, "utf8")) as {
+    plugins?: { slots?: { contextEngine?: string } };
+  };
+  return config.plugins?.slots?.contextEngine;
+}
+
+async function playTurn(state: HostState): Promise<void> {
+  const gateway = await startGateway(state);
+  try {
+    const client = await gateway.connect();
+    const { status } = await client.runTurn("agent:main:installed", "SAY hello");
+    assert.equal(status, "ok");
+    const { text } = await client.sendChat("agent:main:installed", "/lcm verify");
+    assert.match(text, /Proven: 2 messages/);
+    client.close();
+  } finally {
+    await gateway.stop();
+  }
 }
 
 async function run(state: HostState, args: readonly string[]): Promise<string> {
