@@ -16,6 +16,7 @@ import { createAccessError } from "./transcript/detect.ts";
 import { exportDocumented } from "./documented/export.ts";
 import { importDocumented } from "./documented/import.ts";
 import type { DocumentedImportReport } from "./documented/import.ts";
+import { isOpenCodeDatabase } from "./formats/opencode-database.ts";
 import { isSqliteFile } from "./documented/source.ts";
 import { exportArchive, type ExportOptions, type ExportReport } from "./archive/export-archive.ts";
 import { exportText } from "./formats/export-text.ts";
@@ -78,7 +79,7 @@ export type HistoryKind = "archive" | "lossless-claw";
 /** What a file is, when it holds whole histories and not one transcript. */
 export async function detectHistory(path: string): Promise<HistoryKind | null> {
   try {
-    if (isSqliteFile(path)) return "lossless-claw";
+    if (isSqliteFile(path)) return isOpenCodeDatabase(path) ? null : "lossless-claw";
     return existsSync(path) && (await isArchive(path)) ? "archive" : null;
   } catch (error) {
     throw error instanceof EngineError ? error : createAccessError(path, error);

@@ -2,6 +2,7 @@
 
 // Finding out what a file is
 export { detectFormat, isDocumentName, listTranscripts, openTranscript } from "./transcript/detect.ts";
+export { isOpenCodeDatabase } from "./formats/opencode-database.ts";
 export { holdsSessionLines } from "./transcript/import-documents.ts";
 
 // Transcripts

@@ -182,7 +182,8 @@ export class DocumentedSource {
  * Without a write-ahead log the file is opened as immutable, so that not even lock files appear beside it. With one, the log has to be
  * read, and SQLite keeps its shared-memory file as any reader does.
  */
-function openForReading(path: string): DatabaseSync {
+/** Opens a database of another program, which may be writing to it. */
+export function openForReading(path: string): DatabaseSync {
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
   const url = pathToFileURL(path);
   if (log === undefined || log.size === 0) url.search = "?immutable=1";

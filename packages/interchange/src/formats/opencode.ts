@@ -89,8 +89,8 @@ export async function* readOpenCodeEvents(session: OpenCodeSession): AsyncGenera
 
 const CLOSING_BRACE = 0x7d;
 
-/** The message with its parts inside it. */
-function composeMessage(message: Buffer, parts: readonly Buffer[]): Uint8Array {
+/** The message with its parts inside it, each as it is written. */
+export function composeMessage(message: Buffer, parts: readonly Buffer[]): Uint8Array {
   const brace = message.lastIndexOf(CLOSING_BRACE);
   if (parts.length === 0 || brace < 0) return copy(message);
   const parsed = parseLine(message);

@@ -28,6 +28,12 @@ const FORMATS: readonly TranscriptFormat[] = [CLAUDE_CODE, PI_SESSION, CODEX, GE
 /** Endings of files that are looked at in a folder: lines, documents, archives. */
 const KNOWN_ENDINGS = [".jsonl", ".json", ".traj", ".lcmx", ".lcmx.zst"];
 
+/** Of databases only this one: others are named by whoever wants them. */
+const OPENCODE_DATABASE = "opencode.db";
+
+const isKnownName = (name: string): boolean =>
+  name === OPENCODE_DATABASE || KNOWN_ENDINGS.some((ending) => name.endsWith(ending));
+
 /** A file says what it is long before this; beyond it the search is given up. */
 const HEAD_LINES = 64;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
@@ -117,7 +123,7 @@ export async function listTranscripts(path: string): Promise<string[]> {
     (root) => !storages.some((other) => other !== root && root.startsWith(join(other, "/"))),
   );
   const files = entries
-    .filter((entry) => entry.isFile() && KNOWN_ENDINGS.some((ending) => entry.name.endsWith(ending)))
+    .filter((entry) => entry.isFile() && isKnownName(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((file) => !roots.some((root) => file.startsWith(join(root, "/"))));
   return [...files, ...roots, ...closed].sort();

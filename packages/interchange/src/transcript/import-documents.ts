@@ -22,6 +22,7 @@ import type { FormatName } from "../formats/names.ts";
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
 import type { ImportProblem, ImportReport, MarkedImport } from "./import-report.ts";
 import { readLines } from "./lines.ts";
+import { OpenCodeDatabase, readOpenCodeOrigin } from "../formats/opencode-database.ts";
 import { readOpenCodeEvents, readOpenCodeStorage } from "../formats/opencode.ts";
 import { SessionWriter, type SourceEvent } from "./session-writer.ts";
 
@@ -152,6 +153,27 @@ export async function importOpenCode(options: MarkedImport): Promise<ImportRepor
   return report.finish(sessions.length);
 }
 
+/** Imports the sessions of an OpenCode database; those that `since` or a filter leaves out are not read. */
+export async function importOpenCodeDatabase(options: MarkedImport): Promise<ImportReport> {
+  const { path, since } = options;
+  const report = new ReportBuilder(path, "opencode");
+  const database = new OpenCodeDatabase(path, Date.now());
+  try {
+    const sessions = database.listSessions().filter(({ updatedAt }) => updatedAt >= (since ?? 0));
+    for (const [index, session] of sessions.entries()) {
+      const identity = { id: session.id, isSubAgent: false, standIn: null };
+      const events = database.readEvents(session);
+      await importEvents({ ...options, since: undefined }, "opencode", identity, events, report);
+      if (session.isOpen)
+        report.note("incomplete_line", 0, `an answer in session ${session.id} is still being written`);
+      options.onProgress?.({ bytesDone: index + 1, bytesTotal: sessions.length, lines: index + 1 });
+    }
+    return report.finish(sessions.length);
+  } finally {
+    database.close();
+  }
+}
+
 async function importOne(
   options: MarkedImport,
   document: JsonDocument,
@@ -191,7 +213,8 @@ async function importEvents(
   const session: SessionRef = { key, id: identity.id, owner };
   const leftOut = await whyLeftOut(options, session, path);
   if (leftOut !== null) return report.note("left_out", 0, leftOut);
-  const writer = new SessionWriter({ target: engine, session, format, path, mark, signal });
+  const readOrigin = format === "opencode" ? readOpenCodeOrigin : undefined;
+  const writer = new SessionWriter({ target: engine, session, format, path, mark, signal, readOrigin });
   for await (const event of events) await writer.add(event);
   await writer.flush();
   report.add(session, writer);

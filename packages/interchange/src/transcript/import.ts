@@ -40,10 +40,17 @@ import {
 import { EntryIndex, type NamedLine } from "./entry-index.ts";
 import { isNamedAfter, nameLine } from "./event-ids.ts";
 import { parseLine, type ParsedLine, type TranscriptFormat } from "../formats/format.ts";
+import { isOpenCodeDatabase } from "../formats/opencode-database.ts";
 import type { FormatName } from "../formats/names.ts";
 import { chooseFileSession, hashPath, type ChosenSession } from "./file-identity.ts";
 import { qualify, whyLeftOut } from "./identity.ts";
-import { holdsSessionLines, importDocument, importOpenCode, importSessionLines } from "./import-documents.ts";
+import {
+  holdsSessionLines,
+  importDocument,
+  importOpenCode,
+  importOpenCodeDatabase,
+  importSessionLines,
+} from "./import-documents.ts";
 import type {
   ImportOptions,
   ImportProblem,
@@ -85,6 +92,7 @@ export async function importTranscript(request: ImportOptions): Promise<ImportRe
   const { path, format: wanted = "auto", importId = makeImportId() } = request;
   const options = { ...request, mark: { importId, source: resolve(path), at: Date.now() } };
   if (await isStorageFolder(path)) return importOpenCode(options);
+  if (isOpenCodeDatabase(path)) return importOpenCodeDatabase(options);
   const transcript = await openTranscript(path);
   try {
     if (wanted === "hermes" || wanted === "swe-agent" || isDocumentName(path))

@@ -244,8 +244,9 @@ async function refuseUnreadable<T>(
 
 /** Refuses a file that is no transcript before anything is opened for it. */
 async function checkTranscript(path: string): Promise<void> {
-  const { detectFormat, holdsSessionLines, isDocumentName, openTranscript } =
+  const { detectFormat, holdsSessionLines, isDocumentName, isOpenCodeDatabase, openTranscript } =
     await import("@lossless/interchange");
+  if (isOpenCodeDatabase(path)) return;
   const transcript = await openTranscript(path);
   try {
     if (!isDocumentName(path) && !(await holdsSessionLines(transcript))) await detectFormat(transcript);

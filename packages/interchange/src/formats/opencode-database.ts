@@ -1,0 +1,146 @@
+/**
+ * The database of OpenCode (`opencode.db`, since version 1.18): one row per session, message and part, with what was said as JSON in
+ * `data`. A message and its parts become one event, as in the storage folder of older versions: the text of `data` as it is, then the ids
+ * that are columns here, then the parts. It is only read, in one state, while OpenCode may be writing.
+ *
+ * Invariant: a message that is still being written is left for the next look, so that a growing answer is stored once and not as a row of
+ * revisions. One that nobody finished is taken once it has rested.
+ */
+import { isObject, type JsonObject } from "@lossless/core/formats";
+import type { DatabaseSync } from "node:sqlite";
+import { isSqliteFile, openForReading } from "../documented/source.ts";
+import type { SourceEvent } from "../transcript/session-writer.ts";
+import { parseLine, readText, type ToldOrigin } from "./format.ts";
+import { composeMessage } from "./opencode.ts";
+
+/** So long after the last change, an answer that was never completed counts as cut off. */
+const RESTED_MS = 60_000;
+
+export interface DatabaseSession {
+  readonly id: string;
+  /** Changes with every change of the session. */
+  readonly updatedAt: number;
+  /** A message is still being written. */
+  isOpen: boolean;
+}
+
+const TABLES =
+  "SELECT count(*) AS n FROM sqlite_schema WHERE type = 'table' AND name IN ('session', 'message', 'part')";
+/** A part is written without touching its message. */
+const SESSIONS = `
+  SELECT s.id, max(s.time_updated, coalesce((SELECT max(time_updated) FROM message m WHERE m.session_id = s.id), 0),
+                   coalesce((SELECT max(time_updated) FROM part p WHERE p.session_id = s.id), 0)) AS updated_at
+  FROM session s ORDER BY s.time_created, s.id`;
+const SESSION = "SELECT * FROM session WHERE id = ?";
+const MESSAGES =
+  "SELECT id, time_created, time_updated, data FROM message WHERE session_id = ? ORDER BY time_created, id";
+const PARTS = "SELECT id, time_updated, data FROM part WHERE message_id = ? ORDER BY id";
+
+type Row = Readonly<Record<string, unknown>>;
+
+export function isOpenCodeDatabase(path: string): boolean {
+  if (!isSqliteFile(path)) return false;
+  const database = openForReading(path);
+  try {
+    return Number(database.prepare(TABLES).get()?.["n"]) === 3 && hasColumn(database, "message", "data");
+  } finally {
+    database.close();
+  }
+}
+
+const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
+  database.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = ?").get(table, column) !== undefined;
+
+/** One state of the database. */
+export class OpenCodeDatabase {
+  readonly #database: DatabaseSync;
+  readonly #now: number;
+
+  constructor(path: string, now: number) {
+    this.#database = openForReading(path);
+    this.#now = now;
+    this.#database.exec("BEGIN");
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  listSessions(): DatabaseSession[] {
+    return this.#all(SESSIONS).map((row) => ({
+      id: textIn(row, "id"),
+      updatedAt: numberIn(row, "updated_at"),
+      isOpen: false,
+    }));
+  }
+
+  /** The row of the session, hidden, then its messages in order, up to one that is still being written. */
+  *readEvents(session: DatabaseSession): Generator<SourceEvent> {
+    const [row = {}] = this.#all(SESSION, session.id);
+    const bytes = Buffer.from(JSON.stringify(dropChanging(row)));
+    yield { id: `session:${session.id}`, bytes, hidden: ["meta"], entry: row as JsonObject };
+    for (const message of this.#all(MESSAGES, session.id)) {
+      const parts = this.#all(PARTS, textIn(message, "id"));
+      session.isOpen = this.#isOpen(message, parts);
+      if (session.isOpen) return;
+      yield toEvent(session.id, message, parts);
+    }
+  }
+
+  #isOpen(message: Row, parts: readonly Row[]): boolean {
+    const parsed = parseLine(Buffer.from(textIn(message, "data")));
+    if (parsed.kind !== "entry" || parsed.entry["role"] !== "assistant") return false;
+    const { time } = parsed.entry;
+    const isComplete = isObject(time) && typeof time["completed"] === "number";
+    const changed = [message, ...parts].map((row) => numberIn(row, "time_updated"));
+    return !isComplete && this.#now - Math.max(...changed) < RESTED_MS;
+  }
+
+  #all(sql: string, ...values: string[]): Row[] {
+    return this.#database.prepare(sql).all(...values);
+  }
+}
+
+function toEvent(sessionId: string, message: Row, parts: readonly Row[]): SourceEvent {
+  const id = textIn(message, "id");
+  const head = addMembers(textIn(message, "data"), { id, sessionID: sessionId });
+  const bodies = parts.map((part) => addMembers(textIn(part, "data"), { id: textIn(part, "id") }));
+  const parsed = parseLine(Buffer.from(textIn(message, "data")));
+  return {
+    id,
+    bytes: composeMessage(head, bodies),
+    createdAt: numberIn(message, "time_created"),
+    hidden: [],
+    entry: parsed.kind === "entry" ? parsed.entry : undefined,
+  };
+}
+
+/** Columns before what `data` says: it keeps the last word, and its bytes. */
+function addMembers(data: string, members: Readonly<Record<string, string>>): Buffer {
+  const start = data.indexOf("{") + 1;
+  const isEmpty = data.slice(start).trimStart().startsWith("}");
+  const added = JSON.stringify(members).slice(1, -1);
+  return Buffer.from(`${data.slice(0, start)}${added}${isEmpty ? "" : ","}${data.slice(start)}`);
+}
+
+/** Columns that count what the messages say anyway, and would make every turn a new version of the row. */
+const CHANGING = /^(?:time_updated|cost|tokens_.*|summary_.*)$/u;
+
+const dropChanging = (row: Row): Row =>
+  Object.fromEntries(Object.entries(row).filter(([column]) => !CHANGING.test(column)));
+
+/** From the row of a session, or from a message. */
+export function readOpenCodeOrigin(entry: JsonObject): ToldOrigin {
+  const model = typeof entry["model"] === "string" ? parseLine(Buffer.from(entry["model"])) : null;
+  return {
+    folder: readText(entry["directory"]),
+    title: readText(entry["title"]),
+    model: readText(model?.kind === "entry" ? model.entry["id"] : entry["modelID"]),
+  };
+}
+
+const textIn = (row: Row, column: string): string => {
+  const value = row[column];
+  return typeof value === "string" ? value : "";
+};
+const numberIn = (row: Row, column: string): number => Number(row[column] ?? 0);
