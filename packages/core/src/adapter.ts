@@ -116,6 +116,7 @@ export type { CodedRow, NewRow } from "./model/vector-codes.ts";
 export { APPLICATION_ID } from "./store/application-id.ts";
 export { decodeBody, encodeBody, PLAIN } from "./store/body.ts";
 export type { EncodedBody } from "./store/body.ts";
+export { toListing } from "./store/clue-listing.ts";
 export { BlobFolder } from "./store/blob-folder.ts";
 export { makePage, parseCursor } from "./store/page.ts";
 export { spliceRanges } from "./store/splice.ts";

@@ -9,13 +9,17 @@ import { TABLE_NAMES } from "@lossless/core/ports";
 import type { Connection, Sql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
+import { sql as textIndex } from "./migrations/0001-text-index.ts";
 
 interface Migration {
   readonly version: number;
   readonly sql: string;
 }
 
-const MIGRATIONS: readonly Migration[] = [archive];
+/** A migration with the tables of one more part of the adapter. */
+const withPart = ({ version, sql }: Migration, part: string): Migration => ({ version, sql: sql + part });
+
+const MIGRATIONS: readonly Migration[] = [withPart(archive, textIndex)];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -3,10 +3,9 @@
  * whole is listed as far as asked, its frequency estimated, and can be tested for single documents afterwards. Where the literals of a
  * regular expression can stand, the blocks of words tell.
  */
-import { EngineError, must } from "@lossless/core/adapter";
+import { EngineError, must, toListing } from "@lossless/core/adapter";
 import type { SpellingDoubt } from "@lossless/core/adapter";
 import type {
-  ClueListing,
   ClueRequest,
   CluesFound,
   DocumentKind,
@@ -212,20 +211,6 @@ function filterRows(
     where: conditions.map((condition) => `AND ${condition}`).join(" "),
     conversations: byConversation,
   };
-}
-
-function toListing(
-  ids: readonly number[],
-  unlisted: ReadonlySet<number>,
-  limit: number,
-  { low, high }: FactRow,
-): ClueListing {
-  const current = unlisted.size === 0 ? ids : ids.filter((id) => !unlisted.has(id));
-  if (ids.length <= limit) return { ids: current, frequency: current.length, listedFrom: null };
-  const oldest = ids.at(-1) ?? 0;
-  const last = high ?? oldest;
-  const frequency = Math.ceil((ids.length * (last - (low ?? oldest) + 1)) / (last - oldest + 1));
-  return { ids: current, frequency, listedFrom: oldest };
 }
 
 /** Which of some documents hold each clue. Reads the whole list of each: for words too common to be listed. */

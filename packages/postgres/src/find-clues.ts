@@ -1,0 +1,405 @@
+/**
+ * Where the clues of a question stand: the blocks of its terms, read in one round trip and matched here, narrowed to what the caller may see,
+ * and the texts that are not indexed yet. Positions are read in a second trip, and only for documents that hold all words of a run. Where the
+ * literals of a regular expression can stand, the blocks of words tell.
+ *
+ * Invariant: all of one search is read from one state of the archive, so that a document is in a segment or pending, and never missed
+ * between the two.
+ */
+import { EngineError, must, toListing } from "@lossless/core/adapter";
+import type { SpellingDoubt } from "@lossless/core/adapter";
+import { holdsClue } from "@lossless/core/ports";
+import type {
+  ClueRequest,
+  CluesFound,
+  DocumentKind,
+  IdRange,
+  RecallScope,
+  TextClue,
+} from "@lossless/core/ports";
+import type { Sql, Statement } from "./connection.ts";
+import { FIND_PROBLEM } from "./full-text-index.ts";
+import type { FullTextIndex } from "./full-text-index.ts";
+import { intersect, listTerms, SegmentMatcher, unite } from "./match.ts";
+import type { SegmentTerms, TermPostings } from "./match.ts";
+import { PENDING_PAGE } from "./pending.ts";
+import type { PendingDocument, PendingRow } from "./pending.ts";
+import { decodeDocuments, decodeIds } from "./posting-blocks.ts";
+import { FIELD } from "./segment.ts";
+import type { StoreContext } from "./store-context.ts";
+import { findDoubtful, toRanges } from "./word-blocks.ts";
+
+/** What a search needs of the store. */
+export interface SearchContext extends StoreContext {
+  readonly index: FullTextIndex;
+}
+
+/** Places as short as this come with the list of documents: they are stored beside it. */
+const INLINE_PLACES = 1_000;
+/** Behind every term that begins with a text. */
+const LAST_CHARACTER = "\u{10ffff}";
+
+const SCOPE = `
+  scope AS MATERIALIZED (
+    SELECT conversation_id AS id, message_count, summary_count, first_at, last_at FROM conversations
+    WHERE ($1::text IS NULL OR owner = $1) AND ($2::bigint[] IS NULL OR conversation_id = ANY($2)))`;
+/** Every version of a message but its newest. */
+const SUPERSEDED = `
+  SELECT revises AS id FROM messages WHERE revises IS NOT NULL
+  UNION ALL SELECT m.message_id FROM messages m JOIN messages f ON f.message_id = m.revises
+  WHERE m.revises IS NOT NULL AND f.newest <> m.message_id`;
+/** Summaries nobody is shown: not published yet, or no longer. */
+const UNSHOWN = `
+  SELECT r.summary_ref AS id FROM summaries s JOIN summary_refs r USING (summary_id) WHERE s.state IN ('prepared', 'retired')`;
+const HAS_RECALL_PARTS = "EXISTS (SELECT 1 FROM message_parts WHERE tool_name LIKE '%lcm\\_%')";
+/** Ids come as one text: a row for each would cost more than finding them. */
+const FACTS: Readonly<Record<DocumentKind, string>> = {
+  message: facts("message_count", SUPERSEDED, HAS_RECALL_PARTS),
+  summary: facts("summary_count", UNSHOWN, "false"),
+};
+
+function facts(count: string, unlisted: string, hasRecallParts: string): string {
+  return `
+    WITH ${SCOPE}
+    SELECT (SELECT coalesce(sum(${count}), 0)::bigint FROM scope) AS total,
+      (SELECT min(first_at) FROM scope) AS first_at, (SELECT max(last_at) FROM scope) AS last_at,
+      (${FIND_PROBLEM} WHERE $1::text IS NULL OR owner = $1) AS problem, ${hasRecallParts} AS has_recall_parts,
+      (SELECT string_agg(id::text, ',') FROM (${unlisted}) u) AS unlisted`;
+}
+
+/** The numbers of the first and the last document of a scope. */
+const EXTENT: Readonly<Record<DocumentKind, string>> = {
+  message: `
+    WITH ${SCOPE}
+    SELECT min((SELECT message_id FROM messages m WHERE m.conversation_id = s.id ORDER BY seq LIMIT 1)) AS low,
+      max((SELECT message_id FROM messages m WHERE m.conversation_id = s.id ORDER BY seq DESC LIMIT 1)) AS high FROM scope s`,
+  summary: `
+    WITH ${SCOPE} SELECT min(summary_ref) AS low, max(summary_ref) AS high FROM summary_refs`,
+};
+const LIVE = `
+  index_heads h JOIN index_segments s ON s.owner = h.owner AND s.generation = h.generation AND s.kind = $1`;
+const BLOCK = `
+  p.segment, s.low_id AS low, p.field, p.term, p.documents, CASE WHEN octet_length(p.places) <= ${INLINE_PLACES} THEN p.places END AS places`;
+const POSTINGS = `
+  SELECT ${BLOCK} FROM ${LIVE} CROSS JOIN unnest($3::smallint[], $4::text[]) AS t (field, term)
+  JOIN index_postings p ON p.owner = s.owner AND p.segment = s.segment AND p.field = t.field AND p.term = t.term
+  WHERE $2::text IS NULL OR h.owner = $2`;
+const PREFIXES = `
+  SELECT DISTINCT ON (p.segment, p.term) ${BLOCK} FROM ${LIVE} CROSS JOIN unnest($3::text[]) AS t (beginning)
+  JOIN index_postings p ON p.owner = s.owner AND p.segment = s.segment AND p.field = ${FIELD.word}
+    AND p.term >= t.beginning AND p.term < t.beginning || '${LAST_CHARACTER}'
+  WHERE $2::text IS NULL OR h.owner = $2`;
+const SLICES = `
+  SELECT t.segment, t.term, t.at, substr(p.places, t.at + 1, t.length) AS places
+  FROM unnest($2::bigint[], $3::text[], $4::int[], $5::int[]) AS t (segment, term, at, length)
+  JOIN index_segments s ON s.segment = t.segment AND s.kind = $1
+  JOIN index_postings p ON p.owner = s.owner AND p.segment = t.segment AND p.field = ${FIELD.word} AND p.term = t.term`;
+const FILTERED: Readonly<Record<DocumentKind, string>> = {
+  message: `
+    WITH ${SCOPE}
+    SELECT string_agg(m.message_id::text, ',') AS ids FROM scope JOIN messages m ON m.conversation_id = scope.id
+    WHERE ($3::bigint IS NULL OR m.created_at >= $3) AND ($4::bigint IS NULL OR m.created_at < $4) AND ($5::text IS NULL OR m.role = $5)`,
+  summary: `
+    WITH ${SCOPE}
+    SELECT string_agg(r.summary_ref::text, ',') AS ids FROM scope JOIN summaries s ON s.conversation_id = scope.id
+    JOIN summary_refs r USING (summary_id)
+    WHERE ($3::bigint IS NULL OR s.latest_at >= $3) AND ($4::bigint IS NULL OR s.latest_at < $4) AND $5::text IS NULL`,
+};
+/** Documents of the parents of a fork that lie behind the place where it left. */
+const BEYOND: Readonly<Record<DocumentKind, string>> = {
+  message: `
+    SELECT string_agg(m.message_id::text, ',') AS ids FROM unnest($1::bigint[], $2::bigint[]) AS p (id, position)
+    JOIN messages m ON m.conversation_id = p.id AND m.position > p.position`,
+  summary: `
+    SELECT string_agg(r.summary_ref::text, ',') AS ids FROM unnest($1::bigint[], $2::bigint[]) AS p (id, position)
+    JOIN summaries s ON s.conversation_id = p.id AND s.end_pos > p.position JOIN summary_refs r USING (summary_id)`,
+};
+const GONE = `
+  SELECT string_agg(id::text, ',') AS ids FROM index_gone WHERE kind = $1 AND ($2::text IS NULL OR owner = $2)`;
+const PENDING_IDS = `
+  SELECT p.message_id AS id FROM index_pending p JOIN messages m USING (message_id) JOIN conversations c USING (conversation_id)
+  WHERE $1::text IS NULL OR c.owner = $1`;
+
+interface FactRow {
+  readonly total: number;
+  readonly first_at: number | null;
+  readonly last_at: number | null;
+  readonly problem: string | null;
+  readonly has_recall_parts: boolean;
+  readonly unlisted: string | null;
+}
+
+interface BlockRow {
+  readonly segment: number;
+  readonly low: number;
+  readonly field: number;
+  readonly term: string;
+  readonly documents: Uint8Array;
+  readonly places: Uint8Array | null;
+}
+
+const parseIds = (text: string | null | undefined): number[] => (text ? text.split(",").map(Number) : []);
+
+/** The conversations a scope names, or null when it names none. */
+const nameConversations = ({ conversationIds, inherited = [] }: RecallScope): readonly number[] | null =>
+  conversationIds?.concat(inherited.map(({ conversationId }) => conversationId)) ?? null;
+
+export function findClues(context: SearchContext, request: ClueRequest): Promise<CluesFound> {
+  return context.sql.read((sql) => findOnce(sql, context, request));
+}
+
+async function findOnce(
+  sql: Sql,
+  context: SearchContext,
+  { kind, clues, scope, limit }: ClueRequest,
+): Promise<CluesFound> {
+  const conversations = nameConversations(scope);
+  const { owner = null } = scope;
+  const [found, pendingRows, segments, allowed, beyond] = await Promise.all([
+    sql.get<FactRow>(FACTS[kind], owner, conversations),
+    run<PendingRow>(sql, context.index.pending.ask(kind, scope, conversations)),
+    readSegments(sql, kind, owner, clues, conversations),
+    readAllowed(sql, kind, scope, conversations),
+    readBeyond(sql, kind, scope),
+  ]);
+  const facts = must(found, "the facts of a search");
+  checkProblem(facts.problem);
+  context.index.notePending(pendingRows.length);
+  await segments.readPlaces(sql, clues);
+  const ids = clues.map((clue) => segments.match(clue, allowed));
+  const unread = await eachPending(sql, context, { kind, scope }, pendingRows, ({ id, terms }) => {
+    for (const [at, clue] of clues.entries())
+      if (holdsClue(terms, clue)) ids[at] = unite([ids[at] ?? NO_IDS, Float64Array.of(id)]);
+  });
+  const isCommon = ids.some(({ length }) => length > limit);
+  const extent = isCommon
+    ? await sql.get<{ low: number | null; high: number | null }>(EXTENT[kind], owner, conversations)
+    : undefined;
+  const unlisted = new Set([...parseIds(facts.unlisted), ...beyond]);
+  return {
+    total: facts.total,
+    firstAt: facts.first_at,
+    lastAt: facts.last_at,
+    listings: ids.map((all) =>
+      toListing(takeNewest(all, limit + 1), unlisted, limit, extent ?? { low: null, high: null }),
+    ),
+    pendingIds: unread,
+    hasRecallParts: facts.has_recall_parts,
+  };
+}
+
+const NO_IDS = new Float64Array(0);
+
+const run = <T>(sql: Sql, { text, values }: Statement): Promise<T[]> => sql.all<T>(text, ...values);
+
+/** The documents of a scope that is narrowed by time or role, in order; null for one that is not. */
+async function readAllowed(
+  sql: Sql,
+  kind: DocumentKind,
+  scope: RecallScope,
+  conversations: readonly number[] | null,
+): Promise<Float64Array | null> {
+  const { owner = null, since = null, before = null, role } = scope;
+  const speaker = kind === "message" ? (role ?? null) : null;
+  if (since === null && before === null && speaker === null) return null;
+  const row = await sql.get<{ ids: string | null }>(
+    FILTERED[kind],
+    owner,
+    conversations,
+    since,
+    before,
+    speaker,
+  );
+  return Float64Array.from(parseIds(row?.ids)).sort();
+}
+
+async function readBeyond(
+  sql: Sql,
+  kind: DocumentKind,
+  { inherited = [] }: RecallScope,
+): Promise<readonly number[]> {
+  if (inherited.length === 0) return [];
+  const ids = inherited.map(({ conversationId }) => conversationId);
+  const positions = inherited.map(({ position }) => position);
+  return parseIds((await sql.get<{ ids: string | null }>(BEYOND[kind], ids, positions))?.ids);
+}
+
+async function readSegments(
+  sql: Sql,
+  kind: DocumentKind,
+  owner: string | null,
+  clues: readonly TextClue[],
+  conversations: readonly number[] | null,
+): Promise<Segments> {
+  const { words, prefixes, identifiers } = listTerms(clues);
+  const scopes = (conversations ?? []).map(String);
+  const fields = [
+    ...Array.from(words, () => FIELD.word),
+    ...Array.from(identifiers, () => FIELD.identifier),
+    ...scopes.map(() => FIELD.conversation),
+  ];
+  const [blocks, prefixed, gone] = await Promise.all([
+    sql.all<BlockRow>(POSTINGS, kind, owner, fields, [...words, ...identifiers, ...scopes]),
+    prefixes.size === 0 ? [] : sql.all<BlockRow>(PREFIXES, kind, owner, [...prefixes]),
+    sql.get<{ ids: string | null }>(GONE, kind, owner),
+  ]);
+  return new Segments(kind, [...blocks, ...prefixed], conversations !== null, parseIds(gone?.ids));
+}
+
+function checkProblem(problem: string | null): void {
+  if (problem === null) return;
+  throw new EngineError("database_corrupt", `cannot search: ${problem}`, { step: { kind: "rebuild_index" } });
+}
+
+/** The newest so many, newest first. */
+function takeNewest(ids: Float64Array, count: number): number[] {
+  const newest: number[] = [];
+  for (let at = ids.length - 1; at >= 0 && newest.length < count; at--) newest.push(ids[at] ?? 0);
+  return newest;
+}
+
+/** Visits the pending documents of a scope, however many there are; gives those that nobody said how to read. */
+async function eachPending(
+  sql: Sql,
+  { files, derive, index: { pending } }: SearchContext,
+  { kind, scope }: { readonly kind: DocumentKind; readonly scope: RecallScope },
+  firstRows: readonly PendingRow[],
+  visit: (document: PendingDocument) => void,
+): Promise<number[]> {
+  const unread: number[] = [];
+  for (let rows = firstRows; rows.length > 0;) {
+    if (derive === null && kind === "message") unread.push(...rows.map(({ id }) => id));
+    else (await pending.take(sql, { files, derive }, kind, rows)).forEach(visit);
+    if (rows.length < PENDING_PAGE) break;
+    const after = rows.at(-1)?.id;
+    rows = await run<PendingRow>(sql, pending.ask(kind, scope, nameConversations(scope), after));
+  }
+  return unread;
+}
+
+interface Segment {
+  readonly low: number;
+  readonly words: Map<string, TermPostings>;
+  readonly identifiers: Map<string, Float64Array>;
+  readonly conversations: Float64Array[];
+}
+
+/** The blocks that were read, by segment. */
+class Segments {
+  readonly #kind: DocumentKind;
+  readonly #segments = new Map<number, Segment>();
+  readonly #isScoped: boolean;
+  readonly #gone: ReadonlySet<number>;
+
+  constructor(kind: DocumentKind, rows: readonly BlockRow[], isScoped: boolean, gone: readonly number[]) {
+    this.#kind = kind;
+    this.#isScoped = isScoped;
+    this.#gone = new Set(gone);
+    for (const row of rows) this.#add(row);
+  }
+
+  #add({ segment, low, field, term, documents, places }: BlockRow): void {
+    let found = this.#segments.get(segment);
+    if (found === undefined) {
+      found = { low, words: new Map(), identifiers: new Map(), conversations: [] };
+      this.#segments.set(segment, found);
+    }
+    if (field === FIELD.word) found.words.set(term, { ...decodeDocuments(documents), places });
+    else if (field === FIELD.identifier) found.identifiers.set(term, decodeIds(documents));
+    else found.conversations.push(decodeIds(documents));
+  }
+
+  /** The documents that hold a clue, in order, and are among those that are allowed. */
+  match(clue: TextClue, allowed: Float64Array | null): Float64Array {
+    const segments = [...this.#segments.values()].toSorted((a, b) => a.low - b.low);
+    const found = concat(
+      segments.map((segment) => {
+        const ids = new SegmentMatcher(segment).match(clue);
+        return this.#isScoped ? intersect([ids, unite(segment.conversations)]) : ids;
+      }),
+    );
+    const present = this.#gone.size === 0 ? found : found.filter((id) => !this.#gone.has(id));
+    return allowed === null ? present : intersect([present, allowed]);
+  }
+
+  /** Reads the places that some clues need. */
+  async readPlaces(sql: Sql, clues: readonly TextClue[]): Promise<void> {
+    const slices = [...this.#segments].flatMap(([number, segment]) =>
+      listMissing(segment, clues).map((slice) => ({ segment: number, ...slice })),
+    );
+    if (slices.length === 0) return;
+    const rows = await sql.all<{ segment: number; term: string; at: number; places: Uint8Array }>(
+      SLICES,
+      this.#kind,
+      slices.map(({ segment }) => segment),
+      slices.map(({ term }) => term),
+      slices.map(({ from }) => from),
+      slices.map(({ length }) => length),
+    );
+    for (const { segment, term, at, places } of rows) {
+      const postings = must(this.#segments.get(segment)?.words.get(term), "a term that was read");
+      postings.places ??= new Uint8Array(must(postings.starts.at(-1), "the end of the places"));
+      postings.places.set(places, at);
+    }
+  }
+}
+
+function listMissing(
+  segment: SegmentTerms,
+  clues: readonly TextClue[],
+): ReturnType<SegmentMatcher["listMissing"]> {
+  const matcher = new SegmentMatcher(segment);
+  for (const clue of clues) matcher.match(clue);
+  return matcher.listMissing();
+}
+
+/** Lists one behind the other; in order, though numbers that were committed late lie between those of other segments. */
+function concat(lists: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(lists.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  let isOrdered = true;
+  for (const list of lists) {
+    if (list.length > 0 && at > 0 && (list[0] ?? 0) < (all[at - 1] ?? 0)) isOrdered = false;
+    all.set(list, at);
+    at += list.length;
+  }
+  return isOrdered ? all : all.sort();
+}
+
+/** Which of some documents hold each clue. */
+export async function testClues(
+  context: SearchContext,
+  { kind, clues, ids }: { kind: DocumentKind; clues: readonly TextClue[]; ids: readonly number[] },
+): Promise<number[][]> {
+  if (ids.length === 0) return clues.map(() => []);
+  const wanted = Float64Array.from(ids).sort();
+  const asked = new Set(ids);
+  return context.sql.read(async (sql) => {
+    const [pendingRows, segments] = await Promise.all([
+      run<PendingRow>(sql, context.index.pending.ask(kind, {}, null)),
+      readSegments(sql, kind, null, clues, null),
+    ]);
+    await segments.readPlaces(sql, clues);
+    const held = clues.map((clue) => [...segments.match(clue, wanted)]);
+    await eachPending(sql, context, { kind, scope: {} }, pendingRows, ({ id, terms }) => {
+      if (!asked.has(id)) return;
+      for (const [at, clue] of clues.entries()) if (holdsClue(terms, clue)) held[at]?.push(id);
+    });
+    return held;
+  });
+}
+
+export function findDoubts(
+  { sql }: StoreContext,
+  doubts: readonly SpellingDoubt[],
+  scope: RecallScope,
+): Promise<IdRange[]> {
+  const { owner = null } = scope;
+  return sql.read(async (snapshot) => {
+    const [doubtful, pending] = await Promise.all([
+      findDoubtful(snapshot, doubts, owner),
+      snapshot.all<{ id: number }>(PENDING_IDS, owner),
+    ]);
+    return toRanges([...doubtful, ...pending.map(({ id }) => id)]);
+  });
+}

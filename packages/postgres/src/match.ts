@@ -1,0 +1,274 @@
+/**
+ * Clues answered from the posting blocks of one segment. A clue about single words is answered from the lists of ids alone. Runs of words,
+ * words near each other and first words also need positions, but only those of documents that hold all of the words: these are asked for
+ * first, and until they are there such documents count as found.
+ *
+ * Invariant: with the positions at hand, the ids given are those of the documents of the segment for which `holdsClue` is true, in order.
+ */
+import type { TextClue } from "@lossless/core/ports";
+import { decodePlaces } from "./posting-blocks.ts";
+import type { BlockDocuments } from "./posting-blocks.ts";
+
+/** A term of a segment. */
+export interface TermPostings extends BlockDocuments {
+  /** As long as all places together; null while none were read, and only what was asked for is filled in afterwards. */
+  places: Uint8Array | null;
+}
+
+/** What one segment knows of the terms of a question. */
+export interface SegmentTerms {
+  readonly words: ReadonlyMap<string, TermPostings>;
+  readonly identifiers: ReadonlyMap<string, Float64Array>;
+}
+
+/** A part of the places of a term. */
+export interface PlaceSlice {
+  readonly term: string;
+  readonly from: number;
+  readonly length: number;
+}
+
+/** The terms that have to be looked up for some clues. */
+export interface SoughtTerms {
+  readonly words: ReadonlySet<string>;
+  readonly prefixes: ReadonlySet<string>;
+  readonly identifiers: ReadonlySet<string>;
+}
+
+const NOTHING = new Float64Array(0);
+/** Slices nearer to each other than this are read as one: a value is stored in pieces of about two thousand bytes. */
+const SLICE_GAP = 4_096;
+
+export function listTerms(clues: readonly TextClue[]): SoughtTerms {
+  const sought = { words: new Set<string>(), prefixes: new Set<string>(), identifiers: new Set<string>() };
+  const visit = (clue: TextClue): void => {
+    switch (clue.kind) {
+      case "any":
+      case "all":
+        return clue.of.forEach(visit);
+      case "identifier":
+        return void sought.identifiers.add(clue.identifier);
+      case "first":
+        return void sought.words.add(clue.word);
+      case "prefix":
+        sought.prefixes.add(clue.words.at(-1) ?? "");
+        return clue.words.slice(0, -1).forEach((word) => sought.words.add(word));
+      default:
+        return clue.words.forEach((word) => sought.words.add(word));
+    }
+  };
+  clues.forEach(visit);
+  return sought;
+}
+
+/** Answers clues from one segment. */
+export class SegmentMatcher {
+  readonly #segment: SegmentTerms;
+  /** Documents whose places are missing, by term. */
+  readonly #missing = new Map<string, Float64Array[]>();
+
+  constructor(segment: SegmentTerms) {
+    this.#segment = segment;
+  }
+
+  /** The documents that hold a clue, or may, as long as places are missing. */
+  match(clue: TextClue): Float64Array {
+    switch (clue.kind) {
+      case "run":
+        return this.#matchRun(clue.words.map((word) => this.#find(word)));
+      case "prefix":
+        return this.#matchRun([
+          ...clue.words.slice(0, -1).map((word) => this.#find(word)),
+          this.#findPrefix(clue.words.at(-1) ?? ""),
+        ]);
+      case "first":
+        return this.#filter([this.#find(clue.word)], ([places]) => places?.[0] === 0);
+      case "identifier":
+        return this.#segment.identifiers.get(clue.identifier) ?? NOTHING;
+      case "near":
+        return this.#filter(
+          clue.words.map((word) => this.#find(word)),
+          ([first, second]) => areNear(first as Int32Array, second as Int32Array, clue.between),
+        );
+      case "any":
+        return unite(clue.of.map((one) => this.match(one)));
+      case "all":
+        return intersect(clue.of.map((one) => this.match(one)));
+    }
+  }
+
+  /** The places that were missing, as slices to be read. */
+  listMissing(): PlaceSlice[] {
+    return [...this.#missing].flatMap(([term, lists]) => {
+      const postings = this.#segment.words.get(term);
+      return postings === undefined ? [] : sliceFor(term, postings, unite(lists));
+    });
+  }
+
+  #find(word: string): Spelled {
+    const postings = this.#segment.words.get(word);
+    return postings === undefined ? [] : [[word, postings]];
+  }
+
+  #findPrefix(prefix: string): Spelled {
+    return [...this.#segment.words].filter(([term]) => term.startsWith(prefix));
+  }
+
+  #matchRun(words: readonly Spelled[]): Float64Array {
+    const [only] = words;
+    if (only !== undefined && words.length === 1) return unite(only.map(([, { ids }]) => ids));
+    return this.#filter(words, (places) => followEachOther(places as Int32Array[]));
+  }
+
+  /** Of the documents that hold all of the words, those whose places pass. */
+  #filter(words: readonly Spelled[], isHeld: (places: readonly Int32Array[]) => boolean): Float64Array {
+    const ids = intersect(words.map((spelled) => unite(spelled.map(([, postings]) => postings.ids))));
+    if (ids.length === 0 || this.#noteMissing(words, ids)) return ids;
+    const cursors = words.map((spelled) => spelled.map(([, postings]) => new PlaceCursor(postings)));
+    return ids.filter((id) => isHeld(cursors.map((each) => joinPlaces(each.map((one) => one.read(id))))));
+  }
+
+  #noteMissing(words: readonly Spelled[], ids: Float64Array): boolean {
+    let isMissing = false;
+    for (const [term, postings] of words.flat()) {
+      if (postings.places !== null) continue;
+      const shared = intersect([ids, postings.ids]);
+      if (shared.length === 0) continue;
+      isMissing = true;
+      const lists = this.#missing.get(term);
+      if (lists) lists.push(shared);
+      else this.#missing.set(term, [shared]);
+    }
+    return isMissing;
+  }
+}
+
+/** A word of a question as the terms of a segment that fit it: one, none, or several for a beginning. */
+type Spelled = readonly (readonly [term: string, postings: TermPostings])[];
+
+function sliceFor(term: string, { ids, starts }: TermPostings, wanted: Float64Array): PlaceSlice[] {
+  const slices: { term: string; from: number; length: number }[] = [];
+  let at = 0;
+  for (const id of wanted) {
+    at = seek(ids, id, at);
+    if (ids[at] !== id) continue;
+    const from = starts[at] ?? 0;
+    const end = starts[at + 1] ?? 0;
+    const last = slices.at(-1);
+    if (last !== undefined && from - (last.from + last.length) <= SLICE_GAP) last.length = end - last.from;
+    else slices.push({ term, from, length: end - from });
+  }
+  return slices;
+}
+
+/** Reads the places of documents that are asked for in order. */
+class PlaceCursor {
+  readonly #postings: TermPostings;
+  #at = 0;
+  #room = new Int32Array(16);
+
+  constructor(postings: TermPostings) {
+    this.#postings = postings;
+  }
+
+  /** Valid until the next call. */
+  read(id: number): Int32Array {
+    const { ids, starts, places } = this.#postings;
+    this.#at = seek(ids, id, this.#at);
+    if (ids[this.#at] !== id || places === null) return this.#room.subarray(0, 0);
+    const start = starts[this.#at] ?? 0;
+    const end = starts[this.#at + 1] ?? 0;
+    if (end - start > this.#room.length) this.#room = new Int32Array(2 * (end - start));
+    return this.#room.subarray(0, decodePlaces(places, start, end, this.#room));
+  }
+}
+
+/** Where an id stands, or would, at `from` or after it. Steps grow, because what follows is mostly near. */
+function seek(ids: Float64Array, id: number, from: number): number {
+  let low = from;
+  let step = 1;
+  while (low + step < ids.length && (ids[low + step] ?? 0) <= id) {
+    low += step;
+    step *= 2;
+  }
+  let high = Math.min(low + step, ids.length);
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ids[middle] ?? 0) < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function joinPlaces(lists: readonly Int32Array[]): Int32Array {
+  const [only] = lists;
+  if (only !== undefined && lists.length === 1) return only;
+  return Int32Array.from(lists.flatMap((list) => [...list])).sort();
+}
+
+/** Whether each list has a place right after one of the list before it, from the first list to the last. */
+function followEachOther([first = new Int32Array(), ...rest]: readonly Int32Array[]): boolean {
+  return first.some((start) => rest.every((places, at) => hasPlace(places, start + at + 1)));
+}
+
+function hasPlace(places: Int32Array, wanted: number): boolean {
+  let low = 0;
+  let high = places.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((places[middle] ?? 0) < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return places[low] === wanted;
+}
+
+function areNear(first: Int32Array, second: Int32Array, between: number): boolean {
+  for (let one = 0, other = 0; one < first.length && other < second.length;) {
+    const distance = (first[one] ?? 0) - (second[other] ?? 0);
+    if (Math.abs(distance) - 1 <= between) return true;
+    if (distance < 0) one++;
+    else other++;
+  }
+  return false;
+}
+
+/** The ids that are in every list. */
+export function intersect(lists: readonly Float64Array[]): Float64Array {
+  const [shortest = NOTHING, ...others] = lists.toSorted((a, b) => a.length - b.length);
+  return others.reduce((common, list) => {
+    let at = 0;
+    return common.filter((id) => list[(at = seek(list, id, at))] === id);
+  }, shortest);
+}
+
+/** The ids that are in any list, in order, each once. */
+export function unite(lists: readonly Float64Array[]): Float64Array {
+  const [first = NOTHING, ...others] = lists.filter(({ length }) => length > 0);
+  if (others.length === 0) return first;
+  if (others.length > 1) return uniteMany([first, ...others]);
+  return uniteTwo(first, others[0] as Float64Array);
+}
+
+function uniteTwo(one: Float64Array, other: Float64Array): Float64Array {
+  const all = new Float64Array(one.length + other.length);
+  let length = 0;
+  for (let a = 0, b = 0; a < one.length || b < other.length;) {
+    const left = one[a] ?? Infinity;
+    const right = other[b] ?? Infinity;
+    if (left <= right) a++;
+    if (right <= left) b++;
+    all[length++] = Math.min(left, right);
+  }
+  return all.subarray(0, length);
+}
+
+function uniteMany(lists: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(lists.reduce((sum, { length }) => sum + length, 0));
+  let length = 0;
+  for (const list of lists) {
+    all.set(list, length);
+    length += list.length;
+  }
+  all.sort();
+  return all.filter((id, at) => id !== all[at - 1]);
+}

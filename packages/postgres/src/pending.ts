@@ -1,0 +1,184 @@
+/**
+ * Documents that are stored and not in the index yet, as their texts tell: searches read them, so that nothing stored is ever missed. Their
+ * terms are kept while they stay pending; there are few, unless a long import is under way.
+ */
+import { decodeBody, EngineError, encodeForIndex, putTogether, toCutPayloads } from "@lossless/core/adapter";
+import type { CutPart, IndexTerms, ReadTerms, StoredBody } from "@lossless/core/adapter";
+import type { Derive, DocumentKind, RecallScope, TextTerms } from "@lossless/core/ports";
+import type { Sql, Statement } from "./connection.ts";
+import { statement } from "./connection.ts";
+import { splitTerms } from "./segment.ts";
+import type { Files } from "./store-context.ts";
+
+/** More are read in pages, and not kept. */
+export const PENDING_PAGE = 1_024;
+
+const SCOPED = `
+  ($1::text IS NULL OR c.owner = $1) AND ($2::bigint[] IS NULL OR m.conversation_id = ANY($2))
+  AND ($3::bigint IS NULL OR m.created_at >= $3) AND ($4::bigint IS NULL OR m.created_at < $4)
+  AND ($5::text IS NULL OR m.role = $5)`;
+const BODY = "CASE WHEN m.message_id = ANY($7::bigint[]) THEN NULL ELSE m.body END AS body";
+const MESSAGES = `
+  SELECT m.message_id AS id, m.conversation_id, ${BODY}, m.encoding, m.arrival_bytes
+  FROM index_pending p JOIN messages m USING (message_id) JOIN conversations c USING (conversation_id)
+  WHERE p.message_id > $6 AND ${SCOPED} ORDER BY p.message_id LIMIT ${PENDING_PAGE}`;
+const SUMMARIES = `
+  SELECT p.summary_ref AS id, m.conversation_id, m.content
+  FROM index_pending_summaries p JOIN summary_refs r USING (summary_ref) JOIN summaries m USING (summary_id)
+  JOIN conversations c USING (conversation_id)
+  WHERE ($1::text IS NULL OR c.owner = $1) AND ($2::bigint[] IS NULL OR m.conversation_id = ANY($2))
+    AND ($3::bigint IS NULL OR m.latest_at >= $3) AND ($4::bigint IS NULL OR m.latest_at < $4) AND p.summary_ref > $5
+  ORDER BY p.summary_ref LIMIT ${PENDING_PAGE}`;
+const PAYLOADS = `
+  SELECT p.message_id, p.at, p.length, p.encoding, p.file_id, f.storage_path, f.file_name, f.mime_type, f.byte_size,
+    f.exploration_summary
+  FROM message_parts p LEFT JOIN large_files f USING (file_id)
+  WHERE p.message_id = ANY($1::bigint[]) AND p.type = 'payload' ORDER BY p.message_id, p.ordinal`;
+const BODIES = `
+  SELECT m.message_id AS id, m.conversation_id, m.body, m.encoding, m.arrival_bytes FROM messages m
+  WHERE m.message_id = ANY($1::bigint[]) AND m.forgotten_at IS NULL ORDER BY m.message_id`;
+
+/** A message as it is read to be indexed. */
+export interface MessageDocument {
+  readonly id: number;
+  readonly conversationId: number;
+  readonly readTerms: ReadTerms;
+}
+
+/** What reads stored messages. Without a way to read them there are none. */
+export interface MessageReader {
+  readonly files: Files;
+  readonly derive: Derive | null;
+}
+
+interface BodyRow extends Omit<StoredBody, "message_id" | "body"> {
+  readonly id: number;
+  readonly conversation_id: number;
+  readonly body: Uint8Array | null;
+  readonly arrival_bytes: number;
+}
+
+type PayloadRow = Pick<CutPart, "at" | "length" | "encoding" | "file_id"> & {
+  readonly message_id: number;
+} & { readonly [K in keyof NonNullable<CutPart["file"]>]: NonNullable<CutPart["file"]>[K] | null };
+
+/** Messages as documents, without those that are forgotten. */
+export async function readDocuments(
+  sql: Sql,
+  reader: MessageReader,
+  ids: readonly number[],
+): Promise<MessageDocument[]> {
+  if (ids.length === 0) return [];
+  const rows = await sql.all<BodyRow>(BODIES, ids);
+  return toDocuments(sql, reader, rows);
+}
+
+async function toDocuments(
+  sql: Sql,
+  reader: MessageReader,
+  rows: readonly BodyRow[],
+): Promise<MessageDocument[]> {
+  const { files, derive } = reader;
+  if (derive === null) return [];
+  const stored = rows.flatMap((row) =>
+    row.body === null ? [] : [{ ...row, message_id: row.id, body: row.body }],
+  );
+  // Whoever keeps every payload in the body has the length that arrived.
+  const plain = new Map(stored.map((row) => [row.id, decodeBody(row, row.arrival_bytes)]));
+  const cut = stored.filter((row) => plain.get(row.id)?.byteLength !== row.arrival_bytes);
+  const payloads =
+    cut.length === 0
+      ? []
+      : await sql.all<PayloadRow>(
+          PAYLOADS,
+          cut.map(({ id }) => id),
+        );
+  const partsOf = Map.groupBy(payloads, ({ message_id }) => message_id);
+  const documents: MessageDocument[] = [];
+  for (const row of stored) {
+    const parts = (partsOf.get(row.id) ?? []).map(toCutPart);
+    const bytes = parts.length === 0 ? plain.get(row.id) : await putBack(sql, row, parts, files);
+    const { readTerms } = derive(bytes ?? new Uint8Array(), toCutPayloads(parts));
+    documents.push({ id: row.id, conversationId: row.conversation_id, readTerms });
+  }
+  return documents;
+}
+
+function toCutPart({ at, length, encoding, file_id, ...file }: PayloadRow): CutPart {
+  const { storage_path, file_name, mime_type, byte_size, exploration_summary } = file;
+  const isKnown =
+    storage_path !== null && mime_type !== null && byte_size !== null && exploration_summary !== null;
+  return {
+    at,
+    length,
+    encoding,
+    file_id,
+    file: isKnown ? { storage_path, file_name, mime_type, byte_size, exploration_summary } : null,
+  };
+}
+
+/** What a message says without its large file, when that is gone: finding the rest is better than finding nothing. */
+async function putBack(
+  sql: Sql,
+  row: StoredBody,
+  parts: readonly CutPart[],
+  files: Files,
+): Promise<Uint8Array> {
+  const contents = await Promise.all(
+    parts.map(({ file }) => (file === null ? null : files.read(sql, file.storage_path))),
+  );
+  try {
+    return putTogether(row, parts, contents);
+  } catch (error) {
+    if (error instanceof EngineError && error.code === "not_found") return decodeBody(row, row.arrival_bytes);
+    throw error;
+  }
+}
+
+/** A pending document as a search sees it. */
+export interface PendingDocument {
+  readonly id: number;
+  readonly terms: TextTerms;
+}
+
+const toTextTerms = ({ words, idents }: IndexTerms): TextTerms => ({
+  words: splitTerms(words),
+  idents: splitTerms(idents),
+});
+
+export type PendingRow = BodyRow & { readonly content?: string | null };
+
+export class PendingTexts {
+  /** Of messages only: the text of a summary may change under its number. */
+  readonly #known = new Map<number, PendingDocument>();
+
+  /** Asks for the pending documents of a scope from an id on; {@link take} reads the answer. */
+  ask(kind: DocumentKind, scope: RecallScope, conversations: readonly number[] | null, after = 0): Statement {
+    const { owner = null, since = null, before = null, role = null } = scope;
+    return kind === "message"
+      ? statement(MESSAGES, owner, conversations, since, before, role, after, [...this.#known.keys()])
+      : statement(SUMMARIES, owner, conversations, since, before, after);
+  }
+
+  async take(
+    sql: Sql,
+    reader: MessageReader,
+    kind: DocumentKind,
+    rows: readonly PendingRow[],
+  ): Promise<PendingDocument[]> {
+    if (kind === "summary") return rows.flatMap(readSummary);
+    const read = await toDocuments(sql, reader, rows);
+    const fresh = read.map(({ id, readTerms }): [number, PendingDocument] => [
+      id,
+      { id, terms: toTextTerms(readTerms(null)) },
+    ]);
+    const found = new Map(fresh);
+    const documents = rows.flatMap(({ id }) => found.get(id) ?? this.#known.get(id) ?? []);
+    if (this.#known.size + fresh.length > PENDING_PAGE) this.#known.clear();
+    if (rows.length < PENDING_PAGE) for (const [id, document] of fresh) this.#known.set(id, document);
+    return documents;
+  }
+}
+
+const readSummary = ({ id, content }: PendingRow): PendingDocument[] =>
+  typeof content === "string" ? [{ id, terms: toTextTerms(encodeForIndex(content)) }] : [];
