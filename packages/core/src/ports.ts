@@ -29,8 +29,8 @@ export type { TextClue, TextTerms } from "./text/index.ts";
 // The tables of an archive, and plans: a store answers their questions and applies their changes.
 export { nameOf } from "./archive/changes.ts";
 export type { Changes, ChangePart, Values } from "./archive/changes.ts";
-export { answerAll } from "./archive/plan.ts";
-export type { Plan } from "./archive/plan.ts";
+export { answerAll, answerLater } from "./archive/plan.ts";
+export type { Plan, ReadsLater } from "./archive/plan.ts";
 export type * from "./archive/reads.ts";
 export { TABLE_NAMES, tables } from "./archive/tables.ts";
 export type { Row, TableName, Value } from "./archive/tables.ts";

@@ -2,7 +2,7 @@
  * The connections to one server: statements, transactions with retries, and the server's errors turned into ours. Statements that are sent
  * before an answer is waited for travel together, in one round trip.
  *
- * Invariants: every write happens inside `write`, in READ COMMITTED, and reads the version of the schema in the same transaction, so that no
+ * Invariants: every write happens inside `write`, behind a lock or as if alone, and reads the version of the schema in the same transaction, so that no
  * program writes to a schema that it does not know. A read of several statements happens inside `read`, on one state of the archive. A
  * transaction whose COMMIT was answered with anything else than COMMIT has failed.
  */
@@ -38,8 +38,8 @@ export interface WriteSql extends Sql {
   change(text: string, ...values: SqlValue[]): Promise<number>;
   /** Sends statements that nobody waits for; one without values may be several commands. They travel with what comes next, and if one fails, so does the transaction. */
   post(...statements: readonly Statement[]): void;
-  /** Runs last, before the COMMIT; given twice under a name, once. */
-  beforeCommit(name: string, work: (sql: WriteSql) => Promise<void>): void;
+  /** Runs last, before the COMMIT. */
+  beforeCommit(work: () => Promise<void>): void;
   /** Runs when the transaction has been committed; never, if it fails. */
   afterCommit(work: () => void): void;
 }
@@ -47,6 +47,8 @@ export interface WriteSql extends Sql {
 export interface WriteOptions {
   /** What `work` did is recognised when it runs again: it may, after a COMMIT without an answer and after a key that was taken meanwhile. */
   readonly isRepeatable?: boolean;
+  /** What `work` reads is behind no lock: the server sees to it that the outcome is as if it had run alone. */
+  readonly isSerializable?: boolean;
   /** Whether this failure of `work`, too, is a reason to run it again. */
   readonly isConflict?: (error: unknown) => boolean;
 }
@@ -137,7 +139,7 @@ export class Connection implements Sql {
   }
 
   write<T>(work: (sql: WriteSql) => Promise<T>, options: WriteOptions = {}): Promise<T> {
-    return this.#attempt("write", options, () => this.#writeOnce(work));
+    return this.#attempt("write", options, () => this.#writeOnce(work, options.isSerializable));
   }
 
   /** Like {@link write} for work that must not run twice. */
@@ -180,9 +182,10 @@ export class Connection implements Sql {
     });
   }
 
-  async #writeOnce<T>(work: (sql: WriteSql) => Promise<T>): Promise<T> {
+  async #writeOnce<T>(work: (sql: WriteSql) => Promise<T>, isSerializable = false): Promise<T> {
     const { lockTimeoutMs, statementTimeoutMs } = this.#address;
-    const begin = `BEGIN; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`;
+    const isolation = isSerializable ? "SERIALIZABLE" : "READ COMMITTED";
+    const begin = `BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`;
     const isChecked = this.#newestSchema !== null;
     const check = (version: number): void => this.checkSchemaVersion(version);
     const { result, follow } = await this.#withClient(async (client) => {
@@ -362,7 +365,7 @@ class Transaction implements WriteSql {
   #isBegun = false;
   /** What made the transaction fail: the server answers everything behind it with a mere refusal. */
   #failure: unknown = null;
-  readonly #last = new Map<string, (sql: WriteSql) => Promise<void>>();
+  readonly #last: (() => Promise<void>)[] = [];
   readonly follow: (() => void)[] = [];
 
   constructor(client: Client, begin: string, checkVersion: ((version: number) => void) | null) {
@@ -411,8 +414,8 @@ class Transaction implements WriteSql {
     return work(this);
   }
 
-  beforeCommit(name: string, work: (sql: WriteSql) => Promise<void>): void {
-    this.#last.set(name, work);
+  beforeCommit(work: () => Promise<void>): void {
+    this.#last.push(work);
   }
 
   afterCommit(work: () => void): void {
@@ -422,7 +425,7 @@ class Transaction implements WriteSql {
   /** All that was posted and the COMMIT travel together. */
   async commit(): Promise<void> {
     await this.run(async () => {
-      for (const work of this.#last.values()) await work(this);
+      for (const work of this.#last) await work();
       await this.#version;
     });
     if (!this.#isBegun) return;

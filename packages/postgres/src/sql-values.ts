@@ -1,6 +1,6 @@
 /**
  * Values on their way to the server and back: the only place where a value of SQL gets its type in JavaScript. PostgreSQL has no text with a
- * zero character, so that one character, and the one that stands for it, are written as two.
+ * zero character or half of a pair, so these, and the character that marks them, are written by their numbers.
  *
  * Invariant: a declared column comes back as it was written: integers as numbers, bytes as bytes of their own, texts whole.
  */
@@ -9,23 +9,32 @@ import pg from "pg";
 export type SqlValue = number | string | boolean | Uint8Array | null | readonly (number | string | null)[];
 
 const ESCAPE = "\u0001";
-const ZERO = "\0";
 // eslint-disable-next-line no-control-regex
-const NEEDS_ESCAPE = /[\0\u0001]/g;
+const NEEDS_ESCAPE = /[\0\u0001]|\p{Surrogate}/gu;
+// eslint-disable-next-line no-control-regex
+const ESCAPED = /\u0001([0-9a-f]{4})/g;
 
 /** A text as the server keeps it. Equal texts stay equal, and different ones different. */
 const escapeText = (text: string): string =>
-  text.includes(ZERO) || text.includes(ESCAPE)
-    ? text.replaceAll(NEEDS_ESCAPE, (found) => (found === ZERO ? `${ESCAPE}0` : `${ESCAPE}1`))
+  text.includes("\0") || text.includes(ESCAPE) || !text.isWellFormed()
+    ? text.replaceAll(NEEDS_ESCAPE, (found) => ESCAPE + found.charCodeAt(0).toString(16).padStart(4, "0"))
     : text;
 
 const unescapeText = (text: string): string =>
-  text.includes(ESCAPE) ? text.replaceAll(`${ESCAPE}0`, ZERO).replaceAll(`${ESCAPE}1`, ESCAPE) : text;
+  text.includes(ESCAPE)
+    ? text.replaceAll(ESCAPED, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    : text;
 
 export function toParameter(value: SqlValue): unknown {
   if (typeof value === "string") return escapeText(value);
   if (isList(value)) return value.map((item) => (typeof item === "string" ? escapeText(item) : item));
   return value;
+}
+
+/** A value of a column that may hold any, which is jsonb. */
+export function toJson(value: number | string | Uint8Array): string {
+  if (value instanceof Uint8Array) throw new Error("a column that may hold any value holds no bytes");
+  return JSON.stringify(typeof value === "string" ? escapeText(value) : value);
 }
 
 const isList = (value: SqlValue): value is readonly (number | string | null)[] => Array.isArray(value);

@@ -3,6 +3,7 @@
  * transaction that several verbs make up together. A verb does not know which, and asks for `sql.read` or `sql.write` either way.
  */
 import type { Changes, Derive } from "@lossless/core/ports";
+import type { Files } from "./blobs.ts";
 import type { Sql, Statement } from "./connection.ts";
 
 /** What a change set asks of the text index. */
@@ -14,16 +15,6 @@ export interface IndexWriter {
   render(work: readonly IndexWork[]): readonly Statement[];
   /** Called when that was committed: what was stored can be brought in soon. Only a hint: the pending rows are the truth. */
   noteCommitted(work: readonly IndexWork[]): void;
-}
-
-/** Large payloads: in the database, or in a folder that all machines share. */
-export interface Files {
-  put(sql: Sql, name: string, content: Uint8Array): Promise<void>;
-  /** Null when there is none. */
-  read(sql: Sql, name: string): Promise<Uint8Array | null>;
-  /** False when there was none. */
-  remove(sql: Sql, name: string): Promise<boolean>;
-  list(sql: Sql): Promise<string[]>;
 }
 
 export interface StoreContext {

@@ -44,7 +44,16 @@ describe.skipIf(programs === null)("a connection", async () => {
 
   test("brings values back as they were written", async () => {
     const connection = await open(await server.createDatabase());
-    const texts = ["", "plain", "zero \0 inside", "\u0001", "\u00010", "\u00011\0", "🦀 \\ ' \" {}"];
+    const texts = [
+      "",
+      "plain",
+      "zero \0 inside",
+      "\u0001",
+      "\u00010",
+      "\u00010001\0",
+      "\ud800 half",
+      "🦀 \\ ' \" {}",
+    ];
     const bytes = Uint8Array.from({ length: 300 }, (_, i) => i);
     const row = await connection.get<Record<string, unknown>>(
       "SELECT $1::bigint AS n, $2::bytea AS b, $3::text AS t, $4::text AS nothing, $5::float8 AS f, $6::bool AS yes, sum(x) AS s FROM unnest($7::bigint[]) x",

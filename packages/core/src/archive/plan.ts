@@ -101,7 +101,35 @@ export function answerAll<T>(
   return { value: step.value, asks };
 }
 
-function answer(reads: Reads, { name, query }: Question): unknown {
-  const ask = reads[name] as (this: Reads, ...query: unknown[]) => unknown;
+function answer(reads: Reads | ReadsLater, { name, query }: Question): unknown {
+  const ask = reads[name] as (this: unknown, ...query: unknown[]) => unknown;
   return ask.apply(reads, query);
+}
+
+/** Reads whose answers come later. What each needs of its database it sends off at once, so that a set of questions travels together. */
+export type ReadsLater = { readonly [K in ReadName]: (...query: Query<K>) => Promise<Answer<K>> };
+
+/** Like {@link answerAll} where a set of questions takes a round trip. Nobody waits for what is applied: it is there before the next answer. */
+export async function answerLater<T>(
+  plan: Asking<T>,
+  reads: ReadsLater,
+  apply: (changes: Changes) => void,
+): Promise<{ readonly value: T; readonly asks: number }> {
+  let asks = 0;
+  let step = plan.next([]);
+  while (!step.done) {
+    const asked = step.value;
+    if (asked.some((part) => part instanceof Question)) asks += 1;
+    let answers: readonly unknown[];
+    try {
+      answers = await Promise.all(
+        asked.map((part) => (part instanceof Flush ? apply(part.changes) : answer(reads, part))),
+      );
+    } catch (error) {
+      step = plan.throw(error);
+      continue;
+    }
+    step = plan.next(answers);
+  }
+  return { value: step.value, asks };
 }

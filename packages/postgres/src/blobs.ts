@@ -1,0 +1,58 @@
+/**
+ * Large payloads: in the database, in pieces, or in a folder that every machine sees. In the database they come and go with the rows that name
+ * them; in a folder they are there before and gone after, so that a crash leaves at most one that nobody names.
+ */
+import { BlobFolder } from "@lossless/core/adapter";
+import type { Sql, WriteSql } from "./connection.ts";
+import { statement } from "./connection.ts";
+
+export interface Files {
+  put(sql: WriteSql, name: string, content: Uint8Array): void;
+  /** Null when there is none. */
+  read(sql: Sql, name: string): Promise<Uint8Array | null>;
+  /** Removes what no row names any more, when the transaction has been committed or with it. */
+  remove(sql: WriteSql, name: string): void;
+  list(sql: Sql): Promise<string[]>;
+}
+
+/** Small enough to be one value on its way and on a page, large enough that most payloads are one piece. */
+const PIECE_BYTES = 1_048_576;
+
+export const databaseFiles: Files = {
+  put(sql, name, content) {
+    sql.post(statement("DELETE FROM blobs WHERE name = $1", name));
+    for (let piece = 0, at = 0; piece === 0 || at < content.byteLength; piece++, at += PIECE_BYTES) {
+      const bytes = content.subarray(at, at + PIECE_BYTES);
+      sql.post(statement("INSERT INTO blobs (name, piece, content) VALUES ($1, $2, $3)", name, piece, bytes));
+    }
+  },
+
+  async read(sql, name) {
+    const pieces = await sql.all<{ content: Uint8Array }>(
+      "SELECT content FROM blobs WHERE name = $1 ORDER BY piece",
+      name,
+    );
+    if (pieces.length === 0) return null;
+    const [only] = pieces;
+    return pieces.length === 1 && only ? only.content : Buffer.concat(pieces.map(({ content }) => content));
+  },
+
+  remove(sql, name) {
+    sql.post(statement("DELETE FROM blobs WHERE name = $1", name));
+  },
+
+  async list(sql) {
+    const rows = await sql.all<{ name: string }>("SELECT DISTINCT name FROM blobs ORDER BY name");
+    return rows.map(({ name }) => name);
+  },
+};
+
+export function folderFiles(root: string): Files {
+  const folder = new BlobFolder(root);
+  return {
+    put: (_sql, name, content) => folder.put(name, content),
+    read: async (_sql, name) => folder.read(name),
+    remove: (sql, name) => sql.afterCommit(() => folder.remove(name)),
+    list: async () => folder.list(),
+  };
+}

@@ -1,0 +1,159 @@
+/**
+ * The verbs of the store port on PostgreSQL, as one table: each is a function of the context it runs in. A store, a snapshot and what brings an
+ * archive in are the same functions with another context.
+ */
+import {
+  planAddDebt,
+  planBoundary,
+  planChargeGrant,
+  planClaimDebt,
+  planClaimUpkeep,
+  planCloseDebt,
+  planDissolution,
+  planDissolve,
+  planDropSummaries,
+  planFindGrant,
+  planFork,
+  planForkPoint,
+  planInsertGrant,
+  planMoveCover,
+  planMoveRows,
+  planMoveSessions,
+  planMoveSummaries,
+  planNoteImported,
+  planOpenMoved,
+  planPublishStored,
+  planReadDebt,
+  planReadTies,
+  planRecordUnsealing,
+  planRelabel,
+  planRelabelSession,
+  planReleaseUpkeep,
+  planRenewDebt,
+  planReplaceSealed,
+  planReplaceSummary,
+  planRetireBeside,
+  planRevokeGrants,
+  planSaveGuard,
+  planSetHidden,
+  planSettleDebt,
+  planStoreRemade,
+  planStoreSummary,
+  planSwapRemade,
+  planSweepGrants,
+  planTransplant,
+  planTransplantation,
+  prepareMoved,
+} from "@lossless/core/adapter";
+import type { Asking } from "@lossless/core/adapter";
+import type { Intake, Plan, Store } from "@lossless/core/ports";
+import { append } from "./append.ts";
+import { listImports } from "./imports.ts";
+import { readPlan, writeAlone, writePlan } from "./plans.ts";
+import type { StoreContext } from "./store-context.ts";
+
+type Verb<Port, K extends keyof Port> = Port[K] extends (...request: infer R) => infer A
+  ? (context: StoreContext, ...request: R) => A
+  : never;
+type Verbs<Port> = { readonly [K in keyof Port]?: Verb<Port, K> };
+
+type Planned<R extends readonly unknown[], A> = (context: StoreContext, ...request: R) => Promise<A>;
+
+/** A verb that is a plan. */
+const writes =
+  <R extends readonly unknown[], A>(plan: (...request: R) => Plan<A>): Planned<R, A> =>
+  (context, ...request) =>
+    writePlan(context, () => plan(...request));
+
+/** One that tells nothing. */
+const does =
+  <R extends readonly unknown[]>(plan: (...request: R) => Plan<unknown>): Planned<R, void> =>
+  async (context, ...request) =>
+    void (await writePlan(context, () => plan(...request)));
+
+const writesAlone =
+  <R extends readonly unknown[], A>(plan: (...request: R) => Plan<A>): Planned<R, A> =>
+  (context, ...request) =>
+    writeAlone(context, () => plan(...request));
+
+const reads =
+  <R extends readonly unknown[], A>(plan: (...request: R) => Asking<A>): Planned<R, A> =>
+  (context, ...request) =>
+    readPlan(context, () => plan(...request));
+
+export const VERBS = {
+  append,
+  relabel: writes(planRelabel),
+  relabelSession: writes(planRelabelSession),
+  setHidden: (context, session, reason, eventIds, now, mode) =>
+    writePlan(context, () => planSetHidden({ session, reason, eventIds, now, mode })),
+  recordBoundary: writes(planBoundary),
+
+  findForkPoint: reads(planForkPoint),
+  fork: writes(planFork),
+
+  storeSummary: writes(planStoreSummary),
+  publishStored: writes(planPublishStored),
+  storeRemade: writes(planStoreRemade),
+  swapRemade: writes(planSwapRemade),
+  replaceSummary: writes(planReplaceSummary),
+  dissolveSummary: (context, { summaryId, dryRun, now }) =>
+    dryRun
+      ? readPlan(context, () => planDissolution(summaryId))
+      : writePlan(context, () => planDissolve(summaryId, now)),
+  dropSummaries: writes(planDropSummaries),
+  transplant: (context, request, derive) =>
+    request.dryRun
+      ? readPlan(context, () => planTransplantation(request))
+      : writePlan(context, () => planTransplant(request, derive)),
+  readTies: reads(planReadTies),
+
+  addDebt: does(planAddDebt),
+  readDebt: reads(planReadDebt),
+  claimDebt: writes(planClaimDebt),
+  renewDebt: writes(planRenewDebt),
+  settleDebt: does(planSettleDebt),
+  closeDebt: writes(planCloseDebt),
+  claimUpkeep: writes(planClaimUpkeep),
+  releaseUpkeep: does(planReleaseUpkeep),
+  saveGuard: async (context, guard) => void (await writeAlone(context, () => planSaveGuard(guard))),
+
+  insertGrant: writesAlone(planInsertGrant),
+  findGrantOf: reads(planFindGrant),
+  chargeGrant: writesAlone(planChargeGrant),
+  revokeGrants: writesAlone(planRevokeGrants),
+  sweepGrants: writesAlone(planSweepGrants),
+
+  recordUnsealing: does(planRecordUnsealing),
+  replaceSealed: does(planReplaceSealed),
+  listImports,
+} satisfies Verbs<Store>;
+
+/** What an archive is brought in with, besides the verbs of the store. */
+export const INTAKE_VERBS = {
+  moveSessions: does(planMoveSessions),
+  openMoved: writes(planOpenMoved),
+  moveRows: async (context, conversationId, rows, files, derive, now) => {
+    const ready = rows.map((row) => prepareMoved(row, files, derive));
+    await writePlan(context, () => planMoveRows(conversationId, ready, now));
+  },
+  noteImported: does(planNoteImported),
+  moveSummaries: writes(planMoveSummaries),
+  moveCover: does(planMoveCover),
+  retireBeside: does(planRetireBeside),
+} satisfies Verbs<Intake>;
+
+type Bound<V> = {
+  readonly [K in keyof V]: V[K] extends (context: StoreContext, ...request: infer R) => infer A
+    ? (...request: R) => A
+    : never;
+};
+
+/** The verbs in a context. */
+export function bindVerbs<V extends object>(verbs: V, context: StoreContext): Bound<V> {
+  const bound = Object.entries(verbs).map(([name, verb]: [string, Planned<unknown[], unknown>]) => [
+    name,
+    async (...request: unknown[]) => verb(context, ...request),
+  ]);
+  return Object.fromEntries(bound) as Bound<V>;
+}

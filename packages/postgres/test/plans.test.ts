@@ -1,0 +1,142 @@
+/** Plans on a real server: what they store proves, in few round trips, and whatever goes wrong between them and the server. */
+import { POSITION_STEP } from "@lossless/core";
+import { proveArchive } from "@lossless/core/adapter";
+import { deriveMessage } from "@lossless/core/testing";
+import { batchOf, makeEvent, say, session } from "@lossless/testkit/contract/parts.ts";
+import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { makeTemporaryDirectory } from "@lossless/testkit/temporary.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { append } from "../src/append.ts";
+import { databaseFiles, folderFiles } from "../src/blobs.ts";
+import { answerNow } from "../src/plans.ts";
+import { Connection, migrate } from "../src/testing.ts";
+import { bindVerbs, INTAKE_VERBS, VERBS } from "../src/verbs.ts";
+import type { StoreContext } from "../src/testing.ts";
+
+const programs = findPostgres();
+
+const NO_INDEX: StoreContext["index"] = {
+  render: () => [],
+  noteCommitted: () => undefined,
+};
+
+async function open(address: string): Promise<StoreContext & { readonly sql: Connection }> {
+  const sql = new Connection({ address, readOnly: false });
+  onTestFinished(() => sql.close());
+  await migrate(sql, { create: true });
+  return { sql, files: databaseFiles, index: NO_INDEX, derive: deriveMessage };
+}
+
+const prove = async (context: StoreContext): Promise<readonly unknown[]> => {
+  const storage = {
+    checkDatabase: () => undefined,
+    openIndex: () => ({ expect: () => undefined, finish: () => undefined }),
+    checkVectors: () => undefined,
+    isTransient: () => false,
+  };
+  const request = { derive: deriveMessage, storage, onProgress: () => undefined };
+  return (await context.sql.read((sql) => answerNow(context, sql, proveArchive(request)))).problems;
+};
+
+describe.skipIf(programs === null)("plans on PostgreSQL", async () => {
+  const server = await sharePostgres(programs ?? "");
+
+  test("a turn takes at most 4 round trips, late rows and revisions at most 10", async () => {
+    const context = await open(await server.createDatabase());
+    const count = async (work: () => Promise<unknown>): Promise<number> => {
+      const before = context.sql.trips;
+      await work();
+      return context.sql.trips - before;
+    };
+    const at = (position: number): { position: number } => ({ position: position * POSITION_STEP });
+    const turnOf = (n: number) =>
+      [0, 1, 2, 3].map((i) => makeEvent(`e${n}-${i}`, say(`turn ${n} message ${i}`), at(n * 10 + i)));
+    await append(context, batchOf(turnOf(1)));
+    const turn = { advancementKey: "turn 2" };
+    expect(await count(() => append(context, batchOf(turnOf(2), { turn })))).toBeLessThanOrEqual(4);
+    const late = [15, 16, 17].map((i) => makeEvent(`late-${i}`, say(`late ${i}`), at(i)));
+    expect(await count(() => append(context, batchOf(late)))).toBeLessThanOrEqual(10);
+    const revised = [0, 1, 2].map((i) => makeEvent(`e1-${i}`, say(`revised ${i}`), at(10 + i)));
+    expect(await count(() => append(context, batchOf(revised)))).toBeLessThanOrEqual(10);
+    const payload = say("x".repeat(300_000));
+    expect(await count(() => append(context, batchOf([makeEvent("large", payload)])))).toBeLessThanOrEqual(4);
+    expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 15 }]);
+    expect(await prove(context)).toEqual([]);
+  });
+
+  test("writers on one conversation keep one order, and a new session is made once", async () => {
+    const address = await server.createDatabase();
+    const contexts = await Promise.all([open(address), open(address), open(address), open(address)]);
+    await Promise.all(
+      contexts.map(async (context, writer) => {
+        for (let turn = 0; turn < 8; turn++) {
+          const shared = makeEvent(`shared-${turn}`, say(`shared ${turn}`));
+          await append(context, batchOf([shared, makeEvent(`w${writer}-${turn}`, say(`own ${writer}`))]));
+        }
+      }),
+    );
+    const [first] = contexts;
+    expect(await first?.sql.all("SELECT count(*) AS n FROM sessions")).toEqual([{ n: 1 }]);
+    expect(await first?.sql.all("SELECT head_seq, message_count FROM conversations")).toEqual([
+      { head_seq: 40, message_count: 40 },
+    ]);
+    expect(first && (await prove(first))).toEqual([]);
+  });
+
+  test("a large payload is in the database, or in a folder", async () => {
+    const inDatabase = await open(await server.createDatabase());
+    const folder = makeTemporaryDirectory();
+    const inFolder = { ...(await open(await server.createDatabase())), files: folderFiles(folder) };
+    const large = makeEvent("large", say("y".repeat(2_500_000)));
+    for (const context of [inDatabase, inFolder]) {
+      await append(context, batchOf([large]));
+      const [name = ""] = await context.files.list(context.sql);
+      expect((await context.files.read(context.sql, name))?.byteLength).toBeGreaterThan(2_000_000);
+      expect(await prove(context)).toEqual([]);
+    }
+    expect(await inFolder.sql.all("SELECT count(*) AS n FROM blobs")).toEqual([{ n: 0 }]);
+    expect(await inDatabase.sql.all("SELECT count(*) AS n FROM blobs")).toEqual([{ n: 3 }]);
+  });
+
+  test("plans over rows that no head guards end as if each had run alone", async () => {
+    const address = await server.createDatabase();
+    const contexts = await Promise.all([open(address), open(address), open(address)]);
+    const stores = contexts.map((context) => bindVerbs({ ...VERBS, ...INTAKE_VERBS }, context));
+    const grant = {
+      owner: "main",
+      issuerKey: "issuer",
+      holderKey: "holder",
+      conversationIds: [],
+      summaryIds: [],
+    };
+    const limits = { maxDepth: 1, tokenCap: 100, tokensUsed: 0, expiresAt: 2_000, revokedAt: null };
+    const made = await Promise.all(
+      stores.map((store, i) => store.insertGrant({ ...grant, ...limits, grantId: `grant ${i}` }, 1_000)),
+    );
+    expect(made.filter(Boolean)).toHaveLength(1);
+    const found = await stores[0]?.findGrantOf("holder", 1_000);
+    await Promise.all(stores.map((store) => store.chargeGrant(found?.grantId ?? "", 10, 1_000)));
+    expect(await stores[0]?.findGrantOf("holder", 1_000)).toMatchObject({ tokensUsed: 30 });
+  });
+
+  test("ids with characters that a text cannot hold are known again", async () => {
+    const context = await open(await server.createDatabase());
+    const ids = ["zero\0one", "\u0001", "half \ud800", "plain"];
+    const events = ids.map((id) => makeEvent(id, say(id)));
+    await append(context, batchOf(events, { session: { ...session, id: "s\0" } }));
+    const again = await append(context, batchOf(events, { session: { ...session, id: "s\0" } }));
+    expect(again.results.map(({ outcome }) => outcome)).toEqual(ids.map(() => "known"));
+    expect(await prove(context)).toEqual([]);
+  });
+
+  test("a server that restarts in between is waited for", async () => {
+    const own = await sharePostgres(programs ?? "");
+    const context = await open(await own.createDatabase());
+    await append(context, batchOf([makeEvent("a", say("before"))]));
+    const restarting = own.restart("fast");
+    await append(context, batchOf([makeEvent("b", say("meanwhile"))]));
+    await restarting;
+    expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 2 }]);
+    expect(await prove(context)).toEqual([]);
+  });
+});
