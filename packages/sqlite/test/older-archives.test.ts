@@ -102,3 +102,18 @@ describe.each(listArchiveVersions())("an archive of schema %i", (version) => {
     expect(query(database, "PRAGMA user_version")).toEqual([{ user_version: SCHEMA_VERSION }]);
   });
 });
+
+test("an edit that somebody made before an upgrade is still found after it", async () => {
+  using folder = makeTemporaryFolder();
+  const database = folder.file("lcm.db");
+  writeOlderArchive(20, database);
+  const editor = new DatabaseSync(database);
+  editor.exec("UPDATE conversations SET archived_at = 1, archive_cause = 'reset' WHERE conversation_id = 1");
+  editor.close();
+  const engine = await openEngine({ database, thread: false });
+  expect((await engine.verify()).problems.map(({ code, id }) => [code, id])).toContainEqual([
+    "seal",
+    "conversation 1",
+  ]);
+  await engine.close();
+});

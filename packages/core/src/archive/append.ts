@@ -27,7 +27,6 @@ import { noteImported } from "./imports.ts";
 import { describeAsStored } from "./known-files.ts";
 import { addParts, addRedaction, describeFile, recordFile } from "./message-rows.ts";
 import type { PayloadPart } from "./message-rows.ts";
-import { readRows } from "./pages.ts";
 import { findPlacement, Placement } from "./placement.ts";
 import { Conflict, read, together } from "./plan.ts";
 import type { Asking, Plan } from "./plan.ts";
@@ -86,7 +85,7 @@ export function* planAppend(request: AppendPlanRequest): Plan<AppendPlanResult> 
   saveSession(changes, placement.sessionRef, request, found);
   for (const [id, reports] of batch.cacheReports)
     addCacheUsage(changes, id, answers.cacheUsage.get(id), reports, now);
-  if (request.origin) yield* saveOrigin(changes, conversationId, request.origin);
+  if (request.origin) saveOrigin(changes, conversationId, answers.origin, request.origin);
   heads.save(now);
   if (request.import) yield* noteImported(changes, request.import, batch.stored);
   return changes.done({ conversationId, results, duplicateTurn: false });
@@ -101,11 +100,16 @@ interface Answers extends HeadSource {
   readonly versions: readonly Version[];
   readonly files: Map<string, Row<"large_files">>;
   readonly cacheUsage: ReadonlyMap<number, Row<"cache_usage">>;
+  /** Of the conversation the session is in. */
+  readonly origin: OriginRow | undefined;
 }
+
+const ORIGIN_COLUMNS = ["conversation_id", ...ORIGIN_FIELDS] as const;
+type OriginRow = Pick<Row<"conversations">, (typeof ORIGIN_COLUMNS)[number]>;
 
 /** Asks for what is only known to be needed once the place and the versions are known. */
 function* askRest(
-  { events }: AppendPlanRequest,
+  { events, origin }: AppendPlanRequest,
   found: SessionPlace,
   versions: readonly Version[],
   messageIds: readonly number[],
@@ -126,13 +130,22 @@ function* askRest(
     for (const { sha256 } of prepared?.payloads ?? []) fileIds.add(deriveFileId(id, sha256));
   }
   const others = [...used].filter((id) => id !== found.head?.conversation_id);
-  const isEnough = !isNew && others.length + fileIds.size + reporting.size === 0;
-  const [rows, files, usage, sessionIds, conversationIds] = isEnough
-    ? [[], [], [], [], []]
+  const from = origin && found.head ? [found.head.conversation_id] : [];
+  const isEnough = !isNew && others.length + fileIds.size + reporting.size + from.length === 0;
+  const [rows, files, usage, origins, sessionIds, conversationIds] = isEnough
+    ? [[], [], [], [], [], []]
     : yield* together(
         read.lockHeads(others),
         read.files([...fileIds]),
         read.cacheUsage([...reporting]),
+        read.rows({
+          table: "conversations",
+          columns: ORIGIN_COLUMNS,
+          where: {},
+          order: [],
+          column: "conversation_id",
+          keys: from,
+        }),
         read.ids("sessions", found.session ? 0 : 1),
         read.ids("conversations", isNew ? 1 : 0),
       );
@@ -145,6 +158,7 @@ function* askRest(
     }),
     files: new Map(files.map((file) => [file.file_id, file])),
     cacheUsage: new Map(usage.map((row) => [row.conversation_id, row])),
+    origin: (origins as OriginRow[])[0],
   };
 }
 
@@ -369,11 +383,13 @@ function saveSession(
 }
 
 /** A conversation that begins now has no row yet, and no origin. */
-function* saveOrigin(changes: Changes, conversation_id: number, update: OriginUpdate): Asking<void> {
-  const columns = ["conversation_id", ...ORIGIN_FIELDS] as const;
-  const by = { column: "conversation_id", keys: [conversation_id] } as const;
-  const [known = NO_ORIGIN] = yield* readRows("conversations", columns, by);
-  const changed = updateOrigin(known, update);
+function saveOrigin(
+  changes: Changes,
+  conversation_id: number,
+  known: OriginRow | undefined,
+  update: OriginUpdate,
+): void {
+  const changed = updateOrigin(known?.conversation_id === conversation_id ? known : NO_ORIGIN, update);
   if (Object.keys(changed).length > 0) changes.update("conversations", { conversation_id }, changed);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Seals: one hash for each session, conversation, summary and redacted message over rows that neither the chain nor a derivation proves: who
- * owns a session, when a conversation was archived and where it comes from, which session is placed where, boundaries, what a summary spans and was made from, and the
- * vault. An adapter seals what a transaction changes before it commits; an edit by any other program leaves a seal that does not match.
+ * owns a session, when a conversation was archived and where it comes from, which session is placed where, boundaries, what a summary spans
+ * and was made from, and the vault. An adapter seals what a transaction changes before it commits; an edit by any other program leaves a seal that does not match.
  */
 import { hash } from "node:crypto";
 import { ORIGIN_FIELDS } from "../model/origin.ts";
@@ -17,6 +17,8 @@ export interface SealedTable {
   readonly id: string;
   /** What is sealed, in the order in which it is hashed. */
   readonly columns: readonly string[];
+  /** How many of them, at the end, came after the first seals: while all of them are null, a row is sealed as it was before. */
+  readonly added?: number;
   /** Columns that give the order of the rows of one seal. */
   readonly order: readonly string[];
   /** Set where other columns of the row change all the time. */
@@ -47,6 +49,7 @@ export const SEALED: Readonly<Record<SealKind, readonly [SealedTable, ...SealedT
         "fork_pos",
         ...ORIGIN_FIELDS,
       ],
+      added: ORIGIN_FIELDS.length,
       order: [],
       isPartial: true,
     },
@@ -139,7 +142,18 @@ export type SealedRow = readonly Value[];
 
 /** The hash over the rows of a seal, table by table. */
 export const hashSeal = (kind: SealKind, facts: readonly (readonly SealedRow[])[]): Buffer =>
-  hash("sha256", JSON.stringify([kind, facts.map((rows) => rows.map((row) => row.map(spell)))]), "buffer");
+  hash(
+    "sha256",
+    JSON.stringify([
+      kind,
+      facts.map((rows, at) => rows.map((row) => dropUnset(row, SEALED[kind][at]?.added ?? 0).map(spell))),
+    ]),
+    "buffer",
+  );
+
+/** An upgrade that adds columns must not seal anew: it would take an edit from before it for the truth. */
+const dropUnset = (row: SealedRow, added: number): SealedRow =>
+  added > 0 && row.slice(-added).every((value) => value === null) ? row.slice(0, -added) : row;
 
 const spell = (value: Value): number | string | null =>
   value instanceof Uint8Array ? Buffer.from(value).toString("hex").toUpperCase() : value;

@@ -45,7 +45,7 @@ const MAX_LENGTH = 1_024;
 export function updateOrigin(known: Origin, update: OriginUpdate): Partial<Origin> {
   const changed: { -readonly [K in keyof Origin]?: string } = {};
   for (const field of ORIGIN_FIELDS) {
-    const value = update[field]?.replaceAll("\0", "").toWellFormed().slice(0, MAX_LENGTH);
+    const value = update[field]?.replaceAll("\0", "").slice(0, MAX_LENGTH).toWellFormed();
     const isKept = value === undefined || value === "" || (SAID_FIRST.has(field) && known[field] !== null);
     if (!isKept && value !== known[field]) changed[field] = value;
   }

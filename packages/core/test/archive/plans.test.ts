@@ -257,6 +257,7 @@ async function tellStory(both: Both, seed: number): Promise<void> {
         cursor,
         baseTokens: 1_000 + random.below(2),
         import: isImport ? mark : undefined,
+        origin: random.below(2) === 0 ? { agent: "a", branch: `b${random.below(3)}` } : undefined,
       },
       isOrdinary && isKnown ? (isImport ? 3 : 2) : 8,
     );

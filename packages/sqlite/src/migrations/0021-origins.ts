@@ -1,9 +1,6 @@
 /** Where a conversation comes from, so that searches can be narrowed to a project or an agent. */
 export const version = 21;
 
-/** It is part of the seal of a conversation. */
-export const reseals = true;
-
 export const sql = `
 ALTER TABLE conversations ADD COLUMN agent TEXT;    -- the program it was held in: claude-code, codex, openclaw, …
 ALTER TABLE conversations ADD COLUMN project TEXT;  -- root of the git repository, or the folder
