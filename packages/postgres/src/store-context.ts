@@ -6,6 +6,8 @@ import type { Changes, Derive } from "@lossless/core/ports";
 import type { Files } from "./blobs.ts";
 import type { Sql, Statement } from "./connection.ts";
 
+export type { Files } from "./blobs.ts";
+
 /** What a change set asks of the text index. */
 export type IndexWork = Changes["index"][number];
 
