@@ -12,9 +12,10 @@ export type Recognition = "certain" | "likely" | "no";
 
 /**
  * How the active branch follows from the tree of entries.
- * `path`: the entries from the last one up to its root. `prompts`: everything but the subtrees of replaced user prompts.
+ * `path`: the entries from the last one up to its root. `prompts`: everything but the subtrees of replaced user prompts. `log`: one after the
+ * other, where the last one may be written again, and a line may take back others.
  */
-export type BranchRule = "path" | "prompts";
+export type BranchRule = "path" | "prompts" | "log";
 
 /** Whose transcript a file is, as its own lines say. */
 export interface TranscriptSession {
@@ -28,6 +29,8 @@ export interface EntryFacts {
   readonly id?: string | undefined;
   /** `null`: the entry says that it has no parent. `undefined`: it says nothing. */
   readonly parentId?: string | null | undefined;
+  /** In a log: the entry that this line takes back, with all after it. */
+  readonly takesBack?: string | undefined;
   readonly createdAt?: number | undefined;
   readonly hidden: readonly HiddenReason[];
   /** `entry`: stands in the tree. `header`: may be named as a parent, never leaves the branch. `none`: outside the tree. */

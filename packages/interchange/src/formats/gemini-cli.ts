@@ -1,23 +1,40 @@
 /**
- * Sessions of the Gemini CLI as JSONL: a header with the session id, messages (`type` user or gemini) with ids of their own, and
- * lines that change the header. Older versions write the same as one JSON document, which `documents.ts` reads.
+ * Sessions of the Gemini CLI as JSONL: a log of a header with the session id, messages (`type` user or gemini) with ids of their own, and
+ * patches. A message that is written again under its id is a newer state of it, and `$rewindTo` takes back a message and what followed;
+ * both leave what is in force shown and the rest hidden. `$set` changes the header; where it replaces the messages by shorter ones, that is
+ * the host's own compaction, and ours shows what was really said. Older versions write the same as one JSON document, which `documents.ts` reads.
  */
-import { type JsonObject } from "@lossless/core/formats";
+import { isObject, type JsonObject } from "@lossless/core/formats";
 
-import { readId, readTime } from "./format.ts";
-import type { EntryFacts, Recognition, TranscriptFormat, TranscriptSession } from "./format.ts";
+import { readId, readText, readTime } from "./format.ts";
+import type { EntryFacts, Recognition, ToldOrigin, TranscriptFormat, TranscriptSession } from "./format.ts";
 
 const SPEAKERS: ReadonlySet<unknown> = new Set(["user", "gemini"]);
 
 export const GEMINI_CLI: TranscriptFormat = {
   name: "gemini-cli",
   title: "Gemini CLI",
-  branchRule: "path",
+  branchRule: "log",
   namesSession: true,
   recognise,
   readSession,
-  readFacts: readGeminiFacts,
+  readFacts: readLogFacts,
+  readOrigin,
 };
+
+function readLogFacts(entry: JsonObject): EntryFacts {
+  const facts = readGeminiFacts(entry);
+  const takesBack = readId(entry["$rewindTo"]);
+  if (takesBack !== undefined) return { ...facts, takesBack, place: "entry" };
+  if (recognise(entry) === "certain") return { ...facts, place: "header" };
+  return facts.hidden.length === 0 && facts.id !== undefined ? { ...facts, place: "entry" } : facts;
+}
+
+function readOrigin(entry: JsonObject): ToldOrigin | null {
+  const { $set: patch } = entry;
+  if (isObject(patch)) return { title: readText(patch["summary"]) };
+  return entry["type"] === "gemini" ? { model: readText(entry["model"]) } : null;
+}
 
 function recognise(entry: JsonObject): Recognition {
   const isHeader = readId(entry["sessionId"]) !== undefined && typeof entry["projectHash"] === "string";

@@ -15,6 +15,7 @@ import { NameTable } from "./name-table.ts";
 export interface TreeEntry {
   readonly id: string | undefined;
   readonly parentId: string | null | undefined;
+  readonly takesBack?: string | undefined;
   readonly isPrompt: boolean;
   readonly isHeader: boolean;
   /** Hidden when it was stored, whatever the branches say. */
@@ -83,11 +84,16 @@ export class EntryTree {
   }
 
   add(entry: TreeEntry): void {
-    const parent = this.#rule === "path" ? this.#placeOnPath(entry) : this.#placeBelowPrompt(entry);
+    const parent = this.#place(entry);
     this.#push(parent, (entry.isHeader ? HEADER : 0) | (entry.isSidechain ? SIDECHAIN : 0));
     if (!entry.isHeader) this.#onlyHeaders = false;
     if (entry.id !== undefined) this.#table.set(entry.id, this.#count);
     this.#end = { id: entry.id ?? null, isActive: true };
+  }
+
+  #place(entry: TreeEntry): number {
+    if (this.#rule === "log") return this.#placeInLog(entry);
+    return this.#rule === "path" ? this.#placeOnPath(entry) : this.#placeBelowPrompt(entry);
   }
 
   #push(parent: number, marks: number): void {
@@ -128,7 +134,7 @@ export class EntryTree {
   /** Which entries lie off the active branch, sidechains included; and the end as it stands after that. */
   decide(): Decision {
     assert(this.isComplete, "branches are decided over the whole file");
-    const off = this.#rule === "path" ? this.#markOffPath() : this.#markReplacedPrompts();
+    const off = this.#rule === "prompts" ? this.#markReplacedPrompts() : this.#markOffPath();
     const marks = this.#marks;
     const end = this.#end === null ? null : { id: this.#end.id, isActive: off[this.#count - 1] !== 1 };
     return { isOff: (entry) => off[entry] === 1 || ((marks[entry] ?? 0) & SIDECHAIN) !== 0, end };
@@ -147,6 +153,17 @@ export class EntryTree {
     const opensFile = parent === ROOT && this.isComplete && this.#onlyHeaders;
     if (parent !== previous && !opensFile) this.#extendsBranch = false;
     return parent;
+  }
+
+  /** What is written again takes the place of what it was; what is taken back hangs beside the line that says so. */
+  #placeInLog({ id, takesBack, isHeader }: TreeEntry): number {
+    const previous = this.#count - 1;
+    const named = takesBack ?? (isHeader ? undefined : id);
+    const known = named === undefined ? undefined : this.#latest(named);
+    const isOver = takesBack !== undefined || (known !== undefined && known === previous);
+    if (!isOver) return previous;
+    this.#extendsBranch = false;
+    return known === undefined ? ROOT : this.#parentOf(known);
   }
 
   #resolve(entry: TreeEntry, previous: number): number {

@@ -96,6 +96,13 @@ export class EntryIndex {
 
 const isInTree = (facts: EntryFacts | null): facts is EntryFacts => facts !== null && facts.place !== "none";
 
-function toTreeEntry({ id, parentId, isPrompt, place, hidden }: EntryFacts): TreeEntry {
-  return { id, parentId, isPrompt, isHeader: place === "header", isSidechain: hidden.includes("branch") };
+function toTreeEntry({ id, parentId, takesBack, isPrompt, place, hidden }: EntryFacts): TreeEntry {
+  return {
+    id,
+    parentId,
+    takesBack,
+    isPrompt,
+    isHeader: place === "header",
+    isSidechain: hidden.includes("branch"),
+  };
 }

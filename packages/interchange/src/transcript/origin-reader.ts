@@ -4,7 +4,8 @@
  */
 import type { OriginUpdate } from "@lossless/core";
 import type { JsonObject } from "@lossless/core/formats";
-import { isAbsolute, sep } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, isAbsolute, join, sep } from "node:path";
 import type { ToldOrigin, TranscriptFormat } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
 import { findProject } from "./project.ts";
@@ -18,6 +19,13 @@ function nameAgent(format: FormatName, path: string): string | undefined {
   return format === "pi" && path.includes(OPENCLAW_FOLDER) ? "openclaw" : format;
 }
 
+/** Beside its folder of chats the Gemini CLI keeps a file that names the folder of the project. */
+function findGeminiProject(path: string): string | undefined {
+  const marker = join(dirname(dirname(path)), ".project_root");
+  const folder = existsSync(marker) ? readFileSync(marker, "utf8").trim() : "";
+  return isAbsolute(folder) ? findProject(folder) : undefined;
+}
+
 export class OriginReader {
   readonly #agent: string | undefined;
   readonly #read: NonNullable<TranscriptFormat["readOrigin"]>;
@@ -28,6 +36,7 @@ export class OriginReader {
   constructor(format: Pick<TranscriptFormat, "name" | "readOrigin">, path: string) {
     this.#agent = nameAgent(format.name, path);
     this.#read = format.readOrigin ?? (() => null);
+    if (format.name === "gemini-cli") this.#project = findGeminiProject(path);
   }
 
   note(entry: JsonObject): void {
