@@ -30,6 +30,9 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   "regex-worker": "core/src/recall/regex-worker.ts",
 };
 
+const REQUIRE =
+  'import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url);';
+
 await writePluginManifest();
 // A folder made aside would be the same for readers, but nobody runs from here while it is built.
 await rm(target, { recursive: true, force: true });
@@ -62,6 +65,8 @@ async function buildPrograms(): Promise<readonly string[]> {
     platform: "node",
     target: "node24",
     format: "esm",
+    // Older packages (pg) call for modules of Node as CommonJS does.
+    banner: { js: REQUIRE },
     // The host brings its own modules; a clone alone builds the page.
     external: ["openclaw/*", "esbuild"],
     // Names and lines of the sources for error reports; the sources themselves would double the package.

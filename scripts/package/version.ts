@@ -1,0 +1,66 @@
+/** What a new version changes in texts of the project: pure functions, so that a dry run and the real one cannot differ. */
+
+const PARTS = ["major", "minor", "patch"];
+const VERSION = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/;
+const UNRELEASED = "## Unreleased\n";
+
+/** `wish` is a version, or the part that goes up. Throws with a reason when it cannot be. */
+export function chooseVersion(current: string, wish: string): string {
+  const part = PARTS.indexOf(wish);
+  const version = part < 0 ? wish : raise(current, part);
+  if (!VERSION.test(version))
+    throw new Error(`${wish} is no version: give three numbers, such as 1.2.3, or major, minor or patch`);
+  if (!isNewer(version, current)) throw new Error(`${version} is not newer than ${current}`);
+  return version;
+}
+
+function raise(version: string, part: number): string {
+  const numbers = readNumbers(version);
+  return numbers.map((number, index) => (index > part ? 0 : number + Number(index === part))).join(".");
+}
+
+function isNewer(version: string, other: string): boolean {
+  const numbers = readNumbers(version);
+  const others = readNumbers(other);
+  const first = numbers.findIndex((number, index) => number !== others[index]);
+  return first >= 0 && numbers[first]! > others[first]!;
+}
+
+function readNumbers(version: string): number[] {
+  return version.split(".").map(Number);
+}
+
+/** What was unreleased becomes the version's, under a heading of its own. */
+export function releaseChanges(changes: string, version: string, day: string): string {
+  const start = changes.indexOf(UNRELEASED);
+  if (start < 0) throw new Error("CHANGELOG.md has no heading Unreleased");
+  const body = changes.slice(start + UNRELEASED.length);
+  if (!/^- /m.test(body.split(/^## /m)[0] ?? ""))
+    throw new Error("CHANGELOG.md has nothing under Unreleased: there is nothing to release");
+  return `${changes.slice(0, start)}${UNRELEASED}\n## ${version}, ${day}\n${body}`;
+}
+
+interface Manifest {
+  name?: string;
+  version?: string;
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}
+
+/** Gives a manifest, or an entry of the lock file, the version, and what it needs of our own packages as well. */
+export function setVersion(manifest: Manifest, version: string, ours: ReadonlySet<string>): void {
+  manifest.version = version;
+  for (const needs of [manifest.dependencies, manifest.devDependencies])
+    for (const name of Object.keys(needs ?? {})) if (ours.has(name)) needs![name] = version;
+}
+
+interface LockFile extends Manifest {
+  packages: Record<string, Manifest>;
+}
+
+/** The lock file names the project itself and each of its packages. */
+export function setLockedVersion(lock: LockFile, version: string, ours: ReadonlySet<string>): void {
+  lock.version = version;
+  for (const [path, entry] of Object.entries(lock.packages))
+    if (!path.includes("node_modules/")) setVersion(entry, version, ours);
+}
