@@ -7,6 +7,19 @@ export type { AppendPlanResult } from "./archive/append.ts";
 export { Changes } from "./archive/changes.ts";
 export type { RowWriter } from "./archive/changes.ts";
 export {
+  countHeld,
+  countPrefix,
+  countShown,
+  findFloor,
+  HeadTaker,
+  isUsable,
+  readTools,
+  takeNewest,
+  toBoundary,
+  toReserve,
+} from "./archive/cover-reads.ts";
+export type { ReserveColumns, ShownCounters, SpanColumns } from "./archive/cover-reads.ts";
+export {
   planAddDebt,
   planClaimDebt,
   planClaimUpkeep,
@@ -41,6 +54,7 @@ export {
 export { planMoveRows, prepareMoved } from "./archive/move-in.ts";
 export {
   countReasons,
+  groupPlaces,
   nameFilesByContent,
   toConversation,
   toDebt,
@@ -62,6 +76,7 @@ export {
   toSpace,
   toSummary,
   toSummaryOutline,
+  toSummaryPlace,
   toText,
 } from "./archive/nouns.ts";
 export type {
@@ -71,6 +86,7 @@ export type {
   MessageColumns,
   MovedColumns,
   OutlineColumns,
+  PlaceColumns,
   ReferenceColumns,
   SummaryColumns,
   TextColumns,
@@ -80,15 +96,18 @@ export type { Asking } from "./archive/plan.ts";
 export { planPublishStored, planStoreSummary } from "./archive/publish.ts";
 export { planBoundary, planRelabel, planRelabelSession, planSetHidden } from "./archive/records.ts";
 export { planNextStale, planStoreRemade, planSwapRemade } from "./archive/remake.ts";
-export { FARTHEST_CALL, planRecallParts } from "./archive/recall-parts.ts";
+export { FARTHEST_CALL, gatherRecallParts, planRecallParts } from "./archive/recall-parts.ts";
+export type { FoundPart } from "./archive/recall-parts.ts";
 export { toRedaction } from "./archive/redaction.ts";
 export type { RedactionRow, SealedValueRow } from "./archive/redaction.ts";
 export { planReadTies, planRemoveConversations } from "./archive/remove.ts";
 export { planReplaceSummary } from "./archive/replace.ts";
-export { putTogether, toCutPayloads } from "./archive/restore.ts";
-export type { CutPart, StoredBody } from "./archive/restore.ts";
+export { listPayloads, putTogether, toCutPayloads } from "./archive/restore.ts";
+export type { CutPart, PartRecord, StoredBody } from "./archive/restore.ts";
 export { hashSeal, SEAL_KINDS, SEALED } from "./archive/seals.ts";
 export type { SealedRow, SealKind } from "./archive/seals.ts";
+export { shareStorage, toCounts } from "./archive/shares.ts";
+export type { StorageKinds } from "./archive/shares.ts";
 export type { IndexProof, StorageProof } from "./archive/storage-proof.ts";
 export { hashSummary } from "./archive/summary.ts";
 export { planTransplant, planTransplantation } from "./archive/transplant.ts";
@@ -106,8 +125,7 @@ export { renderReference } from "./model/large-file.ts";
 export { ATTACHMENT_PREFIX, HIDDEN, hiddenMask, hiddenReasons, POSITION_STEP } from "./model/message.ts";
 export type { HiddenReason, ImportMark, IngestedMessage, SessionRef } from "./model/message.ts";
 export type { NextStep } from "./model/next-step.ts";
-export { isRecallTool } from "./model/recall-tools.ts";
-export type { ReserveSummary, Span } from "./model/reserve.ts";
+export type { ReserveSummary } from "./model/reserve.ts";
 export { MAX_INTERVENING_MESSAGES } from "./model/tool-groups.ts";
 export { dotProduct, NearestList, vectorFromBytes, vectorToBytes } from "./model/vector.ts";
 export type { Neighbour } from "./model/vector.ts";
@@ -118,6 +136,7 @@ export { decodeBody, encodeBody, PLAIN } from "./store/body.ts";
 export type { EncodedBody } from "./store/body.ts";
 export { toListing } from "./store/clue-listing.ts";
 export { BlobFolder } from "./store/blob-folder.ts";
+export { BodyCache } from "./store/body-cache.ts";
 export { makePage, parseCursor } from "./store/page.ts";
 export { spliceRanges } from "./store/splice.ts";
 export {

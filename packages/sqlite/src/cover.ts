@@ -2,8 +2,29 @@
  * Reading the cover. Choosing a context reads it from the newest end and folding from the oldest, each only as far as it needs;
  * what neither end shows comes from counters.
  */
-import { HIDDEN, isHiddenByBoundary } from "@lossless/core/adapter";
-import type { Boundary, CoverItem, ReserveSummary, Span } from "@lossless/core/adapter";
+import {
+  countHeld,
+  countPrefix,
+  countShown,
+  findFloor,
+  HeadTaker,
+  HIDDEN,
+  isHiddenByBoundary,
+  isUsable,
+  must,
+  readTools,
+  takeNewest,
+  toBoundary,
+  toReserve,
+} from "@lossless/core/adapter";
+import type {
+  Boundary,
+  CoverItem,
+  ReserveColumns,
+  ReserveSummary,
+  ShownCounters,
+  SpanColumns,
+} from "@lossless/core/adapter";
 import type { CoverCounters, CoverHead, CoverTail, Row } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -98,14 +119,14 @@ export function readCoverTail(
     const conversation = connection.get<CoveredRow>(CONVERSATION, conversationId);
     if (!conversation) return null;
     const boundaries = readBoundaries(connection, conversationId);
-    const items = readNewest(connection, request, boundaries);
+    const items = takeNewest(walkNewestFirst(connection, conversationId, boundaries), request);
     const oldest = items.at(-1);
     const before = oldest?.startPosition ?? Number.MAX_SAFE_INTEGER;
     return {
       conversationId,
       foldRevision: conversation.fold_revision,
       items,
-      counters: countShown(connection, conversationId, conversation, boundaries),
+      counters: countLeft(connection, conversationId, conversation, boundaries),
       boundaries,
       reserve: readReserve(connection, conversationId, conversation.epoch_seq, boundaries),
       summariesBefore: [
@@ -117,11 +138,6 @@ export function readCoverTail(
       newestUser: oldest ? readUserBefore(connection, conversationId, oldest, boundaries) : null,
     };
   });
-}
-
-/** Where the part of a cover begins that no boundary hides: what lies before it is reached by its deep summaries, not by walking. */
-function findFloor(boundaries: readonly Boundary[]): number {
-  return boundaries.findLast(({ retainDepth }) => retainDepth >= 0)?.position ?? 0;
 }
 
 function* walkNewestFirst(
@@ -162,23 +178,6 @@ function* takeFirst<T>(items: Iterable<T>, count: number): Generator<T, void> {
   }
 }
 
-function readNewest(
-  connection: Connection,
-  request: { conversationId: number; maxTokens: number; maxMessages: number },
-  boundaries: readonly Boundary[],
-): CoverItem[] {
-  const items: CoverItem[] = [];
-  let tokens = 0;
-  let messages = 0;
-  for (const item of walkNewestFirst(connection, request.conversationId, boundaries)) {
-    items.push(item);
-    tokens += item.tokens;
-    messages += item.depth < 0 ? 1 : 0;
-    if (tokens > request.maxTokens && messages >= request.maxMessages) break;
-  }
-  return items;
-}
-
 function readUserBefore(
   connection: Connection,
   conversationId: number,
@@ -190,119 +189,63 @@ function readUserBefore(
   return item && !isHiddenByBoundary(item, boundaries) ? item : null;
 }
 
-function readBoundaries(connection: Connection, conversationId: number): Boundary[] {
-  return connection
-    .all<{ position: number; retain_depth: number }>(BOUNDARIES, conversationId)
-    .map((row) => ({ position: row.position, retainDepth: row.retain_depth }));
-}
+const readBoundaries = (connection: Connection, conversationId: number): Boundary[] =>
+  connection.all<{ position: number; retain_depth: number }>(BOUNDARIES, conversationId).map(toBoundary);
 
 /** What the context of a conversation stands for. */
 type CoveredRow = ShownCounters & Pick<Row<"conversations">, "fold_revision" | "epoch_seq">;
-export type ShownCounters = Pick<Row<"conversations">, "shown_messages" | "shown_tokens" | "first_at">;
 
 export const readShownCounters = (
   connection: Connection,
   conversationId: number,
   conversation: ShownCounters,
 ): CoverCounters =>
-  countShown(connection, conversationId, conversation, readBoundaries(connection, conversationId));
+  countLeft(connection, conversationId, conversation, readBoundaries(connection, conversationId));
 
-/** Where a boundary hides something, what is left is counted: it is little beside what may lie before a boundary. */
-function countShown(
+function countLeft(
   connection: Connection,
   conversationId: number,
   conversation: ShownCounters,
   boundaries: readonly Boundary[],
 ): CoverCounters {
-  const firstAt = conversation.first_at;
   const floor = findFloor(boundaries);
-  if (floor === 0) {
-    const { shown_messages: shownMessages, shown_tokens: shownTokens } = conversation;
-    return { shownMessages, shownTokens, firstAt };
-  }
+  if (floor === 0) return countShown(conversation, null);
   const after = connection.get<{ messages: number; tokens: number }>(SHOWN_FROM, conversationId, floor);
-  let shownMessages = after?.messages ?? 0;
-  let shownTokens = after?.tokens ?? 0;
-  for (const item of walkSummariesBefore(connection, conversationId, floor, boundaries)) {
-    shownMessages += item.messages;
-    shownTokens += item.tokens;
-  }
-  return { shownMessages, shownTokens, firstAt };
+  return countShown(conversation, {
+    after: must(after, "a sum"),
+    retained: walkSummariesBefore(connection, conversationId, floor, boundaries),
+  });
 }
 
-type ReserveRow = Pick<
-  Row<"summaries">,
-  | "summary_id"
-  | "start_pos"
-  | "end_pos"
-  | "messages"
-  | "tokens"
-  | "depth"
-  | "is_root"
-  | "stale"
-  | "made_at_seq"
->;
-
-/**
- * Stand-ins; one made since the epoch began says so, because a context begun before it must not change. Stale ones too, but for those
- * before a boundary: what it hides may be among what they tell.
- */
 function readReserve(
   connection: Connection,
   conversationId: number,
   epochSeq: number,
   boundaries: readonly Boundary[],
 ): ReserveSummary[] {
-  const floor = findFloor(boundaries);
-  const rows = connection
-    .all<ReserveRow>(RESERVE, conversationId)
-    .filter((row) => row.stale === 0 || row.start_pos >= floor);
-  return rows.map((row) => {
-    const reserve = {
-      summaryId: row.summary_id,
-      startPosition: row.start_pos,
-      endPosition: row.end_pos,
-      messages: row.messages,
-      tokens: row.tokens,
-      depth: row.depth,
-      isRoot: row.is_root === 1,
-      isStale: row.stale === 1,
-    };
-    return {
-      ...reserve,
-      held: reserve.isRoot ? countHeld(connection, conversationId, reserve, boundaries) : undefined,
-      ...(row.made_at_seq >= epochSeq ? { madeAtSeq: row.made_at_seq } : {}),
-    };
-  });
+  return connection
+    .all<ReserveColumns>(RESERVE, conversationId)
+    .filter((row) => isUsable(row, boundaries))
+    .map((row) =>
+      toReserve(
+        row,
+        epochSeq,
+        row.is_root === 1 ? readHeld(connection, conversationId, row, boundaries) : undefined,
+      ),
+    );
 }
 
-/** The shown messages between the ends of a stand-in; undefined where it does not begin and end where items do. */
-function countHeld(
+function readHeld(
   connection: Connection,
   conversationId: number,
-  reserve: Span,
+  reserve: ReserveColumns,
   boundaries: readonly Boundary[],
 ): number | undefined {
-  const { startPosition, endPosition } = reserve;
-  const before = connection.get<{ end_pos: number }>(END_BEFORE, conversationId, startPosition);
-  if (before !== undefined && before.end_pos >= startPosition) return undefined;
-  let messages = 0;
-  for (const row of connection.all<SpanRow>(SHOWN_WITHIN, conversationId, startPosition, endPosition)) {
-    if (isHiddenByBoundary(toSpan(row), boundaries) || row.end_pos > endPosition) return undefined;
-    messages += row.messages;
-  }
-  return messages;
+  const { start_pos: start, end_pos: end } = reserve;
+  const before = connection.get<{ end_pos: number }>(END_BEFORE, conversationId, start);
+  const within = connection.all<SpanColumns>(SHOWN_WITHIN, conversationId, start, end);
+  return countHeld(reserve, before?.end_pos ?? null, within, boundaries);
 }
-
-interface SpanRow {
-  start_pos: number;
-  end_pos: number;
-  tokens: number;
-  messages: number;
-  depth: number;
-}
-
-const toSpan = (row: SpanRow) => ({ endPosition: row.end_pos, depth: row.depth });
 
 const SOURCES = `
   SELECT m.position, m.seq, m.position, m.message_id, NULL, coalesce(n.tokens, m.tokens), 1, -1, m.hidden_now, m.role, m.created_at,
@@ -362,26 +305,16 @@ export function readCoverHead(
   return connection.read(() => {
     const boundaries = readBoundaries(connection, conversationId);
     const floor = findFloor(boundaries);
-    const items = floor > 0 ? readRetained(connection, conversationId, floor, boundaries) : [];
+    const retained = floor > 0 ? readRetained(connection, conversationId, floor, boundaries) : [];
     const stored = connection.all<{ start_pos: number; end_pos: number }>(STORED_LEAVES, conversationId);
-    let next = 0;
-    let tokens = 0;
+    const head = new HeadTaker(retained, stored, maxMessageTokens);
     let isWhole = true;
     for (const row of connection.walk<ItemRow>(ITEMS_OLDEST_FIRST, conversationId, floor)) {
-      const item = toItem(row);
-      items.push(item);
-      while ((stored[next]?.end_pos ?? Number.MAX_SAFE_INTEGER) < item.startPosition) next++;
-      const isStored = (stored[next]?.start_pos ?? Number.MAX_SAFE_INTEGER) <= item.startPosition;
-      if (item.depth < 0 && item.hidden === 0 && !isStored) tokens += item.tokens;
-      if (tokens > maxMessageTokens) {
-        isWhole = false;
-        break;
-      }
+      isWhole = head.take(toItem(row));
+      if (!isWhole) break;
     }
-    const prefixTokens = connection
-      .all<SpanRow>(SUMMARY_SPANS, conversationId)
-      .reduce((sum, row) => sum + (isHiddenByBoundary(toSpan(row), boundaries) ? 0 : row.tokens), 0);
-    return { items, isWhole, prefixTokens };
+    const spans = connection.all<SpanColumns & { tokens: number }>(SUMMARY_SPANS, conversationId);
+    return head.finish(isWhole, countPrefix(spans, boundaries));
   });
 }
 
@@ -424,17 +357,4 @@ function toItem(row: readonly [...ItemRow, ...rest: unknown[]]): CoverItem {
   ] = row;
   const place = { startPosition, endPosition, seq, messageId, summaryId };
   return { ...place, tokens, messages, depth, hidden, role, createdAt, ...readTools(tools) };
-}
-
-type Tools = Pick<CoverItem, "toolCalls" | "toolResults">;
-
-const NO_TOOLS: Tools = { toolCalls: [], toolResults: [] };
-
-function readTools(json: string | null): Tools {
-  if (json === null || json === "[]") return NO_TOOLS;
-  const toolCalls: string[] = [];
-  const toolResults: string[] = [];
-  for (const [type, id] of JSON.parse(json) as [string, string][])
-    (type === "tool_call" ? toolCalls : toolResults).push(id);
-  return { toolCalls, toolResults };
 }

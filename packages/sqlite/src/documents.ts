@@ -1,6 +1,6 @@
 /** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
-import { must, PLAIN, toFoundSummary, toText } from "@lossless/core/adapter";
-import type { FoundSummaryColumns, TextColumns } from "@lossless/core/adapter";
+import { groupPlaces, must, PLAIN, toFoundSummary, toSummaryPlace, toText } from "@lossless/core/adapter";
+import type { FoundSummaryColumns, PartRecord, PlaceColumns, TextColumns } from "@lossless/core/adapter";
 import type {
   ConversationFilter,
   DatedId,
@@ -19,7 +19,6 @@ import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { dropBeyond } from "./inherited.ts";
 import { bindFilter, CHOSEN, PARTS_OF, readFile, restoreBytes } from "./read.ts";
-import type { PartRecord } from "./read.ts";
 
 const IS_CURRENT = `
   m.forgotten_at IS NULL AND m.newest IS NULL
@@ -133,18 +132,6 @@ const WRITTEN = `
 const SCOPE = `
   SELECT c.conversation_id AS id FROM conversations c WHERE ${CHOSEN} ORDER BY c.conversation_id DESC`;
 
-/** Summaries have no neighbours: they stand farther apart than any reaches. */
-const GAP = 100;
-
-type PlaceRow = readonly [
-  id: number,
-  conversationId: number,
-  sessionRef: number,
-  place: number,
-  createdAt: number,
-  length: string,
-  role: string,
-];
 type SummaryPlaceRow = readonly [id: number, conversationId: number, latestAt: number, length: string];
 
 type ScopeValues = [string | null, number | null, number | null, string | null];
@@ -175,20 +162,25 @@ export function readPlaces(
       JSON.stringify(request.ids),
       request.reach,
     );
-    return groupPlaces(dropBeyond(connection, request.scope, "message", rows, ([id]) => id));
+    const places = Array.from(rows, toPlace);
+    return groupPlaces(dropBeyond(connection, request.scope, "message", places, ({ id }) => id));
   });
 }
 
-/** Messages of one session and conversation are a group; their order of arrival numbers them. */
-function groupPlaces(rows: Iterable<PlaceRow>): DocumentPlace[] {
-  const groups = new Map<string, number>();
-  return Array.from(rows, ([id, conversationId, sessionRef, position, createdAt, length, role]) => {
-    const name = `${sessionRef}.${conversationId}`;
-    let group = groups.get(name);
-    if (group === undefined) groups.set(name, (group = groups.size));
-    return { id, conversationId, group, position, words: readLength(length), createdAt, role };
-  });
-}
+type PlaceRow = readonly [
+  id: number,
+  conversationId: number,
+  sessionRef: number,
+  place: number,
+  createdAt: number,
+  length: string,
+  role: string,
+];
+
+const toPlace = (row: PlaceRow): PlaceColumns => {
+  const [id, conversation_id, session_ref, place, created_at, length, role] = row;
+  return { id, conversation_id, session_ref, place, created_at, words: readLength(length), role };
+};
 
 function readSummaryPlaces(
   connection: Connection,
@@ -198,15 +190,9 @@ function readSummaryPlaces(
 ): DocumentPlace[] {
   const sql = SUMMARY_PLACES(table);
   const rows = connection.walk<SummaryPlaceRow>(sql, conversations, since, before, JSON.stringify(ids));
-  return Array.from(rows, ([id, conversationId, createdAt, length], at) => ({
-    id,
-    conversationId,
-    group: conversationId,
-    position: at * GAP,
-    words: readLength(length),
-    createdAt,
-    role: null,
-  }));
+  return Array.from(rows, ([id, conversation_id, created_at, length], at) =>
+    toSummaryPlace({ id, conversation_id, created_at, words: readLength(length) }, at),
+  );
 }
 
 /** The index keeps the length of each column as a number of seven bits a byte, the highest first; the first is the words. */

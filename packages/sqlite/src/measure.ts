@@ -2,12 +2,12 @@
  * Counting: what a conversation holds and what of it the context leaves out, and what the database's pages are used for. Everything that
  * tells people a number of messages asks here, so that no two of them mean something else by it.
  */
-import { countReasons } from "@lossless/core/adapter";
+import { shareStorage, toCounts } from "@lossless/core/adapter";
+import type { ShownCounters, StorageKinds } from "@lossless/core/adapter";
 import type { MessageCounts, Row, StorageShares } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { readShownCounters } from "./cover.ts";
-import type { ShownCounters } from "./cover.ts";
 
 const CONVERSATION = "SELECT * FROM conversations WHERE conversation_id = ?1 AND (?2 IS NULL OR owner = ?2)";
 const HIDDEN_ROWS = `
@@ -31,22 +31,14 @@ export function countMessages(
 
 type CountedRow = ShownCounters & Pick<Row<"conversations">, "message_count">;
 
-function countOne(connection: Connection, conversationId: number, conversation: CountedRow): MessageCounts {
-  const groups = connection.all<{ hidden: number; n: number }>(HIDDEN_ROWS, conversationId);
-  const hiddenMessages = groups.reduce((sum, { n }) => sum + n, 0);
-  const revisions = connection.get<{ n: number }>(REVISIONS, conversationId)?.n ?? 0;
-  const messages = conversation.message_count - revisions;
-  const shownMessages = readShownCounters(connection, conversationId, conversation).shownMessages;
-  return {
+const countOne = (connection: Connection, conversationId: number, conversation: CountedRow): MessageCounts =>
+  toCounts({
     conversationId,
-    messages,
-    revisions,
-    shownMessages,
-    hiddenMessages,
-    hidden: countReasons(groups),
-    beforeBoundary: Math.max(0, messages - hiddenMessages - shownMessages),
-  };
-}
+    rows: conversation.message_count,
+    revisions: connection.get<{ n: number }>(REVISIONS, conversationId)?.n ?? 0,
+    shownMessages: readShownCounters(connection, conversationId, conversation).shownMessages,
+    hidden: connection.all<{ hidden: number; n: number }>(HIDDEN_ROWS, conversationId),
+  });
 
 const PAGES = `
   SELECT s.name, s.pgsize AS bytes, coalesce(o.type, 'table') AS type FROM dbstat s LEFT JOIN sqlite_schema o ON o.name = s.name
@@ -62,7 +54,7 @@ const OF_INDEX = /_fts_|^word_blocks$|^vectors$/;
 export function measureStorage({ connection }: StoreContext): StorageShares {
   return connection.read(() => {
     const handedIn = connection.get<{ bytes: number }>(ARRIVED)?.bytes ?? 0;
-    const kinds = { messages: 0, summaries: 0, indexes: 0, other: 0 };
+    const kinds: StorageKinds = { messages: 0, summaries: 0, indexes: 0, other: 0 };
     for (const { name, bytes, type } of connection.all<{ name: string; bytes: number; type: string }>(
       PAGES,
     )) {
@@ -72,23 +64,7 @@ export function measureStorage({ connection }: StoreContext): StorageShares {
       else kinds[name === "summaries" ? "summaries" : "other"] += bytes;
     }
     const texts = connection.all<{ kind: string; bytes: number }>(TEXTS);
-    const written = texts.reduce((sum, { bytes }) => sum + bytes, 0);
-    const leafText = texts.find(({ kind }) => kind === "leaf")?.bytes ?? 0;
-    const leaves = written === 0 ? 0 : Math.round((kinds.summaries * leafText) / written);
     const largeFiles = connection.get<{ bytes: number }>(FILES)?.bytes ?? 0;
-    const share = (bytes: number): { bytes: number; share: number | null } => ({
-      bytes,
-      share: handedIn === 0 ? null : bytes / handedIn,
-    });
-    return {
-      handedInBytes: handedIn,
-      messages: share(kinds.messages),
-      leaves: share(leaves),
-      condensed: share(kinds.summaries - leaves),
-      indexes: share(kinds.indexes),
-      other: share(kinds.other),
-      largeFiles: share(largeFiles),
-      all: share(kinds.messages + kinds.summaries + kinds.indexes + kinds.other + largeFiles),
-    };
+    return shareStorage({ handedIn, kinds, texts, largeFiles });
   });
 }

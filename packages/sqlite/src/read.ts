@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import {
   countReasons,
+  listPayloads,
   makePage,
   must,
   parseCursor,
@@ -17,9 +18,9 @@ import {
 } from "@lossless/core/adapter";
 import type {
   ConversationColumns,
-  CutPart,
   MessageColumns,
   OutlineColumns,
+  PartRecord,
   ReferenceColumns,
   StoredBody,
 } from "@lossless/core/adapter";
@@ -80,15 +81,6 @@ const SELECT_REVISIONS = `
 const PART_COLUMNS = `
   p.ordinal, p.type, p.at, p.length, p.tool_call_id, p.tool_name, p.file_id, p.encoding, f.storage_path, f.file_name,
   f.mime_type, f.byte_size, f.exploration_summary`;
-/** What a payload says of its file; null for other parts, and where the file is not known. */
-interface FileColumns {
-  readonly storage_path: string | null;
-  readonly file_name: string | null;
-  readonly mime_type: string | null;
-  readonly byte_size: number | null;
-  readonly exploration_summary: string | null;
-}
-export interface PartRecord extends Omit<Row<"message_parts">, "message_id">, FileColumns {}
 const SELECT_PARTS = `
   SELECT ${PART_COLUMNS}
   FROM message_parts p LEFT JOIN large_files f USING (file_id) WHERE p.message_id = ? ORDER BY p.ordinal`;
@@ -236,21 +228,6 @@ export function restoreBytes(
 
 /** What was cut out of a message, as far as its references tell. */
 export const toCuts = (parts: readonly PartRecord[]): CutPayload[] => toCutPayloads(listPayloads(parts));
-
-const listPayloads = (parts: readonly PartRecord[]): CutPart[] =>
-  parts.filter((part) => part.type === "payload").map((part) => ({ ...part, file: toFile(part) }));
-
-function toFile({
-  storage_path,
-  file_name,
-  mime_type,
-  byte_size,
-  exploration_summary,
-}: FileColumns): CutPart["file"] {
-  const isKnown =
-    storage_path !== null && mime_type !== null && byte_size !== null && exploration_summary !== null;
-  return isKnown ? { storage_path, file_name, mime_type, byte_size, exploration_summary } : null;
-}
 
 /** The first version of each message, and what its newest holds. */
 const SELECT_SHOWN = `

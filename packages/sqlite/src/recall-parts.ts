@@ -2,7 +2,8 @@
  * Parts of messages that are calls or results of our own tools: what `archive/recall-parts.ts` finds, asked of the one index that knows our
  * calls. It narrows by the look of the name; the rule in `model/recall-tools.ts` decides.
  */
-import { FARTHEST_CALL, isRecallTool } from "@lossless/core/adapter";
+import { FARTHEST_CALL, gatherRecallParts } from "@lossless/core/adapter";
+import type { FoundPart } from "@lossless/core/adapter";
 import type { RecallParts } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 
@@ -28,26 +29,7 @@ const PARTS = `
       WHERE b.conversation_id = m.conversation_id AND b.position > k.position AND b.position <= m.position
         AND o.type = 'tool_call' AND o.tool_call_id = p.tool_call_id)`;
 
-interface PartRow {
-  readonly id: number;
-  readonly ordinal: number;
-  readonly name: string;
-  readonly parts: number;
-}
-
 export function listRecallParts({ connection }: StoreContext, messageIds: readonly number[]): RecallParts[] {
   if (messageIds.length === 0) return [];
-  const rows = connection.all<PartRow>(PARTS, JSON.stringify(messageIds), FARTHEST_CALL);
-  const found = new Map<number, { ordinals: Set<number>; parts: number }>();
-  for (const { id, ordinal, name, parts } of rows) {
-    if (!isRecallTool(name)) continue;
-    const known = found.get(id);
-    if (known) known.ordinals.add(ordinal);
-    else found.set(id, { ordinals: new Set([ordinal]), parts });
-  }
-  return Array.from(found, ([messageId, { ordinals, parts }]) => ({
-    messageId,
-    ordinals,
-    isAll: ordinals.size === parts,
-  }));
+  return gatherRecallParts(connection.all<FoundPart>(PARTS, JSON.stringify(messageIds), FARTHEST_CALL));
 }

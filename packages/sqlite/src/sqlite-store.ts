@@ -4,6 +4,7 @@
  */
 import {
   BlobFolder,
+  BodyCache,
   planAddDebt,
   planBoundary,
   planChargeGrant,
@@ -123,7 +124,6 @@ import type {
   VerifyResult,
 } from "@lossless/core/ports";
 import { append } from "./append.ts";
-import { BodyCache } from "./body-cache.ts";
 import * as spend from "./spend.ts";
 import * as repair from "./repair.ts";
 import { Connection, translate } from "./connection.ts";

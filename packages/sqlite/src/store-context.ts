@@ -3,10 +3,9 @@
  * read.
  */
 import type { Blobs, Derive } from "@lossless/core/ports";
-import type { BodyCache } from "./body-cache.ts";
 import type { Connection } from "./connection.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
-import type { VectorCodes } from "@lossless/core/adapter";
+import type { BodyCache, VectorCodes } from "@lossless/core/adapter";
 
 export interface StoreContext {
   readonly connection: Connection;

@@ -11,7 +11,7 @@ import type { Origin } from "../model/origin.ts";
 import { decodeBody } from "../store/body.ts";
 import type { Debt, RunItem, SummaryOutline, SummaryRow } from "../store/folding.ts";
 import type { ForkItem } from "../store/forks.ts";
-import type { FoundSummary, MessageText } from "../store/recall.ts";
+import type { DocumentPlace, FoundSummary, MessageText } from "../store/recall.ts";
 import type { DoubtfulSummary, ImportedPart } from "../store/repair.ts";
 import type { ConversationRow, LargeFileRow, MessageRow, Outline, StoredPart } from "../store/rows.ts";
 import type { Splice } from "../store/splice.ts";
@@ -438,6 +438,52 @@ export function toFoundSummary(row: FoundSummaryColumns): FoundSummary {
     content: row.content,
   };
 }
+
+/** Summaries have no neighbours: they stand farther apart than any reaches. */
+const GAP = 100;
+
+/** A message beside what was found. */
+export type PlaceColumns = Pick<
+  Row<"messages">,
+  "conversation_id" | "session_ref" | "created_at" | "role"
+> & {
+  readonly id: number;
+  /** seq of its first version. */
+  readonly place: number;
+  readonly words: number;
+};
+
+/** Messages of one session and conversation are a group; their order of arrival numbers them. */
+export function groupPlaces(rows: readonly PlaceColumns[]): DocumentPlace[] {
+  const groups = new Map<string, number>();
+  return rows.map((row) => {
+    const name = `${row.session_ref}.${row.conversation_id}`;
+    let group = groups.get(name);
+    if (group === undefined) groups.set(name, (group = groups.size));
+    return {
+      id: row.id,
+      conversationId: row.conversation_id,
+      group,
+      position: row.place,
+      words: row.words,
+      createdAt: row.created_at,
+      role: row.role,
+    };
+  });
+}
+
+export const toSummaryPlace = (
+  row: Pick<PlaceColumns, "id" | "conversation_id" | "created_at" | "words">,
+  index: number,
+): DocumentPlace => ({
+  id: row.id,
+  conversationId: row.conversation_id,
+  group: row.conversation_id,
+  position: index * GAP,
+  words: row.words,
+  createdAt: row.created_at,
+  role: null,
+});
 
 export type DoubtfulColumns = Pick<
   Row<"summaries">,

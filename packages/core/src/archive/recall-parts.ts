@@ -48,6 +48,31 @@ export function* planRecallParts(messageIds: readonly number[]): Asking<RecallPa
   }).filter(({ ordinals }) => ordinals.size > 0);
 }
 
+/** A part whose name, or that of the call it answers, looks like one of ours. */
+export interface FoundPart {
+  readonly id: number;
+  readonly ordinal: number;
+  readonly name: string;
+  /** How many parts its message has, payloads left out. */
+  readonly parts: number;
+}
+
+/** For a database that finds such parts by an index: the rule decides which of them are. */
+export function gatherRecallParts(rows: readonly FoundPart[]): RecallParts[] {
+  const found = new Map<number, { ordinals: Set<number>; parts: number }>();
+  for (const { id, ordinal, name, parts } of rows) {
+    if (!isRecallTool(name)) continue;
+    const known = found.get(id);
+    if (known) known.ordinals.add(ordinal);
+    else found.set(id, { ordinals: new Set([ordinal]), parts });
+  }
+  return Array.from(found, ([messageId, { ordinals, parts }]) => ({
+    messageId,
+    ordinals,
+    isAll: ordinals.size === parts,
+  }));
+}
+
 const isNameless = ({ type, tool_name }: ToolPart): boolean => type === "tool_result" && tool_name === null;
 
 function* readPlaces(parts: readonly ToolPart[]): Asking<ReadonlyMap<number, Placed>> {

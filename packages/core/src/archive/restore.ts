@@ -19,6 +19,34 @@ export interface CutPart extends Pick<Row<"message_parts">, "at" | "length" | "e
   > | null;
 }
 
+/** What a payload says of its file; null for other parts, and where the file is not known. */
+interface FileColumns {
+  readonly storage_path: string | null;
+  readonly file_name: string | null;
+  readonly mime_type: string | null;
+  readonly byte_size: number | null;
+  readonly exploration_summary: string | null;
+}
+
+/** A part of a message, each payload with its file. */
+export interface PartRecord extends Omit<Row<"message_parts">, "message_id">, FileColumns {}
+
+/** The payloads among the parts of a message. */
+export const listPayloads = (parts: readonly PartRecord[]): CutPart[] =>
+  parts.filter((part) => part.type === "payload").map((part) => ({ ...part, file: toFile(part) }));
+
+function toFile({
+  storage_path,
+  file_name,
+  mime_type,
+  byte_size,
+  exploration_summary,
+}: FileColumns): CutPart["file"] {
+  const isKnown =
+    storage_path !== null && mime_type !== null && byte_size !== null && exploration_summary !== null;
+  return isKnown ? { storage_path, file_name, mime_type, byte_size, exploration_summary } : null;
+}
+
 /** The bytes handed in. `contents` has what the file of each payload holds, or null. */
 export function putTogether(
   message: StoredBody,

@@ -1,6 +1,6 @@
 /** Remembered bodies: the answer is always that of the bytes in the row, and what is kept is bounded. */
-import { decodeBody, encodeBody } from "@lossless/core/adapter";
-import { BodyCache } from "../src/body-cache.ts";
+import { BodyCache } from "../../src/store/body-cache.ts";
+import { decodeBody, encodeBody } from "../../src/store/body.ts";
 import { fc } from "@lossless/testkit/properties.ts";
 import { expect, test } from "vitest";
 

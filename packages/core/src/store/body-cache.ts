@@ -5,8 +5,8 @@
  * Invariant: an answer is never older than the row. The stored bytes are read each time and compared with those that were decoded, so
  * nothing has to be invalidated, whoever changes or erases a body.
  */
-import { decodeBody } from "@lossless/core/adapter";
-import type { EncodedBody } from "@lossless/core/adapter";
+import { decodeBody } from "./body.ts";
+import type { EncodedBody } from "./body.ts";
 
 /** Decoded bytes that are kept: twice what the largest usual context shows. */
 const MAX_BYTES = 4_000_000;
