@@ -19,7 +19,6 @@ import type {
 } from "@lossless/core/ports";
 import type { Sql, Statement } from "./connection.ts";
 import { FIND_PROBLEM } from "./full-text-index.ts";
-import type { FullTextIndex } from "./full-text-index.ts";
 import { intersect, listTerms, SegmentMatcher, unite } from "./match.ts";
 import type { SegmentTerms, TermPostings } from "./match.ts";
 import { PENDING_PAGE } from "./pending.ts";
@@ -28,11 +27,6 @@ import { decodeDocuments, decodeIds } from "./posting-blocks.ts";
 import { FIELD } from "./segment.ts";
 import type { StoreContext } from "./store-context.ts";
 import { findDoubtful, toRanges } from "./word-blocks.ts";
-
-/** What a search needs of the store. */
-export interface SearchContext extends StoreContext {
-  readonly index: FullTextIndex;
-}
 
 /** Places as short as this come with the list of documents: they are stored beside it. */
 const INLINE_PLACES = 1_000;
@@ -144,13 +138,13 @@ const parseIds = (text: string | null | undefined): number[] => (text ? text.spl
 const nameConversations = ({ conversationIds, inherited = [] }: RecallScope): readonly number[] | null =>
   conversationIds?.concat(inherited.map(({ conversationId }) => conversationId)) ?? null;
 
-export function findClues(context: SearchContext, request: ClueRequest): Promise<CluesFound> {
+export function findClues(context: StoreContext, request: ClueRequest): Promise<CluesFound> {
   return context.sql.read((sql) => findOnce(sql, context, request));
 }
 
 async function findOnce(
   sql: Sql,
-  context: SearchContext,
+  context: StoreContext,
   { kind, clues, scope, limit }: ClueRequest,
 ): Promise<CluesFound> {
   const conversations = nameConversations(scope);
@@ -261,7 +255,7 @@ function takeNewest(ids: Float64Array, count: number): number[] {
 /** Visits the pending documents of a scope, however many there are; gives those that nobody said how to read. */
 async function eachPending(
   sql: Sql,
-  { files, derive, index: { pending } }: SearchContext,
+  { files, derive, index: { pending } }: StoreContext,
   { kind, scope }: { readonly kind: DocumentKind; readonly scope: RecallScope },
   firstRows: readonly PendingRow[],
   visit: (document: PendingDocument) => void,
@@ -368,7 +362,7 @@ function concat(lists: readonly Float64Array[]): Float64Array {
 
 /** Which of some documents hold each clue. */
 export async function testClues(
-  context: SearchContext,
+  context: StoreContext,
   { kind, clues, ids }: { kind: DocumentKind; clues: readonly TextClue[]; ids: readonly number[] },
 ): Promise<number[][]> {
   if (ids.length === 0) return clues.map(() => []);

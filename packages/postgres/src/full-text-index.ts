@@ -7,7 +7,7 @@
  * generation in use, or pending, or forgotten; never two of them. A segment of a rebuild is not searched before the head names its generation.
  */
 import { ANALYSIS_VERSION } from "@lossless/core/adapter";
-import type { DocumentKind, IndexState } from "@lossless/core/ports";
+import type { Changes, DocumentKind, IndexState } from "@lossless/core/ports";
 import type { Sql, Statement, WriteSql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import { PendingTexts } from "./pending.ts";
@@ -15,7 +15,6 @@ import { decodeDocuments, decodeIds } from "./posting-blocks.ts";
 import type { PostingBlock } from "./posting-blocks.ts";
 import { dropFromBlock, FIELD, mergeBlocks } from "./segment.ts";
 import type { PostingRow, SegmentWriter } from "./segment.ts";
-import type { IndexWork, IndexWriter } from "./store-context.ts";
 import { dropSpelled, mergeSpellings, moveSpellings, putSpellings } from "./word-blocks.ts";
 import type { SpellingPart } from "./word-blocks.ts";
 
@@ -31,7 +30,7 @@ const MAX_BYTES = 8_000_000;
 
 const ADD_HEAD = `
   INSERT INTO index_heads (owner, generation, analysis) VALUES ($1, nextval('index_numbers'), $2) ON CONFLICT DO NOTHING`;
-const HEAD_COLUMNS = "owner, generation, analysis, problem";
+const HEAD_COLUMNS = "owner, generation, analysis, problem, rebuild";
 const LOCK_HEAD = `SELECT ${HEAD_COLUMNS} FROM index_heads WHERE owner = $1 FOR UPDATE`;
 const TRY_HEAD = `${LOCK_HEAD} SKIP LOCKED`;
 const ADD_SEGMENT = `
@@ -107,6 +106,8 @@ export interface IndexHead {
   readonly generation: number;
   readonly analysis: number;
   readonly problem: string | null;
+  /** The number of a rebuild that is under way, which is the generation it makes. */
+  readonly rebuild: number | null;
 }
 
 /** A document with its place in the index. */
@@ -132,8 +133,11 @@ export async function lockHead(sql: WriteSql, owner: string, orSkip: boolean): P
 export const noteProblem = (sql: WriteSql, owner: string, problem: string): Promise<number> =>
   sql.change(SET_PROBLEM, owner, problem);
 
+/** What a change set asks of the text index. */
+type IndexWork = Changes["index"][number];
+
 /** The index as plans see it, and the texts that are not in it yet. */
-export class FullTextIndex implements IndexWriter {
+export class FullTextIndex {
   readonly pending = new PendingTexts();
   readonly #onPending: (messages: number) => void;
 
@@ -142,6 +146,7 @@ export class FullTextIndex implements IndexWriter {
   }
 
   /**
+   * What belongs into the transaction of a change set, behind its rows.
    * Messages that were added are pending already, by their own rows. What is removed is searched no more from the same moment on; its terms go
    * with {@link purge}. The pending row goes first: whoever is indexing the document holds it, and only then is known what there is to remove.
    */
@@ -160,6 +165,7 @@ export class FullTextIndex implements IndexWriter {
     ];
   }
 
+  /** Called when that was committed. Only a hint: the pending rows are the truth. */
   noteCommitted(works: readonly IndexWork[]): void {
     this.notePending(works.filter(({ kind }) => kind === "add-message").length);
   }

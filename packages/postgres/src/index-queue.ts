@@ -9,7 +9,7 @@ import { ANALYSIS_VERSION, encodeForIndex, EngineError } from "@lossless/core/ad
 import type { DocumentKind } from "@lossless/core/ports";
 import type { WriteSql } from "./connection.ts";
 import { statement } from "./connection.ts";
-import type { SearchContext } from "./find-clues.ts";
+import type { StoreContext } from "./store-context.ts";
 import { addSegment, lockHead, mergeSegments, noteProblem, purge, SMALL_SEGMENT } from "./full-text-index.ts";
 import type { IndexedDocument, IndexHead } from "./full-text-index.ts";
 import { readDocuments } from "./pending.ts";
@@ -48,13 +48,13 @@ const END_MESSAGES = "DELETE FROM index_pending WHERE message_id = ANY($1::bigin
 const END_SUMMARIES = "DELETE FROM index_pending_summaries WHERE summary_ref = ANY($1::bigint[])";
 
 export class IndexQueue {
-  readonly #context: SearchContext;
+  readonly #context: StoreContext;
   /** Messages known to wait since the last look. */
   #waiting = 0;
   #running: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(context: SearchContext) {
+  constructor(context: StoreContext) {
     this.#context = context;
   }
 
@@ -117,7 +117,7 @@ export class IndexQueue {
   }
 
   async #indexMessages(sql: WriteSql, head: IndexHead): Promise<number> {
-    const ids = takeBytes(await sql.all<{ id: number; bytes: number }>(NEXT_MESSAGES, head.owner));
+    const ids = takeBytes(await sql.all<SizedId>(NEXT_MESSAGES, head.owner));
     await addMessages(sql, this.#context, head, ids);
     sql.post(statement(END_MESSAGES, ids));
     return ids.length;
@@ -146,7 +146,14 @@ function ignoreServer(error: unknown): null {
   throw error;
 }
 
-function takeBytes(rows: readonly { readonly id: number; readonly bytes: number }[]): number[] {
+/** A message and its length. */
+export interface SizedId {
+  readonly id: number;
+  readonly bytes: number;
+}
+
+/** As many as fit into one transaction. */
+export function takeBytes(rows: readonly SizedId[]): number[] {
   const ids: number[] = [];
   let left = BATCH_BYTES;
   for (const { id, bytes } of rows) {
@@ -158,9 +165,9 @@ function takeBytes(rows: readonly { readonly id: number; readonly bytes: number 
 }
 
 /** Adds messages as one segment. */
-async function addMessages(
+export async function addMessages(
   sql: WriteSql,
-  context: SearchContext,
+  context: StoreContext,
   head: Pick<IndexHead, "owner" | "generation">,
   ids: readonly number[],
 ): Promise<void> {
@@ -176,7 +183,8 @@ async function addMessages(
   await addSegment(sql, { head, kind: "message", writer, documents, spellings: spelling.finish() });
 }
 
-interface SummaryRow {
+/** A summary as it is read to be indexed. */
+export interface SummaryRow {
   readonly id: number;
   readonly name: string;
   readonly conversation_id: number;
@@ -196,7 +204,7 @@ async function indexSummaries(sql: WriteSql, head: IndexHead): Promise<number> {
 }
 
 /** Adds summaries as one segment. */
-async function addSummaries(
+export async function addSummaries(
   sql: WriteSql,
   head: Pick<IndexHead, "owner" | "generation">,
   rows: readonly SummaryRow[],

@@ -2,13 +2,20 @@
  * Documents that are stored and not in the index yet, as their texts tell: searches read them, so that nothing stored is ever missed. Their
  * terms are kept while they stay pending; there are few, unless a long import is under way.
  */
-import { decodeBody, EngineError, encodeForIndex, putTogether, toCutPayloads } from "@lossless/core/adapter";
-import type { CutPart, IndexTerms, ReadTerms, StoredBody } from "@lossless/core/adapter";
+import {
+  decodeBody,
+  EngineError,
+  encodeForIndex,
+  listPayloads,
+  putTogether,
+  toCutPayloads,
+} from "@lossless/core/adapter";
+import type { CutPart, IndexTerms, PartRecord, ReadTerms, StoredBody } from "@lossless/core/adapter";
 import type { Derive, DocumentKind, RecallScope, TextTerms } from "@lossless/core/ports";
+import type { Files } from "./blobs.ts";
 import type { Sql, Statement } from "./connection.ts";
 import { statement } from "./connection.ts";
 import { splitTerms } from "./segment.ts";
-import type { Files } from "./store-context.ts";
 
 /** More are read in pages, and not kept. */
 export const PENDING_PAGE = 1_024;
@@ -30,13 +37,16 @@ const SUMMARIES = `
     AND ($3::bigint IS NULL OR m.latest_at >= $3) AND ($4::bigint IS NULL OR m.latest_at < $4) AND p.summary_ref > $5
   ORDER BY p.summary_ref LIMIT ${PENDING_PAGE}`;
 const PAYLOADS = `
-  SELECT p.message_id, p.at, p.length, p.encoding, p.file_id, f.storage_path, f.file_name, f.mime_type, f.byte_size,
-    f.exploration_summary
+  SELECT p.*, f.storage_path, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
   FROM message_parts p LEFT JOIN large_files f USING (file_id)
   WHERE p.message_id = ANY($1::bigint[]) AND p.type = 'payload' ORDER BY p.message_id, p.ordinal`;
 const BODIES = `
   SELECT m.message_id AS id, m.conversation_id, m.body, m.encoding, m.arrival_bytes FROM messages m
   WHERE m.message_id = ANY($1::bigint[]) AND m.forgotten_at IS NULL ORDER BY m.message_id`;
+
+const CONTENTS = `
+  SELECT r.summary_ref AS id, s.content FROM summary_refs r JOIN summaries s USING (summary_id)
+  WHERE r.summary_ref = ANY($1::bigint[])`;
 
 /** A message as it is read to be indexed. */
 export interface MessageDocument {
@@ -58,9 +68,7 @@ interface BodyRow extends Omit<StoredBody, "message_id" | "body"> {
   readonly arrival_bytes: number;
 }
 
-type PayloadRow = Pick<CutPart, "at" | "length" | "encoding" | "file_id"> & {
-  readonly message_id: number;
-} & { readonly [K in keyof NonNullable<CutPart["file"]>]: NonNullable<CutPart["file"]>[K] | null };
+type PayloadRow = PartRecord & { readonly message_id: number };
 
 /** Messages as documents, without those that are forgotten. */
 export async function readDocuments(
@@ -96,25 +104,12 @@ async function toDocuments(
   const partsOf = Map.groupBy(payloads, ({ message_id }) => message_id);
   const documents: MessageDocument[] = [];
   for (const row of stored) {
-    const parts = (partsOf.get(row.id) ?? []).map(toCutPart);
+    const parts = listPayloads(partsOf.get(row.id) ?? []);
     const bytes = parts.length === 0 ? plain.get(row.id) : await putBack(sql, row, parts, files);
     const { readTerms } = derive(bytes ?? new Uint8Array(), toCutPayloads(parts));
     documents.push({ id: row.id, conversationId: row.conversation_id, readTerms });
   }
   return documents;
-}
-
-function toCutPart({ at, length, encoding, file_id, ...file }: PayloadRow): CutPart {
-  const { storage_path, file_name, mime_type, byte_size, exploration_summary } = file;
-  const isKnown =
-    storage_path !== null && mime_type !== null && byte_size !== null && exploration_summary !== null;
-  return {
-    at,
-    length,
-    encoding,
-    file_id,
-    file: isKnown ? { storage_path, file_name, mime_type, byte_size, exploration_summary } : null,
-  };
 }
 
 /** What a message says without its large file, when that is gone: finding the rest is better than finding nothing. */
@@ -178,6 +173,22 @@ export class PendingTexts {
     if (rows.length < PENDING_PAGE) for (const [id, document] of fresh) this.#known.set(id, document);
     return documents;
   }
+}
+
+/** How many words some pending documents have; the others are not among the answer. */
+export async function countPendingWords(
+  sql: Sql,
+  reader: MessageReader,
+  kind: DocumentKind,
+  ids: readonly number[],
+): Promise<Map<number, number>> {
+  if (ids.length === 0) return new Map();
+  if (kind === "summary") {
+    const rows = await sql.all<{ id: number; content: string }>(CONTENTS, ids);
+    return new Map(rows.map(({ id, content }) => [id, splitTerms(encodeForIndex(content).words).length]));
+  }
+  const documents = await readDocuments(sql, reader, ids);
+  return new Map(documents.map(({ id, readTerms }) => [id, splitTerms(readTerms(null).words).length]));
 }
 
 const readSummary = ({ id, content }: PendingRow): PendingDocument[] =>

@@ -48,8 +48,10 @@ import {
 import type { Asking } from "@lossless/core/adapter";
 import type { Intake, Plan, Store } from "@lossless/core/ports";
 import { append } from "./append.ts";
+import { findClues, findDoubts, testClues } from "./find-clues.ts";
 import { listImports } from "./imports.ts";
 import { readPlan, writeAlone, writePlan } from "./plans.ts";
+import { reindex } from "./reindex.ts";
 import type { StoreContext } from "./store-context.ts";
 
 type Verb<Port, K extends keyof Port> = Port[K] extends (...request: infer R) => infer A
@@ -123,6 +125,11 @@ export const VERBS = {
   chargeGrant: writesAlone(planChargeGrant),
   revokeGrants: writesAlone(planRevokeGrants),
   sweepGrants: writesAlone(planSweepGrants),
+
+  findClues,
+  testClues,
+  findDoubts,
+  reindex,
 
   recordUnsealing: does(planRecordUnsealing),
   replaceSealed: does(planReplaceSealed),

@@ -211,7 +211,7 @@ export interface StoredPart {
 }
 
 /** The parts of an owner, or of all. */
-async function readParts(sql: Sql, owner: string | null): Promise<StoredPart[]> {
+export async function readParts(sql: Sql, owner: string | null): Promise<StoredPart[]> {
   const rows = await sql.all<{ ids: Uint8Array; opaque_ids: Uint8Array; words: Uint8Array | null }>(
     ALL_PARTS,
     owner,

@@ -8,6 +8,7 @@ import { makeTemporaryDirectory } from "@lossless/testkit/temporary.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { append } from "../src/append.ts";
 import { databaseFiles, folderFiles } from "../src/blobs.ts";
+import { FullTextIndex } from "../src/full-text-index.ts";
 import { answerNow } from "../src/plans.ts";
 import { Connection, migrate } from "../src/testing.ts";
 import { bindVerbs, INTAKE_VERBS, VERBS } from "../src/verbs.ts";
@@ -15,16 +16,11 @@ import type { StoreContext } from "../src/testing.ts";
 
 const programs = findPostgres();
 
-const NO_INDEX: StoreContext["index"] = {
-  render: () => [],
-  noteCommitted: () => undefined,
-};
-
 async function open(address: string): Promise<StoreContext & { readonly sql: Connection }> {
   const sql = new Connection({ address, readOnly: false });
   onTestFinished(() => sql.close());
   await migrate(sql, { create: true });
-  return { sql, files: databaseFiles, index: NO_INDEX, derive: deriveMessage };
+  return { sql, files: databaseFiles, index: new FullTextIndex(), derive: deriveMessage };
 }
 
 const prove = async (context: StoreContext): Promise<readonly unknown[]> => {

@@ -13,7 +13,9 @@ CREATE TABLE index_heads (
   -- The version of the text analysis that made them.
   analysis bigint NOT NULL,
   -- Why searches cannot trust it; null when they can.
-  problem text COLLATE "C"
+  problem text COLLATE "C",
+  -- The generation that a rebuild under way makes.
+  rebuild bigint
 );
 
 CREATE TABLE index_segments (
