@@ -167,6 +167,12 @@ function checkCommand(): void {
   assert.match(lcm("search", "--regex", "cap of \\d+ s", "--limit", "1", "--db", "tour.db"), /^msg_\d+ /m);
   lcm("compact", "--budget", "32k", "--db", "tour.db");
   assert.equal(lcm("messages", "list", "--raw", "--db", "tour.db"), readFileSync(SAMPLE, "utf8"));
+  const failed = spawnSync("lcm", ["verify", "--db", "none.db"], {
+    cwd: folder,
+    env: { ...ENV, LCM_DEBUG: "1" },
+    encoding: "utf8",
+  });
+  assert.match(failed.stderr, /at .*packages\/core\/src\/.*\.ts:\d+/, "source maps are missing");
   assert.match(lcm("verify", "--db", "tour.db"), /^ok {2}1,276 messages.*everything is whole and unaltered/);
 }
 

@@ -43,6 +43,8 @@ export async function start(file, words) {
     // A thread finds the cache only where the environment names it.
     process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
     module.enableCompileCache?.();
+    // The published program is bundled; a bug report should name our sources.
+    if (process.env.LCM_DEBUG) process.setSourceMapsEnabled(true);
     const { main } = await import("../src/main.ts");
     await main([...words, ...process.argv.slice(2)]);
   } else if (ownNode !== null) {
