@@ -1,3 +1,3 @@
 /** An archive in a PostgreSQL database: the store port of the engine on `pg`, which no other part of the engine imports. */
-export { Connection } from "./connection.ts";
-export { migrate } from "./migrate.ts";
+export { openPostgresStore } from "./postgres-store.ts";
+export type { PostgresStore, PostgresStoreOptions } from "./postgres-store.ts";

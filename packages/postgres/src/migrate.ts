@@ -5,7 +5,7 @@
  * comes later reads the new version: a program that does not know it stores nothing any more.
  */
 import { APPLICATION_ID, EngineError } from "@lossless/core/adapter";
-import { TABLE_NAMES } from "@lossless/core/ports";
+import { TABLE_NAMES, tables } from "@lossless/core/ports";
 import type { Connection, Sql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import * as archive from "./migrations/0001-archive.ts";
@@ -98,3 +98,49 @@ async function readVersion(sql: Sql): Promise<number> {
   );
   return row?.version ?? 0;
 }
+
+const COLUMNS = `
+  SELECT table_name::text AS "table", column_name::text AS name, data_type::text AS type, is_nullable = 'YES' AS "isNullable"
+  FROM information_schema.columns WHERE table_schema = current_schema()`;
+/** Indexes, constraints and triggers by their names; what the server made itself for its own purposes is left out. */
+const NAMES = `
+  SELECT 'index' AS kind, indexname::text AS name FROM pg_indexes WHERE schemaname = current_schema()
+  UNION ALL SELECT 'constraint', conname::text FROM pg_constraint WHERE connamespace = current_schema()::regnamespace
+  UNION ALL SELECT 'trigger', tgname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE NOT tgisinternal AND c.relnamespace = current_schema()::regnamespace`;
+const MADE = /CREATE (?:UNIQUE )?(INDEX|TRIGGER) (\w+)|ADD (CONSTRAINT) (\w+)/g;
+const TYPE_NAMES = { integer: "bigint", real: "double precision", text: "text", blob: "bytea", any: "jsonb" };
+
+interface ColumnRow {
+  readonly table: string;
+  readonly name: string;
+  readonly type: string;
+  readonly isNullable: boolean;
+}
+
+/** What differs between the schema of a database and the one that the migrations make, in words. */
+export async function compareSchema(sql: Sql): Promise<string[]> {
+  const [columns, names] = await Promise.all([
+    sql.all<ColumnRow>(COLUMNS),
+    sql.all<{ kind: string; name: string }>(NAMES),
+  ]);
+  const found = new Map(columns.map((row) => [`${row.table}.${row.name}`, row]));
+  const wrong = TABLE_NAMES.flatMap((table) =>
+    Object.entries(tables[table].columns).flatMap(([name, { type, isNullable }]) => {
+      const row = found.get(`${table}.${name}`);
+      if (!row) return [`the column ${name} of the table ${table} is missing`];
+      const isSame = row.type === TYPE_NAMES[type] && row.isNullable === isNullable;
+      return isSame ? [] : [`the column ${name} of the table ${table} is not as this program made it`];
+    }),
+  );
+  const known = new Set(names.map(({ kind, name }) => `${kind} ${name}`));
+  return [...wrong, ...listMade().flatMap((made) => (known.has(made) ? [] : [`the ${made} is missing`]))];
+}
+
+const listMade = (): string[] =>
+  MIGRATIONS.flatMap(({ sql }) =>
+    [...sql.matchAll(MADE)].map(
+      ([, kind = "", name = "", other = "", otherName = ""]) =>
+        `${(kind || other).toLowerCase()} ${name || otherName}`,
+    ),
+  );

@@ -12,11 +12,10 @@ import { noteSealed } from "./seals.ts";
 import type { StoreContext } from "./store-context.ts";
 import { renderChanges } from "./write-rows.ts";
 
-/** How transactions of plans are begun anew. */
-const REPEATED: WriteOptions = {
-  isRepeatable: true,
-  isConflict: (error) => error instanceof Conflict,
-};
+/** How a transaction around a plan is begun anew that would not recognise what it has stored. */
+export const CONFLICTING: WriteOptions = { isConflict: (error) => error instanceof Conflict };
+
+const REPEATED: WriteOptions = { ...CONFLICTING, isRepeatable: true };
 
 export const writePlan = <T>(context: StoreContext, plan: () => Plan<T>): Promise<T> =>
   context.sql.write((sql) => runPlan(context, sql, plan()), REPEATED);

@@ -49,10 +49,13 @@ import type { Asking } from "@lossless/core/adapter";
 import type { Intake, Plan, Store } from "@lossless/core/ports";
 import { append } from "./append.ts";
 import { findClues, findDoubts, testClues } from "./find-clues.ts";
+import { forget, isForgettingOpen, readForgetPlan, wipeFreed } from "./forget.ts";
 import { listImports } from "./imports.ts";
 import { readPlan, writeAlone, writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
+import { removeConversations } from "./remove-conversations.ts";
 import type { StoreContext } from "./store-context.ts";
+import { verify, verifyConversations } from "./verify.ts";
 
 type Verb<Port, K extends keyof Port> = Port[K] extends (...request: infer R) => infer A
   ? (context: StoreContext, ...request: R) => A
@@ -109,6 +112,11 @@ export const VERBS = {
       ? readPlan(context, () => planTransplantation(request))
       : writePlan(context, () => planTransplant(request, derive)),
   readTies: reads(planReadTies),
+  removeConversations,
+  planForget: readForgetPlan,
+  forget,
+  isForgettingOpen,
+  wipeFreed,
 
   addDebt: does(planAddDebt),
   readDebt: reads(planReadDebt),
@@ -134,10 +142,13 @@ export const VERBS = {
   recordUnsealing: does(planRecordUnsealing),
   replaceSealed: does(planReplaceSealed),
   listImports,
+
+  verify,
 } satisfies Verbs<Store>;
 
 /** What an archive is brought in with, besides the verbs of the store. */
 export const INTAKE_VERBS = {
+  proveMoved: verifyConversations,
   moveSessions: does(planMoveSessions),
   openMoved: writes(planOpenMoved),
   moveRows: async (context, conversationId, rows, files, derive, now) => {
@@ -150,7 +161,7 @@ export const INTAKE_VERBS = {
   retireBeside: does(planRetireBeside),
 } satisfies Verbs<Intake>;
 
-type Bound<V> = {
+export type Bound<V> = {
   readonly [K in keyof V]: V[K] extends (context: StoreContext, ...request: infer R) => infer A
     ? (...request: R) => A
     : never;

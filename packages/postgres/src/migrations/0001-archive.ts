@@ -38,8 +38,8 @@ const REFERENCES: Partial<Record<TableName, Readonly<Record<string, string>>>> =
   messages: {
     conversation_id: "conversations",
     session_ref: "sessions",
-    revises: "messages",
-    newest: "messages",
+    revises: "messages DEFERRABLE",
+    newest: "messages DEFERRABLE",
   },
   imports: { conversation_id: "conversations" },
   index_pending: { message_id: "messages ON DELETE CASCADE" },

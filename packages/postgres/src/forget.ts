@@ -1,0 +1,47 @@
+/**
+ * Forgetting on PostgreSQL: the rules are in `archive/forget.ts`. After the transaction no row and no term of the index holds the text. What
+ * the server keeps of old rows on its pages is removed by a VACUUM and overwritten as it goes on; what its log, its replicas and its backups
+ * hold is not in the hands of this program, and `docs/postgres.md` says so.
+ */
+import { planForget, planForgetting } from "@lossless/core/adapter";
+import { TABLE_NAMES } from "@lossless/core/ports";
+import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
+import { statement } from "./connection.ts";
+import { purgeAll } from "./full-text-index.ts";
+import { CONFLICTING, readPlan, writePlan } from "./plans.ts";
+import type { StoreContext } from "./store-context.ts";
+
+const OPEN = "forgetting_open";
+const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = $1";
+const SET_OPEN = `
+  INSERT INTO meta (key, value) VALUES ($1, to_jsonb($2::bigint)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
+/** Every table that may have held a word of what was forgotten. */
+const VACUUM = `VACUUM ${[...TABLE_NAMES, "blobs", "index_postings", "index_spellings", "index_documents"].join(", ")}`;
+const CLOSE = "DELETE FROM meta WHERE key = $1";
+
+export const readForgetPlan = (
+  context: StoreContext,
+  messageIds: readonly number[],
+  alsoSummaryIds: readonly string[],
+): Promise<ForgetPlan> => readPlan(context, () => planForgetting(messageIds, alsoSummaryIds));
+
+export const forget = (context: StoreContext, request: ForgetRequest): Promise<ForgetOutcome> =>
+  context.sql.write(async (sql) => {
+    const outcome = await writePlan({ ...context, sql }, () => planForget(request));
+    if (outcome.kind === "stale") return outcome;
+    sql.post(statement(SET_OPEN, OPEN, request.now));
+    await purgeAll(sql);
+    for (const { blob } of outcome.plan.files) context.files.remove(sql, blob);
+    return outcome;
+  }, CONFLICTING);
+
+export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> {
+  return (await sql.get(IS_OPEN, OPEN)) !== undefined;
+}
+
+/** Has the server clear what it keeps of removed rows; those that an open transaction can still see stay until the next time. */
+export async function wipeFreed({ sql }: StoreContext): Promise<boolean> {
+  await sql.all(VACUUM);
+  await sql.write(async (own) => own.post(statement(CLOSE, OPEN)));
+  return true;
+}

@@ -1,0 +1,55 @@
+/**
+ * The PostgreSQL adapter of the store port: the table of verbs bound to a context. A snapshot is the same verbs in a transaction that only
+ * reads; what brings an archive in, in one that nobody sees before it is committed.
+ */
+import type { Derive, EventSink } from "@lossless/core/ports";
+import { databaseFiles, folderFiles } from "./blobs.ts";
+import { Connection } from "./connection.ts";
+import type { StoreContext } from "./store-context.ts";
+import { FullTextIndex } from "./full-text-index.ts";
+import { IndexQueue } from "./index-queue.ts";
+import { migrate } from "./migrate.ts";
+import { bindVerbs, VERBS } from "./verbs.ts";
+import type { Bound } from "./verbs.ts";
+
+export interface PostgresStoreOptions {
+  readonly address: string;
+  /** A folder that every machine sees, for large payloads; in the database when absent. */
+  readonly filesDir?: string | undefined;
+  readonly create?: boolean | undefined;
+  readonly readOnly?: boolean | undefined;
+  readonly busyLimitMs?: number | undefined;
+  readonly onEvent?: EventSink | undefined;
+  /** Reads a stored message for the index: what another process stored and did not come to index. */
+  readonly derive?: Derive | undefined;
+  /** Hears how often each plan asked, for tests. */
+  readonly onPlan?: ((asks: number) => void) | undefined;
+}
+
+export interface PostgresStore extends Bound<typeof VERBS> {
+  flushIndex(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+  const { address, filesDir, create = false, readOnly = false, busyLimitMs, derive = null, onPlan } = options;
+  const connection = new Connection({ address, readOnly, busyLimitMs });
+  try {
+    await migrate(connection, { create });
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+  const index = new FullTextIndex((messages) => queue.notePending(messages));
+  const files = filesDir === undefined ? databaseFiles : folderFiles(filesDir);
+  const context: StoreContext = { sql: connection, files, index, derive, onPlan };
+  const queue = new IndexQueue(context);
+  return {
+    ...bindVerbs(VERBS, context),
+    flushIndex: () => queue.settle("all"),
+    close: async () => {
+      await queue.close();
+      await connection.close();
+    },
+  };
+}

@@ -1,0 +1,53 @@
+/**
+ * Runs the proof on PostgreSQL, on one state of the archive, and checks what only this adapter can see: the schema, and its text index. What
+ * the server can be asked only later is asked before the proof begins.
+ */
+import { proveArchive, proveConversations } from "@lossless/core/adapter";
+import type { StorageProof } from "@lossless/core/adapter";
+import type { Derive, Problem, ProveArrival, VerifyResult } from "@lossless/core/ports";
+import type { StoreContext } from "./store-context.ts";
+import type { Sql } from "./connection.ts";
+import { compareSchema } from "./migrate.ts";
+import { answerNow } from "./plans.ts";
+import { readIndexProof } from "./verify-index.ts";
+
+export const verify = (
+  context: StoreContext,
+  derive: Derive,
+  onProgress: (done: number, total: number) => void,
+  proveArrival?: ProveArrival,
+): Promise<VerifyResult> =>
+  context.sql.read(async (sql) => {
+    const storage = await proveStorage(sql);
+    return answerNow(context, sql, proveArchive({ derive, proveArrival, onProgress, storage }));
+  });
+
+/** Inside the transaction that has written them: nothing of them is in the index yet. */
+export const verifyConversations = (
+  context: StoreContext,
+  conversationIds: readonly number[],
+  derive: Derive,
+): Promise<Problem[]> =>
+  context.sql.read((sql) =>
+    answerNow(context, sql, proveConversations(conversationIds, { derive, storage: NOTHING_ELSE })),
+  );
+
+async function proveStorage(sql: Sql): Promise<StorageProof> {
+  const differences = await compareSchema(sql);
+  const openIndex = await readIndexProof(sql);
+  return {
+    ...NOTHING_ELSE,
+    checkDatabase: (problems) => {
+      for (const difference of differences) problems.add("schema", "archive", difference);
+    },
+    openIndex,
+  };
+}
+
+const NOTHING_ELSE: StorageProof = {
+  checkDatabase: () => undefined,
+  openIndex: () => ({ expect: () => undefined, finish: () => undefined }),
+  checkVectors: () => undefined,
+  // One state of the archive does not change while it is looked at.
+  isTransient: () => false,
+};
