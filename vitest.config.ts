@@ -35,6 +35,8 @@ export default defineConfig({
     pool: "forks",
     // A process for each file would read and compile the same modules two hundred times. What a file changes in its process, it changes back.
     isolate: false,
+    // Node reads the files itself, as it does for users: code that Vite rewrites takes up to half as long again.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     // Processes and threads that tests start find what was compiled before.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/lcm-tests") },
     maxWorkers: "100%",

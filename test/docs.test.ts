@@ -13,6 +13,7 @@ mkdirSync(join(ROOT, ".cache"), { recursive: true });
 const folder = mkdtempSync(join(ROOT, ".cache", "docs-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+const { PATH, NODE_COMPILE_CACHE } = process.env;
 const LCM = join(ROOT, "packages", "cli", "bin", "lcm.js");
 
 const pages = listProjectFiles().filter((path) => /^docs\/.*\.md$/.test(path));
@@ -66,7 +67,7 @@ test("the commands of the README give what the README shows", () => {
     const run = spawnSync("bash", ["-c", `set -o pipefail; ${line}`], {
       cwd: home,
       encoding: "utf8",
-      env: { PATH: process.env["PATH"] ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1" },
+      env: { PATH, NODE_COMPILE_CACHE, HOME: home, TZ: "UTC", NO_COLOR: "1" },
     });
     expect(run.status, `${command}\n${run.stdout}${run.stderr}`).toBe(0);
     for (const text of shown) {

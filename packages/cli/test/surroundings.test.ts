@@ -26,6 +26,8 @@ beforeAll(async () => {
 });
 afterAll(folder.remove);
 
+const { PATH, NODE_COMPILE_CACHE } = process.env;
+
 /** One of the two streams goes to a device that is always full. */
 async function runIntoFull(
   stream: "stdout" | "stderr",
@@ -34,7 +36,7 @@ async function runIntoFull(
   const full = openSync(FULL, "w");
   const child = spawn(process.execPath, [LCM, ...args], {
     cwd: folder.path,
-    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path, OPENCLAW_STATE_DIR: at("state"), TZ: "UTC" },
+    env: { PATH, NODE_COMPILE_CACHE, HOME: folder.path, OPENCLAW_STATE_DIR: at("state"), TZ: "UTC" },
     stdio: ["ignore", stream === "stdout" ? full : "pipe", stream === "stderr" ? full : "pipe"],
   });
   closeSync(full);
@@ -107,7 +109,7 @@ test("while another program holds the database, the command says that it waits, 
   other.exec("BEGIN IMMEDIATE");
   const child = spawn(process.execPath, [LCM, "import", at("longer.jsonl"), "--db", database], {
     cwd: folder.path,
-    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path, OPENCLAW_STATE_DIR: at("state"), TZ: "UTC" },
+    env: { PATH, NODE_COMPILE_CACHE, HOME: folder.path, OPENCLAW_STATE_DIR: at("state"), TZ: "UTC" },
     stdio: ["ignore", "ignore", "pipe"],
   });
   let told = "";
