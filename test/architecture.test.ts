@@ -176,7 +176,8 @@ const USES: Readonly<Record<string, readonly string[]>> = {
   tui: ["core", "lossless-claw", "interchange"],
   web: ["core", "lossless-claw"],
   mcp: ["core", "lossless-claw"],
-  cli: ["core", "lossless-claw", "interchange", "mcp", "models", "tui", "web"],
+  agents: ["core", "lossless-claw", "interchange"],
+  cli: ["core", "lossless-claw", "interchange", "agents", "mcp", "models", "tui", "web"],
   openclaw: ["core", "lossless-claw", "interchange", "models"],
   testkit: ["core", "sqlite", "lossless-claw"],
 };

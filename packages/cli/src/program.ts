@@ -40,6 +40,7 @@ import { defineTui } from "./commands/tui.ts";
 import { defineUnseal, defineVault } from "./commands/archive/vault.ts";
 import { defineVerify } from "./commands/repair/verify.ts";
 import { defineVersion } from "./commands/config/version.ts";
+import { defineWatch } from "./commands/archive/watch.ts";
 import { defineWeb } from "./commands/web.ts";
 import { commandPath } from "./invocation.ts";
 import { readVersion } from "./version.ts";
@@ -62,6 +63,7 @@ export function buildProgram(): Command {
     defineConversations,
     defineMessages,
     defineImport,
+    defineWatch,
     defineAdopt,
     defineExport,
     defineSearch,

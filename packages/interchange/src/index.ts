@@ -8,6 +8,7 @@ export { holdsSessionLines } from "./transcript/import-documents.ts";
 // Transcripts
 export { importPaths, importTranscript } from "./transcript/import.ts";
 export type { ImportReport, ImportTarget } from "./transcript/import.ts";
+export type { ExcludeSession } from "./transcript/identity.ts";
 export { findProject } from "./transcript/project.ts";
 export { createDryTarget } from "./transcript/dry-run.ts";
 export { createPreparer } from "@lossless/core/formats";

@@ -227,6 +227,14 @@ const SESSIONS = {
     basic: true,
     help: "Sessions that may read the archive but never write to it.",
   }),
+  captureOwner: row<string>(filledTextType(), fixed("main"), {
+    env: "LCM_CAPTURE_OWNER",
+    help: "Owner of what `lcm watch` stores.",
+  }),
+  captureExclude: list([], {
+    env: "LCM_CAPTURE_EXCLUDE",
+    help: "What `lcm watch` must not store: globs for folders (with all below) or transcript files, or session ids.",
+  }),
   skipStatelessSessions: flag(true, {
     env: "LCM_SKIP_STATELESS_SESSIONS",
     help: "Apply `statelessSessionPatterns`. Off: those sessions are stored like any other.",

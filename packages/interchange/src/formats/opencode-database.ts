@@ -18,6 +18,7 @@ const RESTED_MS = 60_000;
 
 export interface DatabaseSession {
   readonly id: string;
+  readonly folder: string | null;
   /** Changes with every change of the session. */
   readonly updatedAt: number;
   /** A message is still being written. */
@@ -28,7 +29,7 @@ const TABLES =
   "SELECT count(*) AS n FROM sqlite_schema WHERE type = 'table' AND name IN ('session', 'message', 'part')";
 /** A part is written without touching its message. */
 const SESSIONS = `
-  SELECT s.id, max(s.time_updated, coalesce((SELECT max(time_updated) FROM message m WHERE m.session_id = s.id), 0),
+  SELECT s.id, s.directory, max(s.time_updated, coalesce((SELECT max(time_updated) FROM message m WHERE m.session_id = s.id), 0),
                    coalesce((SELECT max(time_updated) FROM part p WHERE p.session_id = s.id), 0)) AS updated_at
   FROM session s ORDER BY s.time_created, s.id`;
 const SESSION = "SELECT * FROM session WHERE id = ?";
@@ -69,6 +70,7 @@ export class OpenCodeDatabase {
   listSessions(): DatabaseSession[] {
     return this.#all(SESSIONS).map((row) => ({
       id: textIn(row, "id"),
+      folder: textIn(row, "directory") || null,
       updatedAt: numberIn(row, "updated_at"),
       isOpen: false,
     }));

@@ -7,7 +7,19 @@ import type { FileSession } from "./detect.ts";
 import type { FormatName } from "../formats/names.ts";
 import type { ImportTarget } from "./import-target.ts";
 
+/** A session about to be stored. */
+export interface ComingSession {
+  readonly path: string;
+  readonly sessionId: string;
+  /** The folder it is about; undefined while its lines may still name one, null where they do not. */
+  readonly folder: string | null | undefined;
+}
+
+/** Why a session must not be stored, or null. Asked before anything of it is. */
+export type ExcludeSession = (session: ComingSession) => string | null;
+
 export interface SessionChoice {
+  readonly exclude?: ExcludeSession | undefined;
   /** Session ids, session keys or both; absent: every session. */
   readonly sessionFilter?: readonly string[] | undefined;
   /** ms UTC: sources that were last changed before are left out. */

@@ -161,7 +161,8 @@ export async function importOpenCodeDatabase(options: MarkedImport): Promise<Imp
   try {
     const sessions = database.listSessions().filter(({ updatedAt }) => updatedAt >= (since ?? 0));
     for (const [index, session] of sessions.entries()) {
-      const identity = { id: session.id, isSubAgent: false, standIn: null };
+      const { id, folder } = session;
+      const identity = { id, folder, isSubAgent: false, standIn: null };
       const events = database.readEvents(session);
       await importEvents({ ...options, since: undefined }, "opencode", identity, events, report);
       if (session.isOpen)
@@ -203,7 +204,7 @@ function* readEvents(document: JsonDocument, report: ReportBuilder): Generator<S
 async function importEvents(
   options: MarkedImport,
   format: FormatName,
-  found: FileSession,
+  found: FileSession & { readonly folder?: string | null },
   events: Iterable<SourceEvent> | AsyncIterable<SourceEvent>,
   report: ReportBuilder,
 ): Promise<void> {
@@ -211,7 +212,8 @@ async function importEvents(
   const identity = await chooseIdentity(engine, owner, { name: format }, found);
   const key = options.sessionKey ?? qualify({ name: format }, identity.id);
   const session: SessionRef = { key, id: identity.id, owner };
-  const leftOut = await whyLeftOut(options, session, path);
+  const coming = { path, sessionId: session.id, folder: found.folder ?? null };
+  const leftOut = (await whyLeftOut(options, session, path)) ?? options.exclude?.(coming) ?? null;
   if (leftOut !== null) return report.note("left_out", 0, leftOut);
   const readOrigin = format === "opencode" ? readOpenCodeOrigin : undefined;
   const writer = new SessionWriter({ target: engine, session, format, path, mark, signal, readOrigin });

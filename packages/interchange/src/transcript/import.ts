@@ -63,7 +63,7 @@ import type {
 import type { ImportTarget } from "./import-target.ts";
 import { LineBatch } from "./line-batch.ts";
 import { LineHash } from "./line-hash.ts";
-import { OriginReader } from "./origin-reader.ts";
+import { findFolder, OriginReader } from "./origin-reader.ts";
 import { createAbortError, MAX_LINE_BYTES, readLineRuns, type Line } from "./lines.ts";
 
 export type * from "./import-report.ts";
@@ -113,9 +113,21 @@ async function importLines(options: MarkedImport, transcript: OpenTranscript): P
   const identity = await chooseFileSession({ engine, owner, format, transcript, signal }, found);
   const key = options.sessionKey ?? qualify(format, identity.id);
   const session = { key, id: identity.id, owner };
-  const leftOut = await whyLeftOut(options, session, transcript.path);
+  const leftOut =
+    (await whyLeftOut(options, session, transcript.path)) ??
+    (await whyExcluded(options, transcript, format, session));
   if (leftOut !== null) return reportLeftOut(transcript, format.name, session.id, leftOut);
   return new ListedImport(options, transcript, format, identity, session).finish();
+}
+
+async function whyExcluded(
+  { exclude, signal }: ImportOptions,
+  transcript: OpenTranscript,
+  format: TranscriptFormat,
+  { id: sessionId }: SessionRef,
+): Promise<string | null> {
+  if (exclude === undefined) return null;
+  return exclude({ path: transcript.path, sessionId, folder: await findFolder(transcript, format, signal) });
 }
 
 async function isStorageFolder(path: string): Promise<boolean> {

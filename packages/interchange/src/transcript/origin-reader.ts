@@ -6,8 +6,11 @@ import type { OriginUpdate } from "@lossless/core";
 import type { JsonObject } from "@lossless/core/formats";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, join, sep } from "node:path";
+import { parseLine } from "../formats/format.ts";
 import type { ToldOrigin, TranscriptFormat } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
+import type { OpenTranscript } from "./detect.ts";
+import { readLines } from "./lines.ts";
 import { findProject } from "./project.ts";
 
 /** OpenClaw writes the session files of pi, below a folder of its own. */
@@ -24,6 +27,28 @@ function findGeminiProject(path: string): string | undefined {
   const marker = join(dirname(dirname(path)), ".project_root");
   const folder = existsSync(marker) ? readFileSync(marker, "utf8").trim() : "";
   return isAbsolute(folder) ? findProject(folder) : undefined;
+}
+
+/** So many lines into a file its folder has been named, or never will be. */
+const HEAD_LINES = 400;
+
+/** The folder a transcript is about; undefined while its lines may still name one, null where they do not. */
+export async function findFolder(
+  transcript: OpenTranscript,
+  format: TranscriptFormat,
+  signal: AbortSignal | undefined,
+): Promise<string | null | undefined> {
+  if (format.name === "gemini-cli") return findGeminiProject(transcript.path) ?? null;
+  if (format.readOrigin === undefined) return null;
+  let lines = 0;
+  for await (const line of readLines(transcript.file, { ...transcript, signal, stopsAtOverlong: true })) {
+    const parsed = parseLine(line.bytes);
+    const folder = parsed.kind === "entry" ? format.readOrigin(parsed.entry)?.folder : undefined;
+    if (folder !== undefined && isAbsolute(folder)) return folder;
+    lines += 1;
+    if (lines === HEAD_LINES) return null;
+  }
+  return undefined;
 }
 
 export class OriginReader {

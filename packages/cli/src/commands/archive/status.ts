@@ -30,7 +30,9 @@ import {
 } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { renderPairs } from "../../table.ts";
+import type { readWatchState } from "@lossless/agents";
 import { addExamples, findBySession, toConversationJson } from "../shared.ts";
+import { renderAgents, toAgentJson } from "./watch.ts";
 
 interface Folding extends FoldingStatus {
   /** Tokens of all shown messages as they are. */
@@ -38,7 +40,11 @@ interface Folding extends FoldingStatus {
   readonly counts: MessageCounts;
 }
 
-type Report = StatusResult & { readonly folding: Folding | null; readonly storage: StorageShares | null };
+type Report = StatusResult & {
+  readonly folding: Folding | null;
+  readonly storage: StorageShares | null;
+  readonly watcher: Awaited<ReturnType<typeof readWatchState>>;
+};
 
 export function defineStatus(program: Command): void {
   const command = program
@@ -66,10 +72,16 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
       folding: await completeFolding(engine, invocation, status),
       // Takes as long as reading the file; people ask the doctor or the disk.
       storage: invocation.isJson ? await engine.measureStorage() : null,
+      watcher: await readWatcher(invocation),
     };
   });
   const timezone = await invocation.timezone();
   await invocation.print({ data: toStatusJson(report), text: () => renderStatus(report, timezone) });
+}
+
+async function readWatcher(invocation: Invocation): Promise<Report["watcher"]> {
+  const { settings } = await invocation.settings();
+  return (await import("@lossless/agents")).readWatchState(settings.databasePath);
 }
 
 /** The session that was named; the only one there is when none was. */
@@ -101,7 +113,7 @@ async function completeFolding(
   return { ...folding, rawTokens, counts: must(counts, `the counts of conversation ${conversationId}`) };
 }
 
-function toStatusJson({ conversation, folding, guards, ...status }: Report): object {
+function toStatusJson({ conversation, folding, guards, watcher, ...status }: Report): object {
   return {
     ...status,
     lastStoredAt: toIso(status.lastStoredAt),
@@ -113,6 +125,11 @@ function toStatusJson({ conversation, folding, guards, ...status }: Report): obj
       compression: folding.contextTokens === 0 ? null : folding.rawTokens / folding.contextTokens,
     },
     guards: guards.map(toGuardJson),
+    watcher: watcher && {
+      ...watcher,
+      startedAt: toIso(watcher.startedAt),
+      agents: watcher.agents.map(toAgentJson),
+    },
   };
 }
 
@@ -130,7 +147,17 @@ function renderStatus(status: Report, timezone: string): string {
   if (status.conversation !== null && status.folding !== null) {
     blocks.push(renderPairs(describeFolding(status.conversation, status.folding, timezone), style.faint));
   }
+  if (status.watcher !== null) blocks.push(renderWatcher(status.watcher, timezone));
   return blocks.join("\n\n");
+}
+
+function renderWatcher(watcher: NonNullable<Report["watcher"]>, timezone: string): string {
+  const state = watcher.isRunning
+    ? `running since ${formatTime(watcher.startedAt, timezone)}${watcher.hasEvents ? "" : ", by polling"}`
+    : style.warning("not running; lcm watch starts it");
+  const [first = "", ...more] = renderAgents(watcher.agents, Date.now(), timezone);
+  const agents: [string, string][] = [["Agents", first], ...more.map((line): [string, string] => ["", line])];
+  return renderPairs([["Watcher", state], ...agents], style.faint);
 }
 
 function describeArchive(status: Report, timezone: string): [string, string][] {

@@ -1,0 +1,9 @@
+/** Capture from other agents: what follows their session files, and what says how that goes. */
+export { makeExclusion } from "./exclusions.ts";
+export { listPlaces } from "./places.ts";
+export { installService, uninstallService } from "./service.ts";
+export type { ServiceReport } from "./service.ts";
+export { readWatchState, watchAlone, writeWatchState } from "./watch-state.ts";
+export type { AgentState, WatchState } from "./watch-state.ts";
+export { Watcher } from "./watcher.ts";
+export type { WatchEvent } from "./watcher.ts";

@@ -1,0 +1,138 @@
+/**
+ * The watcher as a service of the user: a unit for systemd, or an agent for launchd. Only the one file that this names is written, and
+ * only that is removed.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { EngineError } from "@lossless/core";
+
+const UNIT = "lcm-watch.service";
+const LABEL = "dev.lossless-claw.watch";
+
+export interface ServiceRequest {
+  readonly home: string;
+  readonly platform: NodeJS.Platform;
+  readonly configHome?: string | undefined;
+  /** The program with its arguments. */
+  readonly command: readonly string[];
+  /** Asks the service manager; throws when that fails. */
+  readonly run?: (program: string, args: readonly string[]) => void;
+}
+
+export interface ServiceReport {
+  readonly path: string;
+  /** What still has to be typed, where the service manager could not be asked. */
+  readonly next: string | null;
+  readonly isTested: boolean;
+}
+
+export function installService(request: ServiceRequest): ServiceReport {
+  const { path, text, start, isTested } = describeService(request);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text, { mode: 0o600 });
+  return { path, next: runAll(start, request.run), isTested };
+}
+
+/** Null when there is none. */
+export function uninstallService(request: ServiceRequest): ServiceReport | null {
+  const { path, stop, after, isTested } = describeService(request);
+  if (!existsSync(path)) return null;
+  runAll(stop, request.run);
+  rmSync(path);
+  return { path, next: runAll(after, request.run), isTested };
+}
+
+type Commands = readonly (readonly string[])[];
+
+interface Service {
+  readonly path: string;
+  readonly text: string;
+  readonly start: Commands;
+  readonly stop: Commands;
+  readonly after: Commands;
+  readonly isTested: boolean;
+}
+
+function describeService({ home, platform, configHome, command }: ServiceRequest): Service {
+  if (platform === "darwin") {
+    const path = join(home, "Library", "LaunchAgents", `${LABEL}.plist`);
+    const start = [["launchctl", "load", "-w", path]];
+    return {
+      path,
+      text: writePlist(command),
+      start,
+      stop: [["launchctl", "unload", path]],
+      after: [],
+      isTested: false,
+    };
+  }
+  if (platform !== "linux")
+    throw new EngineError("usage", `cannot install a service on ${platform}: only Linux and macOS have one`, {
+      hint: "run lcm watch in a terminal",
+    });
+  const path = join(configHome ?? join(home, ".config"), "systemd", "user", UNIT);
+  const reload = ["systemctl", "--user", "daemon-reload"];
+  return {
+    path,
+    text: writeUnit(command),
+    start: [reload, ["systemctl", "--user", "enable", "--now", UNIT]],
+    stop: [["systemctl", "--user", "disable", "--now", UNIT]],
+    after: [reload],
+    isTested: true,
+  };
+}
+
+const writeUnit = (command: readonly string[]): string => `[Unit]
+Description=lossless-claw: store the sessions of agents
+
+[Service]
+ExecStart=${command.map(quoteForUnit).join(" ")}
+Restart=on-failure
+RestartSec=5
+Nice=10
+
+[Install]
+WantedBy=default.target
+`;
+
+/** systemd reads quotes and backslashes as C does, and expands % and $. */
+const quoteForUnit = (word: string): string =>
+  `"${word
+    .replaceAll(/["\\]/gu, String.raw`\$&`)
+    .replaceAll("%", "%%")
+    .replaceAll("$", "$$$$")}"`;
+
+const escapeXml = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+const writePlist = (command: readonly string[]): string => `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0"><dict>
+  <key>Label</key><string>${LABEL}</string>
+  <key>ProgramArguments</key><array>${command.map((word) => `<string>${escapeXml(word)}</string>`).join("")}</array>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ProcessType</key><string>Background</string>
+</dict></plist>
+`;
+
+/** The commands that could not be run, for the user to type; null when all were. */
+function runAll(commands: Commands, run: NonNullable<ServiceRequest["run"]> = ask): string | null {
+  for (const [at, [program = "", ...args]] of commands.entries()) {
+    try {
+      run(program, args);
+    } catch {
+      return commands
+        .slice(at)
+        .map((words) => words.join(" "))
+        .join(" && ");
+    }
+  }
+  return null;
+}
+
+/** A manager that is there answers at once. */
+function ask(program: string, args: readonly string[]): void {
+  execFileSync(program, args, { stdio: "ignore", timeout: 20_000 });
+}

@@ -1,0 +1,67 @@
+/**
+ * How the watcher is doing, in a small file beside the database, so that `lcm status` can say so; and the lock that keeps a second watcher
+ * from following the same folders into the same archive. Whether the writer of the file still runs is told by the lock, never by the file.
+ */
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { EngineError } from "@lossless/core";
+import { withFileLock } from "lossless-claw/file-lock";
+
+export interface AgentState {
+  readonly agent: string;
+  readonly root: string;
+  /** False when the agent has no sessions on this machine. */
+  readonly isPresent: boolean;
+  readonly transcripts: number;
+  /** ms UTC: when a transcript last changed, and when that was stored. */
+  readonly lastEventAt: number | null;
+  readonly lastStoredAt: number | null;
+  /** From the last change to its storing. */
+  readonly lagMs: number | null;
+  /** Changed and not stored yet. */
+  readonly waiting: number;
+  readonly problem: string | null;
+}
+
+export interface WatchState {
+  readonly pid: number;
+  readonly startedAt: number;
+  /** False where the system gives no events and folders are looked through instead. */
+  readonly hasEvents: boolean;
+  readonly agents: readonly AgentState[];
+}
+
+const stateFile = (database: string): string => `${database}.watch.json`;
+
+export function writeWatchState(database: string, state: WatchState): void {
+  const path = stateFile(database);
+  writeFileSync(`${path}.new`, `${JSON.stringify(state)}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+/** Null when nobody ever watched. */
+export async function readWatchState(
+  database: string,
+): Promise<(WatchState & { readonly isRunning: boolean }) | null> {
+  const path = stateFile(database);
+  if (!existsSync(path)) return null;
+  const state = JSON.parse(readFileSync(path, "utf8")) as WatchState;
+  const isRunning = await withLock(database, () => Promise.resolve(false)).catch(() => true);
+  return { ...state, isRunning };
+}
+
+/** Runs `work` unless another watcher runs for the same archive. */
+export async function watchAlone<T>(database: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await withLock(database, work);
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== "database_busy" || !error.message.includes("lock"))
+      throw error;
+    throw new EngineError("database_busy", `cannot watch: another lcm watch stores into ${database}`, {
+      hint: "lcm status shows what it does",
+      cause: error,
+    });
+  }
+}
+
+const withLock = <T>(database: string, work: () => Promise<T>): Promise<T> =>
+  withFileLock(`${database}.watch.lock`, 0, work);

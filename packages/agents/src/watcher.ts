@@ -1,0 +1,351 @@
+/**
+ * Follows the session files of agents and imports what changes. Events of the file system say where to look; a scan of all folders now and
+ * then finds what no event told. What a file holds is the importers' business: they prove where they stopped, so that a file that was
+ * rewritten, cut, replaced or renamed, and a watcher that was killed, neither lose nor repeat a line.
+ *
+ * Invariants: one import at a time, and never a model. A file counts as read with the size and time it had before its import began, so
+ * that whatever is written meanwhile is looked at again.
+ */
+import { existsSync, readdirSync, statSync, watch } from "node:fs";
+import type { FSWatcher } from "node:fs";
+import { join } from "node:path";
+import { EngineError, makeImportId } from "@lossless/core";
+import { importTranscript } from "@lossless/interchange";
+import type { ExcludeSession, ImportReport, ImportTarget } from "@lossless/interchange";
+import { RESTED_MS } from "./exclusions.ts";
+import type { AgentPlace } from "./places.ts";
+import type { AgentState, WatchState } from "./watch-state.ts";
+
+/** Lines of one turn are written within moments of each other: an import takes them together. */
+const GATHER_MS = 100;
+/** Between two looks at everything, while events come. */
+const SCAN_MS = 30_000;
+/** The same where the system gives no events. */
+const POLL_MS = 2_000;
+/** A scan takes at most this share of a core, however many files there are. */
+const SCAN_SHARE = 0.005;
+/** How long a file that failed waits, at first and at most. */
+const RETRY_MS = 1_000;
+const MAX_RETRY_MS = 60_000;
+/** A database is only read as far as it changed lately; the margin is far beyond any pause between two looks. */
+const DATABASE_MARGIN_MS = 300_000;
+/** An answer that nobody finished is taken after a minute. */
+const UNFINISHED_MS = 65_000;
+
+export type WatchEvent =
+  | { readonly kind: "stored"; readonly agent: string; readonly report: ImportReport; readonly lagMs: number }
+  | { readonly kind: "left_out"; readonly agent: string; readonly path: string; readonly reason: string }
+  | { readonly kind: "failed"; readonly agent: string; readonly path: string; readonly reason: string };
+
+export interface WatchOptions {
+  readonly engine: ImportTarget;
+  readonly places: readonly AgentPlace[];
+  readonly owner?: string | undefined;
+  readonly exclude: ExcludeSession;
+  readonly onEvent: (event: WatchEvent) => void;
+  /** Called when what is known of an agent changed. */
+  readonly onState?: (state: WatchState) => void;
+}
+
+/** One transcript, as it was last seen. */
+interface Followed {
+  readonly place: AgentPlace;
+  readonly path: string;
+  /** What the file looked like when it was last read; empty before. */
+  read: string;
+  changedAt: number;
+  /** When to import it; null when there is nothing to do. */
+  dueAt: number | null;
+  failures: number;
+  /** A database was read up to here. */
+  readUntil: number | undefined;
+}
+
+interface Mutable<T> {
+  value: T;
+}
+
+export class Watcher {
+  readonly #options: WatchOptions;
+  readonly #files = new Map<string, Followed>();
+  readonly #watchers = new Map<string, FSWatcher>();
+  readonly #states = new Map<string, Mutable<AgentState>>();
+  readonly #startedAt = Date.now();
+  readonly #importId = makeImportId();
+  #hasEvents = true;
+  #isClosed = false;
+  #timer: NodeJS.Timeout | null = null;
+  #scanAt = 0;
+  #working: Promise<void> | null = null;
+  #fail: (error: unknown) => void = () => undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    for (const { agent, root } of options.places) this.#states.set(agent, { value: startState(agent, root) });
+  }
+
+  /** Follows until the signal. Rejects when the archive itself fails. */
+  async run(signal: AbortSignal): Promise<void> {
+    const failed = new Promise<never>((_, reject) => (this.#fail = reject));
+    const ended = new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    this.#wake();
+    try {
+      await Promise.race([ended, failed]);
+    } finally {
+      await this.#close();
+    }
+  }
+
+  /** Imports everything there is once, and ends. */
+  async runOnce(): Promise<WatchState> {
+    this.#scan();
+    await this.#importDue(Infinity);
+    await this.#close();
+    return this.state();
+  }
+
+  state(): WatchState {
+    const agents = [...this.#states.values()].map(({ value }) => value);
+    return { pid: process.pid, startedAt: this.#startedAt, hasEvents: this.#hasEvents, agents };
+  }
+
+  async #close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#timer) clearTimeout(this.#timer);
+    for (const watcher of this.#watchers.values()) watcher.close();
+    this.#watchers.clear();
+    await this.#working;
+  }
+
+  /** Does what is due, and sleeps until the next thing is. */
+  #wake(): void {
+    if (this.#isClosed || this.#working) return;
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#working = this.#workOnce();
+  }
+
+  async #workOnce(): Promise<void> {
+    try {
+      await this.#work();
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#working = null;
+    this.#sleep();
+  }
+
+  async #work(): Promise<void> {
+    if (Date.now() >= this.#scanAt) {
+      const began = performance.now();
+      this.#scan();
+      const took = performance.now() - began;
+      this.#scanAt = Date.now() + Math.max(this.#hasEvents ? SCAN_MS : POLL_MS, took / SCAN_SHARE);
+    }
+    await this.#importDue(Date.now());
+  }
+
+  #sleep(): void {
+    if (this.#isClosed) return;
+    let next = this.#scanAt;
+    for (const { dueAt } of this.#files.values()) if (dueAt !== null && dueAt < next) next = dueAt;
+    this.#timer = setTimeout(() => this.#wake(), Math.max(0, next - Date.now()));
+  }
+
+  #scan(): void {
+    for (const place of this.#options.places) {
+      const isPresent = existsSync(place.root);
+      if (isPresent) this.#scanFolder(place, place.root);
+      this.#note(place.agent, { isPresent, ...this.#count(place) });
+    }
+  }
+
+  #scanFolder(place: AgentPlace, folder: string): void {
+    this.#watchFolder(place, folder);
+    for (const entry of readFolder(folder)) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) this.#scanFolder(place, path);
+      else if (entry.isFile() && place.isTranscript(entry.name)) this.#look(place, path);
+    }
+  }
+
+  #watchFolder(place: AgentPlace, folder: string): void {
+    if (!this.#hasEvents || this.#watchers.has(folder)) return;
+    try {
+      const watcher = watch(folder, (_type, name) => this.#hear(place, folder, name));
+      watcher.on("error", () => this.#unwatch(folder));
+      this.#watchers.set(folder, watcher);
+    } catch (error) {
+      // The folder is gone again, or the system has no more watches: then everything is looked at instead.
+      if (existsSync(folder)) this.#hasEvents = false;
+      else if (!(error instanceof Error)) throw error;
+    }
+  }
+
+  #unwatch(folder: string): void {
+    this.#watchers.get(folder)?.close();
+    this.#watchers.delete(folder);
+  }
+
+  #hear(place: AgentPlace, folder: string, name: string | null): void {
+    if (this.#isClosed) return;
+    const path = name === null ? folder : join(folder, name);
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (!existsSync(folder)) this.#unwatch(folder);
+    if (stats?.isDirectory() === true) this.#scanFolder(place, path);
+    else if (stats?.isFile() === true && name !== null && place.isTranscript(name)) this.#look(place, path);
+    else return;
+    if (!this.#working) this.#sleepAgain();
+  }
+
+  #sleepAgain(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#sleep();
+  }
+
+  /** Has a transcript imported if it is not as it was read. */
+  #look(place: AgentPlace, changed: string): void {
+    const path = place.transcriptOf(changed);
+    const file = this.#files.get(path) ?? startFile(place, path);
+    this.#files.set(path, file);
+    const look = describeFile(path);
+    if (look === null || look.text === file.read) return;
+    file.changedAt = look.changedAt;
+    file.dueAt = Math.min(file.dueAt ?? Infinity, Date.now() + GATHER_MS);
+    this.#note(place.agent, { lastEventAt: look.changedAt, ...this.#count(place) });
+  }
+
+  async #importDue(now: number): Promise<void> {
+    for (const file of this.#files.values()) {
+      if (this.#isClosed) return;
+      if (file.dueAt !== null && file.dueAt <= now) await this.#import(file);
+    }
+  }
+
+  async #import(file: Followed): Promise<void> {
+    const { place, path } = file;
+    const look = describeFile(path);
+    file.dueAt = null;
+    if (look === null) return void this.#files.delete(path);
+    const began = Date.now();
+    try {
+      const { engine, owner, exclude } = this.#options;
+      const since = file.readUntil;
+      const report = await importTranscript({
+        engine,
+        path,
+        owner,
+        exclude,
+        since,
+        importId: this.#importId,
+      });
+      file.read = look.text;
+      file.failures = 0;
+      if (place.agent === "opencode") file.readUntil = began - DATABASE_MARGIN_MS;
+      this.#noteReport(file, report);
+    } catch (error) {
+      this.#noteFailure(file, look.text, error);
+    }
+  }
+
+  #noteReport(file: Followed, report: ImportReport): void {
+    const { place, path } = file;
+    const { onEvent } = this.#options;
+    for (const { code, message } of report.problems) {
+      if (code === "left_out") onEvent({ kind: "left_out", agent: place.agent, path, reason: message });
+      // Something is waited for that no event will tell.
+      if (code === "left_out" && message.startsWith("waits")) file.dueAt = Date.now() + RESTED_MS;
+      if (code === "incomplete_line" && place.agent === "opencode") file.dueAt = Date.now() + UNFINISHED_MS;
+    }
+    const counts = this.#count(place);
+    if (report.imported + report.revisions === 0)
+      return this.#note(place.agent, { problem: null, ...counts });
+    const lagMs = Math.max(0, Date.now() - file.changedAt);
+    this.#note(place.agent, { lastStoredAt: Date.now(), lagMs, problem: null, ...counts });
+    onEvent({ kind: "stored", agent: place.agent, report, lagMs });
+  }
+
+  /** What is wrong with a file waits for its next change; what is wrong with the archive is tried again, and ends the watcher where it must. */
+  #noteFailure(file: Followed, look: string, error: unknown): void {
+    const { place, path } = file;
+    const isKnown = error instanceof EngineError;
+    if (
+      isKnown &&
+      error.code !== "invalid_input" &&
+      error.code !== "not_found" &&
+      error.code !== "database_busy"
+    )
+      throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (isKnown && error.code === "invalid_input") file.read = look;
+    else {
+      file.dueAt = Date.now() + Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** file.failures);
+      file.failures += 1;
+    }
+    this.#note(place.agent, { problem: reason, ...this.#count(place) });
+    this.#options.onEvent({ kind: "failed", agent: place.agent, path, reason });
+  }
+
+  #count({ agent }: AgentPlace): Pick<AgentState, "transcripts" | "waiting"> {
+    const files = [...this.#files.values()].filter(({ place }) => place.agent === agent);
+    return { transcripts: files.length, waiting: files.filter(({ dueAt }) => dueAt !== null).length };
+  }
+
+  #note(agent: string, change: Partial<AgentState>): void {
+    const state = this.#states.get(agent);
+    if (!state) return;
+    const next = { ...state.value, ...change };
+    if (JSON.stringify(next) === JSON.stringify(state.value)) return;
+    state.value = next;
+    this.#options.onState?.(this.state());
+  }
+}
+
+const startState = (agent: string, root: string): AgentState => ({
+  agent,
+  root,
+  isPresent: false,
+  transcripts: 0,
+  lastEventAt: null,
+  lastStoredAt: null,
+  lagMs: null,
+  waiting: 0,
+  problem: null,
+});
+
+const startFile = (place: AgentPlace, path: string): Followed => ({
+  place,
+  path,
+  read: "",
+  changedAt: 0,
+  dueAt: null,
+  failures: 0,
+  readUntil: undefined,
+});
+
+/** What tells one state of a file from another; a database changes in the log beside it. */
+function describeFile(path: string): { readonly text: string; readonly changedAt: number } | null {
+  const own = statSync(path, { throwIfNoEntry: false });
+  if (own === undefined) return null;
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  // An empty log says nothing, and reading a database may make one.
+  const stats = log === undefined || log.size === 0 ? [own] : [own, log];
+  const text = stats.map(({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`).join(", ");
+  return { text, changedAt: Math.max(...stats.map(({ mtimeMs }) => mtimeMs)) };
+}
+
+/** None for a folder that is gone, or may not be read. */
+function readFolder(folder: string): ReturnType<typeof listEntries> {
+  try {
+    return listEntries(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "EACCES" || code === "ENOTDIR" || code === "EPERM") return [];
+    throw error;
+  }
+}
+
+const listEntries = (folder: string) => readdirSync(folder, { withFileTypes: true });

@@ -1,0 +1,260 @@
+/** The watcher over real files and a real archive: what is written is stored once, whatever happens to the files or to the watcher. */
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { makeRandom, makeTemporaryDirectory } from "@lossless/testkit";
+import { openTestEngine, readStoredLines } from "@lossless/testkit/session-archive.ts";
+import { openEngine } from "lossless-claw";
+import type { Engine } from "@lossless/core";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import {
+  listPlaces,
+  makeExclusion,
+  readWatchState,
+  watchAlone,
+  Watcher,
+  writeWatchState,
+} from "../src/index.ts";
+import type { WatchEvent } from "../src/index.ts";
+
+/** Nothing here waits this long; a machine under load may. */
+const PATIENCE = { timeout: 60_000, interval: 20 };
+
+const makeHome = (): string => realpathSync(makeTemporaryDirectory());
+const sessionFile = (home: string, name: string): string =>
+  join(home, ".claude/projects/-app", `${name}.jsonl`);
+
+function row(session: string, n: number, cwd: string, text = `line ${n}`): string {
+  const link = { uuid: `${session}-${n}`, parentUuid: n === 0 ? null : `${session}-${n - 1}` };
+  const line = { ...link, isSidechain: false, sessionId: session, cwd, type: "user" };
+  return `${JSON.stringify({ ...line, message: { role: "user", content: text } })}\n`;
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+interface Watching {
+  readonly engine: Engine;
+  readonly events: WatchEvent[];
+  readonly watcher: Watcher;
+}
+
+async function startWatching(home: string, patterns: readonly string[] = []): Promise<Watching> {
+  const engine = await openTestEngine();
+  const events: WatchEvent[] = [];
+  const watcher = new Watcher({
+    engine,
+    places: listPlaces({}, home),
+    owner: "ada",
+    exclude: makeExclusion(patterns),
+    onEvent: (event) => events.push(event),
+  });
+  const controller = new AbortController();
+  const ended = watcher.run(controller.signal);
+  onTestFinished(async () => {
+    controller.abort();
+    await ended;
+  });
+  return { engine, events, watcher };
+}
+
+/** All stored lines of a session, in order, each in every version that was stored. */
+async function readSession(engine: Engine, sessionId: string): Promise<string[]> {
+  const state = await engine.readSession({ sessionId, owner: "ada" });
+  if (state?.conversationId == null) return [];
+  return (await readStoredLines(engine, state.conversationId)).map(({ text }) => `${text}\n`);
+}
+
+const waitForLines = (engine: Engine, session: string, lines: readonly string[]): Promise<void> =>
+  vi.waitFor(async () => expect(await readSession(engine, session)).toEqual(lines), PATIENCE);
+
+describe("a watcher", () => {
+  test("stores what is there, what is added, and sessions in new folders, for its owner", async () => {
+    const home = makeHome();
+    const path = sessionFile(home, "s1");
+    write(path, row("s1", 0, "/srv/app"));
+    const { engine, watcher } = await startWatching(home);
+    await waitForLines(engine, "s1", [row("s1", 0, "/srv/app")]);
+    // An unfinished line waits for its end.
+    const [half, rest] = [row("s1", 1, "/srv/app").slice(0, 40), row("s1", 1, "/srv/app").slice(40)];
+    appendFileSync(path, half);
+    appendFileSync(path, rest);
+    await waitForLines(
+      engine,
+      "s1",
+      [0, 1].map((n) => row("s1", n, "/srv/app")),
+    );
+    const rollout = join(home, ".codex/sessions/2026/11/16/rollout-1.jsonl");
+    const meta = `${JSON.stringify({ timestamp: "2026-01-01T00:00:00Z", type: "session_meta", payload: { id: "c1", cwd: "/srv/app" } })}\n`;
+    write(join(home, ".claude/projects/-other/s2.jsonl"), row("s2", 0, "/srv/other"));
+    await waitForLines(engine, "s2", [row("s2", 0, "/srv/other")]);
+    write(rollout, meta);
+    // The folder of an agent that is new here is found by the next scan.
+    expect(
+      await new Watcher({
+        engine,
+        places: listPlaces({}, home),
+        owner: "ada",
+        exclude: makeExclusion([]),
+        onEvent: () => undefined,
+      }).runOnce(),
+    ).toMatchObject({ agents: [{ transcripts: 2 }, { agent: "codex", transcripts: 1 }, {}, {}, {}, {}] });
+    expect(await readSession(engine, "c1")).toEqual([meta]);
+    const [claude] = watcher.state().agents;
+    expect(claude).toMatchObject({
+      agent: "claude-code",
+      isPresent: true,
+      transcripts: 2,
+      waiting: 0,
+      problem: null,
+    });
+    expect(claude?.lagMs).toBeGreaterThanOrEqual(0);
+    expect((await engine.verify()).problems).toEqual([]);
+  });
+
+  test("keeps every line once when a transcript is cut, rewritten, replaced, renamed", async () => {
+    const home = makeHome();
+    const path = sessionFile(home, "s1");
+    const lines = Array.from({ length: 6 }, (_, n) => row("s1", n, "/srv/app"));
+    write(path, lines.slice(0, 4).join(""));
+    const { engine } = await startWatching(home);
+    await waitForLines(engine, "s1", lines.slice(0, 4));
+    truncateSync(path, lines.slice(0, 2).join("").length);
+    appendFileSync(path, lines[4] ?? "");
+    await vi.waitFor(async () => expect(await readSession(engine, "s1")).toHaveLength(5), PATIENCE);
+    writeFileSync(`${path}.new`, lines.join(""));
+    renameSync(`${path}.new`, path);
+    await vi.waitFor(async () => expect(await readSession(engine, "s1")).toHaveLength(6), PATIENCE);
+    renameSync(path, sessionFile(home, "s1-archived"));
+    appendFileSync(sessionFile(home, "s1-archived"), row("s1", 6, "/srv/app"));
+    await vi.waitFor(async () => expect(await readSession(engine, "s1")).toHaveLength(7), PATIENCE);
+    const stored = await readSession(engine, "s1");
+    expect(stored.toSorted()).toEqual([...lines, row("s1", 6, "/srv/app")].toSorted());
+    expect((await engine.verify()).problems).toEqual([]);
+  });
+
+  test("stores nothing of what is excluded, and says so", async () => {
+    const home = makeHome();
+    const secret = join(home, "secret");
+    const partly = join(home, "partly");
+    mkdirSync(join(secret, ".git"), { recursive: true });
+    mkdirSync(join(secret, "src"));
+    mkdirSync(join(partly, "drafts/deep"), { recursive: true });
+    writeFileSync(join(secret, ".lcmignore"), "# nothing from here\n");
+    writeFileSync(join(partly, ".lcmignore"), "drafts\n");
+    mkdirSync(join(partly, ".git"));
+    write(sessionFile(home, "a"), row("a", 0, join(secret, "src")));
+    write(sessionFile(home, "b"), row("b", 0, join(partly, "drafts/deep")));
+    write(sessionFile(home, "c"), row("c", 0, partly));
+    write(sessionFile(home, "d"), row("d", 0, join(home, "private/x")));
+    write(sessionFile(home, "e"), row("e", 0, "/srv/app"));
+    write(sessionFile(home, "f"), row("f", 0, "/srv/app"));
+    const { engine, events } = await startWatching(home, [join(home, "private"), "e"]);
+    await waitForLines(engine, "f", [row("f", 0, "/srv/app")]);
+    await waitForLines(engine, "c", [row("c", 0, partly)]);
+    await vi.waitFor(() => expect(events).toHaveLength(6), PATIENCE);
+    for (const session of ["a", "b", "d", "e"]) expect(await readSession(engine, session)).toEqual([]);
+    const reasons = events.flatMap((event) => (event.kind === "left_out" ? [event.reason] : []));
+    expect(reasons).toHaveLength(4);
+    expect(reasons.join()).toContain(join(secret, ".lcmignore"));
+    expect((await engine.status()).conversations).toBe(2);
+  });
+
+  test("waits for the folder of a session, and takes a file that never names one once it has rested", async () => {
+    const home = makeHome();
+    const early = `${JSON.stringify({ type: "queue-operation", sessionId: "s1", timestamp: "2026-01-01T00:00:00Z" })}\n`;
+    write(sessionFile(home, "s1"), early);
+    write(sessionFile(home, "s2"), early.replace("s1", "s2"));
+    utimesSync(sessionFile(home, "s2"), 1_700_000_000, 1_700_000_000);
+    const { engine, events } = await startWatching(home);
+    await waitForLines(engine, "s2", [early.replace("s1", "s2")]);
+    await vi.waitFor(() => expect(events.some(({ kind }) => kind === "left_out")).toBe(true), PATIENCE);
+    expect(await readSession(engine, "s1")).toEqual([]);
+    appendFileSync(sessionFile(home, "s1"), row("s1", 0, "/srv/app"));
+    await waitForLines(engine, "s1", [early, row("s1", 0, "/srv/app")]);
+  });
+
+  test("names a file that is no transcript, and goes on", async () => {
+    const home = makeHome();
+    write(sessionFile(home, "x"), '{"what":"ever"}\n');
+    write(sessionFile(home, "y"), row("y", 0, "/srv/app"));
+    const { engine, events, watcher } = await startWatching(home);
+    await waitForLines(engine, "y", [row("y", 0, "/srv/app")]);
+    await vi.waitFor(() => expect(events.some(({ kind }) => kind === "failed")).toBe(true), PATIENCE);
+    expect(watcher.state().agents[0]?.waiting).toBe(0);
+  });
+});
+
+/** Runs the program, lets files grow under it, and kills it so many ms later, in the middle of whatever it does. */
+async function watchUntilKilled(database: string, home: string, grow: () => void, ms: number): Promise<void> {
+  const program = join(import.meta.dirname, "watch-program.ts");
+  const child: ChildProcess = spawn(process.execPath, [program, database, home], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  child.stdout?.once("data", () => {
+    grow();
+    setTimeout(() => {
+      grow();
+      child.kill("SIGKILL");
+    }, ms);
+  });
+  await ended;
+}
+
+test("killed at any moment, a watcher loses nothing and stores nothing twice; a second one does not start", async () => {
+  const home = makeHome();
+  const database = join(home, "lcm.db");
+  const random = makeRandom(7);
+  const lines: Record<string, string[]> = { s1: [], s2: [] };
+  const grow = (): void => {
+    for (const [session, written] of Object.entries(lines)) {
+      const more = Array.from({ length: 1 + random.below(40) }, (_, i) =>
+        row(session, written.length + i, "/srv/app", "x".repeat(random.below(4_000))),
+      );
+      written.push(...more);
+      mkdirSync(dirname(sessionFile(home, session)), { recursive: true });
+      appendFileSync(sessionFile(home, session), more.join(""));
+    }
+  };
+  grow();
+  for (let round = 0; round < 6; round += 1) await watchUntilKilled(database, home, grow, random.below(400));
+  const engine = await openEngine({ database, thread: false });
+  const watcher = new Watcher({
+    engine,
+    places: listPlaces({}, home),
+    exclude: makeExclusion([]),
+    onEvent: () => undefined,
+  });
+  const state = await watchAlone(database, async () => {
+    await expect(watchAlone(database, () => Promise.resolve())).rejects.toMatchObject({
+      code: "database_busy",
+    });
+    writeWatchState(database, watcher.state());
+    expect(await readWatchState(database)).toMatchObject({ isRunning: true });
+    return watcher.runOnce();
+  });
+  expect(await readWatchState(database)).toMatchObject({ isRunning: false, pid: process.pid });
+  expect(state.agents[0]).toMatchObject({ transcripts: 2, waiting: 0 });
+  for (const [session, written] of Object.entries(lines)) {
+    expect(readFileSync(sessionFile(home, session), "utf8")).toBe(written.join(""));
+    const { conversationId } = (await engine.readSession({ sessionId: session, owner: "main" })) ?? {};
+    const stored = (await readStoredLines(engine, conversationId ?? 0)).map(({ text }) => `${text}\n`);
+    expect(stored).toEqual(written);
+  }
+  expect((await engine.verify()).problems).toEqual([]);
+  await engine.close();
+});

@@ -1,0 +1,190 @@
+/** `lcm watch`: stores the sessions of other agents while they are held, until Ctrl-C, or as a service of the user. */
+import type { Command } from "commander";
+import { Option } from "commander";
+import { homedir } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { AgentState, ServiceReport, WatchEvent, WatchState } from "@lossless/agents";
+import { countOf, formatTime, toIso, toOneLine } from "@lossless/core/doors";
+import { toAction } from "../../invocation.ts";
+import type { Invocation } from "../../invocation.ts";
+import { printNote } from "../../output.ts";
+import { style } from "../../style.ts";
+import { addExamples } from "../shared.ts";
+
+interface Options {
+  readonly once?: boolean;
+  readonly install?: boolean;
+  readonly uninstall?: boolean;
+}
+
+const PROGRAM = fileURLToPath(new URL("../../../bin/lcm.js", import.meta.url));
+/** The state on disk is for people who ask; more often would only wake the disk. */
+const STATE_MS = 500;
+
+export function defineWatch(program: Command): void {
+  const command = program
+    .command("watch")
+    .description(
+      "Store the sessions of Claude Code, Codex, Gemini CLI, OpenCode, pi and Copilot CLI as they happen",
+    )
+    .option("--once", "store what is there now and end")
+    .addOption(new Option("--install", "run it as a service of your user from now on").conflicts("once"))
+    .addOption(new Option("--uninstall", "end and remove that service").conflicts(["once", "install"]))
+    .action(toAction(runWatch));
+  command.addHelpText(
+    "after",
+    `
+Follows the session files of the agents that are on this machine and stores every line of them within about a second.
+It only reads them, and asks no model. One watcher runs per archive; killed at any moment, it goes on where it stopped.
+What it stores belongs to the owner in the setting captureOwner (or --owner).
+
+Nothing of a session is stored if its folder, file or id is in the setting captureExclude, or if its project has a
+.lcmignore file: empty for the whole project, or with a glob per line for folders below it.
+
+lcm status shows each agent's last event. The service is a systemd user unit; on macOS a launchd agent, which is not
+tested. For OpenClaw there is the plugin.`,
+  );
+  addExamples(command, [
+    ["lcm watch", "follow until Ctrl-C"],
+    ["lcm watch --once", "store what is there, for a cron job"],
+    ["lcm watch --install", "start it with your session, as a service"],
+    [`lcm config set captureExclude '["~/private"]'`, "store nothing from below a folder"],
+  ]);
+}
+
+async function runWatch(invocation: Invocation, options: Options): Promise<void> {
+  if (options.install === true || options.uninstall === true) return runService(invocation, options);
+  const { settings } = await invocation.settings();
+  const agents = await import("@lossless/agents");
+  const database = settings.databasePath;
+  await agents.watchAlone(database, () =>
+    invocation.withArchive(
+      "create",
+      async (engine) => {
+        const states = new StateWriter((state) => agents.writeWatchState(database, state));
+        const watcher = new agents.Watcher({
+          engine,
+          places: agents.listPlaces(process.env, homedir()),
+          owner: invocation.owner ?? settings.captureOwner,
+          exclude: agents.makeExclusion(settings.captureExclude),
+          onEvent: (event) => printNote(renderEvent(event)),
+          onState: (state) => states.note(state),
+        });
+        if (options.once !== true) printNote("watching; Ctrl-C ends it");
+        const state = await (options.once === true ? watcher.runOnce() : followUntilEnd(watcher));
+        states.end(state);
+        await invocation.print({
+          data: { agents: state.agents.map(toAgentJson) },
+          text: () => renderAgents(state.agents, Date.now()).join("\n"),
+        });
+      },
+      { thread: true },
+    ),
+  );
+}
+
+async function followUntilEnd(watcher: {
+  run(signal: AbortSignal): Promise<void>;
+  state(): WatchState;
+}): Promise<WatchState> {
+  const controller = new AbortController();
+  const end = (): void => controller.abort();
+  process.on("SIGINT", end).on("SIGTERM", end);
+  try {
+    await watcher.run(controller.signal);
+    return watcher.state();
+  } finally {
+    process.off("SIGINT", end).off("SIGTERM", end);
+  }
+}
+
+/** Writes the newest state, at most every so often. */
+class StateWriter {
+  readonly #write: (state: WatchState) => void;
+  #timer: NodeJS.Timeout | null = null;
+  #next: WatchState | null = null;
+
+  constructor(write: (state: WatchState) => void) {
+    this.#write = write;
+  }
+
+  note(state: WatchState): void {
+    this.#next = state;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      if (this.#next) this.#write(this.#next);
+    }, STATE_MS);
+  }
+
+  end(state: WatchState): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#write(state);
+  }
+}
+
+function renderEvent(event: WatchEvent): string {
+  if (event.kind === "stored") {
+    const { imported, revisions, path } = event.report;
+    const changed = revisions === 0 ? "" : `, ${revisions} changed`;
+    return `${event.agent}: ${countOf(imported, "line", "lines")} stored${changed}, ${path}`;
+  }
+  const what = event.kind === "failed" ? "cannot store" : "left out";
+  return `${event.agent}: ${what} ${event.path}: ${toOneLine(event.reason)}`;
+}
+
+async function runService(invocation: Invocation, { uninstall = false }: Options): Promise<void> {
+  const { installService, uninstallService } = await import("@lossless/agents");
+  const { settings } = await invocation.settings();
+  const owner = invocation.owner === undefined ? [] : ["--owner", invocation.owner];
+  const request = {
+    home: homedir(),
+    platform: process.platform,
+    configHome: process.env["XDG_CONFIG_HOME"] || undefined,
+    command: [process.execPath, PROGRAM, "watch", "--db", settings.databasePath, ...owner],
+  };
+  const report = uninstall ? uninstallService(request) : installService(request);
+  await invocation.print({
+    data: { installed: !uninstall, path: report?.path ?? null, next: report?.next ?? null },
+    text: () => renderService(report, uninstall),
+  });
+}
+
+function renderService(report: ServiceReport | null, isRemoval: boolean): string {
+  if (report === null) return "There is no service to remove.";
+  const lines = [`${isRemoval ? "Removed" : "Wrote"} ${style.name(report.path)}`];
+  if (report.next !== null) lines.push(`The service manager could not be asked. Run: ${report.next}`);
+  if (!report.isTested) lines.push(style.warning("This was never tried on this kind of system."));
+  return lines.join("\n");
+}
+
+export const toAgentJson = (state: AgentState): object => ({
+  ...state,
+  lastEventAt: toIso(state.lastEventAt),
+  lastStoredAt: toIso(state.lastStoredAt),
+});
+
+/** One line for each agent that is here. */
+export function renderAgents(agents: readonly AgentState[], now: number, timezone = "UTC"): string[] {
+  const present = agents.filter(({ isPresent }) => isPresent);
+  if (present.length === 0) return ["No sessions of an agent that can be followed were found."];
+  return present.map((state) => `${state.agent}: ${describeAgent(state, now, timezone)}`);
+}
+
+function describeAgent(state: AgentState, now: number, timezone: string): string {
+  const { transcripts, lastEventAt, lagMs, waiting, problem } = state;
+  const isToday = lastEventAt !== null && now - lastEventAt < 86_400_000;
+  const age = isToday ? `${describeAge(now - lastEventAt)} ago` : formatTime(lastEventAt, timezone);
+  return [
+    countOf(transcripts, "transcript", "transcripts"),
+    lastEventAt === null ? "no event yet" : `last event ${age}`,
+    ...(lagMs === null ? [] : [`stored ${(lagMs / 1000).toFixed(1)} s later`]),
+    ...(waiting === 0 ? [] : [`${waiting} waiting`]),
+    ...(problem === null ? [] : [toOneLine(problem)]),
+  ].join(", ");
+}
+
+function describeAge(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
