@@ -2,14 +2,15 @@
  * The PostgreSQL adapter of the store port: the table of verbs bound to a context. A snapshot is the same verbs in a transaction that only
  * reads; what brings an archive in, in one that nobody sees before it is committed.
  */
-import type { Derive, EventSink } from "@lossless/core/ports";
+import type { ArchiveStatus, Derive, EventSink, Intake, Snapshot } from "@lossless/core/ports";
 import { databaseFiles, folderFiles } from "./blobs.ts";
 import { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
-import { FullTextIndex } from "./full-text-index.ts";
+import { FullTextIndex, readIndexState } from "./full-text-index.ts";
 import { IndexQueue } from "./index-queue.ts";
 import { migrate } from "./migrate.ts";
-import { bindVerbs, VERBS } from "./verbs.ts";
+import { readStatus } from "./read.ts";
+import { bindVerbs, INTAKE_VERBS, VERBS } from "./verbs.ts";
 import type { Bound } from "./verbs.ts";
 
 export interface PostgresStoreOptions {
@@ -27,6 +28,9 @@ export interface PostgresStoreOptions {
 }
 
 export interface PostgresStore extends Bound<typeof VERBS> {
+  status(owner?: string): Promise<ArchiveStatus>;
+  withSnapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>;
+  bringIn<T>(work: (into: Intake) => Promise<T>): Promise<T>;
   flushIndex(): Promise<void>;
   close(): Promise<void>;
 }
@@ -46,6 +50,16 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const queue = new IndexQueue(context);
   return {
     ...bindVerbs(VERBS, context),
+    status: async (owner) => ({
+      databasePath: connection.name,
+      ...(await readStatus(context, owner ?? null)),
+      index: await readIndexState(connection),
+    }),
+    withSnapshot: (work) => connection.readThroughout((sql) => work(bindVerbs(VERBS, { ...context, sql }))),
+    bringIn: (work) =>
+      connection.writeThroughout((sql) =>
+        work(bindVerbs({ ...VERBS, ...INTAKE_VERBS }, { ...context, sql })),
+      ),
     flushIndex: () => queue.settle("all"),
     close: async () => {
       await queue.close();

@@ -50,10 +50,23 @@ import type { Intake, Plan, Store } from "@lossless/core/ports";
 import { append } from "./append.ts";
 import { findClues, findDoubts, testClues } from "./find-clues.ts";
 import { forget, isForgettingOpen, readForgetPlan, wipeFreed } from "./forget.ts";
+import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
+import * as documents from "./documents.ts";
+import * as fold from "./fold.ts";
+import { readForkItems } from "./fork.ts";
+import * as graph from "./graph.ts";
 import { listImports } from "./imports.ts";
+import { listInherited } from "./inherited.ts";
+import { countMessages, measureStorage } from "./measure.ts";
 import { readPlan, writeAlone, writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
 import { removeConversations } from "./remove-conversations.ts";
+import * as read from "./read.ts";
+import { listRecallParts } from "./recall-parts.ts";
+import { listSealed, readRedacted } from "./redactions.ts";
+import * as repair from "./repair.ts";
+import * as spend from "./spend.ts";
+import * as transfer from "./transfer.ts";
 import type { StoreContext } from "./store-context.ts";
 import { verify, verifyConversations } from "./verify.ts";
 
@@ -144,6 +157,73 @@ export const VERBS = {
   listImports,
 
   verify,
+  readSession: read.readSession,
+  knownEvents: read.knownEvents,
+  findSessions: read.findSessions,
+  listConversations: read.listConversations,
+  readConversation: read.readConversation,
+  listMessages: read.listMessages,
+  readOutline: read.readOutline,
+  listMessageIds: read.listMessageIds,
+  locateMessage: read.locateMessage,
+  readMessage: read.readMessage,
+  readShown: read.readShown,
+  readRevisions: read.readRevisions,
+  readFile: read.readFile,
+  readFileContent: read.readFileContent,
+  countMessages,
+  measureStorage,
+
+  readCoverTail,
+  readCoverHead,
+  readSourceItems,
+  findEnds,
+  readForkItems,
+  readRun: fold.readRun,
+  readSources: fold.readSources,
+  hasStale: fold.hasStale,
+  readStale: fold.readStale,
+  readSummary: graph.readSummary,
+  readShownSummaries: graph.readShownSummaries,
+  listSummaries: graph.listSummaries,
+  readGraph: graph.readGraph,
+  countSummaries: graph.countSummaries,
+
+  recordSpend: spend.recordSpend,
+  sumSpend: spend.sumSpend,
+  countSpendCalls: spend.countSpendCalls,
+  readGuards: spend.readGuards,
+  readCacheUsage: spend.readCacheUsage,
+  readCalibration: spend.readCalibration,
+
+  findWritten: documents.findWritten,
+  readPlaces: documents.readPlaces,
+  readTimes: documents.readTimes,
+  listRecallParts,
+  readTexts: documents.readTexts,
+  listNewest: documents.listNewest,
+  readTextsWithin: documents.readTextsWithin,
+  listFiles: documents.listFiles,
+  readFoundSummaries: documents.readFoundSummaries,
+  listRun: documents.listRun,
+  listSummariesOf: documents.listSummariesOf,
+  readFileMessages: documents.readFileMessages,
+  listScope: documents.listScope,
+  listInherited,
+
+  listDebts: repair.listDebts,
+  readVersions: repair.readVersions,
+  findUnproven: repair.findUnproven,
+  listPublished: repair.listPublished,
+  listBlobs: repair.listBlobs,
+  listMoved: transfer.listMoved,
+  readMovedSessions: transfer.readMovedSessions,
+  readMovedRows: transfer.readMovedRows,
+  readMovedFile: transfer.readMovedFile,
+  readMovedSummaries: transfer.readMovedSummaries,
+  readMovedCover: transfer.readMovedCover,
+  readRedacted,
+  listSealed,
 } satisfies Verbs<Store>;
 
 /** What an archive is brought in with, besides the verbs of the store. */

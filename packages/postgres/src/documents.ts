@@ -1,0 +1,273 @@
+/** Documents by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
+import {
+  groupPlaces,
+  must,
+  toFoundSummary,
+  toLargeFile,
+  toSummaryPlace,
+  toText,
+} from "@lossless/core/adapter";
+import type { FoundSummaryColumns, PlaceColumns, TextColumns } from "@lossless/core/adapter";
+import type {
+  ConversationFilter,
+  DatedId,
+  DocumentKind,
+  DocumentPlace,
+  FoundSummary,
+  IdRange,
+  LargeFileRow,
+  MessageText,
+  RecallScope,
+  Row,
+  ScannedText,
+  Store,
+} from "@lossless/core/ports";
+import { bindInherited, NOT_BEYOND } from "./inherited.ts";
+import { bindFilter, CHOSEN, restoreAll } from "./read.ts";
+import type { SqlValue } from "./sql-values.ts";
+import type { StoreContext } from "./store-context.ts";
+
+/**
+ * What {@link bindScope} gives: $1 an owner, $2 conversations, $3 and $4 what they inherited, $5 and $6 times. The conversations of a scope are
+ * those that were named and those that were inherited from.
+ */
+const SCOPED = `
+  SELECT conversation_id FROM conversations
+  WHERE ($1::text IS NULL OR owner = $1) AND ($2::bigint[] IS NULL OR conversation_id = ANY($2))`;
+const isWithin = (column: string): string =>
+  `($5::bigint IS NULL OR ${column} >= $5) AND ($6::bigint IS NULL OR ${column} < $6)`;
+const isScoped = (column: string): string =>
+  `($1::text IS NULL AND $2::bigint[] IS NULL OR ${column} IN (${SCOPED}))`;
+/** $7 is who speaks. */
+const IS_SPOKEN = `
+  ${isScoped("m.conversation_id")} AND ${isWithin("m.created_at")} AND ($7::text IS NULL OR m.role = $7)`;
+const SPOKEN = `${IS_SPOKEN} AND ${NOT_BEYOND.message}`;
+const SUMMARY_SCOPE = `
+  s.state IN ('cover', 'reserve') AND ${isScoped("s.conversation_id")} AND ${isWithin("s.latest_at")} AND ${NOT_BEYOND.summary}`;
+const IS_CURRENT = `
+  m.forgotten_at IS NULL AND m.newest IS NULL
+  AND (m.revises IS NULL OR m.message_id = (SELECT f.newest FROM messages f WHERE f.message_id = m.revises))`;
+
+function bindScope(scope: RecallScope): SqlValue[] {
+  const { owner, conversationIds, inherited = [], since, before } = scope;
+  const ids = conversationIds?.concat(inherited.map(({ conversationId }) => conversationId));
+  return [owner ?? null, ids ?? null, ...bindInherited(scope), since ?? null, before ?? null];
+}
+
+const bindSpoken = (scope: RecallScope): SqlValue[] => [...bindScope(scope), scope.role ?? null];
+
+/** A revision stands where its first version stood. */
+const STANDS_AT = "coalesce((SELECT f.seq FROM messages f WHERE f.message_id = m.revises), m.seq)";
+/** What arrived beside the seeds, themselves included, each once. */
+const BESIDE = `
+  WITH seeds AS MATERIALIZED (
+    SELECT m.message_id AS id, m.conversation_id, ${STANDS_AT} AS place
+    FROM unnest($8::bigint[]) j (id) JOIN messages m ON m.message_id = j.id WHERE ${IS_SPOKEN} AND ${IS_CURRENT}),
+  near AS (
+    SELECT m.message_id FROM seeds s JOIN messages m
+    ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - $9::bigint AND s.place + $9::bigint
+    UNION SELECT id FROM seeds)
+  SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, m.role,
+    coalesce(d.words, 0) AS words
+  FROM near JOIN messages m USING (message_id) LEFT JOIN index_documents d ON d.kind = 'message' AND d.id = m.message_id
+  WHERE ${SPOKEN} AND ${IS_CURRENT} ORDER BY m.message_id`;
+const SUMMARY_SOURCE = `
+  FROM unnest($7::bigint[]) WITH ORDINALITY j (ref, at) JOIN summary_refs r ON r.summary_ref = j.ref
+  JOIN summaries s ON s.summary_id = r.summary_id`;
+const SUMMARY_PLACES = `
+  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at AS created_at, coalesce(d.words, 0) AS words ${SUMMARY_SOURCE}
+  LEFT JOIN index_documents d ON d.kind = 'summary' AND d.id = r.summary_ref WHERE ${SUMMARY_SCOPE} ORDER BY r.summary_ref`;
+
+export async function readPlaces(
+  { sql }: StoreContext,
+  {
+    kind,
+    ids,
+    reach,
+    scope,
+  }: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
+): Promise<DocumentPlace[]> {
+  if (kind === "message")
+    return groupPlaces(await sql.all<PlaceColumns>(BESIDE, ...bindSpoken(scope), [...ids], reach));
+  const rows = await sql.all<Parameters<typeof toSummaryPlace>[0]>(SUMMARY_PLACES, ...bindScope(scope), [
+    ...ids,
+  ]);
+  return rows.map(toSummaryPlace);
+}
+
+interface DatedRow {
+  readonly id: number;
+  readonly created_at: number;
+}
+
+const toDated = ({ id, created_at: createdAt }: DatedRow): DatedId => ({ id, createdAt });
+
+const TIMES = `
+  SELECT m.message_id AS id, m.created_at FROM unnest($8::bigint[]) j (id) JOIN messages m ON m.message_id = j.id
+  WHERE ${SPOKEN} AND ${IS_CURRENT}`;
+const SUMMARY_TIMES = `SELECT r.summary_ref AS id, s.latest_at AS created_at ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE}`;
+
+export async function readTimes(
+  { sql }: StoreContext,
+  { kind, ids, scope }: { kind: DocumentKind; ids: readonly number[]; scope: RecallScope },
+): Promise<DatedId[]> {
+  const rows =
+    kind === "message"
+      ? await sql.all<DatedRow>(TIMES, ...bindSpoken(scope), [...ids])
+      : await sql.all<DatedRow>(SUMMARY_TIMES, ...bindScope(scope), [...ids]);
+  return rows.map(toDated);
+}
+
+/** Without a look at the documents themselves. $7 and $8 are the ends of ranges. */
+const MESSAGES_NEWEST = `
+  SELECT m.message_id AS id, m.created_at FROM messages m
+  WHERE m.conversation_id IN (${SCOPED}) AND ${isWithin("m.created_at")} AND ${NOT_BEYOND.message}`;
+const SUMMARIES_NEWEST = `
+  SELECT r.summary_ref AS id, s.latest_at AS created_at FROM summary_refs r JOIN summaries s USING (summary_id) WHERE ${SUMMARY_SCOPE}`;
+const NEWEST = {
+  message: {
+    all: MESSAGES_NEWEST,
+    within: `
+      SELECT m.message_id AS id, m.created_at FROM unnest($7::bigint[], $8::bigint[]) j (first_id, last_id)
+      JOIN messages m ON m.message_id BETWEEN j.first_id AND j.last_id
+      WHERE m.conversation_id IN (${SCOPED}) AND ${isWithin("m.created_at")} AND ${NOT_BEYOND.message}`,
+  },
+  summary: {
+    all: SUMMARIES_NEWEST,
+    within: `
+      SELECT r.summary_ref AS id, s.latest_at AS created_at FROM unnest($7::bigint[], $8::bigint[]) j (first_id, last_id)
+      JOIN summary_refs r ON r.summary_ref BETWEEN j.first_id AND j.last_id JOIN summaries s USING (summary_id)
+      WHERE ${SUMMARY_SCOPE}`,
+  },
+} as const;
+
+const bindRanges = (ranges: readonly IdRange[]): SqlValue[] => [
+  ranges.map(([first]) => first),
+  ranges.map(([, last]) => last),
+];
+
+export async function listNewest(
+  { sql }: StoreContext,
+  { kind, scope, within }: Parameters<Store["listNewest"]>[0],
+): Promise<DatedId[]> {
+  const ranges = within === null ? [] : bindRanges(within);
+  const text = NEWEST[kind][within === null ? "all" : "within"];
+  const rows = await sql.all<DatedRow>(text, ...bindScope(scope), ...ranges);
+  return rows.map(toDated).sort((a, b) => b.createdAt - a.createdAt || b.id - a.id);
+}
+
+type BodyColumns = Pick<Row<"messages">, "message_id" | "body" | "encoding" | "arrival_bytes">;
+const BODY_COLUMNS = "m.message_id, m.seq, m.role, m.created_at, m.body, m.encoding, m.arrival_bytes";
+const TEXTS = `
+  SELECT ${BODY_COLUMNS}, m.conversation_id, m.position, m.event_id, m.tokens
+  FROM unnest($8::bigint[]) WITH ORDINALITY j (id, at) JOIN messages m ON m.message_id = j.id
+  WHERE ${SPOKEN} AND m.forgotten_at IS NULL ORDER BY j.at`;
+const TEXTS_WITHIN = `
+  SELECT ${BODY_COLUMNS} FROM unnest($8::bigint[], $9::bigint[]) j (first_id, last_id)
+  JOIN messages m ON m.message_id BETWEEN j.first_id AND j.last_id WHERE ${SPOKEN} AND ${IS_CURRENT} ORDER BY m.message_id`;
+
+export function readTexts(
+  { sql, files }: StoreContext,
+  messageIds: readonly number[],
+  scope: RecallScope,
+): Promise<MessageText[]> {
+  if (messageIds.length === 0) return Promise.resolve([]);
+  return sql.read(async (own) => {
+    const rows = await own.all<TextColumns & BodyColumns>(TEXTS, ...bindSpoken(scope), [...messageIds]);
+    const bodies = await restoreAll(files, own, rows);
+    return rows.map((row, at) => toText(row, must(bodies[at], "a body")));
+  });
+}
+
+type ScannedRow = BodyColumns & Pick<Row<"messages">, "seq" | "role" | "created_at">;
+
+export function readTextsWithin(
+  { sql, files }: StoreContext,
+  ranges: readonly IdRange[],
+  scope: RecallScope,
+): Promise<ScannedText[]> {
+  if (ranges.length === 0) return Promise.resolve([]);
+  return sql.read(async (own) => {
+    const rows = await own.all<ScannedRow>(TEXTS_WITHIN, ...bindSpoken(scope), ...bindRanges(ranges));
+    const bodies = await restoreAll(files, own, rows);
+    return rows.map(({ message_id: messageId, seq, role, created_at: createdAt }, at) => {
+      const arrival = Buffer.from(must(bodies[at], "a body")).toString();
+      return { messageId, seq, role, createdAt, arrival };
+    });
+  });
+}
+
+const SUMMARIES = `SELECT r.summary_ref, s.* ${SUMMARY_SOURCE} WHERE ${SUMMARY_SCOPE} ORDER BY j.at`;
+
+export async function readFoundSummaries(
+  { sql }: StoreContext,
+  refs: readonly number[],
+  scope: RecallScope,
+): Promise<FoundSummary[]> {
+  if (refs.length === 0) return [];
+  return (await sql.all<FoundSummaryColumns>(SUMMARIES, ...bindScope(scope), [...refs])).map(toFoundSummary);
+}
+
+/** A file of a conversation that was inherited from counts where a message that holds it does. */
+const FILES = `
+  SELECT f.* FROM large_files f
+  WHERE ${isScoped("f.conversation_id")} AND ${isWithin("f.created_at")} AND ($7::text[] IS NULL OR f.file_id = ANY($7))
+    AND ($3::bigint[] IS NULL OR EXISTS (
+      SELECT 1 FROM message_parts p JOIN messages m USING (message_id) WHERE p.file_id = f.file_id AND ${NOT_BEYOND.message}))
+  ORDER BY f.created_at DESC, f.file_id`;
+
+export async function listFiles(
+  { sql }: StoreContext,
+  scope: RecallScope,
+  fileIds: readonly string[] | null,
+): Promise<LargeFileRow[]> {
+  const rows = await sql.all<Row<"large_files">>(FILES, ...bindScope(scope), fileIds && [...fileIds]);
+  return rows.map(toLargeFile);
+}
+
+const WRITTEN = `
+  SELECT DISTINCT m.message_id AS id, m.created_at FROM unnest($7::bigint[], $8::bigint[]) r (since, before)
+  JOIN messages m ON m.created_at >= r.since AND m.created_at < r.before
+  WHERE m.conversation_id IN (${SCOPED}) AND ${isWithin("m.created_at")} AND ${NOT_BEYOND.message}
+  ORDER BY m.created_at DESC, m.message_id LIMIT $9`;
+
+/** Times of messages are whole numbers; ends of ranges need not be. */
+export async function findWritten(
+  { sql }: StoreContext,
+  { scope, ranges, limit }: Parameters<Store["findWritten"]>[0],
+): Promise<{ messageId: number; createdAt: number }[]> {
+  const ends = [ranges.map(({ since }) => Math.ceil(since)), ranges.map(({ before }) => Math.ceil(before))];
+  const rows = await sql.all<DatedRow>(WRITTEN, ...bindScope(scope), ...ends, limit);
+  return rows.map((row) => ({ messageId: row.id, createdAt: row.created_at }));
+}
+
+/** Between two messages of one conversation, whichever stands first. */
+const RUN = `
+  SELECT m.message_id AS id FROM messages a JOIN messages b ON b.message_id = $2 AND b.conversation_id = a.conversation_id
+  JOIN messages m ON m.conversation_id = a.conversation_id
+    AND (m.position, m.seq) >= (CASE WHEN (a.position, a.seq) <= (b.position, b.seq) THEN a.position ELSE b.position END,
+                                CASE WHEN (a.position, a.seq) <= (b.position, b.seq) THEN a.seq ELSE b.seq END)
+    AND (m.position, m.seq) <= (CASE WHEN (a.position, a.seq) <= (b.position, b.seq) THEN b.position ELSE a.position END,
+                                CASE WHEN (a.position, a.seq) <= (b.position, b.seq) THEN b.seq ELSE a.seq END)
+  WHERE a.message_id = $1 AND m.revises IS NULL AND m.forgotten_at IS NULL ORDER BY m.position, m.seq`;
+const SUMMARIES_OF = `
+  SELECT l.summary_id AS id FROM summary_messages l JOIN summaries s USING (summary_id)
+  WHERE l.message_id = $1 AND s.state IN ('cover', 'reserve') ORDER BY s.depth, l.summary_id`;
+const FILE_MESSAGES = "SELECT DISTINCT message_id AS id FROM message_parts WHERE file_id = $1 ORDER BY id";
+const SCOPE = `SELECT c.conversation_id AS id FROM conversations c WHERE ${CHOSEN} ORDER BY c.conversation_id DESC`;
+
+export const listRun = (context: StoreContext, firstId: number, lastId: number): Promise<number[]> =>
+  listIds(context, RUN, firstId, lastId);
+
+export const listSummariesOf = (context: StoreContext, messageId: number): Promise<string[]> =>
+  listIds(context, SUMMARIES_OF, messageId);
+
+export const readFileMessages = (context: StoreContext, fileId: string): Promise<number[]> =>
+  listIds(context, FILE_MESSAGES, fileId);
+
+export const listScope = (context: StoreContext, request: ConversationFilter): Promise<number[]> =>
+  listIds(context, SCOPE, ...bindFilter(request));
+
+async function listIds<T>({ sql }: StoreContext, text: string, ...values: SqlValue[]): Promise<T[]> {
+  return (await sql.all<{ id: T }>(text, ...values)).map(({ id }) => id);
+}

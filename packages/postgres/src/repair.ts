@@ -1,0 +1,72 @@
+/** The lists the doctor reads. */
+import { toDebt, toDoubtful } from "@lossless/core/adapter";
+import type { DoubtfulColumns } from "@lossless/core/adapter";
+import type { Debt, DoubtfulSummary, Row } from "@lossless/core/ports";
+import { SCHEMA_VERSION } from "./migrate.ts";
+import { restoreAll } from "./read.ts";
+import type { StoreContext } from "./store-context.ts";
+
+const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
+const PUBLISHED = `
+  SELECT summary_id, conversation_id, depth, tokens, source_tokens, level, model, stale, content FROM summaries
+  WHERE state = 'cover' AND summary_id > $1 AND ($3::bigint IS NULL OR conversation_id = $3) ORDER BY summary_id LIMIT $2`;
+const FILE_PATHS = "SELECT storage_path FROM large_files ORDER BY storage_path";
+const VERSION = "SELECT version FROM archive_schema";
+const VERSIONS_OF = `
+  SELECT a.place, v.message_id, v.body, v.encoding, v.arrival_bytes
+  FROM unnest($3::text[]) WITH ORDINALITY a (event_id, place) JOIN sessions s ON s.session_id = $2 AND ($1::text IS NULL OR s.owner = $1)
+  JOIN event_ids e ON e.session_ref = s.session_ref AND e.event_id = a.event_id
+  CROSS JOIN LATERAL (
+    SELECT m.* FROM messages m WHERE m.message_id = e.message_id
+    UNION ALL SELECT m.* FROM messages m WHERE m.revises = e.message_id) v
+  WHERE v.forgotten_at IS NULL`;
+
+export async function listDebts({ sql }: StoreContext): Promise<Debt[]> {
+  return (await sql.all<Row<"compaction_debt">>(DEBTS)).map(toDebt);
+}
+
+export async function readVersions({ sql }: StoreContext): Promise<{
+  schemaVersion: number;
+  storedSchemaVersion: number;
+}> {
+  const row = await sql.get<{ version: number }>(VERSION);
+  return { schemaVersion: SCHEMA_VERSION, storedSchemaVersion: row?.version ?? 0 };
+}
+
+type VersionRow = Pick<Row<"messages">, "message_id" | "body" | "encoding" | "arrival_bytes"> & {
+  readonly place: number;
+};
+
+/** Two versions may hold the same bytes; one that does is enough. */
+export function findUnproven(
+  { sql, files }: StoreContext,
+  owner: string | null,
+  sessionId: string,
+  events: readonly { eventId: string; bytes: Uint8Array }[],
+): Promise<string[]> {
+  const ids = events.map(({ eventId }) => eventId);
+  return sql.read(async (own) => {
+    const rows = await own.all<VersionRow>(VERSIONS_OF, owner, sessionId, ids);
+    const stored = await restoreAll(files, own, rows);
+    const proven = new Set(
+      rows.flatMap(({ place }, at) =>
+        Buffer.compare(stored[at] ?? new Uint8Array(), events[place - 1]?.bytes ?? new Uint8Array()) === 0
+          ? [place - 1]
+          : [],
+      ),
+    );
+    return ids.filter((_, at) => !proven.has(at));
+  });
+}
+
+export async function listPublished(
+  { sql }: StoreContext,
+  { after, limit, conversationId }: { after: string; limit: number; conversationId?: number },
+): Promise<DoubtfulSummary[]> {
+  const rows = await sql.all<DoubtfulColumns>(PUBLISHED, after, limit, conversationId ?? null);
+  return rows.map(toDoubtful);
+}
+
+export async function listBlobs({ sql }: StoreContext): Promise<string[]> {
+  return (await sql.all<{ storage_path: string }>(FILE_PATHS)).map((row) => row.storage_path);
+}

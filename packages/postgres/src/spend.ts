@@ -1,0 +1,80 @@
+/** What folding costs: model calls, guards that outlive a restart, and reported cache usage. */
+import type { Guard, Row, SpendGroup, SpendRecord, Store } from "@lossless/core/ports";
+import { statement } from "./connection.ts";
+import type { StoreContext } from "./store-context.ts";
+
+const INSERT_SPEND = `
+  INSERT INTO spend (at, conversation_id, purpose, provider, model, input_tokens, output_tokens, duration_ms, outcome)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+/** In the order of those columns. */
+const SPEND_FIELDS = [
+  "at",
+  "conversationId",
+  "purpose",
+  "provider",
+  "model",
+  "inputTokens",
+  "outputTokens",
+  "durationMs",
+  "outcome",
+] as const;
+/** $2 is how far the clock of the reader is ahead of UTC. */
+const SPEND_KEYS = {
+  day: "to_char(to_timestamp((at + $2::bigint) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+  conversation: "coalesce(conversation_id::text, '-')",
+  model: "provider || '/' || model",
+  purpose: "purpose",
+  all: "'all'::text",
+} as const;
+/** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
+const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= $1 AND purpose <> 'embed'";
+const GUARDS = "SELECT * FROM guards ORDER BY name";
+const CACHE_USAGE = "SELECT * FROM cache_usage WHERE conversation_id = $1";
+const CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = $1";
+
+export const recordSpend = ({ sql }: StoreContext, record: SpendRecord): Promise<void> =>
+  sql.write(async (own) => own.post(statement(INSERT_SPEND, ...SPEND_FIELDS.map((field) => record[field]))));
+
+export async function sumSpend(
+  { sql }: StoreContext,
+  { since, by, timeZoneOffsetMs = 0 }: Parameters<Store["sumSpend"]>[0],
+): Promise<SpendGroup[]> {
+  const rows = await sql.all<{ key: string; calls: number; input: number; output: number }>(
+    `SELECT (${SPEND_KEYS[by]}) COLLATE "C" AS key, count(*) AS calls, sum(input_tokens) AS input, sum(output_tokens) AS output
+     FROM spend WHERE at >= $1 AND $2::bigint IS NOT NULL GROUP BY 1 ORDER BY 1`,
+    since,
+    timeZoneOffsetMs,
+  );
+  return rows.map((row) => ({
+    key: row.key,
+    calls: row.calls,
+    inputTokens: row.input,
+    outputTokens: row.output,
+  }));
+}
+
+export async function countSpendCalls({ sql }: StoreContext, since: number): Promise<number> {
+  return (await sql.get<{ n: number }>(COUNT_CALLS, since))?.n ?? 0;
+}
+
+export async function readGuards({ sql }: StoreContext): Promise<Guard[]> {
+  const rows = await sql.all<Row<"guards">>(GUARDS);
+  return rows.map(({ open_until: openUntil, ...guard }) => ({ ...guard, openUntil }));
+}
+
+export async function readCacheUsage(
+  { sql }: StoreContext,
+  conversationId: number,
+): ReturnType<Store["readCacheUsage"]> {
+  const row = await sql.get<Row<"cache_usage">>(CACHE_USAGE, conversationId);
+  if (!row) return null;
+  return { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens };
+}
+
+/** What is known of how a model counts tokens; null for one nobody has reported on. */
+export async function readCalibration(
+  { sql }: StoreContext,
+  model: string,
+): ReturnType<Store["readCalibration"]> {
+  return (await sql.get<{ factor: number; samples: number }>(CALIBRATION, model)) ?? null;
+}
