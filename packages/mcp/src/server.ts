@@ -20,6 +20,13 @@ import type { McpTool } from "./tools.ts";
 /** Hosts put it before the names of tools: the tools begin with `lcm_`, so this must not. */
 export const SERVER_NAME = "lossless";
 
+/** Nobody is told of changes: tools and prompts never change, and new conversations show when the list is asked for. */
+const CAPABILITIES = {
+  tools: { listChanged: false },
+  resources: { listChanged: false },
+  prompts: { listChanged: false },
+};
+
 /** Only reads, and only what is on this machine. */
 const ANNOTATIONS = {
   readOnlyHint: true,
@@ -49,7 +56,7 @@ export function makeFactory(reader: ArchiveReader, version: string): McpServerFa
   return () => {
     const server = new McpServer(
       { name: SERVER_NAME, title: "Lossless memory", version },
-      { instructions: INSTRUCTIONS, capabilities: { tools: {}, resources: {}, prompts: {} } },
+      { instructions: INSTRUCTIONS, capabilities: CAPABILITIES },
     );
     for (const tool of MCP_TOOLS) addTool(server, reader, tool);
     addPrompts(server);

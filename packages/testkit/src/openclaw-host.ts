@@ -2,17 +2,16 @@
  * A real OpenClaw for tests: found in a cache folder or installed there, given private state in a temporary folder, started, stopped,
  * killed and started again on the same state. The host is a test subject of 650 MB and never a dependency of the project.
  *
- * Kept here: an installation is either whole or not there (it is made aside and renamed into place), and no process is ended but those
- * started here, by their process group, because the host starts itself a second time as a child.
+ * Kept here: no process is ended but those started here, by their process group, because the host starts itself a second time as a child.
  */
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { connectGateway, type GatewayClient } from "./gateway-client.ts";
+import { cachePath, installPackage, isCached } from "./tool-cache.ts";
 
 export const OPENCLAW_VERSION = "2026.9.6";
 const INSPECTOR = "@openclaw/plugin-inspector";
@@ -29,22 +28,16 @@ const GATEWAY_TOKEN = "local-test-token";
 const READY_DEADLINE_MS = 900_000;
 const STOP_DEADLINE_MS = 300_000;
 const COMMAND_DEADLINE_MS = 900_000;
-const INSTALL_DEADLINE_MS = 1_800_000;
 
 export function hostCacheDir(version = OPENCLAW_VERSION): string {
-  return join(cacheRoot(), `openclaw-${version}`);
-}
-
-function cacheRoot(): string {
-  return process.env.LCM_HOST_CACHE ?? join(homedir(), ".cache", "lossless-claw");
+  return cachePath(`openclaw-${version}`);
 }
 
 /** The cached host, or undefined when it has to be installed first. */
 export async function findHost(version = OPENCLAW_VERSION): Promise<InstalledHost | undefined> {
   const cache = hostCacheDir(version);
   const packageDir = join(cache, "node_modules", "openclaw");
-  // npm writes this file last, so an installation that was cut off does not have it.
-  if (!existsSync(join(cache, "node_modules", ".package-lock.json"))) return undefined;
+  if (!isCached(cache)) return undefined;
   const entryFile = join(packageDir, "openclaw.mjs");
   if (!existsSync(entryFile)) return undefined;
   const manifest = JSON.parse(await readFile(join(packageDir, "package.json"), "utf8")) as {
@@ -69,44 +62,13 @@ export async function ensureHost(
 
 /** The public inspector of OpenClaw plugins: its entry file, from the cache or installed there. */
 export async function ensurePluginInspector(say: (line: string) => void): Promise<string> {
-  const target = join(cacheRoot(), `plugin-inspector-${INSPECTOR_VERSION}`);
+  const target = cachePath(`plugin-inspector-${INSPECTOR_VERSION}`);
   const entryFile = join(target, "node_modules", ...INSPECTOR.split("/"), "src", "cli.js");
-  if (!existsSync(join(target, "node_modules", ".package-lock.json"))) {
+  if (!isCached(target)) {
     say(`installing ${INSPECTOR}@${INSPECTOR_VERSION} into the cache (once)`);
     await installPackage(INSPECTOR, INSPECTOR_VERSION, target);
   }
   return entryFile;
-}
-
-async function installPackage(name: string, version: string, target: string): Promise<void> {
-  const aside = `${target}.partial-${process.pid}`;
-  await removeLeftovers(target);
-  await mkdir(aside, { recursive: true });
-  await writeFile(
-    join(aside, "package.json"),
-    JSON.stringify({ private: true, dependencies: { [name]: version } }),
-  );
-  try {
-    await runToEnd("npm", ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"], {
-      cwd: aside,
-      deadlineMs: INSTALL_DEADLINE_MS,
-    });
-    await rm(target, { recursive: true, force: true });
-    await rename(aside, target);
-  } finally {
-    await rm(aside, { recursive: true, force: true });
-  }
-}
-
-/** Folders of installations whose process is gone. */
-async function removeLeftovers(target: string): Promise<void> {
-  const parent = join(target, "..");
-  await mkdir(parent, { recursive: true });
-  for (const name of await readdir(parent)) {
-    const pid = /\.partial-(\d+)$/.exec(name)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid)))
-      await rm(join(parent, name), { recursive: true, force: true });
-  }
 }
 
 /** Private state of one host: survives restarts of the gateway and is removed by its owner. */
@@ -388,20 +350,6 @@ function runProcess(
       resolve({ code: code ?? -1, output: group.output() });
     });
   });
-}
-
-async function runToEnd(command: string, args: readonly string[], options: RunOptions): Promise<void> {
-  const { code, output } = await runProcess(command, args, options);
-  if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${code}:\n${output.slice(-3000)}`);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 function findFreePort(): Promise<number> {
