@@ -6,6 +6,7 @@ import { deriveMessage } from "@lossless/core/testing";
 import { makeOpenEngine } from "@lossless/core/ports";
 import type { Store } from "@lossless/core/ports";
 import { openStore } from "lossless-claw";
+import { copyArchive } from "@lossless/testkit/copy-archive.ts";
 import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
 import { makeRandom } from "@lossless/testkit/random.ts";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
@@ -18,8 +19,8 @@ import { IndexQueue } from "../src/index-queue.ts";
 import { countPendingWords, readDocuments } from "../src/pending.ts";
 import { reindex } from "../src/reindex.ts";
 import { readIndexProof } from "../src/verify-index.ts";
-import type { Connection, StoreContext } from "../src/testing.ts";
-import { copyArchive } from "./copy-archive.ts";
+import { Connection, migrate } from "../src/testing.ts";
+import type { StoreContext } from "../src/testing.ts";
 
 const programs = findPostgres();
 if (programs === null) console.warn("PostgreSQL is not installed here: its tests are skipped");
@@ -87,8 +88,11 @@ async function openPair(texts: readonly string[], owners: readonly string[] = [O
   await fill(sqlite, texts, owners);
   for (const { conversationId } of (await sqlite.listConversations({ limit: 2 })).items)
     await sqlite.compact({ conversationId, budgetTokens: 2_000 });
-  const connection = await copyArchive(database, await server.createDatabase());
+  const address = await server.createDatabase();
+  const connection = new Connection({ address, readOnly: false });
   onTestFinished(() => connection.close());
+  await migrate(connection, { create: true });
+  await copyArchive(database, address);
   const context: StoreContext = {
     sql: connection,
     files: databaseFiles,
