@@ -135,7 +135,10 @@ interface BlockRow {
 const parseIds = (text: string | null | undefined): number[] => (text ? text.split(",").map(Number) : []);
 
 /** The conversations a scope names, or null when it names none. */
-const nameConversations = ({ conversationIds, inherited = [] }: RecallScope): readonly number[] | null =>
+export const nameConversations = ({
+  conversationIds,
+  inherited = [],
+}: RecallScope): readonly number[] | null =>
   conversationIds?.concat(inherited.map(({ conversationId }) => conversationId)) ?? null;
 
 export function findClues(context: StoreContext, request: ClueRequest): Promise<CluesFound> {
@@ -207,7 +210,7 @@ async function readAllowed(
   return Float64Array.from(parseIds(row?.ids)).sort();
 }
 
-async function readBeyond(
+export async function readBeyond(
   sql: Sql,
   kind: DocumentKind,
   { inherited = [] }: RecallScope,

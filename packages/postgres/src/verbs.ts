@@ -67,6 +67,7 @@ import { listSealed, readRedacted } from "./redactions.ts";
 import * as repair from "./repair.ts";
 import * as spend from "./spend.ts";
 import * as transfer from "./transfer.ts";
+import * as vectors from "./vectors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { verify, verifyConversations } from "./verify.ts";
 
@@ -151,6 +152,16 @@ export const VERBS = {
   testClues,
   findDoubts,
   reindex,
+
+  listVectorSpaces: vectors.listVectorSpaces,
+  countVectors: vectors.countVectors,
+  claimVectorSpace: vectors.claimVectorSpace,
+  listPendingVectors: vectors.listPendingVectors,
+  listUnembedded: vectors.listUnembedded,
+  storeVectors: vectors.storeVectors,
+  releaseVectorSpace: vectors.releaseVectorSpace,
+  dropVectorSpace: vectors.dropVectorSpace,
+  scanVectors: vectors.scanVectors,
 
   recordUnsealing: does(planRecordUnsealing),
   replaceSealed: does(planReplaceSealed),

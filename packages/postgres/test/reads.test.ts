@@ -4,14 +4,15 @@ import type { Engine } from "@lossless/core";
 import type { RecallScope, Store } from "@lossless/core/ports";
 import { deriveMessage } from "@lossless/core/testing";
 import { makeTemporaryDirectory } from "@lossless/testkit";
+import { copyArchive } from "@lossless/testkit/copy-archive.ts";
 import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
 import { openEngine, openStore } from "lossless-claw";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { folderFiles } from "../src/blobs.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
-import type { Connection, StoreContext } from "../src/testing.ts";
+import { Connection, migrate } from "../src/testing.ts";
+import type { StoreContext } from "../src/testing.ts";
 import { bindVerbs, VERBS } from "../src/verbs.ts";
-import { copyArchive } from "./copy-archive.ts";
 
 const programs = findPostgres();
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
@@ -64,8 +65,11 @@ async function openBoth(prepare: (engine: Engine) => Promise<void>): Promise<Bot
   const engine = await openEngine({ database, thread: false });
   await prepare(engine);
   await engine.close();
-  const connection = await copyArchive(database, await server.createDatabase());
+  const address = await server.createDatabase();
+  const connection = new Connection({ address, readOnly: false });
   onTestFinished(() => connection.close());
+  await migrate(connection, { create: true });
+  await copyArchive(database, address);
   const sqlite = await openStore(database, { derive: deriveMessage });
   onTestFinished(() => sqlite.close());
   const context: StoreContext = {
