@@ -115,6 +115,7 @@ export { planRecordUnsealing, planReplaceSealed } from "./archive/vault.ts";
 export type { Key } from "./archive/tables.ts";
 export { proveArchive, proveConversations } from "./archive/verify.ts";
 export type { Problems } from "./archive/verify-problems.ts";
+export { checkVector, refuseVector } from "./archive/verify-vectors.ts";
 export { isHiddenByBoundary } from "./model/boundaries.ts";
 export type { Boundary } from "./model/boundaries.ts";
 export type { CoverItem } from "./model/cover.ts";

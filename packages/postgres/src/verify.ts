@@ -10,6 +10,7 @@ import type { Sql } from "./connection.ts";
 import { compareSchema } from "./migrate.ts";
 import { answerNow } from "./plans.ts";
 import { readIndexProof } from "./verify-index.ts";
+import { readVectorProof } from "./verify-vectors.ts";
 
 export const verify = (
   context: StoreContext,
@@ -35,12 +36,14 @@ export const verifyConversations = (
 async function proveStorage(sql: Sql): Promise<StorageProof> {
   const differences = await compareSchema(sql);
   const openIndex = await readIndexProof(sql);
+  const checkVectors = await readVectorProof(sql);
   return {
     ...NOTHING_ELSE,
     checkDatabase: (problems) => {
       for (const difference of differences) problems.add("schema", "archive", difference);
     },
     openIndex,
+    checkVectors,
   };
 }
 

@@ -82,6 +82,7 @@ describe.skipIf(programs === null)("vectors on a server", async () => {
       given: 2,
     });
     expect(await store.listUnembedded({ spaceId, after: 0, limit: 10 })).toEqual([third]);
+    expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
     await store.append(batchOf([makeEvent("e9", say("later"))]));
     const [pending] = await store.listPendingVectors({ spaceId, limit: 10 });
     expect(pending).toMatchObject({ isWanted: true });
