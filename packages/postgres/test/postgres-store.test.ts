@@ -30,5 +30,5 @@ describe.skipIf(programs === null)("on PostgreSQL", async () => {
     .filter(([name, { value }]) => typeof value === "function" && name !== "constructor")
     .map(([name]) => name)
     .filter((name) => !MISSING.includes(name));
-  testStore("the PostgreSQL store", { open, verbs, hasFiles: true, without: ["copies", "vectors"] });
+  testStore("the PostgreSQL store", { open, verbs, without: ["copies", "vectors"] });
 });

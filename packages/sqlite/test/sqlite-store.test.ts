@@ -8,5 +8,4 @@ testStore("the SQLite store", {
   verbs: Object.entries(Object.getOwnPropertyDescriptors(SqliteStore.prototype))
     .filter(([name, { value }]) => typeof value === "function" && name !== "constructor")
     .map(([name]) => name),
-  hasFiles: true,
 });

@@ -46,19 +46,67 @@ const ALIAS = 2;
 const HIDDEN_SUMMARY = 4;
 
 export class MemoryArchive implements Reads {
-  readonly #tables = new Map<TableName, Map<string, Values>>(TABLE_NAMES.map((name) => [name, new Map()]));
-  readonly #files = new MemoryBlobs();
+  readonly #tables: ReadonlyMap<TableName, Map<string, Values>>;
+  readonly blobs: MemoryBlobs;
+  /** How what was changed is undone, the newest last; empty outside of a write. */
+  readonly #undo: (() => void)[] = [];
+  /** The highest numbers of rows that were removed: none is given again. */
+  readonly #lastIds = new Map<TableName, number>();
+  #depth = 0;
   /** What a write has changed and is to be sealed. */
   readonly #unsealed = new Map<SealKind, Set<Value>>(SEAL_KINDS.map((kind) => [kind, new Set()]));
   /** How often the last plan asked. */
   asks = 0;
 
+  /** A copy of another archive as it is now, or an empty one. */
+  constructor(of?: MemoryArchive) {
+    this.#tables = new Map(TABLE_NAMES.map((name) => [name, new Map(of?.rowsOf(name))]));
+    this.blobs = new MemoryBlobs(of?.blobs);
+  }
+
+  /** Runs a plan; one that fails leaves nothing. */
   write<T>(plan: () => Plan<T>): T {
-    const { value, asks } = answerAll(plan(), this, (changes) => this.#apply(changes));
-    this.asks = asks;
-    this.#apply(value.changes);
-    this.#seal();
-    return value.result;
+    const before = this.#begin();
+    try {
+      const { value, asks } = answerAll(plan(), this, (changes) => this.#apply(changes));
+      this.asks = asks;
+      this.#apply(value.changes);
+      this.#seal();
+      return value.result;
+    } catch (error) {
+      this.#rollBack(before);
+      throw error;
+    } finally {
+      this.#end();
+    }
+  }
+
+  /** Several writes as one. */
+  async writeThroughout<T>(work: () => Promise<T>): Promise<T> {
+    const before = this.#begin();
+    try {
+      return await work();
+    } catch (error) {
+      this.#rollBack(before);
+      throw error;
+    } finally {
+      this.#end();
+    }
+  }
+
+  #begin(): number {
+    this.#depth += 1;
+    return this.#undo.length;
+  }
+
+  #rollBack(before: number): void {
+    for (const undo of this.#undo.splice(before).toReversed()) undo();
+    for (const ids of this.#unsealed.values()) ids.clear();
+  }
+
+  #end(): void {
+    this.#depth -= 1;
+    if (this.#depth === 0) this.#undo.length = 0;
   }
 
   /** Runs a plan that only reads. */
@@ -73,7 +121,18 @@ export class MemoryArchive implements Reads {
   }
 
   list<T extends TableName>(table: T): Row<T>[] {
-    return [...this.#rowsOf(table).values()].map((row) => ({ ...row }) as Row<T>);
+    return [...this.rowsOf(table).values()].map((row) => ({ ...row }) as Row<T>);
+  }
+
+  /** The row with a key of one column. */
+  find<T extends TableName>(table: T, key: number | string | null): Row<T> | undefined {
+    const row = this.rowsOf(table).get(String(key));
+    return row && ({ ...row } as Row<T>);
+  }
+
+  /** The rows whose columns have these values. */
+  filter<T extends TableName>(table: T, where: Partial<Row<T>>): Row<T>[] {
+    return this.#select(table, where as Values, []).map((row) => ({ ...row }) as Row<T>);
   }
 
   /** As somebody else would, who seals nothing. */
@@ -82,9 +141,21 @@ export class MemoryArchive implements Reads {
     for (const ids of this.#unsealed.values()) ids.clear();
   }
 
-  #apply({ parts, files }: Changes): void {
-    for (const { blob, content } of files) this.#files.put(blob, content);
+  #apply({ parts, files, index }: Changes): void {
+    for (const { blob, content } of files) {
+      if (this.blobs.read(blob) === null) this.#undo.push(() => this.blobs.remove(blob));
+      this.blobs.put(blob, content);
+    }
     for (const part of parts) this.#applyPart(part);
+    for (const work of index) if (work.kind === "add-summary") this.#numberSummary(work.summaryId);
+  }
+
+  /** A search knows summaries by numbers. */
+  #numberSummary(summary_id: string): void {
+    const refs = this.list("summary_refs");
+    if (refs.some((row) => row.summary_id === summary_id)) return;
+    const last = refs.reduce((most, row) => Math.max(most, row.summary_ref), 0);
+    this.#insert("summary_refs", { summary_ref: last + 1, summary_id });
   }
 
   #note(table: TableName, row: Values): void {
@@ -105,8 +176,7 @@ export class MemoryArchive implements Reads {
       this.#select(table, { [column]: id }, order).map((row) => columns.map((name) => row[name] ?? null)),
     );
     const row = { kind, id: String(id), hash: hashSeal(kind, facts) };
-    if (facts[0]?.length === 0) this.#rowsOf("seals").delete(nameOf("seals", row));
-    else this.#rowsOf("seals").set(nameOf("seals", row), row);
+    this.#put("seals", nameOf("seals", row), facts[0]?.length === 0 ? undefined : row);
   }
 
   #applyPart({ deletes, inserts, updates }: ChangePart): void {
@@ -118,31 +188,54 @@ export class MemoryArchive implements Reads {
 
   #insert(table: TableName, row: Values): void {
     const name = nameOf(table, row);
-    if (this.#rowsOf(table).has(name)) throw new Error(`${table} has a row ${name} already`);
-    this.#rowsOf(table).set(name, { ...row });
+    if (this.rowsOf(table).has(name)) throw new Error(`${table} has a row ${name} already`);
+    this.#put(table, name, { ...row });
     this.#note(table, row);
+    if (table === "messages" && row.forgotten_at === null) this.#awaitVectors(row);
+  }
+
+  /** What arrived, or is shown again, has to be looked at by whoever fills a space. */
+  #awaitVectors({ newest = null, message_id = null }: Values): void {
+    for (const { space_id } of this.list("vector_spaces")) {
+      const row = { message_id: newest ?? message_id, space_id };
+      this.#put("vectors_pending", nameOf("vectors_pending", row), row);
+    }
+  }
+
+  #put(table: TableName, name: string, row: Values | undefined): void {
+    const rows = this.rowsOf(table);
+    const before = rows.get(name);
+    if (this.#depth > 0)
+      this.#undo.push(() => void (before === undefined ? rows.delete(name) : rows.set(name, before)));
+    if (row === undefined) rows.delete(name);
+    else rows.set(name, row);
   }
 
   #update(table: TableName, key: Values, set: Values): void {
     const name = nameOf(table, key);
-    const row = this.#rowsOf(table).get(name);
+    const row = this.rowsOf(table).get(name);
     if (row === undefined) throw new Error(`${table} has no row ${name}`);
     const changed = { ...row, ...set };
-    this.#rowsOf(table).set(name, changed);
+    this.#put(table, name, changed);
     this.#note(table, row);
     this.#note(table, changed);
+    if (table === "messages" && row.hidden_now !== 0 && changed.hidden_now === 0) this.#awaitVectors(changed);
   }
 
   #delete(table: TableName, key: Values): void {
-    const rows = this.#rowsOf(table);
-    for (const [name, row] of rows)
-      if (Object.entries(key).every(([column, value]) => row[column] === value)) {
-        rows.delete(name);
-        this.#note(table, row);
-      }
+    const front = Object.entries(key);
+    const whole = front.length === tables[table].key.length ? [nameOf(table, key)] : null;
+    for (const name of whole ?? [...this.rowsOf(table).keys()]) {
+      const row = this.rowsOf(table).get(name);
+      if (!row || !front.every(([column, value]) => row[column] === value)) continue;
+      this.#put(table, name, undefined);
+      this.#note(table, row);
+      const [only = ""] = tables[table].key;
+      this.#lastIds.set(table, Math.max(this.#lastIds.get(table) ?? 0, Number(row[only]) || 0));
+    }
   }
 
-  #rowsOf(table: TableName): Map<string, Values> {
+  rowsOf(table: TableName): Map<string, Values> {
     const rows = this.#tables.get(table);
     if (rows === undefined) throw new Error(`there is no table ${table}`);
     return rows;
@@ -181,8 +274,9 @@ export class MemoryArchive implements Reads {
 
   ids(table: NumberedTable, count: number): number[] {
     const [key = ""] = tables[table].key;
-    const used = [...this.#rowsOf(table).values()].map((row) => Number(row[key]));
-    return Array.from({ length: count }, (_, i) => Math.max(0, ...used) + 1 + i);
+    const used = [...this.rowsOf(table).values()].map((row) => Number(row[key]));
+    const last = used.reduce((most, id) => Math.max(most, id), this.#lastIds.get(table) ?? 0);
+    return Array.from({ length: count }, (_, i) => last + 1 + i);
   }
 
   turns(keys: readonly string[]): string[] {
@@ -203,7 +297,7 @@ export class MemoryArchive implements Reads {
   }
 
   #findRedaction(messageId: number): Pick<Version, "key_id" | "keyed" | "sealed"> {
-    const row = this.list("redactions").find((redaction) => redaction.message_id === messageId);
+    const row = this.find("redactions", messageId);
     return { key_id: row?.key_id ?? null, keyed: row?.keyed ?? null, sealed: row?.sealed ?? null };
   }
 
@@ -308,8 +402,8 @@ export class MemoryArchive implements Reads {
 
   placedSources(summaryIds: readonly string[]): PlacedLink[] {
     return this.sources(summaryIds).map((link) => {
-      const message = this.list("messages").find((row) => row.message_id === link.message_id);
-      const summary = this.list("summaries").find((row) => row.summary_id === link.source_id);
+      const message = this.find("messages", link.message_id);
+      const summary = this.find("summaries", link.source_id);
       const position = message?.position ?? summary?.start_pos ?? 0;
       return { ...link, position, seq: message?.seq ?? summary?.start_seq ?? 0 };
     });
@@ -324,8 +418,8 @@ export class MemoryArchive implements Reads {
   }
 
   #toRunRow(item: Row<"context_items">): RunRow {
-    const message = this.list("messages").find((row) => row.message_id === item.message_id);
-    const summary = this.list("summaries").find((row) => row.summary_id === item.summary_id);
+    const message = this.find("messages", item.message_id);
+    const summary = this.find("summaries", item.summary_id);
     return {
       ...item,
       version_id: message?.newest ?? message?.message_id ?? null,
@@ -373,9 +467,9 @@ export class MemoryArchive implements Reads {
 
   currentSources(summaryId: string): RunRow[] {
     return this.sources([summaryId]).map((link) => {
-      const message = this.list("messages").find((row) => row.message_id === link.message_id);
+      const message = this.find("messages", link.message_id);
       if (message) return this.#toMessageSource(message);
-      const summary = this.list("summaries").find((row) => row.summary_id === link.source_id);
+      const summary = this.find("summaries", link.source_id);
       if (summary === undefined) throw new Error(`there is no source ${link.source_id}`);
       const hidden = summary.messages === 0 ? HIDDEN_SUMMARY : 0;
       return { ...summary, seq: summary.start_seq, message_id: null, version_id: null, hidden };
@@ -383,7 +477,7 @@ export class MemoryArchive implements Reads {
   }
 
   #toMessageSource(message: Row<"messages">): RunRow {
-    const newest = this.list("messages").find((row) => row.message_id === message.newest);
+    const newest = this.find("messages", message.newest);
     return {
       start_pos: message.position,
       seq: message.seq,
@@ -479,7 +573,7 @@ export class MemoryArchive implements Reads {
   }
 
   #select(table: TableName, where: Values, order: readonly string[]): Values[] {
-    return [...this.#rowsOf(table).values()]
+    return [...this.rowsOf(table).values()]
       .filter((row) => Object.entries(where).every(([column, value]) => row[column] === value))
       .sort((a, b) =>
         compareRows(
@@ -491,7 +585,7 @@ export class MemoryArchive implements Reads {
   }
 
   content(blob: string): Uint8Array | null {
-    return this.#files.read(blob);
+    return this.blobs.read(blob);
   }
 
   arrivals(conversationId: number, afterSeq: number): Arrival[] {
@@ -543,8 +637,8 @@ export class MemoryArchive implements Reads {
     const none = { hidden_now: null, depth: null, messages: null, descendant_count: null, stale: null };
     return this.sources(summaryIds).flatMap(
       ({ summary_id, ordinal, message_id, source_id }): SourceSpan[] => {
-        const message = this.list("messages").find((row) => row.message_id === message_id);
-        const summary = this.list("summaries").find((row) => row.summary_id === source_id);
+        const message = this.find("messages", message_id);
+        const summary = this.find("summaries", source_id);
         if (summary) return [{ ...summary, hidden_now: null, summary_id, ordinal }];
         if (!message) return [];
         const { position, seq, hidden_now } = message;

@@ -2,7 +2,12 @@
 import type { Blobs } from "@lossless/core/ports";
 
 export class MemoryBlobs implements Blobs {
-  readonly #contents = new Map<string, Uint8Array>();
+  readonly #contents: Map<string, Uint8Array>;
+
+  /** A copy of others, or none. */
+  constructor(of?: MemoryBlobs) {
+    this.#contents = new Map(of ? of.#contents : []);
+  }
 
   put(name: string, content: Uint8Array): void {
     this.#contents.set(name, Uint8Array.from(content));

@@ -27,9 +27,13 @@ export interface ScanDocument {
   readonly text: string;
 }
 
-interface Entry extends ScanDocument {
+/** What is looked at of a document. */
+export interface ScanEntry {
+  readonly id: number;
   readonly terms: TextTerms;
 }
+
+interface Entry extends ScanDocument, ScanEntry {}
 
 export class ScanTextIndex implements TextIndex {
   readonly #entries: Record<DocumentKind, Map<number, Entry>> = { message: new Map(), summary: new Map() };
@@ -94,10 +98,12 @@ function isInScope(
   );
 }
 
-const findHolding = (entries: readonly Entry[], clue: TextClue): number[] =>
+/** The documents that hold a clue, in their order. */
+export const findHolding = (entries: readonly ScanEntry[], clue: TextClue): number[] =>
   entries.filter(({ terms }) => holdsClue(terms, clue)).map(({ id }) => id);
 
-function toListing(ids: readonly number[], limit: number): ClueListing {
+/** Of documents, the newest first. */
+export function toListing(ids: readonly number[], limit: number): ClueListing {
   const listed = ids.slice(0, limit + 1);
   return {
     ids: listed,

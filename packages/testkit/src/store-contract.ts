@@ -34,13 +34,11 @@ export interface StoreUnderTest {
   readonly open: (folder: string) => Store | Promise<Store>;
   /** The verbs of the port as this store has them. */
   readonly verbs: readonly string[];
-  /** False for a store that keeps no large payloads apart: what concerns them is left out. */
-  readonly hasFiles: boolean;
-  /** What it cannot: to copy itself as a file, because it is none; to keep vectors. */
-  readonly without?: readonly ("copies" | "vectors")[];
+  /** What it cannot: to copy itself as a file, because it is none; to keep vectors. What it does not leave: remains of what was forgotten. */
+  readonly without?: readonly ("copies" | "vectors" | "remains")[];
 }
 
-export function testStore(name: string, { open, verbs, hasFiles, without = [] }: StoreUnderTest): void {
+export function testStore(name: string, { open, verbs, without = [] }: StoreUnderTest): void {
   const used = new Set<string>();
   const withStore: WithStore = async (work) => {
     using folder = makeTemporaryFolder();
@@ -679,9 +677,9 @@ export function testStore(name: string, { open, verbs, hasFiles, without = [] }:
       }));
 
     testFolding(withStore);
-    testRecall(withStore, hasFiles);
-    testCare(withStore, hasFiles);
-    testTransfer(withStore, hasFiles);
+    testRecall(withStore);
+    testCare(withStore, !without.includes("remains"));
+    testTransfer(withStore);
 
     test("every verb is used by a test above", () => {
       expect(verbs.filter((verb) => !used.has(verb))).toEqual([]);

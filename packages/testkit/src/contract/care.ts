@@ -8,7 +8,7 @@ import type { WithStore } from "./parts.ts";
 
 const bytesOf = (text: string): Buffer => Buffer.from(JSON.stringify(say(text)));
 
-export function testCare(withStore: WithStore, hasFiles: boolean): void {
+export function testCare(withStore: WithStore, leavesRemains: boolean): void {
   test("names events whose bytes it could not give back", () =>
     withStore(async (store) => {
       await tell(store, ["one", "two"]);
@@ -50,7 +50,7 @@ export function testCare(withStore: WithStore, hasFiles: boolean): void {
       const again = await store.append(batchOf([makeEvent("e1", say("forget the stork"))]));
       expect(again.results[0]?.outcome).toBe("forgotten");
       expect((await store.planForget([forgotten], [])).messageIds).toEqual([]);
-      if (hasFiles) expect(await store.isForgettingOpen()).toBe(true);
+      if (leavesRemains) expect(await store.isForgettingOpen()).toBe(true);
       expect(await store.wipeFreed()).toBe(true);
       expect(await store.isForgettingOpen()).toBe(false);
     }));

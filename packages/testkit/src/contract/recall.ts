@@ -10,7 +10,7 @@ const run = (...words: string[]): TextClue => ({ kind: "run", words });
 const timed = (text: string, i: number) =>
   makeEvent(`e${i}`, { role: "user", content: text, timestamp: START + i * 1_000 });
 
-export function testRecall(withStore: WithStore, hasFiles: boolean): void {
+export function testRecall(withStore: WithStore): void {
   test("knows when messages were written and which stand beside each other", () =>
     withStore(async (store) => {
       const { results, conversationId } = await store.append(
@@ -137,7 +137,7 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
       expect((await store.findClues({ ...request, scope: FOREIGN })).listings[0]?.ids).toEqual([]);
     }));
 
-  test.runIf(hasFiles)("lists large files, and the messages they were cut out of", () =>
+  test("lists large files, and the messages they were cut out of", () =>
     withStore(async (store) => {
       const table = Array.from({ length: 9_000 }, (_, i) => `${i},plant-${i % 97},${(i * 7919) % 1000}`);
       const paste = say(`look: <file name="stock.csv" mime="text/csv">${table.join("\n")}</file>`);
@@ -151,8 +151,7 @@ export function testRecall(withStore: WithStore, hasFiles: boolean): void {
       expect(await store.listFiles(FOREIGN, null)).toEqual([]);
       expect(await store.readFileMessages(fileId)).toEqual([results[0]?.messageId]);
       expect(await store.listBlobs()).toEqual([file?.blob]);
-    }),
-  );
+    }));
 
   test("knows the conversations of a family, and what a fork has in common with its parent", () =>
     withStore(async (store) => {

@@ -1,0 +1,201 @@
+/** Documents of an archive of maps by id, with what stands beside them: places for the ranking, texts for showing. Nothing outside the scope is given. */
+import { toFoundSummary, toLargeFile, toText } from "@lossless/core/adapter";
+import type { DatedId, DocumentPlace, IdRange, RecallScope, Row, Store } from "@lossless/core/ports";
+import type { MemoryArchive } from "../memory-archive.ts";
+import { listChosen, listInOrder, readBytes } from "./read.ts";
+import type { Terms } from "./terms.ts";
+
+type MessageRow = Row<"messages">;
+export type FoundSummaryRow = Row<"summaries"> & Row<"summary_refs">;
+
+/** Neither revised nor forgotten. */
+export const isCurrent = (archive: MemoryArchive, message: MessageRow): boolean =>
+  message.forgotten_at === null &&
+  message.newest === null &&
+  (message.revises === null || archive.find("messages", message.revises)?.newest === message.message_id);
+
+const isAt = (time: number, { since = -Infinity, before = Infinity }: RecallScope): boolean =>
+  time >= since && time < before;
+
+/** Whether a place of a conversation is in the scope, or in what a fork of it has in common with its parent. */
+function isPlaceInScope(
+  archive: MemoryArchive,
+  conversationId: number,
+  position: number,
+  { owner, conversationIds, inherited = [] }: RecallScope,
+): boolean {
+  const isOwn = owner === undefined || archive.find("conversations", conversationId)?.owner === owner;
+  const isNamed = conversationIds?.includes(conversationId) ?? true;
+  return (
+    isOwn &&
+    (isNamed || inherited.some((part) => part.conversationId === conversationId && position <= part.position))
+  );
+}
+
+export const isInScope = (archive: MemoryArchive, message: MessageRow, scope: RecallScope): boolean =>
+  isPlaceInScope(archive, message.conversation_id, message.position, scope) &&
+  isAt(message.created_at, scope) &&
+  (scope.role ?? message.role) === message.role;
+
+export const listCurrent = (archive: MemoryArchive, scope: RecallScope): MessageRow[] =>
+  archive.list("messages").filter((row) => isCurrent(archive, row) && isInScope(archive, row, scope));
+
+/** The summaries of a scope that somebody is shown. */
+export const listFound = (archive: MemoryArchive, scope: RecallScope): FoundSummaryRow[] =>
+  archive
+    .list("summary_refs")
+    .flatMap((ref) => {
+      const summary = archive.find("summaries", ref.summary_id);
+      return summary ? [{ ...summary, ...ref }] : [];
+    })
+    .filter(({ state }) => state === "cover" || state === "reserve")
+    .filter((row) => isPlaceInScope(archive, row.conversation_id, row.end_pos, scope))
+    .filter((row) => isAt(row.latest_at, scope));
+
+const isWithin = (id: number, ranges: readonly IdRange[]): boolean =>
+  ranges.some(([first, last]) => first <= id && id <= last);
+
+/** A revision stands where its first version stood. */
+const findPlace = (archive: MemoryArchive, message: MessageRow): number =>
+  (archive.find("messages", message.revises) ?? message).seq;
+
+function listBeside(
+  archive: MemoryArchive,
+  { ids, reach, scope }: Parameters<Store["readPlaces"]>[0],
+): MessageRow[] {
+  const current = listCurrent(archive, scope);
+  const asked = new Set(ids);
+  const seeds = current.filter(({ message_id }) => asked.has(message_id));
+  return current.filter((row) =>
+    seeds.some(
+      (seed) =>
+        seed.message_id === row.message_id ||
+        (seed.conversation_id === row.conversation_id &&
+          Math.abs(row.seq - findPlace(archive, seed)) <= reach),
+    ),
+  );
+}
+
+/** Summaries have no neighbours: they stand farther apart than any reaches. */
+const GAP = 100;
+
+export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
+  const readMessagePlaces = (request: Parameters<Store["readPlaces"]>[0]): DocumentPlace[] => {
+    const groups: string[] = [];
+    return listBeside(archive, request).map((row) => {
+      const name = `${row.session_ref}.${row.conversation_id}`;
+      if (!groups.includes(name)) groups.push(name);
+      return {
+        id: row.message_id,
+        conversationId: row.conversation_id,
+        group: groups.indexOf(name),
+        position: findPlace(archive, row),
+        words: terms.ofMessage(row).words.length,
+        createdAt: row.created_at,
+        role: row.role,
+      };
+    });
+  };
+  const listDated = (kind: "message" | "summary", scope: RecallScope): DatedId[] =>
+    kind === "message"
+      ? listCurrent(archive, scope).map((row) => ({ id: row.message_id, createdAt: row.created_at }))
+      : listFound(archive, scope).map((row) => ({ id: row.summary_ref, createdAt: row.latest_at }));
+  const listFileMessages = (file_id: string): number[] => {
+    const ids = archive.filter("message_parts", { file_id }).map(({ message_id }) => message_id);
+    return [...new Set(ids)].sort((a, b) => a - b);
+  };
+  const byAge = (a: DatedId, b: DatedId): number => b.createdAt - a.createdAt || b.id - a.id;
+  return {
+    async findWritten({ scope, ranges, limit }) {
+      const { role: _, ...anybody } = scope;
+      return archive
+        .list("messages")
+        .filter((row) => isInScope(archive, row, anybody))
+        .filter((row) => ranges.some((range) => isAt(row.created_at, range)))
+        .map((row) => ({ id: row.message_id, createdAt: row.created_at }))
+        .sort(byAge)
+        .slice(0, limit)
+        .map(({ id, createdAt }) => ({ messageId: id, createdAt }));
+    },
+    async readPlaces(request) {
+      if (request.kind === "message") return readMessagePlaces(request);
+      return listFound(archive, request.scope)
+        .filter(({ summary_ref }) => request.ids.includes(summary_ref))
+        .map((row, at) => ({
+          id: row.summary_ref,
+          conversationId: row.conversation_id,
+          group: row.conversation_id,
+          position: at * GAP,
+          words: terms.ofText(row.content).words.length,
+          createdAt: row.latest_at,
+          role: null,
+        }));
+    },
+    async readTimes({ kind, ids, scope }) {
+      const asked = new Set(ids);
+      return listDated(kind, scope).filter(({ id }) => asked.has(id));
+    },
+    async readTexts(messageIds, scope) {
+      return messageIds.flatMap((id) => {
+        const row = archive.find("messages", id);
+        const isShown = row && row.forgotten_at === null && isInScope(archive, row, scope);
+        return isShown ? [toText(row, readBytes(archive, row))] : [];
+      });
+    },
+    async listNewest({ kind, scope: { role: _, ...scope }, within }) {
+      return listDated(kind, scope)
+        .filter(({ id }) => within === null || isWithin(id, within))
+        .sort(byAge);
+    },
+    async readTextsWithin(ranges, scope) {
+      return listCurrent(archive, scope)
+        .filter(({ message_id }) => isWithin(message_id, ranges))
+        .map((row) => ({
+          messageId: row.message_id,
+          seq: row.seq,
+          role: row.role,
+          createdAt: row.created_at,
+          arrival: Buffer.from(readBytes(archive, row)).toString(),
+        }));
+    },
+    async readFoundSummaries(refs, scope) {
+      const found = new Map(listFound(archive, scope).map((row) => [row.summary_ref, row]));
+      return refs.flatMap((ref) => found.get(ref) ?? []).map(toFoundSummary);
+    },
+    async listFiles(scope, fileIds) {
+      const isInherited = (fileId: string): boolean =>
+        listFileMessages(fileId).some((id) => {
+          const row = archive.find("messages", id);
+          return row && isPlaceInScope(archive, row.conversation_id, row.position, scope);
+        });
+      const isMine = (row: Row<"large_files">): boolean =>
+        scope.inherited === undefined
+          ? isPlaceInScope(archive, row.conversation_id, 0, scope)
+          : isInherited(row.file_id);
+      return archive
+        .list("large_files")
+        .filter(
+          (row) => (fileIds?.includes(row.file_id) ?? true) && isAt(row.created_at, scope) && isMine(row),
+        )
+        .sort((a, b) => b.created_at - a.created_at || (a.file_id < b.file_id ? -1 : 1))
+        .map(toLargeFile);
+    },
+    async listRun(firstId, lastId) {
+      const ends = [firstId, lastId].flatMap((id) => archive.find("messages", id) ?? []);
+      const [first, last] = ends;
+      if (!first || first.conversation_id !== last?.conversation_id) return [];
+      const rows = listInOrder(archive, first.conversation_id);
+      const places = ends.map((end) => rows.findIndex(({ message_id }) => message_id === end.message_id));
+      return rows
+        .slice(Math.min(...places), Math.max(...places) + 1)
+        .filter(({ revises, forgotten_at }) => revises === null && forgotten_at === null)
+        .map(({ message_id }) => message_id);
+    },
+    async readFileMessages(fileId) {
+      return listFileMessages(fileId);
+    },
+    async listScope(filter) {
+      return listChosen(archive, filter).map(({ conversation_id }) => conversation_id);
+    },
+  } satisfies Partial<Store>;
+};

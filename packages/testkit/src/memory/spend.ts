@@ -1,0 +1,62 @@
+/** What folding costs, in an archive of maps: model calls, guards, and reported cache usage. */
+import { toDebt } from "@lossless/core/adapter";
+import type { Row, SpendGroup, Store } from "@lossless/core/ports";
+import type { MemoryArchive } from "../memory-archive.ts";
+import { change } from "./change.ts";
+
+const SPEND_KEYS = {
+  day: ({ at }: Row<"spend">, offset: number) => new Date(at + offset).toISOString().slice(0, 10),
+  conversation: ({ conversation_id: id }: Row<"spend">) => (id === null ? "-" : String(id)),
+  model: ({ provider, model }: Row<"spend">) => `${provider}/${model}`,
+  purpose: ({ purpose }: Row<"spend">) => purpose,
+  all: () => "all",
+} as const;
+
+const toGroup = (key: string, rows: readonly Row<"spend">[]): SpendGroup => ({
+  key,
+  calls: rows.length,
+  inputTokens: rows.reduce((sum, row) => sum + row.input_tokens, 0),
+  outputTokens: rows.reduce((sum, row) => sum + row.output_tokens, 0),
+});
+
+export const spendVerbs = (archive: MemoryArchive) =>
+  ({
+    async listDebts() {
+      return archive
+        .list("compaction_debt")
+        .sort((a, b) => a.requested_at - b.requested_at)
+        .map(toDebt);
+    },
+    async recordSpend({ conversationId, inputTokens, outputTokens, durationMs, ...record }) {
+      change(archive, (changes) =>
+        changes.insert("spend", {
+          ...record,
+          spend_id: archive.count("spend", {}) + 1,
+          conversation_id: conversationId,
+          input_tokens: inputTokens,
+          output_tokens: outputTokens,
+          duration_ms: durationMs,
+        }),
+      );
+    },
+    async sumSpend({ since, by, timeZoneOffsetMs = 0 }) {
+      const rows = archive.list("spend").filter(({ at }) => at >= since);
+      const groups = Map.groupBy(rows, (row) => SPEND_KEYS[by](row, timeZoneOffsetMs));
+      return Array.from(groups, ([key, own]) => toGroup(key, own)).sort((a, b) => (a.key < b.key ? -1 : 1));
+    },
+    async countSpendCalls(since) {
+      return archive.list("spend").filter(({ at, purpose }) => at >= since && purpose !== "embed").length;
+    },
+    async readGuards() {
+      return archive
+        .list("guards")
+        .sort((a, b) => (a.name < b.name ? -1 : 1))
+        .map(({ open_until: openUntil, ...guard }) => ({ ...guard, openUntil }));
+    },
+    async readCacheUsage(conversationId) {
+      const row = archive.find("cache_usage", conversationId);
+      return row
+        ? { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens }
+        : null;
+    },
+  }) satisfies Partial<Store>;
