@@ -16,9 +16,10 @@ export {
   readTools,
   takeNewest,
   toBoundary,
+  toCoverItem,
   toReserve,
 } from "./archive/cover-reads.ts";
-export type { ReserveColumns, ShownCounters, SpanColumns } from "./archive/cover-reads.ts";
+export type { CoverItemColumns, ReserveColumns, ShownCounters, SpanColumns } from "./archive/cover-reads.ts";
 export {
   planAddDebt,
   planClaimDebt,

@@ -13,12 +13,19 @@ import {
   isHiddenByBoundary,
   isUsable,
   must,
-  readTools,
   takeNewest,
   toBoundary,
+  toCoverItem,
   toReserve,
 } from "@lossless/core/adapter";
-import type { Boundary, CoverItem, ReserveColumns, ShownCounters, SpanColumns } from "@lossless/core/adapter";
+import type {
+  Boundary,
+  CoverItem,
+  CoverItemColumns,
+  ReserveColumns,
+  ShownCounters,
+  SpanColumns,
+} from "@lossless/core/adapter";
 import type { CoverHead, CoverTail, Row } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -41,27 +48,6 @@ const ITEM_COLUMNS = `
 const ITEM_JOINS = `
   LEFT JOIN messages m ON m.message_id = i.message_id LEFT JOIN summaries s ON s.summary_id = i.summary_id`;
 const ITEM_SOURCE = `FROM context_items i ${ITEM_JOINS}`;
-
-interface ItemRow extends Omit<Row<"context_items">, "conversation_id"> {
-  readonly role: string | null;
-  readonly created_at: number;
-  readonly tools: string | null;
-}
-
-const toItem = (row: ItemRow): CoverItem => ({
-  startPosition: row.start_pos,
-  endPosition: row.end_pos,
-  seq: row.seq,
-  messageId: row.message_id,
-  summaryId: row.summary_id,
-  tokens: row.tokens,
-  messages: row.messages,
-  depth: row.depth,
-  hidden: row.hidden,
-  role: row.role,
-  createdAt: row.created_at,
-  ...readTools(row.tools),
-});
 
 /** Before it a boundary hides all but deep summaries. */
 const FLOOR = `
@@ -141,9 +127,9 @@ export function readCoverTail(
     const [conversation, boundaries, newest, before, user, after, reserve, within] = await Promise.all([
       own.get<CoveredRow>(CONVERSATION, conversationId),
       readBoundaries(own, conversationId),
-      own.all<ItemRow>(NEWEST, ...limits),
-      own.all<ItemRow>(SUMMARIES_BEFORE, ...limits),
-      own.all<ItemRow>(USER_BEFORE, ...limits),
+      own.all<CoverItemColumns>(NEWEST, ...limits),
+      own.all<CoverItemColumns>(SUMMARIES_BEFORE, ...limits),
+      own.all<CoverItemColumns>(USER_BEFORE, ...limits),
       own.get<{ messages: number; tokens: number }>(SHOWN_FROM, conversationId),
       own.all<ReserveRow>(RESERVE, conversationId),
       own.all<WithinRow>(SHOWN_WITHIN, conversationId),
@@ -151,8 +137,8 @@ export function readCoverTail(
     if (!conversation) return null;
     const floor = findFloor(boundaries);
     const isShown = (item: CoverItem): boolean => !isHiddenByBoundary(item, boundaries);
-    const walked = newest.map(toItem);
-    const earlier = before.map(toItem).filter(isShown);
+    const walked = newest.map(toCoverItem);
+    const earlier = before.map(toCoverItem).filter(isShown);
     const retained = earlier.filter((item) => item.startPosition < floor);
     const items = takeNewest([...walked, ...retained], request);
     const oldest = items.at(-1);
@@ -169,7 +155,7 @@ export function readCoverTail(
       reserve: toReserves(reserve, within, conversation.epoch_seq, boundaries),
       summariesBefore: request.withSummaries ? summaries.slice(0, MAX_SUMMARIES_BEFORE) : [],
       newestUser: oldest
-        ? ([...rest.filter(isSpoken), ...user.map(toItem)].filter(isShown)[0] ?? null)
+        ? ([...rest.filter(isSpoken), ...user.map(toCoverItem)].filter(isShown)[0] ?? null)
         : null,
     };
   });
@@ -227,21 +213,21 @@ export function readCoverHead(
   { conversationId, maxMessageTokens }: { conversationId: number; maxMessageTokens: number },
 ): Promise<CoverHead> {
   return sql.read(async (own) => {
-    const readPage = (position: number, seq: number): Promise<ItemRow[]> =>
-      own.all<ItemRow>(OLDEST, conversationId, position, seq);
+    const readPage = (position: number, seq: number): Promise<CoverItemColumns[]> =>
+      own.all<CoverItemColumns>(OLDEST, conversationId, position, seq);
     const [boundaries, retained, stored, spans, first] = await Promise.all([
       readBoundaries(own, conversationId),
-      own.all<ItemRow>(RETAINED, conversationId),
+      own.all<CoverItemColumns>(RETAINED, conversationId),
       own.all<{ start_pos: number; end_pos: number }>(STORED_LEAVES, conversationId),
       own.all<SpanColumns & { tokens: number }>(SUMMARY_SPANS, conversationId),
       readPage(Number.MIN_SAFE_INTEGER, 0),
     ]);
-    const summaries = retained.map(toItem).filter((item) => !isHiddenByBoundary(item, boundaries));
+    const summaries = retained.map(toCoverItem).filter((item) => !isHiddenByBoundary(item, boundaries));
     const kept = await keepApart(own, conversationId, summaries, findFloor(boundaries));
     const head = new HeadTaker(kept, stored, maxMessageTokens);
     let isWhole = true;
     for (let page = first; page.length > 0 && isWhole;) {
-      isWhole = page.every((row) => head.take(toItem(row)));
+      isWhole = page.every((row) => head.take(toCoverItem(row)));
       const last = page.at(-1);
       page = last === undefined || page.length < PAGE_ITEMS ? [] : await readPage(last.start_pos, last.seq);
     }
@@ -259,8 +245,13 @@ async function keepApart(
   if (summaries.length === 0) return [];
   const begins = summaries.map(({ startPosition }) => startPosition);
   const ends = [...begins.slice(1), floor];
-  const rows = await sql.all<ItemRow & { readonly at: number }>(FIRST_BETWEEN, conversationId, begins, ends);
-  const between = new Map(rows.map((row) => [row.at - 1, toItem(row)]));
+  const rows = await sql.all<CoverItemColumns & { readonly at: number }>(
+    FIRST_BETWEEN,
+    conversationId,
+    begins,
+    ends,
+  );
+  const between = new Map(rows.map((row) => [row.at - 1, toCoverItem(row)]));
   return summaries.flatMap((summary, at) => [summary, between.get(at) ?? []].flat());
 }
 
@@ -276,7 +267,7 @@ const SOURCES = `
   FROM summary_parents p JOIN summaries s ON s.summary_id = p.parent_summary_id WHERE p.summary_id = ANY($1::text[])
   ORDER BY 2, 3`;
 
-type SourceRow = ItemRow & { readonly of_summary: string; readonly is_retired: boolean };
+type SourceRow = CoverItemColumns & { readonly of_summary: string; readonly is_retired: boolean };
 
 /** What a summary was made from, as items of a cover; empty where one of them is no longer in force. */
 export async function readSourceItems(
@@ -288,7 +279,7 @@ export async function readSourceItems(
   return new Map(
     summaryIds.map((id) => {
       const own = sources.get(id) ?? [];
-      return [id, own.some(({ is_retired }) => is_retired) ? [] : own.map(toItem)];
+      return [id, own.some(({ is_retired }) => is_retired) ? [] : own.map(toCoverItem)];
     }),
   );
 }

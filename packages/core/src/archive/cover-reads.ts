@@ -32,6 +32,29 @@ export function readTools(json: string | null): Tools {
   return { toolCalls, toolResults };
 }
 
+/** An item of a cover with what stands in its message, and when that, or the end of its summary, was written. */
+export interface CoverItemColumns extends Omit<Row<"context_items">, "conversation_id"> {
+  readonly role: string | null;
+  readonly created_at: number;
+  /** For {@link readTools}. */
+  readonly tools: string | null;
+}
+
+export const toCoverItem = (row: CoverItemColumns): CoverItem => ({
+  startPosition: row.start_pos,
+  endPosition: row.end_pos,
+  seq: row.seq,
+  messageId: row.message_id,
+  summaryId: row.summary_id,
+  tokens: row.tokens,
+  messages: row.messages,
+  depth: row.depth,
+  hidden: row.hidden,
+  role: row.role,
+  createdAt: row.created_at,
+  ...readTools(row.tools),
+});
+
 /** The newest items until both limits are passed; `items` are newest first. */
 export function takeNewest(
   items: Iterable<CoverItem>,

@@ -7,10 +7,10 @@ import {
   HeadTaker,
   isHiddenByBoundary,
   isUsable,
-  readTools,
   takeNewest,
   toBoundary,
   toCounts,
+  toCoverItem,
   toReserve,
 } from "@lossless/core/adapter";
 import type { Boundary, CoverItem } from "@lossless/core/adapter";
@@ -32,20 +32,12 @@ export const coverVerbs = (archive: MemoryArchive) => {
         ? []
         : archive.filter("message_parts", { message_id: row.version_id ?? 0 });
     const tools = parts.flatMap(({ type, tool_call_id: id }) => (id === null ? [] : [[type, id]]));
-    return {
-      startPosition: row.start_pos,
-      endPosition: row.end_pos,
-      seq: row.seq,
-      messageId: row.message_id,
-      summaryId: row.summary_id,
-      tokens: row.tokens,
-      messages: row.messages,
-      depth: row.depth,
-      hidden: row.hidden,
+    return toCoverItem({
+      ...row,
       role: message?.role ?? null,
-      createdAt: row.latest_at,
-      ...readTools(JSON.stringify(tools)),
-    };
+      created_at: row.latest_at,
+      tools: JSON.stringify(tools),
+    });
   };
   const END = Number.MAX_SAFE_INTEGER;
   /** From one position up to another, not included, oldest first. */

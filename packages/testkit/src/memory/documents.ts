@@ -142,8 +142,9 @@ export const documentVerbs = (archive: MemoryArchive, terms: Terms) => {
         return isShown ? [toText(row, readBytes(archive, row))] : [];
       });
     },
-    async listNewest({ kind, scope: { role: _, ...scope }, within }) {
-      return listDated(kind, scope)
+    async listNewest({ kind, scope, within }) {
+      const { role: _, ...anybody } = scope;
+      return listDated(kind, anybody)
         .filter(({ id }) => within === null || isWithin(id, within))
         .sort(byAge);
     },
