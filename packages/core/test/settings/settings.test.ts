@@ -124,6 +124,8 @@ const OWN: readonly Row[] = [
   ["embedding.model", null, "LCM_EMBEDDING_MODEL"],
   ["embedding.folder", null, "LCM_EMBEDDING_FOLDER"],
   ["embedding.loader", null, "LCM_EMBEDDING_LOADER"],
+  ["captureOwner", "main", "LCM_CAPTURE_OWNER"],
+  ["captureExclude", [], "LCM_CAPTURE_EXCLUDE"],
 ];
 
 const valueAt = (settings: Settings, key: string): unknown =>

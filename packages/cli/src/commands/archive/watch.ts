@@ -1,8 +1,8 @@
 /** `lcm watch`: stores the sessions of other agents while they are held, until Ctrl-C, or as a service of the user. */
 import type { Command } from "commander";
 import { Option } from "commander";
+import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { fileURLToPath } from "node:url";
 import type { AgentState, ServiceReport, WatchEvent, WatchState } from "@lossless/agents";
 import { countOf, formatTime, toIso, toOneLine } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
@@ -17,7 +17,6 @@ interface Options {
   readonly uninstall?: boolean;
 }
 
-const PROGRAM = fileURLToPath(new URL("../../../bin/lcm.js", import.meta.url));
 /** The state on disk is for people who ask; more often would only wake the disk. */
 const STATE_MS = 500;
 
@@ -140,7 +139,15 @@ async function runService(invocation: Invocation, { uninstall = false }: Options
     home: homedir(),
     platform: process.platform,
     configHome: process.env["XDG_CONFIG_HOME"] || undefined,
-    command: [process.execPath, PROGRAM, "watch", "--db", settings.databasePath, ...owner],
+    // The program as it was started, wherever it is installed.
+    command: [
+      process.execPath,
+      realpathSync(process.argv[1] ?? ""),
+      "watch",
+      "--db",
+      settings.databasePath,
+      ...owner,
+    ],
   };
   const report = uninstall ? uninstallService(request) : installService(request);
   await invocation.print({
