@@ -167,6 +167,7 @@ function checkCommand(): void {
   assert.match(lcm("search", "--regex", "cap of \\d+ s", "--limit", "1", "--db", "tour.db"), /^msg_\d+ /m);
   lcm("compact", "--budget", "32k", "--db", "tour.db");
   assert.equal(lcm("messages", "list", "--raw", "--db", "tour.db"), readFileSync(SAMPLE, "utf8"));
+  lcm("watch", "--once", "--db", "watched.db");
   const failed = spawnSync("lcm", ["verify", "--db", "none.db"], {
     cwd: folder,
     env: { ...ENV, LCM_DEBUG: "1" },

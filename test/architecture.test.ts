@@ -201,6 +201,17 @@ describe("the packages", () => {
     expect(offences).toEqual([]);
   });
 
+  test("find their own files bundled, too: beside the file that asks, or where own-files.ts says", () => {
+    // The demo runs from a clone only, and so does what builds the page.
+    const shipped = sources.filter(
+      ({ path }) => !/^packages\/(testkit|cli\/src\/demo)\/|\/(own-files|page-build)\.ts$/.test(path),
+    );
+    const offenders = shipped.filter(({ text }) =>
+      /new URL\(\s*["'`]\.\.\/|import\.meta\.(dirname|filename)/.test(text),
+    );
+    expect(offenders.map(({ path }) => path)).toEqual([]);
+  });
+
   test("find in core what it offers, and nothing else", () => {
     const { exports } = JSON.parse(readProjectFile("packages/core/package.json")) as {
       exports: Record<string, string>;

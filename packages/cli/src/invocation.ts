@@ -9,7 +9,7 @@ import { EXIT_CANCELLED } from "@lossless/core/doors";
 import { printNote, printResult } from "./output.ts";
 import type { Result } from "./output.ts";
 import type { LoadedSettings } from "./config-file.ts";
-import { readVersion } from "./version.ts";
+import { readVersion } from "./own-files.ts";
 
 export interface GlobalOptions {
   readonly db?: string;

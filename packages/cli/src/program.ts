@@ -43,7 +43,7 @@ import { defineVersion } from "./commands/config/version.ts";
 import { defineWatch } from "./commands/archive/watch.ts";
 import { defineWeb } from "./commands/web.ts";
 import { commandPath } from "./invocation.ts";
-import { readVersion } from "./version.ts";
+import { readVersion } from "./own-files.ts";
 
 export const DESCRIPTION =
   "Keeps every message of your agents, word for word, in one file: store, find, fold, show and prove them.";

@@ -8,7 +8,7 @@ import type { Invocation } from "../invocation.ts";
 import { usageError, waitForInterrupt } from "@lossless/core/doors";
 import { printNote } from "../output.ts";
 import { style } from "../style.ts";
-import { readVersion } from "../version.ts";
+import { readVersion } from "../own-files.ts";
 import { addExamples, parsePort } from "./shared.ts";
 
 /** Holds the token of the server, so that a host's configuration stays true when the server is started again. */

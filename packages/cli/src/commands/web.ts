@@ -5,7 +5,7 @@ import type { Invocation } from "../invocation.ts";
 import { addModelOptions, chooseModel, nameChosen } from "../choose-model.ts";
 import type { ModelOptions } from "../choose-model.ts";
 import { style } from "../style.ts";
-import { readVersion } from "../version.ts";
+import { readVersion } from "../own-files.ts";
 import { addExamples, parsePort } from "./shared.ts";
 
 interface Options extends ModelOptions {

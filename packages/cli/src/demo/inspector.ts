@@ -3,7 +3,7 @@ import { resolveSettings } from "@lossless/core";
 import { openEngine } from "lossless-claw";
 import { style } from "../style.ts";
 import { runInspector } from "@lossless/web";
-import { readVersion } from "../version.ts";
+import { readVersion } from "../own-files.ts";
 import type { Tour } from "./tour.ts";
 
 export async function showInspector(tour: Tour): Promise<void> {

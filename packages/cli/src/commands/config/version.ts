@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
-import { readVersion } from "../../version.ts";
+import { readVersion } from "../../own-files.ts";
 import { addExamples } from "../shared.ts";
 
 export function defineVersion(program: Command): void {

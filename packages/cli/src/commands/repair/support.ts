@@ -5,7 +5,7 @@ import { usageError, writeNewFile } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { style } from "../../style.ts";
-import { readVersion } from "../../version.ts";
+import { readVersion } from "../../own-files.ts";
 import { addExamples } from "../shared.ts";
 
 export function defineSupport(program: Command): void {

@@ -1,0 +1,19 @@
+/**
+ * Files of this package that the program needs: where they are, from source and bundled alike. Sources lie in `src`, the bundle in `dist`, so one
+ * step up from here is the package in both cases; from a folder further down it would not be.
+ */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** What a service or a hook has to start to start this program. */
+export const PROGRAM = fileURLToPath(new URL("../bin/lcm.js", import.meta.url));
+
+let version: string | null = null;
+
+/** The version of this program. */
+export function readVersion(): string {
+  version ??= (
+    JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
+  ).version;
+  return version;
+}
