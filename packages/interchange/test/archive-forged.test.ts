@@ -2,7 +2,7 @@
 
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { makeRandom, type Random } from "@lossless/testkit";
@@ -248,8 +248,14 @@ test("an import of an archive that is killed leaves nothing, and can be run agai
     path,
   ]);
   expect([run.signal, run.stderr.toString()]).toEqual(["SIGKILL", expect.not.stringContaining("Error")]);
+  const listLeft = (): string[] => readdirSync(other).filter((name) => name.includes("-intake-"));
+  const hourAgo = Date.now() / 1000 - 3_600;
+  expect(listLeft()).not.toEqual([]);
+  for (const name of listLeft()) utimesSync(join(other, name), hourAgo, hourAgo);
   const store = openStore(other);
+  expect(listLeft()).toEqual([]);
   expect((await store.listConversations({ after: null, limit: 10 })).items).toEqual([]);
   expect(await importInto(store, path)).toBe(null);
   expect((await store.status()).messages).toBe(900);
+  expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
 });

@@ -42,6 +42,7 @@ const SQL_ERROR = 1;
 const BUSY = 5;
 const LOCKED = 6;
 const CANNOT_OPEN = 14;
+const CONSTRAINT = 19;
 const BEGIN_WRITE = "BEGIN IMMEDIATE";
 
 const sleepCell = new Int32Array(new SharedArrayBuffer(4));
@@ -54,6 +55,10 @@ interface SqliteError extends Error {
 }
 
 const primaryCode = (error: unknown): number => ((error as SqliteError)?.errcode ?? 0) & 0xff;
+/** Whether a row was refused because of others, also where the failure was put into words since. */
+export const isConstraint = (error: unknown): boolean =>
+  primaryCode(error) === CONSTRAINT || (error instanceof EngineError && isConstraint(error.cause));
+
 export const isBusy = (error: unknown): boolean =>
   primaryCode(error) === BUSY || primaryCode(error) === LOCKED;
 

@@ -87,6 +87,12 @@ export class IndexQueue {
     this.#wait(DELAY_MS);
   }
 
+  /** Messages came in without their documents: which are not in the index is to be looked up. */
+  lookAgain(): void {
+    this.#isChecked = false;
+    this.settleSoon();
+  }
+
   /** Indexes everything that waits. While another process holds the lock it is put off, and search says how much is missing. */
   settle(): void {
     const { connection, index } = this.#context;

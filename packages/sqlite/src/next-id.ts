@@ -4,6 +4,7 @@
  *
  * Invariant: every row of these tables gets its id from here.
  */
+import type { NumberedTable } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 
 const ID_COLUMNS = {
@@ -11,23 +12,70 @@ const ID_COLUMNS = {
   messages: "message_id",
   sessions: "session_ref",
 } as const;
-type Table = keyof typeof ID_COLUMNS;
-
-const markOf = (table: Table): string => `last_id_of_${table}`;
-const highest = (table: Table): string =>
+const markOf = (table: NumberedTable): string => `last_id_of_${table}`;
+const highest = (table: NumberedTable): string =>
   `max(coalesce((SELECT max(${ID_COLUMNS[table]}) FROM ${table}), 0),
        coalesce((SELECT value FROM meta WHERE key = '${markOf(table)}'), 0))`;
 
-/** An SQL expression for an INSERT. */
-export const nextId = (table: Table): string => `(SELECT ${highest(table)} + 1)`;
+const NEXT_ID: Readonly<Record<NumberedTable, string>> = {
+  sessions: `SELECT ${highest("sessions")} + 1 AS id`,
+  conversations: `SELECT ${highest("conversations")} + 1 AS id`,
+  messages: `SELECT ${highest("messages")} + 1 AS id`,
+};
+
+export const readNextId = (connection: Connection, table: NumberedTable): number =>
+  connection.get<{ id: number }>(NEXT_ID[table])?.id ?? 1;
 
 /** Remembers the highest ids. To be called before rows are removed, in the same transaction. */
 export function keepHighestIds(connection: Connection): void {
-  for (const table of Object.keys(ID_COLUMNS) as Table[]) {
-    connection.run(
-      `INSERT INTO meta (key, value) VALUES (?, (SELECT ${highest(table)}))
-       ON CONFLICT DO UPDATE SET value = excluded.value`,
-      markOf(table),
-    );
+  for (const table of Object.keys(ID_COLUMNS) as NumberedTable[]) {
+    setMark(connection, table, readNextId(connection, table) - 1);
+  }
+}
+
+const SET_MARK =
+  "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value";
+const giveBack = (table: NumberedTable): string => `
+  UPDATE meta SET value = max(?, coalesce((SELECT max(${ID_COLUMNS[table]}) FROM ${table}), 0)) WHERE key = ? AND value = ?`;
+
+const setMark = (connection: Connection, table: NumberedTable, id: number): number =>
+  connection.run(SET_MARK, markOf(table), id);
+
+/** Numbers taken at once: of messages as many as some batches have. */
+const AT_ONCE = { messages: 4_096, sessions: 64, conversations: 16 } as const;
+
+/** Numbers for rows that are stored elsewhere first: they are taken from the archive to which the rows will come, and nobody else gets them. */
+export class ReservedIds {
+  readonly #archive: Connection;
+  readonly #elsewhere: Connection;
+  /** Those taken last. */
+  readonly #taken = new Map<NumberedTable, { readonly first: number; readonly last: number }>();
+
+  constructor(archive: Connection, elsewhere: Connection) {
+    this.#archive = archive;
+    this.#elsewhere = elsewhere;
+  }
+
+  /** The first of so many. */
+  take(table: NumberedTable, count: number): number {
+    const next = readNextId(this.#elsewhere, table);
+    if (next + count - 1 <= (this.#taken.get(table)?.last ?? 0)) return next;
+    const size = Math.max(count, AT_ONCE[table]);
+    const first = this.#archive.write(() => {
+      const free = readNextId(this.#archive, table);
+      setMark(this.#archive, table, free + size - 1);
+      return free;
+    });
+    this.#taken.set(table, { first, last: first + size - 1 });
+    setMark(this.#elsewhere, table, first - 1);
+    return first;
+  }
+
+  /** Gives back those that no row has got, unless somebody else has taken numbers behind them, or is writing now: then they are lost. */
+  giveBack(): void {
+    this.#archive.tryWrite(() => {
+      for (const [table, { first, last }] of this.#taken)
+        this.#archive.run(giveBack(table), first - 1, markOf(table), last);
+    });
   }
 }

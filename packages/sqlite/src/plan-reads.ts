@@ -31,7 +31,8 @@ import type {
   Values,
 } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import { nextId } from "./next-id.ts";
+import { readNextId } from "./next-id.ts";
+import type { ReservedIds } from "./next-id.ts";
 import { renderCount, renderKeys, renderPage } from "./table-reads.ts";
 
 const HEAD = `
@@ -45,11 +46,6 @@ const SELECT_PLACE = `
   SELECT s.session_ref, s.base_tokens, p.start_position, p.base_position, ${HEAD}
   FROM sessions s LEFT JOIN placements p USING (session_ref) LEFT JOIN conversations c USING (conversation_id)
   WHERE s.owner = ? AND s.session_id = ? ORDER BY p.start_position DESC`;
-const NEXT_ID: Readonly<Record<NumberedTable, string>> = {
-  sessions: `SELECT ${nextId("sessions")} AS id`,
-  conversations: `SELECT ${nextId("conversations")} AS id`,
-  messages: `SELECT ${nextId("messages")} AS id`,
-};
 const CHAIN_AT = `
   SELECT chain FROM messages WHERE conversation_id = ?1 AND seq = ?2
   UNION ALL SELECT chain FROM ledger WHERE conversation_id = ?1 AND seq = ?2`;
@@ -253,11 +249,17 @@ export class PlanReads implements Reads {
   #session: { readonly owner: string; readonly id: string; readonly ref: number } | null = null;
 
   readonly #files: Pick<Blobs, "read"> | null;
+  readonly #reserved: ReservedIds | null;
 
-  /** Only proofs read large files. */
-  constructor(connection: Connection, files: Pick<Blobs, "read"> | null = null) {
+  /** Only proofs read large files. Numbers come from this archive unless they were reserved in another. */
+  constructor(
+    connection: Connection,
+    files: Pick<Blobs, "read"> | null = null,
+    reserved: ReservedIds | null = null,
+  ) {
     this.#connection = connection;
     this.#files = files;
+    this.#reserved = reserved;
   }
 
   place({ owner, id, key }: SessionRef): SessionPlace {
@@ -296,7 +298,7 @@ export class PlanReads implements Reads {
 
   ids(table: NumberedTable, count: number): number[] {
     if (count === 0) return [];
-    const first = this.#connection.get<{ id: number }>(NEXT_ID[table])?.id ?? 1;
+    const first = this.#reserved?.take(table, count) ?? readNextId(this.#connection, table);
     return Array.from({ length: count }, (_, i) => first + i);
   }
 

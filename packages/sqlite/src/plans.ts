@@ -25,7 +25,8 @@ export function writePlan<T>(context: StoreContext, plan: () => Plan<T>): T {
 
 function runPlan<T>(context: StoreContext, plan: Plan<T>): T {
   const apply = (changes: Changes): void => applyChanges(context, changes);
-  const { value, asks } = answerAll(plan, new PlanReads(context.connection, context.files), apply);
+  const { connection, files, reserved } = context;
+  const { value, asks } = answerAll(plan, new PlanReads(connection, files, reserved), apply);
   applyChanges(context, value.changes);
   context.onPlan?.(asks);
   return value.result;

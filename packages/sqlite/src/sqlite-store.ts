@@ -136,6 +136,7 @@ import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 import * as graph from "./graph.ts";
 import * as imports from "./imports.ts";
+import { copyIn, nameIntake, removeIntake, sweepIntakes, takeNew } from "./intake.ts";
 import { migrate } from "./migrate.ts";
 import { listInherited } from "./inherited.ts";
 import * as documents from "./documents.ts";
@@ -144,6 +145,7 @@ import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
 import * as redactions from "./redactions.ts";
 import { IndexQueue } from "./index-queue.ts";
+import { ReservedIds } from "./next-id.ts";
 import { readPlan, writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
 import * as remake from "./remake.ts";
@@ -195,6 +197,7 @@ export class SqliteStore implements Store {
       );
       const index = new FullTextIndex(connection);
       if (!connection.readOnly) {
+        sweepIntakes(connection, Date.now());
         keepSeals(connection);
         index.ensure();
       }
@@ -645,10 +648,63 @@ export class SqliteStore implements Store {
     }
   }
 
-  async bringIn<T>(work: (into: Intake) => Promise<T>): Promise<T> {
+  async bringIn<T>(
+    work: (into: Intake) => Promise<T>,
+    { isRepeatable = false }: { isRepeatable?: boolean } = {},
+  ): Promise<T> {
+    const brought = isRepeatable ? await this.#bringInBeside(work) : null;
+    if (brought !== null) return brought.result;
     const result = await this.#context.connection.writeThroughout(() => work(this.#makeIntake()));
     this.#queue.settleSoon();
     return result;
+  }
+
+  /** Null if some of it is here already: then it has to be compared under the lock. */
+  async #bringInBeside<T>(work: (into: Intake) => Promise<T>): Promise<{ readonly result: T } | null> {
+    const context = this.#context;
+    const path = nameIntake(context.connection.path);
+    const staging = new SqliteStore({ ...this.#options, path, blobs: context.files, create: true });
+    const reserved = new ReservedIds(context.connection, staging.#context.connection);
+    try {
+      const staged = await staging.#stage(context, reserved, work);
+      if (staged === null) return null;
+      if (await this.#do("write", () => copyIn(context, path))) {
+        this.#queue.lookAgain();
+        return staged;
+      }
+      for (const blob of staged.blobs) context.files.remove(blob);
+      return null;
+    } finally {
+      removeIntake(path);
+      reserved.giveBack();
+    }
+  }
+
+  /** Runs `work` on this store, which is closed afterwards; null if the archive it is for has some of it already. */
+  async #stage<T>(
+    archive: StoreContext,
+    reserved: ReservedIds,
+    work: (into: Intake) => Promise<T>,
+  ): Promise<{ readonly result: T; readonly blobs: readonly string[] } | null> {
+    let isNew = true;
+    try {
+      this.#beginIntake(reserved);
+      const result = await this.bringIn((into) => work(takeNew(archive, into, () => (isNew = false))));
+      return { result, blobs: await this.listBlobs() };
+    } catch (error) {
+      if (isNew) throw error;
+      return null;
+    } finally {
+      await this.close();
+    }
+  }
+
+  /** Nobody searches what is on its way, and a crash leaves nothing of it to repair. */
+  #beginIntake(reserved: ReservedIds): void {
+    const { connection, index } = this.#context;
+    connection.exec("PRAGMA synchronous = OFF");
+    connection.write(() => index.markProblem("it belongs to rows that are on their way"));
+    this.#context = { ...this.#context, reserved };
   }
 
   #makeIntake(): Intake {

@@ -5,6 +5,7 @@
 import type { Blobs, Derive } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
 import type { FullTextIndex } from "./full-text-index.ts";
+import type { ReservedIds } from "./next-id.ts";
 import type { BodyCache, VectorCodes } from "@lossless/core/adapter";
 
 export interface StoreContext {
@@ -16,6 +17,8 @@ export interface StoreContext {
   readonly codes: Map<number, { readonly madeFor: string; readonly known: VectorCodes }>;
   /** Reads a stored message; null where nobody said how. */
   readonly derive: Derive | null;
+  /** Where the numbers of new rows come from, if not from this archive. */
+  readonly reserved?: ReservedIds | undefined;
   /** Hears how often each plan asked; for tests. */
   readonly onPlan?: ((asks: number) => void) | undefined;
 }

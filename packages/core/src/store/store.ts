@@ -115,9 +115,10 @@ export interface Store
   /**
    * Runs `work`, which stores what makes a whole only together, through the object it is given. Nobody sees any of it before `work` ends; if it
    * fails or the process dies, nothing is kept. Nothing else may use this store meanwhile. Other programs go on, but where a database has one
-   * writer at a time, theirs wait.
+   * writer at a time, theirs wait. With `isRepeatable`, `work` may be run again from its beginning: then they wait only if it touches
+   * something that is stored already.
    */
-  bringIn<T>(work: (into: Intake) => Promise<T>): Promise<T>;
+  bringIn<T>(work: (into: Intake) => Promise<T>, options?: { isRepeatable?: boolean }): Promise<T>;
   close(): Promise<void>;
 }
 

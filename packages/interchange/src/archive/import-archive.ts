@@ -3,7 +3,8 @@
  * nothing, rows after them are added. A conversation that differs, or whose sessions are stored elsewhere, is left alone and named.
  *
  * Invariant: all or nothing. What was imported is proven, by the checks of `verify`, before it is committed; until then nobody sees it, and a
- * file that is refused, or an import that is killed, leaves nothing. Other programs can read meanwhile, and wait to write.
+ * file that is refused, or an import that is killed, leaves nothing. Other programs go on meanwhile; only where the file has something that
+ * is stored already may they have to wait to write.
  */
 
 import { createHash } from "node:crypto";
@@ -89,8 +90,11 @@ export async function importArchive(
       throw describeFailure(error, options.path);
     }
     return run.finish((await stat(options.path)).size);
-  });
+  }, REPEATABLE);
 }
+
+/** The file is read again from its beginning. */
+const REPEATABLE = { isRepeatable: true } as const;
 
 interface NumberedRecord {
   readonly record: ArchiveRecord;
