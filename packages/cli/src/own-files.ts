@@ -3,10 +3,6 @@
  * step up from here is the package in both cases; from a folder further down it would not be.
  */
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-
-/** What a service or a hook has to start to start this program. */
-export const PROGRAM = fileURLToPath(new URL("../bin/lcm.js", import.meta.url));
 
 let version: string | null = null;
 

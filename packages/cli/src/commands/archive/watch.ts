@@ -8,7 +8,6 @@ import { countOf, formatTime, toIso, toOneLine } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { printNote } from "../../output.ts";
-import { PROGRAM } from "../../own-files.ts";
 import { style } from "../../style.ts";
 import { addExamples } from "../shared.ts";
 
