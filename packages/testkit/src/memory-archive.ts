@@ -1,6 +1,6 @@
 /**
- * The tables of an archive as maps, on which plans run: rules are tested without a database, and one written here is a mistake. Answers and
- * rows are copied on their way, so that nobody shares an object with the archive.
+ * The tables of an archive as maps, on which plans run: rules are tested without a database, and one written here is a mistake. Rows are
+ * frozen, so that nobody changes what the archive holds.
  */
 import type { SessionRef } from "@lossless/core";
 import { hashSeal, SEAL_KINDS, SEALED } from "@lossless/core/adapter";
@@ -39,6 +39,7 @@ import type {
   Version,
 } from "@lossless/core/ports";
 import { MemoryBlobs } from "./memory-blobs.ts";
+import { MemoryTable } from "./memory-table.ts";
 
 /** The kind of an event id that names a message of another session. */
 const ALIAS = 2;
@@ -46,7 +47,7 @@ const ALIAS = 2;
 const HIDDEN_SUMMARY = 4;
 
 export class MemoryArchive implements Reads {
-  readonly #tables: ReadonlyMap<TableName, Map<string, Values>>;
+  readonly #tables: ReadonlyMap<TableName, MemoryTable>;
   readonly blobs: MemoryBlobs;
   /** How what was changed is undone, the newest last; empty outside of a write. */
   readonly #undo: (() => void)[] = [];
@@ -60,7 +61,7 @@ export class MemoryArchive implements Reads {
 
   /** A copy of another archive as it is now, or an empty one. */
   constructor(of?: MemoryArchive) {
-    this.#tables = new Map(TABLE_NAMES.map((name) => [name, new Map(of?.rowsOf(name))]));
+    this.#tables = new Map(TABLE_NAMES.map((name) => [name, new MemoryTable(of?.tableOf(name))]));
     this.blobs = new MemoryBlobs(of?.blobs);
   }
 
@@ -121,18 +122,17 @@ export class MemoryArchive implements Reads {
   }
 
   list<T extends TableName>(table: T): Row<T>[] {
-    return [...this.rowsOf(table).values()].map((row) => ({ ...row }) as Row<T>);
+    return this.tableOf(table).list() as Row<T>[];
   }
 
   /** The row with a key of one column. */
   find<T extends TableName>(table: T, key: number | string | null): Row<T> | undefined {
-    const row = this.rowsOf(table).get(String(key));
-    return row && ({ ...row } as Row<T>);
+    return this.tableOf(table).get(String(key)) as Row<T> | undefined;
   }
 
   /** The rows whose columns have these values. */
   filter<T extends TableName>(table: T, where: Partial<Row<T>>): Row<T>[] {
-    return this.#select(table, where as Values, []).map((row) => ({ ...row }) as Row<T>);
+    return this.tableOf(table).select(where as Values) as Row<T>[];
   }
 
   /** As somebody else would, who seals nothing. */
@@ -188,7 +188,7 @@ export class MemoryArchive implements Reads {
 
   #insert(table: TableName, row: Values): void {
     const name = nameOf(table, row);
-    if (this.rowsOf(table).has(name)) throw new Error(`${table} has a row ${name} already`);
+    if (this.tableOf(table).get(name)) throw new Error(`${table} has a row ${name} already`);
     this.#put(table, name, { ...row });
     this.#note(table, row);
     if (table === "messages" && row.forgotten_at === null) this.#awaitVectors(row);
@@ -203,17 +203,15 @@ export class MemoryArchive implements Reads {
   }
 
   #put(table: TableName, name: string, row: Values | undefined): void {
-    const rows = this.rowsOf(table);
+    const rows = this.tableOf(table);
     const before = rows.get(name);
-    if (this.#depth > 0)
-      this.#undo.push(() => void (before === undefined ? rows.delete(name) : rows.set(name, before)));
-    if (row === undefined) rows.delete(name);
-    else rows.set(name, row);
+    if (this.#depth > 0) this.#undo.push(() => rows.put(name, before));
+    rows.put(name, row);
   }
 
   #update(table: TableName, key: Values, set: Values): void {
     const name = nameOf(table, key);
-    const row = this.rowsOf(table).get(name);
+    const row = this.tableOf(table).get(name);
     if (row === undefined) throw new Error(`${table} has no row ${name}`);
     const changed = { ...row, ...set };
     this.#put(table, name, changed);
@@ -223,19 +221,15 @@ export class MemoryArchive implements Reads {
   }
 
   #delete(table: TableName, key: Values): void {
-    const front = Object.entries(key);
-    const whole = front.length === tables[table].key.length ? [nameOf(table, key)] : null;
-    for (const name of whole ?? [...this.rowsOf(table).keys()]) {
-      const row = this.rowsOf(table).get(name);
-      if (!row || !front.every(([column, value]) => row[column] === value)) continue;
-      this.#put(table, name, undefined);
+    const [only = ""] = tables[table].key;
+    for (const row of this.tableOf(table).select(key)) {
+      this.#put(table, nameOf(table, row), undefined);
       this.#note(table, row);
-      const [only = ""] = tables[table].key;
       this.#lastIds.set(table, Math.max(this.#lastIds.get(table) ?? 0, Number(row[only]) || 0));
     }
   }
 
-  rowsOf(table: TableName): Map<string, Values> {
+  tableOf(table: TableName): MemoryTable {
     const rows = this.#tables.get(table);
     if (rows === undefined) throw new Error(`there is no table ${table}`);
     return rows;
@@ -274,7 +268,9 @@ export class MemoryArchive implements Reads {
 
   ids(table: NumberedTable, count: number): number[] {
     const [key = ""] = tables[table].key;
-    const used = [...this.rowsOf(table).values()].map((row) => Number(row[key]));
+    const used = this.tableOf(table)
+      .list()
+      .map((row) => Number(row[key]));
     const last = used.reduce((most, id) => Math.max(most, id), this.#lastIds.get(table) ?? 0);
     return Array.from({ length: count }, (_, i) => last + 1 + i);
   }
@@ -285,12 +281,12 @@ export class MemoryArchive implements Reads {
 
   versions({ owner, id }: SessionRef, eventIds: readonly string[]): Version[] {
     const session = this.#findSession(owner, id);
-    const named = this.list("event_ids").filter(
-      (row) => row.session_ref === session?.session_ref && eventIds.includes(row.event_id),
+    const asked = new Set(eventIds);
+    const named = this.filter("event_ids", { session_ref: session?.session_ref ?? 0 }).filter((row) =>
+      asked.has(row.event_id),
     );
     return named.flatMap(({ event_id, message_id }) =>
-      this.list("messages")
-        .filter((row) => row.message_id === message_id || row.revises === message_id)
+      [...this.filter("messages", { message_id }), ...this.filter("messages", { revises: message_id })]
         .sort((a, b) => a.seq - b.seq)
         .map((row) => ({ ...row, ...this.#findRedaction(row.message_id), event_id })),
     );
@@ -382,8 +378,7 @@ export class MemoryArchive implements Reads {
   covering(places: readonly Place[]): Covering[] {
     return places.map((place) => {
       const item =
-        this.list("context_items")
-          .filter((row) => row.conversation_id === place.conversationId)
+        this.filter("context_items", { conversation_id: place.conversationId })
           .filter((row) => compare(row, { startPosition: place.position, seq: place.seq }) <= 0)
           .sort((a, b) => a.start_pos - b.start_pos || a.seq - b.seq)
           .at(-1) ?? null;
@@ -410,8 +405,7 @@ export class MemoryArchive implements Reads {
   }
 
   run(conversationId: number, first: ItemPlace, last: ItemPlace): RunRow[] {
-    return this.list("context_items")
-      .filter((item) => item.conversation_id === conversationId)
+    return this.filter("context_items", { conversation_id: conversationId })
       .filter((item) => compare(item, first) >= 0 && compare(item, last) <= 0)
       .sort((a, b) => a.start_pos - b.start_pos || a.seq - b.seq)
       .map((item) => this.#toRunRow(item));
@@ -432,7 +426,7 @@ export class MemoryArchive implements Reads {
   }
 
   itemsAround(conversationId: number, place: ItemPlace): { before: number; behind: number } {
-    const items = this.list("context_items").filter((item) => item.conversation_id === conversationId);
+    const items = this.filter("context_items", { conversation_id: conversationId });
     return {
       before: items.filter((item) => compare(item, place) < 0).length,
       behind: items.filter((item) => compare(item, place) > 0).length,
@@ -454,14 +448,15 @@ export class MemoryArchive implements Reads {
   }
 
   sources(summaryIds: readonly string[]): SourceLink[] {
-    const messages = this.list("summary_messages").map((link) => ({ ...link, source_id: null }));
-    const summaries = this.list("summary_parents").map((link) => ({
-      ...link,
-      message_id: null,
-      source_id: link.parent_summary_id,
-    }));
-    return [...messages, ...summaries]
-      .filter((link) => summaryIds.includes(link.summary_id))
+    return [...new Set(summaryIds)]
+      .flatMap((summary_id) => [
+        ...this.filter("summary_messages", { summary_id }).map((link) => ({ ...link, source_id: null })),
+        ...this.filter("summary_parents", { summary_id }).map((link) => ({
+          ...link,
+          message_id: null,
+          source_id: link.parent_summary_id,
+        })),
+      ])
       .sort((a, b) => a.ordinal - b.ordinal);
   }
 
@@ -498,7 +493,7 @@ export class MemoryArchive implements Reads {
   }
 
   derivedFrom(summaryId: string): Row<"summary_parents">[] {
-    return this.list("summary_parents").filter((row) => row.parent_summary_id === summaryId);
+    return this.filter("summary_parents", { parent_summary_id: summaryId });
   }
 
   forgettable(messageIds: readonly number[]): ForgettableVersion[] {
@@ -562,10 +557,11 @@ export class MemoryArchive implements Reads {
   }
 
   rows({ table, columns, where, order, column, keys }: KeysQuery): Values[] {
-    const asked = new Set<Value | undefined>(keys);
-    return this.#select(table, where, order)
-      .filter((row) => asked.has(row[column]))
-      .map((row) => pick(row, columns));
+    const found = [...new Set(keys)].flatMap((key) =>
+      this.tableOf(table).select({ [column]: key, ...where }),
+    );
+    const places = (row: Values): Value[] => order.map((name) => row[name] ?? null);
+    return found.sort((a, b) => compareRows(a, places(b), order)).map((row) => pick(row, columns));
   }
 
   count(table: TableName, where: Values): number {
@@ -573,15 +569,9 @@ export class MemoryArchive implements Reads {
   }
 
   #select(table: TableName, where: Values, order: readonly string[]): Values[] {
-    return [...this.rowsOf(table).values()]
-      .filter((row) => Object.entries(where).every(([column, value]) => row[column] === value))
-      .sort((a, b) =>
-        compareRows(
-          a,
-          order.map((column) => b[column] ?? null),
-          order,
-        ),
-      );
+    const rows = this.tableOf(table).select(where);
+    const places = (row: Values): Value[] => order.map((column) => row[column] ?? null);
+    return order.length === 0 ? rows : rows.sort((a, b) => compareRows(a, places(b), order));
   }
 
   content(blob: string): Uint8Array | null {
@@ -600,7 +590,7 @@ export class MemoryArchive implements Reads {
       .sort((a, b) => a.seq - b.seq)
       .flatMap((row) => {
         const session_id = sessions.get(row.session_ref);
-        const revisions = messages.filter((other) => other.revises === row.message_id);
+        const revisions = this.filter("messages", { revises: row.message_id });
         const named = {
           revises_seq: row.revises === null ? null : (seqs.get(row.revises) ?? null),
           event_message: events.get(nameOf("event_ids", row)) ?? null,
@@ -675,7 +665,7 @@ export class MemoryArchive implements Reads {
 
   countOwnNames(conversationId: number): number {
     const messages = new Map(this.list("messages").map((row) => [row.message_id, row]));
-    const placements = this.list("placements").filter((row) => row.conversation_id === conversationId);
+    const placements = this.filter("placements", { conversation_id: conversationId });
     return this.list("event_ids").filter((row) => {
       const message = messages.get(row.message_id);
       const isPlaced = placements.some(({ session_ref }) => session_ref === row.session_ref);
