@@ -11,7 +11,10 @@ import type { StoreContext } from "./store-context.ts";
 const OURS = (alias: string): string => `${alias}.tool_name LIKE '%lcm\\_%'`;
 const COUNT =
   "(SELECT count(*) FROM message_parts q WHERE q.message_id = p.message_id AND q.type <> 'payload') AS parts";
-/** A result without a name belongs to the nearest call of its id that stands before it. */
+/**
+ * A result without a name belongs to the nearest call of its id that stands before it. The server walks back to that one only where the index
+ * knows a call of ours with the id.
+ */
 const PARTS = `
   SELECT p.message_id AS id, p.ordinal, p.tool_name AS name, ${COUNT} FROM message_parts p
   WHERE p.message_id = ANY($1::bigint[]) AND ${OURS("p")}
@@ -19,14 +22,12 @@ const PARTS = `
   SELECT p.message_id, p.ordinal, n.tool_name, ${COUNT}
   FROM message_parts p JOIN messages m ON m.message_id = p.message_id
   CROSS JOIN LATERAL (
-    SELECT c.tool_name FROM message_parts c JOIN messages k ON k.message_id = c.message_id
-    WHERE c.tool_call_id = p.tool_call_id AND c.type = 'tool_call' AND ${OURS("c")} AND k.conversation_id = m.conversation_id
-      AND k.position BETWEEN m.position - $2::bigint AND m.position
-      AND NOT EXISTS (
-        SELECT 1 FROM messages b JOIN message_parts o ON o.message_id = b.message_id
-        WHERE b.conversation_id = m.conversation_id AND b.position > k.position AND b.position <= m.position
-          AND o.type = 'tool_call' AND o.tool_call_id = p.tool_call_id)) n
-  WHERE p.message_id = ANY($1::bigint[]) AND p.type = 'tool_result' AND p.tool_name IS NULL`;
+    SELECT c.tool_name FROM messages k JOIN message_parts c
+      ON c.message_id = k.message_id AND c.type = 'tool_call' AND c.tool_call_id = p.tool_call_id
+    WHERE k.conversation_id = m.conversation_id AND k.position BETWEEN m.position - $2::bigint AND m.position
+    ORDER BY k.position DESC LIMIT 1) n
+  WHERE p.message_id = ANY($1::bigint[]) AND p.type = 'tool_result' AND p.tool_name IS NULL AND n.tool_name IS NOT NULL
+    AND EXISTS (SELECT 1 FROM message_parts o WHERE o.tool_call_id = p.tool_call_id AND ${OURS("o")})`;
 
 export async function listRecallParts(
   { sql }: StoreContext,

@@ -20,6 +20,7 @@ import type { Choice, ChooseRequest, ChosenItem } from "./choose.ts";
 import { checkGrammars } from "./grammars.ts";
 import type { GrammarCheck, ModelMessage, Provider } from "./grammars.ts";
 import { addFront, readForkFront } from "./fork-front.ts";
+import type { ForkFront } from "./fork-front.ts";
 import { toModelMessage, type WrittenMessage } from "./model-view.ts";
 import { DEFAULT_LINE_COSTS, isBulky } from "./pieces.ts";
 import { rankByQuestion } from "./relevance.ts";
@@ -99,16 +100,20 @@ export async function assembleContext(
   store: Store,
   options: AssembleOptions,
 ): Promise<AssembledContext | null> {
-  for (const share of READ_SHARES) {
-    const whole = await store.readCoverTail({
+  const readTail = (share: number): Promise<CoverTail | null> =>
+    store.readCoverTail({
       conversationId: options.conversationId,
       maxTokens: Math.ceil((share * options.budgetTokens) / Math.min(1, options.tokenFactor)),
       maxMessages: options.tail.freshTailCount,
       withSummaries: true,
     });
+  // What does not depend on each other is asked together: a server is as far away for all of it as for one.
+  const reading = readForkFront(store, options);
+  for (const share of READ_SHARES) {
+    const [whole, front] = await Promise.all([readTail(share), reading]);
     if (!whole) return null;
     const cover = options.endBefore === undefined ? whole : cutCover(whole, options.endBefore);
-    const context = await assembleFrom(store, cover, options, share === READ_SHARES.at(-1));
+    const context = await assembleFrom(store, { cover, front }, options, share === READ_SHARES.at(-1));
     if (context) return context;
   }
   return null;
@@ -117,14 +122,13 @@ export async function assembleContext(
 /** The context from the part of the cover that was read; null when the choice looked for more and `isAll` does not forbid it. */
 async function assembleFrom(
   store: Store,
-  cover: CoverTail,
+  { cover, front }: { readonly cover: CoverTail; readonly front: ForkFront },
   options: AssembleOptions,
   isAll: boolean,
 ): Promise<AssembledContext | null> {
   const cueRoom =
     options.cue === undefined ? 0 : Math.min(MAX_CUE_TOKENS, Math.floor(CUE_SHARE * options.budgetTokens));
   const cue = fitCue(options.cue ?? null, cueRoom, options);
-  const front = await readForkFront(store, options);
   const budgetTokens = options.budgetTokens - cueRoom - front.tokens;
   const anchor = findAnchor(
     cover.counters.shownTokens,
@@ -454,24 +458,31 @@ async function loadChosen(
 ): Promise<Loaded> {
   const messageIds = items.flatMap((item) => (item.messageId === null ? [] : [item.messageId]));
   const forked = new Set(items.flatMap((item) => (item.ends === undefined ? [] : (item.messageId ?? []))));
-  for (const message of await store.readShown(messageIds.filter((id) => !known.messages.has(id)))) {
+  const summaryIds = items.flatMap((item) => item.summaryId ?? []);
+  const { conversationId } = cover;
+  const [messages, summaries, ends] = await Promise.all([
+    store.readShown(messageIds.filter((id) => !known.messages.has(id))),
+    store.readShownSummaries(summaryIds.filter((id) => !known.summaries.has(id))),
+    Promise.all(
+      items
+        .filter(({ kind }) => kind === "range")
+        .map(
+          async (item) => [item, item.ends ?? (await store.findEnds({ conversationId, ...item }))] as const,
+        ),
+    ),
+  ]);
+  for (const message of messages) {
     const seq = forked.has(message.messageId) ? message.seq - FORKED_SEQ : message.seq;
     known.messages.set(message.messageId, { ...message, seq });
   }
-  const summaryIds = items.flatMap((item) => item.summaryId ?? []);
-  for (const summary of await store.readShownSummaries(summaryIds.filter((id) => !known.summaries.has(id))))
-    known.summaries.set(summary.summaryId, summary);
-  const ends = new Map<ChosenItem, { first: number | null; last: number | null }>();
-  for (const item of items.filter(({ kind }) => kind === "range")) {
-    ends.set(item, item.ends ?? (await store.findEnds({ conversationId: cover.conversationId, ...item })));
-  }
+  for (const summary of summaries) known.summaries.set(summary.summaryId, summary);
   return {
     ...known,
     times: new Map([...known.messages.values()].map((message) => [message.seq, message.createdAt])),
     roles: new Map(),
     models: new Map(),
     wholeTokens: readWholeTokens(cover, items),
-    ends,
+    ends: new Map(ends),
   };
 }
 
