@@ -3,7 +3,7 @@
  * and the stub in place of a bulky tool result. Text from the archive is escaped and marked untrusted; the same input
  * gives the same bytes.
  */
-import { escapeXml } from "../text/escape-xml.ts";
+import { escapeXml, escapeXmlText } from "../text/escape-xml.ts";
 import { formatMessageId } from "../model/ids.ts";
 import { splitMoment } from "../text/zone-format.ts";
 
@@ -44,7 +44,7 @@ export function renderSummary(summary: SummaryText, timeZone: string): string {
     `<summary ${attributes.join(" ")}>`,
     ...parents,
     "  <content>",
-    escapeXml(summary.content),
+    escapeXmlText(summary.content),
     "  </content>",
     "</summary>",
   ].join("\n");

@@ -8,11 +8,20 @@ import type { CoverItem } from "../model/cover.ts";
 import { must } from "../model/errors.ts";
 import { matchReserve, type ReserveSummary, type Span } from "../model/reserve.ts";
 import { isSummaryItem } from "../model/tool-groups.ts";
-import { condensedTarget, type CompactionPolicy } from "./policy.ts";
+import { condensedTarget, MIN_TARGET_TOKENS, type CompactionPolicy } from "./policy.ts";
 import { findSummaryRuns, readField, type Bundle, type Field, type PlanFacts } from "./runs.ts";
 
 /** A root is remade when more than this share of the budget lies between it and the tail. */
 const ROOT_LAG_SHARE = 0.15;
+/**
+ * What stands for a run of summaries aims at no more than this share of the budget, so that beside the newest messages there is room for
+ * it, and for another where the newest user message divides the history.
+ */
+const STAND_IN_SHARE = 0.15;
+/** One that came out longer, or was made for a larger window, still serves up to this multiple of it. */
+const STAND_IN_SLACK = 1.5;
+/** Of one run there are no more, so that a model that always writes too much is not asked for ever. */
+const MAX_OF_ONE_RUN = 2;
 
 export interface ReserveStep {
   readonly startPosition: number;
@@ -37,17 +46,19 @@ export function planReserve(
   facts: PlanFacts = {},
 ): ReserveStep | null {
   const field = readField(items, policy, facts);
-  for (const segment of splitSegments(field, policy).reverse()) {
-    const step = planSegmentRoot(field, segment, policy, budgetTokens);
+  for (const run of findStoryRuns(field, policy).reverse()) {
+    const step = planStandIn(field, run, policy, budgetTokens);
     if (step !== null) return step;
   }
   return null;
 }
 
-interface Segment {
-  /** The summaries from the segment's beginning up to the first messages a leaf may still take, as what they stand for. */
+/** Summaries that one stand-in can stand for. */
+interface StoryRun {
   readonly summaries: readonly Tile[];
-  /** Shown items before the tail. */
+  /** A segment begins here: its stand-in is a root. */
+  readonly isFirst: boolean;
+  /** Shown items of its segment, up to the tail. */
   readonly shown: readonly CoverItem[];
 }
 
@@ -58,11 +69,22 @@ interface Tile extends Span {
   readonly depth: number;
 }
 
-function splitSegments(field: Field, policy: CompactionPolicy): Segment[] {
+function findStoryRuns(field: Field, policy: CompactionPolicy): StoryRun[] {
+  const segments = splitSegments(field);
+  return findSummaryRuns(field, policy, isSummaryItem).map((run) => {
+    const summaries = run.map((bundle) => toTile(field, bundle));
+    const start = must(summaries[0], "first summary of a run").startPosition;
+    const shown = must(
+      segments.findLast((segment) => (segment[0]?.startPosition ?? Number.POSITIVE_INFINITY) <= start),
+      "segment of a run",
+    );
+    return { summaries, shown, isFirst: shown[0]?.startPosition === start };
+  });
+}
+
+/** The shown items before the tail, cut at the boundaries. */
+function splitSegments(field: Field): CoverItem[][] {
   const { boundaries } = field.facts;
-  const summaries = findSummaryRuns(field, policy, isSummaryItem).map((run) =>
-    run.map((bundle) => toTile(field, bundle)),
-  );
   const segments: CoverItem[][] = [];
   let before: CoverItem | undefined;
   for (const item of field.items.slice(0, field.tail.startIndex)) {
@@ -70,13 +92,7 @@ function splitSegments(field: Field, policy: CompactionPolicy): Segment[] {
     before = item;
     if (item.hidden === 0 && !isHiddenByBoundary(item, boundaries)) segments.at(-1)?.push(item);
   }
-  return segments.map((shown) => {
-    const first = shown[0];
-    return {
-      shown,
-      summaries: summaries.find((run) => run[0]?.startPosition === first?.startPosition) ?? [],
-    };
-  });
+  return segments;
 }
 
 function toTile(field: Field, bundle: Bundle): Tile {
@@ -92,35 +108,47 @@ function toTile(field: Field, bundle: Bundle): Tile {
   };
 }
 
-function planSegmentRoot(
+function planStandIn(
   field: Field,
-  segment: Segment,
+  run: StoryRun,
   policy: CompactionPolicy,
   budgetTokens: number,
 ): ReserveStep | null {
-  const { summaries } = segment;
-  const last = summaries.at(-1);
-  if (summaries.length < 2 || last === undefined) return null;
-  const root = findRoot(field, summaries);
-  if (root !== null) {
-    const lag = segment.shown.filter((item) => item.startPosition > root.endPosition);
-    const lagTokens = lag.reduce((sum, item) => sum + item.tokens, 0);
-    const hasGrown = last.startPosition > root.endPosition;
-    if (!hasGrown || lagTokens <= ROOT_LAG_SHARE * budgetTokens) return null;
-  }
-  const tiles = layTiles(field, summaries);
-  const total = tiles.reduce((sum, tile) => sum + tile.tokens, 0);
-  const isRoot = total <= policy.leafChunkTokens || tiles.length === 2;
-  const sources = isRoot ? tiles : pickInnerRun(tiles, policy);
-  return makeReserveStep(sources, policy, isRoot);
+  if (!needsStandIn(field, run, budgetTokens)) return null;
+  const { summaries, isFirst } = run;
+  const fitsOneCall = sumTokens(summaries) <= policy.leafChunkTokens;
+  const tiles = fitsOneCall ? summaries : layTiles(field, summaries);
+  const isWhole = sumTokens(tiles) <= policy.leafChunkTokens || tiles.length === 2;
+  if (!isWhole) return makeReserveStep(pickInnerRun(tiles, policy), policy, false);
+  const step = makeReserveStep(tiles, policy, isFirst);
+  const most = Math.max(MIN_TARGET_TOKENS, Math.floor(STAND_IN_SHARE * budgetTokens));
+  return { ...step, targetTokens: Math.min(step.targetTokens, most) };
 }
 
-/** The root in force: valid on the cover as it is, and reaching furthest. */
-function findRoot(field: Field, summaries: readonly Tile[]): ReserveSummary | null {
-  const valid = field.facts.reserve.filter(
-    (reserve) => reserve.isRoot && matchReserve(reserve, summaries, 0)?.from === 0,
-  );
-  return valid.sort((a, b) => b.endPosition - a.endPosition)[0] ?? null;
+/** A segment of several summaries has a root; any other run needs a stand-in where it takes much of the window. */
+function needsStandIn(field: Field, run: StoryRun, budgetTokens: number): boolean {
+  const { summaries, isFirst, shown } = run;
+  const fits = (tokens: number): boolean => tokens <= STAND_IN_SLACK * STAND_IN_SHARE * budgetTokens;
+  if (fits(sumTokens(summaries)) && (summaries.length < 2 || !isFirst)) return false;
+  const last = must(summaries.at(-1), "last summary of a run");
+  const known = findStandIns(field, run);
+  const current = known.find(({ tokens }) => fits(tokens));
+  if (current !== undefined) {
+    const lag = shown.filter((item) => item.startPosition > current.endPosition);
+    const hasGrown = last.startPosition > current.endPosition;
+    if (!hasGrown || sumTokens(lag) <= ROOT_LAG_SHARE * budgetTokens) return false;
+  }
+  return known.filter(({ endPosition }) => endPosition === last.endPosition).length < MAX_OF_ONE_RUN;
+}
+
+const sumTokens = (list: readonly { readonly tokens: number }[]): number =>
+  list.reduce((sum, { tokens }) => sum + tokens, 0);
+
+/** The stand-ins in force for a run from its beginning, valid on the cover as it is, the one that reaches furthest first. */
+function findStandIns(field: Field, { summaries, isFirst }: StoryRun): ReserveSummary[] {
+  return field.facts.reserve
+    .filter((reserve) => reserve.isRoot === isFirst && matchReserve(reserve, summaries, 0)?.from === 0)
+    .sort((a, b) => b.endPosition - a.endPosition || a.tokens - b.tokens);
 }
 
 /** Covers the summaries with the coarsest stand-ins that are not roots, oldest first. */
@@ -166,7 +194,7 @@ function takeRun(tiles: readonly Tile[], from: number, depth: number, maxTokens:
 }
 
 function makeReserveStep(tiles: readonly Tile[], policy: CompactionPolicy, isRoot: boolean): ReserveStep {
-  const inputTokens = tiles.reduce((sum, tile) => sum + tile.tokens, 0);
+  const inputTokens = sumTokens(tiles);
   return {
     startPosition: must(tiles[0], "first source").startPosition,
     endPosition: must(tiles.at(-1), "last source").endPosition,

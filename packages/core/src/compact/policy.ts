@@ -22,7 +22,7 @@ export interface CompactionPolicy extends TailPolicy {
 
 /** Share of a leaf's sources that its summary aims at, between these bounds. */
 const LEAF_SHARE = 0.35;
-const MIN_TARGET_TOKENS = 192;
+export const MIN_TARGET_TOKENS = 192;
 const CONDENSED_SHARE = 0.6;
 
 /** True at or above the threshold. The tolerance undoes binary fractions such as 0.55 × 100. */

@@ -29,6 +29,8 @@ export type SummarizeRun = (request: {
   purpose: "leaf" | "condensed" | "reserve";
   depth: number;
   run: readonly RunItem[];
+  /** What a summary of the run was made from. */
+  readSources: (summaryId: string) => Promise<readonly RunItem[]>;
   previous: string | null;
   targetTokens: number;
   sourceTokens: number;
@@ -148,6 +150,7 @@ export async function summarizeStep(
     purpose: step.kind,
     depth: step.depth,
     run: run.filter(tellsSomething),
+    readSources: (id) => store.readSources(id),
     previous: previous?.content ?? null,
     targetTokens: step.targetTokens,
     sourceTokens: step.inputTokens,

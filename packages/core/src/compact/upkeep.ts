@@ -47,6 +47,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
     purpose: "reserve",
     depth: step.depth,
     run: sources.filter(tellsSomething),
+    readSources: (id) => store.readSources(id),
     previous: null,
     targetTokens: step.targetTokens,
     sourceTokens: step.inputTokens,
@@ -106,6 +107,7 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
           purpose: summary.kind,
           depth: summary.depth,
           run: shown,
+          readSources: (id) => store.readSources(id),
           previous: null,
           targetTokens:
             summary.depth === 0 ? leafTarget(policy, sourceTokens) : condensedTarget(policy, sourceTokens),

@@ -2,7 +2,7 @@
  * The recall cue: a few cited lines from older messages that speak of what the prompt asks. It is the last thing before the prompt,
  * never part of the stable front, never stored; without a clear match there is none.
  */
-import { escapeXml } from "../text/escape-xml.ts";
+import { escapeXmlText } from "../text/escape-xml.ts";
 import { isSubagentKey } from "../settings/session-patterns.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { ConversationRow, Store } from "../store/store.ts";
@@ -35,7 +35,7 @@ export async function buildCue(
     .slice(0, MAX_LINES)
     .map(
       (hit) =>
-        `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${escapeXml(hit.snippet.replaceAll(/\s+/g, " "))}`,
+        `- ${hit.id} (${hit.role}, ${new Date(hit.createdAt).toISOString().slice(0, 10)}): ${escapeXmlText(hit.snippet.replaceAll(/\s+/g, " "))}`,
     );
   if (lines.length === 0) return null;
   const way = isSubagentKey(conversation.sessionKey) ? "" : "; open one with lcm_describe";

@@ -63,7 +63,7 @@ export function summarizeExtractively(input: ExtractiveInput): ExtractiveSummary
   const set = cutUnits(input.sources, {
     clock: zoneClock(input.timeZone),
     vocabulary,
-    isStart: input.depth === 0 && (input.previous ?? "") === "",
+    isStart: input.sources[0]?.kind === "message" && (input.previous ?? "") === "",
     cutVerbatim: (text, maxChars) =>
       cutToTokens(cutAtWord(text, maxChars), target * VERBATIM_SHARE, estimate),
   });

@@ -8,15 +8,15 @@ import type { Term, Vocabulary } from "./terms.ts";
 export const NAME_GROUPS = ["files", "functions", "names", "commits", "commands run", "errors"] as const;
 export type NameGroup = (typeof NAME_GROUPS)[number];
 
-/** At most this share of a summary is names. */
-export const NAME_SHARE = 0.25;
+/** A quarter of a summary at most is names; what the count of characters misses is left free. */
+export const NAME_SHARE = 0.24;
 /** What is left of `names` for commands and errors: names are what a reader cannot guess again. */
 const QUOTE_SHARE = 0.18;
 const MAX_QUOTE = 72;
 
 /** How strongly age discounts a name, and how fast: what was used last is used next. */
 const RECENCY = 0.75;
-const HALF_LIFE = 0.12;
+const HALF_LIFE = 0.08;
 
 /** A short name costs less room than a long one and says as much. */
 const LENGTH_POWER = 0.4;
@@ -47,10 +47,9 @@ function scoreOf(term: Term, sources: number): number {
   const age = sources <= 1 ? 0 : (sources - 1 - term.last) / (sources - 1);
   const use = Math.log1p(2 * term.spoken + 0.5 * term.seen) + (term.byUser ? 0.5 : 0);
   const freshness = 1 - RECENCY + RECENCY * Math.exp(-age / HALF_LIFE);
-  const isPassing = term.spoken === 0 && term.seen < 2;
   const isPlace = term.kind === "path" && !FILE.test(term.text);
   return (
-    (use * freshness * (isPlace ? PLACE_FACTOR : 1) * (isPassing ? PASSING_FACTOR : 1)) /
+    (use * freshness * (isPlace ? PLACE_FACTOR : 1) * (isPassing(term) ? PASSING_FACTOR : 1)) /
     term.text.length ** LENGTH_POWER
   );
 }
@@ -59,15 +58,19 @@ function scoreOf(term: Term, sources: number): number {
 const PATH_FACTOR = 0.8;
 const NAME_ALONE_FACTOR = 0.6;
 /** What occurs once, in some output, comes after what somebody used. */
+const isPassing = ({ spoken, seen }: Term): boolean => spoken === 0 && seen < 2;
+
 const PASSING_FACTOR = 0.35;
 /** Folders and branches say less than files. */
 const PLACE_FACTOR = 0.5;
 
 const HASH = /^(?=.*\d)(?=.*[a-f])[0-9a-f]{7,40}$/;
-/** Numbers in disguise, pieces of times, and what is left of a word at a cut. */
-const DEBRIS = /^(?:0[xob]|v?\d|_|-)|_$|[0-9a-f]{6,}-/i;
+/** A number of an order, a lot or a ticket: not a name unless somebody speaks of it. */
+const CODE = /^[A-Z]{1,4}-?\d+$/;
+/** Numbers in disguise, pieces of times, what is left of a word at a cut, and the two sides of a diff. */
+const DEBRIS = /^(?:0[xob]|v?\d|_|-|[ab]\/)|_$|[0-9a-f]{6,}-/i;
 const FILE =
-  /\.(?:tsx?|jsx?|[cm][jt]s|py|go|rs|java|kts?|rb|php|c|h|cc|cpp|hpp|cs|swift|scala|lua|pl|r|jl|ex|hs|mdx?|txt|rst|jsonl?|jsonc|ya?ml|toml|ini|cfg|conf|env|sh|bash|ps1|sql|html?|s?css|less|xml|csv|tsv|lock|log|proto|graphql|vue|svelte|ipynb|pdf|png|jpe?g|svg|db|sqlite|tf|gradle|mod|sum)$/i;
+  /\.(?:tsx?|jsx?|[cm][jt]s|py|go|rs|java|kts?|rb|php|c|h|cc|cpp|hpp|cs|swift|scala|lua|pl|r|jl|ex|hs|mdx?|txt|rst|jsonl?|jsonc|ya?ml|toml|ini|cfg|conf|env|sh|bash|ps1|sql|html?|s?css|less|xml|csv|tsv|lock|log|proto|graphql|vue|svelte|ipynb|pdf|png|jpe?g|svg|db|sqlite|tf|gradle|mod|sum)$/;
 const MIN_LENGTH = 4;
 const MAX_LENGTH = 100;
 
@@ -75,7 +78,7 @@ const MAX_LENGTH = 100;
 function isListable({ text, kind, spoken }: Term): boolean {
   if (kind !== "identifier" && kind !== "path") return false;
   if (text.length < MIN_LENGTH || text.length > MAX_LENGTH || DEBRIS.test(text)) return false;
-  if (HASH.test(text)) return spoken > 0;
+  if (HASH.test(text) || CODE.test(text)) return spoken > 0;
   if (FILE.test(text)) return !text.startsWith(".") || text.includes("/");
   // `example.org/a/b` is an import or an address, a folder is worth a place where somebody spoke of it.
   if (text.includes("/")) return spoken > 1 && !/\.\w+(?:\/|$)/.test(text);

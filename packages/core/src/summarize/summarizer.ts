@@ -22,6 +22,7 @@ import { summarizeExtractively } from "./extractive.ts";
 import { acceptSummary, type RejectReason } from "./gate.ts";
 import { GuardBook } from "./guards.ts";
 import { callModel } from "./model-call.ts";
+import { openRun } from "./open-run.ts";
 import { buildSummaryPrompt, type SummaryMode } from "./prompts.ts";
 import { cleanSources, renderSources } from "./render-sources.ts";
 import { readSources, type RunSource, showRanges } from "./run-sources.ts";
@@ -49,11 +50,13 @@ export function createSummarizer(options: SummarizerOptions): Summarize {
     const sources = readSources(request.run);
     const job = { request, settings, sources: cleanSources(sources, settings.stripInjectedContextTags) };
     const sourcesText = complete === null ? "" : renderForModel(sources, settings);
-    if (complete === null || sourcesText === "") return extract(job, request.targetTokens, false);
+    if (complete === null || sourcesText === "")
+      return extract(await openSources(job), request.targetTokens, false);
     const modelJob = { ...job, sourcesText, targets: planTargets(request) };
     const written = await writeWithModel({ ...desk, complete }, modelJob, candidates);
     checkAborted(request.signal);
-    return written ?? extract(job, Math.min(request.targetTokens, settings.fallbackMaxTokens), true);
+    const targetTokens = Math.min(request.targetTokens, settings.fallbackMaxTokens);
+    return written ?? extract(await openSources(job), targetTokens, true);
   };
 }
 
@@ -96,6 +99,14 @@ function planTargets({ depth, sourceTokens, targetTokens }: SummarizeRequest): M
       : AGGRESSIVE_SHARE_OF_TARGET * normal,
   );
   return { normal, aggressive: Math.min(normal, Math.max(MIN_AGGRESSIVE_TOKENS, lower)) };
+}
+
+/** The job with the messages in the place of summaries that were written without a model, where the caller lets them be read. */
+async function openSources(job: Job): Promise<Job> {
+  const { request, settings } = job;
+  if (request.readSources === undefined) return job;
+  const run = await openRun(request.run, request.readSources);
+  return { ...job, sources: cleanSources(readSources(run), settings.stripInjectedContextTags) };
 }
 
 /** `isStandIn` marks what was made because no model's summary was to be had; doctor finds and remakes it. */

@@ -301,7 +301,9 @@ class UnitCutter {
       head: sentence.text,
       terms: this.#vocabulary.observe(sentence.text, this.#at, isOwn ? "user" : "agent"),
       bonus:
-        (cue + opens) * (isOwn ? USER_FACTOR : 1) + (isOwn && nth < 3 ? this.#requestBonus(at.index) : 0),
+        (cue + opens) * (isOwn ? USER_FACTOR : 1) +
+        (isPaste ? 0 : figureBonus(sentence.text)) +
+        (isOwn && nth < 3 ? this.#requestBonus(at.index) : 0),
       worth: sentence.worth * (isOwn ? 1.25 : isPaste ? PASTE_WORTH : fragmentWorth(sentence.text)),
     });
   }
@@ -651,6 +653,13 @@ function detailWorth(head: string): number {
 const DETAIL_WORTH: Readonly<Record<string, number>> = { got: 0.8, has: 0.5, "now says": 0.3 };
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1) || path;
+
+/** A number of two digits or more, an amount, a share, a time: what was measured, agreed or counted. */
+const FIGURE = /(?<![\w.`/-])(?:[€$£]\s?)?\d[\d.,:]*\d(?![\w/])|(?<![\w.])\d+\s?(?:%|€|[kMG]?B\b|ms\b)/g;
+const FIGURE_BONUS = 2;
+
+/** Nobody can guess a figure again: each of the first two in a sentence counts. */
+const figureBonus = (text: string): number => FIGURE_BONUS * Math.min(2, text.match(FIGURE)?.length ?? 0);
 
 /** "None found." says nothing without the heading that is gone. */
 const fragmentWorth = (text: string): number => (text.length < 30 && !text.includes("`") ? 0.5 : 1);

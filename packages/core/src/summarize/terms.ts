@@ -174,7 +174,7 @@ type Visit = (term: string, kind: TermKind, isPiece: boolean) => void;
 export function scanTerms(text: string, codeOnly: boolean, visit: Visit): void {
   TOKEN.lastIndex = 0;
   for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
-    const token = match[0];
+    const token = isEscaped(text, match.index) ? match[0].slice(1) : match[0];
     if (token.length > 160 || isTagName(text, match.index, token)) continue;
     if (token.charCodeAt(0) > 0xdff && IS_UNSPACED.test(token)) {
       if (!codeOnly) visitPairs(token, visit);
@@ -182,6 +182,11 @@ export function scanTerms(text: string, codeOnly: boolean, visit: Visit): void {
     }
     visitToken(token, codeOnly, startsSentence(text, match.index), visit);
   }
+}
+
+/** The `n` of a line break that was written as two characters is no part of the word after it. */
+function isEscaped(text: string, at: number): boolean {
+  return at > 0 && text.charCodeAt(at - 1) === 92 && "nrt".includes(text.charAt(at));
 }
 
 /** `</system-reminder>` is markup, not a place. */

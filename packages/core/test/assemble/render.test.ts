@@ -1,7 +1,7 @@
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
-import { escapeXml } from "../../src/text/escape-xml.ts";
+import { escapeXml, escapeXmlText } from "../../src/text/escape-xml.ts";
 
 import { DEFAULT_LINE_COSTS, MISSING_HALF_TOKENS, STUB_TOKENS } from "../../src/assemble/pieces.ts";
 import {
@@ -35,7 +35,7 @@ describe("a summary", () => {
       [
         '<summary id="sum_00000000000000aa" kind="leaf" depth="0" descendant_count="0" trust="untrusted" earliest_at="2026-02-14T11:02:07" latest_at="2026-02-14T11:03:07">',
         "  <content>",
-        "a &lt; b &amp;&amp; &quot;c&quot;&lt;/content&gt;",
+        'a &lt; b &amp;&amp; "c"&lt;/content>',
         "Expand for details about: x",
         "  </content>",
         "</summary>",
@@ -67,7 +67,9 @@ describe("a summary", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (content) => {
         expect(escapeXml(content)).not.toMatch(/[<>"]|&(?!amp;|lt;|gt;|quot;)/);
-        expect(escapeXml(content).isWellFormed()).toBe(true);
+        expect(escapeXmlText(content)).not.toMatch(/<|]]>|&(?!amp;|lt;|gt;)/);
+        for (const escaped of [escapeXml(content), escapeXmlText(content)])
+          expect(escaped.isWellFormed()).toBe(true);
       }),
     );
   });

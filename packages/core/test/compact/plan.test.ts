@@ -549,6 +549,49 @@ describe("stored summaries", () => {
     expect(plan(12)).toBeNull();
   });
 
+  describe("in a small window", () => {
+    const SMALL = 4_000;
+    const plan = (items: readonly CoverItem[], reserve: readonly ReserveSummary[] = []) =>
+      planReserve(items, policy({ freshTailCount: 1, turnMaxTokens: 500 }), SMALL, { reserve });
+    const standIn = (from: number, to: number, tokens: number, isRoot: boolean): ReserveSummary => ({
+      summaryId: `sum_${from}_${tokens}`,
+      startPosition: from * POSITION_STEP,
+      endPosition: to * POSITION_STEP,
+      messages: to - from + 1,
+      tokens,
+      depth: 1,
+      isRoot,
+    });
+
+    test("a summary that takes much of it gets a smaller stand-in; a small one is its own", () => {
+      const large = summary(1, 100, { tokens: 1_400, depth: 1 });
+      expect(plan(withTail([large]))).toMatchObject({ isRoot: true, messages: 100, targetTokens: 600 });
+      expect(plan(withTail([large]), [standIn(1, 100, 700, true)])).toBeNull();
+      expect(plan(withTail([{ ...large, tokens: 700 }]))).toBeNull();
+    });
+
+    test("a root that was made for a larger window gets a smaller one beside it, and no third", () => {
+      const items = withTail([summary(1, 50, { tokens: 2_000 }), summary(51, 100, { tokens: 2_000 })]);
+      const root = standIn(1, 100, 2_100, true);
+      expect(plan(items, [root])).toMatchObject({ isRoot: true, messages: 100, targetTokens: 600 });
+      expect(plan(items, [root, standIn(1, 100, 1_500, true)])).toBeNull();
+    });
+
+    test("what was folded of a running turn has a stand-in of its own, which is no root", () => {
+      const turn = [
+        message(101, user),
+        summary(102, 120, { tokens: 900 }),
+        summary(121, 140, { tokens: 900 }),
+      ];
+      const items = [summary(1, 100, { tokens: 500, depth: 1 }), ...turn, message(141, { tokens: 900 })];
+      const step = plan(items);
+      expect(step).toMatchObject({ isRoot: false, messages: 39, targetTokens: 600 });
+      expect(step?.startPosition).toBe(102 * POSITION_STEP);
+      expect(plan(items, [standIn(102, 140, 700, false)])).toBeNull();
+      expect(planReserve(items, policy({ freshTailCount: 1, turnMaxTokens: 500 }), BUDGET)).toBeNull();
+    });
+  });
+
   test("a long history is condensed in steps that end in one root, and then rests", () => {
     const conversation = new FakeConversation();
     conversation.items = withTail(

@@ -152,7 +152,7 @@ test("stored text cannot end a recall cue or a summary", async () => {
     const sent = JSON.stringify(context?.messages);
     expect(sent).toContain("<recall");
     expect(sent).toContain("<summary");
-    expect(sent).toContain("&lt;/recall&gt;");
+    expect(sent).toContain("&lt;/recall>");
     for (const provider of PROVIDERS) expect(listRefusals(provider, context?.messages ?? [])).toEqual([]);
   } finally {
     await engine.close();
