@@ -3,6 +3,8 @@ export { makeExclusion } from "./exclusions.ts";
 export { listPlaces } from "./places.ts";
 export { installService, uninstallService } from "./service.ts";
 export type { ServiceReport } from "./service.ts";
+export { applySetup, findAgentFolder, planRemoval, planSetup } from "./setup.ts";
+export type { SetupAgent, SetupEdit, SetupRequest } from "./setup.ts";
 export { readWatchState, watchAlone, writeWatchState } from "./watch-state.ts";
 export type { AgentState, WatchState } from "./watch-state.ts";
 export { Watcher } from "./watcher.ts";

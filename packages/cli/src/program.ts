@@ -29,6 +29,7 @@ import { defineReindex } from "./commands/repair/reindex.ts";
 import { defineRestore } from "./commands/repair/restore.ts";
 import { defineRepair, defineRewrite } from "./commands/fold/rewrite.ts";
 import { defineRotate } from "./commands/repair/rotate.ts";
+import { defineSetup } from "./commands/config/setup.ts";
 import { defineSearch } from "./commands/recall/search.ts";
 import { defineShow } from "./commands/recall/show.ts";
 import { defineSpend } from "./commands/fold/spend.ts";
@@ -77,6 +78,7 @@ export function buildProgram(): Command {
     defineTui,
     defineWeb,
     defineMcp,
+    defineSetup,
     defineVerify,
     defineReindex,
     defineEmbed,

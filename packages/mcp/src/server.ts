@@ -35,6 +35,10 @@ const ANNOTATIONS = {
   openWorldHint: false,
 };
 
+/** Claude Code keeps tools out of the prompt until they are looked for, but for those marked like this: the way in. */
+const ALWAYS_LOADED: ReadonlySet<string> = new Set(["lcm_grep", "lcm_describe", "lcm_recent"]);
+const LOAD = { "anthropic/alwaysLoad": true };
+
 /** How often a call that takes long says that it goes on. */
 const PROGRESS_MS = 1000;
 
@@ -70,7 +74,13 @@ function addTool(server: McpServer, reader: ArchiveReader, tool: McpTool): void 
   const inputSchema = SCHEMAS.get(name);
   server.registerTool(
     name,
-    { title, description, inputSchema, annotations: ANNOTATIONS },
+    {
+      title,
+      description,
+      inputSchema,
+      annotations: ANNOTATIONS,
+      _meta: ALWAYS_LOADED.has(name) ? LOAD : undefined,
+    },
     (params: unknown, context: ServerContext) =>
       withProgress(context, title, () => callTool(reader, tool, params, context)),
   );

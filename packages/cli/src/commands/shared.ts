@@ -1,4 +1,6 @@
 /** What several commands have in common: reading numbers from options, choosing a conversation, and rows as JSON. */
+import { realpathSync } from "node:fs";
+import { resolve } from "node:path";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
@@ -70,6 +72,17 @@ export function addExamples(
   const lines = examples.map(([line, says]) => `  ${line.padEnd(width)}  ${says}`);
   command.addHelpText("after", `\nExamples:\n${lines.join("\n")}\n`);
 }
+
+/** This program as it was started, wherever it is installed, for others to start. */
+export const nameProgram = (...args: readonly string[]): string[] => [
+  process.execPath,
+  realpathSync(process.argv[1] ?? ""),
+  ...args,
+];
+
+/** An address of a database that means the same from any folder. */
+export const namePlace = (database: string): string =>
+  database.includes("://") ? database : resolve(database);
 
 /** Conversations by where they come from, as typed. */
 export interface OriginChoice {

@@ -1,7 +1,6 @@
 /** `lcm watch`: stores the sessions of other agents while they are held, until Ctrl-C, or as a service of the user. */
 import type { Command } from "commander";
 import { Option } from "commander";
-import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import type { AgentState, ServiceReport, WatchEvent, WatchState } from "@lossless/agents";
 import { countOf, formatTime, toIso, toOneLine } from "@lossless/core/doors";
@@ -9,7 +8,7 @@ import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { printNote } from "../../output.ts";
 import { style } from "../../style.ts";
-import { addExamples } from "../shared.ts";
+import { addExamples, namePlace, nameProgram } from "../shared.ts";
 
 interface Options {
   readonly once?: boolean;
@@ -139,15 +138,7 @@ async function runService(invocation: Invocation, { uninstall = false }: Options
     home: homedir(),
     platform: process.platform,
     configHome: process.env["XDG_CONFIG_HOME"] || undefined,
-    // The program as it was started, wherever it is installed.
-    command: [
-      process.execPath,
-      realpathSync(process.argv[1] ?? ""),
-      "watch",
-      "--db",
-      settings.databasePath,
-      ...owner,
-    ],
+    command: nameProgram("watch", "--db", namePlace(settings.databasePath), ...owner),
   };
   const report = uninstall ? uninstallService(request) : installService(request);
   await invocation.print({

@@ -1,0 +1,28 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { commandsFor, createRunner, makeFolder } from "./support.ts";
+
+const folder = makeFolder();
+const run = createRunner(folder.path);
+const { lcm, text, json } = commandsFor(run, join(folder.path, "archive.db"));
+afterAll(folder.remove);
+
+test("shows what would change, changes it when told to, and takes it back", async () => {
+  const path = join(folder.path, ".claude.json");
+  const original = '{\n  "userID": "x"\n}\n';
+  writeFileSync(path, original);
+  expect(await text("setup")).toContain("claude-code: not found");
+  const shown = await text("setup", "claude-code");
+  expect(shown).toContain(`Would change ${path}`);
+  expect(shown).toContain('+     "lossless": {');
+  expect(readFileSync(path, "utf8")).toBe(original);
+  expect((await json("setup", "claude-code", "--apply")).data).toMatchObject({ path, applied: true });
+  const config = JSON.parse(readFileSync(path, "utf8")) as { mcpServers: { lossless: { args: string[] } } };
+  expect(config.mcpServers.lossless.args.slice(1)).toEqual(["mcp", "--db", join(folder.path, "archive.db")]);
+  expect(await text("setup", "claude-code", "--apply")).toContain("needs no change");
+  expect((await lcm("setup", "claude-code", "--remove", "--apply")).status).toBe(0);
+  expect(readFileSync(path, "utf8")).toBe(original);
+  expect(existsSync(join(folder.path, "archive.db"))).toBe(false);
+  expect((await lcm("setup", "emacs")).status).toBe(2);
+});
