@@ -34,8 +34,8 @@ export interface StoreUnderTest {
   readonly open: (folder: string) => Store | Promise<Store>;
   /** The verbs of the port as this store has them. */
   readonly verbs: readonly string[];
-  /** What it cannot: to copy itself as a file, because it is none; to keep vectors. What it does not leave: remains of what was forgotten. */
-  readonly without?: readonly ("copies" | "vectors" | "remains")[];
+  /** What it cannot: to copy itself as a file, because it is none. What it does not leave: remains of what was forgotten. */
+  readonly without?: readonly ("copies" | "remains")[];
 }
 
 export function testStore(name: string, { open, verbs, without = [] }: StoreUnderTest): void {
@@ -444,60 +444,57 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         expect((await store.measureStorage()).all.bytes).toBeGreaterThan(0);
       }));
 
-    test.skipIf(without.includes("vectors"))(
-      "keeps vectors of what is shown in its newest version, one filler at a time, and finds the nearest",
-      () =>
-        withStore(async (store) => {
-          const texts = ["a", "b", "c"].map((text, i) => makeEvent(`e${i}`, say(text)));
-          const { results } = await store.append(batchOf(texts));
-          const ids = results.map(({ messageId }) => messageId);
-          const claim = { model: "m", now: clock.now(), leaseMs: 1_000 };
-          const space = await store.claimVectorSpace({ ...claim, holder: "one" });
-          const spaceId = space?.spaceId ?? 0;
-          expect(await store.claimVectorSpace({ ...claim, holder: "two" })).toBeNull();
-          expect(await store.listUnembedded({ spaceId, after: 0, limit: 10 })).toEqual(ids);
-          const directions = [Float32Array.of(1, 0), Float32Array.of(0, 1), Float32Array.of(0.6, 0.8)];
-          const vectors = ids.map((messageId, at) => ({ messageId, vector: directions[at] ?? null }));
-          const put = { spaceId, now: claim.now, leaseMs: 1_000, vectors };
-          expect(await store.storeVectors({ ...put, holder: "two" })).toEqual({ kind: "lost" });
-          expect(await store.storeVectors({ ...put, holder: "one" })).toEqual({ kind: "stored", stored: 3 });
-          const long = [{ messageId: ids[0] ?? 0, vector: Float32Array.of(1, 0, 0) }];
-          const wrong = await store.storeVectors({ ...put, holder: "one", vectors: long });
-          expect(wrong).toEqual({ kind: "dimensions", expected: 2, given: 3 });
-          const nearest = async (scope: object): Promise<number[]> => {
-            const question = { spaceId, vector: Float32Array.of(0, 1), scope, limit: 2, after: null };
-            return (await store.scanVectors(question)).nearest.map(({ id }) => id);
-          };
-          expect(await nearest({})).toEqual([ids[1], ids[2]]);
-          expect(await nearest({ owner: "nobody" })).toEqual([]);
-          await store.setHidden(session, "branch", ["e1"], clock.now(), "exactly");
-          await store.append(batchOf([makeEvent("e2", say("c, corrected"))]));
-          expect(await nearest({})).toEqual([ids[0]]);
-          expect((await store.countVectors()).messages).toBe(2);
-          const pending = async (): Promise<number[]> =>
-            (await store.listPendingVectors({ spaceId, limit: 10 }))
-              .filter(({ isWanted }) => isWanted)
-              .map(({ messageId }) => messageId);
-          const [revision = 0, ...others] = await pending();
-          expect(others).toEqual([]);
-          await store.setHidden(session, "branch", [], clock.now(), "exactly");
-          expect(await pending()).toEqual([ids[1], revision]);
-          await store.storeVectors({ ...put, holder: "one", vectors: [], passed: [revision] });
-          await store.storeVectors({
-            ...put,
-            holder: "one",
-            vectors: [{ messageId: ids[1] ?? 0, vector: Float32Array.of(0, 1) }],
-          });
-          expect(await store.listPendingVectors({ spaceId, limit: 10 })).toEqual([]);
-          expect(await store.listUnembedded({ spaceId, after: 0, limit: 10 })).toEqual([revision]);
-          await store.releaseVectorSpace({ spaceId, holder: "one", now: claim.now, isFilled: true });
-          expect(await store.listVectorSpaces()).toMatchObject([
-            { model: "m", dimensions: 2, filledAt: claim.now },
-          ]);
-          expect(await store.dropVectorSpace(spaceId, 2)).toBe(false);
-          expect(await store.dropVectorSpace(spaceId, 2)).toBe(true);
-        }),
-    );
+    test("keeps vectors of what is shown in its newest version, one filler at a time, and finds the nearest", () =>
+      withStore(async (store) => {
+        const texts = ["a", "b", "c"].map((text, i) => makeEvent(`e${i}`, say(text)));
+        const { results } = await store.append(batchOf(texts));
+        const ids = results.map(({ messageId }) => messageId);
+        const claim = { model: "m", now: clock.now(), leaseMs: 1_000 };
+        const space = await store.claimVectorSpace({ ...claim, holder: "one" });
+        const spaceId = space?.spaceId ?? 0;
+        expect(await store.claimVectorSpace({ ...claim, holder: "two" })).toBeNull();
+        expect(await store.listUnembedded({ spaceId, after: 0, limit: 10 })).toEqual(ids);
+        const directions = [Float32Array.of(1, 0), Float32Array.of(0, 1), Float32Array.of(0.6, 0.8)];
+        const vectors = ids.map((messageId, at) => ({ messageId, vector: directions[at] ?? null }));
+        const put = { spaceId, now: claim.now, leaseMs: 1_000, vectors };
+        expect(await store.storeVectors({ ...put, holder: "two" })).toEqual({ kind: "lost" });
+        expect(await store.storeVectors({ ...put, holder: "one" })).toEqual({ kind: "stored", stored: 3 });
+        const long = [{ messageId: ids[0] ?? 0, vector: Float32Array.of(1, 0, 0) }];
+        const wrong = await store.storeVectors({ ...put, holder: "one", vectors: long });
+        expect(wrong).toEqual({ kind: "dimensions", expected: 2, given: 3 });
+        const nearest = async (scope: object): Promise<number[]> => {
+          const question = { spaceId, vector: Float32Array.of(0, 1), scope, limit: 2, after: null };
+          return (await store.scanVectors(question)).nearest.map(({ id }) => id);
+        };
+        expect(await nearest({})).toEqual([ids[1], ids[2]]);
+        expect(await nearest({ owner: "nobody" })).toEqual([]);
+        await store.setHidden(session, "branch", ["e1"], clock.now(), "exactly");
+        await store.append(batchOf([makeEvent("e2", say("c, corrected"))]));
+        expect(await nearest({})).toEqual([ids[0]]);
+        expect((await store.countVectors()).messages).toBe(2);
+        const pending = async (): Promise<number[]> =>
+          (await store.listPendingVectors({ spaceId, limit: 10 }))
+            .filter(({ isWanted }) => isWanted)
+            .map(({ messageId }) => messageId);
+        const [revision = 0, ...others] = await pending();
+        expect(others).toEqual([]);
+        await store.setHidden(session, "branch", [], clock.now(), "exactly");
+        expect(await pending()).toEqual([ids[1], revision]);
+        await store.storeVectors({ ...put, holder: "one", vectors: [], passed: [revision] });
+        await store.storeVectors({
+          ...put,
+          holder: "one",
+          vectors: [{ messageId: ids[1] ?? 0, vector: Float32Array.of(0, 1) }],
+        });
+        expect(await store.listPendingVectors({ spaceId, limit: 10 })).toEqual([]);
+        expect(await store.listUnembedded({ spaceId, after: 0, limit: 10 })).toEqual([revision]);
+        await store.releaseVectorSpace({ spaceId, holder: "one", now: claim.now, isFilled: true });
+        expect(await store.listVectorSpaces()).toMatchObject([
+          { model: "m", dimensions: 2, filledAt: claim.now },
+        ]);
+        expect(await store.dropVectorSpace(spaceId, 2)).toBe(false);
+        expect(await store.dropVectorSpace(spaceId, 2)).toBe(true);
+      }));
 
     test("shows the newest version of a message, lists all of them, and counts what is there", () =>
       withStore(async (store) => {
