@@ -114,16 +114,18 @@ function runTool(name: string, args: readonly string[]): void {
 }
 
 async function installFrom(url: string): Promise<void> {
+  mkdirSync(inside("empty"));
   mkdirSync(inside("app"));
   writeFileSync(inside("app", "package.json"), JSON.stringify({ private: true, type: "module" }));
   const plain = ["--registry", url, "--cache", inside("cache"), "--no-audit", "--no-fund"];
   const ways = {
-    "is installed in the folder of a program": ["install", "lossless-claw"],
+    "is installed in the folder of a program": ["install", "--prefix", inside("app"), "lossless-claw"],
+    "runs with npx, without being installed": ["exec", "--yes", "--", "lossless-claw", "--version"],
     "is installed globally": ["install", "--global", "--prefix", inside("global"), "lossless-claw"],
   };
   for (const [name, words] of Object.entries(ways)) {
     await stepAsync(name, async () => {
-      const npm = start("npm", [...words, ...plain], inside("app"));
+      const npm = start("npm", [...plain, ...words], inside("empty"));
       const [status] = (await once(npm, "close")) as [number];
       assert.equal(status, 0, `npm ${words.join(" ")} ended with ${status}`);
     });
@@ -160,6 +162,14 @@ function lcm(...args: string[]): string {
   return run("lcm", args, folder).stdout;
 }
 
+/** What the command says about its failure, with where it happened. */
+function fail(...args: string[]): string {
+  const env = { ...ENV, LCM_DEBUG: "1" };
+  const { status, stderr } = spawnSync("lcm", args, { cwd: folder, env, encoding: "utf8" });
+  assert.notEqual(status, 0, args.join(" "));
+  return stderr;
+}
+
 function checkCommand(): void {
   lcm("import", SAMPLE, "--db", "tour.db");
   assert.match(lcm("search", "back-off cap carrier ban", "--limit", "1", "--db", "tour.db"), /^msg_93 /m);
@@ -168,12 +178,16 @@ function checkCommand(): void {
   lcm("compact", "--budget", "32k", "--db", "tour.db");
   assert.equal(lcm("messages", "list", "--raw", "--db", "tour.db"), readFileSync(SAMPLE, "utf8"));
   lcm("watch", "--once", "--db", "watched.db");
-  const failed = spawnSync("lcm", ["verify", "--db", "none.db"], {
-    cwd: folder,
-    env: { ...ENV, LCM_DEBUG: "1" },
-    encoding: "utf8",
-  });
-  assert.match(failed.stderr, /at .*packages\/core\/src\/.*\.ts:\d+/, "source maps are missing");
+  // Its driver is bundled as well, so what is missing is the server.
+  assert.doesNotMatch(
+    fail("verify", "--db", "postgres://127.0.0.1:1/none"),
+    /internal error|require|Cannot find/,
+  );
+  assert.match(
+    fail("verify", "--db", "none.db"),
+    /at .*packages\/core\/src\/.*\.ts:\d+/,
+    "source maps are missing",
+  );
   assert.match(lcm("verify", "--db", "tour.db"), /^ok {2}1,276 messages.*everything is whole and unaltered/);
 }
 

@@ -43,7 +43,8 @@ export async function makeManifest(): Promise<Record<string, unknown>> {
       "./package.json": "./package.json",
     },
     types: "./types/lossless-claw/index.d.ts",
-    bin: cli!.bin,
+    // The last one is for `npx lossless-claw`, which looks for a command of the package's name.
+    bin: { ...cli!.bin, [name]: cli!.bin!["lcm"] },
     files: ["bin", "dist", "types", "skills", "openclaw.plugin.json", "THIRD-PARTY-LICENSES.md"],
     peerDependencies: plugin!.peerDependencies,
     peerDependenciesMeta: plugin!.peerDependenciesMeta,
