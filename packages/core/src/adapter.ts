@@ -44,6 +44,18 @@ export {
 export { planSaveGuard } from "./archive/guards.ts";
 export { EVENT_KIND } from "./archive/identity.ts";
 export { planNoteImported } from "./archive/imports.ts";
+export {
+  planForkItems,
+  planListBlobs,
+  planListDebts,
+  planListImports,
+  planListInherited,
+  planListPublished,
+  planListSealed,
+  planReadCacheUsage,
+  planReadCalibration,
+  planReadGuards,
+} from "./archive/look-ups.ts";
 export { PAGE_ROWS } from "./archive/pages.ts";
 export {
   planMoveCover,
@@ -58,11 +70,7 @@ export {
   groupPlaces,
   nameFilesByContent,
   toConversation,
-  toDebt,
-  toDoubtful,
-  toForkItem,
   toFoundSummary,
-  toImported,
   toLargeFile,
   toListed,
   toMessage,
@@ -82,7 +90,6 @@ export {
 } from "./archive/nouns.ts";
 export type {
   ConversationColumns,
-  DoubtfulColumns,
   FoundSummaryColumns,
   MessageColumns,
   MovedColumns,

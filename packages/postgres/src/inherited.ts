@@ -1,14 +1,6 @@
 /** What forks have in common with the conversations they left, and how a search in a fork leaves out what its parent was told later. */
-import type { DocumentKind, InheritedPart, RecallScope } from "@lossless/core/ports";
+import type { DocumentKind, RecallScope } from "@lossless/core/ports";
 import type { SqlValue } from "./sql-values.ts";
-import type { StoreContext } from "./store-context.ts";
-
-const INHERITED = `
-  WITH RECURSIVE parents (id, position) AS (
-    SELECT parent_id, fork_pos FROM conversations WHERE conversation_id = ANY($1::bigint[]) AND parent_id IS NOT NULL
-    UNION
-    SELECT c.parent_id, c.fork_pos FROM parents p JOIN conversations c ON c.conversation_id = p.id WHERE c.parent_id IS NOT NULL)
-  SELECT id, max(position) AS position FROM parents WHERE id <> ALL($1::bigint[]) GROUP BY id ORDER BY id DESC`;
 
 /** A condition on messages `m` or summaries `s`: not behind the place where a fork left. $3 and $4 are what {@link bindInherited} gives. */
 export const NOT_BEYOND: Readonly<Record<DocumentKind, string>> = {
@@ -24,11 +16,3 @@ export const bindInherited = ({ inherited }: RecallScope): [ids: SqlValue, posit
   inherited?.map(({ conversationId }) => conversationId) ?? null,
   inherited?.map(({ position }) => position) ?? null,
 ];
-
-export async function listInherited(
-  { sql }: StoreContext,
-  conversationIds: readonly number[],
-): Promise<InheritedPart[]> {
-  const rows = await sql.all<{ id: number; position: number }>(INHERITED, [...conversationIds]);
-  return rows.map(({ id, position }) => ({ conversationId: id, position }));
-}

@@ -16,9 +16,6 @@ const SELECT_MESSAGE = `
   SELECT m.message_id, m.body, m.encoding, m.arrival_bytes, m.salt, m.commitment
   FROM messages m JOIN conversations c USING (conversation_id)
   WHERE m.message_id = $1 AND m.forgotten_at IS NULL AND ($2::text IS NULL OR c.owner = $2)`;
-const LIST =
-  "SELECT message_id AS id FROM redactions WHERE message_id > $1 AND sealed > 0 ORDER BY message_id LIMIT $2";
-
 type SealedMessage = Pick<
   Row<"messages">,
   "message_id" | "body" | "encoding" | "arrival_bytes" | "salt" | "commitment"
@@ -64,11 +61,4 @@ export function readRedacted(
       commitment: row.commitment,
     };
   });
-}
-
-export async function listSealed(
-  { sql }: StoreContext,
-  { after, limit }: { after: number; limit: number },
-): Promise<number[]> {
-  return (await sql.all<{ id: number }>(LIST, after, limit)).map(({ id }) => id);
 }

@@ -1,16 +1,9 @@
-/** The lists the doctor reads. */
-import { toDebt, toDoubtful } from "@lossless/core/adapter";
-import type { DoubtfulColumns } from "@lossless/core/adapter";
-import type { Debt, DoubtfulSummary, Row } from "@lossless/core/ports";
+/** For repair: the version of the schema, and whether single events can be given back as they came. */
+import type { Row } from "@lossless/core/ports";
 import { SCHEMA_VERSION } from "./migrate.ts";
 import { restoreAll } from "./read.ts";
 import type { StoreContext } from "./store-context.ts";
 
-const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
-const PUBLISHED = `
-  SELECT summary_id, conversation_id, depth, tokens, source_tokens, level, model, stale, content FROM summaries
-  WHERE state = 'cover' AND summary_id > $1 AND ($3::bigint IS NULL OR conversation_id = $3) ORDER BY summary_id LIMIT $2`;
-const FILE_PATHS = "SELECT storage_path FROM large_files ORDER BY storage_path";
 const VERSION = "SELECT version FROM archive_schema";
 const VERSIONS_OF = `
   SELECT a.place, v.message_id, v.body, v.encoding, v.arrival_bytes
@@ -20,10 +13,6 @@ const VERSIONS_OF = `
     SELECT m.* FROM messages m WHERE m.message_id = e.message_id
     UNION ALL SELECT m.* FROM messages m WHERE m.revises = e.message_id) v
   WHERE v.forgotten_at IS NULL`;
-
-export async function listDebts({ sql }: StoreContext): Promise<Debt[]> {
-  return (await sql.all<Row<"compaction_debt">>(DEBTS)).map(toDebt);
-}
 
 export async function readVersions({ sql }: StoreContext): Promise<{
   schemaVersion: number;
@@ -57,16 +46,4 @@ export function findUnproven(
     );
     return ids.filter((_, at) => !proven.has(at));
   });
-}
-
-export async function listPublished(
-  { sql }: StoreContext,
-  { after, limit, conversationId }: { after: string; limit: number; conversationId?: number },
-): Promise<DoubtfulSummary[]> {
-  const rows = await sql.all<DoubtfulColumns>(PUBLISHED, after, limit, conversationId ?? null);
-  return rows.map(toDoubtful);
-}
-
-export async function listBlobs({ sql }: StoreContext): Promise<string[]> {
-  return (await sql.all<{ storage_path: string }>(FILE_PATHS)).map((row) => row.storage_path);
 }

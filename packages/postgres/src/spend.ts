@@ -1,5 +1,5 @@
-/** What folding costs: model calls, guards that outlive a restart, and reported cache usage. */
-import type { Guard, Row, SpendGroup, SpendRecord, Store } from "@lossless/core/ports";
+/** What models cost: each call, and sums of them. */
+import type { SpendGroup, SpendRecord, Store } from "@lossless/core/ports";
 import { statement } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 
@@ -28,10 +28,6 @@ const SPEND_KEYS = {
 } as const;
 /** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
 const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= $1 AND purpose <> 'embed'";
-const GUARDS = "SELECT * FROM guards ORDER BY name";
-const CACHE_USAGE = "SELECT * FROM cache_usage WHERE conversation_id = $1";
-const CALIBRATION = "SELECT factor, samples FROM token_calibration WHERE model = $1";
-
 export const recordSpend = ({ sql }: StoreContext, record: SpendRecord): Promise<void> =>
   sql.write(async (own) => own.post(statement(INSERT_SPEND, ...SPEND_FIELDS.map((field) => record[field]))));
 
@@ -55,26 +51,4 @@ export async function sumSpend(
 
 export async function countSpendCalls({ sql }: StoreContext, since: number): Promise<number> {
   return (await sql.get<{ n: number }>(COUNT_CALLS, since))?.n ?? 0;
-}
-
-export async function readGuards({ sql }: StoreContext): Promise<Guard[]> {
-  const rows = await sql.all<Row<"guards">>(GUARDS);
-  return rows.map(({ open_until: openUntil, ...guard }) => ({ ...guard, openUntil }));
-}
-
-export async function readCacheUsage(
-  { sql }: StoreContext,
-  conversationId: number,
-): ReturnType<Store["readCacheUsage"]> {
-  const row = await sql.get<Row<"cache_usage">>(CACHE_USAGE, conversationId);
-  if (!row) return null;
-  return { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens };
-}
-
-/** What is known of how a model counts tokens; null for one nobody has reported on. */
-export async function readCalibration(
-  { sql }: StoreContext,
-  model: string,
-): ReturnType<Store["readCalibration"]> {
-  return (await sql.get<{ factor: number; samples: number }>(CALIBRATION, model)) ?? null;
 }

@@ -16,6 +16,16 @@ import {
   planFork,
   planForkPoint,
   planInsertGrant,
+  planForkItems,
+  planListBlobs,
+  planListDebts,
+  planListImports,
+  planListInherited,
+  planListPublished,
+  planListSealed,
+  planReadCacheUsage,
+  planReadCalibration,
+  planReadGuards,
   planMoveCover,
   planMoveRows,
   planMoveSessions,
@@ -53,17 +63,14 @@ import { forget, isForgettingOpen, readForgetPlan, wipeFreed } from "./forget.ts
 import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
 import * as documents from "./documents.ts";
 import * as fold from "./fold.ts";
-import { readForkItems } from "./fork.ts";
 import * as graph from "./graph.ts";
-import { listImports } from "./imports.ts";
-import { listInherited } from "./inherited.ts";
 import { countMessages, measureStorage } from "./measure.ts";
 import { readPlan, writeAlone, writePlan } from "./plans.ts";
 import { reindex } from "./reindex.ts";
 import { removeConversations } from "./remove-conversations.ts";
 import * as read from "./read.ts";
 import { listRecallParts } from "./recall-parts.ts";
-import { listSealed, readRedacted } from "./redactions.ts";
+import { readRedacted } from "./redactions.ts";
 import * as repair from "./repair.ts";
 import * as spend from "./spend.ts";
 import * as transfer from "./transfer.ts";
@@ -165,7 +172,7 @@ export const VERBS = {
 
   recordUnsealing: does(planRecordUnsealing),
   replaceSealed: does(planReplaceSealed),
-  listImports,
+  listImports: reads(planListImports),
 
   verify,
   readSession: read.readSession,
@@ -189,7 +196,7 @@ export const VERBS = {
   readCoverHead,
   readSourceItems,
   findEnds,
-  readForkItems,
+  readForkItems: reads(planForkItems),
   readRun: fold.readRun,
   readSources: fold.readSources,
   hasStale: fold.hasStale,
@@ -203,9 +210,9 @@ export const VERBS = {
   recordSpend: spend.recordSpend,
   sumSpend: spend.sumSpend,
   countSpendCalls: spend.countSpendCalls,
-  readGuards: spend.readGuards,
-  readCacheUsage: spend.readCacheUsage,
-  readCalibration: spend.readCalibration,
+  readGuards: reads(planReadGuards),
+  readCacheUsage: reads(planReadCacheUsage),
+  readCalibration: reads(planReadCalibration),
 
   findWritten: documents.findWritten,
   readPlaces: documents.readPlaces,
@@ -220,13 +227,13 @@ export const VERBS = {
   listSummariesOf: documents.listSummariesOf,
   readFileMessages: documents.readFileMessages,
   listScope: documents.listScope,
-  listInherited,
+  listInherited: reads(planListInherited),
 
-  listDebts: repair.listDebts,
+  listDebts: reads(planListDebts),
   readVersions: repair.readVersions,
   findUnproven: repair.findUnproven,
-  listPublished: repair.listPublished,
-  listBlobs: repair.listBlobs,
+  listPublished: reads(planListPublished),
+  listBlobs: reads(planListBlobs),
   listMoved: transfer.listMoved,
   readMovedSessions: transfer.readMovedSessions,
   readMovedRows: transfer.readMovedRows,
@@ -234,7 +241,7 @@ export const VERBS = {
   readMovedSummaries: transfer.readMovedSummaries,
   readMovedCover: transfer.readMovedCover,
   readRedacted,
-  listSealed,
+  listSealed: reads(planListSealed),
 } satisfies Verbs<Store>;
 
 /** What an archive is brought in with, besides the verbs of the store. */

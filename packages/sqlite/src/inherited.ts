@@ -2,16 +2,9 @@
  * What forks have in common with the conversations they left. A fork's own rows begin where it left its parent; what was said before is
  * stored once, with the parent, and belongs to both. A search in a fork reaches it, and nothing that the parent was told later.
  */
-import type { DocumentKind, InheritedPart, RecallScope } from "@lossless/core/ports";
+import type { DocumentKind, RecallScope } from "@lossless/core/ports";
 import type { Connection } from "./connection.ts";
-import type { StoreContext } from "./store-context.ts";
 
-const INHERITED = `
-  WITH RECURSIVE parents (id, position) AS (
-    SELECT c.parent_id, c.fork_pos FROM json_each(?1) j JOIN conversations c ON c.conversation_id = j.value WHERE c.parent_id IS NOT NULL
-    UNION
-    SELECT c.parent_id, c.fork_pos FROM parents p JOIN conversations c ON c.conversation_id = p.id WHERE c.parent_id IS NOT NULL)
-  SELECT id, max(position) AS position FROM parents WHERE id NOT IN (SELECT value FROM json_each(?1)) GROUP BY id ORDER BY id DESC`;
 const BEYOND = {
   message: `
     SELECT m.message_id AS id FROM json_each(?1) p CROSS JOIN messages m
@@ -28,15 +21,6 @@ const BEYOND_OF = {
     SELECT r.summary_ref AS id FROM json_each(?2) j JOIN summary_refs r ON r.summary_ref = j.value JOIN summaries s USING (summary_id)
     JOIN json_each(?1) p ON s.conversation_id = p.value ->> 'conversationId' AND s.end_pos > p.value ->> 'position'`,
 } as const;
-
-export function listInherited(
-  { connection }: StoreContext,
-  conversationIds: readonly number[],
-): InheritedPart[] {
-  return connection
-    .all<{ id: number; position: number }>(INHERITED, JSON.stringify(conversationIds))
-    .map(({ id, position }) => ({ conversationId: id, position }));
-}
 
 /** Documents of the parents that lie behind the place where the fork left: in a conversation of the scope, but not in the scope. */
 export function listBeyond(

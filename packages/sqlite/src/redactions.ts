@@ -15,9 +15,6 @@ const SELECT_VALUES = "SELECT * FROM sealed_values WHERE message_id = ? ORDER BY
 const SELECT_MESSAGE = `
   SELECT m.message_id, m.body, m.encoding, m.salt, m.commitment FROM messages m JOIN conversations c USING (conversation_id)
   WHERE m.message_id = ?1 AND m.forgotten_at IS NULL AND (?2 IS NULL OR c.owner = ?2)`;
-const LIST = `
-  SELECT message_id FROM redactions WHERE message_id > ?1 AND sealed > 0 ORDER BY message_id LIMIT ?2`;
-
 type SealedMessage = Pick<Row<"messages">, "message_id" | "body" | "encoding" | "salt" | "commitment">;
 
 export function readRedaction(connection: Connection, messageId: number): PreparedRedaction | null {
@@ -43,13 +40,6 @@ export function readRedacted(
       commitment: row.commitment,
     };
   });
-}
-
-export function listSealed(
-  { connection }: StoreContext,
-  { after, limit }: { after: number; limit: number },
-): number[] {
-  return connection.all<{ message_id: number }>(LIST, after, limit).map((row) => row.message_id);
 }
 
 export function replaceSealed(

@@ -1,18 +1,11 @@
-/** For repair: copying the database page by page, and the lists the doctor reads. */
+/** For repair: copying the database page by page, its version, and whether single events can be given back as they came. */
 import { backup as backupDatabase } from "node:sqlite";
-import { toDebt, toDoubtful } from "@lossless/core/adapter";
-import type { DoubtfulColumns, StoredBody } from "@lossless/core/adapter";
-import type { Debt, DoubtfulSummary, Row } from "@lossless/core/ports";
+import type { StoredBody } from "@lossless/core/adapter";
 import { translate } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
 import { SCHEMA_VERSION } from "./migrate.ts";
 import { readParts, restoreBytes } from "./read.ts";
 
-const DEBTS = "SELECT * FROM compaction_debt ORDER BY requested_at";
-const PUBLISHED = `
-  SELECT summary_id, conversation_id, depth, tokens, source_tokens, level, model, stale, content FROM summaries
-  WHERE state = 'cover' AND summary_id > ?1 AND (?3 IS NULL OR conversation_id = ?3) ORDER BY summary_id LIMIT ?2`;
-const FILE_PATHS = "SELECT storage_path FROM large_files ORDER BY storage_path";
 /** Pages copied between two looks at other work. */
 const PAGES_AT_ONCE = 500;
 
@@ -29,10 +22,6 @@ export async function backup(
   } catch (error) {
     throw translate(error, "copy", connection.path);
   }
-}
-
-export function listDebts({ connection }: StoreContext): Debt[] {
-  return connection.all<Row<"compaction_debt">>(DEBTS).map(toDebt);
 }
 
 export function readVersions({ connection }: StoreContext): {
@@ -65,17 +54,4 @@ export function findUnproven(
       );
     });
   return connection.read(() => events.filter((event) => !isStored(event)).map((event) => event.eventId));
-}
-
-export function listPublished(
-  { connection }: StoreContext,
-  request: { after: string; limit: number; conversationId?: number },
-): DoubtfulSummary[] {
-  return connection
-    .all<DoubtfulColumns>(PUBLISHED, request.after, request.limit, request.conversationId ?? null)
-    .map(toDoubtful);
-}
-
-export function listBlobs({ connection }: StoreContext): string[] {
-  return connection.all<{ storage_path: string }>(FILE_PATHS).map((row) => row.storage_path);
 }

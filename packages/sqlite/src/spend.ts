@@ -1,7 +1,6 @@
-/** What folding costs: model calls, guards that outlive a restart, and reported cache usage. */
-import type { Guard, SpendGroup, SpendRecord } from "@lossless/core/ports";
+/** What models cost: each call, and sums of them. */
+import type { SpendGroup, SpendRecord } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
-import { PlanReads } from "./plan-reads.ts";
 
 const INSERT_SPEND = `
   INSERT INTO spend (at, conversation_id, purpose, provider, model, input_tokens, output_tokens, duration_ms, outcome)
@@ -15,10 +14,6 @@ const SPEND_KEYS = {
 } as const;
 /** Embedding takes many small calls; they have a cap in tokens and must not use up the calls of the summariser. */
 const COUNT_CALLS = "SELECT count(*) AS n FROM spend WHERE at >= ? AND purpose <> 'embed'";
-const SELECT_GUARDS = "SELECT name, failures, open_until, reason FROM guards ORDER BY name";
-const SELECT_CACHE_USAGE =
-  "SELECT requests, prompt_tokens, cached_tokens FROM cache_usage WHERE conversation_id = ?";
-
 export function recordSpend({ connection }: StoreContext, record: SpendRecord): void {
   const { at, conversationId, purpose, provider, model, inputTokens, outputTokens, durationMs, outcome } =
     record;
@@ -56,32 +51,4 @@ export function sumSpend(
 
 export function countSpendCalls({ connection }: StoreContext, since: number): number {
   return connection.get<{ n: number }>(COUNT_CALLS, since)?.n ?? 0;
-}
-
-export function readGuards({ connection }: StoreContext): Guard[] {
-  return connection
-    .all<{ name: string; failures: number; open_until: number; reason: string }>(SELECT_GUARDS)
-    .map(({ name, failures, open_until: openUntil, reason }) => ({ name, failures, openUntil, reason }));
-}
-
-export function readCacheUsage(
-  { connection }: StoreContext,
-  conversationId: number,
-): { requests: number; promptTokens: number; cachedTokens: number } | null {
-  const row = connection.get<{ requests: number; prompt_tokens: number; cached_tokens: number }>(
-    SELECT_CACHE_USAGE,
-    conversationId,
-  );
-  return row
-    ? { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens }
-    : null;
-}
-
-/** What is known of how a model counts tokens; null for one nobody has reported on. */
-export function readCalibration(
-  { connection }: StoreContext,
-  model: string,
-): { factor: number; samples: number } | null {
-  const [row] = new PlanReads(connection).calibrations([model]);
-  return row ? { factor: row.factor, samples: row.samples } : null;
 }

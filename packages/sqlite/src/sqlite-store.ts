@@ -18,6 +18,16 @@ import {
   planFork,
   planForkPoint,
   planInsertGrant,
+  planForkItems,
+  planListBlobs,
+  planListDebts,
+  planListImports,
+  planListInherited,
+  planListPublished,
+  planListSealed,
+  planReadCacheUsage,
+  planReadCalibration,
+  planReadGuards,
   planMoveCover,
   planMoveRows,
   planMoveSessions,
@@ -131,14 +141,11 @@ import type { StoreContext } from "./store-context.ts";
 import { findEnds, readCoverHead, readCoverTail, readSourceItems } from "./cover.ts";
 import * as fold from "./fold.ts";
 import { findClues, findDoubts, testClues } from "./find-clues.ts";
-import * as forks from "./fork.ts";
 import * as forgetting from "./forget.ts";
 import { FullTextIndex } from "./full-text-index.ts";
 import * as graph from "./graph.ts";
-import * as imports from "./imports.ts";
 import { copyIn, nameIntake, removeIntake, sweepIntakes, takeNew } from "./intake.ts";
 import { migrate } from "./migrate.ts";
-import { listInherited } from "./inherited.ts";
 import * as documents from "./documents.ts";
 import * as measure from "./measure.ts";
 import * as read from "./read.ts";
@@ -324,7 +331,7 @@ export class SqliteStore implements Store {
   }
 
   async readCalibration(model: string): Promise<{ factor: number; samples: number } | null> {
-    return this.#do("read", () => spend.readCalibration(this.#context, model));
+    return this.#read(() => planReadCalibration(model));
   }
 
   async readCoverTail(request: Parameters<Store["readCoverTail"]>[0]): Promise<CoverTail | null> {
@@ -344,7 +351,7 @@ export class SqliteStore implements Store {
   }
 
   async readForkItems(conversationId: number): ReturnType<Store["readForkItems"]> {
-    return this.#do("read", () => forks.readForkItems(this.#context, conversationId));
+    return this.#read(() => planForkItems(conversationId));
   }
 
   async findEnds(request: Parameters<Store["findEnds"]>[0]): ReturnType<Store["findEnds"]> {
@@ -452,7 +459,7 @@ export class SqliteStore implements Store {
   }
 
   async readGuards(): Promise<Guard[]> {
-    return this.#do("read", () => spend.readGuards(this.#context));
+    return this.#read(planReadGuards);
   }
 
   async saveGuard(guard: Guard): Promise<void> {
@@ -460,7 +467,7 @@ export class SqliteStore implements Store {
   }
 
   async readCacheUsage(conversationId: number): ReturnType<Store["readCacheUsage"]> {
-    return this.#do("read", () => spend.readCacheUsage(this.#context, conversationId));
+    return this.#read(() => planReadCacheUsage(conversationId));
   }
 
   async findClues(request: ClueRequest): Promise<CluesFound> {
@@ -528,7 +535,7 @@ export class SqliteStore implements Store {
   }
 
   async listInherited(conversationIds: readonly number[]): Promise<InheritedPart[]> {
-    return this.#do("read", () => listInherited(this.#context, conversationIds));
+    return this.#read(() => planListInherited(conversationIds));
   }
 
   async insertGrant(grant: Grant, now: number): Promise<boolean> {
@@ -558,7 +565,7 @@ export class SqliteStore implements Store {
   }
 
   async listDebts(): Promise<Debt[]> {
-    return this.#do("read", () => repair.listDebts(this.#context));
+    return this.#read(planListDebts);
   }
 
   async closeDebt(conversationId: number): Promise<boolean> {
@@ -618,7 +625,7 @@ export class SqliteStore implements Store {
   }
 
   async listImports(): Promise<ImportedPart[]> {
-    return this.#do("read", () => imports.listImports(this.#context));
+    return this.#read(planListImports);
   }
 
   async readTies(conversationIds: readonly number[]): Promise<ConversationTies[]> {
@@ -631,11 +638,11 @@ export class SqliteStore implements Store {
   }
 
   async listPublished(request: Parameters<Store["listPublished"]>[0]): Promise<DoubtfulSummary[]> {
-    return this.#do("read", () => repair.listPublished(this.#context, request));
+    return this.#read(() => planListPublished(request));
   }
 
   async listBlobs(): Promise<string[]> {
-    return this.#do("read", () => repair.listBlobs(this.#context));
+    return this.#read(planListBlobs);
   }
 
   /** A connection of its own: what this one writes meanwhile stays outside. */
@@ -799,7 +806,7 @@ export class SqliteStore implements Store {
   }
 
   async listSealed(request: { after: number; limit: number }): Promise<number[]> {
-    return this.#do("read", () => redactions.listSealed(this.#context, request));
+    return this.#read(() => planListSealed(request));
   }
 
   async recordUnsealing(messageId: number, ordinals: readonly number[], now: number): Promise<void> {

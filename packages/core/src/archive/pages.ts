@@ -17,6 +17,8 @@ export interface PagesOf<T extends TableName, C extends ColumnOf<T>> {
   /** Must be among `columns`, and tell the rows apart. */
   readonly order: readonly C[];
   readonly where?: Partial<Row<T>>;
+  /** The values of the order behind which to begin. */
+  readonly after?: readonly Value[];
   /** Fewer where each row brings others with it. */
   readonly limit?: number;
 }
@@ -25,12 +27,13 @@ export interface PagesOf<T extends TableName, C extends ColumnOf<T>> {
 export class Pages<T extends TableName, C extends ColumnOf<T>> {
   readonly #table: T;
   readonly #of: PagesOf<T, C>;
-  #after: readonly Value[] | null = null;
+  #after: readonly Value[] | null;
   #isAtEnd = false;
 
   constructor(table: T, of: PagesOf<T, C>) {
     this.#table = table;
     this.#of = of;
+    this.#after = of.after ?? null;
   }
 
   /** No row at the end. */

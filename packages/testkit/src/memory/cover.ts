@@ -14,7 +14,7 @@ import {
   toReserve,
 } from "@lossless/core/adapter";
 import type { Boundary, CoverItem } from "@lossless/core/adapter";
-import type { CoverCounters, InheritedPart, Row, RunRow, Store } from "@lossless/core/ports";
+import type { CoverCounters, Row, RunRow, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { findOwned, groupHidden, listInOrder } from "./read.ts";
 
@@ -191,16 +191,6 @@ export const coverVerbs = (archive: MemoryArchive) => {
           }),
         ];
       });
-    },
-    async listInherited(conversationIds) {
-      const found = new Map<number, number>();
-      findInherited(conversationIds, found);
-      for (const id of conversationIds) found.delete(id);
-      const parts = Array.from(found, ([conversationId, position]): InheritedPart => ({
-        conversationId,
-        position,
-      }));
-      return parts.sort((a, b) => b.conversationId - a.conversationId);
     },
   } satisfies Partial<Store>;
 };

@@ -4,8 +4,6 @@ import {
   must,
   parseCursor,
   planNextStale,
-  toDoubtful,
-  toForkItem,
   toRunItem,
   toSummary,
   toSummaryOutline,
@@ -111,16 +109,6 @@ export const graphVerbs = (archive: MemoryArchive) => {
         extractive: published.filter(({ level }) => level === "extractive").length,
       };
     },
-    async listPublished({ after, limit, conversationId }) {
-      return archive
-        .filter("summaries", { state: "cover" })
-        .filter(
-          (row) => row.summary_id > after && (conversationId ?? row.conversation_id) === row.conversation_id,
-        )
-        .sort((a, b) => isAscending(a.summary_id, b.summary_id))
-        .slice(0, limit)
-        .map(toDoubtful);
-    },
     async listSummariesOf(message_id) {
       return archive
         .filter("summary_messages", { message_id })
@@ -128,13 +116,6 @@ export const graphVerbs = (archive: MemoryArchive) => {
         .filter(({ state }) => state === "cover" || state === "reserve")
         .sort((a, b) => a.depth - b.depth || isAscending(a.summary_id, b.summary_id))
         .map(({ summary_id }) => summary_id);
-    },
-    async readForkItems(conversationId) {
-      return archive
-        .filter("fork_items", { conversation_id: conversationId })
-        .filter(({ message_id }) => (archive.find("messages", message_id)?.forgotten_at ?? null) === null)
-        .sort((a, b) => a.ordinal - b.ordinal)
-        .map(toForkItem);
     },
   } satisfies Partial<Store>;
 };

@@ -269,8 +269,4 @@ export const readVerbs = (archive: MemoryArchive) =>
         all: toShare(messages + leaves + condensed + largeFiles),
       };
     },
-    async readCalibration(model) {
-      const row = archive.find("token_calibration", model);
-      return row ? { factor: row.factor, samples: row.samples } : null;
-    },
   }) satisfies Partial<Store>;

@@ -1,5 +1,4 @@
-/** For repair, in an archive of maps: proof of single events, the vault's rows, and the lists the doctor reads. */
-import { toImported } from "@lossless/core/adapter";
+/** For repair, in an archive of maps: proof of single events and the vault's rows. */
 import type { Row, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { findOwned, readBytes } from "./read.ts";
@@ -33,34 +32,6 @@ export const repairVerbs = (archive: MemoryArchive) => {
       if (!findOwned(archive, row.conversation_id, owner)) return null;
       const { salt, commitment } = row;
       return { ...redaction, messageId, bytes: readBytes(archive, row), salt, commitment };
-    },
-    async listSealed({ after, limit }) {
-      return archive
-        .list("redactions")
-        .filter(({ message_id, sealed }) => message_id > after && sealed > 0)
-        .map(({ message_id }) => message_id)
-        .sort((a, b) => a - b)
-        .slice(0, limit);
-    },
-    async listImports() {
-      return archive
-        .list("imports")
-        .sort(
-          (a, b) =>
-            b.at - a.at ||
-            (a.import_id === b.import_id
-              ? a.conversation_id - b.conversation_id
-              : a.import_id < b.import_id
-                ? -1
-                : 1),
-        )
-        .map(toImported);
-    },
-    async listBlobs() {
-      return archive
-        .list("large_files")
-        .map(({ storage_path }) => storage_path)
-        .sort();
     },
     /** There is one version: the one that is running. */
     async readVersions() {

@@ -1,5 +1,4 @@
-/** What folding costs, in an archive of maps: model calls, guards, and reported cache usage. */
-import { toDebt } from "@lossless/core/adapter";
+/** What models cost, in an archive of maps: each call, and sums of them. */
 import type { Row, SpendGroup, Store } from "@lossless/core/ports";
 import type { MemoryArchive } from "../memory-archive.ts";
 import { change } from "./change.ts";
@@ -21,12 +20,6 @@ const toGroup = (key: string, rows: readonly Row<"spend">[]): SpendGroup => ({
 
 export const spendVerbs = (archive: MemoryArchive) =>
   ({
-    async listDebts() {
-      return archive
-        .list("compaction_debt")
-        .sort((a, b) => a.requested_at - b.requested_at)
-        .map(toDebt);
-    },
     async recordSpend({ conversationId, inputTokens, outputTokens, durationMs, ...record }) {
       change(archive, (changes) =>
         changes.insert("spend", {
@@ -46,17 +39,5 @@ export const spendVerbs = (archive: MemoryArchive) =>
     },
     async countSpendCalls(since) {
       return archive.list("spend").filter(({ at, purpose }) => at >= since && purpose !== "embed").length;
-    },
-    async readGuards() {
-      return archive
-        .list("guards")
-        .sort((a, b) => (a.name < b.name ? -1 : 1))
-        .map(({ open_until: openUntil, ...guard }) => ({ ...guard, openUntil }));
-    },
-    async readCacheUsage(conversationId) {
-      const row = archive.find("cache_usage", conversationId);
-      return row
-        ? { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens }
-        : null;
     },
   }) satisfies Partial<Store>;

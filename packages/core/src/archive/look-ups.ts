@@ -1,0 +1,135 @@
+/** Reads of the store port that take rows of one table, or follow them to others by key. Read-only plans, so that no adapter repeats them. */
+import type { Debt, FoldingStore, Guard } from "../store/folding.ts";
+import type { ForkItem } from "../store/forks.ts";
+import type { InheritedPart } from "../store/recall.ts";
+import type { DoubtfulSummary, ImportedPart, RepairStore } from "../store/repair.ts";
+import { toDebt, toDoubtful, toForkItem, toImported } from "./nouns.ts";
+import { Pages, readRows } from "./pages.ts";
+import type { ColumnOf, PagesOf } from "./pages.ts";
+import { read } from "./plan.ts";
+import type { Asking } from "./plan.ts";
+import { tables } from "./tables.ts";
+import type { Row, TableName } from "./tables.ts";
+
+const columnsOf = <T extends TableName>(table: T): ColumnOf<T>[] =>
+  Object.keys(tables[table].columns) as ColumnOf<T>[];
+
+function* readAll<T extends TableName, C extends ColumnOf<T>>(
+  table: T,
+  of: PagesOf<T, C>,
+): Asking<Pick<Row<T>, C>[]> {
+  const pages = new Pages(table, of);
+  const rows: Pick<Row<T>, C>[] = [];
+  for (let page; (page = yield* pages.next()).length > 0;) for (const row of page) rows.push(row);
+  return rows;
+}
+
+/**
+ * What conversations have in common with those they left, however long ago: a fork's own rows begin where it left its parent; what was said
+ * before is stored once, with the parent, and belongs to both. Where several ways lead to one, the farthest place counts. The newest first.
+ */
+export function* planListInherited(conversationIds: readonly number[]): Asking<InheritedPart[]> {
+  const seen = new Set(conversationIds);
+  const places = new Map<number, number>();
+  for (let keys = [...seen]; keys.length > 0;) {
+    const children = yield* readRows("conversations", ["conversation_id", "parent_id", "fork_pos"], {
+      column: "conversation_id",
+      keys,
+    });
+    for (const { parent_id, fork_pos } of children)
+      if (parent_id !== null) places.set(parent_id, Math.max(fork_pos ?? 0, places.get(parent_id) ?? 0));
+    keys = [...places.keys()].filter((id) => !seen.has(id));
+    for (const id of keys) seen.add(id);
+  }
+  return Array.from(places, ([conversationId, position]) => ({ conversationId, position }))
+    .filter(({ conversationId }) => !conversationIds.includes(conversationId))
+    .sort((a, b) => b.conversationId - a.conversationId);
+}
+
+/** What a fork shows of its parent, but for what was forgotten since. */
+export function* planForkItems(conversationId: number): Asking<ForkItem[]> {
+  const rows = yield* readAll("fork_items", {
+    columns: columnsOf("fork_items"),
+    order: ["ordinal"],
+    where: { conversation_id: conversationId },
+  });
+  const messages = yield* readRows("messages", ["message_id", "forgotten_at"], {
+    column: "message_id",
+    keys: rows.flatMap((row) => row.message_id ?? []),
+  });
+  const forgotten = new Set<number | null>(
+    messages.filter((row) => row.forgotten_at !== null).map((row) => row.message_id),
+  );
+  return rows.filter((row) => !forgotten.has(row.message_id)).map(toForkItem);
+}
+
+export function* planListImports(): Asking<ImportedPart[]> {
+  const order = ["import_id", "conversation_id"] as const;
+  const rows = yield* readAll("imports", { columns: columnsOf("imports"), order });
+  return rows.map(toImported).sort((a, b) => b.at - a.at);
+}
+
+export function* planListDebts(): Asking<Debt[]> {
+  const order = ["requested_at", "conversation_id"] as const;
+  const rows = yield* readAll("compaction_debt", { columns: columnsOf("compaction_debt"), order });
+  return rows.map(toDebt);
+}
+
+export function* planListBlobs(): Asking<string[]> {
+  const rows = yield* readAll("large_files", { columns: ["file_id", "storage_path"], order: ["file_id"] });
+  return rows.map((row) => row.storage_path).sort();
+}
+
+export function* planListPublished({
+  after,
+  limit,
+  conversationId,
+}: Parameters<RepairStore["listPublished"]>[0]): Asking<DoubtfulSummary[]> {
+  const pages = new Pages("summaries", {
+    columns: [
+      "summary_id",
+      "conversation_id",
+      "depth",
+      "tokens",
+      "source_tokens",
+      "level",
+      "model",
+      "stale",
+      "content",
+    ],
+    order: ["summary_id"],
+    where: { state: "cover", ...(conversationId === undefined ? {} : { conversation_id: conversationId }) },
+    after: [after],
+    limit,
+  });
+  return (yield* pages.next()).map(toDoubtful);
+}
+
+/** Messages with values in the vault. */
+export function* planListSealed({ after, limit }: { after: number; limit: number }): Asking<number[]> {
+  const columns = ["message_id", "sealed"] as const;
+  const pages = new Pages("redactions", { columns, order: ["message_id"], after: [after] });
+  const ids: number[] = [];
+  for (let page; ids.length < limit && (page = yield* pages.next()).length > 0;)
+    for (const row of page) if (row.sealed > 0) ids.push(row.message_id);
+  return ids.slice(0, limit);
+}
+
+export function* planReadGuards(): Asking<Guard[]> {
+  const rows = yield* readAll("guards", { columns: columnsOf("guards"), order: ["name"] });
+  return rows.map(({ open_until: openUntil, ...guard }) => ({ ...guard, openUntil }));
+}
+
+type CacheUsage = Awaited<ReturnType<FoldingStore["readCacheUsage"]>>;
+
+export function* planReadCacheUsage(conversationId: number): Asking<CacheUsage> {
+  const [row] = yield* read.cacheUsage([conversationId]);
+  if (!row) return null;
+  return { requests: row.requests, promptTokens: row.prompt_tokens, cachedTokens: row.cached_tokens };
+}
+
+/** What is known of how a model counts tokens; null for one nobody has reported on. */
+export function* planReadCalibration(model: string): Asking<{ factor: number; samples: number } | null> {
+  const [row] = yield* read.calibrations([model]);
+  return row ? { factor: row.factor, samples: row.samples } : null;
+}
