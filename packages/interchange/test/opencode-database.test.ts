@@ -100,12 +100,20 @@ test("leaves an answer that is being written for the next look, and takes one th
   const now = Date.now();
   opencode.start("ses_1", now);
   opencode.say("ses_1", "msg_a", user(now), now);
+  const engine = await openTestEngine();
+  // The prompt is there, its words are not yet.
+  expect(await importTranscript({ engine, path })).toMatchObject({
+    imported: 1,
+    problems: [{ code: "incomplete_line" }],
+  });
+  opencode.add("ses_1", "msg_a", "prt_0", '{"type":"text","text":"Where?"}', now);
   opencode.say("ses_1", "msg_b", answer(now + 1), now + 1);
   opencode.add("ses_1", "msg_b", "prt_1", '{"type":"text","text":"In the"}', now + 1);
-  const engine = await openTestEngine();
   const first = await importTranscript({ engine, path });
-  expect(first).toMatchObject({ imported: 2, problems: [{ code: "incomplete_line" }] });
-  opencode.database.prepare("UPDATE part SET data = ?").run('{"type":"text","text":"In the reeds."}');
+  expect(first).toMatchObject({ imported: 1, revisions: 0, problems: [{ code: "incomplete_line" }] });
+  opencode.database
+    .prepare("UPDATE part SET data = ? WHERE id = 'prt_1'")
+    .run('{"type":"text","text":"In the reeds."}');
   opencode.say("ses_1", "msg_b", answer(now + 1, now + 2), now + 2);
   expect(await importTranscript({ engine, path })).toMatchObject({ imported: 1, revisions: 0, problems: [] });
   // Cut off long ago.

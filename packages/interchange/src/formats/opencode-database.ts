@@ -91,9 +91,11 @@ export class OpenCodeDatabase {
 
   #isOpen(message: Row, parts: readonly Row[]): boolean {
     const parsed = parseLine(Buffer.from(textIn(message, "data")));
-    if (parsed.kind !== "entry" || parsed.entry["role"] !== "assistant") return false;
-    const { time } = parsed.entry;
-    const isComplete = isObject(time) && typeof time["completed"] === "number";
+    if (parsed.kind !== "entry") return false;
+    const { role, time } = parsed.entry;
+    // A prompt is written before its parts, an answer is marked when it is complete.
+    const isComplete =
+      role === "assistant" ? isObject(time) && typeof time["completed"] === "number" : parts.length > 0;
     const changed = [message, ...parts].map((row) => numberIn(row, "time_updated"));
     return !isComplete && this.#now - Math.max(...changed) < RESTED_MS;
   }
