@@ -68,18 +68,21 @@ const BESIDE = `
     ON m.conversation_id = s.conversation_id AND m.seq BETWEEN s.place - $9::bigint AND s.place + $9::bigint
     UNION SELECT id FROM seeds)
   SELECT m.message_id AS id, m.conversation_id, m.session_ref, ${STANDS_AT} AS place, m.created_at, m.role,
-    coalesce(d.words, 0) AS words
+    d.words
   FROM near JOIN messages m USING (message_id) LEFT JOIN index_documents d ON d.kind = 'message' AND d.id = m.message_id
   WHERE ${SPOKEN} AND ${IS_CURRENT} ORDER BY m.message_id`;
 const SUMMARY_SOURCE = `
   FROM unnest($7::bigint[]) WITH ORDINALITY j (ref, at) JOIN summary_refs r ON r.summary_ref = j.ref
   JOIN summaries s ON s.summary_id = r.summary_id`;
 const SUMMARY_PLACES = `
-  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at AS created_at, coalesce(d.words, 0) AS words ${SUMMARY_SOURCE}
+  SELECT r.summary_ref AS id, s.conversation_id, s.latest_at AS created_at, d.words ${SUMMARY_SOURCE}
   LEFT JOIN index_documents d ON d.kind = 'summary' AND d.id = r.summary_ref WHERE ${SUMMARY_SCOPE} ORDER BY r.summary_ref`;
 
+/** A row of which the words are not known when it is pending. */
+type Uncounted<T> = Omit<T, "words"> & { readonly id: number; readonly words: number | null };
+
 export async function readPlaces(
-  { sql }: StoreContext,
+  context: StoreContext,
   {
     kind,
     ids,
@@ -87,12 +90,20 @@ export async function readPlaces(
     scope,
   }: { kind: DocumentKind; ids: readonly number[]; reach: number; scope: RecallScope },
 ): Promise<DocumentPlace[]> {
-  if (kind === "message")
-    return groupPlaces(await sql.all<PlaceColumns>(BESIDE, ...bindSpoken(scope), [...ids], reach));
-  const rows = await sql.all<Parameters<typeof toSummaryPlace>[0]>(SUMMARY_PLACES, ...bindScope(scope), [
-    ...ids,
-  ]);
-  return rows.map(toSummaryPlace);
+  const {
+    sql,
+    index: { pending },
+  } = context;
+  if (kind === "message") {
+    const rows = await sql.all<Uncounted<PlaceColumns>>(BESIDE, ...bindSpoken(scope), [...ids], reach);
+    return groupPlaces(await pending.fillWords(sql, context, kind, rows));
+  }
+  const rows = await sql.all<Uncounted<Parameters<typeof toSummaryPlace>[0]>>(
+    SUMMARY_PLACES,
+    ...bindScope(scope),
+    [...ids],
+  );
+  return (await pending.fillWords(sql, context, kind, rows)).map(toSummaryPlace);
 }
 
 interface DatedRow {

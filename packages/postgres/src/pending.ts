@@ -141,6 +141,12 @@ const toTextTerms = ({ words, idents }: IndexTerms): TextTerms => ({
   idents: splitTerms(idents),
 });
 
+/** A document and its number of words; null when it is not in the index. */
+interface Counted {
+  readonly id: number;
+  readonly words: number | null;
+}
+
 export type PendingRow = BodyRow & { readonly content?: string | null };
 
 export class PendingTexts {
@@ -153,6 +159,25 @@ export class PendingTexts {
     return kind === "message"
       ? statement(MESSAGES, owner, conversations, since, before, role, after, [...this.#known.keys()])
       : statement(SUMMARIES, owner, conversations, since, before, after);
+  }
+
+  /** Fills in how many words pending documents have: they are not among the documents of the index. */
+  async fillWords<T extends Counted>(
+    sql: Sql,
+    reader: MessageReader,
+    kind: DocumentKind,
+    rows: readonly T[],
+  ): Promise<(T & { words: number })[]> {
+    const knownOf = (id: number): number | undefined =>
+      kind === "message" ? this.#known.get(id)?.terms.words.length : undefined;
+    const unknown = rows.filter(({ id, words }) => words === null && knownOf(id) === undefined);
+    const counted = await countWords(
+      sql,
+      reader,
+      kind,
+      unknown.map(({ id }) => id),
+    );
+    return rows.map((row) => ({ ...row, words: row.words ?? knownOf(row.id) ?? counted.get(row.id) ?? 0 }));
   }
 
   async take(
@@ -175,8 +200,11 @@ export class PendingTexts {
   }
 }
 
-/** How many words some pending documents have; the others are not among the answer. */
-export async function countPendingWords(
+const readSummary = ({ id, content }: PendingRow): PendingDocument[] =>
+  typeof content === "string" ? [{ id, terms: toTextTerms(encodeForIndex(content)) }] : [];
+
+/** How many words the texts of some documents have. */
+async function countWords(
   sql: Sql,
   reader: MessageReader,
   kind: DocumentKind,
@@ -190,6 +218,3 @@ export async function countPendingWords(
   const documents = await readDocuments(sql, reader, ids);
   return new Map(documents.map(({ id, readTerms }) => [id, splitTerms(readTerms(null).words).length]));
 }
-
-const readSummary = ({ id, content }: PendingRow): PendingDocument[] =>
-  typeof content === "string" ? [{ id, terms: toTextTerms(encodeForIndex(content)) }] : [];
