@@ -20,7 +20,7 @@ import type {
 import type { Sql, Statement } from "./connection.ts";
 import { FIND_PROBLEM } from "./full-text-index.ts";
 import { intersect, listTerms, SegmentMatcher, unite } from "./match.ts";
-import type { SegmentTerms, TermPostings } from "./match.ts";
+import type { PlaceSlice, TermPostings } from "./match.ts";
 import { PENDING_PAGE } from "./pending.ts";
 import type { PendingDocument, PendingRow } from "./pending.ts";
 import { decodeDocuments, decodeIds } from "./posting-blocks.ts";
@@ -28,8 +28,8 @@ import { FIELD } from "./segment.ts";
 import type { StoreContext } from "./store-context.ts";
 import { findDoubtful, toRanges } from "./word-blocks.ts";
 
-/** Places as short as this come with the list of documents: they are stored beside it. */
-const INLINE_PLACES = 1_000;
+/** Places as short as this come with the list of documents: to read them costs less than to ask a second time. */
+const INLINE_PLACES = 4_000;
 /** Behind every term that begins with a text. */
 const LAST_CHARACTER = "\u{10ffff}";
 
@@ -72,22 +72,24 @@ const EXTENT: Readonly<Record<DocumentKind, string>> = {
 };
 const LIVE = `
   index_heads h JOIN index_segments s ON s.owner = h.owner AND s.generation = h.generation AND s.kind = $1`;
-const BLOCK = `
-  p.segment, s.low_id AS low, p.field, p.term, p.documents, CASE WHEN octet_length(p.places) <= ${INLINE_PLACES} THEN p.places END AS places`;
-const POSTINGS = `
-  SELECT ${BLOCK} FROM ${LIVE} CROSS JOIN unnest($3::smallint[], $4::text[]) AS t (field, term)
-  JOIN index_postings p ON p.owner = s.owner AND p.segment = s.segment AND p.field = t.field AND p.term = t.term
+/** Each by its whole key, whatever the server believes about the table: `OFFSET 0` keeps it from reading segments instead. */
+const lookUp = (terms: string, condition: string): string => `
+  SELECT s.owner, s.segment, s.low_id AS low, p.field, p.term, p.documents, p.places
+  FROM ${LIVE} ${terms} CROSS JOIN LATERAL (
+    SELECT p.field, p.term, p.documents, CASE WHEN octet_length(p.places) <= ${INLINE_PLACES} THEN p.places END AS places
+    FROM index_postings p WHERE p.owner = s.owner AND p.segment = s.segment AND ${condition} OFFSET 0) p
   WHERE $2::text IS NULL OR h.owner = $2`;
-const PREFIXES = `
-  SELECT DISTINCT ON (p.segment, p.term) ${BLOCK} FROM ${LIVE} CROSS JOIN unnest($3::text[]) AS t (beginning)
-  JOIN index_postings p ON p.owner = s.owner AND p.segment = s.segment AND p.field = ${FIELD.word}
-    AND p.term >= t.beginning AND p.term < t.beginning || '${LAST_CHARACTER}'
-  WHERE $2::text IS NULL OR h.owner = $2`;
+const POSTINGS = lookUp(
+  "CROSS JOIN unnest($3::smallint[], $4::text[]) AS t (field, term)",
+  "p.field = t.field AND p.term = t.term",
+);
+const PREFIX = lookUp("", `p.field = ${FIELD.word} AND p.term >= $3 AND p.term < $3 || '${LAST_CHARACTER}'`);
 const SLICES = `
-  SELECT t.segment, t.term, t.at, substr(p.places, t.at + 1, t.length) AS places
-  FROM unnest($2::bigint[], $3::text[], $4::int[], $5::int[]) AS t (segment, term, at, length)
-  JOIN index_segments s ON s.segment = t.segment AND s.kind = $1
-  JOIN index_postings p ON p.owner = s.owner AND p.segment = t.segment AND p.field = ${FIELD.word} AND p.term = t.term`;
+  SELECT t.segment, t.term, t.at, p.places
+  FROM unnest($1::text[], $2::bigint[], $3::text[], $4::int[], $5::int[]) AS t (owner, segment, term, at, length)
+  CROSS JOIN LATERAL (
+    SELECT substr(p.places, t.at + 1, t.length) AS places FROM index_postings p
+    WHERE p.owner = t.owner AND p.segment = t.segment AND p.field = ${FIELD.word} AND p.term = t.term OFFSET 0) p`;
 const FILTERED: Readonly<Record<DocumentKind, string>> = {
   message: `
     WITH ${SCOPE}
@@ -124,6 +126,7 @@ interface FactRow {
 }
 
 interface BlockRow {
+  readonly owner: string;
   readonly segment: number;
   readonly low: number;
   readonly field: number;
@@ -162,8 +165,7 @@ async function findOnce(
   const facts = must(found, "the facts of a search");
   checkProblem(facts.problem);
   context.index.notePending(pendingRows.length);
-  await segments.readPlaces(sql, clues);
-  const ids = clues.map((clue) => segments.match(clue, allowed));
+  const ids = await segments.match(sql, clues, allowed);
   const unread = await eachPending(sql, context, { kind, scope }, pendingRows, ({ id, terms }) => {
     for (const [at, clue] of clues.entries())
       if (holdsClue(terms, clue)) ids[at] = unite([ids[at] ?? NO_IDS, Float64Array.of(id)]);
@@ -235,12 +237,13 @@ async function readSegments(
     ...Array.from(identifiers, () => FIELD.identifier),
     ...scopes.map(() => FIELD.conversation),
   ];
-  const [blocks, prefixed, gone] = await Promise.all([
+  const [blocks, gone, ...prefixed] = await Promise.all([
     sql.all<BlockRow>(POSTINGS, kind, owner, fields, [...words, ...identifiers, ...scopes]),
-    prefixes.size === 0 ? [] : sql.all<BlockRow>(PREFIXES, kind, owner, [...prefixes]),
     sql.get<{ ids: string | null }>(GONE, kind, owner),
+    ...Array.from(prefixes, (prefix) => sql.all<BlockRow>(PREFIX, kind, owner, prefix)),
   ]);
-  return new Segments(kind, [...blocks, ...prefixed], conversations !== null, parseIds(gone?.ids));
+  const rows = [...blocks, ...prefixed.flat()];
+  return new Segments(rows, conversations !== null, parseIds(gone?.ids));
 }
 
 function checkProblem(problem: string | null): void {
@@ -275,6 +278,7 @@ async function eachPending(
 }
 
 interface Segment {
+  readonly owner: string;
   readonly low: number;
   readonly words: Map<string, TermPostings>;
   readonly identifiers: Map<string, Float64Array>;
@@ -283,22 +287,20 @@ interface Segment {
 
 /** The blocks that were read, by segment. */
 class Segments {
-  readonly #kind: DocumentKind;
   readonly #segments = new Map<number, Segment>();
   readonly #isScoped: boolean;
   readonly #gone: ReadonlySet<number>;
 
-  constructor(kind: DocumentKind, rows: readonly BlockRow[], isScoped: boolean, gone: readonly number[]) {
-    this.#kind = kind;
+  constructor(rows: readonly BlockRow[], isScoped: boolean, gone: readonly number[]) {
     this.#isScoped = isScoped;
     this.#gone = new Set(gone);
     for (const row of rows) this.#add(row);
   }
 
-  #add({ segment, low, field, term, documents, places }: BlockRow): void {
+  #add({ owner, segment, low, field, term, documents, places }: BlockRow): void {
     let found = this.#segments.get(segment);
     if (found === undefined) {
-      found = { low, words: new Map(), identifiers: new Map(), conversations: [] };
+      found = { owner, low, words: new Map(), identifiers: new Map(), conversations: [] };
       this.#segments.set(segment, found);
     }
     if (field === FIELD.word) found.words.set(term, { ...decodeDocuments(documents), places });
@@ -306,28 +308,40 @@ class Segments {
     else found.conversations.push(decodeIds(documents));
   }
 
-  /** The documents that hold a clue, in order, and are among those that are allowed. */
-  match(clue: TextClue, allowed: Float64Array | null): Float64Array {
-    const segments = [...this.#segments.values()].toSorted((a, b) => a.low - b.low);
-    const found = concat(
-      segments.map((segment) => {
-        const ids = new SegmentMatcher(segment).match(clue);
-        return this.#isScoped ? intersect([ids, unite(segment.conversations)]) : ids;
-      }),
+  /** The documents that hold each clue, in order, among those that are allowed. */
+  async match(sql: Sql, clues: readonly TextClue[], allowed: Float64Array | null): Promise<Float64Array[]> {
+    const entries = [...this.#segments]
+      .toSorted(([, a], [, b]) => a.low - b.low)
+      .map(([number, segment]) => ({ number, segment, matcher: new SegmentMatcher(segment) }));
+    // Most clues need no places beyond those at hand; the others are tried again once theirs are there.
+    const first = entries.map(({ matcher }) => clues.map((clue) => matcher.tryMatch(clue)));
+    await this.#readPlaces(
+      sql,
+      entries.flatMap(({ number, segment: { owner }, matcher }) =>
+        matcher.listMissing().map((slice) => ({ owner, segment: number, ...slice })),
+      ),
     );
+    const scopes = entries.map(({ segment }) => (this.#isScoped ? unite(segment.conversations) : null));
+    return clues.map((clue, at) => {
+      const lists = entries.map(({ matcher }, index) => {
+        const ids = first[index]?.[at] ?? matcher.match(clue);
+        const scope = scopes[index] ?? null;
+        return scope === null ? ids : intersect([ids, scope]);
+      });
+      return this.#narrow(concat(lists), allowed);
+    });
+  }
+
+  #narrow(found: Float64Array, allowed: Float64Array | null): Float64Array {
     const present = this.#gone.size === 0 ? found : found.filter((id) => !this.#gone.has(id));
     return allowed === null ? present : intersect([present, allowed]);
   }
 
-  /** Reads the places that some clues need. */
-  async readPlaces(sql: Sql, clues: readonly TextClue[]): Promise<void> {
-    const slices = [...this.#segments].flatMap(([number, segment]) =>
-      listMissing(segment, clues).map((slice) => ({ segment: number, ...slice })),
-    );
+  async #readPlaces(sql: Sql, slices: readonly SegmentSlice[]): Promise<void> {
     if (slices.length === 0) return;
     const rows = await sql.all<{ segment: number; term: string; at: number; places: Uint8Array }>(
       SLICES,
-      this.#kind,
+      slices.map(({ owner }) => owner),
       slices.map(({ segment }) => segment),
       slices.map(({ term }) => term),
       slices.map(({ from }) => from),
@@ -341,13 +355,9 @@ class Segments {
   }
 }
 
-function listMissing(
-  segment: SegmentTerms,
-  clues: readonly TextClue[],
-): ReturnType<SegmentMatcher["listMissing"]> {
-  const matcher = new SegmentMatcher(segment);
-  for (const clue of clues) matcher.match(clue);
-  return matcher.listMissing();
+interface SegmentSlice extends PlaceSlice {
+  readonly owner: string;
+  readonly segment: number;
 }
 
 /** Lists one behind the other; in order, though numbers that were committed late lie between those of other segments. */
@@ -376,8 +386,7 @@ export async function testClues(
       run<PendingRow>(sql, context.index.pending.ask(kind, {}, null)),
       readSegments(sql, kind, null, clues, null),
     ]);
-    await segments.readPlaces(sql, clues);
-    const held = clues.map((clue) => [...segments.match(clue, wanted)]);
+    const held = (await segments.match(sql, clues, wanted)).map((list) => [...list]);
     await eachPending(sql, context, { kind, scope: {} }, pendingRows, ({ id, terms }) => {
       if (!asked.has(id)) return;
       for (const [at, clue] of clues.entries()) if (holdsClue(terms, clue)) held[at]?.push(id);

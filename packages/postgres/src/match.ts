@@ -36,6 +36,7 @@ export interface SoughtTerms {
 }
 
 const NOTHING = new Float64Array(0);
+const NO_PLACES = new Int32Array(0);
 /** Slices nearer to each other than this are read as one: a value is stored in pieces of about two thousand bytes. */
 const SLICE_GAP = 4_096;
 
@@ -66,6 +67,7 @@ export class SegmentMatcher {
   readonly #segment: SegmentTerms;
   /** Documents whose places are missing, by term. */
   readonly #missing = new Map<string, Float64Array[]>();
+  #isMissing = false;
 
   constructor(segment: SegmentTerms) {
     this.#segment = segment;
@@ -88,13 +90,20 @@ export class SegmentMatcher {
       case "near":
         return this.#filter(
           clue.words.map((word) => this.#find(word)),
-          ([first, second]) => areNear(first as Int32Array, second as Int32Array, clue.between),
+          ([first = NO_PLACES, second = NO_PLACES]) => areNear(first, second, clue.between),
         );
       case "any":
         return unite(clue.of.map((one) => this.match(one)));
       case "all":
         return intersect(clue.of.map((one) => this.match(one)));
     }
+  }
+
+  /** The documents that hold a clue; null as long as places are missing. */
+  tryMatch(clue: TextClue): Float64Array | null {
+    this.#isMissing = false;
+    const ids = this.match(clue);
+    return this.#isMissing ? null : ids;
   }
 
   /** The places that were missing, as slices to be read. */
@@ -117,15 +126,19 @@ export class SegmentMatcher {
   #matchRun(words: readonly Spelled[]): Float64Array {
     const [only] = words;
     if (only !== undefined && words.length === 1) return unite(only.map(([, { ids }]) => ids));
-    return this.#filter(words, (places) => followEachOther(places as Int32Array[]));
+    return this.#filter(words, followEachOther);
   }
 
   /** Of the documents that hold all of the words, those whose places pass. */
   #filter(words: readonly Spelled[], isHeld: (places: readonly Int32Array[]) => boolean): Float64Array {
     const ids = intersect(words.map((spelled) => unite(spelled.map(([, postings]) => postings.ids))));
     if (ids.length === 0 || this.#noteMissing(words, ids)) return ids;
-    const cursors = words.map((spelled) => spelled.map(([, postings]) => new PlaceCursor(postings)));
-    return ids.filter((id) => isHeld(cursors.map((each) => joinPlaces(each.map((one) => one.read(id))))));
+    const readers = words.map(makePlaceReader);
+    const places: Int32Array[] = readers.map(() => NO_PLACES);
+    return ids.filter((id) => {
+      for (let at = 0; at < readers.length; at++) places[at] = readers[at]?.(id) ?? NO_PLACES;
+      return isHeld(places);
+    });
   }
 
   #noteMissing(words: readonly Spelled[], ids: Float64Array): boolean {
@@ -139,6 +152,7 @@ export class SegmentMatcher {
       if (lists) lists.push(shared);
       else this.#missing.set(term, [shared]);
     }
+    this.#isMissing ||= isMissing;
     return isMissing;
   }
 }
@@ -200,15 +214,24 @@ function seek(ids: Float64Array, id: number, from: number): number {
   return low;
 }
 
-function joinPlaces(lists: readonly Int32Array[]): Int32Array {
-  const [only] = lists;
-  if (only !== undefined && lists.length === 1) return only;
-  return Int32Array.from(lists.flatMap((list) => [...list])).sort();
+/** Gives the places of a word in one document after the other; for a beginning, those of every term that fits, in order. */
+function makePlaceReader(spelled: Spelled): (id: number) => Int32Array {
+  const cursors = spelled.map(([, postings]) => new PlaceCursor(postings));
+  const [only] = cursors;
+  if (only !== undefined && cursors.length === 1) return (id) => only.read(id);
+  return (id) => Int32Array.from(cursors.flatMap((cursor) => [...cursor.read(id)])).sort();
 }
 
 /** Whether each list has a place right after one of the list before it, from the first list to the last. */
-function followEachOther([first = new Int32Array(), ...rest]: readonly Int32Array[]): boolean {
-  return first.some((start) => rest.every((places, at) => hasPlace(places, start + at + 1)));
+function followEachOther(lists: readonly Int32Array[]): boolean {
+  const [first = NO_PLACES] = lists;
+  for (const start of first) if (isRunAt(lists, start)) return true;
+  return false;
+}
+
+function isRunAt(lists: readonly Int32Array[], start: number): boolean {
+  for (let at = 1; at < lists.length; at++) if (!hasPlace(lists[at] ?? NO_PLACES, start + at)) return false;
+  return true;
 }
 
 function hasPlace(places: Int32Array, wanted: number): boolean {

@@ -199,11 +199,13 @@ export async function grepFullText(
     ? await addNearest(store, own, worded, questionVector, query, checked, request.signal)
     : worded;
   const sort = checked.sort ?? (isStrict ? "recency" : "relevance");
-  const candidates: Candidate[] = [];
-  for (const { kind, documents } of found) {
-    const all = isStrict ? await addUnranked(store, kind, documents, checked.scope) : documents;
-    candidates.push(...chooseCandidates(kind, all, query, isStrict));
-  }
+  const chosen = await Promise.all(
+    found.map(async ({ kind, documents }) => {
+      const all = isStrict ? await addUnranked(store, kind, documents, checked.scope) : documents;
+      return chooseCandidates(kind, all, query, isStrict);
+    }),
+  );
+  const candidates = chosen.flat();
   const ordered = orderCandidates(
     candidates,
     sort,
@@ -394,12 +396,12 @@ async function describeCandidates(
 ): Promise<GrepHit[]> {
   const idsOf = (kind: Candidate["kind"]): number[] =>
     page.filter((hit) => hit.kind === kind).map(({ id }) => id);
-  const messages = new Map(
-    (await own.readTexts(idsOf("message"), scope)).map((text) => [text.messageId, text]),
-  );
-  const summaries = new Map(
-    (await store.readFoundSummaries(idsOf("summary"), scope)).map((summary) => [summary.ref, summary]),
-  );
+  const [texts, found] = await Promise.all([
+    own.readTexts(idsOf("message"), scope),
+    store.readFoundSummaries(idsOf("summary"), scope),
+  ]);
+  const messages = new Map(texts.map((text) => [text.messageId, text]));
+  const summaries = new Map(found.map((summary) => [summary.ref, summary]));
   return page.flatMap(({ kind, id, score, foundBy }): GrepHit[] => {
     const message = kind === "message" ? messages.get(id) : undefined;
     if (message)
