@@ -69,6 +69,12 @@ const RECONNECT_LIMIT_MS = 10_000;
 const LONGEST_PAUSE_MS = 500;
 const BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const READ_VERSION = "SELECT version FROM archive_schema";
+/** With what names the transaction, as long as the server does not start anew. */
+const READ_IDENTITY =
+  "SELECT version, pg_current_xact_id()::text AS xid, pg_postmaster_start_time()::text AS since FROM archive_schema";
+const READ_FATE = "SELECT pg_xact_status($1::xid8) AS status, pg_postmaster_start_time()::text AS since";
+/** While the server has not noticed yet that its client is gone. */
+const FATE_PAUSE_MS = 50;
 
 export class Connection implements Sql {
   readonly name: string;
@@ -188,14 +194,37 @@ export class Connection implements Sql {
     const begin = `BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`;
     const isChecked = this.#newestSchema !== null;
     const check = (version: number): void => this.checkSchemaVersion(version);
-    const { result, follow } = await this.#withClient(async (client) => {
-      const transaction = new Transaction(client, begin, isChecked ? check : null);
-      const value = await transaction.run(work);
-      await transaction.commit();
-      return { result: value, follow: transaction.follow };
+    const { result, transaction } = await this.#withClient(async (client) => {
+      const own = new Transaction(client, begin, isChecked ? check : null);
+      const value = await own.run(work);
+      const failure = await own.commit().catch((error: unknown) => error);
+      return { result: value, transaction: own, failure };
+    }).then(async ({ failure, ...rest }) => {
+      if (failure !== undefined) await this.#checkFate(rest.transaction, failure);
+      return rest;
     });
-    for (const next of follow) next();
+    for (const next of transaction.follow) next();
     return result;
+  }
+
+  /** Asks what became of a transaction whose COMMIT was not answered. Throws unless it was kept. */
+  async #checkFate({ identity }: Transaction, failure: unknown): Promise<void> {
+    if (!(failure instanceof UnansweredCommit) || identity === null) throw failure;
+    const { status, since } = await this.#attempt("write", { isRepeatable: true }, () =>
+      this.#readFate(identity),
+    );
+    // A server that has started anew may give the name of a transaction that it lost to another.
+    if (since !== identity.since) throw failure;
+    if (status !== "committed") throw failure.cause;
+  }
+
+  async #readFate({ xid }: Identity): Promise<Fate> {
+    for (;;) {
+      const { rows } = await this.#withClient((client) => client.query(statement(READ_FATE, xid)));
+      const fate = rows[0] as Fate;
+      if (fate.status !== "in progress") return fate;
+      await sleep(FATE_PAUSE_MS);
+    }
   }
 
   async #withClient<T>(work: (client: Client) => Promise<T>): Promise<T> {
@@ -355,6 +384,17 @@ class Client {
 /** The server may or may not have committed. */
 class UnansweredCommit extends Error {}
 
+/** What names a transaction on the server. */
+interface Identity {
+  readonly xid: string;
+  readonly since: string;
+}
+
+interface Fate {
+  readonly status: string | null;
+  readonly since: string;
+}
+
 class Transaction implements WriteSql {
   readonly #client: Client;
   readonly #begin: string;
@@ -367,6 +407,8 @@ class Transaction implements WriteSql {
   #failure: unknown = null;
   readonly #last: (() => Promise<void>)[] = [];
   readonly follow: (() => void)[] = [];
+  /** Null until the server has said it. */
+  identity: Identity | null = null;
 
   constructor(client: Client, begin: string, checkVersion: ((version: number) => void) | null) {
     this.#client = client;
@@ -463,8 +505,10 @@ class Transaction implements WriteSql {
   }
 
   async #readVersion(check: (version: number) => void): Promise<void> {
-    const { rows } = await this.#client.query(statement(READ_VERSION));
-    check((rows[0] as { version: number }).version);
+    const { rows } = await this.#client.query(statement(READ_IDENTITY));
+    const { version, ...identity } = rows[0] as Identity & { readonly version: number };
+    check(version);
+    this.identity = identity;
   }
 
   #keep(answer: Promise<unknown>): void {

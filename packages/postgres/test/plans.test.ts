@@ -1,4 +1,6 @@
 /** Plans on a real server: what they store proves, in few round trips, and whatever goes wrong between them and the server. */
+import { connect, createServer } from "node:net";
+import { join } from "node:path";
 import { POSITION_STEP } from "@lossless/core";
 import { proveArchive } from "@lossless/core/adapter";
 import { deriveMessage } from "@lossless/core/testing";
@@ -10,7 +12,7 @@ import { append } from "../src/append.ts";
 import { databaseFiles, folderFiles } from "../src/blobs.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
 import { answerNow } from "../src/plans.ts";
-import { Connection, migrate } from "../src/testing.ts";
+import { Connection, migrate, statement } from "../src/testing.ts";
 import { bindVerbs, INTAKE_VERBS, VERBS } from "../src/verbs.ts";
 import type { StoreContext } from "../src/testing.ts";
 
@@ -33,6 +35,42 @@ const prove = async (context: StoreContext): Promise<readonly unknown[]> => {
   const request = { derive: deriveMessage, storage, onProgress: () => undefined };
   return (await context.sql.read((sql) => answerNow(context, sql, proveArchive(request)))).problems;
 };
+
+interface DroppingProxy {
+  /** Ends the connection that sends the next COMMIT: once that has reached the server, or before. */
+  dropNextCommit(isAnswered: boolean): void;
+  dropped(): number;
+  close(): void;
+}
+
+const SOCKET = ".s.PGSQL.5432";
+
+/** Stands between a store and its server. */
+async function startDroppingProxy(serverFolder: string, folder: string): Promise<DroppingProxy> {
+  let drop: boolean | null = null;
+  let dropped = 0;
+  const proxy = createServer((client) => {
+    const server = connect(join(serverFolder, SOCKET));
+    const end = (): void => void (client.destroy(), server.destroy());
+    for (const socket of [client, server]) socket.on("error", end).on("close", end);
+    let isDropping = false;
+    client.on("data", (chunk) => {
+      if (drop === null || !chunk.includes("COMMIT")) return void server.write(chunk);
+      isDropping = drop;
+      drop = null;
+      dropped += 1;
+      if (isDropping) server.write(chunk);
+      else end();
+    });
+    server.on("data", (chunk) => (isDropping ? end() : client.write(chunk)));
+  });
+  await new Promise<void>((resolve) => proxy.listen(join(folder, SOCKET), resolve));
+  return {
+    dropNextCommit: (isAnswered) => void (drop = isAnswered),
+    dropped: () => dropped,
+    close: () => proxy.close(),
+  };
+}
 
 describe.skipIf(programs === null)("plans on PostgreSQL", async () => {
   const server = await sharePostgres(programs ?? "");
@@ -122,6 +160,27 @@ describe.skipIf(programs === null)("plans on PostgreSQL", async () => {
     await append(context, batchOf(events, { session: { ...session, id: "s\0" } }));
     const again = await append(context, batchOf(events, { session: { ...session, id: "s\0" } }));
     expect(again.results.map(({ outcome }) => outcome)).toEqual(ids.map(() => "known"));
+    expect(await prove(context)).toEqual([]);
+  });
+
+  test("a COMMIT whose answer is lost is not done again, and its result is not lost", async () => {
+    const address = await server.createDatabase();
+    const folder = makeTemporaryDirectory();
+    const proxy = await startDroppingProxy(/host=([^&]*)/.exec(address)?.[1] ?? "", folder);
+    onTestFinished(() => proxy.close());
+    const context = await open(address.replace(/host=[^&]*/, `host=${folder}`));
+    await append(context, batchOf([makeEvent("a", say("before"))]));
+    for (const isAnswered of [true, false]) {
+      proxy.dropNextCommit(isAnswered);
+      const { results } = await append(context, batchOf([makeEvent(`b${isAnswered}`, say("in between"))]));
+      expect(results.map(({ outcome }) => outcome)).toEqual(["stored"]);
+      proxy.dropNextCommit(isAnswered);
+      const save = statement("INSERT INTO guards VALUES ($1, 0, 0, '')", `guard ${isAnswered}`);
+      await context.sql.write(async (sql) => sql.post(save));
+    }
+    expect(proxy.dropped()).toBe(4);
+    expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 3 }]);
+    expect(await context.sql.all("SELECT count(*) AS n FROM guards")).toEqual([{ n: 2 }]);
     expect(await prove(context)).toEqual([]);
   });
 

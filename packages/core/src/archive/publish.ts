@@ -19,20 +19,22 @@ export function* planStoreSummary(request: StoreSummary): Plan<PublishOutcome> {
   const [[headRow], rows, standIns] = yield* together(
     read.lockHeads([conversationId]),
     askRun(conversationId, run),
-    read.summaries(sourceIds),
+    read.summaries([...sourceIds, summary.summaryId]),
   );
-  const sources = isSameRun(rows, run) ? replaceByStandIns(rows, sourceIds, standIns) : null;
-  if (!headRow || !sources) return changes.done(STALE);
-  const head = new Head(headRow);
-  const isStale = state === "cover" && isMadeFromStale(sources);
-  const row = describeSummary(head, { ...request, isStale }, sources);
-  addSummary(changes, row, nameSources(sources));
   let outcome: PublishOutcome = {
     kind: "published",
     summaryId: summary.summaryId,
     tokensBefore: 0,
     tokensAfter: 0,
   };
+  // The answer to an earlier run of this plan was lost on its way.
+  if (standIns.some(({ summary_id }) => summary_id === summary.summaryId)) return changes.done(outcome);
+  const sources = isSameRun(rows, run) ? replaceByStandIns(rows, sourceIds, standIns) : null;
+  if (!headRow || !sources) return changes.done(STALE);
+  const head = new Head(headRow);
+  const isStale = state === "cover" && isMadeFromStale(sources);
+  const row = describeSummary(head, { ...request, isStale }, sources);
+  addSummary(changes, row, nameSources(sources));
   if (state === "cover") {
     const ahead = yield* readAhead(conversationId, isStale ? [row] : []);
     outcome = putInPlace(changes, head, rows, row, ahead);
