@@ -171,7 +171,7 @@ const USES: Readonly<Record<string, readonly string[]>> = {
   sqlite: ["core"],
   postgres: ["core"],
   interchange: ["core"],
-  "lossless-claw": ["core", "sqlite", "interchange"],
+  "lossless-claw": ["core", "sqlite", "postgres", "interchange"],
   models: ["core"],
   tui: ["core", "lossless-claw", "interchange"],
   web: ["core", "lossless-claw"],

@@ -2,6 +2,7 @@
  * What an address says about a server: where it is and who asks, in the words of libpq, and how this program is to behave towards it. A
  * parameter that nobody knows is refused: a misspelt `sslmode` must not end in a connection without TLS.
  */
+import { isAbsolute } from "node:path";
 import { EngineError } from "@lossless/core/adapter";
 
 export interface ServerAddress {
@@ -15,12 +16,15 @@ export interface ServerAddress {
   readonly statementTimeoutMs: number;
   /** A statement is prepared once for each connection. Off: PgBouncer before 1.21 gives a connection to others between transactions. */
   readonly isNamed: boolean;
+  /** The folder of large payloads, which every machine must see; null: they are in the database. */
+  readonly filesDir: string | null;
 }
 
 /** Ours, with the value where the address gives none. Times are in seconds, as libpq has them; 0 is without end. */
 const OWN = { pool: 10, connect_timeout: 10, lock_timeout: 60, statement_timeout: 600 } as const;
 const OWN_NAMES = Object.keys(OWN) as readonly (keyof typeof OWN)[];
 const STATEMENTS = "statements";
+const FILES = "files";
 const DRIVERS = [
   "host",
   "port",
@@ -45,13 +49,20 @@ const SSL_MODES = ["disable", ...PROVEN, "no-verify"];
 export function parseServerAddress(address: string): ServerAddress {
   const url = parseUrl(address);
   const name = nameAddress(url);
-  const known = [...OWN_NAMES, STATEMENTS, ...DRIVERS];
+  const known = [...OWN_NAMES, STATEMENTS, FILES, ...DRIVERS];
   const unknown = [...url.searchParams.keys()].find((key) => !known.includes(key));
   if (unknown !== undefined) refuse(name, `it has no parameter ${unknown}`, `known are ${known.join(", ")}`);
   const numbers = OWN_NAMES.map((key) => takeNumber(url, name, key));
   const statements = take(url, STATEMENTS) ?? "unnamed";
   if (statements !== "named" && statements !== "unnamed")
     refuse(name, `${STATEMENTS} cannot be ${statements}`, "write named or unnamed");
+  const filesDir = take(url, FILES);
+  if (filesDir !== null && !isAbsolute(filesDir))
+    refuse(
+      name,
+      `${FILES} cannot be ${filesDir}`,
+      "write the whole path of a folder that every machine sees",
+    );
   const mode = url.searchParams.get("sslmode");
   if (mode !== null && !SSL_MODES.includes(mode))
     refuse(name, `sslmode cannot be ${mode}`, `write ${SSL_MODES.join(", ")}`);
@@ -66,6 +77,7 @@ export function parseServerAddress(address: string): ServerAddress {
     lockTimeoutMs: lock * 1000,
     statementTimeoutMs: statement * 1000,
     isNamed: statements === "named",
+    filesDir,
   };
 }
 

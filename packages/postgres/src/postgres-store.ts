@@ -3,6 +3,7 @@
  * reads; what brings an archive in, in one that nobody sees before it is committed.
  */
 import type { ArchiveStatus, Derive, EventSink, Intake, Snapshot } from "@lossless/core/ports";
+import { parseServerAddress } from "./address.ts";
 import { databaseFiles, folderFiles } from "./blobs.ts";
 import { Connection } from "./connection.ts";
 import type { StoreContext } from "./store-context.ts";
@@ -15,8 +16,6 @@ import type { Bound } from "./verbs.ts";
 
 export interface PostgresStoreOptions {
   readonly address: string;
-  /** A folder that every machine sees, for large payloads; in the database when absent. */
-  readonly filesDir?: string | undefined;
   readonly create?: boolean | undefined;
   readonly readOnly?: boolean | undefined;
   readonly busyLimitMs?: number | undefined;
@@ -36,7 +35,7 @@ export interface PostgresStore extends Bound<typeof VERBS> {
 }
 
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const { address, filesDir, create = false, readOnly = false, busyLimitMs, derive = null, onPlan } = options;
+  const { address, create = false, readOnly = false, busyLimitMs, derive = null, onPlan } = options;
   const connection = new Connection({ address, readOnly, busyLimitMs });
   try {
     await migrate(connection, { create });
@@ -45,7 +44,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     throw error;
   }
   const index = new FullTextIndex((messages) => queue.notePending(messages));
-  const files = filesDir === undefined ? databaseFiles : folderFiles(filesDir);
+  const { filesDir } = parseServerAddress(address);
+  const files = filesDir === null ? databaseFiles : folderFiles(filesDir);
   const context: StoreContext = { sql: connection, files, index, derive, onPlan };
   const queue = new IndexQueue(context);
   return {

@@ -1,4 +1,5 @@
-/** For repair: the version of the schema, and whether single events can be given back as they came. */
+/** For repair: the version of the schema, whether single events can be given back as they came, and why there is no backup. */
+import { EngineError } from "@lossless/core/adapter";
 import type { Row } from "@lossless/core/ports";
 import { SCHEMA_VERSION } from "./migrate.ts";
 import { restoreAll } from "./read.ts";
@@ -45,5 +46,12 @@ export function findUnproven(
       ),
     );
     return ids.filter((_, at) => !proven.has(at));
+  });
+}
+
+/** A server is copied by its own tools. Nothing is written. */
+export async function backup(): Promise<void> {
+  throw new EngineError("usage", "cannot copy a database on a server into a file", {
+    hint: "export the archive, or use pg_dump; both see one state while others go on writing",
   });
 }

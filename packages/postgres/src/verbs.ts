@@ -229,6 +229,7 @@ export const VERBS = {
   listScope: documents.listScope,
   listInherited: reads(planListInherited),
 
+  backup: repair.backup,
   listDebts: reads(planListDebts),
   readVersions: repair.readVersions,
   findUnproven: repair.findUnproven,

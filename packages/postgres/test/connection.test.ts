@@ -1,11 +1,8 @@
 /** Values, transactions, retries and round trips against a real server. */
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parseServerAddress } from "../src/address.ts";
 import { Connection, migrate, SCHEMA_VERSION, statement } from "../src/testing.ts";
-
-const programs = findPostgres();
-if (programs === null) console.warn("PostgreSQL is not installed here: its tests are skipped");
 
 async function open(address: string): Promise<Connection> {
   const connection = new Connection({ address, readOnly: false });
@@ -39,9 +36,7 @@ describe("an address", () => {
   });
 });
 
-describe.skipIf(programs === null)("a connection", async () => {
-  const server = await sharePostgres(programs ?? "");
-
+describePostgres("a connection", (server) => {
   test("brings values back as they were written", async () => {
     const connection = await open(await server.createDatabase());
     const texts = [

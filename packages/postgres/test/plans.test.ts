@@ -5,9 +5,9 @@ import { POSITION_STEP } from "@lossless/core";
 import { proveArchive } from "@lossless/core/adapter";
 import { deriveMessage } from "@lossless/core/testing";
 import { batchOf, makeEvent, say, session } from "@lossless/testkit/contract/parts.ts";
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit/temporary.ts";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { append } from "../src/append.ts";
 import { databaseFiles, folderFiles } from "../src/blobs.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
@@ -15,8 +15,6 @@ import { answerNow } from "../src/plans.ts";
 import { Connection, migrate, statement } from "../src/testing.ts";
 import { bindVerbs, INTAKE_VERBS, VERBS } from "../src/verbs.ts";
 import type { StoreContext } from "../src/testing.ts";
-
-const programs = findPostgres();
 
 async function open(address: string): Promise<StoreContext & { readonly sql: Connection }> {
   const sql = new Connection({ address, readOnly: false });
@@ -72,9 +70,7 @@ async function startDroppingProxy(serverFolder: string, folder: string): Promise
   };
 }
 
-describe.skipIf(programs === null)("plans on PostgreSQL", async () => {
-  const server = await sharePostgres(programs ?? "");
-
+describePostgres("plans on PostgreSQL", (server) => {
   test("a turn takes at most 4 round trips, late rows and revisions at most 10", async () => {
     const context = await open(await server.createDatabase());
     const count = async (work: () => Promise<unknown>): Promise<number> => {
@@ -185,10 +181,9 @@ describe.skipIf(programs === null)("plans on PostgreSQL", async () => {
   });
 
   test("a server that restarts in between is waited for", async () => {
-    const own = await sharePostgres(programs ?? "");
-    const context = await open(await own.createDatabase());
+    const context = await open(await server.createDatabase());
     await append(context, batchOf([makeEvent("a", say("before"))]));
-    const restarting = own.restart("fast");
+    const restarting = server.restart("fast");
     await append(context, batchOf([makeEvent("b", say("meanwhile"))]));
     await restarting;
     expect(await context.sql.all("SELECT count(*) AS n FROM messages")).toEqual([{ n: 2 }]);

@@ -3,21 +3,25 @@ import type { Store } from "@lossless/core/ports";
 import { deriveMessage } from "@lossless/core/testing";
 import { SqliteStore } from "@lossless/sqlite";
 import { testStore } from "@lossless/testkit";
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
-import { describe } from "vitest";
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
+import { expect, test } from "vitest";
 import { openPostgresStore } from "../src/postgres-store.ts";
 
-const programs = findPostgres();
-
-describe.skipIf(programs === null)("on PostgreSQL", async () => {
-  const server = await sharePostgres(programs ?? "");
+describePostgres("on PostgreSQL", async (server) => {
   /** An archive for each folder. */
   const addresses = new Map<string, Promise<string>>();
+  const openAt = (address: string): Promise<Store> =>
+    openPostgresStore({ address, create: true, derive: deriveMessage });
+
+  // Made once, and copied: making every table takes longer than most tests.
+  const empty = await server.createDatabase();
+  await (await openAt(empty)).close();
+  const template = /\w+(?=\?)/.exec(empty)?.[0];
 
   async function open(folder: string): Promise<Store> {
-    const known = addresses.get(folder) ?? server.createDatabase();
+    const known = addresses.get(folder) ?? server.createDatabase(template);
     addresses.set(folder, known);
-    return openPostgresStore({ address: await known, create: true, derive: deriveMessage }) as Promise<Store>;
+    return openAt(await known);
   }
 
   const verbs = Object.entries(Object.getOwnPropertyDescriptors(SqliteStore.prototype))
@@ -25,4 +29,10 @@ describe.skipIf(programs === null)("on PostgreSQL", async () => {
     .map(([name]) => name)
     .filter((name) => name !== "backup");
   testStore("the PostgreSQL store", { open, verbs, without: ["copies"] });
+
+  test("says that it cannot be copied into a file", async () => {
+    const store = await open("alone");
+    await expect(store.backup("copy.db", () => undefined)).rejects.toMatchObject({ code: "usage" });
+    await store.close();
+  });
 });

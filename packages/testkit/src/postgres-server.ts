@@ -9,6 +9,7 @@ import { chownSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { describe, test } from "vitest";
 
 const OLDEST = 15;
 const USER = "lcm";
@@ -17,7 +18,7 @@ const WATCHED =
   'exec 3<&0; "$@" & server=$!; (cat <&3 >/dev/null; kill -QUIT $server 2>/dev/null) & wait $server';
 
 export interface PostgresServer {
-  /** Makes an empty database and gives its address. */
+  /** Makes a database, empty or as another one is that nobody has open, and gives its address. */
   createDatabase(template?: string): Promise<string>;
   addressOf(database: string): string;
   /** Stops it as a crash does, or in order, and starts it again. */
@@ -129,4 +130,12 @@ async function waitUntilReady(address: string, server: ChildProcess): Promise<vo
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
+}
+
+/** Tests on a server of this process; left out, with a word why, where there is none. */
+export function describePostgres(name: string, work: (server: PostgresServer) => void | Promise<void>): void {
+  const programs = findPostgres();
+  if (programs === null)
+    test.skip(`${name}: no PostgreSQL ${OLDEST} or newer is installed here`, () => undefined);
+  else describe(name, async () => work(await sharePostgres(programs)));
 }

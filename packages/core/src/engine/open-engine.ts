@@ -2,7 +2,7 @@
  * Opening an engine: which settings, in this thread or behind a worker. Stores are opened by whoever knows the databases there are. The engine's code is loaded where it runs, and not
  * before: a program that prints its help, or a host whose engine is behind a worker, never loads it.
  */
-import { parseAddress } from "../model/address.ts";
+import { settleAddress } from "../model/address.ts";
 import type { Complete, ModelRef } from "../model/complete.ts";
 import type { Embed } from "../model/embed.ts";
 import type { Clock, EventSink } from "../model/events.ts";
@@ -12,7 +12,7 @@ import type { OpenStore } from "../store/open-store.ts";
 import type { Engine } from "./engine.ts";
 
 export interface OpenEngineOptions {
-  /** Where the archive is: the path of a file, or `sqlite:` or `file:` and a path. Created when it does not exist. */
+  /** Where the archive is: the path of a file, `sqlite:` or `file:` and a path, or `postgres://` and a server. Created when it does not exist. */
   readonly database: string;
   /** Folder of the large files; one of its own beside the database when absent (`lcm-files` for `lcm.db`). */
   readonly filesDir?: string;
@@ -51,12 +51,12 @@ export interface EngineParts {
 
 export function makeOpenEngine(parts: EngineParts): OpenEngine {
   return async (options) => {
-    const { path } = parseAddress(options.database);
+    const address = settleAddress(options.database);
     const settings =
-      options.settings ?? resolveSettings({ env: {}, config: { databasePath: path } }).settings;
+      options.settings ?? resolveSettings({ env: {}, config: { databasePath: address } }).settings;
     const { filesDir, readOnly = false, busyLimitMs } = options;
     const create = (options.create ?? true) && !readOnly;
-    const store = { address: path, filesDir, create, readOnly, busyLimitMs };
+    const store = { address, filesDir, create, readOnly, busyLimitMs };
     const { complete = null, embed = null, hostModel, onEvent } = options;
     if (options.thread !== false) {
       const { openThreadedEngine } = await import("./threaded-engine.ts");
@@ -74,7 +74,7 @@ export function makeOpenEngine(parts: EngineParts): OpenEngine {
     ]);
     const { clock, leaseMs, embedRetryMs } = options;
     return createLocalEngine({
-      store: await parts.openStore(path, { ...store, onEvent, derive: deriveMessage }),
+      store: await parts.openStore(address, { ...store, onEvent, derive: deriveMessage }),
       settings,
       complete,
       embed,

@@ -1,15 +1,21 @@
 /**
- * Where an archive is, as people write it: the path of a file, or an address that begins with `sqlite:` or `file:` and names one. Another
- * kind of database has a scheme of its own; an address of a kind that this version does not know is refused and never taken for a path.
+ * Where an archive is, as people write it: the path of a file, or an address that begins with `sqlite:` or `file:` and names one, or with
+ * `postgres://` and names a server. An address of a kind that this version does not know is refused and never taken for a path.
  */
 import { resolve } from "node:path";
 import { EngineError } from "./errors.ts";
 
-export interface StoreAddress {
-  readonly kind: "sqlite";
-  /** Absolute. */
-  readonly path: string;
-}
+export type StoreAddress =
+  | {
+      readonly kind: "sqlite";
+      /** Absolute. */
+      readonly path: string;
+    }
+  | {
+      readonly kind: "postgres";
+      /** As it was written: its adapter reads it. May hold a password. */
+      readonly address: string;
+    };
 
 /**
  * Reads an address.
@@ -27,13 +33,23 @@ export function parseAddress(address: string): StoreAddress {
   }
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(address)?.[1];
   if (scheme === undefined) return { kind: "sqlite", path: resolve(address) };
+  if (isServerAddress(address)) return { kind: "postgres", address };
   throw new EngineError(
     "config",
-    `cannot open a database at ${scheme}://: this version stores in SQLite only`,
+    `cannot open a database at ${scheme}://: this version stores in SQLite and PostgreSQL only`,
     {
-      hint: "name the path of a file, or an address that begins with sqlite: or file:",
+      hint: "name the path of a file, or an address that begins with sqlite:, file: or postgres://",
     },
   );
+}
+
+/** Whether an address names a server, and no file. */
+export const isServerAddress = (address: string): boolean => /^postgres(?:ql)?:\/\//i.test(address);
+
+/** An address that means the same wherever it is read. */
+export function settleAddress(address: string): string {
+  const parsed = parseAddress(address);
+  return parsed.kind === "sqlite" ? parsed.path : parsed.address;
 }
 
 /** The scheme, an empty host or this one, and a path. */

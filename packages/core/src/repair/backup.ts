@@ -20,6 +20,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Engine } from "../engine/engine.ts";
+import { isServerAddress } from "../model/address.ts";
 import { EngineError } from "../model/errors.ts";
 import { filesDirBeside } from "../settings/files-dir.ts";
 import { formatMessageId } from "../model/ids.ts";
@@ -68,6 +69,7 @@ export interface BackupOptions {
 
 export async function createBackup(options: BackupOptions, access: ArchiveAccess): Promise<BackupReport> {
   const { databasePath, keep, onProgress } = options;
+  refuseServer(databasePath, "back up");
   const target =
     options.target ?? findFreeName(`${databasePath}.backup-${formatStamp(options.now ?? Date.now())}`);
   if (existsSync(target)) {
@@ -89,10 +91,19 @@ export async function createBackup(options: BackupOptions, access: ArchiveAccess
 export async function createRawCopy(
   options: Pick<BackupOptions, "engine" | "databasePath" | "filesDir" | "now">,
 ): Promise<string> {
+  refuseServer(options.databasePath, "copy");
   const stamp = formatStamp(options.now ?? Date.now());
   const target = findFreeName(`${options.databasePath}${RAW_COPY}${stamp}`);
   await writeCopy(options, target, () => undefined);
   return target;
+}
+
+/** A server's database has no folder beside it, and is copied by its own tools. */
+function refuseServer(databasePath: string, verb: string): void {
+  if (!isServerAddress(databasePath)) return;
+  throw new EngineError("usage", `cannot ${verb} a database on a server: this works on archives in files`, {
+    hint: "export the archive, or use the tools of the server, such as pg_dump",
+  });
 }
 
 /** Writes a copy under another name, has it checked, and gives it its own once it is on the disk. */
@@ -154,6 +165,7 @@ export function listBackups(databasePath: string): BackupEntry[] {
 
 /** Copies that were never finished, because their program was killed: backups, and archives on their way back. */
 export function listUnfinished(databasePath: string): { path: string; changedAt: number }[] {
+  if (isServerAddress(databasePath)) return [];
   const folder = dirname(databasePath);
   const name = basename(databasePath);
   return readdirSync(folder)
@@ -182,6 +194,7 @@ export interface ArchiveCopy {
 
 /** Every copy of the archive beside it, by name, and every recorded one elsewhere; a recorded copy that cannot be found may still exist. */
 export function listArchiveCopies(databasePath: string): ArchiveCopy[] {
+  if (isServerAddress(databasePath)) return [];
   const folder = dirname(databasePath);
   const name = basename(databasePath);
   const folderCopy = (path: string, isWhole: boolean): ArchiveCopy => ({
@@ -255,6 +268,7 @@ export interface RestoreOptions {
 
 /** Puts a backup in the place of the archive. Nobody else may have the database open. */
 export async function restoreBackup(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreReport> {
+  refuseServer(options.databasePath, "restore");
   const source = findDatabase(options.backupPath);
   const { databasePath, filesDir } = options;
   const incoming = `${databasePath}.restoring`;

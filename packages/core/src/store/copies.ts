@@ -7,6 +7,7 @@
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
+import { isServerAddress } from "../model/address.ts";
 import { toWriteError } from "../model/errors.ts";
 import { flushPathSync } from "./flush-path.ts";
 
@@ -37,6 +38,8 @@ const fileOf = (databasePath: string): string => `${databasePath}.copies`;
 const UNWRITABLE = new Set(["EROFS", "EACCES", "EPERM"]);
 
 export function recordCopy(databasePath: string, kind: CopyKind, copyPath: string, now = Date.now()): void {
+  // A server's database has no folder beside it.
+  if (isServerAddress(databasePath)) return;
   const file = fileOf(databasePath);
   const path = resolve(copyPath);
   const line = JSON.stringify({ path, kind, at: now, device: findDevice(path) } satisfies RecordedCopy);

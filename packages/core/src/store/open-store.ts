@@ -16,5 +16,5 @@ export interface OpenStoreOptions {
   readonly onEvent?: EventSink | undefined;
 }
 
-/** Opens the archive at an address: a path, or `sqlite:` or `file:` and a path. */
+/** Opens the archive at an address: a path, `sqlite:` or `file:` and a path, or `postgres://` and a server. */
 export type OpenStore = (address: string, options: OpenStoreOptions) => Promise<Store>;

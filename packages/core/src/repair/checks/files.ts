@@ -1,6 +1,7 @@
 /** Files in the folder of large files that no message names. A crash between writing a file and its row leaves one; nothing else should. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { isServerAddress } from "../../model/address.ts";
 import { filesDirBeside } from "../../settings/files-dir.ts";
 import { BlobFolder } from "../../store/blob-folder.ts";
 import type { CheckInput, Finding } from "../finding.ts";
@@ -9,7 +10,8 @@ import type { CheckInput, Finding } from "../finding.ts";
 const MIN_AGE_MS = 60 * 60_000;
 
 export async function checkFiles({ engine, databasePath, filesDir, now }: CheckInput): Promise<Finding[]> {
-  if (hasNeighbour(databasePath, filesDir)) return [];
+  // What a server's archive does not name in a folder of this machine was never its own.
+  if (isServerAddress(databasePath) || hasNeighbour(databasePath, filesDir)) return [];
   const named = new Set(await engine.listBlobs());
   const isOld = (path: string): boolean => {
     const found = statSync(join(filesDir, path), { throwIfNoEntry: false });
