@@ -65,7 +65,7 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
   const flags = [
     "listen_addresses=",
     "fsync=off",
-    "synchronous_commit=off",
+
     "full_page_writes=off",
     "max_connections=200",
     "deadlock_timeout=100ms",

@@ -1,4 +1,5 @@
 /** Whether there is a backup, how old the newest is, and what killed programs left of copies. */
+import { isServerAddress } from "../../model/address.ts";
 import { listBackups, listUnfinished } from "../backup.ts";
 import type { CheckInput, Finding } from "../finding.ts";
 
@@ -7,6 +8,8 @@ const OLD_MS = 30 * 24 * 60 * 60_000;
 const LEFT_MS = 60 * 60_000;
 
 export async function checkBackups(input: CheckInput): Promise<Finding[]> {
+  // A server's database is backed up by whoever runs the server.
+  if (isServerAddress(input.databasePath)) return [];
   return [...findUnfinished(input), ...findOld(input)];
 }
 
