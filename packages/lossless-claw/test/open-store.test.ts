@@ -53,7 +53,7 @@ test("an address in the settings that names no file is refused when it is opened
 });
 
 describe("an address is refused", () => {
-  test.each(["postgres://ada:secret@host/lcm", "mysql://host/lcm", "https://host/lcm.db"])(
+  test.each(["mysql://ada:secret@host/lcm", "https://host/lcm.db"])(
     "of another kind of database: %s",
     async (address) => {
       const refusal = { code: "config", hint: expect.stringContaining("sqlite:") };
@@ -63,6 +63,17 @@ describe("an address is refused", () => {
       await expect(opening).rejects.not.toThrow(/secret/);
     },
   );
+
+  test("of a server that is not there, or with a parameter nobody knows; its password is not told", async () => {
+    for (const [address, code] of [
+      ["postgres://ada:secret@127.0.0.1:1/lcm", "database_unreachable"],
+      ["postgresql://ada:secret@127.0.0.1:1/lcm?sslmod=require", "config"],
+    ] as const) {
+      const opening = openStore(address, { create: true, derive: deriveMessage });
+      await expect(opening).rejects.toMatchObject({ code });
+      await expect(opening).rejects.not.toThrow(/secret/);
+    }
+  });
 
   test.each(["sqlite:", "sqlite://", "sqlite://host/lcm.db", "file:///a.db?mode=ro", "file:%zz"])(
     "that names no file: %s",

@@ -34,15 +34,17 @@ async function writeAndKill(
   let output = "";
   let errors = "";
   let doomed = false;
+  const kill = async (): Promise<void> => {
+    await meanwhile?.();
+    if (waitMs === 0) child.kill("SIGKILL");
+    else setTimeout(() => child.kill("SIGKILL"), waitMs);
+  };
   child.stderr.on("data", (data: Buffer) => (errors += data.toString()));
   child.stdout.on("data", (data: Buffer) => {
     output += data.toString();
     if (doomed || output.split("\n").length <= enough) return;
     doomed = true;
-    void (meanwhile?.() ?? Promise.resolve()).then(() => {
-      if (waitMs === 0) child.kill("SIGKILL");
-      else setTimeout(() => child.kill("SIGKILL"), waitMs);
-    });
+    void kill();
   });
   const [, signal] = (await once(child, "close")) as [number | null, string | null];
   if (signal !== "SIGKILL") throw new Error(`the writer ended by itself: ${errors}`);
