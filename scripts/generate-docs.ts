@@ -172,7 +172,8 @@ function renderCommands(): string {
 
 ${DESCRIPTION}
 
-\`npx lcm …\` works from the project's root.
+\`npm install -g lossless-claw\` installs it. In a clone of the project, \`npx lcm …\` works without that; elsewhere \`npx lossless-claw …\` does, since \`lcm\` is another
+package's name.
 
 ${fence(helpOf(program, HELP_COLUMNS))}
 
