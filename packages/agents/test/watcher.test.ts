@@ -113,15 +113,17 @@ describe("a watcher", () => {
       }).runOnce(),
     ).toMatchObject({ agents: [{ transcripts: 2 }, { agent: "codex", transcripts: 1 }, {}, {}, {}, {}] });
     expect(await readSession(engine, "c1")).toEqual([meta]);
-    const [claude] = watcher.state().agents;
-    expect(claude).toMatchObject({
-      agent: "claude-code",
-      isPresent: true,
-      transcripts: 2,
-      waiting: 0,
-      problem: null,
-    });
-    expect(claude?.lagMs).toBeGreaterThanOrEqual(0);
+    await vi.waitFor(() => {
+      const [claude] = watcher.state().agents;
+      expect(claude).toMatchObject({
+        agent: "claude-code",
+        isPresent: true,
+        transcripts: 2,
+        waiting: 0,
+        problem: null,
+      });
+      expect(claude?.lagMs).toBeGreaterThanOrEqual(0);
+    }, PATIENCE);
     expect((await engine.verify()).problems).toEqual([]);
   });
 
@@ -194,7 +196,8 @@ describe("a watcher", () => {
     const { engine, events, watcher } = await startWatching(home);
     await waitForLines(engine, "y", [row("y", 0, "/srv/app")]);
     await vi.waitFor(() => expect(events.some(({ kind }) => kind === "failed")).toBe(true), PATIENCE);
-    expect(watcher.state().agents[0]?.waiting).toBe(0);
+    // Its failure waits for its next change.
+    await vi.waitFor(() => expect(watcher.state().agents[0]?.waiting).toBe(0), PATIENCE);
   });
 });
 
