@@ -181,7 +181,7 @@ function checkCommand(): void {
   // Its driver is bundled as well, so what is missing is the server.
   assert.doesNotMatch(
     fail("verify", "--db", "postgres://127.0.0.1:1/none"),
-    /internal error|require|Cannot find/,
+    /internal error|Dynamic require|Cannot find module/,
   );
   assert.match(
     fail("verify", "--db", "none.db"),
