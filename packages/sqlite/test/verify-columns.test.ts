@@ -4,7 +4,7 @@ import { openEngine } from "lossless-claw";
 import type { Problem } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { renderTakeBack } from "@lossless/testkit/older-archive.ts";
-import { writeFileSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { SQLInputValue } from "node:sqlite";
@@ -20,7 +20,7 @@ import { verify } from "../src/verify.ts";
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
 
 /** An archive with a row of every kind that can be proven. */
-async function buildArchive(folder: string): Promise<string> {
+async function buildArchive(folder: string): Promise<void> {
   const database = join(folder, "lcm.db");
   const keyFile = join(folder, "key");
   writeFileSync(keyFile, `${"0123456789abcdef".repeat(4)}\n`, { mode: 0o600 });
@@ -89,7 +89,6 @@ async function buildArchive(folder: string): Promise<string> {
     messages: [{ eventId: "later", message: { role: "user", content: "after it" } }],
   });
   await engine.close();
-  return database;
 }
 
 /** As an archive from before there were seals. */
@@ -100,6 +99,14 @@ interface Column {
   readonly pk: number;
 }
 
+/** The archive as it was built, of which every test gets a copy. */
+const built = makeTemporaryFolder();
+
+function copyArchive(to: string): string {
+  cpSync(built.path, to, { recursive: true });
+  return join(to, "lcm.db");
+}
+
 let folder: ReturnType<typeof makeTemporaryFolder>;
 let path: string;
 let context: StoreContext;
@@ -107,7 +114,8 @@ const tables = new Map<string, readonly Column[]>();
 
 beforeAll(async () => {
   folder = makeTemporaryFolder();
-  path = await buildArchive(folder.path);
+  await buildArchive(built.path);
+  path = copyArchive(folder.path);
   // Opened as another program would: nothing seals what is changed here.
   const connection = new Connection({ path, create: false, readOnly: false, busyLimitMs: 1_000 });
   allowWrites(connection.database);
@@ -132,6 +140,7 @@ beforeAll(async () => {
 afterAll(() => {
   context.connection.close();
   folder[Symbol.dispose]();
+  built[Symbol.dispose]();
 });
 
 const UNDO = Symbol("undo");
@@ -303,7 +312,7 @@ describe("verify", () => {
 
   test("proves an archive from before there were seals as it is, and notices what is edited since", async () => {
     using old = makeTemporaryFolder();
-    const database = await buildArchive(old.path);
+    const database = copyArchive(old.path);
     const edit = (sql: string): void => {
       const connection = new DatabaseSync(database);
       connection.exec(sql);
@@ -323,7 +332,7 @@ describe("verify", () => {
 
   test("stays true while a program is running that was started before there were seals: it can store nothing", async () => {
     using old = makeTemporaryFolder();
-    const database = await buildArchive(old.path);
+    const database = copyArchive(old.path);
     const older = new DatabaseSync(database);
     older.exec(BACK_TO_15);
     const append = older.prepare("UPDATE conversations SET head_seq = head_seq + 1");
