@@ -18,7 +18,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { EngineError } from "@lossless/core";
-import { isObject, type JsonObject } from "@lossless/core/formats";
+import { isObject, nameLocally, type JsonObject } from "@lossless/core/formats";
 
 export type SetupAgent = "claude-code" | "codex";
 
@@ -107,7 +107,8 @@ interface SetupRecord {
   readonly afterHash: string;
 }
 
-const recordFile = ({ database, agent }: SetupRequest): string => `${database}.setup-${agent}.json`;
+const recordFile = ({ database, agent }: SetupRequest): string =>
+  `${nameLocally(database)}.setup-${agent}.json`;
 
 function readRecord(request: SetupRequest): SetupRecord | null {
   const text = readIfThere(recordFile(request));
@@ -118,7 +119,7 @@ function readRecord(request: SetupRequest): SetupRecord | null {
 function writeRecord(request: SetupRequest, record: SetupRecord): void {
   const known = readRecord(request);
   const isOurs = known !== null && record.before !== null && known.afterHash === hashText(record.before);
-  mkdirSync(dirname(request.database), { recursive: true });
+  mkdirSync(dirname(recordFile(request)), { recursive: true });
   const next = isOurs ? { ...record, before: known.before } : record;
   writeFileSync(recordFile(request), JSON.stringify(next), { mode: 0o600 });
 }

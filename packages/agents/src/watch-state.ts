@@ -3,7 +3,8 @@
  * from following the same folders into the same archive. Whether the writer of the file still runs is told by the lock, never by the file.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { EngineError } from "@lossless/core";
+import { EngineError, hidePassword } from "@lossless/core";
+import { nameLocally } from "@lossless/core/formats";
 import { withFileLock } from "lossless-claw/file-lock";
 
 export interface AgentState {
@@ -30,7 +31,7 @@ export interface WatchState {
   readonly agents: readonly AgentState[];
 }
 
-const stateFile = (database: string): string => `${database}.watch.json`;
+const stateFile = (database: string): string => `${nameLocally(database)}.watch.json`;
 
 export function writeWatchState(database: string, state: WatchState): void {
   const path = stateFile(database);
@@ -56,12 +57,16 @@ export async function watchAlone<T>(database: string, work: () => Promise<T>): P
   } catch (error) {
     if (!(error instanceof EngineError) || error.code !== "database_busy" || !error.message.includes("lock"))
       throw error;
-    throw new EngineError("database_busy", `cannot watch: another lcm watch stores into ${database}`, {
-      hint: "lcm status shows what it does",
-      cause: error,
-    });
+    throw new EngineError(
+      "database_busy",
+      `cannot watch: another lcm watch stores into ${hidePassword(database)}`,
+      {
+        hint: "lcm status shows what it does",
+        cause: error,
+      },
+    );
   }
 }
 
 const withLock = <T>(database: string, work: () => Promise<T>): Promise<T> =>
-  withFileLock(`${database}.watch.lock`, 0, work);
+  withFileLock(`${nameLocally(database)}.watch.lock`, 0, work);

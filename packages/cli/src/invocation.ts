@@ -3,7 +3,7 @@
  * what it uses. Reading commands open the archive read-only: they never create, migrate or write a database.
  */
 import type { Command } from "commander";
-import { EngineError } from "@lossless/core";
+import { EngineError, hidePassword } from "@lossless/core";
 import type { Complete, Embed, Engine, ModelRef } from "@lossless/core";
 import { EXIT_CANCELLED } from "@lossless/core/doors";
 import { printNote, printResult } from "./output.ts";
@@ -105,7 +105,7 @@ export class Invocation {
     const { settings } = await this.settings();
     await this.prepareArchive(access);
     const { openEngine } = await import("lossless-claw");
-    this.#database = settings.databasePath;
+    this.#database = hidePassword(settings.databasePath);
     const note = options.onNote ?? printNote;
     const noteUpgrade = noteTenths("upgrading the archive to this version", note);
     return openEngine({

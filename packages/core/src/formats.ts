@@ -18,6 +18,7 @@ export { hiddenMask } from "./model/message.ts";
 export type { ByteRange, ImportMark } from "./model/message.ts";
 export { findFreeName, formatStamp } from "./repair/backup.ts";
 export { APPLICATION_ID } from "./store/application-id.ts";
+export { nameLocally } from "./settings/local-name.ts";
 export { nameAdoptionFolder, recordCopy } from "./store/copies.ts";
 export { flushPathSync } from "./store/flush-path.ts";
 export { ByteWriter } from "./text/byte-writer.ts";

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from "node:path";
 
 import { EngineError, makeImportId } from "@lossless/core";
 import type { Settings } from "@lossless/core";
-import { deriveMessage, recordCopy } from "@lossless/core/formats";
+import { deriveMessage, nameLocally, recordCopy } from "@lossless/core/formats";
 import { filesDirBeside } from "@lossless/core/ports";
 import type { OpenStore, Store } from "@lossless/core/ports";
 
@@ -58,7 +58,7 @@ export async function exportConversations(
   }
   const store = await openPlace(openStore, request, { readOnly: true, create: false });
   try {
-    if (request.dryRun !== true) recordCopy(resolve(request.database), "export", out);
+    if (request.dryRun !== true) recordCopy(resolve(nameLocally(request.database)), "export", out);
     switch (format) {
       case "archive":
         return await exportArchive(store, request);

@@ -17,8 +17,10 @@ import {
 import { dirname, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { searchText, viewMessage } from "../message/normalize.ts";
+import { hidePassword } from "../model/address.ts";
 import { EngineError } from "../model/errors.ts";
 import { formatMessageId } from "../model/ids.ts";
+import { nameLocally } from "../settings/local-name.ts";
 import type { ForgetPlan } from "../store/repair.ts";
 import type { ConversationRow, MessageRow } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
@@ -178,7 +180,7 @@ function holdsPattern(bytes: Uint8Array, pattern: string | RegExp): boolean {
 /** Turns that wait beside the database and match: by their session when all of a conversation goes, else by text or time. */
 async function findSpooled({ engine, databasePath, selection }: ForgetOptions): Promise<string[]> {
   if (selection.messageIds !== undefined) return [];
-  const folder = join(dirname(databasePath), "lcm-spool");
+  const folder = join(dirname(nameLocally(databasePath)), "lcm-spool");
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
   const sessions =
     selection.conversationIds === undefined
@@ -272,7 +274,7 @@ export async function applyForget(
     kind: "lcm-forget-receipt",
     version: 1,
     at: new Date(now).toISOString(),
-    database: databasePath,
+    database: hidePassword(databasePath),
     reason,
     messages: plan.messageIds.map(formatMessageId),
     conversations: plan.conversationIds,
@@ -284,9 +286,9 @@ export async function applyForget(
     files: plan.files.map((file) => file.fileId),
     spoolFiles,
     isWiped,
-    olderCopies: await checkCopies(access, databasePath, plan.messageIds),
+    olderCopies: await checkCopies(access, nameLocally(databasePath), plan.messageIds),
   };
-  return { receipt, receiptPath: writeReceipt(databasePath, receipt, now) };
+  return { receipt, receiptPath: writeReceipt(nameLocally(databasePath), receipt, now) };
 }
 
 async function checkCopies(

@@ -5,7 +5,7 @@
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { readFileAddress } from "../model/address.ts";
+import { hidePassword, readFileAddress } from "../model/address.ts";
 import { EngineError } from "../model/errors.ts";
 import { editDistance, findNearest } from "../text/nearest.ts";
 import { isTimezone } from "./setting-types.ts";
@@ -526,9 +526,7 @@ function show(value: unknown): string {
 }
 
 function maskPasswords(value: unknown): unknown {
-  return typeof value === "string"
-    ? value.replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/]*):[^@/]*@/i, "$1:***@")
-    : value;
+  return typeof value === "string" ? hidePassword(value) : value;
 }
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

@@ -1,0 +1,53 @@
+/** The command line on an archive in a PostgreSQL server: the same commands, and no word of the password. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import { createRunner, makeFolder, SAMPLE } from "./support.ts";
+
+const programs = findPostgres();
+const folder = makeFolder();
+afterAll(() => folder.remove());
+const lcm = createRunner(folder.path);
+const PASSWORD = "sesame-4711";
+
+/** Everything that is written below a folder, names included. */
+const readAll = (path: string): string =>
+  readdirSync(path, { withFileTypes: true, recursive: true })
+    .map((entry) => {
+      const file = join(entry.parentPath, entry.name);
+      return entry.isFile() ? `${file}\n${readFileSync(file, "latin1")}` : file;
+    })
+    .join("\n");
+
+describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
+  const server = await sharePostgres(programs ?? "");
+
+  test("imports, folds, finds, exports, forgets and proves; the password appears nowhere", async () => {
+    const address = (await server.createDatabase()).replace("@", `:${PASSWORD}@`);
+    const archive = join(folder.path, "all.lcmx");
+    const copy = join(folder.path, "copy.db");
+    const run = async (...args: string[]): Promise<string> => {
+      const { status, stdout, stderr } = await lcm(args);
+      expect(stderr + stdout.toString()).not.toContain(PASSWORD);
+      expect({ args, status, stderr }).toMatchObject({ status: 0 });
+      return stdout.toString();
+    };
+    await run("import", SAMPLE, "--db", address);
+    await run("compact", "--conversation", "1", "--budget", "2000", "--db", address);
+    expect(await run("status", "--db", address)).toContain("postgres://");
+    await run("config", "show", "--db", address);
+    await run("doctor", "--db", address);
+    await run("export", "--out", archive, "--db", address);
+    await run("import", archive, "--db", copy);
+    const context = ["assemble", "--conversation", "1", "--budget", "2000", "--json"];
+    const shown = (text: string): unknown =>
+      (JSON.parse(text) as { data: { messages: unknown } }).data.messages;
+    expect(shown(await run(...context, "--db", copy))).toEqual(shown(await run(...context, "--db", address)));
+    await run("forget", "--message", "msg_2", "--reason", "a test", "--apply", "--db", address);
+    expect(await run("verify", "--db", address)).toContain("everything is whole");
+    const wrong = await lcm(["status", "--db", address.replace(/host=[^&]*/, "host=/nowhere")]);
+    expect(wrong.status).toBe(5);
+    expect(wrong.stderr + readAll(folder.path)).not.toContain(PASSWORD);
+  });
+});

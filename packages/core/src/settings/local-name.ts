@@ -1,0 +1,25 @@
+/**
+ * What this machine keeps beside an archive (receipts of forgetting, the record of copies, turns that wait) is named after its file. An archive
+ * on a server has no file: then it is named after the server and the database, in the state directory. The name tells no password.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { hidePassword, isServerAddress } from "../model/address.ts";
+import { findStateDir } from "./settings-resolve.ts";
+
+/**
+ * The path after which such files are named; its folder is there.
+ *
+ * @example
+ * nameLocally("/state/lcm.db"); // "/state/lcm.db"
+ */
+export function nameLocally(database: string): string {
+  if (!isServerAddress(database)) return database;
+  const url = new URL(hidePassword(database).replace("@/", "@localhost/"));
+  const place = `${url.host}${url.pathname} ${url.searchParams.get("host") ?? ""}`;
+  const name = createHash("sha256").update(place).digest("hex").slice(0, 12);
+  const folder = findStateDir(process.env).path;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return join(folder, `lcm-${name}`);
+}
