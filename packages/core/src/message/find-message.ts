@@ -73,16 +73,12 @@ const COMPLETION_TYPE = "tool.execution_complete";
 /** A piece of what the model says, with the block in its envelope. */
 const PIECE_TYPE = "content.part";
 
-/** Lines in which a host keeps what it sent to the model: the messages in them stand in lines of their own. */
-const COPY_TYPES: ReadonlySet<unknown> = new Set(["api-request", "api-request-blob", "api-request-shape"]);
-
 export function findMessage(
   source: JsonSource | null,
   root: JsonObject,
   located: Located,
 ): FoundMessage | null {
   const rawRole = root["role"];
-  if (COPY_TYPES.has(root["type"])) return null;
   if (typeof rawRole === "string") {
     const body = findBody(source, root, located);
     return { ...body, rawRole, role: roleOf(rawRole), shape: "message" };
