@@ -160,12 +160,14 @@ interface Candidate {
   readonly score: number;
   readonly foundBy: readonly FoundBy[];
   readonly createdAt: number;
+  /** 0 where it is not known. */
+  readonly position: number;
 }
 
 /** Documents of which only the time is known for all. */
 interface DatedDocuments
   extends Pick<FoundDocuments, "ranked" | "holding">, Partial<Pick<FusedDocuments, "near" | "worded">> {
-  readonly places: ReadonlyMap<number, { readonly createdAt: number }>;
+  readonly places: ReadonlyMap<number, { readonly createdAt: number; readonly position?: number }>;
 }
 
 interface FoundOfKind {
@@ -331,6 +333,7 @@ function chooseCandidates(
       score: score / best - rank * 1e-9,
       foundBy: nameRules(documents, id),
       createdAt: places.get(id)?.createdAt ?? 0,
+      position: places.get(id)?.position ?? 0,
     }));
 }
 
@@ -355,7 +358,9 @@ function orderCandidates(
   const best = byScore(({ score }) => score);
   if (sort === "relevance") return best;
   return [
-    ...best.slice(0, most).toSorted((a, b) => b.createdAt - a.createdAt || b.id - a.id),
+    ...best
+      .slice(0, most)
+      .toSorted((a, b) => b.createdAt - a.createdAt || b.position - a.position || b.id - a.id),
     ...best.slice(most),
   ];
 }

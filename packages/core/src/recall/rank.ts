@@ -31,6 +31,8 @@ export interface Place {
   readonly position: number;
   /** Length in words. */
   readonly words: number;
+  /** When it was written. */
+  readonly createdAt?: number;
 }
 
 export interface RankedDocument {
@@ -275,17 +277,22 @@ export function rankPlaces(
   const parts = (question.parts ?? []).map((clues) => scorePlaces(layout, clues, total));
   const scores = parts.length > 1 ? fuseParts(whole, parts) : whole;
   const complete = findComplete(layout, question.clues);
-  const ranked = layout.places.map(({ id }, at) => ({
-    id,
-    score: (scores[at] as number) * (others?.has(id) ? OTHER_SHARE : 1),
-    complete: complete.has(id),
+  const ranked = layout.places.map((place, at) => ({
+    place,
+    id: place.id,
+    score: (scores[at] as number) * (others?.has(place.id) ? OTHER_SHARE : 1),
+    complete: complete.has(place.id),
   }));
   const tier = (document: RankedDocument): number => (question.needsAll && document.complete ? 1 : 0);
-  // Among equals the first to say it comes first.
   return ranked
     .filter(({ score }) => score > 0)
-    .toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || a.id - b.id);
+    .toSorted((a, b) => tier(b) - tier(a) || b.score - a.score || compareSaid(a.place, b.place))
+    .map(({ id, score, complete: isComplete }) => ({ id, score, complete: isComplete }));
 }
+
+/** Among equals the first to say it comes first. Ids decide last: a server gives them out in any order. */
+const compareSaid = (a: Place, b: Place): number =>
+  (a.createdAt ?? 0) - (b.createdAt ?? 0) || a.position - b.position || a.id - b.id;
 
 /**
  * Moves documents that hold what was typed to the letter before those that hold it in other spelling. `shareOf` reads the text, so only the

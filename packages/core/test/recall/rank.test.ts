@@ -51,6 +51,15 @@ describe("ranking", () => {
     expect(ranked[0]?.id).toBe(15);
   });
 
+  test("puts the first to say something before others of equal worth, whatever their ids", () => {
+    const places: Place[] = [
+      { id: 7, group: 1, position: 50, words: 20, createdAt: 1_000 },
+      { id: 3, group: 2, position: 50, words: 20, createdAt: 2_000 },
+      { id: 9, group: 2, position: 10, words: 20, createdAt: 2_000 },
+    ];
+    expect(order([clue([3, 7, 9], { spreads: false })], places)).toEqual([7, 9, 3]);
+  });
+
   test("does not reach into another session", () => {
     expect(order([clue([9])])).not.toContain(10);
   });
