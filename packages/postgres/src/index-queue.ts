@@ -49,13 +49,15 @@ const END_SUMMARIES = "DELETE FROM index_pending_summaries WHERE summary_ref = A
 
 export class IndexQueue {
   readonly #context: StoreContext;
+  readonly #readOnly: boolean;
   /** Messages known to wait since the last look. */
   #waiting = 0;
   #running: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(context: StoreContext) {
+  constructor(context: StoreContext, { readOnly = false }: { readonly readOnly?: boolean } = {}) {
     this.#context = context;
+    this.#readOnly = readOnly;
   }
 
   /** Indexes when enough is waiting. Nobody waits for it: until then, searches read what is pending. */
@@ -81,7 +83,7 @@ export class IndexQueue {
 
   async #settle(which: "all" | "enough"): Promise<void> {
     const { sql, derive } = this.#context;
-    if (derive === null) return;
+    if (derive === null || this.#readOnly) return;
     for (let isMoving = true; isMoving;) {
       isMoving = false;
       const waiting = await sql

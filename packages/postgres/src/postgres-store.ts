@@ -47,7 +47,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { filesDir } = parseServerAddress(address);
   const files = filesDir === null ? databaseFiles : folderFiles(filesDir);
   const context: StoreContext = { sql: connection, files, index, derive, onPlan };
-  const queue = new IndexQueue(context);
+  const queue = new IndexQueue(context, { readOnly });
   return {
     ...bindVerbs(VERBS, context),
     status: async (owner) => ({

@@ -191,6 +191,8 @@ describe.skipIf(programs === null)("search on a server", () => {
     const texts = writeTexts(600, 1);
     const pair = await openPair(texts, [OWNER, OWNER, "other"]);
     expect(await expectSame(pair, askAbout(texts, 20, 2))).toBeGreaterThan(0);
+    await new IndexQueue(pair.context, { readOnly: true }).settle("all");
+    expect(await readIndexState(pair.connection)).toMatchObject({ pending: texts.length });
     await pair.queue.settle("all");
     const rows = await pair.connection.all<{ n: number }>("SELECT count(*) AS n FROM index_pending");
     expect(rows).toEqual([{ n: 0 }]);
