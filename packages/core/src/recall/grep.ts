@@ -160,7 +160,7 @@ interface Candidate {
   readonly score: number;
   readonly foundBy: readonly FoundBy[];
   readonly createdAt: number;
-  /** 0 where it is not known. */
+  /** 0 for a summary, and where it is not known. */
   readonly position: number;
 }
 
@@ -333,7 +333,7 @@ function chooseCandidates(
       score: score / best - rank * 1e-9,
       foundBy: nameRules(documents, id),
       createdAt: places.get(id)?.createdAt ?? 0,
-      position: places.get(id)?.position ?? 0,
+      position: (kind === "message" ? places.get(id)?.position : undefined) ?? 0,
     }));
 }
 
