@@ -1,6 +1,6 @@
 /**
  * `npm run release:check`: the package as users get it. Builds and packs it, has others examine it, installs it with plain npm from a registry
- * of its own (in a program's folder and globally), and uses it from there: the command, the terminal UI, the web inspector, the MCP server
+ * of its own (in a program's folder and globally), and uses it from there: the command, PostgreSQL, the terminal UI, the web inspector, the MCP server
  * and the library. The plugin in the real host is a scene of `npm run test:hosts`.
  *
  * Everything is written below one temporary folder. Nothing is fetched, but for a Node that is too old, once, into the cache.
@@ -14,6 +14,7 @@ import { delimiter, dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { HANG_LIMIT_MS } from "@lossless/testkit/hang-limit.ts";
 import { packPackage, startRegistry } from "@lossless/testkit/package-registry.ts";
+import { findPostgres, startPostgres } from "@lossless/testkit/postgres-server.ts";
 import { SAMPLE } from "@lossless/testkit/sample.ts";
 import { listBlocks, listPromises, ROOT } from "../test/source-files.ts";
 import { ensureOldNode } from "./package/old-node.ts";
@@ -65,6 +66,7 @@ try {
   }
   step("is a library for JavaScript and TypeScript", checkLibrary);
   step("imports, searches, gives back and proves", checkCommand);
+  await stepAsync("stores in PostgreSQL", checkPostgres);
   await stepAsync("serves the web inspector", checkWeb);
   await stepAsync("answers as an MCP server", checkMcp);
   await stepAsync("shows the terminal UI", checkTui);
@@ -189,6 +191,20 @@ function checkCommand(): void {
     "source maps are missing",
   );
   assert.match(lcm("verify", "--db", "tour.db"), /^ok {2}1,276 messages.*everything is whole and unaltered/);
+}
+
+/** The driver is bundled, and loaded only for such an address. */
+async function checkPostgres(): Promise<string | void> {
+  const programs = findPostgres();
+  if (programs === null) return "not tried: there is no PostgreSQL";
+  const server = await startPostgres(programs);
+  try {
+    const address = await server.createDatabase();
+    lcm("import", SAMPLE, "--db", address);
+    assert.match(lcm("verify", "--db", address), /^ok {2}1,276 messages/);
+  } finally {
+    await server.stop();
+  }
 }
 
 async function checkWeb(): Promise<void> {
