@@ -14,7 +14,8 @@ const folder = makeFolder();
 const run = createRunner(folder.path);
 const DATABASE = `${folder.path}/lcm.db`;
 const TOKEN = "a-token-for-the-tests";
-const ENV = { PATH: process.env["PATH"] ?? "", HOME: folder.path, TZ: "UTC", LCM_MCP_TOKEN: TOKEN };
+const { PATH = "", NODE_COMPILE_CACHE = "" } = process.env;
+const ENV = { PATH, NODE_COMPILE_CACHE, HOME: folder.path, TZ: "UTC", LCM_MCP_TOKEN: TOKEN };
 const ARGUMENTS = [LCM, "--db", DATABASE, "mcp"];
 const INFO = { name: "test", version: "0" };
 /** Calls that are sent before the first answer is awaited. */
