@@ -8,6 +8,11 @@ describePostgres("what was acknowledged is stored exactly once, and the archive 
     await killWriters({ database: await server.createDatabase(), rounds: 2 });
   });
 
+  test("after kills of two writers at once, which store the same events in one conversation", async () => {
+    const database = await server.createDatabase();
+    await Promise.all([killWriters({ database, rounds: 2 }), killWriters({ database, rounds: 2 })]);
+  });
+
   test("after the server was restarted, in order and as a crash does, while one writes", async () => {
     let restarts = 0;
     await killWriters({
