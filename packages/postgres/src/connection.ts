@@ -189,6 +189,11 @@ export class Connection implements Sql {
   }
 
   async #writeOnce<T>(work: (sql: WriteSql) => Promise<T>, isSerializable = false): Promise<T> {
+    if (this.readOnly)
+      throw new EngineError(
+        "database_unreadable",
+        `cannot write the database ${this.name}: it was opened to be read`,
+      );
     const { lockTimeoutMs, statementTimeoutMs } = this.#address;
     const isolation = isSerializable ? "SERIALIZABLE" : "READ COMMITTED";
     const begin = `BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`;

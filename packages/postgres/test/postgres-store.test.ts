@@ -3,6 +3,7 @@ import type { Store } from "@lossless/core/ports";
 import { deriveMessage } from "@lossless/core/testing";
 import { SqliteStore } from "@lossless/sqlite";
 import { testStore } from "@lossless/testkit";
+import { batchOf, findWord, makeEvent, say } from "@lossless/testkit/contract/parts.ts";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { expect, test } from "vitest";
 import { openPostgresStore } from "../src/postgres-store.ts";
@@ -29,6 +30,21 @@ describePostgres("on PostgreSQL", async (server) => {
     .map(([name]) => name)
     .filter((name) => name !== "backup");
   testStore("the PostgreSQL store", { open, verbs, without: ["copies"] });
+
+  test("opened to be read, it finds what is pending and writes nothing", async () => {
+    const store = await open("shared");
+    await store.append(batchOf([makeEvent("a", say("a walrus"))]));
+    const reader = await openPostgresStore({
+      address: (await addresses.get("shared")) ?? "",
+      readOnly: true,
+      derive: deriveMessage,
+    });
+    expect(await findWord(reader, "walrus", {})).toHaveLength(1);
+    const refusal = { code: "database_unreadable" };
+    await expect(reader.append(batchOf([makeEvent("b", say("more"))]))).rejects.toMatchObject(refusal);
+    await reader.close();
+    await store.close();
+  });
 
   test("says that it cannot be copied into a file", async () => {
     const store = await open("alone");
