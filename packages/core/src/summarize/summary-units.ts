@@ -302,7 +302,7 @@ class UnitCutter {
       terms: this.#vocabulary.observe(sentence.text, this.#at, isOwn ? "user" : "agent"),
       bonus:
         (cue + opens) * (isOwn ? USER_FACTOR : 1) +
-        (isPaste ? 0 : figureBonus(sentence.text)) +
+        (isPaste || !this.#hasAgent ? 0 : figureBonus(sentence.text)) +
         (isOwn && nth < 3 ? this.#requestBonus(at.index) : 0),
       worth: sentence.worth * (isOwn ? 1.25 : isPaste ? PASTE_WORTH : fragmentWorth(sentence.text)),
     });
@@ -658,7 +658,7 @@ const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 const FIGURE = /(?<![\w.`/-])(?:[€$£]\s?)?\d[\d.,:]*\d(?![\w/])|(?<![\w.])\d+\s?(?:%|€|[kMG]?B\b|ms\b)/g;
 const FIGURE_BONUS = 2;
 
-/** Nobody can guess a figure again: each of the first two in a sentence counts. */
+/** Nobody can guess a figure again: each of the first two in a sentence counts. Where people chat, most are only times of day. */
 const figureBonus = (text: string): number => FIGURE_BONUS * Math.min(2, text.match(FIGURE)?.length ?? 0);
 
 /** "None found." says nothing without the heading that is gone. */

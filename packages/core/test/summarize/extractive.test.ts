@@ -31,6 +31,15 @@ describe("what an extractive summary keeps", () => {
     }
   });
 
+  test("keeps what an agent measured rather than what it says around it", () => {
+    const talk = [..."abcdefghijkl"].map((part, i) =>
+      say("assistant", `Part_${part} fails and must never be changed because of its layout.`, i),
+    );
+    const measured = say("assistant", "The table has 1,184,302 rows and takes 612 MB.", 20);
+    const { text: short } = summarize([say("user", "How large is it?", 0), measured, ...talk], 80);
+    expect(short).toContain("1,184,302 rows");
+  });
+
   test("keeps the command that failed together with its error", () => {
     expect(text).toMatch(/`npm test -- upload` → Error: expected 5 attempts, received 6/);
   });
