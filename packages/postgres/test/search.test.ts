@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Arrival, Engine, GrepRequest, GrepResult } from "@lossless/core";
 import { deriveMessage } from "@lossless/core/testing";
-import { makeOpenEngine } from "@lossless/core/ports";
+import { makeOpenEngine, readTextTerms } from "@lossless/core/ports";
 import type { Store } from "@lossless/core/ports";
 import { openStore } from "lossless-claw";
 import { copyArchive } from "@lossless/testkit/copy-archive.ts";
@@ -277,6 +277,27 @@ describe.skipIf(programs === null)("search on a server", () => {
       const most = request.allConversations ? 6 : 8;
       expect(waits.count, JSON.stringify(request)).toBeLessThanOrEqual(most);
     }
+  });
+
+  test("misses no message while several index", async () => {
+    const texts = writeTexts(400, 11).map((text) => `${text} everywhere`);
+    const pair = await openPair(texts, [OWNER, "other"]);
+    const clues = [{ kind: "run", words: [readTextTerms("everywhere").words[0] ?? ""] } as const];
+    let isDone = false;
+    const search = async (): Promise<void> => {
+      while (!isDone) {
+        const found = await findClues(pair.context, { kind: "message", clues, scope: {}, limit: 1_000 });
+        expect(new Set(found.listings[0]?.ids).size).toBe(texts.length);
+        expect(found.listings[0]?.frequency).toBe(texts.length);
+      }
+    };
+    const searching = search();
+    await Promise.all(Array.from({ length: 3 }, () => new IndexQueue(pair.context).settle("all")));
+    isDone = true;
+    await searching;
+    await pair.queue.settle("all");
+    expect(await readIndexState(pair.connection)).toMatchObject({ messages: texts.length, pending: 0 });
+    expect(await proveIndex(pair)).toEqual([]);
   });
 
   test("ranks real texts as SQLite does", async ({ skip }) => {
