@@ -43,8 +43,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await connection.close();
     throw error;
   }
-  // Who only reads leaves the index to those who write, and searches what is pending.
-  const index = new FullTextIndex((messages) => (readOnly ? undefined : queue.notePending(messages)));
+  const index = new FullTextIndex((messages) => queue.notePending(messages));
   const { filesDir } = parseServerAddress(address);
   const files = filesDir === null ? databaseFiles : folderFiles(filesDir);
   const context: StoreContext = { sql: connection, files, index, derive, onPlan };
@@ -62,9 +61,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
         work(bindVerbs({ ...VERBS, ...INTAKE_VERBS }, { ...context, sql })),
       ),
     // Searches read what is pending: an index written for each of them would cost many times what that costs.
-    flushIndex: () => (derive === null && !readOnly ? queue.settle("all") : Promise.resolve()),
+    flushIndex: () => (derive === null ? queue.settle("all") : Promise.resolve()),
     close: async () => {
-      if (!readOnly) await queue.close();
+      await queue.close();
       await connection.close();
     },
   };
