@@ -3,9 +3,9 @@
  *
  * Invariant: a session whose folder is not known yet is not stored while its file is being written: the folder may be an excluded one.
  */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join, matchesGlob, relative } from "node:path";
+import { basename, dirname, isAbsolute, join, matchesGlob, relative } from "node:path";
 import { findProject } from "@lossless/interchange";
 import type { ExcludeSession } from "@lossless/interchange";
 
@@ -17,27 +17,50 @@ export const RESTED_MS = 10_000;
 export function makeExclusion(patterns: readonly string[]): ExcludeSession {
   const globs = patterns.map((pattern) => pattern.replace(/^~(?=\/|$)/u, homedir()));
   return ({ path, sessionId, folder }) => {
-    const named = globs.find((glob) => covers(glob, path) || glob === sessionId || covers(glob, folder));
+    const places = [path, ...(typeof folder === "string" ? [folder] : [])].flatMap(withTarget);
+    const isNamed = (glob: string): boolean => places.some((place) => covers(glob, place));
+    const named = globs.find((glob) => glob === sessionId || withTarget(glob).some(isNamed));
     if (named !== undefined) return `excluded by the setting captureExclude (${named})`;
     if (folder === undefined)
       return Date.now() - statSync(path).mtimeMs < RESTED_MS ? "waits until its folder is known" : null;
     if (folder === null) return null;
-    const file = findIgnoring(folder);
+    const file = findIgnoring(followLinks(folder));
     return file === null ? null : `excluded by ${file}`;
   };
 }
 
-const covers = (glob: string, path: string | null | undefined): boolean =>
-  typeof path === "string" &&
-  (matchesGlob(path, glob) || matchesGlob(path, `${glob.replace(/\/$/u, "")}/**`));
+/** Agents name a folder without the links that lead to it, people as they know it: both ways count. */
+const withTarget = (path: string): string[] => (isAbsolute(path) ? [path, followLinks(path)] : [path]);
 
-/** The file that excludes a folder: in it, or above it up to the root of its project. */
+/** As far as there is such a path: the rest of it may be a pattern, or gone. */
+function followLinks(path: string): string {
+  if (existsSync(path)) return realpathSync(path);
+  const above = dirname(path);
+  return above === path ? path : join(followLinks(above), basename(path));
+}
+
+/** Whether a pattern names a path or a folder above it, hidden ones and those with signs of a pattern in their names included. */
+function covers(glob: string, path: string): boolean {
+  const wanted = glob.replace(/(?:\/(?:\*\*)?)+$/u, "");
+  for (let at = path; ; at = dirname(at)) {
+    if (at === wanted || matchesGlob(at, wanted) || matchesGlob(showDots(at), showDots(wanted))) return true;
+    if (at === dirname(at)) return false;
+  }
+}
+
+/** A star does not match the dot of a hidden folder; another sign in its place it does. */
+const showDots = (path: string): string => path.replace(/(?<=^|\/)\.(?=[^./])/gu, "\uE000");
+
+/** The file that excludes a folder: in it, or above it up to the root of its project; for a worktree also that of its repository. */
 function findIgnoring(folder: string): string | null {
   const project = findProject(folder);
   for (let at = folder; ; at = dirname(at)) {
-    const file = join(at, IGNORE_FILE);
-    if (existsSync(file) && isIgnored(readFileSync(file, "utf8"), relative(at, folder))) return file;
-    if (at === project || at === dirname(at)) return null;
+    const isRoot = at === project || existsSync(join(at, ".git"));
+    for (const place of isRoot ? [at, project] : [at]) {
+      const file = join(place, IGNORE_FILE);
+      if (existsSync(file) && isIgnored(readFileSync(file, "utf8"), relative(at, folder))) return file;
+    }
+    if (isRoot || at === dirname(at)) return null;
   }
 }
 
@@ -45,5 +68,6 @@ function findIgnoring(folder: string): string | null {
 function isIgnored(text: string, below: string): boolean {
   const lines = text.split("\n").map((line) => line.trim());
   const globs = lines.filter((line) => line !== "" && !line.startsWith("#"));
-  return globs.length === 0 || globs.some((glob) => glob === "*" || glob === "." || covers(glob, below));
+  const names = globs.map((glob) => glob.replace(/^(?:\.?\/)+(?=.)/u, ""));
+  return names.length === 0 || names.some((glob) => glob === "*" || glob === "." || covers(glob, below));
 }

@@ -24,6 +24,7 @@ import type { ImportProblem, ImportReport, MarkedImport } from "./import-report.
 import { readLines } from "./lines.ts";
 import { OpenCodeDatabase, readOpenCodeOrigin } from "../formats/opencode-database.ts";
 import { readOpenCodeEvents, readOpenCodeStorage } from "../formats/opencode.ts";
+import { findGeminiFolder } from "./origin-reader.ts";
 import { SessionWriter, type SourceEvent } from "./session-writer.ts";
 
 const DEFAULT_OWNER = "main";
@@ -146,8 +147,8 @@ export async function importOpenCode(options: MarkedImport): Promise<ImportRepor
   const report = new ReportBuilder(path, "opencode");
   for (const stray of strays) report.note("refused_file", 0, `cannot import ${stray.path}: ${stray.reason}`);
   for (const [index, session] of sessions.entries()) {
-    const standIn = { id: session.id, isSubAgent: false, standIn: null };
-    await importEvents(options, "opencode", standIn, readOpenCodeEvents(session), report);
+    const found = { id: session.id, folder: null, isSubAgent: false, standIn: null };
+    await importEvents(options, "opencode", found, readOpenCodeEvents(session), report);
     options.onProgress?.({ bytesDone: index + 1, bytesTotal: sessions.length, lines: index + 1 });
   }
   return report.finish(sessions.length);
@@ -181,13 +182,9 @@ async function importOne(
   id: string,
   report: ReportBuilder,
 ): Promise<void> {
-  await importEvents(
-    options,
-    document.format,
-    { id, isSubAgent: false, standIn: null },
-    readEvents(document, report),
-    report,
-  );
+  const folder = document.format === "gemini-cli" ? findGeminiFolder(options.path) : null;
+  const found = { id, folder, isSubAgent: false, standIn: null };
+  await importEvents(options, document.format, found, readEvents(document, report), report);
 }
 
 function* readEvents(document: JsonDocument, report: ReportBuilder): Generator<SourceEvent> {
@@ -204,7 +201,7 @@ function* readEvents(document: JsonDocument, report: ReportBuilder): Generator<S
 async function importEvents(
   options: MarkedImport,
   format: FormatName,
-  found: FileSession & { readonly folder?: string | null },
+  found: FileSession & { readonly folder: string | null | undefined },
   events: Iterable<SourceEvent> | AsyncIterable<SourceEvent>,
   report: ReportBuilder,
 ): Promise<void> {
@@ -212,7 +209,7 @@ async function importEvents(
   const identity = await chooseIdentity(engine, owner, { name: format }, found);
   const key = options.sessionKey ?? qualify({ name: format }, identity.id);
   const session: SessionRef = { key, id: identity.id, owner };
-  const coming = { path, sessionId: session.id, folder: found.folder ?? null };
+  const coming = { path, sessionId: session.id, folder: found.folder };
   const leftOut = (await whyLeftOut(options, session, path)) ?? options.exclude?.(coming) ?? null;
   if (leftOut !== null) return report.note("left_out", 0, leftOut);
   const readOrigin = format === "opencode" ? readOpenCodeOrigin : undefined;

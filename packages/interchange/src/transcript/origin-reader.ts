@@ -22,11 +22,11 @@ function nameAgent(format: FormatName, path: string): string | undefined {
   return format === "pi" && path.includes(OPENCLAW_FOLDER) ? "openclaw" : format;
 }
 
-/** Beside its folder of chats the Gemini CLI keeps a file that names the folder of the project. */
-function findGeminiProject(path: string): string | undefined {
+/** Beside its folder of chats the Gemini CLI keeps a file that names the folder it runs in; undefined as long as there is none. */
+export function findGeminiFolder(path: string): string | undefined {
   const marker = join(dirname(dirname(path)), ".project_root");
   const folder = existsSync(marker) ? readFileSync(marker, "utf8").trim() : "";
-  return isAbsolute(folder) ? findProject(folder) : undefined;
+  return isAbsolute(folder) ? folder : undefined;
 }
 
 /** So many lines into a file its folder has been named, or never will be. */
@@ -38,7 +38,7 @@ export async function findFolder(
   format: TranscriptFormat,
   signal: AbortSignal | undefined,
 ): Promise<string | null | undefined> {
-  if (format.name === "gemini-cli") return findGeminiProject(transcript.path) ?? null;
+  if (format.name === "gemini-cli") return findGeminiFolder(transcript.path);
   if (format.readOrigin === undefined) return null;
   let lines = 0;
   for await (const line of readLines(transcript.file, { ...transcript, signal, stopsAtOverlong: true })) {
@@ -61,7 +61,8 @@ export class OriginReader {
   constructor(format: Pick<TranscriptFormat, "name" | "readOrigin">, path: string) {
     this.#agent = nameAgent(format.name, path);
     this.#read = format.readOrigin ?? (() => null);
-    if (format.name === "gemini-cli") this.#project = findGeminiProject(path);
+    const folder = format.name === "gemini-cli" ? findGeminiFolder(path) : undefined;
+    if (folder !== undefined) this.#project = findProject(folder);
   }
 
   note(entry: JsonObject): void {
