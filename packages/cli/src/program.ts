@@ -56,7 +56,7 @@ export function buildProgram(): Command {
     .version(readVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
-    .option("--db <path>", "path of the database (default: setting databasePath)")
+    .option("--db <path>", "path or postgres:// address of the database (default: setting databasePath)")
     .option("--owner <name>", "only this agent's data; for import, the owner of the data")
     .option("--json", "print one JSON object");
   for (const define of [

@@ -34,6 +34,7 @@ describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
       return stdout.toString();
     };
     await run("import", SAMPLE, "--db", address);
+    expect(await run("import", "--dry-run", SAMPLE, "--db", address)).toMatch(/: 0 messages would be stored/);
     await run("compact", "--conversation", "1", "--budget", "2000", "--db", address);
     expect(await run("status", "--db", address)).toContain("postgres://");
     await run("config", "show", "--db", address);

@@ -3,13 +3,13 @@
  * a move works on rows and not through the engine's verbs; agents may go on using the archive meanwhile.
  */
 
-import { copyFileSync, existsSync, linkSync, mkdirSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 import { EngineError, makeImportId } from "@lossless/core";
 import type { Settings } from "@lossless/core";
 import { deriveMessage, nameLocally, recordCopy } from "@lossless/core/formats";
-import { filesDirBeside } from "@lossless/core/ports";
+import { filesDirBeside, parseAddress } from "@lossless/core/ports";
 import type { OpenStore, Store } from "@lossless/core/ports";
 
 import { createAccessError } from "./transcript/detect.ts";
@@ -136,9 +136,18 @@ export async function copyForTrial(
   openStore: OpenStore,
 ): Promise<Required<ArchiveLocation>> {
   const copy = { database: join(folder, "lcm.db"), filesDir: join(folder, "files") };
-  if (!existsSync(place.database)) return copy;
+  const isOnServer = parseAddress(place.database).kind !== "sqlite";
+  if (!isOnServer && !existsSync(place.database)) return copy;
   const store = await openPlace(openStore, place, { readOnly: true, create: false });
   try {
+    if (isOnServer) {
+      await copyThroughArchive(
+        store,
+        await openPlace(openStore, copy, { readOnly: false, create: true }),
+        folder,
+      );
+      return copy;
+    }
     await store.backup(copy.database, () => undefined);
     const from = filesOf(place);
     for (const path of await store.listBlobs()) linkOrCopy(join(from, path), join(copy.filesDir, path));
@@ -146,6 +155,18 @@ export async function copyForTrial(
     await store.close();
   }
   return copy as Required<ArchiveLocation>;
+}
+
+/** What is on a server has no pages that could be copied. */
+async function copyThroughArchive(from: Store, into: Store, folder: string): Promise<void> {
+  const path = join(folder, "all.lcmx");
+  try {
+    await exportArchive(from, { out: path });
+    await importArchive(into, { path, derive: deriveMessage, now: Date.now() });
+  } finally {
+    rmSync(path, { force: true });
+    await into.close();
+  }
 }
 
 function linkOrCopy(from: string, to: string): void {
