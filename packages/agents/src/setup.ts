@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   realpathSync,
@@ -71,7 +72,7 @@ export function planRemoval(request: SetupRequest): SetupEdit {
   const record = readRecord(request);
   if (before === null) return { path, before, after: null };
   if (record?.afterHash === hashText(before)) return { path, before, after: record.before };
-  return { path, before, after: FORMATS[request.agent].remove(before, record?.before ?? null, path) };
+  return { path, before, after: takeOut(request, before, record, path) };
 }
 
 /** Writes what was planned, unless the file changed since it was looked at. */
@@ -82,14 +83,21 @@ export function applySetup(request: SetupRequest, edit: SetupEdit, isRemoval: bo
       hint: "run the command again",
     });
   if (!isRemoval && after !== before && after !== null)
-    writeRecord(request, { before, afterHash: hashText(after) });
+    writeRecord(request, path, { before, afterHash: hashText(after) });
   if (after === null) rmSync(path, { force: true });
   else if (after !== before) replaceFile(path, after);
   if (isRemoval) rmSync(recordFile(request), { force: true });
 }
 
+/** Null when there is no such file. What cannot be given back byte for byte is refused. */
 function readIfThere(path: string): string | null {
-  return existsSync(path) ? readFileSync(path, "utf8") : null;
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return null;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+  } catch (error) {
+    const reason = error instanceof TypeError ? "it is not UTF-8" : messageOf(error);
+    throw new EngineError("invalid_input", `cannot change ${path}: ${reason}`, { cause: error });
+  }
 }
 
 /** As a whole, with the rights it had; a link stays a link. */
@@ -97,8 +105,14 @@ function replaceFile(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true });
   const target = existsSync(path) ? realpathSync(path) : path;
   const mode = existsSync(target) ? statSync(target).mode & 0o777 : 0o600;
-  writeFileSync(`${target}.lcm-new`, text, { mode });
-  renameSync(`${target}.lcm-new`, target);
+  const unfinished = `${target}.${process.pid}.lcm-new`;
+  try {
+    writeFileSync(unfinished, text, { mode, flush: true });
+    renameSync(unfinished, target);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw new EngineError("invalid_input", `cannot change ${path}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** The file as it was before, and the hash of what was written. */
@@ -110,20 +124,35 @@ interface SetupRecord {
 const recordFile = ({ database, agent }: SetupRequest): string =>
   `${nameLocally(database)}.setup-${agent}.json`;
 
+/** One that cannot be read counts as none: our entry is taken out all the same. */
 function readRecord(request: SetupRequest): SetupRecord | null {
-  const text = readIfThere(recordFile(request));
-  return text === null ? null : (JSON.parse(text) as SetupRecord);
+  try {
+    const record: unknown = JSON.parse(readIfThere(recordFile(request)) ?? "null");
+    return isRecord(record) ? record : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 }
 
-/** What was there before the first time stays the original, as long as nobody else has written the file. */
-function writeRecord(request: SetupRequest, record: SetupRecord): void {
+const isRecord = (value: unknown): value is SetupRecord =>
+  isObject(value) &&
+  typeof value["afterHash"] === "string" &&
+  (value["before"] === null || typeof value["before"] === "string");
+
+/** The original is the file without our entry: as it was before the first time, or else as somebody else has written it since. */
+function writeRecord(request: SetupRequest, path: string, { before, afterHash }: SetupRecord): void {
   const known = readRecord(request);
-  const isOurs = known !== null && record.before !== null && known.afterHash === hashText(record.before);
-  mkdirSync(dirname(recordFile(request)), { recursive: true });
-  const next = isOurs ? { ...record, before: known.before } : record;
-  writeFileSync(recordFile(request), JSON.stringify(next), { mode: 0o600 });
+  const isOurs = known !== null && before !== null && known.afterHash === hashText(before);
+  const original = isOurs || before === null ? null : takeOut(request, before, known, path);
+  const record = { before: isOurs ? known.before : original, afterHash };
+  replaceFile(recordFile(request), JSON.stringify(record));
 }
 
+const takeOut = ({ agent }: SetupRequest, text: string, record: SetupRecord | null, path: string): string =>
+  FORMATS[agent].remove(text, record?.before ?? null, path);
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 const hashText = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** `~/.claude.json`: servers of the user are in `mcpServers`. */
@@ -131,21 +160,33 @@ const CLAUDE_JSON: Format = {
   add(text, command, path) {
     const [program = "", ...args] = command;
     const config = parseConfig(text ?? "{}", path);
-    const servers = isObject(config["mcpServers"]) ? config["mcpServers"] : {};
+    const servers = config["mcpServers"] ?? {};
+    if (!isObject(servers))
+      throw new EngineError("invalid_input", `cannot change ${path}: its mcpServers is not an object`);
     const entry = { type: "stdio", command: program, args };
+    if (NAME in servers && !isOurEntry(servers[NAME])) throw taken(path);
     if (JSON.stringify(servers[NAME]) === JSON.stringify(entry)) return text ?? "";
     return renderLike(text, { ...config, mcpServers: { ...servers, [NAME]: entry } });
   },
   remove(text, original, path) {
     const config = parseConfig(text, path);
     const { mcpServers, ...others } = config;
-    if (!isObject(mcpServers) || !(NAME in mcpServers)) return text;
+    if (!isObject(mcpServers) || !isOurEntry(mcpServers[NAME])) return text;
     const { [NAME]: _ours, ...servers } = mcpServers;
     const hadServers = original !== null && "mcpServers" in parseConfig(original, path);
     const isEmpty = Object.keys(servers).length === 0 && !hadServers;
     return renderLike(text, isEmpty ? others : { ...config, mcpServers: servers });
   },
 };
+
+/** Whatever starts it, an entry of ours runs the command `mcp`. */
+const isOurEntry = (entry: unknown): boolean =>
+  isObject(entry) && Array.isArray(entry["args"]) && entry["args"].includes("mcp");
+
+const taken = (path: string): EngineError =>
+  new EngineError("invalid_input", `cannot change ${path}: it has an MCP server named ${NAME} already`, {
+    hint: "remove that entry first",
+  });
 
 function parseConfig(text: string, path: string): JsonObject {
   try {
@@ -169,6 +210,22 @@ const BEGIN = "# lossless-claw, written by lcm setup codex";
 const END = "# lossless-claw, end";
 const BLOCK = new RegExp(`\\n?${BEGIN}\\n[\\s\\S]*?${END}\\n`, "u");
 
+/** Whether our table would be there twice, in whichever way the other is written: the agent would refuse the whole file. */
+function isTaken(text: string): boolean {
+  let table = "";
+  for (const line of text.split("\n")) {
+    const plain = line.replace(/["'\s]/gu, "");
+    const header = /^\[([^[\]]*)\]/u.exec(plain)?.[1];
+    table = header ?? table;
+    const key = header ?? `${table}${table === "" ? "" : "."}${plain}`;
+    if (OURS.test(key)) return true;
+  }
+  return false;
+}
+
+/** The table or a part of it, or all servers as one value. */
+const OURS = new RegExp(`^mcp_servers(?:=|\\.${NAME}(?:$|[.=]))`, "u");
+
 /** `config.toml`: a block at its end, which is cut out again. */
 const CODEX_TOML: Format = {
   add(text, command, path) {
@@ -184,14 +241,7 @@ const CODEX_TOML: Format = {
       "",
     ].join("\n");
     const others = (text ?? "").replace(BLOCK, "");
-    if (new RegExp(`^\\s*\\[mcp_servers\\.("?)${NAME}\\1\\]`, "mu").test(others))
-      throw new EngineError(
-        "invalid_input",
-        `cannot change ${path}: it has an MCP server named ${NAME} already`,
-        {
-          hint: "remove that entry first",
-        },
-      );
+    if (isTaken(others)) throw taken(path);
     if (text?.includes(block) === true) return text;
     return `${others}${others === "" ? "" : "\n"}${block}`;
   },

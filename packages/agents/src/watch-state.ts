@@ -39,15 +39,24 @@ export function writeWatchState(database: string, state: WatchState): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Null when nobody ever watched. */
+/** Null when nobody ever watched, or a crash of the machine left nothing of the file. */
 export async function readWatchState(
   database: string,
 ): Promise<(WatchState & { readonly isRunning: boolean }) | null> {
-  const path = stateFile(database);
-  if (!existsSync(path)) return null;
-  const state = JSON.parse(readFileSync(path, "utf8")) as WatchState;
+  const state = readState(stateFile(database));
+  if (state === null) return null;
   const isRunning = await withLock(database, () => Promise.resolve(false)).catch(() => true);
   return { ...state, isRunning };
+}
+
+function readState(path: string): WatchState | null {
+  if (!existsSync(path)) return null;
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as WatchState;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 }
 
 /** Runs `work` unless another watcher runs for the same archive. */

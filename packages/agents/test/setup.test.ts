@@ -70,8 +70,62 @@ describe.each(Object.entries(CONFIGS))("%s", (agent, texts) => {
   });
 });
 
-test("what cannot be changed safely is refused", () => {
-  expect(() => planSetup(prepare("claude-code", "{broken").request)).toThrow("not a JSON object");
-  const taken = prepare("codex", '[mcp_servers.lossless]\ncommand = "mine"\n');
-  expect(() => planSetup(taken.request)).toThrow("has an MCP server named lossless already");
+describe("what cannot be changed safely is refused, and left as it is", () => {
+  test.each<[SetupAgent, string | Uint8Array, string]>([
+    ["claude-code", "{broken", "not a JSON object"],
+    ["claude-code", '{"mcpServers":["mine"]}', "mcpServers is not an object"],
+    ["claude-code", '{"mcpServers":{"lossless":{"command":"mine","args":[]}}}', "lossless already"],
+    ["claude-code", Buffer.from('{"name":"caf\xe9"}', "latin1"), "not UTF-8"],
+    ["codex", '[mcp_servers.lossless]\ncommand = "mine"\n', "lossless already"],
+    ["codex", '[ mcp_servers . "lossless" ] # mine\ncommand = "mine"\n', "lossless already"],
+    ["codex", "[mcp_servers.lossless.env]\nA = 'b'\n", "lossless already"],
+    ["codex", '[mcp_servers]\nother = {}\n\nlossless = { command = "mine" }\n', "lossless already"],
+    ["codex", 'mcp_servers.lossless.command = "mine"\n', "lossless already"],
+    ["codex", "mcp_servers = {}\n", "lossless already"],
+  ])("%s: %j", (agent, content, message) => {
+    const { request, path } = prepare(agent, null);
+    writeFileSync(path, content);
+    expect(() => applySetup(request, planSetup(request), false)).toThrow(message);
+    expect(readFileSync(path).equals(Buffer.from(content))).toBe(true);
+  });
+
+  test("a folder, and a link that leads nowhere", () => {
+    const { request, path } = prepare("claude-code", null);
+    symlinkSync(join(dirname(path), "gone"), path);
+    expect(() => planSetup(request)).toThrow("cannot change");
+    const other = prepare("claude-code", null);
+    mkdirSync(other.path);
+    expect(() => planSetup(other.request)).toThrow("cannot change");
+  });
+});
+
+test("an entry of somebody else under the same name is not taken out", () => {
+  const { request } = prepare("claude-code", '{"mcpServers":{"lossless":{"command":"mine"}}}');
+  const { before, after } = planRemoval(request);
+  expect(after).toBe(before);
+});
+
+test("a table of another profile, or of another server, is no reason to refuse", () => {
+  const text = '[profiles.a]\nmcp_servers = {}\n[mcp_servers.lossless2]\ncommand = "x"\nlossless = 1\n';
+  expect(planSetup(prepare("codex", text).request).after).toContain(text);
+});
+
+test.each(["claude-code", "codex"] as const)("no entry is left of a second command line: %s", (agent) => {
+  const { request, path } = prepare(agent, agent === "codex" ? "a = 1\n" : '{\n  "a": 1\n}\n');
+  applySetup(request, planSetup(request), false);
+  const written = readFileSync(path, "utf8");
+  writeFileSync(path, agent === "codex" ? written.replace("a = 1", "a = 2") : written.replace("1", "2"));
+  const moved = { ...request, command: ["/usr/bin/lcm", "mcp"] };
+  applySetup(moved, planSetup(moved), false);
+  applySetup(moved, planRemoval(moved), true);
+  expect(readFileSync(path, "utf8")).toBe(agent === "codex" ? "a = 2\n" : '{\n  "a": 2\n}\n');
+});
+
+test("a record that was cut short is no hindrance", () => {
+  const { request, path } = prepare("claude-code", '{"a":1}');
+  applySetup(request, planSetup(request), false);
+  const record = `${request.database}.setup-claude-code.json`;
+  writeFileSync(record, readFileSync(record, "utf8").slice(0, 10));
+  applySetup(request, planRemoval(request), true);
+  expect(readFileSync(path, "utf8")).toBe('{"a":1}');
 });

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { commandsFor, createRunner, makeFolder } from "./support.ts";
 
@@ -25,4 +25,33 @@ test("shows what would change, changes it when told to, and takes it back", asyn
   expect(readFileSync(path, "utf8")).toBe(original);
   expect(existsSync(join(folder.path, "archive.db"))).toBe(false);
   expect((await lcm("setup", "emacs")).status).toBe(2);
+});
+
+const SECRET = "sk-do-not-show";
+
+test.each([
+  ["claude-code", ".claude.json", `{"projects":{},"primaryApiKey":"${SECRET}"}`],
+  [
+    "claude-code",
+    ".claude.json",
+    `{"mcpServers":{"x":{"env":{"KEY":"${SECRET}"}}},"primaryApiKey":"${SECRET}"}`,
+  ],
+  ["claude-code", ".claude.json", `{\n  "primaryApiKey": "${SECRET}"\n}`],
+  ["codex", ".codex/config.toml", `[mcp_servers.x.env]\nKEY = "${SECRET}"\n`],
+])("shows nothing of the rest of the file: %s, %s, %s", async (agent, name, original) => {
+  const path = join(folder.path, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, original);
+  for (const way of [[], ["--apply"], ["--remove"], ["--remove", "--apply"]]) {
+    const shown = await text("setup", agent, ...way);
+    expect(shown).toContain("lossless");
+    expect(shown).not.toContain(SECRET);
+  }
+  expect(readFileSync(path, "utf8")).toBe(original);
+});
+
+test("a cut state of the watcher does not keep status from telling the rest", async () => {
+  await text("watch", "--once");
+  writeFileSync(join(folder.path, "archive.db.watch.json"), '{"pid":');
+  expect(await text("status")).toContain("Database");
 });

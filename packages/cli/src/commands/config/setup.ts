@@ -84,14 +84,29 @@ function renderEdit({ path, before, after }: SetupEdit, isApplied: boolean): str
   return [head, diff, ...(isApplied ? [] : [style.faint("Run it again with --apply.")])].join("\n");
 }
 
-/** Without the lines that both begin and end with, but for one: such files can be long, and comparing all of it slow. */
+/**
+ * Without what both begin and end with: such files are long, and may hold passwords. Within a single line too, as programs write
+ * whole files in one.
+ */
 function cutSame(before: string, after: string): [string, string] {
-  const [a, b] = [before.split("\n"), after.split("\n")];
+  const [a, b] = cutEnds(before.split("\n"), after.split("\n"), 0);
+  if (a.length !== 1 || b.length !== 1) return [a.join("\n"), b.join("\n")];
+  const [old, changed] = cutEnds([...(a[0] ?? "")], [...(b[0] ?? "")], CONTEXT);
+  return [old.join(""), changed.join("")];
+}
+
+/** What is left of a long line beside what changes in it: enough for a bracket. */
+const CONTEXT = 3;
+
+/** What is put behind a line gives it a comma, and tells nothing else about it. */
+const isSame = (a = "", b = ""): boolean => a === b || `${a},` === b || a === `${b},`;
+
+function cutEnds(a: string[], b: string[], kept: number): [string[], string[]] {
   let start = 0;
-  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start += 1;
+  while (start < Math.min(a.length, b.length) && isSame(a[start], b[start])) start += 1;
   let end = 0;
-  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
-  const cut = (lines: string[]): string =>
-    lines.slice(Math.max(0, start - 1), lines.length - Math.max(0, end - 1)).join("\n");
+  while (end < Math.min(a.length, b.length) - start && isSame(a.at(-1 - end), b.at(-1 - end))) end += 1;
+  const cut = (all: string[]): string[] =>
+    all.slice(Math.max(0, start - kept), all.length - Math.max(0, end - kept));
   return [cut(a), cut(b)];
 }
