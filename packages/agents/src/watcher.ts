@@ -9,7 +9,7 @@
 import { existsSync, readdirSync, statSync, watch } from "node:fs";
 import type { FSWatcher } from "node:fs";
 import { join } from "node:path";
-import { EngineError, makeImportId } from "@lossless/core";
+import { EngineError, makeImportId, must } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
 import type { ExcludeSession, ImportReport, ImportTarget } from "@lossless/interchange";
 import { RESTED_MS } from "./exclusions.ts";
@@ -70,6 +70,8 @@ export class Watcher {
   readonly #files = new Map<string, Followed>();
   readonly #watchers = new Map<string, FSWatcher>();
   readonly #states = new Map<string, Mutable<AgentState>>();
+  /** Kept as files come and go: to count them each time would take longer the more there are. */
+  readonly #counts = new Map<string, { transcripts: number; waiting: number }>();
   readonly #startedAt = Date.now();
   readonly #importId = makeImportId();
   #hasEvents = true;
@@ -81,7 +83,10 @@ export class Watcher {
 
   constructor(options: WatchOptions) {
     this.#options = options;
-    for (const { agent, root } of options.places) this.#states.set(agent, { value: startState(agent, root) });
+    for (const { agent, root } of options.places) {
+      this.#states.set(agent, { value: startState(agent, root) });
+      this.#counts.set(agent, { transcripts: 0, waiting: 0 });
+    }
   }
 
   /** Follows until the signal. Rejects when the archive itself fails. */
@@ -101,9 +106,12 @@ export class Watcher {
 
   /** Imports everything there is once, and ends. */
   async runOnce(): Promise<WatchState> {
-    this.#scan();
-    await this.#importDue(Infinity);
-    await this.#close();
+    try {
+      this.#scan();
+      await this.#importDue(Infinity);
+    } finally {
+      await this.#close();
+    }
     return this.state();
   }
 
@@ -209,13 +217,28 @@ export class Watcher {
   /** Has a transcript imported if it is not as it was read. */
   #look(place: AgentPlace, changed: string): void {
     const path = place.transcriptOf(changed);
-    const file = this.#files.get(path) ?? startFile(place, path);
-    this.#files.set(path, file);
+    const file = this.#files.get(path) ?? this.#follow(place, path);
     const look = describeFile(path);
     if (look === null || look.text === file.read) return;
     file.changedAt = look.changedAt;
-    file.dueAt = Math.min(file.dueAt ?? Infinity, Date.now() + GATHER_MS);
+    this.#setDue(file, Math.min(file.dueAt ?? Infinity, Date.now() + GATHER_MS));
     this.#note(place.agent, { lastEventAt: look.changedAt, ...this.#count(place) });
+  }
+
+  #follow(place: AgentPlace, path: string): Followed {
+    const file = startFile(place, path);
+    this.#files.set(path, file);
+    this.#countOf(place).transcripts += 1;
+    return file;
+  }
+
+  #unfollow({ place, path }: Followed): void {
+    if (this.#files.delete(path)) this.#countOf(place).transcripts -= 1;
+  }
+
+  #setDue(file: Followed, dueAt: number | null): void {
+    this.#countOf(file.place).waiting += Number(dueAt !== null) - Number(file.dueAt !== null);
+    file.dueAt = dueAt;
   }
 
   async #importDue(now: number): Promise<void> {
@@ -228,8 +251,8 @@ export class Watcher {
   async #import(file: Followed): Promise<void> {
     const { place, path } = file;
     const look = describeFile(path);
-    file.dueAt = null;
-    if (look === null) return void this.#files.delete(path);
+    this.#setDue(file, null);
+    if (look === null) return this.#unfollow(file);
     const began = Date.now();
     try {
       const { engine, owner, exclude } = this.#options;
@@ -257,8 +280,9 @@ export class Watcher {
     for (const { code, message } of report.problems) {
       if (code === "left_out") onEvent({ kind: "left_out", agent: place.agent, path, reason: message });
       // Something is waited for that no event will tell.
-      if (code === "left_out" && message.startsWith("waits")) file.dueAt = Date.now() + RESTED_MS;
-      if (code === "incomplete_line" && place.agent === "opencode") file.dueAt = Date.now() + UNFINISHED_MS;
+      if (code === "left_out" && message.startsWith("waits")) this.#setDue(file, Date.now() + RESTED_MS);
+      if (code === "incomplete_line" && place.agent === "opencode")
+        this.#setDue(file, Date.now() + UNFINISHED_MS);
     }
     const counts = this.#count(place);
     if (report.imported + report.revisions === 0)
@@ -282,16 +306,19 @@ export class Watcher {
     const reason = error instanceof Error ? error.message : String(error);
     if (isKnown && error.code === "invalid_input") file.read = look;
     else {
-      file.dueAt = Date.now() + Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** file.failures);
+      this.#setDue(file, Date.now() + Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** file.failures));
       file.failures += 1;
     }
     this.#note(place.agent, { problem: reason, ...this.#count(place) });
     this.#options.onEvent({ kind: "failed", agent: place.agent, path, reason });
   }
 
-  #count({ agent }: AgentPlace): Pick<AgentState, "transcripts" | "waiting"> {
-    const files = [...this.#files.values()].filter(({ place }) => place.agent === agent);
-    return { transcripts: files.length, waiting: files.filter(({ dueAt }) => dueAt !== null).length };
+  #countOf({ agent }: AgentPlace): { transcripts: number; waiting: number } {
+    return must(this.#counts.get(agent), "an agent that is followed");
+  }
+
+  #count(place: AgentPlace): Pick<AgentState, "transcripts" | "waiting"> {
+    return { ...this.#countOf(place) };
   }
 
   #note(agent: string, change: Partial<AgentState>): void {

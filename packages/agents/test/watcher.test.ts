@@ -16,6 +16,7 @@ import { dirname, join } from "node:path";
 import { makeRandom, makeTemporaryDirectory } from "@lossless/testkit";
 import { openTestEngine, readStoredLines } from "@lossless/testkit/session-archive.ts";
 import { openEngine } from "lossless-claw";
+import { EngineError } from "@lossless/core";
 import type { Engine } from "@lossless/core";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -219,6 +220,31 @@ async function watchUntilKilled(database: string, home: string, grow: () => void
   });
   await ended;
 }
+
+test("an archive that fails ends the watcher, and nothing keeps its process alive", async () => {
+  const home = makeHome();
+  write(sessionFile(home, "s1"), row("s1", 0, "/srv/app"));
+  const none = (): Promise<never[]> => Promise.resolve([]);
+  const full = {
+    ingest: () => Promise.reject(new EngineError("database_full", "the disk is full")),
+    readSession: () => Promise.resolve(null),
+    knownEvents: none,
+    findSessions: none,
+    relabelSession: () => Promise.resolve(false),
+    setBranch: () => Promise.resolve({ changed: 0 }),
+  };
+  const countWatches = (): number =>
+    process.getActiveResourcesInfo().filter((name) => name.startsWith("FSEvent")).length;
+  const before = countWatches();
+  const watcher = new Watcher({
+    engine: full,
+    places: listPlaces({}, home),
+    exclude: makeExclusion([]),
+    onEvent: () => undefined,
+  });
+  await expect(watcher.runOnce()).rejects.toThrow("the disk is full");
+  expect(countWatches()).toBe(before);
+});
 
 test("killed at any moment, a watcher loses nothing and stores nothing twice; a second one does not start", async () => {
   const home = makeHome();
