@@ -39,6 +39,9 @@ describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
     expect(await run("status", "--db", address)).toContain("postgres://");
     await run("config", "show", "--db", address);
     await run("doctor", "--db", address);
+    expect(await run("search", "the", "--limit", "1", "--db", address)).toContain("Read: lcm show");
+    await run("adopt", "--db", address);
+    await run("backup", "list", "--db", address);
     await run("export", "--out", archive, "--db", address);
     await run("import", archive, "--db", copy);
     const context = ["assemble", "--conversation", "1", "--budget", "2000", "--json"];
@@ -47,6 +50,8 @@ describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
     expect(shown(await run(...context, "--db", copy))).toEqual(shown(await run(...context, "--db", address)));
     await run("forget", "--message", "msg_2", "--reason", "a test", "--apply", "--db", address);
     expect(await run("verify", "--db", address)).toContain("everything is whole");
+    const restoring = await lcm(["restore", folder.path, "--db", address]);
+    expect(restoring.stderr).toContain("cannot restore a database on a server");
     const wrong = await lcm(["status", "--db", address.replace(/host=[^&]*/, "host=/nowhere")]);
     expect(wrong.status).toBe(5);
     expect(wrong.stderr + readAll(folder.path)).not.toContain(PASSWORD);

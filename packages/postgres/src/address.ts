@@ -84,11 +84,18 @@ export function parseServerAddress(address: string): ServerAddress {
 function parseUrl(address: string): URL {
   try {
     // libpq has addresses with a user and no host; a URL has none.
-    return new URL(address.replace("@/", "@localhost/"));
+    const url = new URL(address.replace("@/", "@localhost/"));
+    // What follows a # is most likely the rest of a password.
+    if (url.hash === "") return url;
   } catch {
-    // Not the address itself: it may hold a password.
-    return refuse("the server", "it is not a URL", "write postgres://user@host:5432/database");
+    // Refused below.
   }
+  // Not the address itself: it may hold a password.
+  return refuse(
+    "of the server",
+    "it is not a URL",
+    "write postgres://user@host:5432/database, and # in a password as %23",
+  );
 }
 
 function nameAddress(url: URL): string {

@@ -107,6 +107,7 @@ export class Connection implements Sql {
       connectionTimeoutMillis: this.#address.connectTimeoutMs,
       keepAlive: true,
       types: SQL_TYPES,
+      Client: ClosingClient,
       pipeline: true,
       fallback_application_name: "lossless-claw",
     });
@@ -238,13 +239,30 @@ export class Connection implements Sql {
     const release = await this.#turns.take();
     let client: Client | null = null;
     try {
-      client = new Client(await this.#pool.connect(), this, this.#address.isNamed ? this.#names : null);
+      client = new Client(await this.#connect(), this, this.#address.isNamed ? this.#names : null);
       this.#wasReached = true;
       return await work(client);
     } finally {
       // Nobody waits for what was sent last but the next user of the connection.
       if (client === null) release();
       else void client.release().finally(release);
+    }
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      // Neither the network nor the server: the driver itself does not go on, for want of a password, or because of a certificate.
+      if (isLost(error) || error instanceof pg.DatabaseError || !(error instanceof Error)) throw error;
+      throw new EngineError(
+        "database_unreadable",
+        `cannot log in to the database ${this.name}: ${error.message}`,
+        {
+          hint: "check PGPASSWORD or ~/.pgpass if the server asks for a password, and sslmode if it is about TLS",
+          cause: error,
+        },
+      );
     }
   }
 
@@ -284,6 +302,19 @@ export class Connection implements Sql {
       }
     }
     return translate(error, verb, this.name);
+  }
+}
+
+/** Closes a connection that is not made: the driver leaves one open whose login it gives up itself, and the program would not end. */
+class ClosingClient extends pg.Client {
+  override connect(): Promise<pg.Client>;
+  override connect(callback: (error: Error | null) => void): void;
+  override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | void {
+    if (callback === undefined) return super.connect();
+    super.connect((error: Error | null) => {
+      if (error) void this.end();
+      callback(error);
+    });
   }
 }
 

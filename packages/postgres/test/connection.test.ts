@@ -1,4 +1,7 @@
 /** Values, transactions, retries and round trips against a real server. */
+import { once } from "node:events";
+import { createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parseServerAddress } from "../src/address.ts";
@@ -30,10 +33,33 @@ describe("an address", () => {
     ["postgres://a:secret@db/lcm?sslmode=yes", /sslmode cannot be yes/],
     ["postgres://a:secret@db/lcm?lock_timeout=soon", /lock_timeout cannot be soon/],
     ["postgres://a:secret@db:port/lcm", /not a URL/],
+    ["postgres://a:12#secret@db/lcm", /not a URL/],
   ])("%s is refused", (address, why) => {
     expect(() => parseServerAddress(address)).toThrow(why);
     expect(() => parseServerAddress(address)).not.toThrow(/secret/);
   });
+});
+
+test("a login without a password says so and leaves no connection open", async () => {
+  const message = (kind: number, text: string): Buffer => {
+    const bytes = Buffer.from(`R0000    ${text}`);
+    bytes.writeInt32BE(bytes.length - 1, 1);
+    bytes.writeInt32BE(kind, 5);
+    return bytes;
+  };
+  const answers = [message(10, "SCRAM-SHA-256\0\0"), message(11, "r=x,s=eA==,i=1")];
+  const server = createServer((socket) => socket.on("data", () => socket.write(answers.shift() ?? "")));
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const connection = new Connection({ address: `postgres://a@127.0.0.1:${port}/x`, readOnly: true });
+  const asked = expect(connection.all("SELECT 1")).rejects.toMatchObject({
+    code: "database_unreadable",
+    message: expect.stringContaining("cannot log in"),
+  });
+  const [socket] = (await once(server, "connection")) as [Socket];
+  await Promise.all([asked, once(socket, "close")]);
+  await connection.close();
 });
 
 describePostgres("a connection", (server) => {

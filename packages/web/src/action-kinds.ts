@@ -4,7 +4,14 @@
  */
 import { EngineError, formatMessageId } from "@lossless/core";
 import type { Engine, Scope, Settings } from "@lossless/core";
-import { examine, listBackups, planRewrite, previewForget, rewriteAll } from "@lossless/core/repair";
+import {
+  examine,
+  listBackups,
+  planRewrite,
+  previewForget,
+  refuseServer,
+  rewriteAll,
+} from "@lossless/core/repair";
 import { applyForget, createBackup, mend } from "lossless-claw/repair";
 import type { DoctorOptions, ForgetSelection, RewriteSelection, RewriteTarget } from "@lossless/core/repair";
 import { countOf, diffLines, formatBytes, formatCount, renderCommandLine } from "@lossless/core/doors";
@@ -47,6 +54,7 @@ const COMMON = { lines: [], warning: null, mustType: null } as const;
 
 async function prepareBackup({ engine, scope, settings }: ActionOptions): Promise<Prepared> {
   const { databasePath, largeFilesDir: filesDir } = settings;
+  refuseServer(databasePath, "back up");
   const { databaseBytes, filesBytes } = await engine.status(scope);
   const backups = listBackups(databasePath);
   return {

@@ -49,7 +49,7 @@ export const isServerAddress = (address: string): boolean => /^postgres(?:ql)?:\
 /** An address as it may be shown: what follows the user's name, and a password among the parameters, are left out. */
 export const hidePassword = (address: string): string =>
   address
-    .replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/]*):[^@/]*@/i, "$1:***@")
+    .replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/]*):[^?]*@/i, "$1:***@")
     .replace(/([?&]password=)[^&]*/i, "$1***");
 
 /** An address that means the same wherever it is read. */

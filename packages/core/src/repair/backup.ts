@@ -99,7 +99,7 @@ export async function createRawCopy(
 }
 
 /** A server's database has no folder beside it, and is copied by its own tools. */
-function refuseServer(databasePath: string, verb: string): void {
+export function refuseServer(databasePath: string, verb: string): void {
   if (!isServerAddress(databasePath)) return;
   throw new EngineError("usage", `cannot ${verb} a database on a server: this works on archives in files`, {
     hint: "export the archive, or use the tools of the server, such as pg_dump",
@@ -331,6 +331,7 @@ export interface RestorePlan {
 /** What {@link restoreBackup} would do. Looks at names and sizes only; the proof comes with the restore itself. */
 export function planRestore(options: Pick<RestoreOptions, "backupPath" | "databasePath">): RestorePlan {
   const { backupPath, databasePath } = options;
+  refuseServer(databasePath, "restore");
   const source = findDatabase(backupPath);
   const present = statSync(databasePath, { throwIfNoEntry: false });
   return {

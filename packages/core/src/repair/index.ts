@@ -3,7 +3,7 @@
 export type { ArchiveAccess } from "./archive-access.ts";
 
 // Backups
-export { createBackup, listBackups, planRestore, restoreBackup } from "./backup.ts";
+export { createBackup, listBackups, planRestore, refuseServer, restoreBackup } from "./backup.ts";
 export type {
   BackupEntry,
   BackupOptions,

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { adoptOlder } from "../../adopt.ts";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
+import { hidePassword } from "@lossless/core";
 import { countOf } from "@lossless/core/doors";
 import { style } from "../../style.ts";
 import { renderPairs } from "../../table.ts";
@@ -46,7 +47,7 @@ async function runAdopt(invocation: Invocation): Promise<void> {
   await invocation.print({
     data,
     text: () => {
-      if (adoption.kind === "not_needed") return `${settings.databasePath} needs no adopting.`;
+      if (adoption.kind === "not_needed") return `${hidePassword(settings.databasePath)} needs no adopting.`;
       if (adoption.kind === "finished") return `${style.good("ok")}  finished what was interrupted`;
       const pairs: [string, string][] = [
         [

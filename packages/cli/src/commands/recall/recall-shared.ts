@@ -4,7 +4,7 @@
  */
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import { EngineError } from "@lossless/core";
+import { EngineError, hidePassword } from "@lossless/core";
 import type { Engine, ScopeRequest } from "@lossless/core";
 import type { Invocation } from "../../invocation.ts";
 import { formatTime, indent, makePrintable, renderCommandLine, toIso, toOneLine } from "@lossless/core/doors";
@@ -111,7 +111,8 @@ export function renderFollowUp(
   last: readonly string[] = [],
 ): string {
   const { conversation, session, project, agent, exceptSession, owner, db } = choice;
-  const named = { conversation, session, project, agent, "except-session": exceptSession, owner, db };
+  const shown = db === undefined ? undefined : hidePassword(db);
+  const named = { conversation, session, project, agent, "except-session": exceptSession, owner, db: shown };
   const more = Object.entries(named).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, String(value)],
   );

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { Argument, InvalidArgumentError } from "commander";
 import type { Command } from "commander";
+import { hidePassword } from "@lossless/core";
 import type { BackupEntry, BackupReport } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
@@ -102,7 +103,7 @@ async function runList(invocation: Invocation): Promise<void> {
 const toBackupJson = (entry: BackupEntry): object => ({ ...entry, createdAt: toIso(entry.createdAt) });
 
 function renderList(backups: readonly BackupEntry[], databasePath: string, timezone: string): string {
-  if (backups.length === 0) return `No backups beside ${databasePath}.`;
+  if (backups.length === 0) return `No backups beside ${hidePassword(databasePath)}.`;
   return renderTable(
     [
       { title: "MADE" },
