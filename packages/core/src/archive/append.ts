@@ -85,7 +85,8 @@ export function* planAppend(request: AppendPlanRequest): Plan<AppendPlanResult> 
   saveSession(changes, placement.sessionRef, request, found);
   for (const [id, reports] of batch.cacheReports)
     addCacheUsage(changes, id, answers.cacheUsage.get(id), reports, now);
-  if (request.origin) saveOrigin(changes, conversationId, answers.origin, request.origin);
+  if (request.origin)
+    saveOrigin(changes, conversationId, answers.origin, tellableOrigin(request.origin, results));
   heads.save(now);
   if (request.import) yield* noteImported(changes, request.import, batch.stored);
   return changes.done({ conversationId, results, duplicateTurn: false });
@@ -381,6 +382,10 @@ function saveSession(
   if (last) set.last_event = last.event.eventId;
   if (Object.keys(set).length > 0) changes.update("sessions", { session_ref }, set);
 }
+
+/** A title may repeat what was said in messages that are forgotten and come again. */
+const tellableOrigin = (origin: OriginUpdate, results: readonly IngestedMessage[]): OriginUpdate =>
+  results.some(({ outcome }) => outcome === "forgotten") ? { ...origin, title: undefined } : origin;
 
 /** A conversation that begins now has no row yet, and no origin. */
 function saveOrigin(

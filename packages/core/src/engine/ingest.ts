@@ -98,7 +98,7 @@ async function storeBatch(engine: EngineState, request: IngestRequest): Promise<
     events,
     now,
     import: request.import,
-    origin: request.origin,
+    origin: request.origin && engine.redaction.applyToOrigin(request.origin),
     turn: request.turn,
     cursor: request.cursor,
     baseTokens: request.budgetTokens,

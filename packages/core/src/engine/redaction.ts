@@ -9,6 +9,7 @@ import { KEY_VARIABLE, openVault, proveArrival } from "../ingest/vault.ts";
 import type { Vault } from "../ingest/vault.ts";
 import { EngineError } from "../model/errors.ts";
 import type { Clock, EventSink } from "../model/events.ts";
+import type { OriginUpdate } from "../model/origin.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { AppendEvent, ProveArrival, Store } from "../store/store.ts";
 
@@ -62,6 +63,12 @@ export class Redaction {
   applyToText(text: string): string {
     if (this.#redact === null) return text;
     return Buffer.from(this.#redact(Buffer.from(text)).bytes).toString("utf8");
+  }
+
+  /** A title repeats what was said. */
+  applyToOrigin(origin: OriginUpdate): OriginUpdate {
+    const told = Object.entries(origin).filter(([, text]) => text !== undefined);
+    return Object.fromEntries(told.map(([field, text]) => [field, this.applyToText(text ?? "")]));
   }
 
   /** An event may have been stored while it was redacted, whatever the patterns say now. */

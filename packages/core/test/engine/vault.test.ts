@@ -302,6 +302,17 @@ describe("the vault goes where its messages go", () => {
   });
 });
 
+test("a title, a branch and a folder are redacted as what was said", async () => {
+  const folder = makeFolder();
+  const engine = await open({ database: folder.file("archive.db"), keyFile: writeKey(folder) });
+  const origin = { agent: "codex", title: `Use ${SECRET} here`, branch: SECRET, project: `/srv/${SECRET}` };
+  await engine.ingest({ session: SESSION, messages: [say("1", "hello")], origin });
+  const [conversation] = (await engine.listConversations({ limit: 1 })).items;
+  expect(conversation).toMatchObject({ agent: "codex", title: expect.stringMatching(/^Use .+ here$/) });
+  await engine.close();
+  expect(readAll(folder.path).includes(SECRET)).toBe(false);
+});
+
 test("a new key opens everything after rotating, the old one nothing", async () => {
   const folder = makeFolder();
   const [oldKey, newKey] = [writeKey(folder), writeKey(folder, OTHER_KEY, "key2")];

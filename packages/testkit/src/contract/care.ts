@@ -55,6 +55,27 @@ export function testCare(withStore: WithStore, leavesRemains: boolean): void {
       expect(await store.isForgettingOpen()).toBe(false);
     }));
 
+  test("keeps no title of a conversation of which something was forgotten, also when the message comes again", () =>
+    withStore(async (store) => {
+      const batch = {
+        ...batchOf([makeEvent("e0", say("forget the stork"))]),
+        origin: { agent: "codex", title: "The stork" },
+      };
+      const { conversationId, results } = await store.append(batch);
+      const readOrigin = async () => store.readConversation(conversationId);
+      expect(await readOrigin()).toMatchObject({ agent: "codex", title: "The stork" });
+      const messageIds = results.map(({ messageId }) => messageId);
+      const request = { alsoSummaryIds: [], replacements: [], reason: "asked", now: clock.now() };
+      await store.forget({ ...request, messageIds });
+      expect(await readOrigin()).toMatchObject({ agent: "codex", title: null });
+      await store.append(batch);
+      expect(await readOrigin()).toMatchObject({ agent: "codex", title: null });
+      const later = batchOf([makeEvent("e1", say("what of the heron?"))]);
+      await store.append({ ...later, origin: { title: "The heron" } });
+      expect(await readOrigin()).toMatchObject({ title: "The heron" });
+      expect((await store.verify(deriveMessage, () => undefined)).problems).toEqual([]);
+    }));
+
   test("joins what is left of a conversation under whose finest summary everything was forgotten", () =>
     withStore(async (store) => {
       const { conversationId: from, ids } = await tell(store, ["a", "b", "c"]);

@@ -58,12 +58,12 @@ export function defineForget(program: Command): void {
     "after",
     `
 Several conditions narrow the choice. What goes: the text of the messages with all their versions, its terms in the
-index, large files that no other message uses, turns waiting in the spool, and every summary that rests on them. Those
-in a context are regenerated without the messages, under new ids; nothing is sent to a model. What stays: that there
-was a message, when, and a hash that says nothing, so that lcm verify still proves the rest. A forgotten message is
-never stored again. The file is rewritten so that no freed page keeps the text. Copies made before still hold it: the
-receipt names backups, exports and what was set aside, wherever they are. The host's own transcript is the host's:
-nothing is removed there.`,
+index, large files that no other message uses, the conversation's title, turns waiting in the spool, and every summary
+that rests on them. Those in a context are regenerated without the messages, under new ids; nothing is sent to a
+model. What stays: that there was a message, when, and a hash that says nothing, so that lcm verify still proves the
+rest. A forgotten message is never stored again. The file is rewritten so that no freed page keeps the text. Copies
+made before still hold it: the receipt names backups, exports and what was set aside, wherever they are. The host's
+own transcript is the host's: nothing is removed there.`,
   );
   addExamples(command, [
     ["lcm forget --pattern 'hunter2'", "dry run"],
