@@ -50,6 +50,9 @@ describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
     expect(shown(await run(...context, "--db", copy))).toEqual(shown(await run(...context, "--db", address)));
     await run("forget", "--message", "msg_2", "--reason", "a test", "--apply", "--db", address);
     expect(await run("verify", "--db", address)).toContain("everything is whole");
+    const settings = { env: { OPENCLAW_STATE_DIR: join(folder.path, "configured") } };
+    await lcm(["config", "set", "databasePath", address.replace(`:${PASSWORD}`, "")], settings);
+    expect((await lcm(["status"], settings)).stdout.toString()).toContain("postgres://");
     const restoring = await lcm(["restore", folder.path, "--db", address]);
     expect(restoring.stderr).toContain("cannot restore a database on a server");
     const wrong = await lcm(["status", "--db", address.replace(/host=[^&]*/, "host=/nowhere")]);

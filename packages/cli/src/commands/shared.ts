@@ -1,6 +1,5 @@
 /** What several commands have in common: reading numbers from options, choosing a conversation, and rows as JSON. */
 import { realpathSync } from "node:fs";
-import { resolve } from "node:path";
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import { EngineError, formatMessageId, isSummaryId, parseMessageId } from "@lossless/core";
@@ -79,10 +78,6 @@ export const nameProgram = (...args: readonly string[]): string[] => [
   realpathSync(process.argv[1] ?? ""),
   ...args,
 ];
-
-/** An address of a database that means the same from any folder. */
-export const namePlace = (database: string): string =>
-  database.includes("://") ? database : resolve(database);
 
 /** Conversations by where they come from, as typed. */
 export interface OriginChoice {

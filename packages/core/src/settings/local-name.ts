@@ -17,7 +17,8 @@ import { findStateDir } from "./settings-resolve.ts";
 export function nameLocally(database: string): string {
   if (!isServerAddress(database)) return database;
   const url = new URL(hidePassword(database).replace("@/", "@localhost/"));
-  const place = `${url.host}${url.pathname} ${url.searchParams.get("host") ?? ""}`;
+  const parameter = (name: string): string => url.searchParams.get(name) ?? "";
+  const place = `${url.host}${url.pathname} ${parameter("host")} ${parameter("port")}`;
   const name = createHash("sha256").update(place).digest("hex").slice(0, 12);
   const folder = findStateDir(process.env).path;
   mkdirSync(folder, { recursive: true, mode: 0o700 });

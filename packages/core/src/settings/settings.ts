@@ -170,7 +170,7 @@ const GENERAL = {
     env: "LCM_DATABASE_PATH",
     aliases: ["dbPath"],
     basic: true,
-    help: "Path of the archive, a SQLite file; or its address, such as sqlite:/folder/lcm.db.",
+    help: "Path of the archive, a SQLite file; or its address, such as sqlite:/folder/lcm.db or postgres://user@host/database.",
   }),
   largeFilesDir: path(
     besideDatabase,

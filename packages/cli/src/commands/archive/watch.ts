@@ -1,5 +1,6 @@
 /** `lcm watch`: stores the sessions of other agents while they are held, until Ctrl-C, or as a service of the user. */
 import type { Command } from "commander";
+import { settleAddress } from "@lossless/core";
 import { Option } from "commander";
 import { homedir } from "node:os";
 import type { AgentState, ServiceReport, WatchEvent, WatchState } from "@lossless/agents";
@@ -8,7 +9,7 @@ import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { printNote } from "../../output.ts";
 import { style } from "../../style.ts";
-import { addExamples, namePlace, nameProgram } from "../shared.ts";
+import { addExamples, nameProgram } from "../shared.ts";
 
 interface Options {
   readonly once?: boolean;
@@ -138,7 +139,7 @@ async function runService(invocation: Invocation, { uninstall = false }: Options
     home: homedir(),
     platform: process.platform,
     configHome: process.env["XDG_CONFIG_HOME"] || undefined,
-    command: nameProgram("watch", "--db", namePlace(settings.databasePath), ...owner),
+    command: nameProgram("watch", "--db", settleAddress(settings.databasePath), ...owner),
   };
   const report = uninstall ? uninstallService(request) : installService(request);
   await invocation.print({

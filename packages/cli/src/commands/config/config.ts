@@ -2,7 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { EngineError, resolveSettings } from "@lossless/core";
+import { EngineError, resolveSettings, settleAddress } from "@lossless/core";
 import type { Settings } from "@lossless/core";
 import { findNearest, makePrintable, toOneLine } from "@lossless/core/doors";
 import {
@@ -184,8 +184,9 @@ async function prepareResolve(): Promise<(config: ConfigObject) => Settings> {
 
 /** A path means the place where it was typed. As it is, it would name another file in every folder the program is started in. */
 function anchorPath(key: SettingKey | null, typed: string): string {
-  const isPath = key === "redactionKeyFile" || key === "databasePath";
-  return isPath && typed.trim() !== "" && !/^(?:~|["'])/.test(typed) ? resolve(typed) : typed;
+  if (typed.trim() === "" || /^(?:~|["'])/.test(typed)) return typed;
+  if (key === "databasePath") return settleAddress(typed);
+  return key === "redactionKeyFile" ? resolve(typed) : typed;
 }
 
 /** A folder is no database: told now, and not by every command that follows. */

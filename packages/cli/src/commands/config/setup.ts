@@ -1,5 +1,6 @@
 /** `lcm setup`: gives the archive to other agents, by an entry for the MCP server in their own configuration. A dry run unless `--apply`. */
 import type { Command } from "commander";
+import { settleAddress } from "@lossless/core";
 import { Argument } from "commander";
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -8,7 +9,7 @@ import { diffLines, renderDiff } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
 import type { GlobalOptions, Invocation } from "../../invocation.ts";
 import { style } from "../../style.ts";
-import { addExamples, namePlace, nameProgram } from "../shared.ts";
+import { addExamples, nameProgram } from "../shared.ts";
 
 interface Options extends GlobalOptions {
   readonly apply?: boolean;
@@ -69,7 +70,7 @@ async function runSetup(invocation: Invocation, options: Options, agent?: SetupA
 
 /** With what was typed about the archive; otherwise the server follows the settings. */
 function nameServer({ db, owner }: Options): string[] {
-  const typed = { db: db === undefined ? undefined : namePlace(db), owner };
+  const typed = { db: db === undefined ? undefined : settleAddress(db), owner };
   return nameProgram(
     "mcp",
     ...Object.entries(typed).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value])),
