@@ -21,7 +21,7 @@ export { LIBRARY_WORDS, wordNote, wordStep } from "./model/next-step.ts";
 export type { StepWords } from "./model/next-step.ts";
 
 // Settings: as much as opening needs; the rest is in `/settings`
-export { hidePassword, settleAddress } from "./model/address.ts";
+export { hidePassword, isServerAddress, settleAddress } from "./model/address.ts";
 export { resolveSettings } from "./settings/settings-resolve.ts";
 export type { Settings } from "./settings/settings.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import { CHAT_WORDS } from "./commands/chat-words.ts";
-import { EngineError, hintFor } from "@lossless/core";
+import { EngineError, hintFor, isServerAddress } from "@lossless/core";
 import type { Engine, EngineEvent, SessionRef, Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/interchange/need";
 import type { Adoption } from "@lossless/interchange";
@@ -196,7 +196,7 @@ function registerForGateway(plugin: Plugin): void {
 
 /** Beside the database; for one that is no file, in the host's folder. */
 function placeSpool(databasePath: string, stateDir: string): string {
-  return databasePath.includes("://") ? join(stateDir, "lcm.db") : databasePath;
+  return isServerAddress(databasePath) ? join(stateDir, "lcm.db") : databasePath;
 }
 
 function describeRefusal(model: string): string {
@@ -218,7 +218,7 @@ function startArchive(
   const { logger } = parts;
   if (!settings.enabled) return;
   const sessions = listHostSessions(api);
-  const isNew = !existsSync(settings.databasePath);
+  const isNew = isMissing(settings);
   if (isFirstStart(settings))
     logger.info(describeFirstStart({ settings, sessions: sessions.length, memory: lease.memory }));
   if (isNew && sessions.length === 0) return;
@@ -235,9 +235,13 @@ function startArchive(
   void run();
 }
 
+/** There is no file. Of a server only a connection could tell: its archive counts as there, or every start would be the first. */
+const isMissing = ({ databasePath }: Settings): boolean =>
+  !isServerAddress(databasePath) && !existsSync(databasePath);
+
 /** There is no archive of ours yet: nothing at its place, or the database of another version. */
-function isFirstStart({ databasePath }: Settings): boolean {
-  return !existsSync(databasePath) || needsAdoption(databasePath);
+function isFirstStart(settings: Settings): boolean {
+  return isMissing(settings) || needsAdoption(settings.databasePath);
 }
 
 /** A database of another version is taken over, and an older archive upgraded, first; what that failed with is what the second try says. */

@@ -32,3 +32,16 @@ test("the log names whole paths", () => {
     settings.databasePath,
   );
 });
+
+test("an archive on a server is named without its password", () => {
+  const settings = {
+    databasePath: "postgres://lcm:sesame@db.example/archive",
+    largeFilesDir: "/state/lcm-files",
+  };
+  for (const stateDir of [undefined, "/state"]) {
+    const place = stateDir === undefined ? {} : { stateDir };
+    const text = describeFirstStart({ settings, sessions: 0, memory: new ProcessMemory(), ...place });
+    expect(text).toContain(stateDir === undefined ? "db.example/archive" : "archive");
+    expect(text).not.toContain("sesame");
+  }
+});

@@ -1,6 +1,7 @@
 /** What the plugin says when it starts with an archive that does not exist yet: once in the log, once in the chat. Pure but for a look at the database. */
 
 import { basename, isAbsolute, relative } from "node:path";
+import { hidePassword } from "@lossless/core";
 import type { Settings } from "@lossless/core";
 import { needsAdoption } from "@lossless/interchange/need";
 import { describeEstimate } from "../assemble/fold-estimate.ts";
@@ -28,7 +29,7 @@ export function describeFirstStart({ settings, sessions, memory, stateDir }: Fir
     sessions === 0
       ? ""
       : ` The history of ${sessions} sessions is being read${progress}; no model is called for that. ${describeEstimate(folding)}`;
-  return `every message is kept from now on in ${name(databasePath)}, large files in ${name(largeFilesDir)}.${older}${earlier.trimEnd()} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
+  return `every message is kept from now on in ${name(hidePassword(databasePath))}, large files in ${name(largeFilesDir)}.${older}${earlier.trimEnd()} Summaries are written only when a conversation outgrows its model; /lcm spend says what they cost.`;
 }
 
 /** A path relative to a folder that holds it, else its last name. */
