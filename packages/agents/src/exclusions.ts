@@ -21,13 +21,15 @@ export function makeExclusion(patterns: readonly string[]): ExcludeSession {
     const isNamed = (glob: string): boolean => places.some((place) => covers(glob, place));
     const named = globs.find((glob) => glob === sessionId || withTarget(glob).some(isNamed));
     if (named !== undefined) return `excluded by the setting captureExclude (${named})`;
-    if (folder === undefined)
-      return Date.now() - statSync(path).mtimeMs < RESTED_MS ? "waits until its folder is known" : null;
+    if (folder === undefined) return isResting(path) ? null : "waits until its folder is known";
     if (folder === null) return null;
     const file = findIgnoring(followLinks(folder));
     return file === null ? null : `excluded by ${file}`;
   };
 }
+
+/** By a clock that may differ a little from ours; a time far ahead says nothing. */
+const isResting = (path: string): boolean => Math.abs(Date.now() - statSync(path).mtimeMs) >= RESTED_MS;
 
 /** Agents name a folder without the links that lead to it, people as they know it: both ways count. */
 const withTarget = (path: string): string[] => (isAbsolute(path) ? [path, followLinks(path)] : [path]);

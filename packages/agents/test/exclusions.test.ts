@@ -47,6 +47,16 @@ describe("a pattern", () => {
   });
 });
 
+test("a file that names no folder waits while it is written, and not for ever where its time is ahead", () => {
+  const path = join(makeRoom(), "s.jsonl");
+  write(path);
+  const why = (): string | null => makeExclusion([])({ path, sessionId: "s", folder: undefined });
+  expect(why()).toMatch(/^waits/);
+  const ahead = Date.now() / 1000 + 1e9;
+  utimesSync(path, ahead, ahead);
+  expect(why()).toBe(null);
+});
+
 describe(".lcmignore", () => {
   test("of a repository counts for its worktrees, and for patterns as people write them", () => {
     const room = makeRoom();
