@@ -50,6 +50,17 @@ test.each([
   expect(readFileSync(path, "utf8")).toBe(original);
 });
 
+test.each(["claude-code", "codex"])("shows no password of an address: %s", async (agent) => {
+  const server = ["--db", `postgres://ada:${SECRET}@localhost:1/archive`] as const;
+  for (const way of [[], ["--apply"], ["--remove", "--apply"]]) {
+    const { status, stdout, stderr } = await run([...server, "setup", agent, ...way]);
+    const shown = stdout.toString("utf8") + stderr;
+    expect(status).toBe(0);
+    expect(shown).toContain("postgres://ada:***@localhost:1/archive");
+    expect(shown).not.toContain(SECRET);
+  }
+});
+
 test("a cut state of the watcher does not keep status from telling the rest", async () => {
   await text("watch", "--once");
   writeFileSync(join(folder.path, "archive.db.watch.json"), '{"pid":');

@@ -1,6 +1,6 @@
 /** `lcm setup`: gives the archive to other agents, by an entry for the MCP server in their own configuration. A dry run unless `--apply`. */
 import type { Command } from "commander";
-import { settleAddress } from "@lossless/core";
+import { hidePassword, settleAddress } from "@lossless/core";
 import { Argument } from "commander";
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -80,10 +80,14 @@ function nameServer({ db, owner }: Options): string[] {
 function renderEdit({ path, before, after }: SetupEdit, isApplied: boolean): string {
   if (before === after) return `${style.name(path)} needs no change.`;
   const head = `${isApplied ? "Changed" : "Would change"} ${style.name(path)}`;
-  const lines = diffLines(...cutSame(before ?? "", after ?? ""));
+  const lines = diffLines(...cutSame(hidePasswords(before), hidePasswords(after)));
   const diff = renderDiff(lines, { gone: style.bad, new: style.good });
   return [head, diff, ...(isApplied ? [] : [style.faint("Run it again with --apply.")])].join("\n");
 }
+
+/** The file has to name the address as it is; nobody else has to read it. */
+const hidePasswords = (text: string | null): string =>
+  (text ?? "").replaceAll(/postgres(?:ql)?:\/\/[^"'\s]*/giu, hidePassword);
 
 /**
  * Without what both begin and end with: such files are long, and may hold passwords. Within a single line too, as programs write
