@@ -25,7 +25,7 @@ const COMMANDS: readonly (readonly [file: string, args: readonly string[], data:
   ["clean", ["clean"], { items: [] }],
 ];
 /** Run with threads elsewhere: by the commands of the README (`test/docs.test.ts`), and by tests of the programs that stay open. */
-const ELSEWHERE = ["import", "compact", "verify", "mcp", "tui", "web"];
+const ELSEWHERE = ["import", "compact", "verify", "mcp", "tui", "watch", "web"];
 
 test("every command behind threads is tested with them", () => {
   const files = globSync(join(ROOT, "packages/cli/src/**/*.ts")).filter((file) =>

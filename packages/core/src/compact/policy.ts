@@ -57,7 +57,10 @@ export function prefixLimitTokens(policy: CompactionPolicy, budgetTokens: number
 export const minCondensedTokens = (policy: CompactionPolicy): number =>
   Math.max(policy.condensedTargetTokens, Math.floor(policy.leafChunkTokens * 0.1));
 
-export const condensedTarget = (policy: CompactionPolicy, inputTokens: number): number =>
+export const condensedTarget = (
+  policy: Pick<CompactionPolicy, "condensedTargetTokens">,
+  inputTokens: number,
+): number =>
   Math.min(
     policy.condensedTargetTokens,
     Math.max(MIN_TARGET_TOKENS, Math.floor(inputTokens * CONDENSED_SHARE)),

@@ -33,6 +33,7 @@ export type SummarizeRun = (request: {
   readSources: (summaryId: string) => Promise<readonly RunItem[]>;
   previous: string | null;
   targetTokens: number;
+  /** What the text is to be smaller than. */
   sourceTokens: number;
   customInstructions?: string;
   signal: AbortSignal;
@@ -153,7 +154,7 @@ export async function summarizeStep(
     readSources: (id) => store.readSources(id),
     previous: previous?.content ?? null,
     targetTokens: step.targetTokens,
-    sourceTokens: step.inputTokens,
+    sourceTokens: countReplaced(context, step, run),
     signal: context.signal,
     customInstructions: context.customInstructions,
   });
@@ -168,6 +169,15 @@ export async function summarizeStep(
     seenRevision: context.seenRevision(),
     now: context.now(),
   });
+}
+
+/** Tokens that a text replaces. One that condenses others comes in a frame that names them, and must save that, too. */
+export function countReplaced(
+  { measure }: FoldContext,
+  { depth, inputTokens }: { readonly depth: number; readonly inputTokens: number },
+  run: readonly RunItem[],
+): number {
+  return depth === 0 ? inputTokens : Math.max(1, inputTokens - measure({ content: "", depth, run }));
 }
 
 export function toSummary(

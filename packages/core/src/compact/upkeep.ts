@@ -7,7 +7,15 @@ import type { RunItem } from "../store/folding.ts";
 import { planPrepared } from "./plan.ts";
 import { planReserve } from "./plan-reserve.ts";
 import { condensedTarget, leafTarget } from "./policy.ts";
-import { countMessages, readView, summarizeStep, tellsSomething, toKeys, toSummary } from "./steps.ts";
+import {
+  countMessages,
+  countReplaced,
+  readView,
+  summarizeStep,
+  tellsSomething,
+  toKeys,
+  toSummary,
+} from "./steps.ts";
 import type { FoldContext } from "./steps.ts";
 
 /** Whether there is anything to remake, to prepare (where that is wanted) or to make a stand-in of. Reads only. */
@@ -50,7 +58,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
     readSources: (id) => store.readSources(id),
     previous: null,
     targetTokens: step.targetTokens,
-    sourceTokens: step.inputTokens,
+    sourceTokens: countReplaced(context, step, sources),
     signal: context.signal,
   });
   const outcome = await store.storeSummary({
@@ -98,25 +106,25 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
   if (!stale) return false;
   const { summary, run } = stale;
   const shown = run.filter((item) => item.hidden === 0 && tellsSomething(item));
-  const sourceTokens = shown.reduce((sum, item) => sum + item.tokens, 0);
+  const { depth } = summary;
+  const inputTokens = shown.reduce((sum, item) => sum + item.tokens, 0);
   const text =
     shown.length === 0
       ? ({ content: NOTHING_SHOWN, model: "extractive", level: "extractive" } as const)
       : await context.summarize({
           conversationId,
           purpose: summary.kind,
-          depth: summary.depth,
+          depth,
           run: shown,
           readSources: (id) => store.readSources(id),
           previous: null,
-          targetTokens:
-            summary.depth === 0 ? leafTarget(policy, sourceTokens) : condensedTarget(policy, sourceTokens),
-          sourceTokens,
+          targetTokens: depth === 0 ? leafTarget(policy, inputTokens) : condensedTarget(policy, inputTokens),
+          sourceTokens: countReplaced(context, { depth, inputTokens }, run),
           signal: context.signal,
         });
   const replacement = {
     oldId: summary.summaryId,
-    summary: toSummary(context, text, summary.depth, run),
+    summary: toSummary(context, text, depth, run),
     sourceKeys: run.map(nameSource),
   };
   const outcome = await store.storeRemade(replacement, context.now());

@@ -1,5 +1,6 @@
 /** Rewrites published summaries from their sources, and dissolves them into what they stand for. */
 import { measureSummary } from "../assemble/measure-summary.ts";
+import { condensedTarget } from "../compact/policy.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { nameSource } from "../store/folding.ts";
@@ -64,7 +65,7 @@ export async function rewriteSummary(engine: EngineState, request: RewriteReques
   const sourceKeys = run.map(nameSource);
   if (request.text !== undefined && request.text.sourceKeys.join() !== sourceKeys.join())
     throw changedMeanwhile(node.summaryId);
-  const text = request.text ?? (await writeText(engine, node, run, request));
+  const text = request.text ?? (await writeText(engine, node, run, request, (id) => store.readSources(id)));
   const { content, tokens, model } = node;
   const summary = {
     content: text.content,
@@ -99,22 +100,27 @@ export async function needPublished(engine: EngineState, summaryId: string): Pro
   });
 }
 
+/** Without `readSources` a text is made from what is in the run alone: while messages are being forgotten, they are still stored. */
 export function writeText(
   engine: EngineState,
   node: SummaryNode,
   run: readonly RunItem[],
   request: RewriteRequest,
+  readSources?: (summaryId: string) => Promise<readonly RunItem[]>,
 ): Promise<SummarizeResult> {
   const { settings, summarize, extract } = engine;
+  const shown = sumShown(run);
+  const frame = node.depth === 0 ? 0 : measure(engine, "", node.depth, run);
   const { customInstructions, briefs } = request;
   return (request.isExtractive ? extract : summarize)({
     conversationId: node.conversationId,
     purpose: node.kind,
     depth: node.depth,
     run,
+    readSources,
     previous: null,
-    targetTokens: node.depth === 0 ? settings.leafTargetTokens : settings.condensedTargetTokens,
-    sourceTokens: sumShown(run),
+    targetTokens: node.depth === 0 ? settings.leafTargetTokens : condensedTarget(settings, shown),
+    sourceTokens: Math.max(1, shown - frame),
     signal: request.signal ?? new AbortController().signal,
     customInstructions,
     briefs,

@@ -21,6 +21,8 @@ export interface ExtractiveInput {
   /** Depth of the summary to be made: 0 from messages, higher from summaries. */
   readonly depth: number;
   readonly targetTokens: number;
+  /** Tokens of the summaries that this one replaces, which are fewer than those of the messages it is made from. */
+  readonly replacedTokens?: number | undefined;
   readonly estimate: (text: string) => number;
   readonly timeZone: string;
   /** The summary that stands before this one; what it already says counts for less here. */
@@ -82,6 +84,8 @@ function cutToTokens(text: string, tokens: number, estimate: (text: string) => n
 
 /** Estimating every source costs time; it is only needed where the sources might be smaller than the target. */
 function limitTarget(input: ExtractiveInput): number {
+  const replaced = input.replacedTokens ?? 0;
+  if (replaced > 0) return Math.max(1, Math.min(input.targetTokens, shorten(replaced)));
   let length = 0;
   for (const source of input.sources) length += source.text.length;
   if (length > input.targetTokens * 8) return input.targetTokens;
@@ -89,8 +93,10 @@ function limitTarget(input: ExtractiveInput): number {
   for (const source of input.sources) tokens += input.estimate(source.text);
   // Nothing was said here, only searched for: the closing line is all there is to write.
   if (tokens === 0) return input.targetTokens;
-  return Math.max(1, Math.min(input.targetTokens, Math.floor(tokens * MAX_SHARE_OF_SOURCE)));
+  return Math.max(1, Math.min(input.targetTokens, shorten(tokens)));
 }
+
+const shorten = (tokens: number): number => Math.floor(tokens * MAX_SHARE_OF_SOURCE);
 
 function discountKnown(vocabulary: Vocabulary, previous: string | undefined): void {
   if (previous === undefined || previous === "") return;

@@ -13,7 +13,7 @@ export interface SummarizeRequest {
   /** Oldest first; hidden items carry no text and are not read. */
   readonly run: readonly RunItem[];
   /** What a summary of the run was made from, oldest first; absent where the summaries of the run must be taken as they are. */
-  readonly readSources?: (summaryId: string) => Promise<readonly RunItem[]>;
+  readonly readSources?: ((summaryId: string) => Promise<readonly RunItem[]>) | undefined;
   /** The summary before the run, for continuity. */
   readonly previous: string | null;
   readonly targetTokens: number;

@@ -115,6 +115,7 @@ function extract(job: Job, targetTokens: number, isStandIn: boolean): SummarizeR
     sources: job.sources,
     depth: job.request.depth,
     targetTokens,
+    replacedTokens: job.request.depth === 0 ? undefined : job.request.sourceTokens,
     estimate: estimateTextTokens,
     timeZone: job.settings.timezone,
     previous: job.request.previous ?? undefined,
