@@ -1,4 +1,5 @@
 /** The command line on an archive in a PostgreSQL server: the same commands, and no word of the password. */
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
@@ -50,6 +51,19 @@ describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
     expect(shown(await run(...context, "--db", copy))).toEqual(shown(await run(...context, "--db", address)));
     await run("forget", "--message", "msg_2", "--reason", "a test", "--apply", "--db", address);
     expect(await run("verify", "--db", address)).toContain("everything is whole");
+    const rights = ["TABLES", "SEQUENCES"].map(
+      (kind) => `GRANT ALL ON ALL ${kind} IN SCHEMA public TO guest;`,
+    );
+    execFileSync(join(programs ?? "", "psql"), [
+      "-qc",
+      `CREATE ROLE guest LOGIN; ${rights.join(" ")}`,
+      address,
+    ]);
+    const guest = address.replace(/\/\/[^:]*/, "//guest");
+    const left = await run("forget", "--message", "msg_3", "--reason", "a test", "--apply", "--db", guest);
+    expect(left).toContain("lcm doctor --fix");
+    await run("doctor", "--fix", "--db", address);
+    expect(await run("doctor", "--db", address)).toContain("ok  0 errors");
     const settings = { env: { OPENCLAW_STATE_DIR: join(folder.path, "configured") } };
     await lcm(["config", "set", "databasePath", address.replace(`:${PASSWORD}`, "")], settings);
     expect((await lcm(["status"], settings)).stdout.toString()).toContain("postgres://");

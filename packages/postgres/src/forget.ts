@@ -16,7 +16,13 @@ const IS_OPEN = "SELECT 1 AS found FROM meta WHERE key = $1";
 const SET_OPEN = `
   INSERT INTO meta (key, value) VALUES ($1, to_jsonb($2::bigint)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
 /** Every table that may have held a word of what was forgotten. */
-const VACUUM = `VACUUM ${[...TABLE_NAMES, "blobs", "index_postings", "index_spellings", "index_documents"].join(", ")}`;
+const WIPED = [...TABLE_NAMES, "blobs", "index_postings", "index_spellings", "index_documents"];
+const VACUUM = `VACUUM ${WIPED.join(", ")}`;
+/** The server skips, with a mere warning, tables whose owner somebody else is. */
+const MAY_VACUUM = `
+  SELECT coalesce(bool_and(pg_has_role(c.relowner, 'USAGE')), false)
+    OR (SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()) AS yes
+  FROM unnest($1::text[]) name JOIN pg_class c ON c.oid = to_regclass(name)`;
 const CLOSE = "DELETE FROM meta WHERE key = $1";
 
 export const readForgetPlan = (
@@ -39,8 +45,9 @@ export async function isForgettingOpen({ sql }: StoreContext): Promise<boolean> 
   return (await sql.get(IS_OPEN, OPEN)) !== undefined;
 }
 
-/** Has the server clear what it keeps of removed rows; those that an open transaction can still see stay until the next time. */
+/** Has the server clear what it keeps of removed rows; those that an open transaction can still see stay until the next time. False for a role that may not. */
 export async function wipeFreed({ sql }: StoreContext): Promise<boolean> {
+  if ((await sql.get<{ yes: boolean }>(MAY_VACUUM, WIPED))?.yes !== true) return false;
   await sql.all(VACUUM);
   await sql.write(async (own) => own.post(statement(CLOSE, OPEN)));
   return true;

@@ -10,6 +10,7 @@ import type { Engine } from "../engine/engine.ts";
 import { BlobFolder } from "../store/blob-folder.ts";
 import type { VerifyResult } from "../store/store.ts";
 import type { ArchiveAccess } from "./archive-access.ts";
+import { isServerAddress } from "../model/address.ts";
 import { createBackup, createRawCopy } from "./backup.ts";
 import { checkBackups } from "./checks/backups.ts";
 import { checkDebt } from "./checks/debt.ts";
@@ -125,7 +126,9 @@ const copyAsItIs = ({ engine, databasePath, filesDir }: DoctorOptions): Promise<
 async function backUp(
   { engine, databasePath, filesDir }: DoctorOptions,
   access: ArchiveAccess,
-): Promise<string> {
+): Promise<string | null> {
+  // A server is backed up by its own tools. What removes anything makes a raw copy first, and is refused there.
+  if (isServerAddress(databasePath)) return null;
   return (await createBackup({ engine, databasePath, filesDir }, access)).path;
 }
 
