@@ -14,14 +14,14 @@ const IGNORE_FILE = ".lcmignore";
 export const RESTED_MS = 10_000;
 
 /** Patterns are globs for folders (with all below), transcript files, or session ids. */
-export function makeExclusion(patterns: readonly string[]): ExcludeSession {
+export function makeExclusion(patterns: readonly string[], now: () => number = Date.now): ExcludeSession {
   const globs = patterns.map((pattern) => pattern.replace(/^~(?=\/|$)/u, homedir()));
   return ({ path, sessionId, folder }) => {
     const places = [path, ...(typeof folder === "string" ? [folder] : [])].flatMap(withTarget);
     const isNamed = (glob: string): boolean => places.some((place) => covers(glob, place));
     const named = globs.find((glob) => glob === sessionId || withTarget(glob).some(isNamed));
     if (named !== undefined) return `excluded by the setting captureExclude (${named})`;
-    if (folder === undefined) return isResting(path) ? null : "waits until its folder is known";
+    if (folder === undefined) return isResting(path, now()) ? null : "waits until its folder is known";
     if (folder === null) return null;
     const file = findIgnoring(followLinks(folder));
     return file === null ? null : `excluded by ${file}`;
@@ -29,7 +29,7 @@ export function makeExclusion(patterns: readonly string[]): ExcludeSession {
 }
 
 /** By a clock that may differ a little from ours; a time far ahead says nothing. */
-const isResting = (path: string): boolean => Math.abs(Date.now() - statSync(path).mtimeMs) >= RESTED_MS;
+const isResting = (path: string, now: number): boolean => Math.abs(now - statSync(path).mtimeMs) >= RESTED_MS;
 
 /** Agents name a folder without the links that lead to it, people as they know it: both ways count. */
 const withTarget = (path: string): string[] => (isAbsolute(path) ? [path, followLinks(path)] : [path]);
