@@ -47,7 +47,7 @@ import { commandPath } from "./invocation.ts";
 import { readVersion } from "./own-files.ts";
 
 export const DESCRIPTION =
-  "Keeps every message of your agents, word for word, in one file: store, find, fold, show and prove them.";
+  "Keeps every message of your agents, word for word, in one archive: store, find, fold, show and prove them.";
 
 export function buildProgram(): Command {
   const program = new Command("lcm")

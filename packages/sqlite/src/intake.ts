@@ -130,11 +130,20 @@ export function sweepIntakes({ path, readOnly }: Connection, now: number): void 
   if (readOnly) return;
   const folder = dirname(path);
   const prefix = basename(prefixOf(path));
-  for (const name of readdirSync(folder)) {
+  for (const name of listFolder(folder)) {
     if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
     const left = join(folder, name);
     const age = now - (statSync(left, { throwIfNoEntry: false })?.mtimeMs ?? now);
     if (age > LEFT_AFTER_MS && isFree(left)) removeIntake(left);
+  }
+}
+
+/** Nothing in a folder that may be entered but not listed. */
+function listFolder(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 }
 
