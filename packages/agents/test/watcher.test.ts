@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { makeRandom, makeTemporaryDirectory } from "@lossless/testkit";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { openTestEngine, readStoredLines } from "@lossless/testkit/session-archive.ts";
 import { openEngine } from "lossless-claw";
 import { EngineError } from "@lossless/core";
@@ -266,7 +267,9 @@ test("killed at any moment, a watcher loses nothing and stores nothing twice; a 
     }
   };
   grow();
-  for (let round = 0; round < 6; round += 1) await watchUntilKilled(database, home, grow, random.below(400));
+  const kills = rounds({ test: 3, soak: 20 });
+  for (let round = 0; round < kills; round += 1)
+    await watchUntilKilled(database, home, grow, random.below(400));
   const engine = await openEngine({ database, thread: false });
   const watcher = new Watcher({
     engine,

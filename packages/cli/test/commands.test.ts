@@ -8,7 +8,6 @@ import {
   parseEnvelope,
   parseError,
   readSampleLines,
-  SAMPLE,
 } from "./support.ts";
 import type { Envelope } from "./support.ts";
 
@@ -416,7 +415,10 @@ describe("help and version", () => {
 
 test("a reader that stops early is no error", async () => {
   const big = join(folder.path, "big.db");
-  await run(["import", SAMPLE, "--db", big]);
+  const file = join(folder.path, "big.jsonl");
+  // More than a pipe takes before its reader stops.
+  writeFileSync(file, readSampleLines(500));
+  await run(["import", file, "--db", big]);
   const result = await run(["messages", "list", "--raw", "--db", big], {
     onStart: (child) => child.stdout?.once("data", () => child.stdout?.destroy()),
   });

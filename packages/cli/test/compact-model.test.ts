@@ -1,16 +1,18 @@
-import { copyFileSync, cpSync } from "node:fs";
+import { copyFileSync, cpSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { filesDirBeside } from "@lossless/core/ports";
 import { readBody, startLoopback } from "@lossless/testkit/loopback.ts";
 import type { LoopbackServer } from "@lossless/testkit/loopback.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createRunner, makeFolder, parseEnvelope, SAMPLE } from "./support.ts";
+import { createRunner, makeFolder, parseEnvelope, readSampleLines } from "./support.ts";
 import type { RunOptions } from "./support.ts";
 
 const folder = makeFolder();
 const run = createRunner(folder.path);
 const imported = join(folder.path, "imported.db");
+/** Some 60,000 tokens: enough for several calls. */
+const LINES = 500;
 /** What the server does with the next call; by default it answers. */
 let behave: (response: ServerResponse, prompt: string) => void = answer;
 let calls = 0;
@@ -31,7 +33,9 @@ beforeAll(async () => {
     OPENAI_API_KEY: "not-a-secret",
     OPENAI_BASE_URL: `${server.url}/v1`,
   };
-  expect((await run(["import", SAMPLE, "--db", imported])).status).toBe(0);
+  const transcript = join(folder.path, "session.jsonl");
+  writeFileSync(transcript, readSampleLines(LINES));
+  expect((await run(["import", transcript, "--db", imported])).status).toBe(0);
 });
 afterAll(async () => {
   await server.close();
@@ -55,7 +59,7 @@ function answer(response: ServerResponse, prompt: string): void {
   );
 }
 
-/** A copy of the one that was imported: importing the sample is most of what a test here would cost. */
+/** A copy of the one that was imported: importing is most of what a test here would cost. */
 function makeArchive(name: string): string {
   const database = join(folder.path, name);
   copyFileSync(imported, database);
@@ -66,7 +70,7 @@ function makeArchive(name: string): string {
 test("folds with the model of the settings, and the ledger says what it cost", async () => {
   const database = makeArchive("model.db");
   calls = 0;
-  const folded = await run(["compact", "--budget", "64k", "--target", "150k", "--json", "--db", database], {
+  const folded = await run(["compact", "--budget", "32k", "--target", "50k", "--json", "--db", database], {
     env,
   });
   expect(folded.stderr).toBe("");
@@ -101,7 +105,10 @@ test("goes on by itself when the model refuses its key, and says that it waits",
     response.statusCode = 401;
     response.end("{}");
   };
-  const folded = await run(["compact", "--budget", "32k", "--db", database], { env });
+  // Small folds: the model is left alone only after it has refused several.
+  const folded = await run(["compact", "--budget", "32k", "--db", database], {
+    env: { ...env, LCM_LEAF_CHUNK_TOKENS: "6000" },
+  });
   behave = answer;
   expect(folded.status).toBe(0);
   expect(folded.stdout.toString("utf8")).toMatch(/extractive/);

@@ -1,5 +1,6 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { filesDirBeside } from "@lossless/core/ports";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseSince } from "../src/commands/fold/spend.ts";
 import { parseTokens } from "../src/commands/shared.ts";
@@ -36,7 +37,8 @@ let before: Envelope;
 
 beforeAll(async () => {
   await run(["import", SAMPLE, "--db", database]);
-  await run(["import", SAMPLE, "--db", raw]);
+  copyFileSync(database, raw);
+  cpSync(filesDirBeside(database), filesDirBeside(raw), { recursive: true });
   before = await json("status");
   compacted = await lcm("compact", "--session", SESSION, "--budget", "32k");
 });
@@ -111,9 +113,12 @@ describe("compact", () => {
 
   test("folds every conversation with --all, and reports each", async () => {
     const all = join(folder.path, "all.db");
-    const other = join(folder.path, "other.jsonl");
-    writeFileSync(other, readFileSync(SAMPLE, "utf8").replaceAll("3f6c1d52", "4f6c1d52"));
-    await run(["import", SAMPLE, other, "--db", all]);
+    const [one, other] = [join(folder.path, "one.jsonl"), join(folder.path, "other.jsonl")];
+    // More than two budgets.
+    const lines = readSampleLines(500);
+    writeFileSync(one, lines);
+    writeFileSync(other, lines.replaceAll("3f6c1d52", "4f6c1d52"));
+    await run(["import", one, other, "--db", all]);
     // One pass per sweep: a fold that stopped after one sweep would leave far too much.
     const env = { LCM_MAX_SWEEP_ITERATIONS: "1" };
     const args = [

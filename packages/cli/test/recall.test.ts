@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { startFakeProvider } from "@lossless/testkit/fake-provider.ts";
 import type { FakeProvider } from "@lossless/testkit/fake-provider.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { commandsFor, createRunner, makeFolder, parseEnvelope, SAMPLE } from "./support.ts";
+import { commandsFor, createRunner, makeFolder, parseEnvelope, readSampleLines, SAMPLE } from "./support.ts";
 import type { Envelope } from "./support.ts";
 
 const folder = makeFolder();
@@ -91,8 +91,10 @@ describe("search", () => {
     const line = { ...row, uuid: "u1", message: { role: "user", content: "The heron stands in the reeds." } };
     const transcript = join(folder.path, "cc-1.jsonl");
     writeFileSync(transcript, `${JSON.stringify(line)}\n`);
+    const other = join(folder.path, "other.jsonl");
+    writeFileSync(other, readSampleLines(12));
     const own = join(folder.path, "project.db");
-    expect((await run(["import", SAMPLE, transcript, "--db", own])).status).toBe(0);
+    expect((await run(["import", other, transcript, "--db", own])).status).toBe(0);
     const search = async (...args: string[]): Promise<Envelope> =>
       parseEnvelope(await run(["search", "heron", "--db", own, "--json", ...args]));
     const { data } = await search("--project", join(project, "src"), "--agent", "claude-code");

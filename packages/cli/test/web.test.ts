@@ -38,16 +38,10 @@ test("prints an address with a token, serves it, and ends with Ctrl-C", async ()
   expect(seen[1]).toBe("200");
 });
 
-test("with --json the address is in the envelope", async () => {
-  const seen: string[] = [];
-  const ended = await run(["web", "--db", database, "--json"], { onStart: endWhenReady(seen) });
-  expect(parseEnvelope(ended).data["url"]).toBe(seen[0]);
-});
-
-test("with --write it says that it can change the archive", async () => {
+test("with --json the address is in the envelope; with --write it says that it can change the archive", async () => {
   const seen: string[] = [];
   const ended = await run(["web", "--write", "--db", database, "--json"], { onStart: endWhenReady(seen) });
-  expect(parseEnvelope(ended).data["write"]).toBe(true);
+  expect(parseEnvelope(ended).data).toMatchObject({ url: seen[0], write: true });
   const plain = await run(["web", "--write", "--db", database], { onStart: endWhenReady([]) });
   expect(String(plain.stdout)).toContain("It can change the archive.");
 });

@@ -101,29 +101,21 @@ describe("an archive of an older version whose upgrade takes long", () => {
 });
 
 describe("a shared engine", () => {
-  test("is one for all who lease it with the same settings, and closed by the last", async () => {
-    const [first, second] = [lease(), lease()];
+  // Each engine that is opened starts threads, which read the whole source: what needs none of its own is told of one that is there.
+  test("is one for all who lease it with the same settings, closed by the last, and opened again by a lease that was given back", async () => {
+    const [first, second, other] = [lease(), lease(), lease({ freshTailCount: 7 })];
     const engine = await first.open();
     expect(await second.open()).toBe(engine);
+    // On the same file, under other settings.
+    expect(await other.open()).not.toBe(engine);
     await first.release();
     await first.release();
     expect((await engine.status()).messages).toBe(0);
     await second.release();
     await expect(engine.status()).rejects.toThrow(/closed/);
-  });
-
-  test("is opened again by a lease that was given back", async () => {
-    const one = lease();
-    await one.open();
-    await one.release();
-    expect((await (await one.open()).status()).messages).toBe(0);
-    await one.release();
-  });
-
-  test("is another one under other settings, on the same file", async () => {
-    const [before, after] = [lease(), lease({ freshTailCount: 7 })];
-    expect(await before.open()).not.toBe(await after.open());
-    await Promise.all([before.release(), after.release()]);
+    await other.release();
+    expect((await (await first.open()).status()).messages).toBe(0);
+    await first.release();
   });
 
   test("asks the host's own model after the settings' and before the fallbacks", async () => {
@@ -154,10 +146,14 @@ describe("a shared engine", () => {
     await one.release();
   });
 
-  test("is opened anew when its file was removed or replaced", async () => {
+  test("is opened anew after its thread has died, and when its file was removed or replaced", async () => {
     const one = lease();
+    const dead = await one.open();
+    expect(await one.open()).toBe(dead);
+    one.discard();
     const before = await one.open();
-    expect(await one.open()).toBe(before);
+    expect(before).not.toBe(dead);
+    await dead.close();
     for (const name of await readdir(folder)) if (name.startsWith("lcm.db")) await rm(join(folder, name));
     const after = await one.open();
     expect(after).not.toBe(before);
@@ -177,15 +173,6 @@ describe("a shared engine", () => {
     expect(after).not.toBe(before);
     await after.ingest({ session, messages });
     expect(await after.knownEvents({ sessionId: "s1", eventIds: ["a"] })).toEqual(["a"]);
-    await one.release();
-  });
-
-  test("is opened anew after its thread has died", async () => {
-    const one = lease();
-    const before = await one.open();
-    one.discard();
-    expect(await one.open()).not.toBe(before);
-    await before.close();
     await one.release();
   });
 

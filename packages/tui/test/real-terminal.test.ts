@@ -39,7 +39,8 @@ const see = (text: string | RegExp): Promise<string> =>
       if (typeof text === "string" ? screen.includes(text) : text.test(screen)) return screen;
       throw new Error(`the terminal does not show ${String(text)}:\n${screen}`);
     },
-    { timeout: HANG_LIMIT_MS, interval: 30 },
+    // A look is a process; what comes up meanwhile stays.
+    { timeout: HANG_LIMIT_MS, interval: 100 },
   );
 
 const readText = (file: string): string => readFileSync(file, "utf8").trim();
