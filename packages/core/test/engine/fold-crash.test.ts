@@ -1,13 +1,14 @@
 import { fork } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { copyFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { makeRandom, makeTemporaryFolder } from "@lossless/testkit";
 import { runWithCrashes } from "@lossless/testkit/crash.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 
 import type { Engine } from "../../src/index.ts";
 
@@ -20,16 +21,26 @@ import { SESSION } from "./conversation.ts";
 const PROGRAM = fileURLToPath(new URL("fold-program.ts", import.meta.url));
 const LEASE_MS = 120_000;
 const SEED = 31;
-const KILLS = rounds({ test: 3, soak: 9 });
+const KILLS = rounds({ test: 2, soak: 9 });
 const TURNS = 130;
 
+/** Filled once; each test has a copy. */
+const original = makeTemporaryFolder();
+afterAll(() => original[Symbol.dispose]());
+let filled: Promise<void> | null = null;
+
+async function fill(): Promise<void> {
+  const engine = await openFolding(original.file("lcm.db"));
+  await engine.ingest({ session: SESSION, messages: makeMarkedTurns(0, TURNS) });
+  await engine.close();
+}
+
 async function makeArchive(): Promise<string> {
+  await (filled ??= fill());
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
-  const engine = await openFolding(database);
-  await engine.ingest({ session: SESSION, messages: makeMarkedTurns(0, TURNS) });
-  await engine.close();
+  copyFileSync(original.file("lcm.db"), database);
   return database;
 }
 

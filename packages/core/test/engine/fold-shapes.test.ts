@@ -1,4 +1,5 @@
 import { makeTemporaryFolder } from "@lossless/testkit";
+import { rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { openEngine } from "lossless-claw";
@@ -9,6 +10,8 @@ import { makeTurns, SESSION, settingsFor } from "./conversation.ts";
 
 const CONVERSATION = 1;
 const BUDGET = 16_000;
+const ROOT_ROUNDS = rounds({ test: 5, soak: 10 });
+const LONG_TURNS = rounds({ test: 6, soak: 10 });
 
 async function open(
   config: Record<string, unknown> = {},
@@ -77,7 +80,7 @@ describe("behind a soft boundary", () => {
 
 test("turns longer than the window are folded while they run, and what they leave over does not keep summaries apart", async () => {
   const { engine, expectSound } = await open();
-  for (let turn = 0; turn < 10; turn++) {
+  for (let turn = 0; turn < LONG_TURNS; turn++) {
     await engine.ingest({
       session: SESSION,
       messages: makeTurns(turn, turn + 1, { calls: 60, resultWords: 120 }),
@@ -91,7 +94,7 @@ test("turns longer than the window are folded while they run, and what they leav
   const depths = folded?.items.filter(({ kind }) => kind === "summary").map(({ depth }) => depth) ?? [];
   expect(depths.length).toBeGreaterThan(2);
   expect(new Set(depths).size).toBe(depths.length);
-  await engine.ingest({ session: SESSION, messages: makeTurns(10, 60) });
+  await engine.ingest({ session: SESSION, messages: makeTurns(LONG_TURNS, LONG_TURNS + 50) });
   await engine.compact({ conversationId: CONVERSATION, budgetTokens: BUDGET });
   await engine.maintain({ conversationId: CONVERSATION, budgetTokens: BUDGET });
   const small = await engine.assemble({ conversationId: CONVERSATION, budgetTokens: 5_000 });
@@ -111,7 +114,7 @@ test("a root that is remade does not change a context that was begun with the ol
   const assemble = () => engine.assemble({ conversationId: CONVERSATION, budgetTokens: 5_000 });
   let next = 0;
   let compared = 0;
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < ROOT_ROUNDS; round++) {
     await engine.ingest({ session: SESSION, messages: makeTurns(next, (next += 40)) });
     await engine.compact({ conversationId: CONVERSATION, budgetTokens: 20_000, force: true });
     const before = await assemble();
@@ -122,7 +125,7 @@ test("a root that is remade does not change a context that was begun with the ol
     expect(JSON.stringify(after?.messages) === JSON.stringify(before?.messages)).toBe(true);
     compared += 1;
   }
-  expect(compared).toBeGreaterThan(5);
+  expect(compared).toBeGreaterThan(ROOT_ROUNDS / 2);
   const roots = (await engine.listSummaries({ conversationId: CONVERSATION, limit: 1_000 })).items.filter(
     ({ isRoot }) => isRoot,
   );

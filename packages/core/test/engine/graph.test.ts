@@ -1,6 +1,8 @@
 /** What is read by those who look at an archive: the graph without its texts, messages by number, the context of an earlier turn. */
+import { copyFileSync } from "node:fs";
+
 import { makeTemporaryFolder } from "@lossless/testkit";
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 
 import { openEngine } from "lossless-claw";
 import type { Engine } from "../../src/index.ts";
@@ -9,15 +11,26 @@ import { makeTurns, SESSION, settingsFor } from "./conversation.ts";
 
 const CONVERSATION = 1;
 
+const open = (database: string, thread: boolean): Promise<Engine> =>
+  openEngine({ database, thread, settings: settingsFor(database, { leafChunkTokens: 2_000 }) });
+
+/** Folded once; each test has a copy. */
+const original = makeTemporaryFolder();
+beforeAll(async () => {
+  const engine = await open(original.file("lcm.db"), false);
+  await engine.ingest({ session: SESSION, messages: makeTurns(0, 200) });
+  await engine.compact({ conversationId: CONVERSATION, budgetTokens: 16_000, targetTokens: 3_000 });
+  await engine.close();
+});
+afterAll(() => original[Symbol.dispose]());
+
 async function openFolded(thread: boolean): Promise<Engine> {
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const database = folder.file("lcm.db");
-  const settings = settingsFor(database, { leafChunkTokens: 2_000 });
-  const engine = await openEngine({ database, thread, settings });
+  copyFileSync(original.file("lcm.db"), database);
+  const engine = await open(database, thread);
   onTestFinished(() => engine.close());
-  await engine.ingest({ session: SESSION, messages: makeTurns(0, 200) });
-  await engine.compact({ conversationId: CONVERSATION, budgetTokens: 16_000, targetTokens: 3_000 });
   return engine;
 }
 

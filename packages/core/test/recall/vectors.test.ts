@@ -16,6 +16,7 @@ import { makeTemporaryFolder } from "@lossless/testkit";
 import type { TemporaryFolder } from "@lossless/testkit";
 import { makeTopicVectors, spellVector } from "@lossless/testkit/fake-embedder.ts";
 import { fc } from "@lossless/testkit/properties.ts";
+import { isSoak } from "@lossless/testkit/rounds.ts";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -237,7 +238,7 @@ describe("filling", () => {
         expect((await engine.verify()).problems).toEqual([]);
         await engine.close();
       }),
-      { numRuns: 15 },
+      { numRuns: isSoak ? 15 : 5 },
     );
   });
 
@@ -589,7 +590,7 @@ describe("neighbours", () => {
           await engine.close();
         },
       ),
-      { numRuns: 12 },
+      { numRuns: isSoak ? 12 : 6 },
     );
   });
 
