@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { zstdDecompressSync } from "node:zlib";
 import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
+import { someOf } from "@lossless/testkit/rounds.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { describe, expect, test } from "vitest";
 
@@ -102,21 +103,22 @@ describe("blocks of words", () => {
     using folder = makeTemporaryFolder();
     const path = folder.file("lcm.db");
     await fill(path, 1_300, 300);
-    const check = async (): Promise<void> => {
-      for (const pattern of PATTERNS) {
+    const check = async (patterns: readonly string[]): Promise<void> => {
+      for (const pattern of patterns) {
         const all = expected(pattern, 1_300);
         const found = await search(path, pattern);
         expect(found.length, pattern).toBe(Math.min(200, all.length));
         if (all.length <= 200) expect(found, pattern).toEqual(all);
       }
     };
-    await check();
+    await check(PATTERNS);
+    const some = someOf(PATTERNS, 4);
     change(path, "DELETE FROM word_blocks WHERE block = ?", 0);
-    await check();
+    await check(some);
     change(path, "UPDATE word_blocks SET words = ? WHERE block = ?", Buffer.from("no block"), 1);
-    await check();
+    await check(some);
     change(path, "DELETE FROM word_blocks");
-    await check();
+    await check(some);
   });
 
   test("keep the texts of other conversations and owners out of sight", async () => {

@@ -7,7 +7,7 @@ import { Simulation } from "./simulation.ts";
 /** One seed to look at, or how many to try. */
 const ONLY = process.env["LCM_SEED"] === undefined ? null : Number(process.env["LCM_SEED"]);
 const FIRST = Number(process.env["LCM_FIRST_SEED"] ?? 1);
-const SEEDS = rounds({ test: 3, soak: 16 });
+const SEEDS = rounds({ test: 2, soak: 16 });
 /** Turns and everything between them in one long run. */
 const SOAK_STEPS = rounds({ test: 0, soak: 120 });
 const CRASHES = 0.12;

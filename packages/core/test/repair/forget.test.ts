@@ -29,6 +29,7 @@ import { encodeBody, decodeBody } from "../../src/store/body.ts";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { writeOlderDatabase } from "@lossless/testkit/older-database.ts";
 import { fc } from "@lossless/testkit/properties.ts";
+import { isSoak } from "@lossless/testkit/rounds.ts";
 import { describe, expect, test } from "vitest";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
@@ -183,7 +184,7 @@ describe("forgetting", () => {
           await engine.close();
         },
       ),
-      { numRuns: 8 },
+      { numRuns: isSoak ? 8 : 3 },
     );
   });
 
