@@ -1,5 +1,5 @@
 import { makeTemporaryFolder } from "@lossless/testkit";
-import { rounds } from "@lossless/testkit/rounds.ts";
+import { isSoak, rounds } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { openEngine } from "lossless-claw";
@@ -120,7 +120,7 @@ test("a root that is remade does not change a context that was begun with the ol
     const before = await assemble();
     await engine.maintain({ conversationId: CONVERSATION, budgetTokens: 20_000 });
     const after = await assemble();
-    await expectSound();
+    if (isSoak || round === ROOT_ROUNDS - 1) await expectSound();
     if (after?.epoch !== before?.epoch) continue;
     expect(JSON.stringify(after?.messages) === JSON.stringify(before?.messages)).toBe(true);
     compared += 1;

@@ -1,4 +1,5 @@
 import { makeClock, makeTemporaryFolder } from "@lossless/testkit";
+import { someOf } from "@lossless/testkit/rounds.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { openEngine } from "lossless-claw";
@@ -85,24 +86,27 @@ async function grow({ engine }: Stage, from: number, turns: number): Promise<voi
   await engine.ingest({ session: SESSION, messages: makeTurns(from, from + turns, { calls: 1 }) });
 }
 
+/** What becomes of each answer is a test of the summariser; what becomes of the conversation is tried with some of them. */
+const TROUBLES: readonly (readonly [string, Complete, Record<string, unknown>])[] = [
+  [
+    "refuses the key",
+    async () => ({ kind: "failure", failure: "auth", message: "401" }),
+    { circuitBreakerThreshold: 2 },
+  ],
+  ["answers nothing", async () => say(""), {}],
+  [
+    "only thinks",
+    async () => say("<think>They want a summary. Let me look at the orders first, then at the"),
+    {},
+  ],
+  ["writes more than it read", async (request) => say(request.user.repeat(2)), {}],
+  ["never answers and does not listen", never, { summaryTimeoutMs: 15 }],
+  ["throws", () => Promise.reject(new Error("socket hang up")), {}],
+  ["returns undefined", (async () => undefined) as unknown as Complete, {}],
+];
+
 describe("a model that", () => {
-  test.each<[string, Complete, Record<string, unknown>]>([
-    [
-      "refuses the key",
-      async () => ({ kind: "failure", failure: "auth", message: "401" }),
-      { circuitBreakerThreshold: 2 },
-    ],
-    ["answers nothing", async () => say(""), {}],
-    [
-      "only thinks",
-      async () => say("<think>They want a summary. Let me look at the orders first, then at the"),
-      {},
-    ],
-    ["writes more than it read", async (request) => say(request.user.repeat(2)), {}],
-    ["never answers and does not listen", never, { summaryTimeoutMs: 15 }],
-    ["throws", () => Promise.reject(new Error("socket hang up")), {}],
-    ["returns undefined", (async () => undefined) as unknown as Complete, {}],
-  ])(
+  test.each(someOf(TROUBLES, 4))(
     "%s: the context fits, what is stored is marked, the ledger has the calls, and the next try waits",
     async (_, complete, config) => {
       const stage = await setStage(complete, config);
