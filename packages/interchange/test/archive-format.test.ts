@@ -1,12 +1,11 @@
 /** The archive format: out, in, and out again. */
 
 import { hash } from "node:crypto";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { findSharedData } from "@lossless/testkit";
 import { someOf } from "@lossless/testkit/rounds.ts";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 
 import { resolveSettings } from "@lossless/core";
 import type { Engine } from "@lossless/core";
@@ -18,7 +17,7 @@ import { importArchive, isArchive } from "../src/archive/import-archive.ts";
 import { importTranscript } from "../src/transcript/import.ts";
 
 import { generateSession } from "@lossless/testkit/session-archive.ts";
-import { makeTemporaryDirectory, makeTemporaryFolder } from "@lossless/testkit";
+import { buildOnce, findSharedData, makeTemporaryDirectory } from "@lossless/testkit";
 import { listRealTranscripts } from "./support.ts";
 
 const SESSION = { key: "agent:main:demo", id: "s1", owner: "main" };
@@ -83,14 +82,7 @@ async function buildArchive(folder: string): Promise<void> {
 }
 
 /** Built once; each test has a copy. */
-const built = makeTemporaryFolder();
-beforeAll(() => buildArchive(built.path));
-afterAll(() => built[Symbol.dispose]());
-
-function copyArchive(folder: string): string {
-  cpSync(built.path, folder, { recursive: true });
-  return join(folder, "lcm.db");
-}
+const copyArchive = buildOnce(buildArchive);
 
 async function forgetOne(engine: Engine, conversationId: number, eventId: string): Promise<void> {
   const { items } = await engine.listMessages({ conversationId, limit: 500 });

@@ -1,12 +1,12 @@
 /** Editing any stored byte by hand must make `verify` fail, and name the message where there is one. */
 import { openEngine } from "lossless-claw";
 import type { VerifyResult } from "@lossless/core";
-import { makeTemporaryFolder } from "@lossless/testkit";
+import { buildOnce, makeTemporaryFolder } from "@lossless/testkit";
 import { isSoak } from "@lossless/testkit/rounds.ts";
-import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { allowWrites } from "../src/seals.ts";
 
 const session = { key: "agent:main:test", id: "session-1", owner: "main" };
@@ -51,14 +51,7 @@ async function buildArchive(folder: string): Promise<void> {
 }
 
 /** Built once; each test has a copy. */
-const built = makeTemporaryFolder();
-beforeAll(() => buildArchive(built.path));
-afterAll(() => built[Symbol.dispose]());
-
-function copyArchive(folder: string): string {
-  cpSync(built.path, folder, { recursive: true });
-  return join(folder, "lcm.db");
-}
+const copyArchive = buildOnce(buildArchive);
 
 async function verifyArchive(database: string): Promise<VerifyResult> {
   const engine = await openEngine({ database, thread: false, create: false });

@@ -1,8 +1,8 @@
 /** A private folder for one test, removed afterwards. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 
 export interface TemporaryFolder {
   readonly path: string;
@@ -24,4 +24,15 @@ export function makeTemporaryDirectory(): string {
   const folder = makeTemporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   return folder.path;
+}
+
+/** An archive that a test file builds once. Returns what copies it into the folder of a test, and says where the copy is. */
+export function buildOnce(build: (folder: string) => Promise<void>): (folder: string) => string {
+  const built = makeTemporaryFolder();
+  beforeAll(() => build(built.path));
+  afterAll(() => built[Symbol.dispose]());
+  return (folder) => {
+    cpSync(built.path, folder, { recursive: true });
+    return join(folder, "lcm.db");
+  };
 }
