@@ -154,7 +154,7 @@ export async function summarizeStep(
     readSources: (id) => store.readSources(id),
     previous: previous?.content ?? null,
     targetTokens: step.targetTokens,
-    sourceTokens: countReplaced(context, step, run),
+    sourceTokens: countReplaced(context.measure, step, run),
     signal: context.signal,
     customInstructions: context.customInstructions,
   });
@@ -173,7 +173,7 @@ export async function summarizeStep(
 
 /** Tokens that a text replaces. One that condenses others comes in a frame that names them, and must save that, too. */
 export function countReplaced(
-  { measure }: FoldContext,
+  measure: FoldContext["measure"],
   { depth, inputTokens }: { readonly depth: number; readonly inputTokens: number },
   run: readonly RunItem[],
 ): number {

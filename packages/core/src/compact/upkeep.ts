@@ -58,7 +58,7 @@ export async function reserveNext(context: FoldContext): Promise<boolean> {
     readSources: (id) => store.readSources(id),
     previous: null,
     targetTokens: step.targetTokens,
-    sourceTokens: countReplaced(context, step, sources),
+    sourceTokens: countReplaced(context.measure, step, sources),
     signal: context.signal,
   });
   const outcome = await store.storeSummary({
@@ -119,7 +119,7 @@ export async function remakeNext(context: FoldContext): Promise<boolean> {
           readSources: (id) => store.readSources(id),
           previous: null,
           targetTokens: depth === 0 ? leafTarget(policy, inputTokens) : condensedTarget(policy, inputTokens),
-          sourceTokens: countReplaced(context, { depth, inputTokens }, run),
+          sourceTokens: countReplaced(context.measure, { depth, inputTokens }, run),
           signal: context.signal,
         });
   const replacement = {

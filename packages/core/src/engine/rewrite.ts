@@ -1,6 +1,7 @@
 /** Rewrites published summaries from their sources, and dissolves them into what they stand for. */
 import { measureSummary } from "../assemble/measure-summary.ts";
 import { condensedTarget } from "../compact/policy.ts";
+import { countReplaced } from "../compact/steps.ts";
 import { EngineError } from "../model/errors.ts";
 import { makeSummaryId } from "../model/ids.ts";
 import { nameSource } from "../store/folding.ts";
@@ -109,18 +110,22 @@ export function writeText(
   readSources?: (summaryId: string) => Promise<readonly RunItem[]>,
 ): Promise<SummarizeResult> {
   const { settings, summarize, extract } = engine;
-  const shown = sumShown(run);
-  const frame = node.depth === 0 ? 0 : measure(engine, "", node.depth, run);
+  const { depth } = node;
+  const inputTokens = sumShown(run);
   const { customInstructions, briefs } = request;
   return (request.isExtractive ? extract : summarize)({
     conversationId: node.conversationId,
     purpose: node.kind,
-    depth: node.depth,
+    depth,
     run,
     readSources,
     previous: null,
-    targetTokens: node.depth === 0 ? settings.leafTargetTokens : condensedTarget(settings, shown),
-    sourceTokens: Math.max(1, shown - frame),
+    targetTokens: depth === 0 ? settings.leafTargetTokens : condensedTarget(settings, inputTokens),
+    sourceTokens: countReplaced(
+      (summary) => measureSummary(summary, settings.timezone),
+      { depth, inputTokens },
+      run,
+    ),
     signal: request.signal ?? new AbortController().signal,
     customInstructions,
     briefs,
