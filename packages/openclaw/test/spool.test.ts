@@ -265,7 +265,7 @@ describe("a damaged file in the spool", () => {
         import { Spool } from ${JSON.stringify(new URL("../src/capture/spool.ts", import.meta.url).href)};
         const spool = new Spool(${JSON.stringify(join(folder, "lcm.db"))});
         await spool.size();
-        try { for (;;) openSync("/dev/null"); } catch {}
+        try { for (;;) openSync("/dev/null"); } catch { /* No more can be opened. */ }
         await spool.add(${JSON.stringify(turn)}).catch((error) => console.log(error.code));`;
       const command = 'ulimit -n 128; exec "$0" --input-type=module --eval "$PROGRAM"';
       const { stdout, stderr } = spawnSync("sh", ["-c", command, process.execPath], {

@@ -34,7 +34,7 @@ export function defineWatch(program: Command): void {
     "after",
     `
 Follows the session files of the agents that are on this machine and stores every line of them within about a second.
-It only reads them, and asks no model. One watcher runs per archive; killed at any moment, it goes on where it stopped.
+It only reads them, and asks no model. One watcher runs per archive; after a crash or a kill it resumes where it stopped.
 What it stores belongs to the owner in the setting captureOwner (or --owner).
 
 Nothing of a session is stored if its folder, file or id is in the setting captureExclude, or if its project has a
