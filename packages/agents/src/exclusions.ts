@@ -12,6 +12,8 @@ import type { ExcludeSession } from "@lossless/interchange";
 const IGNORE_FILE = ".lcmignore";
 /** A host names the folder with the first prompt; a file that has rested this long without one never will. */
 export const RESTED_MS = 10_000;
+/** Why such a file is left out until then; the watcher looks again. */
+export const WAITING = "waits until its folder is known";
 
 /** Patterns are globs for folders (with all below), transcript files, or session ids. */
 export function makeExclusion(patterns: readonly string[], now: () => number = Date.now): ExcludeSession {
@@ -21,7 +23,7 @@ export function makeExclusion(patterns: readonly string[], now: () => number = D
     const isNamed = (glob: string): boolean => places.some((place) => covers(glob, place));
     const named = globs.find((glob) => glob === sessionId || withTarget(glob).some(isNamed));
     if (named !== undefined) return `excluded by the setting captureExclude (${named})`;
-    if (folder === undefined) return isResting(path, now()) ? null : "waits until its folder is known";
+    if (folder === undefined) return isResting(path, now()) ? null : WAITING;
     if (folder === null) return null;
     const file = findIgnoring(followLinks(folder));
     return file === null ? null : `excluded by ${file}`;

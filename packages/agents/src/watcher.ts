@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { EngineError, makeImportId, must } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
 import type { ExcludeSession, ImportReport, ImportTarget } from "@lossless/interchange";
-import { RESTED_MS } from "./exclusions.ts";
+import { RESTED_MS, WAITING } from "./exclusions.ts";
 import type { AgentPlace } from "./places.ts";
 import type { AgentState, WatchState } from "./watch-state.ts";
 
@@ -186,10 +186,9 @@ export class Watcher {
       const watcher = watch(folder, (_type, name) => this.#hear(place, folder, name));
       watcher.on("error", () => this.#unwatch(folder));
       this.#watchers.set(folder, watcher);
-    } catch (error) {
-      // The folder is gone again, or the system has no more watches: then everything is looked at instead.
+    } catch {
+      // The folder is gone again, or the system has no more watches: then scans find all changes.
       if (existsSync(folder)) this.#hasEvents = false;
-      else if (!(error instanceof Error)) throw error;
     }
   }
 
@@ -280,7 +279,7 @@ export class Watcher {
     for (const { code, message } of report.problems) {
       if (code === "left_out") onEvent({ kind: "left_out", agent: place.agent, path, reason: message });
       // Something is waited for that no event will tell.
-      if (code === "left_out" && message.startsWith("waits")) this.#setDue(file, Date.now() + RESTED_MS);
+      if (code === "left_out" && message === WAITING) this.#setDue(file, Date.now() + RESTED_MS);
       if (code === "incomplete_line" && place.agent === "opencode")
         this.#setDue(file, Date.now() + UNFINISHED_MS);
     }

@@ -91,7 +91,7 @@ const writes =
   (context, ...request) =>
     writePlan(context, () => plan(...request));
 
-/** One that tells nothing. */
+/** One without a result. */
 const does =
   <R extends readonly unknown[]>(plan: (...request: R) => Plan<unknown>): Planned<R, void> =>
   async (context, ...request) =>
