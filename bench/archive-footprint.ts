@@ -8,7 +8,7 @@ import { importPaths } from "@lossless/interchange";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { renderSessionFile } from "./archive-messages.ts";
-import type { ProgramReport } from "./archive-program.ts";
+import type { ProgramResult } from "./archive-program.ts";
 
 const PROGRAM = join(import.meta.dirname, "archive-program.ts");
 const run = promisify(execFile);
@@ -63,12 +63,12 @@ export function writeSessionFile(path: string, bytes: number): void {
 export type Task = "import" | "turns" | "large";
 
 /** Runs a task in a process of its own, several times; each run has its own database. */
-export async function runProgram(task: Task, file: string, times: number): Promise<ProgramReport[]> {
-  const reports: ProgramReport[] = [];
+export async function runProgram(task: Task, file: string, times: number): Promise<ProgramResult[]> {
+  const reports: ProgramResult[] = [];
   for (let i = 0; i < times; i++) {
     using folder = makeTemporaryFolder("lossless-bench-");
     const { stdout } = await run(process.execPath, [PROGRAM, task, folder.file("lcm.db"), file]);
-    reports.push(JSON.parse(stdout) as ProgramReport);
+    reports.push(JSON.parse(stdout) as ProgramResult);
   }
   return reports;
 }

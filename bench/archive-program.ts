@@ -7,7 +7,7 @@ import { openEngine } from "lossless-claw";
 import { importTranscript } from "@lossless/interchange";
 import { MessageSource, TURN_MESSAGES } from "./archive-messages.ts";
 
-export interface ProgramReport {
+export interface ProgramResult {
   readonly peakBytes: number;
   readonly messages: number;
   /** Longest time between two moments at which the main thread was free, less what it waited for a processor. */
@@ -107,4 +107,4 @@ probe.stop();
 await close();
 const { stallMs, workMs } = probe;
 const peakBytes = process.resourceUsage().maxRSS * 1024;
-console.log(JSON.stringify({ peakBytes, messages, stallMs, workMs } satisfies ProgramReport));
+console.log(JSON.stringify({ peakBytes, messages, stallMs, workMs } satisfies ProgramResult));

@@ -7,7 +7,7 @@
 import { makeTemporaryFolder } from "@lossless/testkit/temporary.ts";
 import { measureGeneratedDisk, measureRealDisk, runProgram, writeSessionFile } from "./archive-footprint.ts";
 import type { DiskResult } from "./archive-footprint.ts";
-import type { ProgramReport } from "./archive-program.ts";
+import type { ProgramResult } from "./archive-program.ts";
 import { importFile } from "./import.ts";
 import { IMPORT, measureSpeed, measureWork, SINGLE, TURNS } from "./archive-speed.ts";
 import type { SpeedResult } from "./archive-speed.ts";
@@ -192,7 +192,7 @@ async function measureStalls(): Promise<Row[]> {
   ] as const) {
     showProgress(`watching the main thread: ${title}`);
     const reports = await runProgram(task, file, STALL_RUNS);
-    const best = (pick: (report: ProgramReport) => number): number => Math.min(...reports.map(pick));
+    const best = (pick: (report: ProgramResult) => number): number => Math.min(...reports.map(pick));
     const stallMs = best((report) => report.stallMs);
     const messages = reports[0]?.messages ?? 0;
     rows.push(

@@ -281,6 +281,15 @@ test("every source file opens by saying what it is", () => {
   expect(silent).toEqual([]);
 });
 
+/** What a function returns has one ending. `Report` alone is a thing one fills, and an answer is what a model or a host says. */
+test("what is asked is a …Request, what comes back a …Result", () => {
+  const other = /^(?:export )?(?:interface|type) (\w*(?:Outcome|Wish)|\w+Report)\b/gm;
+  const named = allCode.flatMap(({ path, text }) =>
+    [...text.matchAll(other)].map(([, name]) => `${path}: ${name}`),
+  );
+  expect(named).toEqual([]);
+});
+
 describe("the scanner behind these tests", () => {
   test.each([
     [`import { a } from "./a.ts";`, ["./a.ts"]],

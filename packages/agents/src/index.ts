@@ -2,7 +2,7 @@
 export { makeExclusion } from "./exclusions.ts";
 export { listPlaces } from "./places.ts";
 export { installService, uninstallService } from "./service.ts";
-export type { ServiceReport } from "./service.ts";
+export type { ServiceResult } from "./service.ts";
 export { applySetup, findAgentFolder, planRemoval, planSetup } from "./setup.ts";
 export type { SetupAgent, SetupEdit, SetupRequest } from "./setup.ts";
 export { readWatchState, watchAlone, writeWatchState } from "./watch-state.ts";

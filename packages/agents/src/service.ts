@@ -20,14 +20,14 @@ export interface ServiceRequest {
   readonly run?: (program: string, args: readonly string[]) => void;
 }
 
-export interface ServiceReport {
+export interface ServiceResult {
   readonly path: string;
   /** What still has to be typed, where the service manager could not be asked. */
   readonly next: string | null;
   readonly isTested: boolean;
 }
 
-export function installService(request: ServiceRequest): ServiceReport {
+export function installService(request: ServiceRequest): ServiceResult {
   const { path, text, start, isTested } = describeService(request);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text, { mode: 0o600 });
@@ -35,7 +35,7 @@ export function installService(request: ServiceRequest): ServiceReport {
 }
 
 /** Null when there is none. */
-export function uninstallService(request: ServiceRequest): ServiceReport | null {
+export function uninstallService(request: ServiceRequest): ServiceResult | null {
   const { path, stop, after, isTested } = describeService(request);
   if (!existsSync(path)) return null;
   runAll(stop, request.run);

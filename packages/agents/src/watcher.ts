@@ -11,7 +11,7 @@ import type { FSWatcher } from "node:fs";
 import { join } from "node:path";
 import { EngineError, makeImportId, must } from "@lossless/core";
 import { importTranscript } from "@lossless/interchange";
-import type { ExcludeSession, ImportReport, ImportTarget } from "@lossless/interchange";
+import type { ExcludeSession, ImportResult, ImportTarget } from "@lossless/interchange";
 import { RESTED_MS, WAITING } from "./exclusions.ts";
 import type { AgentPlace } from "./places.ts";
 import type { AgentState, WatchState } from "./watch-state.ts";
@@ -33,7 +33,7 @@ const DATABASE_MARGIN_MS = 300_000;
 const UNFINISHED_MS = 65_000;
 
 export type WatchEvent =
-  | { readonly kind: "stored"; readonly agent: string; readonly report: ImportReport; readonly lagMs: number }
+  | { readonly kind: "stored"; readonly agent: string; readonly report: ImportResult; readonly lagMs: number }
   | { readonly kind: "left_out"; readonly agent: string; readonly path: string; readonly reason: string }
   | { readonly kind: "failed"; readonly agent: string; readonly path: string; readonly reason: string };
 
@@ -273,7 +273,7 @@ export class Watcher {
     }
   }
 
-  #noteReport(file: Followed, report: ImportReport): void {
+  #noteReport(file: Followed, report: ImportResult): void {
     const { place, path } = file;
     const { onEvent } = this.#options;
     for (const { code, message } of report.problems) {

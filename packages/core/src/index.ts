@@ -32,7 +32,7 @@ export type {
   Arrival,
   HiddenReason,
   IngestedMessage,
-  IngestOutcome,
+  ArrivalKind,
   ModelIdentity,
   SessionRef,
 } from "./model/message.ts";

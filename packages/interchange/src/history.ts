@@ -15,14 +15,14 @@ import type { OpenStore, Store } from "@lossless/core/ports";
 import { createAccessError } from "./transcript/detect.ts";
 import { exportDocumented } from "./documented/export.ts";
 import { importDocumented } from "./documented/import.ts";
-import type { DocumentedImportReport } from "./documented/import.ts";
+import type { DocumentedImportResult } from "./documented/import.ts";
 import { isOpenCodeDatabase } from "./formats/opencode-database.ts";
 import { isSqliteFile } from "./documented/source.ts";
-import { exportArchive, type ExportOptions, type ExportReport } from "./archive/export-archive.ts";
+import { exportArchive, type ExportOptions, type ExportResult } from "./archive/export-archive.ts";
 import { exportText } from "./formats/export-text.ts";
 import type { ExportFormat } from "./formats/names.ts";
 import { importArchive, isArchive } from "./archive/import-archive.ts";
-import type { ImportProgress } from "./transcript/import-report.ts";
+import type { ImportProgress } from "./transcript/import-result.ts";
 import { exportRemnic } from "./formats/remnic.ts";
 
 /** Where an archive is. */
@@ -49,7 +49,7 @@ export interface ExportRequest extends ArchiveLocation, ExportOptions {
 export async function exportConversations(
   request: ExportRequest,
   openStore: OpenStore,
-): Promise<ExportReport> {
+): Promise<ExportResult> {
   const { format, out, overwrite = false } = request;
   if (format !== "remnic" && !overwrite && existsSync(out)) {
     throw new EngineError("usage", `cannot write ${out}: it exists`, {
@@ -100,7 +100,7 @@ export interface HistoryRequest extends ArchiveLocation {
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
 
-export interface HistoryReport extends DocumentedImportReport {
+export interface HistoryResult extends DocumentedImportResult {
   readonly kind: HistoryKind;
 }
 
@@ -109,7 +109,7 @@ export async function importHistory(
   kind: HistoryKind,
   request: HistoryRequest,
   openStore: OpenStore,
-): Promise<HistoryReport> {
+): Promise<HistoryResult> {
   const store = await openPlace(openStore, request, { readOnly: false, create: true });
   const now = Date.now();
   const { importId = makeImportId() } = request;

@@ -7,7 +7,7 @@ export { holdsSessionLines } from "./transcript/import-documents.ts";
 
 // Transcripts
 export { importPaths, importTranscript } from "./transcript/import.ts";
-export type { ImportReport, ImportTarget } from "./transcript/import.ts";
+export type { ImportResult, ImportTarget } from "./transcript/import.ts";
 export type { ExcludeSession } from "./transcript/identity.ts";
 export { findProject } from "./transcript/project.ts";
 export { createDryTarget } from "./transcript/dry-run.ts";
@@ -20,14 +20,14 @@ export type {
   ArchiveLocation,
   ExportRequest,
   HistoryKind,
-  HistoryReport,
+  HistoryResult,
   HistoryRequest,
 } from "./history.ts";
-export type { ExportReport } from "./archive/export-archive.ts";
+export type { ExportResult } from "./archive/export-archive.ts";
 
 // Session files of hosts
 export { findSessionFiles, rotateSessionFile, sweepSessionFiles } from "./transcript/rotate.ts";
-export type { RotateOptions, RotateReport, SweepOptions, SweepTally } from "./transcript/rotate.ts";
+export type { RotateOptions, RotateResult, SweepOptions, SweepTally } from "./transcript/rotate.ts";
 
 // Databases of the documented schema
 export { adoptDocumentedDatabase, isDocumentedDatabase } from "./documented/adopt.ts";

@@ -8,7 +8,7 @@ import { say, session, textOf } from "@lossless/testkit/contract/parts.ts";
 import { expect, onTestFinished, test } from "vitest";
 import { exportArchive } from "../src/archive/export-archive.ts";
 import { importArchive } from "../src/archive/import-archive.ts";
-import type { ArchiveImportReport } from "../src/archive/import-archive.ts";
+import type { ArchiveImportResult } from "../src/archive/import-archive.ts";
 
 /** Enough lines that an import tells of its progress more than once. */
 const MESSAGES = 600;
@@ -18,7 +18,7 @@ interface Desk {
   /** Another program with the same archive, which never waits. */
   readonly other: SqliteStore;
   /** Imports, and calls `meanwhile` in the middle of it. */
-  readonly bring: (meanwhile: () => void) => Promise<ArchiveImportReport>;
+  readonly bring: (meanwhile: () => void) => Promise<ArchiveImportResult>;
   readonly listFiles: () => string[];
 }
 
@@ -48,7 +48,7 @@ async function openDesk(): Promise<Desk> {
     await target.close();
     folder[Symbol.dispose]();
   });
-  const bring = (meanwhile: () => void): Promise<ArchiveImportReport> => {
+  const bring = (meanwhile: () => void): Promise<ArchiveImportResult> => {
     let isDone = false;
     const onProgress = (): void => {
       if (!isDone) meanwhile();

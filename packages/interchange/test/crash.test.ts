@@ -8,7 +8,7 @@ import { rounds, someOf } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
 import type { Engine } from "@lossless/core";
-import { importPaths, type ImportReport } from "../src/transcript/import.ts";
+import { importPaths, type ImportResult } from "../src/transcript/import.ts";
 
 import {
   generateSession,
@@ -72,7 +72,7 @@ async function readAll(
   engine: Engine,
   directory: string,
 ): Promise<{ files: Map<string, StoredLine[]>; imported: number }> {
-  const reports: ImportReport[] = [];
+  const reports: ImportResult[] = [];
   const { imported } = await importPaths({
     engine,
     paths: [directory],

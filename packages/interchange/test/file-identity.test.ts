@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { fc } from "@lossless/testkit/properties.ts";
 import { describe, expect, test } from "vitest";
 
-import { importTranscript, type ImportReport } from "../src/transcript/import.ts";
+import { importTranscript, type ImportResult } from "../src/transcript/import.ts";
 
 import { openTestEngine } from "@lossless/testkit/session-archive.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit";
@@ -50,7 +50,7 @@ class Desk {
   }
 
   /** Writes the first lines of the file, and imports it. */
-  async look(name: string, count: number): Promise<ImportReport> {
+  async look(name: string, count: number): Promise<ImportResult> {
     const path = join(this.folder, name);
     writeFileSync(path, this.#lines.slice(0, count).join(""));
     return importTranscript({ engine: this.engine, path });

@@ -10,7 +10,7 @@ import {
   importPaths,
   importTranscript,
   type ImportOptions,
-  type ImportReport,
+  type ImportResult,
 } from "../src/transcript/import.ts";
 
 import { makeTemporaryDirectory } from "@lossless/testkit";
@@ -28,12 +28,12 @@ class Desk {
     writeFileSync(this.path, "");
   }
 
-  async grow(content: string | Buffer, options: Partial<ImportOptions> = {}): Promise<ImportReport> {
+  async grow(content: string | Buffer, options: Partial<ImportOptions> = {}): Promise<ImportResult> {
     appendFileSync(this.path, content);
     return this.import(options);
   }
 
-  async import(options: Partial<ImportOptions> = {}): Promise<ImportReport> {
+  async import(options: Partial<ImportOptions> = {}): Promise<ImportResult> {
     return importTranscript({ engine: this.target, path: this.path, ...options });
   }
 

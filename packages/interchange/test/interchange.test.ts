@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 
 import { expect, test } from "vitest";
 
-import { importPaths, importTranscript, type ImportReport } from "../src/transcript/import.ts";
+import { importPaths, importTranscript, type ImportResult } from "../src/transcript/import.ts";
 
 import { openTestEngine, readStoredLines } from "@lossless/testkit/session-archive.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit";
@@ -77,7 +77,7 @@ test.skipIf(others.length === 0)(
       cpSync(path, target);
     }
     const engine = await openTestEngine();
-    const reports: ImportReport[] = [];
+    const reports: ImportResult[] = [];
     const summary = await importPaths({
       engine,
       paths: [folder],

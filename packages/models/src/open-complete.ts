@@ -10,7 +10,7 @@ import type { Dialect, Endpoint } from "./dialect.ts";
 import { findEndpoint } from "./endpoints.ts";
 import { openai } from "./openai.ts";
 import { learnQuirk, type Quirk } from "./quirks.ts";
-import { explainOutcome, send, type Outcome } from "./send.ts";
+import { explainOutcome, send, type SendResult } from "./send.ts";
 
 export interface OpenCompleteOptions {
   readonly settings: Pick<
@@ -97,11 +97,11 @@ async function complete(plan: CallPlan, signal: AbortSignal): Promise<CompleteRe
   }
 }
 
-function isCorrectable(outcome: Outcome): outcome is Extract<Outcome, { kind: "refused" }> {
+function isCorrectable(outcome: SendResult): outcome is Extract<SendResult, { kind: "refused" }> {
   return outcome.kind === "refused" && (outcome.status === 400 || outcome.status === 422);
 }
 
-function toResult(outcome: Outcome, { endpoint, model }: CallPlan): CompleteResult {
+function toResult(outcome: SendResult, { endpoint, model }: CallPlan): CompleteResult {
   if (outcome.kind !== "answer") return explainOutcome(outcome, endpoint);
   const { text, inputTokens, outputTokens } = outcome.answer;
   const answered = { provider: endpoint.provider, model: outcome.answer.model ?? model };

@@ -28,7 +28,7 @@ export interface Call {
   readonly stallMs: number;
 }
 
-export type Outcome =
+export type SendResult =
   | { readonly kind: "answer"; readonly answer: Answer }
   | {
       readonly kind: "refused";
@@ -41,7 +41,7 @@ export type Outcome =
 const MAX_BODY_CHARS = 4_000_000;
 const MAX_ERROR_CHARS = 64_000;
 
-export async function send(call: Call, signal: AbortSignal): Promise<Outcome> {
+export async function send(call: Call, signal: AbortSignal): Promise<SendResult> {
   const watch = new StallWatch(call.stallMs);
   let hasBegun = false;
   try {
@@ -102,7 +102,7 @@ async function readWholeText(response: Response, watch: StallWatch, limit: numbe
   return text;
 }
 
-async function readRefusal(response: Response, watch: StallWatch): Promise<Outcome> {
+async function readRefusal(response: Response, watch: StallWatch): Promise<SendResult> {
   const text = await readWholeText(response, watch, MAX_ERROR_CHARS);
   const body = parseObject(text);
   const error = body === null ? { type: "", message: text } : readProviderError(body);
@@ -110,7 +110,7 @@ async function readRefusal(response: Response, watch: StallWatch): Promise<Outco
   return { kind: "refused", status: response.status, error, retryAfterMs };
 }
 
-async function readAnswer(dialect: Reading, response: Response, watch: StallWatch): Promise<Outcome> {
+async function readAnswer(dialect: Reading, response: Response, watch: StallWatch): Promise<SendResult> {
   const isStream = !(response.headers.get("content-type") ?? "").includes("application/json");
   const answer = isStream
     ? await readStream(dialect, response, watch)
@@ -186,13 +186,16 @@ function readCode(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-const broken = (failure: Failure["failure"], message: string): Outcome => ({
+const broken = (failure: Failure["failure"], message: string): SendResult => ({
   kind: "broken",
   failure: makeFailure(failure, message),
 });
 
 /** What a call that brought no answer means for the caller. */
-export function explainOutcome(outcome: Exclude<Outcome, { kind: "answer" }>, endpoint: Endpoint): Failure {
+export function explainOutcome(
+  outcome: Exclude<SendResult, { kind: "answer" }>,
+  endpoint: Endpoint,
+): Failure {
   if (outcome.kind === "broken")
     return { ...outcome.failure, message: clean(outcome.failure.message, endpoint) };
   const { status, error, retryAfterMs } = outcome;

@@ -3,11 +3,13 @@ import {
   describeOutcome,
   explainRefusal,
   readTrigger,
-  type FoldOutcome,
+  type HostFoldResult,
 } from "../src/assemble/compact-answer.ts";
 import { classifyReason, letsTurnGoOn } from "./host-rules.ts";
 
-const byKind: { readonly [Kind in FoldOutcome["kind"]]: readonly Extract<FoldOutcome, { kind: Kind }>[] } = {
+const byKind: {
+  readonly [Kind in HostFoldResult["kind"]]: readonly Extract<HostFoldResult, { kind: Kind }>[];
+} = {
   folded: [true, false].map((targetReached) => ({ kind: "folded", targetReached })),
   shrunk: [{ kind: "shrunk" }],
   "under-target": [{ kind: "under-target" }],
@@ -16,7 +18,7 @@ const byKind: { readonly [Kind in FoldOutcome["kind"]]: readonly Extract<FoldOut
   cancelled: [{ kind: "cancelled" }],
   failed: [{ kind: "failed", message: "a summary guard timed out" }],
 };
-const outcomes: readonly FoldOutcome[] = Object.values(byKind).flat();
+const outcomes: readonly HostFoldResult[] = Object.values(byKind).flat();
 
 describe("what the host is told about a compaction", () => {
   test.each(outcomes)("before a turn, $kind lets the turn go on", (outcome) => {

@@ -5,7 +5,7 @@
  */
 import { planForget, planForgetting } from "@lossless/core/adapter";
 import { TABLE_NAMES } from "@lossless/core/ports";
-import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
+import type { ForgetResult, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
 import { statement } from "./connection.ts";
 import { purgeAll } from "./full-text-index.ts";
 import { CONFLICTING, readPlan, writePlan } from "./plans.ts";
@@ -31,7 +31,7 @@ export const readForgetPlan = (
   alsoSummaryIds: readonly string[],
 ): Promise<ForgetPlan> => readPlan(context, () => planForgetting(messageIds, alsoSummaryIds));
 
-export const forget = (context: StoreContext, request: ForgetRequest): Promise<ForgetOutcome> =>
+export const forget = (context: StoreContext, request: ForgetRequest): Promise<ForgetResult> =>
   context.sql.write(async (sql) => {
     const outcome = await writePlan({ ...context, sql }, () => planForget(request));
     if (outcome.kind === "stale") return outcome;

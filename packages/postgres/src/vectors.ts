@@ -15,7 +15,7 @@ import {
   vectorToBytes,
 } from "@lossless/core/adapter";
 import type { CodedRow, Neighbour, NewRow } from "@lossless/core/adapter";
-import type { Row, Store, StoreVectorsOutcome, VectorCounts, VectorSpace } from "@lossless/core/ports";
+import type { Row, Store, StoreVectorsResult, VectorCounts, VectorSpace } from "@lossless/core/ports";
 import type { Sql } from "./connection.ts";
 import { statement } from "./connection.ts";
 import { nameConversations, readBeyond } from "./find-clues.ts";
@@ -147,10 +147,10 @@ export const listPendingVectors = (
 export async function storeVectors(
   { sql }: StoreContext,
   request: Verb<"storeVectors">,
-): Promise<StoreVectorsOutcome> {
+): Promise<StoreVectorsResult> {
   const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [] } = request;
   const ids = vectors.map(({ messageId }) => messageId);
-  return sql.write(async (transaction): Promise<StoreVectorsOutcome> => {
+  return sql.write(async (transaction): Promise<StoreVectorsResult> => {
     const space = await transaction.get<{ dimensions: number }>(RENEW, now + leaseMs, spaceId, holder);
     if (space === undefined) return { kind: "lost" };
     const lengths = vectors.flatMap(({ vector }) => (vector === null ? [] : [vector.length]));

@@ -5,7 +5,7 @@
  * Invariant: after the transaction no row and no term of the index holds the text; after `wipeFreed` no page of the file does.
  */
 import { planForget, planForgetting } from "@lossless/core/adapter";
-import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
+import type { ForgetResult, ForgetPlan, ForgetRequest } from "@lossless/core/ports";
 import type { StoreContext } from "./store-context.ts";
 import { readPlan, writePlan } from "./plans.ts";
 import { dropUnfinished } from "./reindex.ts";
@@ -23,9 +23,9 @@ export const readForgetPlan = (
   alsoSummaryIds: readonly string[],
 ): ForgetPlan => readPlan(context, () => planForgetting(messageIds, alsoSummaryIds));
 
-export function forget(context: StoreContext, request: ForgetRequest): ForgetOutcome {
+export function forget(context: StoreContext, request: ForgetRequest): ForgetResult {
   const { connection } = context;
-  const outcome = connection.write((): ForgetOutcome => {
+  const outcome = connection.write((): ForgetResult => {
     // Deleted content is overwritten where it stood, not only where that is free of charge.
     connection.exec("PRAGMA secure_delete = ON");
     const planned = writePlan(context, () => planForget(request));

@@ -62,7 +62,7 @@ import type {
   AppendResult,
   ArchiveStatus,
   Blobs,
-  BoundaryOutcome,
+  BoundaryResult,
   BoundaryRequest,
   ClueRequest,
   CluesFound,
@@ -78,7 +78,7 @@ import type {
   DocumentPlace,
   DoubtfulSummary,
   EventSink,
-  ForgetOutcome,
+  ForgetResult,
   ForgetPlan,
   ForgetRequest,
   FoundSummary,
@@ -103,7 +103,7 @@ import type {
   Page,
   Plan,
   ProveArrival,
-  PublishOutcome,
+  PublishResult,
   RecallParts,
   RecallScope,
   RedactedMessage,
@@ -122,7 +122,7 @@ import type {
   Store,
   StoreSummary,
   StoreVectors,
-  StoreVectorsOutcome,
+  StoreVectorsResult,
   SummaryGraph,
   SummaryNode,
   SummaryReplacement,
@@ -268,7 +268,7 @@ export class SqliteStore implements Store {
     return this.#write(() => planSetHidden({ session, reason, eventIds, now, mode }));
   }
 
-  async recordBoundary(request: BoundaryRequest): Promise<BoundaryOutcome> {
+  async recordBoundary(request: BoundaryRequest): Promise<BoundaryResult> {
     return this.#write(() => planBoundary(request));
   }
 
@@ -366,13 +366,13 @@ export class SqliteStore implements Store {
     return this.#do("read", () => fold.readRun(this.#context, conversationId, keys, withTexts));
   }
 
-  async storeSummary(request: StoreSummary): Promise<PublishOutcome> {
+  async storeSummary(request: StoreSummary): Promise<PublishResult> {
     // What is folded is found by search, not seen: it has to be in the index by then.
     this.#queue.settle();
     return this.#write(() => planStoreSummary(request));
   }
 
-  async publishStored(request: Parameters<Store["publishStored"]>[0]): Promise<PublishOutcome[]> {
+  async publishStored(request: Parameters<Store["publishStored"]>[0]): Promise<PublishResult[]> {
     // What is folded is found by search, not seen: it has to be in the index by then.
     this.#queue.settle();
     return this.#write(() => planPublishStored(request));
@@ -386,7 +386,7 @@ export class SqliteStore implements Store {
     return this.#do("read", () => remake.readStale(this.#context, conversationId));
   }
 
-  async storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
+  async storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishResult> {
     return this.#write(() => planStoreRemade(replacement, now));
   }
 
@@ -588,7 +588,7 @@ export class SqliteStore implements Store {
     return this.#do("read", () => fold.readSources(this.#context, summaryId));
   }
 
-  async replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome> {
+  async replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishResult> {
     return this.#write(() => planReplaceSummary(replacement, now));
   }
 
@@ -612,7 +612,7 @@ export class SqliteStore implements Store {
     return this.#do("read", () => forgetting.readForgetPlan(this.#context, messageIds, alsoSummaryIds));
   }
 
-  async forget(request: ForgetRequest): Promise<ForgetOutcome> {
+  async forget(request: ForgetRequest): Promise<ForgetResult> {
     return this.#do("write", () => forgetting.forget(this.#context, request));
   }
 
@@ -785,7 +785,7 @@ export class SqliteStore implements Store {
     return this.#do("read", () => vectors.listUnembedded(this.#context, request));
   }
 
-  async storeVectors(request: StoreVectors): Promise<StoreVectorsOutcome> {
+  async storeVectors(request: StoreVectors): Promise<StoreVectorsResult> {
     return this.#do("write", () => vectors.storeVectors(this.#context, request));
   }
 

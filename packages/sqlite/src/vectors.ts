@@ -17,7 +17,7 @@ import type {
   RecallScope,
   Row,
   StoreVectors,
-  StoreVectorsOutcome,
+  StoreVectorsResult,
   VectorCounts,
   VectorSpace,
 } from "@lossless/core/ports";
@@ -143,9 +143,9 @@ export function listPendingVectors(
     .map(({ messageId, isWanted }) => ({ messageId, isWanted: isWanted !== 0 }));
 }
 
-export function storeVectors({ connection }: StoreContext, request: StoreVectors): StoreVectorsOutcome {
+export function storeVectors({ connection }: StoreContext, request: StoreVectors): StoreVectorsResult {
   const { spaceId, holder, now, leaseMs, vectors, passed = [], unwanted = [] } = request;
-  return connection.write((): StoreVectorsOutcome => {
+  return connection.write((): StoreVectorsResult => {
     if (connection.change(RENEW, now + leaseMs, spaceId, holder) === 0) return { kind: "lost" };
     const known = connection.get<{ dimensions: number }>(DIMENSIONS, spaceId)?.dimensions ?? 0;
     const lengths = vectors.flatMap(({ vector }) => (vector === null ? [] : [vector.length]));

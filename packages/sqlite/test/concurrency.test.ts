@@ -8,7 +8,7 @@ import { openEngine } from "lossless-claw";
 import type { Engine } from "@lossless/core";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { SHARED_SESSION, sharedArrival, TURN_MESSAGES } from "@lossless/testkit/crowd-program.ts";
-import type { CrowdOrders, CrowdReport, CrowdRole } from "@lossless/testkit/crowd-program.ts";
+import type { CrowdOrders, CrowdResult, CrowdRole } from "@lossless/testkit/crowd-program.ts";
 import { rounds } from "@lossless/testkit/rounds.ts";
 import { expect, test } from "vitest";
 
@@ -21,7 +21,7 @@ const SHARED_EVENTS = rounds({ test: 60, soak: 300 });
 /** A process of the crowd, and what it says at its end. Fails with its output when it fails. */
 class Member {
   readonly process: ChildProcess;
-  readonly report: Promise<CrowdReport>;
+  readonly report: Promise<CrowdResult>;
 
   constructor(role: CrowdRole, orders: CrowdOrders) {
     this.process = fork(PROGRAM, [role, JSON.stringify(orders)], {
@@ -33,12 +33,12 @@ class Member {
     this.report.catch(() => undefined);
   }
 
-  async #watch(title: string): Promise<CrowdReport> {
-    let report: CrowdReport | null = null;
+  async #watch(title: string): Promise<CrowdResult> {
+    let report: CrowdResult | null = null;
     let errors = "";
     this.process.stderr?.on("data", (data: Buffer) => (errors += data.toString()));
     this.process.on("message", (message: { kind: string }) => {
-      if (message.kind === "done") report = message as CrowdReport;
+      if (message.kind === "done") report = message as CrowdResult;
     });
     const [status, signal] = (await once(this.process, "close")) as [number | null, string | null];
     if (status !== 0 || report === null)
@@ -50,7 +50,7 @@ class Member {
     await Promise.race([once(this.process, "message"), this.report]);
   }
 
-  async stop(): Promise<CrowdReport> {
+  async stop(): Promise<CrowdResult> {
     if (this.process.connected) this.process.send("stop");
     return this.report;
   }

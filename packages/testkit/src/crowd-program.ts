@@ -18,7 +18,7 @@ export interface CrowdOrders {
 }
 
 /** What a process says when it is done. */
-export interface CrowdReport {
+export interface CrowdResult {
   readonly kind: "done";
   readonly name: string;
   readonly stored: number;
@@ -39,7 +39,7 @@ const PAUSE_MS = 15;
 
 let stopped = false;
 
-async function write(orders: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+async function write(orders: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const { name, turns, sharedEvents } = orders;
   const engine = await openEngine({ database: orders.database });
   const session = { key: `agent:main:${name}`, id: name, owner: "main" };
@@ -93,7 +93,7 @@ export function makeTurn(name: string, turn: number): Arrival[] {
 }
 
 /** Reads until it is told to stop, and checks that what it sees is whole: never fewer messages than before, never half a turn. */
-async function read({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+async function read({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const engine = await openEngine({ database, readOnly: true, thread: false });
   let seen = 0;
   let rounds = 0;
@@ -127,7 +127,7 @@ async function checkConversations(engine: Engine): Promise<void> {
 }
 
 /** What backup tools, scanners and other programs do to a file. */
-async function meddle({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+async function meddle({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const header = Buffer.alloc(100);
   let rounds = 0;
   for (; !stopped || rounds === 0; rounds++) {
@@ -147,7 +147,7 @@ async function meddle({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kin
 }
 
 /** Takes the write lock, says so, and keeps it until told to stop. */
-async function hold({ database }: CrowdOrders): Promise<Omit<CrowdReport, "kind" | "name">> {
+async function hold({ database }: CrowdOrders): Promise<Omit<CrowdResult, "kind" | "name">> {
   const raw = new DatabaseSync(database, { timeout: 30_000 });
   raw.exec("BEGIN IMMEDIATE");
   process.send?.({ kind: "held" });
@@ -166,7 +166,7 @@ if (process.argv[1] === import.meta.filename && process.send) {
   process.on("disconnect", () => process.exit(0));
   const orders = JSON.parse(process.argv[3] ?? "{}") as CrowdOrders;
   const report = await ROLES[process.argv[2] as CrowdRole](orders);
-  process.send({ kind: "done", name: orders.name, ...report } satisfies CrowdReport, () =>
+  process.send({ kind: "done", name: orders.name, ...report } satisfies CrowdResult, () =>
     process.disconnect(),
   );
 }

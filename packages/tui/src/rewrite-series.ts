@@ -21,7 +21,7 @@ export type Stage =
   | { readonly kind: "review"; readonly answer: RewriteResult }
   | { readonly kind: "done"; readonly reason: string };
 
-export type Outcome = "accepted" | "skipped" | "unchanged" | "no better";
+export type RewriteDecision = "accepted" | "skipped" | "unchanged" | "no better";
 
 export class RewriteSeries {
   readonly #archive: TuiArchive;
@@ -29,7 +29,7 @@ export class RewriteSeries {
   readonly #stop = new AbortController();
   choice: RewriteChoice;
   targets: readonly RewriteTarget[] = [];
-  outcomes: Outcome[] = [];
+  outcomes: RewriteDecision[] = [];
   stage: Stage = { kind: "preview" };
   /** From now on everything is accepted. */
   isAuto = false;
@@ -64,7 +64,7 @@ export class RewriteSeries {
     return sum;
   }
 
-  count(outcome: Outcome): number {
+  count(outcome: RewriteDecision): number {
     return this.outcomes.filter((some) => some === outcome).length;
   }
 

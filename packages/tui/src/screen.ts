@@ -3,7 +3,7 @@
  * nothing of the terminal; `app.ts` stacks screens, `terminal-ui.ts` puts them on a real one.
  */
 import type { ConversationRow, Engine, Scope, Settings } from "@lossless/core";
-import type { DoctorReport } from "@lossless/core/repair";
+import type { DoctorResult } from "@lossless/core/repair";
 import type { GraphBook } from "./graph-book.ts";
 import type { Key, KeyHelp } from "./keys.ts";
 import type { Paint } from "./paint.ts";
@@ -43,7 +43,7 @@ export interface TuiArchive {
   readonly sessionFolders: readonly string[];
   change<T>(work: (engine: Engine) => Promise<T>): Promise<T>;
   /** Runs the doctor's checks beside everything else. */
-  examine(onProgress: (done: number, total: number) => void): Promise<DoctorReport>;
+  examine(onProgress: (done: number, total: number) => void): Promise<DoctorResult>;
 }
 
 export interface Question {

@@ -3,7 +3,7 @@
  * wants a word typed first. Nothing is sent before the button is pressed but the question what would happen.
  */
 import { applyAction, previewAction, writeAccess } from "./api.ts";
-import type { ActionPreview, ActionResult, ActionWish, Fact } from "./api.ts";
+import type { ActionPreview, ActionResult, ActionRequest, Fact } from "./api.ts";
 import { fill, h, textNodes } from "./dom.ts";
 import type { Child } from "./dom.ts";
 import { renderFailure, renderLoading } from "./view.ts";
@@ -11,7 +11,7 @@ import { renderFailure, renderLoading } from "./view.ts";
 /** A button for an action; nothing where the inspector only reads. */
 export function renderAction(
   label: string,
-  wish: () => ActionWish | null,
+  wish: () => ActionRequest | null,
   onDone: () => void,
 ): HTMLElement | null {
   if (writeAccess() === null) return null;
@@ -23,14 +23,14 @@ export function renderAction(
 }
 
 class ActionDialog {
-  readonly #wish: ActionWish;
+  readonly #wish: ActionRequest;
   readonly #onDone: () => void;
   readonly #body = h("div", { class: "dialog-body", "aria-live": "polite" });
   readonly #foot = h("div", { class: "dialog-foot" });
   readonly #dialog = h("dialog", { class: "action-dialog", "aria-label": "Change" }, this.#body, this.#foot);
   #hasChanged = false;
 
-  constructor(wish: ActionWish, onDone: () => void) {
+  constructor(wish: ActionRequest, onDone: () => void) {
     this.#wish = wish;
     this.#onDone = onDone;
     this.#dialog.addEventListener("close", () => {

@@ -2,24 +2,24 @@
 import type {
   ActionPreview,
   ActionResult,
-  ActionWish,
+  ActionRequest,
   AskResult,
-  ContextAnswer,
+  ContextResult,
   ContextTurns,
   ConversationDetail,
   CountedConversation,
   DoctorReply,
   Graph,
-  GrowthAnswer,
+  GrowthResult,
   MessageDetail,
   MessagePage,
   News,
   Overview,
   Page,
   SearchReply,
-  SpendAnswer,
+  SpendResult,
   SummaryNode,
-  TimelineAnswer,
+  TimelineResult,
   UnderSummary,
   WriteAccess,
 } from "../src/api-types.ts";
@@ -80,7 +80,7 @@ export async function readOverview(): Promise<Overview> {
   write = overview.write;
   return overview;
 }
-export const readGrowth = (): Promise<GrowthAnswer> => ask("/api/growth");
+export const readGrowth = (): Promise<GrowthResult> => ask("/api/growth");
 export const listConversations = (after: string): Promise<Page<CountedConversation>> =>
   ask("/api/conversations", { after });
 export const readConversation = (id: number): Promise<ConversationDetail> => ask(`/api/conversations/${id}`);
@@ -94,16 +94,17 @@ export const readGraph = (id: number): Promise<Graph> => ask(`/api/conversations
 export const readSummary = (id: string): Promise<SummaryNode> => ask(`/api/summaries/${id}`);
 export const listUnder = (id: string, at: number): Promise<UnderSummary> =>
   ask(`/api/summaries/${id}/messages`, { at });
-export const readContext = (id: number, budget: number): Promise<ContextAnswer> =>
+export const readContext = (id: number, budget: number): Promise<ContextResult> =>
   ask(`/api/conversations/${id}/context`, { budget });
 export const readTurns = (id: number, budget: number): Promise<ContextTurns> =>
   ask(`/api/conversations/${id}/turns`, { budget });
-export const readTimeline = (id: number): Promise<TimelineAnswer> => ask(`/api/conversations/${id}/timeline`);
+export const readTimeline = (id: number): Promise<TimelineResult> => ask(`/api/conversations/${id}/timeline`);
 export const search = (query: Query): Promise<SearchReply> => ask("/api/search", query);
 export const askArchive = (query: Query): Promise<AskResult> => ask("/api/ask", query);
-export const readSpend = (): Promise<SpendAnswer> => ask("/api/spend", { by: "day" });
+export const readSpend = (): Promise<SpendResult> => ask("/api/spend", { by: "day" });
 export const examine = (): Promise<DoctorReply> => ask("/api/doctor");
-export const previewAction = (wish: ActionWish): Promise<ActionPreview> => post("/api/actions/preview", wish);
+export const previewAction = (wish: ActionRequest): Promise<ActionPreview> =>
+  post("/api/actions/preview", wish);
 export const applyAction = (confirmation: string): Promise<ActionResult> =>
   post("/api/actions/apply", { confirmation });
 

@@ -15,7 +15,7 @@ import {
 import { applyForget, createBackup, mend } from "lossless-claw/repair";
 import type { DoctorOptions, ForgetSelection, RewriteSelection, RewriteTarget } from "@lossless/core/repair";
 import { countOf, diffLines, formatBytes, formatCount, renderCommandLine } from "@lossless/core/doors";
-import type { ActionPreview, ActionResult, ActionWish } from "./api-types.ts";
+import type { ActionPreview, ActionResult, ActionRequest } from "./api-types.ts";
 
 export interface ActionOptions {
   readonly engine: Engine;
@@ -33,7 +33,7 @@ export interface Prepared {
   readonly run: (signal: AbortSignal) => Promise<Partial<ActionResult> & { readonly title: string }>;
 }
 
-export function prepare(options: ActionOptions, wish: ActionWish): Promise<Prepared> {
+export function prepare(options: ActionOptions, wish: ActionRequest): Promise<Prepared> {
   switch (wish.action) {
     case "backup":
       return prepareBackup(options);
@@ -275,7 +275,7 @@ async function writeAnew(
 
 async function prepareForget(
   { engine, scope, settings }: ActionOptions,
-  wish: Extract<ActionWish, { action: "forget" }>,
+  wish: Extract<ActionRequest, { action: "forget" }>,
 ): Promise<Prepared> {
   const { databasePath } = settings;
   const selection = toSelection(scope, wish);
@@ -336,13 +336,13 @@ function describeRest(isWiped: boolean, held: number): string | null {
   return held === 0 ? null : `${countOf(held, "copy", "copies")} made before still hold the text.`;
 }
 
-function toSelection(scope: Scope, wish: Extract<ActionWish, { action: "forget" }>): ForgetSelection {
+function toSelection(scope: Scope, wish: Extract<ActionRequest, { action: "forget" }>): ForgetSelection {
   if ("messageIds" in wish) return { ...scope, messageIds: wish.messageIds };
   const { pattern, conversationId } = wish;
   return { ...scope, pattern, conversationIds: conversationId === null ? undefined : [conversationId] };
 }
 
-function renderForget(wish: Extract<ActionWish, { action: "forget" }>): string {
+function renderForget(wish: Extract<ActionRequest, { action: "forget" }>): string {
   if ("messageIds" in wish)
     return renderCommand(
       "forget",

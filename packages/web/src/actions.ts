@@ -7,10 +7,10 @@ import { hash, randomBytes } from "node:crypto";
 import { EngineError, isSummaryId } from "@lossless/core";
 import { prepare } from "./action-kinds.ts";
 import type { ActionOptions, Prepared } from "./action-kinds.ts";
-import type { ActionPreview, ActionResult, ActionWish } from "./api-types.ts";
+import type { ActionPreview, ActionResult, ActionRequest } from "./api-types.ts";
 
 interface Promised {
-  readonly wish: ActionWish;
+  readonly wish: ActionRequest;
   readonly fingerprint: string;
   readonly until: number;
 }
@@ -63,7 +63,7 @@ export class Actions {
     }
   }
 
-  #promise(confirmation: string, wish: ActionWish, prepared: Prepared): void {
+  #promise(confirmation: string, wish: ActionRequest, prepared: Prepared): void {
     const until = this.#now() + GOOD_FOR_MS;
     this.#promised.set(confirmation, { wish, fingerprint: fingerprintOf(prepared), until });
     const [oldest] = this.#promised.keys();
@@ -83,7 +83,7 @@ const asRecord = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
 /** What was asked for, or an error that says what can be. */
-function parseWish(body: unknown): ActionWish {
+function parseWish(body: unknown): ActionRequest {
   const wish = asRecord(body);
   switch (wish["action"]) {
     case "backup":
@@ -105,7 +105,7 @@ function parseWish(body: unknown): ActionWish {
   }
 }
 
-function readForget(wish: Readonly<Record<string, unknown>>): ActionWish {
+function readForget(wish: Readonly<Record<string, unknown>>): ActionRequest {
   const reason = readText(wish, "reason");
   if (wish["messageIds"] === undefined) {
     const pattern = readText(wish, "pattern");

@@ -16,7 +16,7 @@ import type {
   SummaryNode,
   SummaryOutline,
 } from "@lossless/core";
-import type { DoctorReport, Finding } from "@lossless/core/repair";
+import type { DoctorResult, Finding } from "@lossless/core/repair";
 import type { DiffLine } from "@lossless/core/doors";
 
 export type {
@@ -54,7 +54,7 @@ export interface WriteAccess {
 }
 
 /** Tokens stored and in the context over time, of all conversations that were counted. */
-export interface GrowthAnswer {
+export interface GrowthResult {
   readonly points: readonly {
     readonly at: number;
     readonly rawTokens: number;
@@ -154,7 +154,7 @@ export interface UnderSummary {
   readonly items: readonly OutlineRow[];
 }
 
-export interface ContextAnswer {
+export interface ContextResult {
   readonly budgetTokens: number;
   readonly estimatedTokens: number;
   readonly mode: "whole" | "tight" | "least";
@@ -203,7 +203,7 @@ export interface Compaction {
   readonly tokensAfter: number;
 }
 
-export interface TimelineAnswer {
+export interface TimelineResult {
   readonly conversation: ConversationRow;
   readonly points: readonly TimelinePoint[];
   readonly compactions: readonly Compaction[];
@@ -212,7 +212,7 @@ export interface TimelineAnswer {
   readonly days: readonly { readonly day: string; readonly messages: number; readonly tokens: number }[];
 }
 
-export interface SpendAnswer {
+export interface SpendResult {
   readonly by: string;
   readonly items: readonly SpendGroup[];
 }
@@ -224,7 +224,7 @@ export type SearchReply = Omit<GrepResult, "notes"> & {
 };
 
 export type FindingReply = Omit<Finding, "step"> & { readonly mend: string | null };
-export type DoctorReply = Omit<DoctorReport, "findings"> & { readonly findings: readonly FindingReply[] };
+export type DoctorReply = Omit<DoctorResult, "findings"> & { readonly findings: readonly FindingReply[] };
 
 /** What the server says when something has changed. */
 export interface News {
@@ -234,7 +234,7 @@ export interface News {
 }
 
 /** What can be done to an archive; see `actions.ts`. */
-export type ActionWish =
+export type ActionRequest =
   | { readonly action: "backup" }
   | { readonly action: "mend" }
   | { readonly action: "dissolve"; readonly summaryId: string }

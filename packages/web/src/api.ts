@@ -13,11 +13,11 @@ import type {
   SummaryGraph,
   SummaryOutline,
 } from "@lossless/core";
-import type { DoctorReport, Finding } from "@lossless/core/repair";
+import type { DoctorResult, Finding } from "@lossless/core/repair";
 import { measureSaved, SHELL_WORDS } from "@lossless/core/doors";
 import type {
   AskResult,
-  ContextAnswer,
+  ContextResult,
   ContextTurns,
   ConversationDetail,
   CountedConversation,
@@ -25,15 +25,15 @@ import type {
   FindingReply,
   Graph,
   GraphNode,
-  GrowthAnswer,
+  GrowthResult,
   MessageDetail,
   MessagePage,
   Overview,
   Page,
   SearchReply,
-  SpendAnswer,
+  SpendResult,
   SummaryNode,
-  TimelineAnswer,
+  TimelineResult,
   UnderSummary,
   WriteAccess,
 } from "./api-types.ts";
@@ -55,7 +55,7 @@ export interface ApiOptions {
   readonly timezone: string;
   readonly version: string;
   /** Runs the doctor's checks; reads only. */
-  readonly examine: () => Promise<DoctorReport>;
+  readonly examine: () => Promise<DoctorResult>;
 }
 
 const wordFinding = ({ step, ...finding }: Finding): FindingReply => ({
@@ -124,7 +124,7 @@ export class Api {
   readonly #priority = new RequestPriority();
   readonly #graphs = new Map<number, Versioned<Promise<SummaryGraph>>>();
   readonly #timelines = new Map<number, Versioned<Timeline>>();
-  #examining: Promise<DoctorReport> | null = null;
+  #examining: Promise<DoctorResult> | null = null;
 
   constructor(options: ApiOptions, write: WriteAccess | null = null) {
     this.#options = options;
@@ -188,7 +188,7 @@ export class Api {
    * Tokens stored and in the context over time, for the whole archive as far as its largest conversations make it up. The page shows it when
    * it comes; a click in the meantime is answered first.
    */
-  async readGrowth(): Promise<Json<GrowthAnswer>> {
+  async readGrowth(): Promise<Json<GrowthResult>> {
     const { items } = await this.#engine.listConversations({ ...this.#scope, limit: MAX_CONVERSATIONS });
     const largest = items.toSorted((a, b) => b.messages - a.messages).slice(0, GROWTH_CONVERSATIONS);
     const lines: Timeline["points"][] = [];
@@ -286,7 +286,7 @@ export class Api {
     return { json: { total, at, items: Array.from({ length }, (_, i) => rowAt(outline, first + at + i)) } };
   }
 
-  async readContext(conversationId: number, query: URLSearchParams): Promise<Json<ContextAnswer>> {
+  async readContext(conversationId: number, query: URLSearchParams): Promise<Json<ContextResult>> {
     const budgetTokens = readBudget(query);
     const startedAt = performance.now();
     const context = await this.#engine.assemble({ ...this.#scope, conversationId, budgetTokens });
@@ -311,7 +311,7 @@ export class Api {
     return { json: { budgetTokens, turns } };
   }
 
-  async readTimeline(conversationId: number): Promise<Json<TimelineAnswer>> {
+  async readTimeline(conversationId: number): Promise<Json<TimelineResult>> {
     const conversation = await this.#need(conversationId);
     return { json: { conversation, ...(await this.#planTimeline(conversation)) } };
   }
@@ -342,7 +342,7 @@ export class Api {
     return { json: await this.#engine.ask(request) };
   }
 
-  async readSpend(query: URLSearchParams): Promise<Json<SpendAnswer>> {
+  async readSpend(query: URLSearchParams): Promise<Json<SpendResult>> {
     const by = readWord(query, "by", ["day", "conversation", "model", "purpose"]);
     return { json: { by, items: await this.#engine.spend({ by }) } };
   }

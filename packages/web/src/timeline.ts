@@ -4,10 +4,10 @@
  * was. Pure; as many points as a screen can show, however long the conversation is.
  */
 import type { Outline, SummaryGraph, SummaryOutline } from "@lossless/core";
-import type { Compaction, TimelineAnswer, TimelinePoint } from "./api-types.ts";
+import type { Compaction, TimelineResult, TimelinePoint } from "./api-types.ts";
 import { findFrom } from "./outline.ts";
 
-export type Timeline = Omit<TimelineAnswer, "conversation">;
+export type Timeline = Omit<TimelineResult, "conversation">;
 
 const MAX_POINTS = 800;
 /** So many compactions get points of their own before and after, so that each is seen as the step it was. */

@@ -10,7 +10,7 @@ import type {
   AppendBatch,
   AppendEvent,
   AppendResult,
-  CacheReport,
+  CacheResult,
   Derive,
   PreparedMessage,
 } from "../store/rows.ts";
@@ -171,7 +171,7 @@ interface Pending extends LateMessage {
 /** The events of one append, stored one after the other. */
 class Batch {
   readonly samples: [messageId: number, sample: NonNullable<PreparedMessage["calibration"]>][] = [];
-  readonly cacheReports = new Map<number, CacheReport[]>();
+  readonly cacheReports = new Map<number, CacheResult[]>();
   /** Rows of messages, by their conversation. */
   readonly stored = new Map<number, number>();
   readonly #request: AppendPlanRequest;
@@ -341,7 +341,7 @@ class Batch {
     item.tokens = tokens;
   }
 
-  #report(conversationId: number, report: CacheReport): void {
+  #report(conversationId: number, report: CacheResult): void {
     const reports = this.cacheReports.get(conversationId);
     if (reports) reports.push(report);
     else this.cacheReports.set(conversationId, [report]);
@@ -403,7 +403,7 @@ function addCacheUsage(
   changes: Changes,
   conversation_id: number,
   known: Row<"cache_usage"> | undefined,
-  all: readonly CacheReport[],
+  all: readonly CacheResult[],
   now: number,
 ): void {
   const reports = all.filter(

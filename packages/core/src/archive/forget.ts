@@ -7,7 +7,7 @@
  */
 import { HIDDEN } from "../model/message.ts";
 import { estimateTextTokens } from "../text/tokens.ts";
-import type { ForgetOutcome, ForgetPlan, ForgetRequest } from "../store/repair.ts";
+import type { ForgetResult, ForgetPlan, ForgetRequest } from "../store/repair.ts";
 import { Changes } from "./changes.ts";
 import { dropVainDebts } from "./debts.ts";
 import { lockHeads } from "./heads.ts";
@@ -61,7 +61,7 @@ function toPlan({ versions, files, summaries }: Selection): ForgetPlan {
   };
 }
 
-export function* planForget(request: ForgetRequest): Plan<ForgetOutcome> {
+export function* planForget(request: ForgetRequest): Plan<ForgetResult> {
   const changes = new Changes();
   const selection = yield* select(request.messageIds, request.alsoSummaryIds);
   const { versions, files, summaries } = selection;

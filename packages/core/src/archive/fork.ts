@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { hashFacts } from "../model/chain.ts";
 import { must } from "../model/errors.ts";
-import type { ForkItem, ForkOutcome, ForkPoint, ForkRequest } from "../store/forks.ts";
+import type { ForkItem, ForkResult, ForkPoint, ForkRequest } from "../store/forks.ts";
 import { Changes } from "./changes.ts";
 import { EVENT_KIND, nameEvent } from "./identity.ts";
 import { openPlacement } from "./placement.ts";
@@ -31,7 +31,7 @@ export function* planForkPoint({
   return { conversationId: last.conversation_id, seq: last.seq, position: last.position, copied };
 }
 
-export function* planFork(request: ForkRequest): Plan<ForkOutcome> {
+export function* planFork(request: ForkRequest): Plan<ForkResult> {
   const { session, parentSessionId, point, now } = request;
   const changes = new Changes();
   const parent = { ...session, id: parentSessionId };

@@ -9,7 +9,7 @@ import type {
   MovedSession,
   MovedSummary,
   MovedTurn,
-  OpenOutcome,
+  OpenMovedResult,
 } from "../store/transfer.ts";
 import { Changes } from "./changes.ts";
 import { describeSummaryItem } from "./cover.ts";
@@ -84,7 +84,11 @@ function* moveTurns(
 }
 
 /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
-export function* planOpenMoved(moved: MovedConversation, nth: number | null, now: number): Plan<OpenOutcome> {
+export function* planOpenMoved(
+  moved: MovedConversation,
+  nth: number | null,
+  now: number,
+): Plan<OpenMovedResult> {
   const changes = new Changes();
   const { owner, sessionKey, sessionId, createdAt, placements } = moved;
   const [same, active, sessions, [id = 0], sessionIds] = yield* together(

@@ -3,7 +3,7 @@
  * was read with the run as it is, and nothing else is: turns stored elsewhere never make a fold stale.
  */
 import { must } from "../model/errors.ts";
-import type { FoldRun, PublishOutcome, StoredFold, StoreSummary } from "../store/folding.ts";
+import type { FoldRun, PublishResult, StoredFold, StoreSummary } from "../store/folding.ts";
 import { Changes } from "./changes.ts";
 import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";
@@ -11,9 +11,9 @@ import type { Asking, Plan } from "./plan.ts";
 import type { RunRow, SourceLink, SummarySpan } from "./reads.ts";
 import { addSummary, describeSummary, nameSources, total } from "./summary.ts";
 
-const STALE: PublishOutcome = { kind: "stale" };
+const STALE: PublishResult = { kind: "stale" };
 
-export function* planStoreSummary(request: StoreSummary): Plan<PublishOutcome> {
+export function* planStoreSummary(request: StoreSummary): Plan<PublishResult> {
   const { conversationId, run, summary, state, sourceIds = [] } = request;
   const changes = new Changes();
   const [[headRow], rows, standIns] = yield* together(
@@ -21,7 +21,7 @@ export function* planStoreSummary(request: StoreSummary): Plan<PublishOutcome> {
     askRun(conversationId, run),
     read.summaries([...sourceIds, summary.summaryId]),
   );
-  let outcome: PublishOutcome = {
+  let outcome: PublishResult = {
     kind: "published",
     summaryId: summary.summaryId,
     tokensBefore: 0,
@@ -48,7 +48,7 @@ export function* planPublishStored(request: {
   conversationId: number;
   folds: readonly StoredFold[];
   now: number;
-}): Plan<PublishOutcome[]> {
+}): Plan<PublishResult[]> {
   const { conversationId, folds } = request;
   const changes = new Changes();
   const ids = [...new Set(folds.map(({ summaryId }) => summaryId))];
@@ -166,7 +166,7 @@ function putInPlace(
   rows: readonly RunRow[],
   summary: SummarySpan,
   ahead: Ahead,
-): PublishOutcome {
+): PublishResult {
   const { conversationId } = head;
   const { summary_id, tokens, start_pos, start_seq, end_pos, messages, depth } = summary;
   const tokensBefore = total(

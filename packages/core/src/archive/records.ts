@@ -4,7 +4,7 @@
  */
 import { HIDDEN } from "../model/message.ts";
 import type { HiddenReason, SessionRef } from "../model/message.ts";
-import type { BoundaryOutcome, BoundaryRequest, RelabelSession } from "../store/rows.ts";
+import type { BoundaryResult, BoundaryRequest, RelabelSession } from "../store/rows.ts";
 import { Changes } from "./changes.ts";
 import type { Head } from "./head.ts";
 import { lockHeads } from "./heads.ts";
@@ -156,7 +156,7 @@ function recordHidden(
 }
 
 /** Where a reset falls: what follows goes to a new conversation of the family, or stays behind a line in the same one. */
-export function* planBoundary(request: BoundaryRequest): Plan<BoundaryOutcome> {
+export function* planBoundary(request: BoundaryRequest): Plan<BoundaryResult> {
   const { session, eventId, reason, retainDepth, at } = request;
   const changes = new Changes();
   const [found, [known], active] = yield* together(

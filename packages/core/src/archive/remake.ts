@@ -5,7 +5,7 @@
  *
  * Invariant: what waits for a stale summary is in force itself, and has its span and its counts.
  */
-import type { PublishOutcome, SummaryReplacement } from "../store/folding.ts";
+import type { PublishResult, SummaryReplacement } from "../store/folding.ts";
 import { Changes } from "./changes.ts";
 import { Head } from "./head.ts";
 import { read, together } from "./plan.ts";
@@ -56,7 +56,7 @@ export function* planNextStale(
 export function* planStoreRemade(
   { oldId, summary, sourceKeys }: SummaryReplacement,
   now: number,
-): Plan<PublishOutcome> {
+): Plan<PublishResult> {
   const changes = new Changes();
   const [known] = yield* read.summaries([oldId]);
   if (!known) return changes.done(STALE);

@@ -7,7 +7,7 @@
 import { must } from "../model/errors.ts";
 import { HIDDEN } from "../model/message.ts";
 import { nameSource } from "../store/folding.ts";
-import type { PublishOutcome, SummaryReplacement } from "../store/folding.ts";
+import type { PublishResult, SummaryReplacement } from "../store/folding.ts";
 import { Changes } from "./changes.ts";
 import type { RowWriter } from "./changes.ts";
 import { Head } from "./head.ts";
@@ -16,7 +16,7 @@ import type { Asking, Plan } from "./plan.ts";
 import type { RunRow, SummarySpan } from "./reads.ts";
 import { addSummary, describeSummary, isSameSpan, nameSources } from "./summary.ts";
 
-export const STALE: PublishOutcome = { kind: "stale" };
+export const STALE: PublishResult = { kind: "stale" };
 
 /** Whether these are the sources, in the versions, that a new text was made from. */
 export function isMadeFrom(rows: readonly RunRow[], sourceKeys: readonly string[]): boolean {
@@ -30,7 +30,7 @@ export function isMadeFrom(rows: readonly RunRow[], sourceKeys: readonly string[
   return rows.length === sourceKeys.length && rows.every((row, i) => nameRow(row) === sourceKeys[i]);
 }
 
-export function* planReplaceSummary(replacement: SummaryReplacement, now: number): Plan<PublishOutcome> {
+export function* planReplaceSummary(replacement: SummaryReplacement, now: number): Plan<PublishResult> {
   const changes = new Changes();
   const { oldId, summary, sourceKeys } = replacement;
   const [known] = yield* read.summaries([oldId]);

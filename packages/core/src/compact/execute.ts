@@ -7,7 +7,7 @@
  * paid again.
  */
 import type { CoverItem } from "../model/cover.ts";
-import type { PublishOutcome } from "../store/folding.ts";
+import type { PublishResult } from "../store/folding.ts";
 import { explainStop, planRound, planStoredLeaves, planSweep, recordPass, recordSweep } from "./plan.ts";
 import type { FoldStep, RoundsState, StopReason, SweepState } from "./plan.ts";
 import type { CompactionPolicy } from "./policy.ts";
@@ -16,7 +16,7 @@ import { foldSteps, readView } from "./steps.ts";
 import type { FoldContext } from "./steps.ts";
 import { prepareNext } from "./upkeep.ts";
 
-export interface FoldReport {
+export interface FoldResult {
   readonly passes: number;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
@@ -30,7 +30,7 @@ export interface FoldReport {
 const MAX_STALE_IN_A_ROW = 5;
 
 /** One sweep: passes until the plan is empty or time is up. With `onlyStored` nothing is made, only published, which takes no time. */
-async function sweep(context: FoldContext, start: SweepState, onlyStored = false): Promise<FoldReport> {
+async function sweep(context: FoldContext, start: SweepState, onlyStored = false): Promise<FoldResult> {
   const summaryIds: string[] = [];
   /** Stored summaries that turned out not to fit what lies there: they are not offered again. */
   const refused = new Set<string>();
@@ -39,7 +39,7 @@ async function sweep(context: FoldContext, start: SweepState, onlyStored = false
   let savedTokens = 0;
   let view = await readView(context);
   const tokensBefore = view.shownTokens;
-  const report = (stopped: FoldReport["stopped"]): FoldReport => ({
+  const report = (stopped: FoldResult["stopped"]): FoldResult => ({
     passes: state.passes,
     tokensBefore,
     tokensAfter: view.shownTokens,
@@ -47,7 +47,7 @@ async function sweep(context: FoldContext, start: SweepState, onlyStored = false
     summaryIds,
     stopped,
   });
-  const note = (step: FoldStep, outcome: PublishOutcome): void => {
+  const note = (step: FoldStep, outcome: PublishResult): void => {
     if (outcome.kind === "stale") {
       if (step.publishId === null) stale++;
       else refused.add(step.publishId);
@@ -67,7 +67,7 @@ async function sweep(context: FoldContext, start: SweepState, onlyStored = false
     if (steps.length === 0)
       return report(explainStop(view.items, context.policy, state, facts) ?? "nothing_to_fold");
     if (onlyStored && steps[0]?.publishId === null) return report(stopReason(context.signal));
-    let outcomes: PublishOutcome[];
+    let outcomes: PublishResult[];
     try {
       outcomes = await foldSteps(context, view, steps);
     } catch (error) {
@@ -120,7 +120,7 @@ export async function foldUntilUnder(
   context: FoldContext,
   goal: FoldGoal,
   tokens: number,
-): Promise<FoldReport> {
+): Promise<FoldResult> {
   const { targetTokens, foldsAll, isForced } = goal;
   let state: RoundsState = {
     targetTokens,
@@ -130,7 +130,7 @@ export async function foldUntilUnder(
     landsNear: !foldsAll,
     last: null,
   };
-  let report: FoldReport = {
+  let report: FoldResult = {
     passes: 0,
     tokensBefore: tokens,
     tokensAfter: tokens,
@@ -163,7 +163,7 @@ async function prepareMany(context: FoldContext): Promise<boolean> {
   return context.signal.aborted && stopReason(context.signal) === "deadline";
 }
 
-const joinReports = (first: FoldReport, second: FoldReport): FoldReport => ({
+const joinReports = (first: FoldResult, second: FoldResult): FoldResult => ({
   ...second,
   passes: first.passes + second.passes,
   tokensBefore: first.tokensBefore,

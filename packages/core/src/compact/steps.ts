@@ -12,7 +12,7 @@ import { isUserMessage, MAX_INTERVENING_MESSAGES } from "../model/tool-groups.ts
 import type {
   CoverTail,
   FoldRun,
-  PublishOutcome,
+  PublishResult,
   RunItem,
   StoredFold,
   SummaryRow,
@@ -124,7 +124,7 @@ export async function foldSteps(
   context: FoldContext,
   view: CoverView,
   steps: readonly FoldStep[],
-): Promise<PublishOutcome[]> {
+): Promise<PublishResult[]> {
   const { store, conversationId } = context;
   const [first] = steps;
   if (first?.publishId === null) return [await summarizeStep(context, view, first, "cover")];
@@ -141,7 +141,7 @@ export async function summarizeStep(
   view: CoverView,
   step: FoldStep,
   state: "cover" | "prepared",
-): Promise<PublishOutcome> {
+): Promise<PublishResult> {
   const { store, conversationId } = context;
   const run = await store.readRun(conversationId, view.items.slice(step.startIndex, step.endIndex));
   if (countMessages(run) !== step.messages) return { kind: "stale" };

@@ -48,7 +48,7 @@ async function writeOnce(
   request: AskRequest,
   gathered: Gathered,
   { maxTokens, started }: { readonly maxTokens: number; readonly started: number },
-): Promise<WriteOutcome & { gathered: Gathered }> {
+): Promise<WriteResult & { gathered: Gathered }> {
   const origin = request.session?.key ?? "";
   if (engine.recall.asking.has(origin)) {
     const busy = fail("DELEGATED_EXPANSION_IN_FLIGHT", "another question of this session is being answered");
@@ -85,7 +85,7 @@ async function readAndWrite(
   request: AskRequest,
   reading: Reading,
   { maxTokens, deadline }: { readonly maxTokens: number; readonly deadline: number },
-): Promise<WriteOutcome> {
+): Promise<WriteResult> {
   await reading.findLeads();
   for (let roundsLeft = MAX_ROUNDS - 1; ; roundsLeft--) {
     if (!(await engine.guards.allowsCall()))
@@ -125,12 +125,12 @@ function buildCall(
   };
 }
 
-interface WriteOutcome {
+interface WriteResult {
   readonly written: Written | null;
   readonly failure: AskFailure | null;
 }
 
-function checkWritten(answer: string, readIds: readonly string[]): WriteOutcome {
+function checkWritten(answer: string, readIds: readonly string[]): WriteResult {
   const { text, citedIds, unknown, uncited } = checkCitations(answer, readIds);
   if (text === "") return fail("DELEGATED_EXPANSION_REPLY_MISSING", "the model answered nothing");
   if (citedIds.length === 0 && unknown.length > 0) {
@@ -142,7 +142,7 @@ function checkWritten(answer: string, readIds: readonly string[]): WriteOutcome 
   return { written: { text, citedIds, uncited }, failure: null };
 }
 
-const fail = (errorCode: AskFailureCode, error: string): WriteOutcome => ({
+const fail = (errorCode: AskFailureCode, error: string): WriteResult => ({
   written: null,
   failure: { errorCode, error },
 });

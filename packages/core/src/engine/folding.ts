@@ -8,7 +8,7 @@
 import { setImmediate } from "node:timers/promises";
 import { measureSummary } from "../assemble/measure-summary.ts";
 import { foldUntilUnder } from "../compact/execute.ts";
-import type { FoldReport } from "../compact/execute.ts";
+import type { FoldResult } from "../compact/execute.ts";
 import { shouldCompact } from "../compact/policy.ts";
 import type { FoldContext } from "../compact/steps.ts";
 import { hasUpkeep, prepareNext, remakeNext, reserveNext } from "../compact/upkeep.ts";
@@ -524,7 +524,7 @@ async function unchanged(
   };
 }
 
-function describeStop(report: FoldReport): string {
+function describeStop(report: FoldResult): string {
   if (report.passes === 0 && report.stopped === "nothing_to_fold") return "nothing to fold";
   return {
     no_progress: "a sweep saved nothing",

@@ -24,7 +24,7 @@ export interface WorkerStart {
 export type ToWorker =
   | { kind: "call"; id: number; verb: string; request: unknown; wantsProgress: boolean }
   | { kind: "cancel"; id: number }
-  | { kind: "served"; id: number; outcome: Outcome };
+  | { kind: "served"; id: number; outcome: CallResult };
 
 /**
  * What a worker asks of the caller's thread: a model, whose runtime is there; or, from the thread that only reads, a verb of the thread that
@@ -35,7 +35,7 @@ export type HostCall =
   | { readonly port: "embed"; readonly request: EmbedRequest }
   | { readonly port: "writer"; readonly verb: keyof WriterPort; readonly request: unknown };
 
-export type Outcome = { readonly value: unknown } | { readonly error: SerializedError };
+export type CallResult = { readonly value: unknown } | { readonly error: SerializedError };
 
 export type FromWorker =
   | { kind: "ready" }

@@ -12,7 +12,7 @@ import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import type { Engine } from "./engine.ts";
 import type { WriterPort } from "./state.ts";
 import { deserializeError, serializeError } from "./thread-messages.ts";
-import type { FromWorker, HostCall, Outcome, ToWorker, WorkerStart } from "./thread-messages.ts";
+import type { FromWorker, HostCall, CallResult, ToWorker, WorkerStart } from "./thread-messages.ts";
 import { joinRequest, makeMethods, splitRequest } from "./verb.ts";
 import type { Callbacks, Verb } from "./verb.ts";
 
@@ -156,7 +156,7 @@ class EngineThread {
   }
 }
 
-async function serveWorker(call: HostCall, host: HostPorts, signal: AbortSignal): Promise<Outcome> {
+async function serveWorker(call: HostCall, host: HostPorts, signal: AbortSignal): Promise<CallResult> {
   if (call.port !== "writer") return { value: await callModelSafely(call, host, signal) };
   try {
     return { value: await host.callWriter(call.verb, call.request, signal) };

@@ -14,7 +14,7 @@ import { READER_PORT, VERBS, WRITER_PORT } from "./engine.ts";
 import { openState } from "./local-engine.ts";
 import type { EngineState, WriterPort } from "./state.ts";
 import { deserializeError, serializeError } from "./thread-messages.ts";
-import type { FromWorker, HostCall, Outcome, ToWorker, WorkerStart } from "./thread-messages.ts";
+import type { FromWorker, HostCall, CallResult, ToWorker, WorkerStart } from "./thread-messages.ts";
 import { joinRequest, makeMethods, runVerb, splitRequest } from "./verb.ts";
 import type { Callbacks, Verb } from "./verb.ts";
 
@@ -27,7 +27,7 @@ const SERVED: ReadonlyMap<string, Verb> = new Map(
 const port = must(parentPort, "the port of the engine's thread");
 const send = (message: FromWorker): void => port.postMessage(message);
 const running = new Map<number, AbortController>();
-const askedOfHost = new Map<number, (outcome: Outcome) => void>();
+const askedOfHost = new Map<number, (outcome: CallResult) => void>();
 let nextAsked = 1;
 /** Waking the other thread costs more than most calls, so events ride with the answer of the call that made them. */
 const waitingEvents: EngineEvent[] = [];

@@ -130,11 +130,11 @@ export interface ImportMark {
   readonly at: number;
 }
 
-export type IngestOutcome = "stored" | "known" | "revision" | "forgotten";
+export type ArrivalKind = "stored" | "known" | "revision" | "forgotten";
 
 export interface IngestedMessage {
   readonly messageId: number;
   readonly eventId: string;
   readonly seq: number;
-  readonly outcome: IngestOutcome;
+  readonly outcome: ArrivalKind;
 }

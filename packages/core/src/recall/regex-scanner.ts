@@ -13,7 +13,7 @@ export interface ScanText {
   readonly text: string;
 }
 
-export interface ScanOutcome {
+export interface ScanResult {
   readonly matches: ScanMatch[];
   readonly tested: number;
   /** Set when it was stopped before everything had been tested. */
@@ -44,7 +44,7 @@ export class RegexScanner {
   }
 
   /** Tests texts; one call at a time. */
-  scan(pattern: string, texts: readonly ScanText[], limits: Limits): Promise<ScanOutcome> {
+  scan(pattern: string, texts: readonly ScanText[], limits: Limits): Promise<ScanResult> {
     const columns = {
       keys: texts.map(({ key }) => key),
       createdAts: texts.map(({ createdAt }) => createdAt),
@@ -59,7 +59,7 @@ export class RegexScanner {
     { keys, createdAts, texts }: ScanTexts,
     limits: Limits,
     read: (keys: readonly number[]) => Promise<ReadonlyMap<number, string>>,
-  ): Promise<ScanOutcome> {
+  ): Promise<ScanResult> {
     return this.#enqueue(async () => {
       const lost = keys.filter((key, at) => texts[at] === null && !this.#kept.has(key));
       const again = lost.length === 0 ? new Map<number, string>() : await read(lost);
@@ -88,13 +88,13 @@ export class RegexScanner {
     await this.#end();
   }
 
-  #run(pattern: string, texts: ScanTexts, limits: Limits, keeps: boolean): Promise<ScanOutcome> {
+  #run(pattern: string, texts: ScanTexts, limits: Limits, keeps: boolean): Promise<ScanResult> {
     const id = this.#nextJob++;
     const matches: ScanMatch[] = [];
     let tested = 0;
     const worker = this.#open();
     return new Promise((resolve, reject) => {
-      const finish = (stopped: ScanOutcome["stopped"]): void => {
+      const finish = (stopped: ScanResult["stopped"]): void => {
         clearTimeout(timer);
         limits.signal?.removeEventListener("abort", abort);
         worker.off("message", receive);

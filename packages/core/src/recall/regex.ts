@@ -13,7 +13,7 @@ import { checkGrep, nextPage, SNIPPET_CHARS } from "./grep.ts";
 import { toMessageHit, toSummaryHit } from "./hits.ts";
 import type { CheckedGrep, FileHit, FoundHits, GrepHit, GrepRequest } from "./grep.ts";
 import { OwnWords } from "./own-words.ts";
-import type { RegexScanner, ScanOutcome } from "./regex-scanner.ts";
+import type { RegexScanner, ScanResult } from "./regex-scanner.ts";
 import type { ScanMatch, ScanTexts } from "./regex-worker.ts";
 import type { Reach } from "./reach.ts";
 
@@ -111,23 +111,23 @@ interface Located {
   readonly match: ScanMatch;
 }
 
-interface Outcome {
+interface RegexResult {
   readonly order: readonly Located[];
   /** False: there may be more. */
   readonly isAll: boolean;
-  readonly stopped: ScanOutcome["stopped"];
+  readonly stopped: ScanResult["stopped"];
   readonly tested: number;
   describe(page: readonly Located[]): Promise<GrepHit[]>;
 }
 
-function noteStop(stopped: ScanOutcome["stopped"], tested: number): Note[] {
+function noteStop(stopped: ScanResult["stopped"], tested: number): Note[] {
   if (stopped === null) return [];
   const why = stopped === "timeout" ? "the time limit was reached" : "the search was cancelled";
   const text = `Stopped early: ${why} after ${tested} texts. Hits so far are shown.`;
   return [{ text, step: { kind: "narrow_time" } }];
 }
 
-async function scanTexts(job: Job): Promise<Outcome> {
+async function scanTexts(job: Job): Promise<RegexResult> {
   const { scanner, checked, limits } = job;
   const documents = await listDocuments(job);
   const describe = (page: readonly Located[]): Promise<GrepHit[]> => describeTexts(job, page);
@@ -333,12 +333,12 @@ function wordEnd(text: string, least: number, to: number): number {
 }
 
 /** Files line by line: each matching line is a hit. */
-async function scanFiles(job: Job, fileIds: readonly string[] | undefined): Promise<Outcome> {
+async function scanFiles(job: Job, fileIds: readonly string[] | undefined): Promise<RegexResult> {
   const { store, scanner, checked, limits } = job;
   const files = await store.listFiles(checked.scope, fileIds ?? null);
   const lines: { file: LargeFileRow; line: number; byteOffset: number; text: string }[] = [];
   let tested = 0;
-  let stopped: ScanOutcome["stopped"] = null;
+  let stopped: ScanResult["stopped"] = null;
   const order: Located[] = [];
   for (const file of files) {
     const content =

@@ -45,7 +45,7 @@ export interface BackupEntry {
   readonly bytes: number;
 }
 
-export interface BackupReport {
+export interface BackupResult {
   readonly path: string;
   readonly messages: number;
   readonly conversations: number;
@@ -67,7 +67,7 @@ export interface BackupOptions {
   readonly onProgress?: (step: "database" | "files" | "verify", done: number, total: number) => void;
 }
 
-export async function createBackup(options: BackupOptions, access: ArchiveAccess): Promise<BackupReport> {
+export async function createBackup(options: BackupOptions, access: ArchiveAccess): Promise<BackupResult> {
   const { databasePath, keep, onProgress } = options;
   refuseServer(databasePath, "back up");
   const target =
@@ -247,7 +247,7 @@ function pruneBackups(databasePath: string, keep: number): string[] {
   return removed;
 }
 
-export interface RestoreReport {
+export interface RestoreResult {
   readonly databasePath: string;
   /** Where the archive that was replaced is now; null when there was none. */
   readonly keptAt: string | null;
@@ -267,7 +267,7 @@ export interface RestoreOptions {
 }
 
 /** Puts a backup in the place of the archive. Nobody else may have the database open. */
-export async function restoreBackup(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreReport> {
+export async function restoreBackup(options: RestoreOptions, access: ArchiveAccess): Promise<RestoreResult> {
   refuseServer(options.databasePath, "restore");
   const source = findDatabase(options.backupPath);
   const { databasePath, filesDir } = options;

@@ -53,7 +53,7 @@ export interface DoctorOptions extends Omit<
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-export interface DoctorReport {
+export interface DoctorResult {
   /** No error was found. */
   readonly ok: boolean;
   /** The worst first. */
@@ -63,7 +63,7 @@ export interface DoctorReport {
   readonly cost: { readonly inputTokens: number; readonly outputTokens: number };
 }
 
-export async function examine(options: DoctorOptions): Promise<DoctorReport> {
+export async function examine(options: DoctorOptions): Promise<DoctorResult> {
   let proof: Promise<VerifyResult> | null = null;
   const input: CheckInput = {
     ...options,
@@ -79,7 +79,7 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
   return summarize(findings);
 }
 
-function summarize(findings: readonly Finding[]): DoctorReport {
+function summarize(findings: readonly Finding[]): DoctorResult {
   const counts = { info: 0, warning: 0, error: 0 };
   const cost = { inputTokens: 0, outputTokens: 0 };
   for (const finding of findings) {
@@ -90,7 +90,7 @@ function summarize(findings: readonly Finding[]): DoctorReport {
   return { ok: counts.error === 0, findings, counts, cost };
 }
 
-export interface MendReport {
+export interface MendResult {
   /** The backup that was made first; null when none was needed. */
   readonly backupPath: string | null;
   /** The copy as it was, made before summaries were removed; null when none were. */
@@ -104,7 +104,7 @@ export async function mend(
   options: DoctorOptions,
   findings: readonly Finding[],
   access: ArchiveAccess,
-): Promise<MendReport> {
+): Promise<MendResult> {
   const mendable = findings.filter((finding) => finding.fix !== undefined);
   const isFirst = (finding: Finding): boolean =>
     finding.fix?.kind === "make_private" || finding.fix?.kind === "drop_summaries";

@@ -7,15 +7,15 @@ export { createBackup, listBackups, planRestore, refuseServer, restoreBackup } f
 export type {
   BackupEntry,
   BackupOptions,
-  BackupReport,
+  BackupResult,
   RestoreOptions,
   RestorePlan,
-  RestoreReport,
+  RestoreResult,
 } from "./backup.ts";
 
 // Examining and mending
 export { examine, mend } from "./doctor.ts";
-export type { DoctorOptions, DoctorReport, Finding, MendReport, Severity } from "./doctor.ts";
+export type { DoctorOptions, DoctorResult, Finding, MendResult, Severity } from "./doctor.ts";
 export { buildSupportBundle } from "./support.ts";
 
 // Forgetting and cleaning

@@ -171,7 +171,7 @@ export interface RunKey {
   readonly summaryId: string | null;
 }
 
-export type PublishOutcome =
+export type PublishResult =
   | {
       readonly kind: "published";
       readonly summaryId: string;
@@ -249,7 +249,7 @@ export interface FoldingStore {
     withTexts?: boolean,
   ): Promise<RunItem[]>;
   /** Stores a summary of a run and, for state `cover`, puts it in the run's place. */
-  storeSummary(request: StoreSummary): Promise<PublishOutcome>;
+  storeSummary(request: StoreSummary): Promise<PublishResult>;
   /**
    * Puts stored summaries in the place of the runs they were made from, all in one transaction and one epoch. Each run is compared for
    * itself: one that changed is left as it is and answered `stale`, and the others are published. Answers in the order asked.
@@ -258,13 +258,13 @@ export interface FoldingStore {
     conversationId: number;
     folds: readonly StoredFold[];
     now: number;
-  }): Promise<PublishOutcome[]>;
+  }): Promise<PublishResult[]>;
   /** Whether a published summary tells something old, whether or not what is to replace it has been made. */
   hasStale(conversationId: number): Promise<boolean>;
   /** The next published summary to remake because something below it changed; the deepest come first. */
   readStale(conversationId: number): Promise<StaleSummary | null>;
   /** Stores what a stale summary is to be replaced by; it waits for `swapRemade`. */
-  storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishOutcome>;
+  storeRemade(replacement: SummaryReplacement, now: number): Promise<PublishResult>;
   /** Begins an epoch with the remade summaries that wait. Returns how many there were. */
   swapRemade(request: { conversationId: number; now: number }): Promise<number>;
   readSummary(summaryId: string, owner?: string): Promise<SummaryNode | null>;

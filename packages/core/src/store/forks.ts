@@ -44,7 +44,7 @@ export interface ForkRequest {
   readonly now: number;
 }
 
-export interface ForkOutcome {
+export interface ForkResult {
   readonly kind: "forked" | "known";
   readonly conversationId: number;
 }
@@ -56,7 +56,7 @@ export interface ForkStore {
     parentSessionId: string;
     eventIds: readonly string[];
   }): Promise<ForkPoint | null>;
-  fork(request: ForkRequest): Promise<ForkOutcome>;
+  fork(request: ForkRequest): Promise<ForkResult>;
   /** What a conversation shows of its parent, without what was forgotten since. Empty when it is no fork. */
   readForkItems(conversationId: number): Promise<ForkItem[]>;
 }

@@ -5,7 +5,7 @@
  * Invariant: each of these is one transaction that leaves a whole cover, a right graph, right counters and a chain that continues.
  */
 import type { ImportMark } from "../model/message.ts";
-import type { Debt, PublishOutcome, RunItem, SummaryReplacement } from "./folding.ts";
+import type { Debt, PublishResult, RunItem, SummaryReplacement } from "./folding.ts";
 import type { Derive } from "./rows.ts";
 
 /** A summary that a person should know about. */
@@ -81,7 +81,7 @@ export interface ForgetRequest {
   readonly now: number;
 }
 
-export type ForgetOutcome =
+export type ForgetResult =
   | { readonly kind: "forgotten"; readonly plan: ForgetPlan }
   | { readonly kind: "stale" };
 
@@ -150,7 +150,7 @@ export interface RepairStore {
   /** What a summary is made from, oldest first, as a summariser reads it. */
   readSources(summaryId: string): Promise<RunItem[]>;
   /** Puts a new summary in the place of a published one, wherever that stands. The old text is kept, retired. */
-  replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishOutcome>;
+  replaceSummary(replacement: SummaryReplacement, now: number): Promise<PublishResult>;
   /** Puts the sources of a summary back into the context; `dryRun`: only tells. Null: it is not in the context. */
   dissolveSummary(request: {
     summaryId: string;
@@ -161,7 +161,7 @@ export interface RepairStore {
   transplant(request: TransplantRequest, derive: Derive): Promise<TransplantResult>;
   planForget(messageIds: readonly number[], alsoSummaryIds: readonly string[]): Promise<ForgetPlan>;
   /** Erases messages and what rests on them. The freed pages are wiped by {@link wipeFreed}. */
-  forget(request: ForgetRequest): Promise<ForgetOutcome>;
+  forget(request: ForgetRequest): Promise<ForgetResult>;
   /** True from a forgetting until its freed pages have been wiped. */
   isForgettingOpen(): Promise<boolean>;
   /** Rewrites the file so that nothing deleted is left in it; false while another process keeps the old pages in use. */

@@ -47,12 +47,12 @@ export interface PreparedMessage extends DerivedMessage {
   /** The model that wrote it, with estimated and reported output tokens, where the host says so. */
   readonly calibration: { model: string; estimated: number; reported: number } | null;
   /** What the provider's prompt cache did for the request that it answers, where the host says so. */
-  readonly cacheUsage: CacheReport | null;
+  readonly cacheUsage: CacheResult | null;
   /** Says that the terms will not be read again. Absent where nobody waits to hear it. */
   readonly release?: () => void;
 }
 
-export interface CacheReport {
+export interface CacheResult {
   /** Names the answer: hosts that write one in several rows repeat its report in each. */
   readonly answer: string;
   readonly promptTokens: number;
@@ -295,7 +295,7 @@ export interface BoundaryRequest {
   readonly at: number;
 }
 
-export interface BoundaryOutcome {
+export interface BoundaryResult {
   readonly kind: "recorded" | "known";
   /** Where the session goes on. */
   readonly conversationId: number;

@@ -21,7 +21,7 @@ import type {
   AppendBatch,
   AppendResult,
   ArchiveStatus,
-  BoundaryOutcome,
+  BoundaryResult,
   BoundaryRequest,
   ConversationFilter,
   ConversationRow,
@@ -64,7 +64,7 @@ export interface Store
     now: number,
     mode: "exactly" | "add",
   ): Promise<number>;
-  recordBoundary(request: BoundaryRequest): Promise<BoundaryOutcome>;
+  recordBoundary(request: BoundaryRequest): Promise<BoundaryResult>;
   listConversations(
     request: ConversationFilter & { after: string | null; limit: number },
   ): Promise<Page<ConversationRow>>;

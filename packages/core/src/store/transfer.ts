@@ -131,7 +131,7 @@ export interface OpenedConversation {
   readonly archivedInstead: boolean;
 }
 
-export type OpenOutcome =
+export type OpenMovedResult =
   | ({ readonly kind: "opened" } & OpenedConversation)
   /** Its events are in this archive already, somewhere else. */
   | { readonly kind: "conflict"; readonly reason: string };
@@ -158,7 +158,7 @@ export interface TransferIn {
   proveMoved(conversationIds: readonly number[], derive: Derive): Promise<Problem[]>;
   moveSessions(sessions: readonly MovedSession[], turns: readonly MovedTurn[]): Promise<void>;
   /** Finds the `nth` conversation of the same owner, key and age, or makes it; with null it is always made. */
-  openMoved(conversation: MovedConversation, nth: number | null, now: number): Promise<OpenOutcome>;
+  openMoved(conversation: MovedConversation, nth: number | null, now: number): Promise<OpenMovedResult>;
   moveRows(
     conversationId: number,
     rows: readonly MovedRow[],

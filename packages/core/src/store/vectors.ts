@@ -38,7 +38,7 @@ export interface StoreVectors {
   readonly unwanted?: readonly number[] | undefined;
 }
 
-export type StoreVectorsOutcome =
+export type StoreVectorsResult =
   | { readonly kind: "stored"; readonly stored: number }
   /** Somebody else fills the space now, or it is gone. */
   | { readonly kind: "lost" }
@@ -65,7 +65,7 @@ export interface VectorStore {
   /** A page of all messages that should have a vector in the space and have none, in the order of ids. */
   listUnembedded(request: { spaceId: number; after: number; limit: number }): Promise<number[]>;
   /** Stores vectors and renews the claim; none of these messages is pending any more. A message that was hidden, revised or forgotten meanwhile is passed over. */
-  storeVectors(request: StoreVectors): Promise<StoreVectorsOutcome>;
+  storeVectors(request: StoreVectors): Promise<StoreVectorsResult>;
   /** Ends a claim; `isFilled` when nothing was left to do. */
   releaseVectorSpace(request: {
     spaceId: number;

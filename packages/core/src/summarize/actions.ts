@@ -23,7 +23,7 @@ export interface Task {
   readonly done: boolean;
 }
 
-export interface Outcome {
+export interface ActionResult {
   readonly text: string;
   readonly failed: boolean;
 }
@@ -257,7 +257,11 @@ const QUIET_RESULT =
   /has been (?:updated|created|modified)|successfully|^\s*$|^\(?no (?:output|content)|tool ran without output/i;
 
 /** What a result says in one line, or null when it is bulk or says nothing new. */
-export function describeResult(text: string, isError: boolean, kind: Action["targetKind"]): Outcome | null {
+export function describeResult(
+  text: string,
+  isError: boolean,
+  kind: Action["targetKind"],
+): ActionResult | null {
   const lines = text.length > 60_000 ? sampleEnds(text) : text.split("\n");
   if (isError)
     return { text: cleanLine(findLine(lines, FAILURE_LINE) ?? firstFullLine(lines)), failed: true };
@@ -283,7 +287,7 @@ const MAX_SHOWN_LINES = 3;
 const MAX_FOUND = 5;
 
 /** The files that a search found. */
-function describeFound(lines: readonly string[]): Outcome | null {
+function describeFound(lines: readonly string[]): ActionResult | null {
   const files = new Set<string>();
   for (const line of lines) {
     const file = /^([^\s:()]{3,120}\.[A-Za-z]\w{0,5})(?::\d+|$)/.exec(line.trim())?.[1];

@@ -3,7 +3,7 @@
  * agent with its outcome (all actions on one file in one turn together), the newest task list, or a line of an older summary.
  * Every unit knows when, who, which terms it carries, and which further names it could mention.
  */
-import type { Action, Outcome, Task } from "./actions.ts";
+import type { Action, ActionResult, Task } from "./actions.ts";
 import { describeCall, describeResult } from "./actions.ts";
 import { splitClosingLine } from "./closing-line.ts";
 import {
@@ -167,7 +167,7 @@ interface ActionGroup {
   /** Pieces of what was written. */
   readonly written: string[];
   bulk: number;
-  outcome: Outcome | null;
+  outcome: ActionResult | null;
 }
 
 class UnitCutter {

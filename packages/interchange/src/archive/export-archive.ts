@@ -34,7 +34,7 @@ export interface ExportOptions extends ExportChoice {
   readonly onProgress?: ((progress: ExportProgress) => void) | undefined;
 }
 
-export interface ExportReport {
+export interface ExportResult {
   readonly path: string;
   readonly conversations: number;
   readonly messages: number;
@@ -63,7 +63,7 @@ export async function chooseConversations(
 }
 
 /** Writes an archive; compressed with zstd when the path ends in `.zst`. */
-export async function exportArchive(store: Store, options: ExportOptions): Promise<ExportReport> {
+export async function exportArchive(store: Store, options: ExportOptions): Promise<ExportResult> {
   const counts = { conversations: 0, messages: 0, summaries: 0, files: 0 };
   const compress = options.out.endsWith(".zst");
   const { bytes } = await store.withSnapshot((snapshot) =>

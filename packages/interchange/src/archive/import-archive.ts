@@ -28,7 +28,7 @@ import type {
 } from "@lossless/core/ports";
 
 import { ARCHIVE_VERSION, parseRecord, type ArchiveRecord } from "./archive-records.ts";
-import type { ImportProblem, ImportProgress } from "../transcript/import-report.ts";
+import type { ImportProblem, ImportProgress } from "../transcript/import-result.ts";
 import { createAbortError } from "../transcript/lines.ts";
 
 const BATCH_ROWS = 400;
@@ -51,7 +51,7 @@ export interface ArchiveImportOptions {
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
 
-export interface ArchiveImportReport {
+export interface ArchiveImportResult {
   readonly path: string;
   readonly imported: number;
   readonly skipped: number;
@@ -77,7 +77,7 @@ export async function isArchive(path: string): Promise<boolean> {
 export async function importArchive(
   store: Pick<Store, "bringIn">,
   options: ArchiveImportOptions,
-): Promise<ArchiveImportReport> {
+): Promise<ArchiveImportResult> {
   const ownerProblem = options.owner === undefined ? null : findNameProblem(options.owner);
   if (ownerProblem !== null)
     throw new EngineError("invalid_input", `cannot import ${options.path}: its owner ${ownerProblem}`);
@@ -255,7 +255,7 @@ class ArchiveImport {
     if (problem !== undefined) throw refuse(this.#options.path, `it does not verify: ${problem.message}`);
   }
 
-  finish(bytes: number): ArchiveImportReport {
+  finish(bytes: number): ArchiveImportResult {
     const { path } = this.#options;
     return { path, ...this.#counts, conversationIds: this.#conversationIds, problems: this.#problems, bytes };
   }

@@ -15,7 +15,7 @@ import { EngineError } from "@lossless/core";
 import { deriveMessage, flushPathSync, recordCopy, nameAdoptionFolder } from "@lossless/core/formats";
 import type { OpenStore, Store } from "@lossless/core/ports";
 
-import { importDocumented, type DocumentedImportOptions, type DocumentedImportReport } from "./import.ts";
+import { importDocumented, type DocumentedImportOptions, type DocumentedImportResult } from "./import.ts";
 import { removeLeftovers } from "./need.ts";
 import { DocumentedSource, isSqliteFile } from "./source.ts";
 
@@ -31,7 +31,7 @@ export type Adoption =
   /** There is no such file, or it is not of the documented schema. */
   | { readonly kind: "not_needed" }
   | { readonly kind: "finished"; readonly path: string }
-  | { readonly kind: "adopted"; readonly backup: string; readonly report: DocumentedImportReport };
+  | { readonly kind: "adopted"; readonly backup: string; readonly report: DocumentedImportResult };
 
 /** True for a database of the documented schema. */
 export function isDocumentedDatabase(path: string): boolean {
@@ -132,7 +132,7 @@ function isSameFile(a: string, b: string): boolean {
 }
 
 /** Imports, proves and closes. */
-async function importInto(store: Store, options: AdoptOptions): Promise<DocumentedImportReport> {
+async function importInto(store: Store, options: AdoptOptions): Promise<DocumentedImportResult> {
   try {
     const report = await importDocumented(store, options);
     const proof = await store.verify(deriveMessage, () => undefined);

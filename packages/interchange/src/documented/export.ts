@@ -19,7 +19,7 @@ import {
   readSummaries,
   type ReadMessage,
 } from "../archive/conversation-reader.ts";
-import { chooseConversations, type ExportOptions, type ExportReport } from "../archive/export-archive.ts";
+import { chooseConversations, type ExportOptions, type ExportResult } from "../archive/export-archive.ts";
 import { parseLine } from "../formats/format.ts";
 import { createPrivateDatabase } from "../formats/whole-file.ts";
 
@@ -32,7 +32,7 @@ export interface DocumentedExportOptions extends ExportOptions {
   readonly filesDir: string;
 }
 
-export interface DocumentedExportReport extends ExportReport {
+export interface DocumentedExportResult extends ExportResult {
   /** Hidden rows that are no messages for other programs. */
   readonly leftOut: number;
 }
@@ -40,7 +40,7 @@ export interface DocumentedExportReport extends ExportReport {
 export async function exportDocumented(
   store: Store,
   options: DocumentedExportOptions,
-): Promise<DocumentedExportReport> {
+): Promise<DocumentedExportResult> {
   const { out } = options;
   const temporary = `${out}.${process.pid}.tmp`;
   const database = createPrivateDatabase(temporary);
@@ -96,7 +96,7 @@ class DocumentedWriter {
   }
 
   /** Conversations that had numbers there first, so that they can keep them. */
-  async writeAll(): Promise<DocumentedExportReport> {
+  async writeAll(): Promise<DocumentedExportResult> {
     const conversations = await chooseConversations(this.#store, this.#options);
     const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
     const isImported = ({ sessionId }: ListedConversation): boolean => sessionId.startsWith("lossless-claw:");

@@ -55,7 +55,7 @@ export interface DocumentedImportOptions {
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
 }
 
-export interface DocumentedImportReport {
+export interface DocumentedImportResult {
   readonly path: string;
   readonly imported: number;
   readonly skipped: number;
@@ -68,7 +68,7 @@ export interface DocumentedImportReport {
 export async function importDocumented(
   store: Store,
   options: DocumentedImportOptions,
-): Promise<DocumentedImportReport> {
+): Promise<DocumentedImportResult> {
   const source = new DocumentedSource(options.path);
   try {
     const run = new DocumentedImport(store, source, options);
@@ -126,7 +126,7 @@ class DocumentedImport {
     }
   }
 
-  report(): DocumentedImportReport {
+  report(): DocumentedImportResult {
     return {
       path: this.#options.path,
       ...this.#counts,

@@ -8,7 +8,7 @@ import type { MessageView, PartView } from "@lossless/core";
 import type { ListedConversation, Snapshot, Store } from "@lossless/core/ports";
 
 import { readMessages, type ReadMessage } from "../archive/conversation-reader.ts";
-import { chooseConversations, type ExportOptions, type ExportReport } from "../archive/export-archive.ts";
+import { chooseConversations, type ExportOptions, type ExportResult } from "../archive/export-archive.ts";
 import { readToolArguments } from "./tool-arguments.ts";
 import { writeWholeFile } from "./whole-file.ts";
 
@@ -27,7 +27,7 @@ export async function exportText(
   store: Store,
   format: TextFormat,
   options: ExportOptions,
-): Promise<ExportReport> {
+): Promise<ExportResult> {
   const counts = { conversations: 0, messages: 0, summaries: 0, files: 0 };
   const { bytes } = await store.withSnapshot((snapshot) =>
     writeWholeFile(options.out, renderAll(snapshot, STYLES[format](), options, counts), {

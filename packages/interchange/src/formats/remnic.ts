@@ -21,7 +21,7 @@ import {
   readSummaries,
   type ReadMessage,
 } from "../archive/conversation-reader.ts";
-import { chooseConversations, type ExportOptions, type ExportReport } from "../archive/export-archive.ts";
+import { chooseConversations, type ExportOptions, type ExportResult } from "../archive/export-archive.ts";
 import { parseLine } from "./format.ts";
 import { readToolArguments } from "./tool-arguments.ts";
 import { createPrivateDatabase } from "./whole-file.ts";
@@ -63,13 +63,13 @@ export interface RemnicExportOptions extends ExportOptions {
   readonly now: number;
 }
 
-export interface RemnicExportReport extends ExportReport {
+export interface RemnicExportResult extends ExportResult {
   /** Messages and summaries that were there before. */
   readonly known: number;
   readonly events: number;
 }
 
-export async function exportRemnic(store: Store, options: RemnicExportOptions): Promise<RemnicExportReport> {
+export async function exportRemnic(store: Store, options: RemnicExportOptions): Promise<RemnicExportResult> {
   const { out, dryRun = false } = options;
   const isNew = !existsSync(out);
   if (isNew && !dryRun) mkdirSync(dirname(out), { recursive: true, mode: 0o700 });
@@ -139,7 +139,7 @@ class RemnicWriter {
     }
   }
 
-  async writeAll(): Promise<RemnicExportReport> {
+  async writeAll(): Promise<RemnicExportResult> {
     const conversations = await chooseConversations(this.#store, this.#options);
     const total = conversations.reduce((sum, { rows }) => sum + rows, 0);
     let done = 0;

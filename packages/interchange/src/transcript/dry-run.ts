@@ -2,7 +2,7 @@
  * Where an import goes that must not store anything: it answers what the archive would answer, reading it when there is one. Which
  * lines are new is told by their ids; that a known line has changed is seen only when it is really imported.
  */
-import type { Engine, IngestOutcome, Settings } from "@lossless/core";
+import type { Engine, ArrivalKind, Settings } from "@lossless/core";
 import { compileSessionPatterns } from "@lossless/core/settings";
 import type { ImportTarget } from "./import.ts";
 
@@ -42,7 +42,7 @@ export function createDryTarget(engine: Engine | null, settings: Settings): Impo
       seen.set(sessionId, known);
       for (const id of await listStored({ sessionId, owner, eventIds })) known.add(id);
       const results = eventIds.map((eventId) => {
-        const outcome: IngestOutcome = known.has(eventId) ? "known" : "stored";
+        const outcome: ArrivalKind = known.has(eventId) ? "known" : "stored";
         known.add(eventId);
         return { messageId: 0, seq: 0, eventId, outcome };
       });

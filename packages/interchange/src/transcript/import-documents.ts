@@ -20,7 +20,7 @@ import {
 import { parseLine } from "../formats/format.ts";
 import type { FormatName } from "../formats/names.ts";
 import { chooseIdentity, qualify, whyLeftOut } from "./identity.ts";
-import type { ImportProblem, ImportReport, MarkedImport } from "./import-report.ts";
+import type { ImportProblem, ImportResult, MarkedImport } from "./import-result.ts";
 import { readLines } from "./lines.ts";
 import { OpenCodeDatabase, readOpenCodeOrigin } from "../formats/opencode-database.ts";
 import { readOpenCodeEvents, readOpenCodeStorage } from "../formats/opencode.ts";
@@ -65,7 +65,7 @@ class ReportBuilder {
     else this.#cut += 1;
   }
 
-  finish(bytes: number): ImportReport {
+  finish(bytes: number): ImportResult {
     const problems = [...this.#problems];
     if (this.#cut > 0)
       problems.push({ code: "more_problems", line: 0, message: `${this.#cut} more problems are not listed` });
@@ -83,7 +83,7 @@ class ReportBuilder {
 }
 
 /** Imports one JSON document. */
-export async function importDocument(options: MarkedImport): Promise<ImportReport> {
+export async function importDocument(options: MarkedImport): Promise<ImportResult> {
   const { path } = options;
   const { size } = await stat(path);
   if (size > MAX_DOCUMENT_BYTES) {
@@ -115,7 +115,7 @@ export async function holdsSessionLines(transcript: OpenTranscript): Promise<boo
 export async function importSessionLines(
   options: MarkedImport,
   transcript: OpenTranscript,
-): Promise<ImportReport> {
+): Promise<ImportResult> {
   const { path, signal } = options;
   const report = new ReportBuilder(path, "openai");
   let file: string | null = null;
@@ -141,7 +141,7 @@ export async function importSessionLines(
 }
 
 /** Imports every session of an OpenCode storage folder. */
-export async function importOpenCode(options: MarkedImport): Promise<ImportReport> {
+export async function importOpenCode(options: MarkedImport): Promise<ImportResult> {
   const { path } = options;
   const { sessions, strays } = await readOpenCodeStorage(path);
   const report = new ReportBuilder(path, "opencode");
@@ -155,7 +155,7 @@ export async function importOpenCode(options: MarkedImport): Promise<ImportRepor
 }
 
 /** Imports the sessions of an OpenCode database; those that `since` or a filter leaves out are not read. */
-export async function importOpenCodeDatabase(options: MarkedImport): Promise<ImportReport> {
+export async function importOpenCodeDatabase(options: MarkedImport): Promise<ImportResult> {
   const { path, since } = options;
   const report = new ReportBuilder(path, "opencode");
   const database = new OpenCodeDatabase(path, Date.now());

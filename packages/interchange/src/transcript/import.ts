@@ -55,18 +55,18 @@ import type {
   ImportOptions,
   ImportProblem,
   ImportProblemCode,
-  ImportReport,
+  ImportResult,
   ImportSettings,
   ImportSummary,
   MarkedImport,
-} from "./import-report.ts";
+} from "./import-result.ts";
 import type { ImportTarget } from "./import-target.ts";
 import { LineBatch } from "./line-batch.ts";
 import { LineHash } from "./line-hash.ts";
 import { findFolder, OriginReader } from "./origin-reader.ts";
 import { createAbortError, MAX_LINE_BYTES, readLineRuns, type Line } from "./lines.ts";
 
-export type * from "./import-report.ts";
+export type * from "./import-result.ts";
 export type { ImportTarget } from "./import-target.ts";
 
 /** What is stored in one transaction: large enough that its commit hardly counts, small enough that other writers get their turn. */
@@ -88,7 +88,7 @@ const DEFAULT_OWNER = "main";
  * const report = await importTranscript({ engine, path: "session.jsonl" });
  * console.log(report.imported, report.skipped);
  */
-export async function importTranscript(request: ImportOptions): Promise<ImportReport> {
+export async function importTranscript(request: ImportOptions): Promise<ImportResult> {
   const { path, format: wanted = "auto", importId = makeImportId() } = request;
   const options = { ...request, mark: { importId, source: resolve(path), at: Date.now() } };
   if (await isStorageFolder(path)) return importOpenCode(options);
@@ -105,7 +105,7 @@ export async function importTranscript(request: ImportOptions): Promise<ImportRe
   }
 }
 
-async function importLines(options: MarkedImport, transcript: OpenTranscript): Promise<ImportReport> {
+async function importLines(options: MarkedImport, transcript: OpenTranscript): Promise<ImportResult> {
   const format = await chooseFormat(transcript, options);
   if (format === null) return reportTooEarly(transcript);
   const { engine, signal, owner = DEFAULT_OWNER } = options;
@@ -140,7 +140,7 @@ export async function importPaths(
   options: ImportSettings & {
     paths: readonly string[];
     onFile?: ((path: string, index: number, count: number) => void) | undefined;
-    onReport?: ((report: ImportReport) => void) | undefined;
+    onReport?: ((report: ImportResult) => void) | undefined;
   },
 ): Promise<ImportSummary> {
   const { importId = makeImportId() } = options;
@@ -171,7 +171,7 @@ export async function importPaths(
 }
 
 /** The conversations that a report speaks of. */
-function listConversations({ conversationId, conversationIds }: ImportReport): readonly number[] {
+function listConversations({ conversationId, conversationIds }: ImportResult): readonly number[] {
   return conversationIds ?? (conversationId === null ? [] : [conversationId]);
 }
 
@@ -182,7 +182,7 @@ interface StoredBatch {
   readonly origin?: OriginUpdate | undefined;
 }
 
-type Outcome = { readonly error: unknown } | null;
+type StoreResult = { readonly error: unknown } | null;
 
 /** One import of one file, from its cursor or from its start. */
 class ListedImport {
@@ -230,7 +230,7 @@ class ListedImport {
     this.#origin = new OriginReader(format, transcript.path);
   }
 
-  async finish(): Promise<ImportReport> {
+  async finish(): Promise<ImportResult> {
     await this.#takeOver();
     await this.#resume();
     await this.#storeLines();
@@ -294,7 +294,7 @@ class ListedImport {
 
   /** Hands over batch after batch, while the next ones are prepared. */
   async #storeLines(): Promise<void> {
-    const waiting: Promise<Outcome>[] = [];
+    const waiting: Promise<StoreResult>[] = [];
     try {
       for await (const batch of this.#readBatches()) {
         waiting.push(this.#store(await this.#place(batch)));
@@ -414,7 +414,7 @@ class ListedImport {
   }
 
   /** A failure is carried as a value: as a rejection that nobody awaits yet it would end the process. */
-  #store({ messages, cursor, prepared, origin }: StoredBatch): Promise<Outcome> {
+  #store({ messages, cursor, prepared, origin }: StoredBatch): Promise<StoreResult> {
     return this.#ingest(messages, cursor, prepared, origin).then(
       ({ results }) => {
         this.#count(results);
@@ -504,7 +504,7 @@ class ListedImport {
     });
   }
 
-  #reportRefusal(refusal: string): ImportReport {
+  #reportRefusal(refusal: string): ImportResult {
     const message = `nothing is stored for session ${this.#session.key}: ${refusal} by the settings`;
     const nothing = { conversationId: null, imported: 0, skipped: 0, revisions: 0, bytes: 0 };
     const { path } = this.#transcript;
@@ -537,7 +537,7 @@ async function chooseFormat(
   return detection.kind === "found" ? detection.format : null;
 }
 
-function reportTooEarly({ path, end }: OpenTranscript): ImportReport {
+function reportTooEarly({ path, end }: OpenTranscript): ImportResult {
   const message = "the first line is not finished and waits for its end";
   const problems: ImportProblem[] = end === 0 ? [] : [{ code: "incomplete_line", line: 1, message }];
   const counts = { imported: 0, skipped: 0, revisions: 0, bytes: 0 };
@@ -549,7 +549,7 @@ function reportLeftOut(
   format: FormatName,
   sessionId: string,
   message: string,
-): ImportReport {
+): ImportResult {
   const counts = { imported: 0, skipped: 0, revisions: 0, bytes: 0 };
   return {
     path,
@@ -561,6 +561,6 @@ function reportLeftOut(
   };
 }
 
-function throwFailure(outcome: Outcome): void {
+function throwFailure(outcome: StoreResult): void {
   if (outcome !== null) throw outcome.error;
 }

@@ -51,7 +51,7 @@ export interface RotateOptions {
   readonly now?: number;
 }
 
-export interface RotateReport {
+export interface RotateResult {
   readonly path: string;
   readonly sessionId: string;
   readonly lines: number;
@@ -67,7 +67,7 @@ export interface RotateReport {
 export async function rotateSessionFile(
   options: RotateOptions,
   access: ArchiveAccess,
-): Promise<RotateReport> {
+): Promise<RotateResult> {
   const { path, dryRun, engine } = options;
   const before = statSync(path, { throwIfNoEntry: false });
   if (!before?.isFile()) throw new EngineError("not_found", `cannot rotate ${path}: there is no such file`);

@@ -7,7 +7,7 @@
 /** Why the host asked: a person did, a model failed at a prompt, or a prompt is about to be too large. */
 export type Trigger = "manual" | "overflow" | "budget";
 
-export type FoldOutcome =
+export type HostFoldResult =
   /** Something was folded, as much as there was to be or as much as there is. */
   | { readonly kind: "folded"; readonly targetReached: boolean }
   /** Nothing was folded, but the next context is made smaller. */
@@ -21,13 +21,13 @@ export type FoldOutcome =
   | { readonly kind: "cancelled" }
   | { readonly kind: "failed"; readonly message: string };
 
-export interface CompactAnswer {
+export interface HostCompactResult {
   readonly ok: boolean;
   readonly compacted: boolean;
   readonly reason: string;
 }
 
-export function describeOutcome(outcome: FoldOutcome, trigger: Trigger): CompactAnswer {
+export function describeOutcome(outcome: HostFoldResult, trigger: Trigger): HostCompactResult {
   switch (outcome.kind) {
     case "folded":
       return {
@@ -56,7 +56,7 @@ export function describeOutcome(outcome: FoldOutcome, trigger: Trigger): Compact
 }
 
 /** Why the host refuses the turn after this outcome; null when it goes on. */
-export function explainRefusal({ kind }: FoldOutcome, trigger: Trigger): string | null {
+export function explainRefusal({ kind }: HostFoldResult, trigger: Trigger): string | null {
   if (kind === "folded" || kind === "shrunk" || trigger === "manual") return null;
   if (kind === "cancelled") return "it stopped waiting for a compaction";
   // A provider said no: without a smaller prompt it would say so again.

@@ -8,7 +8,7 @@ import {
   describeOutcome,
   explainRefusal,
   readTrigger,
-  type FoldOutcome,
+  type HostFoldResult,
   type Trigger,
 } from "./compact-answer.ts";
 import type { CompactParams, CompactResult, MaintainParams, MaintainResult } from "../host/host.ts";
@@ -33,7 +33,7 @@ export interface FoldingParts {
 }
 
 interface Fold {
-  readonly outcome: FoldOutcome;
+  readonly outcome: HostFoldResult;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
 }
@@ -69,7 +69,7 @@ export async function compactSession(
   const taken = Math.max(0, (sessionMemory.sentTokens ?? 0) - findCap(readLearned(sessionMemory)));
   const { kind } = fold.outcome;
   const isShrunk = trigger !== "manual" && taken > 0 && kind !== "folded" && kind !== "cancelled";
-  const outcome: FoldOutcome = isShrunk ? { kind: "shrunk" } : fold.outcome;
+  const outcome: HostFoldResult = isShrunk ? { kind: "shrunk" } : fold.outcome;
   const refusal = explainRefusal(outcome, trigger);
   if (refusal !== null)
     outages.begin(nameTurns(session), new Error(`the host refused a turn: ${refusal}`), REFUSED_REMEDY);
@@ -152,7 +152,7 @@ async function foldSession(
     signal: params.abortSignal ? AbortSignal.any([params.abortSignal, patience]) : patience,
   });
   const { compacted, targetReached, tokensBefore, tokensAfter } = fold;
-  const outcome: FoldOutcome = compacted
+  const outcome: HostFoldResult = compacted
     ? { kind: "folded", targetReached }
     : { kind: targetReached ? "under-target" : "no-more" };
   return { outcome, tokensBefore, tokensAfter };

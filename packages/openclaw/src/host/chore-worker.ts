@@ -5,9 +5,9 @@ import { openEngine } from "lossless-claw";
 import { serializeError } from "@lossless/core/doors";
 import { adoptDocumentedDatabase } from "lossless-claw/interchange";
 import { createBackup } from "lossless-claw/repair";
-import type { Chore, ChoreAnswer } from "./chores.ts";
+import type { Chore, ChoreResult } from "./chores.ts";
 
-async function work({ kind, settings }: Chore): Promise<ChoreAnswer> {
+async function work({ kind, settings }: Chore): Promise<ChoreResult> {
   try {
     return { ok: true, value: kind === "adopt" ? await adopt(settings) : await backUp(settings) };
   } catch (error) {

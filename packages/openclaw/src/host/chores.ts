@@ -8,12 +8,12 @@ import type { Settings } from "@lossless/core";
 import { deserializeError } from "@lossless/core/doors";
 import type { SerializedError } from "@lossless/core/doors";
 import type { Adoption } from "@lossless/interchange";
-import type { BackupReport } from "@lossless/core/repair";
+import type { BackupResult } from "@lossless/core/repair";
 
 export type Chore = { readonly kind: "adopt" | "backup"; readonly settings: Settings };
 
-export type ChoreAnswer =
-  | { readonly ok: true; readonly value: Adoption | BackupReport }
+export type ChoreResult =
+  | { readonly ok: true; readonly value: Adoption | BackupResult }
   | { readonly ok: false; readonly error: SerializedError };
 
 /** Takes over the database of an older version that lies where the archive should be. */
@@ -22,13 +22,13 @@ export async function adoptInThread(settings: Settings, workerUrl = defaultUrl()
 }
 
 /** Makes a proven copy of the database and its files beside it. */
-export async function backUpInThread(settings: Settings, workerUrl = defaultUrl()): Promise<BackupReport> {
-  return (await runChore({ kind: "backup", settings }, workerUrl)) as BackupReport;
+export async function backUpInThread(settings: Settings, workerUrl = defaultUrl()): Promise<BackupResult> {
+  return (await runChore({ kind: "backup", settings }, workerUrl)) as BackupResult;
 }
 
 async function runChore(chore: Chore, url: URL): Promise<unknown> {
   const worker = new Worker(url, { workerData: chore, name: `lossless-${chore.kind}` });
-  const { promise, resolve, reject } = Promise.withResolvers<ChoreAnswer>();
+  const { promise, resolve, reject } = Promise.withResolvers<ChoreResult>();
   worker.once("message", resolve);
   worker.once("error", reject);
   worker.once("exit", (code) => reject(new Error(`the thread for ${chore.kind} ended with ${code}`)));

@@ -5,7 +5,7 @@ import type {
   AppendBatch,
   AppendEvent,
   FoldRun,
-  PublishOutcome,
+  PublishResult,
   RecallScope,
   RunItem,
   Store,
@@ -113,7 +113,7 @@ export async function fold(
   store: Store,
   conversationId: number,
   { count, text, state = "cover" }: { count: number; text: SummaryText; state?: StoreSummary["state"] },
-): Promise<PublishOutcome> {
+): Promise<PublishResult> {
   const run = await readItems(store, conversationId, 0, count);
   return store.storeSummary({ conversationId, run, summary: text, state, now: clock.now() });
 }

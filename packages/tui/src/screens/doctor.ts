@@ -1,7 +1,7 @@
 /** The doctor's findings: what is not as it should be, the worst first, with the command that mends it. Checking changes nothing. */
 import { countOf, formatCount, renderBar, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { isSummaryId, wordStep } from "@lossless/core";
-import type { DoctorReport, Finding, Severity } from "@lossless/core/repair";
+import type { DoctorResult, Finding, Severity } from "@lossless/core/repair";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
 import { cell, renderRow, renderSpans, span, storedSpan, type Paint, type Style } from "../paint.ts";
@@ -22,7 +22,7 @@ export class DoctorScreen implements Screen {
   readonly keys = KEYS;
   readonly #desk: Desk;
   readonly #pane = new TextPane();
-  #report: DoctorReport | null = null;
+  #report: DoctorResult | null = null;
   #share = 0;
   #isRunning = false;
   #place: ListCursor = LIST_START;

@@ -1,7 +1,7 @@
 /** Transcripts in the folders where agents keep their sessions: what is not in the archive yet, and importing it after a look. */
 import { EngineError, makeImportId } from "@lossless/core";
 import { createDryTarget, importTranscript } from "@lossless/interchange";
-import type { ImportReport } from "@lossless/interchange";
+import type { ImportResult } from "@lossless/interchange";
 import { countOf, formatBytes, formatCount, formatTime, toOneLine } from "@lossless/core/doors";
 import { isOpen, readMove, type Key, type KeyHelp } from "../keys.ts";
 import { keepInList, LIST_START, moveInList, type ListCursor } from "../list-cursor.ts";
@@ -127,7 +127,7 @@ export class TranscriptsScreen implements Screen {
 }
 
 /** What importing would do; nothing is stored. */
-function tryImport({ archive }: Desk, path: string): Promise<ImportReport> {
+function tryImport({ archive }: Desk, path: string): Promise<ImportResult> {
   const { engine, settings, scope } = archive;
   return importTranscript({ engine: createDryTarget(engine, settings), path, ...scope });
 }

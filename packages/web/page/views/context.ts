@@ -5,7 +5,7 @@
 import { compareContexts } from "../../src/context-diff.ts";
 import type { ContextDiff } from "../../src/context-diff.ts";
 import { readContext, readMessage, readSummary, readTurns } from "../api.ts";
-import type { ContextAnswer, ContextTurn, ExplainedItem } from "../api.ts";
+import type { ContextResult, ContextTurn, ExplainedItem } from "../api.ts";
 import { debounce, fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { budgetOfSlider, countOf, formatCount, formatShare, formatShort, sliderOfBudget } from "../format.ts";
@@ -53,7 +53,7 @@ class ContextView implements View {
     { class: "detail", "aria-live": "polite", "aria-label": "Item", tabindex: 0 },
     h("p", { class: "faint" }, "Click a block or a row to read it."),
   );
-  #context: ContextAnswer | null = null;
+  #context: ContextResult | null = null;
   #change: ContextDiff | null = null;
   #newest: ReadonlySet<string> = new Set();
   #selected = -1;
@@ -247,7 +247,7 @@ const keyOf = (item: ExplainedItem | undefined): string | null =>
 const nameKind = ({ kind, depth, role }: ExplainedItem): string =>
   kind === "summary" ? `depth ${depth}` : kind === "message" ? (role ?? "message") : kind;
 
-function renderTotals(context: ContextAnswer): HTMLElement {
+function renderTotals(context: ContextResult): HTMLElement {
   const { items, estimatedTokens, budgetTokens, shownMessages } = context;
   const count = (kind: ExplainedItem["kind"]): number => items.filter((item) => item.kind === kind).length;
   const represented = items.reduce((sum, item) => sum + item.messages, 0);
@@ -275,7 +275,7 @@ function renderTotals(context: ContextAnswer): HTMLElement {
   );
 }
 
-function describeChange(before: ContextAnswer, after: ContextAnswer, diff: ContextDiff): HTMLElement {
+function describeChange(before: ContextResult, after: ContextResult, diff: ContextDiff): HTMLElement {
   const total = after.items.reduce((sum, { tokens }) => sum + tokens, 0);
   return h(
     "span",

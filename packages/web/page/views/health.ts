@@ -4,7 +4,7 @@
  */
 import { renderAction } from "../action-dialog.ts";
 import { examine, writeAccess } from "../api.ts";
-import type { ActionWish, DoctorReply } from "../api.ts";
+import type { ActionRequest, DoctorReply } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import type { Child } from "../dom.ts";
 import { countOf, formatCount } from "../format.ts";
@@ -118,7 +118,7 @@ interface CareRow {
   readonly name: string;
   readonly says: string;
   readonly command: string;
-  readonly wish: () => ActionWish | null;
+  readonly wish: () => ActionRequest | null;
 }
 
 function renderCare(): Child[] {

@@ -1,6 +1,6 @@
 /** Overview: what is stored, how large, how far folded, what it has cost, whether anything needs attention, and all conversations. */
 import { listConversations, readGrowth, readOverview } from "../api.ts";
-import type { CountedConversation, GrowthAnswer, Overview } from "../api.ts";
+import type { CountedConversation, GrowthResult, Overview } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import {
   countOf,
@@ -98,7 +98,7 @@ function renderNotices({ status }: Overview): HTMLElement | null {
   );
 }
 
-function renderGrowth({ points, counted, conversations }: GrowthAnswer): HTMLElement {
+function renderGrowth({ points, counted, conversations }: GrowthResult): HTMLElement {
   const last = points.at(-1);
   const [raw, context] = [last?.rawTokens ?? 0, last?.contextTokens ?? 0];
   const axis = Array.from(

@@ -1,6 +1,6 @@
 /** Timeline: how the conversation grew against what the context held of it, where it was folded, and what each day brought and cost. */
 import { readSpend, readTimeline } from "../api.ts";
-import type { Compaction, SpendAnswer, TimelineAnswer } from "../api.ts";
+import type { Compaction, SpendResult, TimelineResult } from "../api.ts";
 import { fill, h, textNodes } from "../dom.ts";
 import { countOf, formatCount, formatDay, formatFactor, formatShort, formatTime } from "../format.ts";
 import { drawBars, drawLines } from "../plot.ts";
@@ -26,7 +26,7 @@ export function openTimeline(conversationId: number): View {
   return { element, restMs: REST_MS, refresh: () => void load() };
 }
 
-function renderTimeline(timeline: TimelineAnswer): HTMLElement[] {
+function renderTimeline(timeline: TimelineResult): HTMLElement[] {
   const { conversation, points, compactions, days } = timeline;
   const last = points.at(-1);
   if (last === undefined) return [h("p", { class: "faint" }, "Nothing is stored here yet.")];
@@ -68,7 +68,7 @@ function renderTimeline(timeline: TimelineAnswer): HTMLElement[] {
   ].filter((part) => part !== null);
 }
 
-function drawGrowth({ points, compactions }: TimelineAnswer): HTMLElement {
+function drawGrowth({ points, compactions }: TimelineResult): HTMLElement {
   const last = points.at(-1);
   const axis = Array.from(
     { length: AXIS_LABELS },
@@ -96,7 +96,7 @@ function drawGrowth({ points, compactions }: TimelineAnswer): HTMLElement {
 const describeCompaction = ({ index, summaries, tokensBefore, tokensAfter }: Compaction): string =>
   `after message ${formatCount(index + 1)}: ${formatShort(tokensBefore)} tokens became ${formatShort(tokensAfter)}, ${countOf(summaries, "summary", "summaries")}`;
 
-function renderSpend({ items }: SpendAnswer): HTMLElement[] {
+function renderSpend({ items }: SpendResult): HTMLElement[] {
   const title = h("h2", {}, "Spent on models per day, all conversations");
   if (items.length === 0)
     return [

@@ -4,7 +4,7 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import { EXPORT_FORMATS } from "@lossless/interchange/names";
 import type { ExportFormat } from "@lossless/interchange/names";
-import type { ExportReport } from "@lossless/interchange";
+import type { ExportResult } from "@lossless/interchange";
 import { runCancellable, toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, toOneLine, usageError } from "@lossless/core/doors";
@@ -89,7 +89,7 @@ async function runExport(invocation: Invocation, options: ExportOptions): Promis
   });
 }
 
-function renderReport(report: ExportReport, dryRun: boolean): string {
+function renderReport(report: ExportResult, dryRun: boolean): string {
   const size = report.bytes === 0 ? "" : `, ${formatBytes(report.bytes)}`;
   const counts = [
     countOf(report.conversations, "conversation"),

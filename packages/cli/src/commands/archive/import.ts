@@ -13,8 +13,8 @@ import { FORMAT_NAMES } from "@lossless/interchange/names";
 import type { FormatName } from "@lossless/interchange/names";
 import type {
   HistoryKind,
-  HistoryReport,
-  ImportReport,
+  HistoryResult,
+  ImportResult,
   ImportTarget,
   PrepareAhead,
 } from "@lossless/interchange";
@@ -95,7 +95,7 @@ class Tally {
   readonly failures: EngineError[] = [];
   files = 0;
 
-  add(report: ImportReport): void {
+  add(report: ImportResult): void {
     this.files += 1;
     this.imported += report.imported + report.revisions;
     this.skipped += report.skipped;
@@ -108,7 +108,7 @@ class Tally {
     }
   }
 
-  addHistory(report: HistoryReport): void {
+  addHistory(report: HistoryResult): void {
     this.files += 1;
     this.imported += report.imported + report.revisions;
     this.skipped += report.skipped;
@@ -346,7 +346,7 @@ async function importSource(
   { format, session, signal, tally, sessionFilter, since, importId }: Work,
   { path, isNamed }: Source,
   { progress, before, total, prepareAhead }: ImportSituation,
-): Promise<ImportReport | null> {
+): Promise<ImportResult | null> {
   const { importTranscript } = await import("@lossless/interchange");
   try {
     return await importTranscript({
@@ -376,7 +376,7 @@ async function importSource(
 
 const isAboutTheFile = ({ code }: EngineError): boolean => code === "invalid_input" || code === "not_found";
 
-function describeReport(report: ImportReport, dryRun: boolean): string {
+function describeReport(report: ImportResult, dryRun: boolean): string {
   const { path, imported, revisions, skipped, conversationId } = report;
   const where = conversationId === null || dryRun ? "" : `, conversation ${conversationId}`;
   return `${toOneLine(path)}: ${formatCount(imported + revisions)} ${dryRun ? "new" : "stored"}, ${formatCount(skipped)} known before${where}`;

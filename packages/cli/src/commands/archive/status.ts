@@ -40,7 +40,7 @@ interface Folding extends FoldingStatus {
   readonly counts: MessageCounts;
 }
 
-type Report = StatusResult & {
+type StatusOutput = StatusResult & {
   readonly folding: Folding | null;
   readonly storage: StorageShares | null;
   readonly watcher: Awaited<ReturnType<typeof readWatchState>>;
@@ -79,7 +79,7 @@ async function runStatus(invocation: Invocation, { session }: { readonly session
   await invocation.print({ data: toStatusJson(report), text: () => renderStatus(report, timezone) });
 }
 
-async function readWatcher(invocation: Invocation): Promise<Report["watcher"]> {
+async function readWatcher(invocation: Invocation): Promise<StatusOutput["watcher"]> {
   const { settings } = await invocation.settings();
   return (await import("@lossless/agents")).readWatchState(settings.databasePath);
 }
@@ -113,7 +113,7 @@ async function completeFolding(
   return { ...folding, rawTokens, counts: must(counts, `the counts of conversation ${conversationId}`) };
 }
 
-function toStatusJson({ conversation, folding, guards, watcher, ...status }: Report): object {
+function toStatusJson({ conversation, folding, guards, watcher, ...status }: StatusOutput): object {
   return {
     ...status,
     lastStoredAt: toIso(status.lastStoredAt),
@@ -142,7 +142,7 @@ const toDebtJson = (debt: Debt): object => ({
 
 export const toGuardJson = (guard: Guard): object => ({ ...guard, openUntil: toIso(guard.openUntil) });
 
-function renderStatus(status: Report, timezone: string): string {
+function renderStatus(status: StatusOutput, timezone: string): string {
   const blocks = [renderPairs(describeArchive(status, timezone), style.faint)];
   if (status.conversation !== null && status.folding !== null) {
     blocks.push(renderPairs(describeFolding(status.conversation, status.folding, timezone), style.faint));
@@ -151,7 +151,7 @@ function renderStatus(status: Report, timezone: string): string {
   return blocks.join("\n\n");
 }
 
-function renderWatcher(watcher: NonNullable<Report["watcher"]>, timezone: string): string {
+function renderWatcher(watcher: NonNullable<StatusOutput["watcher"]>, timezone: string): string {
   const state = watcher.isRunning
     ? `running since ${formatTime(watcher.startedAt, timezone)}${watcher.hasEvents ? "" : ", by polling"}`
     : style.warning("not running; lcm watch starts it");
@@ -160,7 +160,7 @@ function renderWatcher(watcher: NonNullable<Report["watcher"]>, timezone: string
   return renderPairs([["Watcher", state], ...agents], style.faint);
 }
 
-function describeArchive(status: Report, timezone: string): [string, string][] {
+function describeArchive(status: StatusOutput, timezone: string): [string, string][] {
   const pairs: [string, string][] = [
     [
       "Database",

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { settleAddress } from "@lossless/core";
 import { Option } from "commander";
 import { homedir } from "node:os";
-import type { AgentState, ServiceReport, WatchEvent, WatchState } from "@lossless/agents";
+import type { AgentState, ServiceResult, WatchEvent, WatchState } from "@lossless/agents";
 import { countOf, formatTime, toIso, toOneLine } from "@lossless/core/doors";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
@@ -148,7 +148,7 @@ async function runService(invocation: Invocation, { uninstall = false }: Options
   });
 }
 
-function renderService(report: ServiceReport | null, isRemoval: boolean): string {
+function renderService(report: ServiceResult | null, isRemoval: boolean): string {
   if (report === null) return "There is no service to remove.";
   const lines = [`${isRemoval ? "Removed" : "Wrote"} ${style.name(report.path)}`];
   if (report.next !== null) lines.push(`The service manager could not be asked. Run: ${report.next}`);

@@ -43,7 +43,7 @@ interface CompactOptions extends ConversationChoice {
 }
 
 /** What was done to one conversation. The tokens after are those in the archive once the stand-ins are made too. */
-interface Outcome {
+interface ConversationResult {
   readonly answer: CompactResult;
   readonly cost: Cost;
   readonly standIns: number;
@@ -55,7 +55,7 @@ interface Outcome {
 /** What was done to all of them. */
 interface Totals {
   readonly conversations: number;
-  readonly outcomes: readonly Outcome[];
+  readonly outcomes: readonly ConversationResult[];
   readonly failures: readonly { readonly conversationId: number; readonly failure: Failure }[];
   readonly cost: Cost;
   readonly isCancelled: boolean;
@@ -145,7 +145,11 @@ function chooseExit({ outcomes, failures, isCancelled }: Omit<Totals, "conversat
   return outcomes.every(({ answer }) => answer.targetReached) ? 0 : EXIT_TARGET_NOT_REACHED;
 }
 
-const toOutcomeJson = ({ answer, standIns, cost }: Outcome): object => ({ ...answer, standIns, cost });
+const toOutcomeJson = ({ answer, standIns, cost }: ConversationResult): object => ({
+  ...answer,
+  standIns,
+  cost,
+});
 
 function toTotalsJson({ conversations, outcomes, failures, cost }: Totals): object {
   return {
@@ -176,7 +180,7 @@ async function findModel(invocation: Invocation): Promise<Model | null> {
 async function foldAll(engine: Engine, invocation: Invocation, options: FoldOptions): Promise<Totals> {
   const startedAt = Date.now();
   const conversations = await listAll(engine, invocation);
-  const outcomes: Outcome[] = [];
+  const outcomes: ConversationResult[] = [];
   const failures: Totals["failures"][number][] = [];
   for (const [index, conversation] of conversations.entries()) {
     if (options.signal.aborted) break;
@@ -214,7 +218,7 @@ async function fold(
   conversation: ConversationRow,
   options: FoldOptions,
   label = "",
-): Promise<Outcome> {
+): Promise<ConversationResult> {
   const { budget: budgetTokens, target, instructions, force = false, signal } = options;
   const { conversationId } = conversation;
   const startedAt = Date.now();
@@ -302,7 +306,7 @@ async function countLevels(engine: Engine, summaryIds: readonly string[]): Promi
   return levels;
 }
 
-function renderOutcome(outcome: Outcome, { budget }: CompactOptions, model: Model | null): string {
+function renderOutcome(outcome: ConversationResult, { budget }: CompactOptions, model: Model | null): string {
   const { answer, standIns, levels, isCancelled } = outcome;
   const { conversationId, compacted, reason, tokensBefore, tokensAfter, passes } = answer;
   const mark = renderMark(outcome);
@@ -328,7 +332,7 @@ function renderOutcome(outcome: Outcome, { budget }: CompactOptions, model: Mode
   return `${mark}  conversation ${conversationId} is ${how}${describeTarget(answer)}\n\n${renderPairs(pairs, style.faint)}`;
 }
 
-function renderMark({ answer, isCancelled }: Pick<Outcome, "answer" | "isCancelled">): string {
+function renderMark({ answer, isCancelled }: Pick<ConversationResult, "answer" | "isCancelled">): string {
   if (isCancelled) return style.warning("cancelled");
   return answer.targetReached ? style.good("ok") : style.warning("target not reached");
 }

@@ -81,7 +81,7 @@ function defineShared(command: Command): Command {
     .option("--apply", "apply the new texts");
 }
 
-interface Outcome {
+interface RewriteOutput {
   readonly targets: readonly RewriteTarget[];
   readonly answers: readonly RewriteResult[];
 }
@@ -219,7 +219,11 @@ function toAnswerJson(answer: RewriteResult, hasTexts: boolean): object {
   };
 }
 
-function renderOutcome({ targets, answers }: Outcome, options: RewriteOptions, model: Model | null): string {
+function renderOutcome(
+  { targets, answers }: RewriteOutput,
+  options: RewriteOptions,
+  model: Model | null,
+): string {
   if (targets.length === 0) return `${style.good("ok")}  nothing to regenerate`;
   const blocks = options.diff === true ? answers.map(renderAnswer) : [renderTargets(targets)];
   const replaced = answers.filter((answer) => answer.newId !== null).length;

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { Argument, InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { hidePassword } from "@lossless/core";
-import type { BackupEntry, BackupReport } from "@lossless/core/repair";
+import type { BackupEntry, BackupResult } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, formatTime, toIso } from "@lossless/core/doors";
@@ -80,7 +80,7 @@ async function runCreate(invocation: Invocation, { out, keep }: BackupOptions): 
   await invocation.print({ data: report, text: () => renderReport(report) });
 }
 
-function renderReport(report: BackupReport): string {
+function renderReport(report: BackupResult): string {
   const counts = `${countOf(report.messages, "message")}, ${countOf(report.files, "large file")}`;
   const lines = [
     `${style.good("ok")}  ${report.path}`,

@@ -2,7 +2,7 @@
 import { countOf, formatCount, SHELL_WORDS, toOneLine } from "@lossless/core/doors";
 import { ERROR_CODES, wordStep } from "@lossless/core";
 import type { Engine } from "@lossless/core";
-import type { DoctorOptions, DoctorReport, Finding, MendReport } from "@lossless/core/repair";
+import type { DoctorOptions, DoctorResult, Finding, MendResult } from "@lossless/core/repair";
 import type { Command } from "commander";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
@@ -39,9 +39,9 @@ needs a model is only told, with what it would cost. Ends with status ${ERROR_CO
   defineDoctorImports(command);
 }
 
-interface Outcome {
-  readonly report: DoctorReport;
-  readonly mended: MendReport | null;
+interface DoctorOutput {
+  readonly report: DoctorResult;
+  readonly mended: MendResult | null;
 }
 
 async function runDoctor(invocation: Invocation, { fix = false }: Options): Promise<void> {
@@ -79,7 +79,7 @@ async function runDoctor(invocation: Invocation, { fix = false }: Options): Prom
   });
 }
 
-async function treat(options: DoctorOptions, fix: boolean): Promise<Outcome> {
+async function treat(options: DoctorOptions, fix: boolean): Promise<DoctorOutput> {
   const { examine, mend } = await import("lossless-claw/repair");
   const report = await examine(options);
   if (!fix || !report.findings.some((finding) => finding.fix !== undefined)) {
@@ -125,7 +125,7 @@ const PAINT = { error: style.bad, warning: style.warning, info: style.faint };
 /** More of one kind are counted, not listed. */
 const SHOWN_OF_A_KIND = 8;
 
-function renderOutcome({ report, mended }: Outcome): string {
+function renderOutcome({ report, mended }: DoctorOutput): string {
   const { findings, counts, cost } = report;
   const blocks: string[] = [];
   if (mended !== null) blocks.push(renderMended(mended));
@@ -168,7 +168,7 @@ function renderFindings(findings: readonly Finding[]): string[] {
   return lines;
 }
 
-function renderMended({ backupPath, copyPath, mended }: MendReport): string {
+function renderMended({ backupPath, copyPath, mended }: MendResult): string {
   if (mended.length === 0) return "Nothing to fix without a model.";
   return [
     `${style.good("mended")}  ${countOf(mended.length, "finding")}${backupPath === null ? "" : `, backup: ${backupPath}`}${copyPath === null ? "" : `, copy as it was: ${copyPath}`}`,

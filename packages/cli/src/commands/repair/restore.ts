@@ -1,7 +1,7 @@
 /** `lcm restore`: puts a backup in the place of the archive. Says what it would do, until it is told to do it. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { RestorePlan, RestoreReport } from "@lossless/core/repair";
+import type { RestorePlan, RestoreResult } from "@lossless/core/repair";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, formatTime, toIso } from "@lossless/core/doors";
@@ -87,7 +87,7 @@ function renderPlan({ backup, replaces }: RestorePlan, databasePath: string, tim
   return `${renderPairs(pairs, style.faint)}\n\nNothing was done. Add --yes to verify the backup and put it in place.`;
 }
 
-function renderReport({ databasePath, keptAt, messages, files }: RestoreReport): string {
+function renderReport({ databasePath, keptAt, messages, files }: RestoreResult): string {
   const counts = `${countOf(messages, "message")}, ${countOf(files, "large file")}`;
   return [
     `${style.good("ok")}  ${databasePath} is the backup now: ${counts}, all verified`,

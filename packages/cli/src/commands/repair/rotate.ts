@@ -6,7 +6,7 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "@lossless/core";
-import type { RotateReport, SweepTally } from "@lossless/interchange";
+import type { RotateResult, SweepTally } from "@lossless/interchange";
 import { toAction } from "../../invocation.ts";
 import type { Invocation } from "../../invocation.ts";
 import { countOf, formatBytes, formatCount, usageError } from "@lossless/core/doors";
@@ -147,7 +147,7 @@ function renderTally(tally: SweepTally | null, mode: string): string {
   );
 }
 
-function renderReport(report: RotateReport, dryRun: boolean): string {
+function renderReport(report: RotateResult, dryRun: boolean): string {
   const { path, lines, keptLines, preservedTailMessageCount, sizeBytes, newSizeBytes } = report;
   const pairs: [string, string][] = [
     ["File", path],

@@ -57,7 +57,7 @@ export interface ImportProblem {
   readonly message: string;
 }
 
-export interface ImportReport {
+export interface ImportResult {
   readonly path: string;
   /** `null`, as the two ids below, when the file holds no finished line yet. */
   readonly format: FormatName | null;
