@@ -39,8 +39,8 @@ type FindClues = (request: ClueRequest) => Promise<CluesFound>;
 
 export async function run(args: readonly string[]): Promise<BenchResult> {
   const size = Number(args[args.indexOf("--size") + 1] ?? 0) || 50_000;
-  const programs = findPostgres();
-  if (programs === null) throw new Error("PostgreSQL is not installed here");
+  const programs = await findPostgres();
+  if (programs === null) throw new Error("there is no PostgreSQL here, and none could be fetched");
   const folder = mkdtempSync(path.join(tmpdir(), "lossless-pg-search-"));
   const server = await startPostgres(programs);
   try {

@@ -195,7 +195,7 @@ function checkCommand(): void {
 
 /** The driver is bundled, and loaded only for such an address. */
 async function checkPostgres(): Promise<string | void> {
-  const programs = findPostgres();
+  const programs = await findPostgres();
   if (programs === null) return "not tried: there is no PostgreSQL";
   const server = await startPostgres(programs);
   try {

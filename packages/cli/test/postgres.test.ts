@@ -1,12 +1,10 @@
 /** The command line on an archive in a PostgreSQL server: the same commands, and no word of the password. */
-import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
-import { afterAll, describe, expect, test } from "vitest";
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
+import { afterAll, expect, test } from "vitest";
 import { createRunner, makeFolder, SAMPLE } from "./support.ts";
 
-const programs = findPostgres();
 const folder = makeFolder();
 afterAll(() => folder.remove());
 const lcm = createRunner(folder.path);
@@ -21,9 +19,7 @@ const readAll = (path: string): string =>
     })
     .join("\n");
 
-describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
-  const server = await sharePostgres(programs ?? "");
-
+describePostgres("lcm on PostgreSQL", (server) => {
   test("imports, folds, finds, exports, forgets and proves; the password appears nowhere", async () => {
     const address = (await server.createDatabase()).replace("@", `:${PASSWORD}@`);
     const archive = join(folder.path, "all.lcmx");
@@ -54,11 +50,7 @@ describe.skipIf(programs === null)("lcm on PostgreSQL", async () => {
     const rights = ["TABLES", "SEQUENCES"].map(
       (kind) => `GRANT ALL ON ALL ${kind} IN SCHEMA public TO guest;`,
     );
-    execFileSync(join(programs ?? "", "psql"), [
-      "-qc",
-      `CREATE ROLE guest LOGIN; ${rights.join(" ")}`,
-      address,
-    ]);
+    await server.query(address, `CREATE ROLE guest LOGIN; ${rights.join(" ")}`);
     const guest = address.replace(/\/\/[^:]*/, "//guest");
     const left = await run("forget", "--message", "msg_3", "--reason", "a test", "--apply", "--db", guest);
     expect(left).toContain("lcm doctor --fix");

@@ -5,13 +5,11 @@ import type { Engine } from "@lossless/core";
 import { makeOpenEngine } from "@lossless/core/ports";
 import type { Clock, OpenStore, Store } from "@lossless/core/ports";
 import { makeTemporaryDirectory } from "@lossless/testkit";
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { openStore } from "lossless-claw";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../src/postgres-store.ts";
 import { session, speak, START } from "./speak.ts";
-
-const programs = findPostgres();
 
 /** The same time and chance for both. */
 function makeClock(): Clock {
@@ -30,9 +28,7 @@ async function open(openOne: OpenStore, address: string): Promise<Engine> {
   return engine;
 }
 
-describe.skipIf(programs === null)("the engine on PostgreSQL", async () => {
-  const server = await sharePostgres(programs ?? "");
-
+describePostgres("the engine on PostgreSQL", (server) => {
   async function openBoth(): Promise<readonly [sqlite: Engine, postgres: Engine]> {
     const database = `${makeTemporaryDirectory()}/lcm.db`;
     const address = await server.createDatabase();

@@ -5,17 +5,15 @@ import type { RecallScope, Store } from "@lossless/core/ports";
 import { deriveMessage } from "@lossless/core/testing";
 import { makeTemporaryDirectory } from "@lossless/testkit";
 import { copyArchive } from "@lossless/testkit/copy-archive.ts";
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { describePostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
 import { openEngine, openStore } from "lossless-claw";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { folderFiles } from "../src/blobs.ts";
 import { FullTextIndex } from "../src/full-text-index.ts";
 import { Connection, migrate } from "../src/testing.ts";
 import type { StoreContext } from "../src/testing.ts";
 import { bindVerbs, VERBS } from "../src/verbs.ts";
 import { session, speak, START } from "./speak.ts";
-
-const programs = findPostgres();
 
 async function fill(engine: Engine): Promise<void> {
   const messages = Array.from({ length: 160 }, (_, at) => ({
@@ -45,7 +43,7 @@ interface Both {
 }
 
 async function openBoth(prepare: (engine: Engine) => Promise<void>): Promise<Both> {
-  const server = await sharePostgres(programs ?? "");
+  const server = await sharePostgres();
   const folder = makeTemporaryDirectory();
   const database = `${folder}/lcm.db`;
   const engine = await openEngine({ database, thread: false });
@@ -285,7 +283,7 @@ async function compareMoved(same: Same): Promise<void> {
   await same((store) => store.readMovedFile(CONVERSATION, file?.sha256 ?? ""));
 }
 
-describe.skipIf(programs === null)("reads on PostgreSQL", () => {
+describePostgres("reads on PostgreSQL", () => {
   test("a folded conversation with payloads, revisions, tools and a fork", async () => {
     const both = await openBoth(async (engine) => {
       await fill(engine);

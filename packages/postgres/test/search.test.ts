@@ -7,11 +7,11 @@ import { makeOpenEngine, readTextTerms } from "@lossless/core/ports";
 import type { Store } from "@lossless/core/ports";
 import { openStore } from "lossless-claw";
 import { copyArchive } from "@lossless/testkit/copy-archive.ts";
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { describePostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
 import { makeRandom } from "@lossless/testkit/random.ts";
 import { findSharedData, listTranscripts } from "@lossless/testkit/shared-data.ts";
 import { makeTemporaryDirectory } from "@lossless/testkit/temporary.ts";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { databaseFiles } from "../src/blobs.ts";
 import { findClues } from "../src/find-clues.ts";
 import { FullTextIndex, purgeAll, readIndexState } from "../src/full-text-index.ts";
@@ -22,9 +22,6 @@ import { bindVerbs, VERBS } from "../src/verbs.ts";
 import { readIndexProof } from "../src/verify-index.ts";
 import { Connection, migrate } from "../src/testing.ts";
 import type { Sql, StoreContext } from "../src/testing.ts";
-
-const programs = findPostgres();
-if (programs === null) console.warn("PostgreSQL is not installed here: its tests are skipped");
 
 const OWNER = "main";
 const DONE = (): Promise<void> => Promise.resolve();
@@ -101,7 +98,7 @@ interface Pair {
 
 /** The same archive twice. */
 async function openPair(texts: readonly string[], owners: readonly string[] = [OWNER]): Promise<Pair> {
-  const server = await sharePostgres(programs ?? "");
+  const server = await sharePostgres();
   const database = `${makeTemporaryDirectory()}/lcm.db`;
   const open = makeOpenEngine({ openStore, workerUrl: new URL("file:///none") });
   const sqlite = await open({ database, thread: false });
@@ -186,7 +183,7 @@ async function expectSame(pair: Pair, requests: Iterable<GrepRequest>): Promise<
   return hits;
 }
 
-describe.skipIf(programs === null)("search on a server", () => {
+describePostgres("search on a server", () => {
   test("ranks made-up texts as SQLite does, pending or indexed, in one segment or many", async () => {
     const texts = writeTexts(600, 1);
     const pair = await openPair(texts, [OWNER, OWNER, "other"]);

@@ -1,13 +1,12 @@
 /** Vectors on a server: one filler at a time, what they belong to, and the nearest of a space or of a scope. */
 import { deriveMessage } from "@lossless/core/testing";
 import { batchOf, makeEvent, say } from "@lossless/testkit/contract/parts.ts";
-import { findPostgres, sharePostgres } from "@lossless/testkit/postgres-server.ts";
+import { describePostgres } from "@lossless/testkit/postgres-server.ts";
 import { makeRandom } from "@lossless/testkit/random.ts";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../src/postgres-store.ts";
 import type { PostgresStore } from "../src/postgres-store.ts";
 
-const programs = findPostgres();
 const DIMENSIONS = 64;
 const LEASE = { holder: "a", now: 1_000, leaseMs: 100 };
 
@@ -21,9 +20,7 @@ function makeVector(seed: number): Float32Array {
 const dot = (a: Float32Array, b: Float32Array): number =>
   a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0);
 
-describe.skipIf(programs === null)("vectors on a server", async () => {
-  const server = await sharePostgres(programs ?? "");
-
+describePostgres("vectors on a server", (server) => {
   async function open(messages: number): Promise<{ store: PostgresStore; ids: number[] }> {
     const store = await openPostgresStore({
       address: await server.createDatabase(),

@@ -1,6 +1,6 @@
-/** A server on a free port of loopback, for as long as a test needs it. */
+/** A server on a free port of loopback, for as long as a test needs it; or only the number of one. */
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer as createTcpServer, type AddressInfo } from "node:net";
 
 export interface LoopbackServer {
   /** `http://127.0.0.1:<port>` */
@@ -26,4 +26,16 @@ export async function readBody(incoming: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString("utf8");
+}
+
+/** A port that is free now, for a program that is told which to take. */
+export function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createTcpServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
 }

@@ -8,9 +8,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { connectGateway, type GatewayClient } from "./gateway-client.ts";
+import { findFreePort } from "./loopback.ts";
 import { cachePath, installPackage, isCached } from "./tool-cache.ts";
 
 export const OPENCLAW_VERSION = "2026.9.6";
@@ -348,17 +348,6 @@ function runProcess(
     group.process.once("close", (code) => {
       clearTimeout(timer);
       resolve({ code: code ?? -1, output: group.output() });
-    });
-  });
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
     });
   });
 }

@@ -1,84 +1,89 @@
 /**
- * A real PostgreSQL for tests: an installed server (15 or newer) in a private folder, on a Unix socket there, as a user without privileges.
+ * A real PostgreSQL for tests: a server of its own in a private folder, on a Unix socket there, as a user without privileges.
  * It does not wait for the disk: what a test proves about crashes, it proves about processes, not about power. It stops when the process that
  * started it ends, however that ends.
  */
 import { execFileSync, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { chownSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describe, test } from "vitest";
+import { findFreePort } from "./loopback.ts";
+import { findPostgres, findServerUser, OLDEST_POSTGRES, unfoldPrograms } from "./postgres-programs.ts";
 
-const OLDEST = 15;
+export { findPostgres };
+
 const USER = "lcm";
-/** Ends the server when this process is gone: its end of the pipe closes with it. */
-const WATCHED =
+/** Ends a program when this process is gone: its end of the pipe closes with it. */
+export const WATCHED =
   'exec 3<&0; "$@" & server=$!; (cat <&3 >/dev/null; kill -QUIT $server 2>/dev/null) & wait $server';
 
 export interface PostgresServer {
+  /** Where its socket is. */
+  readonly folder: string;
+  /** Of the server itself, such as "15.18". */
+  readonly version: string;
   /** Makes a database, empty or as another one is that nobody has open, and gives its address. */
   createDatabase(template?: string): Promise<string>;
   addressOf(database: string): string;
-  /** Stops it as a crash does, or in order, and starts it again. */
-  restart(how?: "immediate" | "fast"): Promise<void>;
+  /** By TCP on loopback, for a server with a certificate. */
+  tcpAddressOf(database: string): string;
+  /** Runs SQL and gives the rows of the last statement. */
+  query(address: string, sql: string): Promise<unknown[]>;
+  /** Stops it as a crash does, or in order, and starts it again after a while. */
+  restart(how?: "immediate" | "fast", downMs?: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The folder with the newest server's programs; null where there is none. `LCM_POSTGRES` names another one. */
-export function findPostgres(): string | null {
-  const named = process.env["LCM_POSTGRES"];
-  if (named !== undefined && named !== "") return existsSync(join(named, "initdb")) ? named : null;
-  const found = globSync("/usr/lib/postgresql/*/bin/initdb")
-    .map((path) => ({ path, version: Number(/postgresql\/(\d+)\//.exec(path)?.[1]) }))
-    .filter(({ version }) => version >= OLDEST)
-    .sort((a, b) => b.version - a.version);
-  return found[0] === undefined ? null : join(found[0].path, "..");
+/** What makes a server listen with TLS. */
+export interface Certificate {
+  readonly certificate: string;
+  readonly key: string;
 }
 
 let shared: Promise<PostgresServer> | null = null;
 
 /** One server for all tests of this process; each makes databases of its own. */
-export const sharePostgres = (programs: string): Promise<PostgresServer> =>
-  (shared ??= startPostgres(programs));
+export const sharePostgres = (): Promise<PostgresServer> =>
+  (shared ??= findPostgres().then((programs) => startPostgres(programs ?? "")));
 
-/** PostgreSQL refuses to run as root. */
-function findUser(): { uid: number; gid: number } | null {
-  if (process.getuid?.() !== 0) return null;
-  const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
-  return { uid: id("-u"), gid: id("-g") };
-}
-
-export async function startPostgres(programs: string): Promise<PostgresServer> {
-  const user = findUser();
+export async function startPostgres(installed: string, tls?: Certificate): Promise<PostgresServer> {
+  const user = findServerUser();
   const folder = mkdtempSync(join(tmpdir(), "lcm-pg-"));
+  const programs = unfoldPrograms(installed, folder);
   const data = join(folder, "data");
   mkdirSync(data, { mode: 0o700 });
-  if (user) for (const path of [folder, data]) chownSync(path, user.uid, user.gid);
+  const own = (path: string): void => (user ? chownSync(path, user.uid, user.gid) : undefined);
+  for (const path of [folder, data]) own(path);
   const options = { ...user, cwd: folder } as const;
   execFileSync(
     join(programs, "initdb"),
     ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"],
     { ...options, stdio: "ignore" },
   );
+  const port = tls ? await findFreePort() : 5432;
   const flags = [
-    "listen_addresses=",
+    `listen_addresses=${tls ? "127.0.0.1" : ""}`,
+    `port=${port}`,
     "fsync=off",
-
     "full_page_writes=off",
     "max_connections=200",
     "deadlock_timeout=100ms",
+    ...(tls ? ["ssl=on", ...writeCertificate(folder, tls, own)] : []),
   ];
   const program = join(programs, "postgres");
   const command = [program, "-D", data, "-k", folder, ...flags.flatMap((flag) => ["-c", flag])];
   const launch = (): ChildProcess =>
     spawn("sh", ["-c", WATCHED, "sh", ...command], { ...options, stdio: ["pipe", "ignore", "ignore"] });
-  const addressOf = (database: string): string => `postgres://${USER}@/${database}?host=${folder}`;
+  const addressOf = (database: string): string =>
+    `postgres://${USER}@/${database}?host=${folder}${tls ? `&port=${port}` : ""}`;
   let server = launch();
   const removeAtExit = (): void => rmSync(folder, { recursive: true, force: true });
   process.on("exit", removeAtExit);
-  await waitUntilReady(addressOf("postgres"), server);
+  const version = await waitUntilReady(addressOf("postgres"), server);
   let databases = 0;
   const end = async (signal: "SIGQUIT" | "SIGINT"): Promise<void> => {
     const ended = new Promise((resolve) => server.once("exit", resolve));
@@ -88,7 +93,11 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
     server.stdin?.end();
   };
   return {
+    folder,
+    version,
     addressOf,
+    tcpAddressOf: (database) => `postgres://${USER}@127.0.0.1:${port}/${database}`,
+    query,
     createDatabase: async (template) => {
       databases += 1;
       const name = `test_${process.pid}_${databases}`;
@@ -96,8 +105,9 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
       await query(addressOf("postgres"), `CREATE DATABASE ${name}${from}`);
       return addressOf(name);
     },
-    restart: async (how = "fast") => {
+    restart: async (how = "fast", downMs = 0) => {
       await end(how === "immediate" ? "SIGQUIT" : "SIGINT");
+      await sleep(downMs);
       server = launch();
       await waitUntilReady(addressOf("postgres"), server);
     },
@@ -109,33 +119,51 @@ export async function startPostgres(programs: string): Promise<PostgresServer> {
   };
 }
 
-async function query(address: string, text: string): Promise<void> {
+function writeCertificate(
+  folder: string,
+  { certificate, key }: Certificate,
+  own: (path: string) => void,
+): string[] {
+  const write = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    own(path);
+    return path;
+  };
+  return [`ssl_cert_file=${write("server.crt", certificate)}`, `ssl_key_file=${write("server.key", key)}`];
+}
+
+async function query(address: string, text: string): Promise<unknown[]> {
   const client = new pg.Client(address);
   await client.connect();
   try {
-    await client.query(text);
+    const answer = await client.query<Record<string, unknown>>(text);
+    return (Array.isArray(answer) ? answer.at(-1) : answer).rows;
   } finally {
     await client.end();
   }
 }
 
 /** Asked again and again for as long as the process lives: how long a start takes depends on the machine. */
-async function waitUntilReady(address: string, server: ChildProcess): Promise<void> {
+async function waitUntilReady(address: string, server: ChildProcess): Promise<string> {
   for (;;) {
     try {
-      return await query(address, "SELECT 1");
+      const [row] = await query(address, "SHOW server_version");
+      return (row as { server_version: string }).server_version;
     } catch (error) {
       if (server.exitCode !== null)
         throw new Error("the PostgreSQL server ended at its start", { cause: error });
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await sleep(20);
     }
   }
 }
 
 /** Tests on a server of this process; left out, with a word why, where there is none. */
 export function describePostgres(name: string, work: (server: PostgresServer) => void | Promise<void>): void {
-  const programs = findPostgres();
-  if (programs === null)
-    test.skip(`${name}: no PostgreSQL ${OLDEST} or newer is installed here`, () => undefined);
-  else describe(name, async () => work(await sharePostgres(programs)));
+  describe(name, async () => {
+    const programs = await findPostgres();
+    if (programs === null)
+      test.skip(`PostgreSQL ${OLDEST_POSTGRES} or newer is not installed and could not be fetched`);
+    else await work(await sharePostgres());
+  });
 }

@@ -40,11 +40,14 @@ export async function installLocked(source: string, target: string): Promise<voi
 
 async function installAside(target: string, prepare: (aside: string) => Promise<void>): Promise<void> {
   const aside = `${target}.partial-${process.pid}`;
+  const wasCached = isCached(target);
   await removeLeftovers(target);
   await mkdir(aside, { recursive: true });
   try {
     await prepare(aside);
     await promisify(execFile)("npm", INSTALL, { cwd: aside, timeout: INSTALL_DEADLINE_MS });
+    // Another process may have been faster, and be using it.
+    if (!wasCached && isCached(target)) return;
     await rm(target, { recursive: true, force: true });
     await rename(aside, target);
   } finally {
