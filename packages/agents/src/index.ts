@@ -9,3 +9,7 @@ export { readWatchState, watchAlone, writeWatchState } from "./watch-state.ts";
 export type { AgentState, WatchState } from "./watch-state.ts";
 export { Watcher } from "./watcher.ts";
 export type { WatchEvent } from "./watcher.ts";
+export { HOOK_AGENTS, listHookEvents } from "./hooks/events.ts";
+export type { HookAgent, HookEvent } from "./hooks/events.ts";
+export { findBundleFolder, findCaptureFolder, findHookScript, findSpoolFolder } from "./hooks/folder.ts";
+export { installHookScript, removeHookScript, renderHookCommand, renderHookScript } from "./hooks/script.ts";

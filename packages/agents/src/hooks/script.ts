@@ -1,0 +1,88 @@
+/**
+ * The scripts that agents run as hooks, in plain `sh`: they put the event into the spool, and print what the watcher prepared. Starting Node
+ * would take longer than all of it.
+ *
+ * Invariants: a script exits with 0 and prints nothing but the bundle or the instructions, whatever happens. It reads all of its input, since an
+ * agent may take a closed pipe for a failure. A spool file is created exclusively and needs no rename to be whole: no proper prefix of a JSON object is a
+ * JSON object, so a reader that can parse it has all of it. (A rename is one more process, and more than a hook may cost.)
+ *
+ * A full spool keeps its oldest events, and the newest of each kind, written over the one before and counted: the shell can do that without
+ * another process, and the newest event says where the session is now.
+ */
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { renderCommandLine } from "@lossless/core/doors";
+import { listHookEvents } from "./events.ts";
+import type { HookAgent, HookEvent } from "./events.ts";
+import { EVENT_BYTES, findBundleFolder, findHookScript, findSpoolFolder, SPOOL_EVENTS } from "./folder.ts";
+
+/** What the agent's configuration names as the command of an event, for any shell. A script that is gone must not block a prompt. */
+export const renderHookCommand = (database: string, agent: HookAgent, event: string): string =>
+  `sh ${renderCommandLine([findHookScript(database, agent), event])} 2>/dev/null || true`;
+
+/** Writes the script of an agent, and the folders it uses. `lcm status` takes it for a sign that hooks are set up. */
+export function installHookScript(database: string, agent: HookAgent): void {
+  const path = findHookScript(database, agent);
+  for (const folder of [dirname(path), findSpoolFolder(database), findBundleFolder(database)])
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeFileSync(path, renderHookScript(database, agent), { mode: 0o600 });
+}
+
+export function removeHookScript(database: string, agent: HookAgent): void {
+  rmSync(findHookScript(database, agent), { force: true });
+}
+
+export function renderHookScript(database: string, agent: HookAgent): string {
+  const events = listHookEvents(agent);
+  const spool = quote(findSpoolFolder(database));
+  return `# Hands events of ${agent} to lossless-claw. Written by lcm setup, which also removes it.
+exec 2>/dev/null
+LC_ALL=C
+umask 077
+kind=$1
+event=$(cat)
+case $kind in ${events.map(({ name }) => name).join("|")}) ;; *) exit 0 ;; esac
+cd ${spool} || { mkdir -p ${spool} && cd ${spool}; } || exit 0
+set -- *.json
+if [ $# -lt ${SPOOL_EVENTS} ]; then
+  n=0
+  while [ -e "${agent}.$kind.$$.$n.json" ]; do n=$((n + 1)); done
+  set -C
+  printf '%.${EVENT_BYTES}s' "$event" >"${agent}.$kind.$$.$n.json"
+  set +C
+else
+  printf '%.${EVENT_BYTES}s' "$event" >"${agent}.$kind.newest.json"
+  lost=0
+  read -r lost <${agent}.lost
+  echo "$((lost + 1))" >${agent}.lost
+fi
+${events.map((event) => PRINTS[event.prints](event, agent, findBundleFolder(database))).join("")}exit 0
+`;
+}
+
+/** A bundle is claimed by renaming it, so that it is printed once. */
+const PRINTS: Readonly<
+  Record<HookEvent["prints"], (event: HookEvent, agent: HookAgent, bundles: string) => string>
+> = {
+  nothing: () => "",
+  bundle: ({ name }, agent, bundles) => `if [ "$kind" = ${name} ]; then
+  case $event in *'"source":"compact"'*|*'"source": "compact"'*) ;; *) exit 0 ;; esac
+  id=\${event#*\\"session_id\\"}
+  id=\${id#*\\"}
+  id=\${id%%\\"*}
+  case $id in ''|*[!0-9A-Za-z_-]*) exit 0 ;; esac
+  cd ${quote(bundles)} || exit 0
+  mv -f "${agent}.$id.json" "${agent}.$id.given" && cat "${agent}.$id.given"
+fi
+`,
+  instructions: ({ name }) => `if [ "$kind" = ${name} ]; then
+  echo ${quote(KEEP_IDS)}
+fi
+`,
+};
+
+/** For a summariser that writes what the model will know of everything before. */
+const KEEP_IDS =
+  "Copy ids of the form sum_…, msg_… and file_… into the summary as they are, each with what it names: they open the original text with the tools lcm_describe and lcm_expand.";
+
+const quote = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;
