@@ -335,6 +335,15 @@ describe("draining", () => {
     expect(await spool.size()).toBe(2);
   });
 
+  test("keeps the order of the turns when the clock was set back meanwhile", async () => {
+    const spool = new Spool(join(folder, "lcm.db"));
+    await spool.add(speak("one"), 2_000);
+    await spool.add(speak("two"), 1_000);
+    const seen: number[] = [];
+    await spool.drain(SESSION_ID, async (turn) => void seen.push(turn.admission.activeMessagePosition));
+    expect(seen).toEqual([0, 4]);
+  });
+
   test("is done by one process at a time; a lock left behind long ago is no lock", async () => {
     const spool = new Spool(join(folder, "lcm.db"));
     await spool.add(speak("one"));

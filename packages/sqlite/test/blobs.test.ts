@@ -1,11 +1,13 @@
 /** Large payloads are behind a port: the store puts, reads and removes them by name, wherever they are kept. */
 import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { createLocalEngine, deriveMessage } from "@lossless/core/testing";
 import { resolveSettings } from "@lossless/core";
 import { BlobFolder } from "@lossless/core/adapter";
 import type { Blobs } from "@lossless/core/ports";
 import { makeTemporaryFolder } from "@lossless/testkit";
 import { MemoryBlobs } from "@lossless/testkit/memory-blobs.ts";
+import { watchDisk } from "@lossless/testkit/watch-disk.ts";
 import { expect, test } from "vitest";
 import { SqliteStore } from "../src/sqlite-store.ts";
 
@@ -50,3 +52,25 @@ test("an archive that keeps its payloads elsewhere has no folder, proves, and fo
   await engine.close();
   expect(existsSync(filesDir)).toBe(false);
 });
+
+test.runIf(process.platform === "linux")(
+  "a large file and its name are on the disk before the message that needs them is committed",
+  async () => {
+    using folder = makeTemporaryFolder();
+    const [path, filesDir] = [folder.file("lcm.db"), folder.file("lcm-files")];
+    const engine = createLocalEngine({
+      store: new SqliteStore({ path, filesDir, create: true, derive: deriveMessage }),
+      settings: resolveSettings({ env: {}, config: { databasePath: path } }).settings,
+    });
+    const message = { role: "user", content: "a line of a log\n".repeat(30_000) };
+    const seen = await watchDisk(() => engine.ingest({ session: SESSION, messages: [{ message }] }));
+    const [blob = ""] = await engine.listBlobs();
+    await engine.close();
+    const file = join(filesDir, blob);
+    const written = seen.findIndex((step) => step.startsWith(`flush ${file}.`));
+    const named = seen.indexOf(`rename ${file}`);
+    expect(written).toBeGreaterThanOrEqual(0);
+    expect(named).toBeGreaterThan(written);
+    expect(seen.indexOf(`flush ${dirname(file)}`)).toBeGreaterThan(named);
+  },
+);

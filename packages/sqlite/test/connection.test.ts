@@ -52,3 +52,11 @@ test("held writes that cannot be committed are undone while nobody else can writ
   expect([couldOthersWrite, countNotes(connection)]).toEqual(["busy", 0]);
   connection.close();
 });
+
+test("a commit waits for the disk", () => {
+  using folder = makeTemporaryFolder();
+  const connection = openTable(folder.file("lcm.db"));
+  const FULL = 2;
+  expect(connection.get<{ synchronous: number }>("PRAGMA synchronous")?.synchronous).toBe(FULL);
+  connection.close();
+});

@@ -349,6 +349,7 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
         const { conversationId } = await store.append(batchOf(events));
         for (const direction of ["oldest", "newest"] as const) {
           const seen: string[] = [];
+          const positions = new Set<number>();
           for (let after: string | null = null; ;) {
             const page = await store.listMessages({
               conversationId,
@@ -358,9 +359,11 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
               direction,
             });
             seen.push(...page.items.map((row) => row.eventId));
+            for (const { position } of page.items) positions.add(position);
             after = page.next;
             if (after === null) break;
           }
+          expect(positions.size).toBe(events.length);
           const wanted = events.map((event) => event.eventId);
           expect(seen).toEqual(direction === "oldest" ? wanted : wanted.reverse());
         }
@@ -592,6 +595,8 @@ export function testStore(name: string, { open, verbs, without = [] }: StoreUnde
           leaseUntil: now + 5_000,
         });
         const paid = { conversationId, holder: "one", now, failure: null, retryAt: null };
+        await store.settleDebt({ ...paid, holder: "two" });
+        expect(await store.readDebt(conversationId)).toMatchObject({ leaseHolder: "one" });
         await store.settleDebt(paid);
         expect(await store.readDebt(conversationId)).toBeNull();
         expect(await store.claimUpkeep({ ...lease, holder: "two" })).toBe(true);

@@ -101,7 +101,6 @@ function* eraseMessages(
   yield* changeHidden(changes, heads, hidden);
   for (const { message_id } of versions) {
     changes.delete("message_parts", { message_id });
-    changes.delete("message_vectors", { message_id });
     changes.delete("sealed_values", { message_id });
     changes.delete("redactions", { message_id });
     const erased = { body: NOTHING, salt: NOTHING, encoding: 0, forgotten_at: now };

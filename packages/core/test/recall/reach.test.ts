@@ -109,6 +109,19 @@ describe("opening by id", () => {
   });
 });
 
+test("an owner named in a request does not change whose session asks", async () => {
+  await using archive = await openArchive({});
+  const { engine } = archive;
+  const stranger = { key: "agent:other:attic", id: "attic-1", owner: "other" };
+  await engine.ingest({ session: stranger, messages: [say("x", "user", "The safe opens with 9999.")] });
+  await engine.ingest({ session: main, messages: [say("a", "user", "Where is the safe?")] });
+  for (const scope of [{}, { allConversations: true }, { conversationId: 1 }]) {
+    const found = engine.grep({ session: main, owner: "other", pattern: "9999", ...scope });
+    const texts = await found.then(({ hits }) => hits.map(({ snippet }) => snippet)).catch(() => []);
+    expect(texts).toEqual([]);
+  }
+});
+
 describe("every message can be reached", () => {
   test("in the sample session", async () => checkReach(SAMPLE));
 

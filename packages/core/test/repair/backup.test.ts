@@ -3,8 +3,8 @@ import { listBackups } from "../../src/repair/backup.ts";
 import { createBackup, restoreBackup } from "lossless-claw/repair";
 import { applyForget } from "lossless-claw/repair";
 import { makeTemporaryFolder } from "@lossless/testkit";
-import fs, { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
+import { watchDisk } from "@lossless/testkit/watch-disk.ts";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 
@@ -17,32 +17,6 @@ const big = {
   eventId: "big",
   message: { role: "user", content: `see ${"lorem ipsum dolor ".repeat(12_000)}` },
 };
-
-/** What is flushed, renamed and removed while `work` runs, in order. The calls themselves go through. */
-async function watchDisk(work: () => Promise<unknown>): Promise<string[]> {
-  const { fsyncSync, renameSync, rmSync } = fs;
-  const seen: string[] = [];
-  fs.fsyncSync = (handle) => {
-    seen.push(`flush ${fs.readlinkSync(`/proc/self/fd/${handle}`)}`);
-    fsyncSync(handle);
-  };
-  fs.renameSync = (from, to) => {
-    seen.push(`rename ${String(to)}`);
-    renameSync(from, to);
-  };
-  fs.rmSync = (path, options) => {
-    seen.push(`remove ${String(path)}`);
-    rmSync(path, options);
-  };
-  syncBuiltinESMExports();
-  try {
-    await work();
-  } finally {
-    Object.assign(fs, { fsyncSync, renameSync, rmSync });
-    syncBuiltinESMExports();
-  }
-  return seen;
-}
 
 describe.runIf(process.platform === "linux")("what is on the disk", () => {
   test("is flushed before older backups are removed, and before a restore puts a backup in place", async () => {
